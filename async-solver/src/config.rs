@@ -1,0 +1,34 @@
+//! What may be chosen about a solve.
+
+use serde::{Deserialize, Serialize};
+
+/// Settings of a solve. The prices of the model are the snapshot's (`fleet::Weights`).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SolverConfig {
+    /// The solve ends when the gap of phase 1 is at most this share of the primal value.
+    pub gap_limit: f64,
+    /// Rounds of improvement without a better incumbent or bound after which the solve ends.
+    pub stall_rounds: u32,
+    /// Worker threads.
+    pub threads: usize,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Servers that their reservation no longer needs become free.
+    pub hand_back: bool,
+    /// Whether phase 2 places servers on racks.
+    pub rack_phase: bool,
+}
+
+impl Default for SolverConfig {
+    fn default() -> Self {
+        SolverConfig {
+            gap_limit: 1e-4,
+            stall_rounds: 8,
+            threads: 2,
+            seed: 1,
+            hand_back: true,
+            rack_phase: true,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What a solve says of itself.
+
+use crate::control::Progress;
+use serde::{Deserialize, Serialize};
+
+/// The figures of one solve, as the solver computed them; the audit recomputes what it can.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SolveStats {
+    /// Expressions 1 to 4 over the final assignment.
+    pub objective: Objective,
+    /// Phase 1: primal value and proved bound.
+    pub phase1: Phase1,
+    /// Phase 2: rack goals.
+    pub phase2: Phase2,
+    /// Servers that became free because their reservation no longer needs them.
+    pub handed_back: MoveCount,
+    /// Time by step.
+    pub steps: Vec<StepTime>,
+    /// Sizes of the model.
+    pub sizes: Sizes,
+    /// How incumbent and bound came about.
+    pub history: Vec<Progress>,
+}
+
+/// Expressions 1 to 4 of RAS (SOSP'21), in objective units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Objective {
+    /// The sum of the four.
+    pub total: f64,
+    /// Expression 1.
+    pub stability: f64,
+    /// Expression 2.
+    pub rack_spread: f64,
+    /// Expression 3.
+    pub msb_spread: f64,
+    /// Expression 4.
+    pub buffer: f64,
+}
+
+/// How phase 1 ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phase1 {
+    /// Expressions 1, 3 and 4 plus the price of shortfalls, of the assignment phase 1 ended with
+    /// (before surplus servers are handed back).
+    pub primal: f64,
+    /// No integer assignment of the phase 1 problem costs less: proved.
+    pub dual_bound: f64,
+    /// (primal - dual_bound) / |primal|; 0 where both are 0.
+    pub gap: f64,
+    /// The gap in moves of in-use servers: (primal - dual_bound) / M (RAS section 4.1.2).
+    pub gap_in_use_moves: f64,
+    /// Why it ended.
+    pub termination: Termination,
+    /// How the bound was proved, in a sentence.
+    pub proof: String,
+    /// Value of the LP relaxation as HiGHS gave it, where it finished.
+    pub lp_value: Option<f64>,
+    /// Seconds HiGHS took for that LP.
+    pub lp_seconds: Option<f64>,
+    /// What the shortfalls of the primal value cost.
+    pub shortfall_cost: f64,
+    /// The primal value of today's assignment.
+    pub initial_primal: f64,
+}
+
+/// Why a solve ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Termination {
+    /// The gap is within the limit asked for.
+    Optimal,
+    /// Several rounds brought nothing better; the same bits come again.
+    Stalled,
+    /// The deadline came.
+    #[default]
+    Deadline,
+    /// Somebody asked for an early end.
+    Interrupted,
+}
+
+/// How phase 2 ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phase2 {
+    /// Expression 2 as phase 1 left it, servers taken by id.
+    pub rack_spread_before: f64,
+    /// Expression 2 afterwards.
+    pub rack_spread_after: f64,
+    /// Independent problems solved, one per MSB.
+    pub problems: usize,
+}
+
+/// Servers that leave a reservation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoveCount {
+    /// With running containers.
+    pub in_use: usize,
+    /// Without.
+    pub idle: usize,
+}
+
+/// Time spent in one step of one phase; the names are those of RAS figure 8.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepTime {
+    /// 1 or 2.
+    pub phase: u8,
+    /// "ras build", "solver build", "initial state" or "mip".
+    pub step: String,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+}
+
+/// Sizes of the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sizes {
+    /// Servers of the snapshot.
+    pub servers: usize,
+    /// Equivalence classes of available servers.
+    pub classes: usize,
+    /// Reservations, shared buffers included.
+    pub reservations: usize,
+    /// Columns of the phase 1 LP.
+    pub phase1_columns: usize,
+    /// Rows of the phase 1 LP.
+    pub phase1_rows: usize,
+    /// Non-zeros of the phase 1 LP.
+    pub phase1_nonzeros: usize,
+}

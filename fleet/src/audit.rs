@@ -1,0 +1,1 @@
+//! Independent recomputation of every guarantee.

@@ -1,0 +1,35 @@
+//! The shared language of a region: its nouns, the snapshot every solve starts from, the targets
+//! it ends in, and the audit that checks them.
+//!
+//! This crate does no I/O, reads no clock and knows no solver. Start with [`RegionSnapshot`], the
+//! validated state of a region at one instant, and [`Targets`], who should hold each server;
+//! [`audit`] recomputes every guarantee and every term of the objective between the two, in code
+//! that shares nothing with the solver's.
+
+pub mod audit;
+mod error;
+mod id;
+mod parts;
+mod reservation;
+mod rru;
+mod server;
+mod snapshot;
+mod targets;
+mod topology;
+mod unavailability;
+
+pub use error::{Rule, SnapshotError, Table};
+pub use id::{
+    DatacenterIx, HardwareTypeIx, MsbIx, NAME_CHARS_MAX, Name, RackIx, ReservationIx, ServerIx,
+};
+pub use parts::{
+    AffinityRow, ReservationRow, RruRow, SHARED_BUFFER_FRACTION_DEFAULT, ServerRow, SnapshotParts,
+    UnavailabilityRow, Weights,
+};
+pub use reservation::{Reservation, ReservationKind};
+pub use rru::{MICRO, RRU_MAX, Rru};
+pub use server::{PendingMove, Server};
+pub use snapshot::{RegionSnapshot, SHARED_BUFFER_PREFIX};
+pub use targets::{Move, Targets, holder_name};
+pub use topology::{Datacenter, Msb, Rack, Scope};
+pub use unavailability::{UnavailabilityEvent, UnavailabilityKind};

@@ -1,0 +1,91 @@
+//! A reservation: a logical cluster with guaranteed capacity.
+
+use crate::id::{DatacenterIx, HardwareTypeIx, Name};
+use crate::rru::Rru;
+
+/// What a reservation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReservationKind {
+    /// Capacity promised to an owner.
+    Guaranteed,
+    /// Random-failure buffer of one hardware type, counted in servers.
+    SharedBuffer,
+    /// Revocable use of idle buffer servers; the solver assigns nothing to it.
+    Elastic,
+}
+
+impl ReservationKind {
+    /// The word of the snapshot format.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ReservationKind::Guaranteed => "guaranteed",
+            ReservationKind::SharedBuffer => "shared_buffer",
+            ReservationKind::Elastic => "elastic",
+        }
+    }
+
+    /// Reads the word of the snapshot format.
+    pub fn parse(word: &str) -> Option<ReservationKind> {
+        [ReservationKind::Guaranteed, ReservationKind::SharedBuffer, ReservationKind::Elastic]
+            .into_iter()
+            .find(|kind| kind.as_str() == word)
+    }
+}
+
+/// A reservation and its placement policy.
+///
+/// **Default spread limits.** Where neither the reservation nor the region's weights give an
+/// alpha, the limit of a scope (alpha C_r of eq. 2 and 3) is `max(1.5 C_r / (n - 1), V_max)` for
+/// MSBs and `max(2 C_r / n, V_max)` for racks. `n` counts the MSBs or racks that hold at least
+/// one available server of an eligible type (the quotient counts as C_r when `n` is 1 or less for
+/// MSBs, 0 for racks) and `V_max` is the largest value among the types of those servers. So an
+/// even spread with half as much again is within the goal, and one server never exceeds it.
+/// Limits are rounded to the nearest micro-RRU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reservation {
+    /// Its name.
+    pub id: Name,
+    /// The business unit that asked for it.
+    pub owner: Name,
+    /// What it is for.
+    pub kind: ReservationKind,
+    /// C_r: requested capacity. Zero for elastic reservations.
+    pub capacity: Rru,
+    /// Whether the capacity must survive the loss of any one MSB (eq. 6). False for shared
+    /// buffers and elastic reservations, whatever their row says.
+    pub msb_buffer: bool,
+    /// 0 is the most important.
+    pub priority: i32,
+    /// Own alpha^F.
+    pub msb_alpha: Option<f64>,
+    /// Own alpha^K.
+    pub rack_alpha: Option<f64>,
+    /// Own theta.
+    pub affinity_theta: Option<f64>,
+    /// OS configuration wanted on its servers.
+    pub host_profile: Option<Name>,
+    /// V_r: value of each eligible hardware type, ordered by type. A type that is not here is not
+    /// eligible.
+    pub rru: Vec<(HardwareTypeIx, Rru)>,
+    /// A_r: share wanted in each datacenter it names, ordered by datacenter. Empty: no affinity.
+    pub affinity: Vec<(DatacenterIx, f64)>,
+    /// Whether this shared buffer was made from the snapshot's fraction rather than listed.
+    pub made: bool,
+}
+
+impl Reservation {
+    /// V_{s,r} of a server of this type; `None`: not eligible.
+    pub fn value(&self, hardware_type: HardwareTypeIx) -> Option<Rru> {
+        let found = self.rru.binary_search_by_key(&hardware_type, |&(ty, _)| ty).ok()?;
+        Some(self.rru[found].1)
+    }
+
+    /// A_{r,G}: the share wanted in a datacenter; `None`: the reservation has no affinity at all.
+    pub fn share(&self, datacenter: DatacenterIx) -> Option<f64> {
+        if self.affinity.is_empty() {
+            return None;
+        }
+        let named = self.affinity.binary_search_by_key(&datacenter, |&(dc, _)| dc);
+        Some(named.map_or(0.0, |found| self.affinity[found].1))
+    }
+}

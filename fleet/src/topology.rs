@@ -1,0 +1,60 @@
+//! Where servers are: datacenter, MSB and rack, nested.
+
+use crate::id::{DatacenterIx, MsbIx, Name};
+
+/// A datacenter of the region: a group of the partition Psi^D.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datacenter {
+    /// Its name.
+    pub id: Name,
+}
+
+/// A main switch board, the largest fault domain inside a datacenter: a group of Psi^F.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Msb {
+    /// Its name.
+    pub id: Name,
+    /// The datacenter it lies in.
+    pub datacenter: DatacenterIx,
+}
+
+/// A rack: a group of Psi^K.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rack {
+    /// Its name.
+    pub id: Name,
+    /// The MSB it lies in.
+    pub msb: MsbIx,
+}
+
+/// The three partitions of the servers, from small to large, and single servers below them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// One server.
+    Server,
+    /// Psi^K
+    Rack,
+    /// Psi^F
+    Msb,
+    /// Psi^D
+    Datacenter,
+}
+
+impl Scope {
+    /// The word of the snapshot format.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Scope::Server => "server",
+            Scope::Rack => "rack",
+            Scope::Msb => "msb",
+            Scope::Datacenter => "datacenter",
+        }
+    }
+
+    /// Reads the word of the snapshot format.
+    pub fn parse(word: &str) -> Option<Scope> {
+        [Scope::Server, Scope::Rack, Scope::Msb, Scope::Datacenter]
+            .into_iter()
+            .find(|scope| scope.as_str() == word)
+    }
+}
