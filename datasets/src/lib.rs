@@ -1,1 +1,22 @@
-//! datasets
+//! Data at rest: snapshots and results as Parquet folders, inventories as CSV, synthetic regions.
+//!
+//! The formats are public ([`schema`]): other programs write snapshots and read results. So
+//! everything read is checked, and what breaks a rule is refused with file, row and rule; nothing
+//! is fixed, dropped or guessed. Everything written appears whole or not at all, and the same
+//! input gives the same bytes.
+//!
+//! This crate knows files and Parquet. It does not know what a good assignment is (`fleet` audits,
+//! `async-solver` solves) and reads no clock. Start at [`read_snapshot`].
+
+mod error;
+mod folder;
+mod read;
+mod result;
+pub mod schema;
+mod table;
+mod write;
+
+pub use error::{AssignmentRule, ReadError, ResultError, WriteError};
+pub use read::{read_parts, read_snapshot};
+pub use result::{read_assignment, read_report, write_assignment, write_result};
+pub use write::{write_parts, write_snapshot};

@@ -1,0 +1,195 @@
+//! Reads a snapshot folder and checks every rule of the format.
+
+use crate::error::ReadError;
+use crate::schema::{AFFINITY, RESERVATIONS, RRU, SERVERS, SNAPSHOT_FORMAT, UNAVAILABILITY};
+use crate::table::{Batch, NamePool, read_table};
+use chrono::{DateTime, Utc};
+use fleet::{
+    AffinityRow, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Table,
+    UnavailabilityRow, Weights,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// The most bytes read from a JSON file. A report of 10,000 reservations has 5 MB.
+const JSON_BYTES_MAX: u64 = 256 << 20;
+
+/// `region.json`. Members it does not name are ignored, as extra columns are.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RegionFile {
+    pub(crate) format: String,
+    pub(crate) region: String,
+    pub(crate) taken_at: DateTime<Utc>,
+    #[serde(default)]
+    pub(crate) weights: Weights,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) shared_buffer_fraction: Option<f64>,
+}
+
+/// Only the member that says what a JSON file is: read first, so that a newer version is called
+/// that instead of malformed.
+#[derive(Deserialize)]
+struct FormatOnly {
+    format: String,
+}
+
+/// Reads a snapshot.
+///
+/// # Errors
+/// The first thing that breaks a rule of the format: which file, which row, which rule.
+pub fn read_snapshot(dir: &Path) -> Result<RegionSnapshot, ReadError> {
+    let parts = read_parts(dir)?;
+    let snapshot = RegionSnapshot::new(parts)
+        .map_err(|broken| ReadError::Rule { dir: dir.to_owned(), broken })?;
+    tracing::debug!(servers = snapshot.servers.len(), "snapshot read");
+    Ok(snapshot)
+}
+
+/// Reads the rows of a snapshot: files, columns and types are checked, the rules between rows are
+/// not. They are checked when a [`RegionSnapshot`] is made of them.
+///
+/// # Errors
+/// Everything but [`ReadError::Rule`].
+pub fn read_parts(dir: &Path) -> Result<SnapshotParts, ReadError> {
+    let region: RegionFile = read_json(&dir.join(Table::Region.file()), SNAPSHOT_FORMAT)?;
+    let pool = &mut NamePool::default();
+    let mut parts = SnapshotParts {
+        region: region.region.into(),
+        taken_at: region.taken_at,
+        weights: region.weights,
+        shared_buffer_fraction: region.shared_buffer_fraction,
+        servers: Vec::new(),
+        reservations: Vec::new(),
+        rru: Vec::new(),
+        affinity: Vec::new(),
+        unavailability: Vec::new(),
+    };
+    read_table(dir, &SERVERS, pool, |batch| servers(batch, &mut parts.servers))?;
+    read_table(dir, &RESERVATIONS, pool, |batch| reservations(batch, &mut parts.reservations))?;
+    read_table(dir, &RRU, pool, |batch| rru(batch, &mut parts.rru))?;
+    read_table(dir, &AFFINITY, pool, |batch| affinity(batch, &mut parts.affinity))?;
+    read_table(dir, &UNAVAILABILITY, pool, |batch| {
+        unavailability(batch, &mut parts.unavailability)
+    })?;
+    Ok(parts)
+}
+
+/// Reads a JSON file that begins with a `format` member of this value.
+pub(crate) fn read_json<T: DeserializeOwned>(
+    file: &Path,
+    expected: &'static str,
+) -> Result<T, ReadError> {
+    let mut text = String::new();
+    let handle = File::open(file).map_err(|e| ReadError::file(file, e))?;
+    (handle.take(JSON_BYTES_MAX + 1).read_to_string(&mut text))
+        .map_err(|e| ReadError::file(file, e))?;
+    if text.len() as u64 > JSON_BYTES_MAX {
+        let (found, limit) = (text.len() as u64, JSON_BYTES_MAX);
+        return Err(ReadError::TooLarge { file: file.to_owned(), what: "bytes", found, limit });
+    }
+    let json = |source| ReadError::Json { file: file.to_owned(), source };
+    let FormatOnly { format } = serde_json::from_str(&text).map_err(json)?;
+    if format != expected {
+        return Err(ReadError::Format { file: file.to_owned(), found: format, expected });
+    }
+    serde_json::from_str(&text).map_err(json)
+}
+
+fn servers(batch: &mut Batch, rows: &mut Vec<ServerRow>) -> Result<(), ReadError> {
+    let server_id = batch.ids("server_id")?;
+    let datacenter = batch.names("datacenter")?;
+    let msb = batch.names("msb")?;
+    let rack = batch.names("rack")?;
+    let hardware_type = batch.names("hardware_type")?;
+    let current_reservation = batch.optional_names("current_reservation");
+    let target_reservation = batch.optional_names("target_reservation");
+    let target_pending = batch.flags("target_pending")?;
+    let in_use = batch.flags("in_use")?;
+    let loaned_to = batch.optional_names("loaned_to");
+    let power_watts = batch.optional_numbers("power_watts");
+    rows.extend((0..batch.rows()).map(|row| ServerRow {
+        server_id: server_id[row].clone(),
+        datacenter: datacenter[row].clone(),
+        msb: msb[row].clone(),
+        rack: rack[row].clone(),
+        hardware_type: hardware_type[row].clone(),
+        current_reservation: current_reservation[row].clone(),
+        target_reservation: target_reservation[row].clone(),
+        target_pending: target_pending[row],
+        in_use: in_use[row],
+        loaned_to: loaned_to[row].clone(),
+        power_watts: power_watts[row],
+    }));
+    Ok(())
+}
+
+fn reservations(batch: &mut Batch, rows: &mut Vec<ReservationRow>) -> Result<(), ReadError> {
+    let reservation_id = batch.names("reservation_id")?;
+    let owner = batch.names("owner")?;
+    let kind = batch.names("kind")?;
+    let capacity_rru = batch.numbers("capacity_rru")?;
+    let msb_buffer = batch.flags("msb_buffer")?;
+    let priority = batch.integers("priority")?;
+    let msb_alpha = batch.optional_numbers("msb_alpha");
+    let rack_alpha = batch.optional_numbers("rack_alpha");
+    let affinity_theta = batch.optional_numbers("affinity_theta");
+    let host_profile = batch.optional_names("host_profile");
+    rows.extend((0..batch.rows()).map(|row| ReservationRow {
+        reservation_id: reservation_id[row].clone(),
+        owner: owner[row].clone(),
+        kind: kind[row].clone(),
+        capacity_rru: capacity_rru[row],
+        msb_buffer: msb_buffer[row],
+        priority: priority[row],
+        msb_alpha: msb_alpha[row],
+        rack_alpha: rack_alpha[row],
+        affinity_theta: affinity_theta[row],
+        host_profile: host_profile[row].clone(),
+    }));
+    Ok(())
+}
+
+fn rru(batch: &mut Batch, rows: &mut Vec<RruRow>) -> Result<(), ReadError> {
+    let reservation_id = batch.names("reservation_id")?;
+    let hardware_type = batch.names("hardware_type")?;
+    let rru = batch.numbers("rru")?;
+    rows.extend((0..batch.rows()).map(|row| RruRow {
+        reservation_id: reservation_id[row].clone(),
+        hardware_type: hardware_type[row].clone(),
+        rru: rru[row],
+    }));
+    Ok(())
+}
+
+fn affinity(batch: &mut Batch, rows: &mut Vec<AffinityRow>) -> Result<(), ReadError> {
+    let reservation_id = batch.names("reservation_id")?;
+    let datacenter = batch.names("datacenter")?;
+    let share = batch.numbers("share")?;
+    rows.extend((0..batch.rows()).map(|row| AffinityRow {
+        reservation_id: reservation_id[row].clone(),
+        datacenter: datacenter[row].clone(),
+        share: share[row],
+    }));
+    Ok(())
+}
+
+fn unavailability(batch: &mut Batch, rows: &mut Vec<UnavailabilityRow>) -> Result<(), ReadError> {
+    let event_id = batch.ids("event_id")?;
+    let scope = batch.names("scope")?;
+    let scope_id = batch.names("scope_id")?;
+    let kind = batch.names("kind")?;
+    let started_at = batch.instants("started_at")?;
+    let ended_at = batch.optional_instants("ended_at")?;
+    rows.extend((0..batch.rows()).map(|row| UnavailabilityRow {
+        event_id: event_id[row].clone(),
+        scope: scope[row].clone(),
+        scope_id: scope_id[row].clone(),
+        kind: kind[row].clone(),
+        started_at: started_at[row],
+        ended_at: ended_at[row],
+    }));
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! The tables of the public formats, as constants: `ras-snapshot/1` and `ras-solve/1`.
+//!
+//! Reader and writer both go by these lists, so that a column stands in one place. A change that
+//! an older reader would not survive needs a new version of the format.
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use fleet::Table;
+use std::fmt;
+use std::sync::Arc;
+
+/// Version of the snapshot format: the `format` member of `region.json`, and metadata of every
+/// Parquet file of a snapshot.
+pub const SNAPSHOT_FORMAT: &str = "ras-snapshot/1";
+
+/// Version of the result format: the `format` member of `report.json`, and metadata of
+/// `assignment.parquet`.
+pub const RESULT_FORMAT: &str = "ras-solve/1";
+
+/// File of a result that holds one row per server.
+pub const ASSIGNMENT_FILE: &str = "assignment.parquet";
+
+/// File of a result that holds the figures of the solve.
+pub const REPORT_FILE: &str = "report.json";
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnType {
+    /// UTF-8, different in every row.
+    Id,
+    /// UTF-8, few different values: written with a dictionary.
+    Name,
+    /// True or false.
+    Bool,
+    /// 32-bit signed integer.
+    Int32,
+    /// 64-bit floating point.
+    Float64,
+    /// Microseconds, UTC.
+    Timestamp,
+}
+
+impl ColumnType {
+    /// The Arrow type it is written as.
+    pub fn arrow(self) -> DataType {
+        match self {
+            ColumnType::Id => DataType::Utf8,
+            ColumnType::Name => {
+                DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+            }
+            ColumnType::Bool => DataType::Boolean,
+            ColumnType::Int32 => DataType::Int32,
+            ColumnType::Float64 => DataType::Float64,
+            ColumnType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        }
+    }
+
+    /// Whether a column of this Arrow type is read as this one.
+    ///
+    /// Strings may be plain or dictionary-encoded, times of any unit as long as they are UTC (a
+    /// value that is not whole microseconds is refused later); a column without any value may be
+    /// untyped where nulls are allowed.
+    pub fn reads(self, found: &DataType, nullable: bool) -> bool {
+        let text = |found: &DataType| {
+            matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+        };
+        match (self, found) {
+            (_, DataType::Null) => nullable,
+            (ColumnType::Id | ColumnType::Name, DataType::Dictionary(_, values)) => text(values),
+            (ColumnType::Id | ColumnType::Name, found) => text(found),
+            (ColumnType::Timestamp, DataType::Timestamp(_, Some(zone))) => {
+                ["UTC", "Etc/UTC", "Z", "+00:00", "+0000", "+00"].contains(&zone.as_ref())
+            }
+            (ColumnType::Timestamp, _) => false,
+            (plain, found) => plain.arrow() == *found,
+        }
+    }
+}
+
+impl fmt::Display for ColumnType {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            ColumnType::Id | ColumnType::Name => "string",
+            ColumnType::Bool => "bool",
+            ColumnType::Int32 => "int32",
+            ColumnType::Float64 => "float64",
+            ColumnType::Timestamp => "timestamp(us, UTC)",
+        })
+    }
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: ColumnType,
+    /// Whether it may hold nulls.
+    pub nullable: bool,
+}
+
+/// A table: one Parquet file of a folder.
+#[derive(Clone, Copy, Debug)]
+pub struct TableSchema {
+    /// Its file.
+    pub file: &'static str,
+    /// The format it belongs to.
+    pub format: &'static str,
+    /// Its columns, in the order they are written.
+    pub columns: &'static [Column],
+    /// How many of the first columns make up a row's id.
+    pub key: usize,
+}
+
+impl TableSchema {
+    /// The Arrow schema it is written with.
+    pub fn arrow(&self) -> SchemaRef {
+        let field = |column: &Column| Field::new(column.name, column.kind.arrow(), column.nullable);
+        Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
+    }
+}
+
+const fn required(name: &'static str, kind: ColumnType) -> Column {
+    Column { name, kind, nullable: false }
+}
+
+const fn nullable(name: &'static str, kind: ColumnType) -> Column {
+    Column { name, kind, nullable: true }
+}
+
+/// `servers.parquet`
+pub const SERVERS: TableSchema = TableSchema {
+    file: Table::Servers.file(),
+    format: SNAPSHOT_FORMAT,
+    columns: &[
+        required("server_id", ColumnType::Id),
+        required("datacenter", ColumnType::Name),
+        required("msb", ColumnType::Name),
+        required("rack", ColumnType::Name),
+        required("hardware_type", ColumnType::Name),
+        nullable("current_reservation", ColumnType::Name),
+        nullable("target_reservation", ColumnType::Name),
+        required("target_pending", ColumnType::Bool),
+        required("in_use", ColumnType::Bool),
+        nullable("loaned_to", ColumnType::Name),
+        nullable("power_watts", ColumnType::Float64),
+    ],
+    key: 1,
+};
+
+/// `reservations.parquet`
+pub const RESERVATIONS: TableSchema = TableSchema {
+    file: Table::Reservations.file(),
+    format: SNAPSHOT_FORMAT,
+    columns: &[
+        required("reservation_id", ColumnType::Id),
+        required("owner", ColumnType::Name),
+        required("kind", ColumnType::Name),
+        required("capacity_rru", ColumnType::Float64),
+        required("msb_buffer", ColumnType::Bool),
+        required("priority", ColumnType::Int32),
+        nullable("msb_alpha", ColumnType::Float64),
+        nullable("rack_alpha", ColumnType::Float64),
+        nullable("affinity_theta", ColumnType::Float64),
+        nullable("host_profile", ColumnType::Name),
+    ],
+    key: 1,
+};
+
+/// `rru.parquet`
+pub const RRU: TableSchema = TableSchema {
+    file: Table::RruValues.file(),
+    format: SNAPSHOT_FORMAT,
+    columns: &[
+        required("reservation_id", ColumnType::Name),
+        required("hardware_type", ColumnType::Name),
+        required("rru", ColumnType::Float64),
+    ],
+    key: 2,
+};
+
+/// `affinity.parquet`
+pub const AFFINITY: TableSchema = TableSchema {
+    file: Table::Affinity.file(),
+    format: SNAPSHOT_FORMAT,
+    columns: &[
+        required("reservation_id", ColumnType::Name),
+        required("datacenter", ColumnType::Name),
+        required("share", ColumnType::Float64),
+    ],
+    key: 2,
+};
+
+/// `unavailability.parquet`
+pub const UNAVAILABILITY: TableSchema = TableSchema {
+    file: Table::Unavailability.file(),
+    format: SNAPSHOT_FORMAT,
+    columns: &[
+        required("event_id", ColumnType::Id),
+        required("scope", ColumnType::Name),
+        required("scope_id", ColumnType::Name),
+        required("kind", ColumnType::Name),
+        required("started_at", ColumnType::Timestamp),
+        nullable("ended_at", ColumnType::Timestamp),
+    ],
+    key: 1,
+};
+
+/// `assignment.parquet` of a result.
+pub const ASSIGNMENT: TableSchema = TableSchema {
+    file: ASSIGNMENT_FILE,
+    format: RESULT_FORMAT,
+    columns: &[
+        required("server_id", ColumnType::Id),
+        nullable("current_reservation", ColumnType::Name),
+        nullable("target_reservation", ColumnType::Name),
+        required("moved", ColumnType::Bool),
+    ],
+    key: 1,
+};
+
+/// The Parquet tables of a snapshot, in the order they are read and written.
+pub const SNAPSHOT_TABLES: [&TableSchema; 5] =
+    [&SERVERS, &RESERVATIONS, &RRU, &AFFINITY, &UNAVAILABILITY];

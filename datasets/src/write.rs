@@ -1,0 +1,231 @@
+//! Writes a snapshot folder. The same rows give the same bytes.
+
+use crate::error::WriteError;
+use crate::folder::{FolderKind, write_folder, write_json};
+use crate::read::RegionFile;
+use crate::schema::{
+    AFFINITY, ColumnType, RESERVATIONS, RRU, SERVERS, SNAPSHOT_FORMAT, TableSchema, UNAVAILABILITY,
+};
+use arrow_array::builder::StringDictionaryBuilder;
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int32Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
+};
+use chrono::{DateTime, Timelike, Utc};
+use fleet::{
+    AffinityRow, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Table,
+    UnavailabilityRow,
+};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Rows turned into arrays at a time.
+const BATCH_ROWS: usize = 1 << 16;
+
+const SNAPSHOT_FOLDER: FolderKind = FolderKind {
+    what: "snapshot",
+    marker: Table::Region.file(),
+    format: SNAPSHOT_FORMAT,
+    files: &[
+        Table::Region.file(),
+        Table::Servers.file(),
+        Table::Reservations.file(),
+        Table::RruValues.file(),
+        Table::Affinity.file(),
+        Table::Unavailability.file(),
+    ],
+};
+
+/// Writes a snapshot, in place of an earlier one if there is one.
+///
+/// # Errors
+/// If the system refuses or something else is in the way; nothing has changed then.
+pub fn write_snapshot(dir: &Path, snapshot: &RegionSnapshot) -> Result<(), WriteError> {
+    write_parts(dir, &snapshot.to_parts())
+}
+
+/// Writes rows as a snapshot, in the order given and without checking the rules between them.
+///
+/// # Errors
+/// As [`write_snapshot`]; also for numbers and times that the files cannot hold.
+pub fn write_parts(dir: &Path, parts: &SnapshotParts) -> Result<(), WriteError> {
+    write_folder(dir, &SNAPSHOT_FOLDER, |dir| {
+        write_json(&dir.join(Table::Region.file()), &region(parts)?)?;
+        write_table(dir, &SERVERS, &parts.servers, |rows| Ok(servers(rows)))?;
+        write_table(dir, &RESERVATIONS, &parts.reservations, |rows| Ok(reservations(rows)))?;
+        write_table(dir, &RRU, &parts.rru, |rows| Ok(rru(rows)))?;
+        write_table(dir, &AFFINITY, &parts.affinity, |rows| Ok(affinity(rows)))?;
+        write_table(dir, &UNAVAILABILITY, &parts.unavailability, unavailability)
+    })
+}
+
+/// Writes one table into a folder under construction. `columns` makes the arrays of some rows, in
+/// the order of the schema.
+pub(crate) fn write_table<R>(
+    dir: &Path,
+    schema: &TableSchema,
+    rows: &[R],
+    columns: impl Fn(&[R]) -> Result<Vec<ArrayRef>, WriteError>,
+) -> Result<(), WriteError> {
+    let file = dir.join(schema.file);
+    let handle = File::create(&file).map_err(WriteError::system(&file))?;
+    let failed = |error: ParquetError| match error {
+        // A full disk is the system's refusal, whoever noticed it.
+        ParquetError::External(cause) => match cause.downcast::<std::io::Error>() {
+            Ok(source) => WriteError::system(&file)(*source),
+            Err(cause) => {
+                WriteError::Parquet { path: file.clone(), source: ParquetError::External(cause) }
+            }
+        },
+        source => WriteError::Parquet { path: file.clone(), source },
+    };
+    let arrow = schema.arrow();
+    let mut writer =
+        ArrowWriter::try_new(handle, arrow.clone(), Some(properties(schema))).map_err(failed)?;
+    for some in rows.chunks(BATCH_ROWS) {
+        let batch = RecordBatch::try_new(arrow.clone(), columns(some)?)
+            .map_err(|error| failed(ParquetError::ArrowError(error.to_string())))?;
+        writer.write(&batch).map_err(failed)?;
+    }
+    let handle = writer.into_inner().map_err(failed)?;
+    handle.sync_all().map_err(WriteError::system(&file))
+}
+
+fn properties(schema: &TableSchema) -> WriterProperties {
+    let format = KeyValue::new("format".to_owned(), schema.format.to_owned());
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_key_value_metadata(Some(vec![format]));
+    for column in schema.columns.iter().filter(|column| column.kind == ColumnType::Id) {
+        let path = ColumnPath::from(column.name);
+        properties = properties.set_column_dictionary_enabled(path, false);
+    }
+    properties.build()
+}
+
+fn region(parts: &SnapshotParts) -> Result<RegionFile, WriteError> {
+    let weights = &parts.weights;
+    let numbers = [
+        Some(weights.move_in_use),
+        Some(weights.move_idle),
+        Some(weights.spread_beta),
+        Some(weights.buffer_tau),
+        Some(weights.affinity_theta),
+        weights.msb_alpha,
+        weights.rack_alpha,
+        parts.shared_buffer_fraction,
+    ];
+    // JSON has no such numbers, and null means something else.
+    if numbers.into_iter().flatten().any(|number| !number.is_finite()) {
+        return Err(WriteError::NotFinite { file: Table::Region.file() });
+    }
+    Ok(RegionFile {
+        format: SNAPSHOT_FORMAT.to_owned(),
+        region: parts.region.to_string(),
+        taken_at: parts.taken_at,
+        weights: parts.weights,
+        shared_buffer_fraction: parts.shared_buffer_fraction,
+    })
+}
+
+/// Strings that differ from row to row.
+pub(crate) fn ids<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(values))
+}
+
+/// Strings that come again.
+pub(crate) fn names<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
+    let mut builder = StringDictionaryBuilder::<Int32Type>::new();
+    values.for_each(|value| builder.append_option(value));
+    Arc::new(builder.finish())
+}
+
+/// True or false.
+pub(crate) fn flags(values: impl Iterator<Item = bool>) -> ArrayRef {
+    Arc::new(values.map(Some).collect::<BooleanArray>())
+}
+
+fn numbers(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
+    Arc::new(values.collect::<Float64Array>())
+}
+
+fn servers(rows: &[ServerRow]) -> Vec<ArrayRef> {
+    vec![
+        ids(rows.iter().map(|row| &*row.server_id)),
+        names(rows.iter().map(|row| Some(&*row.datacenter))),
+        names(rows.iter().map(|row| Some(&*row.msb))),
+        names(rows.iter().map(|row| Some(&*row.rack))),
+        names(rows.iter().map(|row| Some(&*row.hardware_type))),
+        names(rows.iter().map(|row| row.current_reservation.as_deref())),
+        names(rows.iter().map(|row| row.target_reservation.as_deref())),
+        flags(rows.iter().map(|row| row.target_pending)),
+        flags(rows.iter().map(|row| row.in_use)),
+        names(rows.iter().map(|row| row.loaned_to.as_deref())),
+        numbers(rows.iter().map(|row| row.power_watts)),
+    ]
+}
+
+fn reservations(rows: &[ReservationRow]) -> Vec<ArrayRef> {
+    vec![
+        ids(rows.iter().map(|row| &*row.reservation_id)),
+        names(rows.iter().map(|row| Some(&*row.owner))),
+        names(rows.iter().map(|row| Some(&*row.kind))),
+        numbers(rows.iter().map(|row| Some(row.capacity_rru))),
+        flags(rows.iter().map(|row| row.msb_buffer)),
+        Arc::new(Int32Array::from_iter_values(rows.iter().map(|row| row.priority))),
+        numbers(rows.iter().map(|row| row.msb_alpha)),
+        numbers(rows.iter().map(|row| row.rack_alpha)),
+        numbers(rows.iter().map(|row| row.affinity_theta)),
+        names(rows.iter().map(|row| row.host_profile.as_deref())),
+    ]
+}
+
+fn rru(rows: &[RruRow]) -> Vec<ArrayRef> {
+    vec![
+        names(rows.iter().map(|row| Some(&*row.reservation_id))),
+        names(rows.iter().map(|row| Some(&*row.hardware_type))),
+        numbers(rows.iter().map(|row| Some(row.rru))),
+    ]
+}
+
+fn affinity(rows: &[AffinityRow]) -> Vec<ArrayRef> {
+    vec![
+        names(rows.iter().map(|row| Some(&*row.reservation_id))),
+        names(rows.iter().map(|row| Some(&*row.datacenter))),
+        numbers(rows.iter().map(|row| Some(row.share))),
+    ]
+}
+
+fn unavailability(rows: &[UnavailabilityRow]) -> Result<Vec<ArrayRef>, WriteError> {
+    let micros = |row: &UnavailabilityRow, column: &'static str, instant: DateTime<Utc>| {
+        // Nanoseconds above 1e9 are leap seconds, which the format has not.
+        let nanos = instant.nanosecond();
+        if nanos % 1_000 == 0 && nanos < 1_000_000_000 {
+            return Ok(instant.timestamp_micros());
+        }
+        let file = UNAVAILABILITY.file;
+        Err(WriteError::Time { file, row: row.event_id.to_string(), column })
+    };
+    let mut started_at = Vec::with_capacity(rows.len());
+    let mut ended_at = Vec::with_capacity(rows.len());
+    for row in rows {
+        started_at.push(micros(row, "started_at", row.started_at)?);
+        ended_at.push(row.ended_at.map(|end| micros(row, "ended_at", end)).transpose()?);
+    }
+    Ok(vec![
+        ids(rows.iter().map(|row| &*row.event_id)),
+        names(rows.iter().map(|row| Some(&*row.scope))),
+        names(rows.iter().map(|row| Some(&*row.scope_id))),
+        names(rows.iter().map(|row| Some(&*row.kind))),
+        Arc::new(TimestampMicrosecondArray::from(started_at).with_timezone("UTC")),
+        Arc::new(TimestampMicrosecondArray::from(ended_at).with_timezone("UTC")),
+    ])
+}
