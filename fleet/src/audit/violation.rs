@@ -1,0 +1,156 @@
+//! Rules that targets may break.
+
+use super::number::as_rru;
+use super::report::ReservationAudit;
+use crate::id::Name;
+use crate::reservation::ReservationKind;
+use crate::rru::Rru;
+use crate::snapshot::RegionSnapshot;
+use crate::targets::{Targets, holder_name};
+use serde::Serialize;
+use std::fmt;
+
+/// What rounding of limits to whole micro-RRU may cost eq. 7, in RRU: half a micro-RRU for A C,
+/// as much for theta C, and the same again for the last bits of the products.
+const AFFINITY_ROUNDING: f64 = 2e-6;
+
+/// A broken rule.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "rule", rename_all = "snake_case")]
+pub enum Violation {
+    /// An unavailable server does not keep its holder.
+    UnavailableServerMoved {
+        /// The server.
+        server_id: Name,
+        /// Who holds it; `free` for nobody.
+        holder: Name,
+        /// Who should hold it by the targets.
+        target: Name,
+    },
+    /// A server is newly given to a reservation its type is not eligible for.
+    NotEligible {
+        /// The server.
+        server_id: Name,
+        /// Its hardware type.
+        hardware_type: Name,
+        /// Who is given it.
+        reservation_id: Name,
+    },
+    /// A server is newly given to an elastic reservation, which owns no servers.
+    GivenToElastic {
+        /// The server.
+        server_id: Name,
+        /// Who is given it.
+        reservation_id: Name,
+    },
+    /// A reservation is shorter than it is under today's holders.
+    ShortfallWorse {
+        /// The reservation.
+        reservation_id: Name,
+        /// Its shortfall under today's holders.
+        #[serde(rename = "initial_rru", serialize_with = "as_rru")]
+        initial: Rru,
+        /// Its shortfall by the targets.
+        #[serde(rename = "shortfall_rru", serialize_with = "as_rru")]
+        shortfall: Rru,
+    },
+    /// A datacenter share is further from what eq. 7 allows than it is today.
+    AffinityWorse {
+        /// The reservation.
+        reservation_id: Name,
+        /// The datacenter.
+        datacenter: Name,
+        /// RRU beyond the tolerance under today's holders.
+        #[serde(rename = "initial_rru")]
+        initial: f64,
+        /// RRU beyond the tolerance by the targets.
+        #[serde(rename = "violation_rru")]
+        violation: f64,
+    },
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Violation::UnavailableServerMoved { server_id, holder, target } => write!(
+                out,
+                "server {server_id:?} is unavailable and must stay with {holder:?}, not go to \
+                 {target:?}"
+            ),
+            Violation::NotEligible { server_id, hardware_type, reservation_id } => write!(
+                out,
+                "server {server_id:?} of hardware type {hardware_type:?} is given to reservation \
+                 {reservation_id:?}, for which that type is not eligible"
+            ),
+            Violation::GivenToElastic { server_id, reservation_id } => write!(
+                out,
+                "server {server_id:?} is given to {reservation_id:?}, an elastic reservation, \
+                 which only borrows"
+            ),
+            Violation::ShortfallWorse { reservation_id, initial, shortfall } => write!(
+                out,
+                "reservation {reservation_id:?} would be {shortfall} RRU short; today it is \
+                 {initial}"
+            ),
+            Violation::AffinityWorse { reservation_id, datacenter, initial, violation } => write!(
+                out,
+                "reservation {reservation_id:?} would be {violation} RRU beyond its tolerance in \
+                 datacenter {datacenter:?}; today it is {initial}"
+            ),
+        }
+    }
+}
+
+/// Rules about single servers, in order of server.
+pub(super) fn bindings(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for step in targets.diff(snapshot) {
+        let server = &snapshot.servers[step.server.ix()];
+        if !server.available {
+            found.push(Violation::UnavailableServerMoved {
+                server_id: server.id.clone(),
+                holder: holder_name(snapshot, step.source),
+                target: holder_name(snapshot, step.target),
+            });
+        }
+        let Some(reservation) = step.target.map(|ix| &snapshot.reservations[ix.ix()]) else {
+            continue;
+        };
+        if reservation.kind == ReservationKind::Elastic {
+            found.push(Violation::GivenToElastic {
+                server_id: server.id.clone(),
+                reservation_id: reservation.id.clone(),
+            });
+        } else if reservation.value(server.hardware_type).is_none() {
+            found.push(Violation::NotEligible {
+                server_id: server.id.clone(),
+                hardware_type: snapshot.hardware_types[server.hardware_type.ix()].clone(),
+                reservation_id: reservation.id.clone(),
+            });
+        }
+    }
+    found
+}
+
+/// What holds must hold and what is broken may not get worse (RAS section 3.5.1).
+pub(super) fn worse(row: &ReservationAudit) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let (initial, shortfall) = (row.initial.shortfall, row.holding.shortfall);
+    if shortfall > initial {
+        let reservation_id = row.reservation_id.clone();
+        found.push(Violation::ShortfallWorse { reservation_id, initial, shortfall });
+    }
+    if row.kind == ReservationKind::Guaranteed {
+        for share in &row.datacenters {
+            if share.violation > share.initial_violation + AFFINITY_ROUNDING {
+                found.push(Violation::AffinityWorse {
+                    reservation_id: row.reservation_id.clone(),
+                    datacenter: share.datacenter.clone(),
+                    initial: share.initial_violation,
+                    violation: share.violation,
+                });
+            }
+        }
+    }
+    found
+}
