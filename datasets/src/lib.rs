@@ -10,6 +10,8 @@
 
 mod error;
 mod folder;
+pub mod generate;
+pub mod import;
 mod read;
 mod result;
 pub mod schema;

@@ -1,0 +1,176 @@
+//! A CSV file in memory: columns by name, fields with their line.
+
+use super::error::{FieldRule, ImportError};
+use csv::StringRecord;
+use fleet::NAME_CHARS_MAX;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A CSV file.
+pub(super) struct Sheet {
+    file: PathBuf,
+    columns: Vec<String>,
+    /// The columns that somebody asked for.
+    taken: BTreeSet<usize>,
+    records: Vec<StringRecord>,
+}
+
+/// A column of one sheet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Column(usize);
+
+/// A line of a sheet.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    sheet: &'a Sheet,
+    record: &'a StringRecord,
+}
+
+impl Sheet {
+    /// Reads a file whole.
+    pub(super) fn read(file: &Path) -> Result<Sheet, ImportError> {
+        let csv = |source| ImportError::Csv { file: file.to_owned(), source };
+        let mut reader = csv::Reader::from_path(file).map_err(csv)?;
+        let mut columns: Vec<String> =
+            reader.headers().map_err(csv)?.iter().map(str::to_owned).collect();
+        // Spreadsheets put a byte order mark before the first column's name.
+        if let Some(first) = columns.first_mut()
+            && let Some(rest) = first.strip_prefix('\u{feff}')
+        {
+            *first = rest.to_owned();
+        }
+        for (at, column) in columns.iter().enumerate() {
+            if columns[..at].contains(column) {
+                let column = column.clone();
+                return Err(ImportError::ColumnTwice { file: file.to_owned(), column });
+            }
+        }
+        let records = reader.into_records().collect::<Result<Vec<_>, _>>().map_err(csv)?;
+        Ok(Sheet { file: file.to_owned(), columns, taken: BTreeSet::new(), records })
+    }
+
+    /// The file it was read from.
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// A column that must be there.
+    pub(super) fn column(&mut self, name: &str) -> Result<Column, ImportError> {
+        self.optional(name).ok_or_else(|| ImportError::Column {
+            file: self.file.clone(),
+            column: name.to_owned(),
+            found: self.columns.join(", "),
+        })
+    }
+
+    /// A column that may be there.
+    pub(super) fn optional(&mut self, name: &str) -> Option<Column> {
+        let at = self.columns.iter().position(|column| column == name)?;
+        self.taken.insert(at);
+        Some(Column(at))
+    }
+
+    /// The name of a column.
+    pub(super) fn name(&self, column: Column) -> &str {
+        &self.columns[column.0]
+    }
+
+    /// The columns nobody asked for.
+    pub(super) fn ignored(&self) -> Vec<String> {
+        (self.columns.iter().enumerate())
+            .filter(|(at, _)| !self.taken.contains(at))
+            .map(|(_, column)| column.clone())
+            .collect()
+    }
+
+    /// The lines below the header.
+    pub(super) fn lines(&self) -> impl ExactSizeIterator<Item = Line<'_>> {
+        self.records.iter().map(|record| Line { sheet: self, record })
+    }
+}
+
+impl<'a> Line<'a> {
+    /// The line's number, counted from one.
+    pub(super) fn number(&self) -> u64 {
+        self.record.position().map_or(0, csv::Position::line)
+    }
+
+    /// A field as it stands.
+    pub(super) fn text(&self, column: Column) -> &'a str {
+        // The reader refuses records that are shorter than the header.
+        self.record.get(column.0).unwrap_or_default()
+    }
+
+    /// A name of 1 to 128 characters.
+    pub(super) fn name(&self, column: Column) -> Result<&'a str, ImportError> {
+        let name = self.text(column);
+        match name.chars().count() {
+            0 => Err(self.broken(column, FieldRule::Empty)),
+            chars if chars > NAME_CHARS_MAX => {
+                Err(self.broken(column, FieldRule::TooLong { chars }))
+            }
+            _ => Ok(name),
+        }
+    }
+
+    /// A finite number that is not negative.
+    pub(super) fn number_in(&self, column: Column) -> Result<f64, ImportError> {
+        self.parse_number(column, self.text(column))
+    }
+
+    /// Such a number, or nothing where the field is empty.
+    pub(super) fn optional_number(&self, column: Column) -> Result<Option<f64>, ImportError> {
+        let text = self.text(column);
+        if text.is_empty() { Ok(None) } else { self.parse_number(column, text).map(Some) }
+    }
+
+    /// Reads part of a field as a finite number that is not negative.
+    pub(super) fn parse_number(&self, column: Column, text: &str) -> Result<f64, ImportError> {
+        if text.is_empty() {
+            return Err(self.broken(column, FieldRule::Empty));
+        }
+        let value: f64 = (text.trim().parse())
+            .map_err(|_| self.broken(column, FieldRule::NotNumber { value: text.to_owned() }))?;
+        if value.is_finite() && value >= 0.0 {
+            return Ok(value);
+        }
+        let expected = "finite and not negative";
+        Err(self.broken(column, FieldRule::Number { value, expected }))
+    }
+
+    /// The pairs of a field `name:number;name:number`, in its order.
+    pub(super) fn pairs(&self, column: Column) -> Result<Vec<(&'a str, f64)>, ImportError> {
+        let mut pairs: Vec<(&str, f64)> = Vec::new();
+        let text = self.text(column);
+        if text.is_empty() {
+            return Ok(pairs);
+        }
+        for pair in text.split(';') {
+            // The last colon: names may have colons of their own.
+            let malformed = || {
+                let expected = "name:number;name:number";
+                self.broken(column, FieldRule::Pair { pair: pair.to_owned(), expected })
+            };
+            let (name, number) = pair.rsplit_once(':').ok_or_else(malformed)?;
+            if name.is_empty() || number.is_empty() {
+                return Err(malformed());
+            }
+            if pairs.iter().any(|&(other, _)| other == name) {
+                let name = name.to_owned();
+                return Err(self.broken(column, FieldRule::NamedTwice { name }));
+            }
+            pairs.push((name, self.parse_number(column, number)?));
+        }
+        Ok(pairs)
+    }
+
+    /// An error about one of its fields.
+    pub(super) fn broken(&self, column: Column, rule: FieldRule) -> ImportError {
+        ImportError::Field {
+            file: self.sheet.file.clone(),
+            line: self.number(),
+            field: self.sheet.columns[column.0].clone(),
+            rule,
+        }
+    }
+}
