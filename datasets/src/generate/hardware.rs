@@ -142,7 +142,8 @@ pub(super) fn lay_out(options: &GenerateOptions) -> Floor {
     let mix = mixes(options, &per_msb);
     let width = |count: usize| count.to_string().len();
 
-    let datacenters: Vec<Name> = (1..=options.datacenters).map(|d| format!("dc{d}").into()).collect();
+    let datacenters: Vec<Name> =
+        (1..=options.datacenters).map(|d| format!("dc{d}").into()).collect();
     let msb_width = width(options.msbs).max(2);
     let msbs: Vec<Msb> = (0..options.msbs)
         .map(|m| Msb {
@@ -187,11 +188,7 @@ pub(super) fn lay_out(options: &GenerateOptions) -> Floor {
 
 /// The type that fills the last quarter of a mixed rack: another one of the same MSB. The number
 /// of draws does not depend on the outcome.
-fn second_kind(
-    rng: &mut rand_chacha::ChaCha8Rng,
-    counts: &[usize],
-    first: usize,
-) -> Option<usize> {
+fn second_kind(rng: &mut rand_chacha::ChaCha8Rng, counts: &[usize], first: usize) -> Option<usize> {
     let (mixed, pick): (f64, f64) = (rng.random(), rng.random());
     let general = |k: usize| CATALOGUE[k].family != Family::Accelerator;
     let others: Vec<usize> =
@@ -226,8 +223,9 @@ fn mixes(options: &GenerateOptions, per_msb: &[usize]) -> Vec<Vec<usize>> {
             .collect();
         if weights.iter().all(|&w| w <= 0.0) {
             // A short catalogue, or every type skipped: whatever was nearest in time.
-            let nearest = (0..kinds)
-                .min_by(|&a, &b| distance(&CATALOGUE[a], age).total_cmp(&distance(&CATALOGUE[b], age)));
+            let nearest = (0..kinds).min_by(|&a, &b| {
+                distance(&CATALOGUE[a], age).total_cmp(&distance(&CATALOGUE[b], age))
+            });
             weights[nearest.unwrap_or(0)] = 1.0;
         }
         mix.push(apportion(racks, &weights));

@@ -1,0 +1,287 @@
+//! Synthetic regions, shaped by what RAS (SOSP'21) publishes about Facebook's.
+//!
+//! Everything here is made up: no server, owner or service of a generated region exists, and its
+//! region and owners are named `generated...`. What follows the paper is the shape: hardware mix
+//! by age of the MSB (figure 2), values by service class (figure 3), request sizes and numbers of
+//! eligible types (figure 4), unavailability (figure 5). The requests of a generated region can
+//! all be met together: the generator holds an assignment that meets them (see [`GenerateOptions`]).
+//!
+//! [`generate()`] is pure: the same options give the same rows. Each concern draws from a random
+//! stream of its own, so that a change to one does not renumber the rest of the world.
+
+mod classes;
+mod draw;
+mod events;
+mod fill;
+mod hardware;
+mod plan;
+mod services;
+mod steady;
+
+use fleet::{
+    AffinityRow, MICRO, NAME_CHARS_MAX, Name, ReservationKind, ReservationRow, RruRow,
+    SHARED_BUFFER_FRACTION_DEFAULT, SHARED_BUFFER_PREFIX, ServerRow, SnapshotParts, Weights,
+};
+use hardware::{CATALOGUE, Floor, KINDS_MAX};
+use services::Service;
+use std::ops::RangeInclusive;
+use steady::{Binding, Holder};
+
+/// What region to generate. [`GenerateOptions::new`] gives the defaults for a number of servers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GenerateOptions {
+    /// The region's name. Default: `generated`.
+    pub region: String,
+    /// Servers, 1,000 to 1,000,000.
+    pub servers: usize,
+    /// Guaranteed reservations, at most one for ten servers. Two elastic ones come on top.
+    /// Default: one for 300 servers, 5 to 2,000.
+    pub reservations: usize,
+    /// MSBs, at least 2 and as many as datacenters; the first is the oldest. Default: 36.
+    pub msbs: usize,
+    /// Datacenters. The MSBs of one follow each other in age. Default: 3.
+    pub datacenters: usize,
+    /// Hardware types, up to 20. Default: 12, in nine categories.
+    pub hardware_types: usize,
+    /// Racks, at least one for each MSB. Default: one for 40 servers, but six for each MSB, so
+    /// that small regions mix hardware too.
+    pub racks: Option<usize>,
+    /// The seed of everything random. Default: 1.
+    pub seed: u64,
+    /// What is held already. Default: nothing.
+    pub state: State,
+    /// Share of the servers that meeting all requests takes, embedded and shared buffers
+    /// included, 0.1 to 0.97. A region whose hardware fits its requests badly stays below.
+    /// Default: 0.90.
+    pub utilisation: f64,
+}
+
+impl GenerateOptions {
+    /// The defaults for a region of so many servers.
+    pub fn new(servers: usize) -> GenerateOptions {
+        GenerateOptions {
+            region: "generated".to_owned(),
+            servers,
+            reservations: (servers / 300).clamp(5, 2_000),
+            msbs: 36,
+            datacenters: 3,
+            hardware_types: 12,
+            racks: None,
+            seed: 1,
+            state: State::Cold,
+            utilisation: 0.90,
+        }
+    }
+
+    fn rack_count(&self) -> usize {
+        self.racks.unwrap_or_else(|| (self.servers / 40).max(self.msbs * 6).min(self.servers))
+    }
+
+    fn check(&self) -> Result<(), GenerateError> {
+        let within = |option: &'static str, value: usize, range: RangeInclusive<usize>| {
+            if range.contains(&value) {
+                return Ok(());
+            }
+            let (from, until) = range.into_inner();
+            Err(GenerateError::OutOfRange { option, value, from, until })
+        };
+        within("servers", self.servers, 1_000..=1_000_000)?;
+        within("reservations", self.reservations, 1..=self.servers / 10)?;
+        within("datacenters", self.datacenters, 1..=100)?;
+        within("msbs", self.msbs, self.datacenters.max(2)..=(self.servers / 10).min(1_000))?;
+        within("hardware types", self.hardware_types, 1..=KINDS_MAX)?;
+        within("racks", self.rack_count(), self.msbs..=self.servers)?;
+        if !(0.1..=0.97).contains(&self.utilisation) {
+            return Err(GenerateError::Utilisation { value: self.utilisation });
+        }
+        match self.region.chars().count() {
+            1..=NAME_CHARS_MAX => Ok(()),
+            chars => Err(GenerateError::RegionName { chars }),
+        }
+    }
+}
+
+/// What is held at the region's instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Nothing: every request is new.
+    #[default]
+    Cold,
+    /// Everything, for months: then 5 % of the requests were resized, 0.3 % of the servers failed
+    /// and a few moves are under way.
+    Steady,
+}
+
+impl State {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            State::Cold => "cold",
+            State::Steady => "steady",
+        }
+    }
+
+    /// Reads the word for it.
+    pub fn parse(word: &str) -> Option<State> {
+        [State::Cold, State::Steady].into_iter().find(|state| state.as_str() == word)
+    }
+}
+
+/// No region can be generated from these options.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum GenerateError {
+    /// A number is too small or too large, in itself or for the others.
+    #[error("{option}: {value} is not within {from} to {until}")]
+    #[expect(missing_docs, reason = "the message says what they are")]
+    OutOfRange { option: &'static str, value: usize, from: usize, until: usize },
+    /// The utilisation is not a share that leaves room to solve anything.
+    #[error("utilisation: {value} is not within 0.1 to 0.97")]
+    #[expect(missing_docs, reason = "the message says what it is")]
+    Utilisation { value: f64 },
+    /// The region's name breaks the format's rule.
+    #[error("region: the name must have 1 to {NAME_CHARS_MAX} characters, not {chars}")]
+    #[expect(missing_docs, reason = "the message says what it is")]
+    RegionName { chars: usize },
+}
+
+/// Generates a region.
+///
+/// All of its requests can be met at once, whatever MSB is lost, with the shared buffers of the
+/// default fraction and within the affinity shares; in the steady state even without moving
+/// anything that is held.
+///
+/// # Errors
+/// Options out of range.
+pub fn generate(options: &GenerateOptions) -> Result<SnapshotParts, GenerateError> {
+    options.check()?;
+    let floor = hardware::lay_out(options);
+    let steady = options.state == State::Steady;
+    let mut log = events::Log::new();
+    let share = if steady { steady::OLD_UNPLANNED } else { events::UNPLANNED_SHARE };
+    let mut usable = events::unplanned(options, &floor, &mut log, share);
+    let supply = fill::Stock::count(&floor, |ix| usable[ix]).by_kind();
+    let mut services = services::draft(options, &supply);
+    let plan = plan::settle(options, &floor, &mut services, &usable);
+    let bindings = if steady {
+        let elastic = ELASTIC.len();
+        steady::age(options, &floor, &mut services, plan, &mut usable, &mut log, elastic)
+    } else {
+        vec![Binding::default(); floor.servers.len()]
+    };
+    events::planned(options, &floor, &mut log);
+    events::past(options, &floor, &mut log);
+    Ok(SnapshotParts {
+        region: options.region.as_str().into(),
+        taken_at: events::taken_at(),
+        weights: Weights::default(),
+        shared_buffer_fraction: Some(SHARED_BUFFER_FRACTION_DEFAULT),
+        servers: server_rows(&floor, &services, &bindings),
+        reservations: reservation_rows(&services),
+        rru: rru_rows(&floor, &services),
+        affinity: affinity_rows(&floor, &services),
+        unavailability: log.rows,
+    })
+}
+
+/// The elastic reservations of every region: what section 3.4 names as their users.
+const ELASTIC: [&str; 2] = ["elastic-async-compute", "elastic-offline-training"];
+
+fn server_rows(floor: &Floor, services: &[Service], bindings: &[Binding]) -> Vec<ServerRow> {
+    let kinds: Vec<Name> = CATALOGUE[..floor.kinds].iter().map(|kind| kind.name.into()).collect();
+    let shared: Vec<Name> =
+        kinds.iter().map(|kind| format!("{SHARED_BUFFER_PREFIX}{kind}").into()).collect();
+    let elastic = ELASTIC.map(Name::from);
+    let name = |holder: Holder| match holder {
+        Holder::Service(ix) => services[ix].id.clone(),
+        Holder::Shared(kind) => shared[kind].clone(),
+    };
+    (floor.servers.iter().zip(bindings))
+        .map(|(server, binding)| {
+            let rack = &floor.racks[server.rack];
+            let msb = &floor.msbs[rack.msb];
+            ServerRow {
+                server_id: server.name.clone(),
+                datacenter: floor.datacenters[msb.datacenter].clone(),
+                msb: msb.name.clone(),
+                rack: rack.name.clone(),
+                hardware_type: kinds[server.kind].clone(),
+                current_reservation: binding.current.map(name),
+                target_reservation: binding.pending.flatten().map(name),
+                target_pending: binding.pending.is_some(),
+                in_use: binding.in_use,
+                loaned_to: binding.loaned_to.map(|ix| elastic[ix].clone()),
+                power_watts: Some(CATALOGUE[server.kind].watts),
+            }
+        })
+        .collect()
+}
+
+fn reservation_rows(services: &[Service]) -> Vec<ReservationRow> {
+    let kind: Name = ReservationKind::Guaranteed.as_str().into();
+    let mut rows: Vec<ReservationRow> = services
+        .iter()
+        .map(|service| ReservationRow {
+            reservation_id: service.id.clone(),
+            owner: service.owner.clone(),
+            kind: kind.clone(),
+            capacity_rru: service.capacity as f64,
+            msb_buffer: service.msb_buffer,
+            priority: service.priority,
+            msb_alpha: service.msb_alpha,
+            rack_alpha: None,
+            affinity_theta: service.affinity_theta,
+            host_profile: service.host_profile.clone(),
+        })
+        .collect();
+    rows.extend(ELASTIC.map(|id| ReservationRow {
+        reservation_id: id.into(),
+        owner: "generated-unit-elastic".into(),
+        kind: ReservationKind::Elastic.as_str().into(),
+        capacity_rru: 0.0,
+        msb_buffer: false,
+        priority: 3,
+        msb_alpha: None,
+        rack_alpha: None,
+        affinity_theta: None,
+        host_profile: None,
+    }));
+    rows.sort_by(|a, b| a.reservation_id.cmp(&b.reservation_id));
+    rows
+}
+
+/// Values of the services, and of the elastic reservations, which may borrow any server.
+fn rru_rows(floor: &Floor, services: &[Service]) -> Vec<RruRow> {
+    let kinds: Vec<Name> = CATALOGUE[..floor.kinds].iter().map(|kind| kind.name.into()).collect();
+    let row = |id: &Name, kind: usize, rru: f64| RruRow {
+        reservation_id: id.clone(),
+        hardware_type: kinds[kind].clone(),
+        rru,
+    };
+    let mut rows: Vec<RruRow> = services
+        .iter()
+        .flat_map(|s| s.values.iter().map(|&(k, v)| row(&s.id, k, v as f64 / MICRO as f64)))
+        .collect();
+    for id in ELASTIC.map(Name::from) {
+        rows.extend((0..floor.kinds).map(|kind| row(&id, kind, 1.0)));
+    }
+    rows.sort_by(|a, b| {
+        (&a.reservation_id, &a.hardware_type).cmp(&(&b.reservation_id, &b.hardware_type))
+    });
+    rows
+}
+
+fn affinity_rows(floor: &Floor, services: &[Service]) -> Vec<AffinityRow> {
+    let mut rows: Vec<AffinityRow> = services
+        .iter()
+        .flat_map(|s| s.datacenters.iter().zip(&s.shares).map(move |(&dc, &share)| (s, dc, share)))
+        .map(|(service, datacenter, share)| AffinityRow {
+            reservation_id: service.id.clone(),
+            datacenter: floor.datacenters[datacenter].clone(),
+            share,
+        })
+        .collect();
+    rows.sort_by(|a, b| {
+        (&a.reservation_id, &a.datacenter).cmp(&(&b.reservation_id, &b.datacenter))
+    });
+    rows
+}
