@@ -10,6 +10,9 @@ pub struct SolverConfig {
     pub gap_limit: f64,
     /// Rounds of improvement without a better incumbent or bound after which the solve ends.
     pub stall_rounds: u32,
+    /// Today's assignment stays unless the best one found mends a shortfall or gains more than
+    /// this share of today's cost.
+    pub stay_gain: f64,
     /// Worker threads.
     pub threads: usize,
     /// Seed of every random choice.
@@ -25,6 +28,7 @@ impl Default for SolverConfig {
         SolverConfig {
             gap_limit: 1e-4,
             stall_rounds: 8,
+            stay_gain: 5e-3,
             threads: 2,
             seed: 1,
             hand_back: true,

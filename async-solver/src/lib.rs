@@ -2,30 +2,25 @@
 //! how good they are.
 
 pub mod backend;
+mod bound;
 mod config;
 mod control;
+mod formulation;
+mod hand_back;
+mod model;
+mod neighbourhood;
+mod phase1;
+mod racks;
+mod random;
 mod report;
+mod search;
+mod solve;
+mod state;
+mod subproblem;
+mod symmetry;
 
 pub use config::SolverConfig;
 pub use control::{Backend, Control, LpFailure, LpJob, Progress};
 pub use report::{MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination};
 
-use fleet::{RegionSnapshot, Targets};
-
-/// Targets and how they came about.
-#[derive(Clone, Debug)]
-pub struct SolveOutcome {
-    /// Who should hold each server.
-    pub targets: Targets,
-    /// The figures of the solve.
-    pub stats: SolveStats,
-}
-
-/// Assigns every available server; never fails: in the worst case the targets are today's.
-pub fn solve(
-    snapshot: &RegionSnapshot,
-    _config: &SolverConfig,
-    _control: &Control,
-) -> SolveOutcome {
-    SolveOutcome { targets: Targets::unchanged(snapshot), stats: SolveStats::default() }
-}
+pub use solve::{SolveOutcome, solve};

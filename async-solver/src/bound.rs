@@ -1,0 +1,175 @@
+//! The proved dual bound: Lagrangian relaxation of eq. 5.
+//!
+//! With a price `p >= 0` on every server of a pool, the reservations fall apart, and
+//! `L(p) = sum over r of bound_r(p) - sum over pools of p size` is at most the cost of any integer
+//! assignment: a feasible one uses at most `size` servers of a pool, so its cost is at least its
+//! cost with every server charged and the whole supply refunded, and `bound_r` is at most what any
+//! whole-server assignment of `r` costs at these prices ([`crate::subproblem`]). This holds for
+//! every `p`, however it was found; HiGHS' duals are only a good place to start.
+
+use crate::model::Model;
+use crate::subproblem::{Geometry, Priced, SubBound};
+use std::thread;
+
+/// A value of the dual function.
+#[derive(Clone, Debug)]
+pub struct DualPoint {
+    /// Price per server of each pool.
+    pub prices: Vec<f64>,
+    /// L(p): no integer assignment costs less.
+    pub value: f64,
+    /// The bound of each reservation, at these prices.
+    pub terms: Vec<SubBound>,
+    /// Servers of each pool the relaxed reservations take.
+    pub usage: Vec<f64>,
+}
+
+impl DualPoint {
+    /// Every server for nothing, and no bound.
+    pub fn free(model: &Model) -> DualPoint {
+        DualPoint {
+            prices: vec![0.0; model.pools.len()],
+            value: f64::NEG_INFINITY,
+            terms: vec![SubBound::default(); model.terms.len()],
+            usage: vec![0.0; model.pools.len()],
+        }
+    }
+}
+
+/// Share of the value subtracted for rounding in its sums.
+const SAFETY: f64 = 1e-10;
+
+/// Evaluates the dual function.
+pub fn evaluate(
+    model: &Model,
+    geometries: &[Geometry],
+    prices: Vec<f64>,
+    threads: usize,
+) -> DualPoint {
+    let terms = in_parallel(model.terms.len(), threads, |term| {
+        Priced::unlimited(model, &model.terms[term], &geometries[term], &prices).bound()
+    });
+    let mut usage = vec![0.0; model.pools.len()];
+    let mut value = 0.0;
+    let mut magnitude = 0.0;
+    for (term, bound) in model.terms.iter().zip(&terms) {
+        value += bound.value;
+        magnitude += bound.value.abs();
+        for (item, used) in term.items.iter().zip(&bound.usage) {
+            usage[item.pool as usize] += used;
+            value += model.leave_price(item, 0);
+        }
+        for item in &term.worthless {
+            let price = prices[item.pool as usize];
+            value += model.leave_price(item, 0);
+            let (dear, cheap) = model.leave_order(item);
+            for (count, leave) in [dear, cheap] {
+                if leave > price {
+                    value -= f64::from(count) * (leave - price);
+                    usage[item.pool as usize] += f64::from(count);
+                }
+            }
+        }
+    }
+    for (pool, price) in model.pools.iter().zip(&prices) {
+        value -= price * f64::from(pool.size);
+        magnitude += price * f64::from(pool.size);
+    }
+    value -= SAFETY * magnitude;
+    DualPoint { prices, value, terms, usage }
+}
+
+/// Computes a value per index on a few threads; the results come in order of index, whatever the
+/// number of threads.
+pub fn in_parallel<T: Send>(
+    count: usize,
+    threads: usize,
+    work: impl Fn(usize) -> T + Sync,
+) -> Vec<T> {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    const BATCH: usize = 8;
+    if threads <= 1 || count <= BATCH {
+        return (0..count).map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let mut done = Vec::new();
+        loop {
+            let from = next.fetch_add(BATCH, Ordering::Relaxed);
+            if from >= count {
+                return done;
+            }
+            done.extend((from..count.min(from + BATCH)).map(|index| (index, work(index))));
+        }
+    };
+    let mut results: Vec<(usize, T)> = thread::scope(|scope| {
+        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let mut results = run();
+        for worker in workers {
+            results.extend(worker.join().expect("workers do not panic"));
+        }
+        results
+    });
+    results.sort_unstable_by_key(|&(index, _)| index);
+    results.into_iter().map(|(_, value)| value).collect()
+}
+
+/// Climbs the dual function by the volume algorithm (Barahona and Anbil, 2000): steps from the
+/// best point along the smoothed usage of the relaxed reservations.
+pub struct Ascent {
+    /// The best point so far.
+    pub best: DualPoint,
+    /// Smoothed servers of each pool that the relaxed reservations take.
+    usage: Vec<f64>,
+    step: f64,
+    stalled: u32,
+}
+
+impl Ascent {
+    /// Starts at a point.
+    pub fn new(start: DualPoint) -> Ascent {
+        let usage = start.usage.clone();
+        Ascent { best: start, usage, step: 1.0, stalled: 0 }
+    }
+
+    /// One step. `target`: a value the bound may reach.
+    pub fn step(&mut self, model: &Model, geometries: &[Geometry], target: f64, threads: usize) {
+        let from = &self.best;
+        let mut norm = 0.0;
+        let direction: Vec<f64> = (self.usage.iter().zip(&model.pools).zip(&from.prices))
+            .map(|((usage, pool), price)| {
+                let over = usage - f64::from(pool.size);
+                let over = if over < 0.0 && *price <= 0.0 { 0.0 } else { over };
+                norm += over * over;
+                over
+            })
+            .collect();
+        if norm < 1e-12 {
+            self.stalled = u32::MAX / 2;
+            return;
+        }
+        let length = self.step * (target - from.value).max(0.0) / norm;
+        let prices = (from.prices.iter().zip(&direction))
+            .map(|(price, direction)| (price + length * direction).max(0.0))
+            .collect();
+        let point = evaluate(model, geometries, prices, threads);
+        for (smooth, usage) in self.usage.iter_mut().zip(&point.usage) {
+            *smooth += 0.15 * (usage - *smooth);
+        }
+        if point.value > self.best.value {
+            self.best = point;
+            self.stalled = 0;
+            self.step = (self.step * 1.3).min(2.0);
+        } else {
+            self.stalled += 1;
+            if self.stalled.is_multiple_of(4) {
+                self.step *= 0.66;
+            }
+        }
+    }
+
+    /// Whether further steps are unlikely to help.
+    pub fn is_done(&self) -> bool {
+        self.stalled > 25 || self.step < 1e-5
+    }
+}

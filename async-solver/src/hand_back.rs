@@ -1,0 +1,93 @@
+//! Surplus servers become free.
+//!
+//! Eq. 1 to 4 put no price on a server that a reservation holds beyond its capacity and buffer, so
+//! an optimum of phase 1 may keep it for ever. The promise is C_r: what no guarantee needs goes
+//! back, servers that are not held today first, then idle ones, then ones in use. Runs after
+//! phase 1, whose primal value and bound speak of the problem without it (docs/decisions/0003).
+
+use crate::model::{Model, Term};
+use crate::state::State;
+
+/// Takes away what each reservation does not need.
+pub fn hand_back(model: &Model, state: &mut State) {
+    for term in 0..model.terms.len() {
+        let mut counts = state.counts[term].clone();
+        if trim(&model.terms[term], &mut counts) {
+            state.set(model, term, counts);
+        }
+    }
+}
+
+/// Lowers counts while eq. 6 and 7 stay as they are; tells whether anything changed.
+fn trim(term: &Term, counts: &mut [u32]) -> bool {
+    let mut changed = false;
+    for stage in [Stage::New, Stage::Idle, Stage::InUse] {
+        loop {
+            let z: Vec<i64> = term.spans.iter().map(|span| term.span_value(span, counts)).collect();
+            let total: i64 = z.iter().sum();
+            let top = z.iter().copied().max().unwrap_or(0);
+            let second = second_largest(&z);
+            let datacenters = term.datacenter_values(counts);
+            // The largest MSB first: what it gives back lowers the buffer too.
+            let mut order: Vec<usize> = (0..term.spans.len()).collect();
+            order.sort_by_key(|&span| std::cmp::Reverse(z[span]));
+            let mut best: Option<(usize, u32)> = None;
+            for span in order {
+                // Without what the span holds above all others, eq. 6 does not feel the loss.
+                let slack = if term.buffered {
+                    let above = if z[span] == top { top - second } else { 0 };
+                    (total - top - term.capacity).max(0) + above
+                } else {
+                    total - term.capacity
+                };
+                let mut slack = if total - buffer(term, top) >= term.capacity { slack } else { 0 };
+                if !term.affinity.is_empty() {
+                    let datacenter = term.spans[span].datacenter as usize;
+                    slack = slack.min(datacenters[datacenter] - term.affinity[datacenter].low);
+                }
+                let found = term.spans[span].items.clone().find_map(|i| {
+                    let item = &term.items[i];
+                    let there = match stage {
+                        Stage::New => counts[i].saturating_sub(item.held()),
+                        Stage::Idle => counts[i].min(item.held()).saturating_sub(item.held_in_use),
+                        Stage::InUse => counts[i].min(item.held_in_use),
+                    };
+                    let most = u32::try_from(slack.max(0) / item.value).unwrap_or(u32::MAX);
+                    let count = there.min(most);
+                    (count > 0).then_some((i, count))
+                });
+                if found.is_some() {
+                    best = found;
+                    break;
+                }
+            }
+            let Some((item, count)) = best else { break };
+            counts[item] -= count;
+            changed = true;
+        }
+    }
+    changed
+}
+
+#[derive(Clone, Copy)]
+enum Stage {
+    New,
+    Idle,
+    InUse,
+}
+
+fn buffer(term: &Term, top: i64) -> i64 {
+    if term.buffered { top } else { 0 }
+}
+
+fn second_largest(z: &[i64]) -> i64 {
+    let mut largest = (0, 0);
+    for &value in z {
+        if value > largest.0 {
+            largest = (value, largest.0);
+        } else if value > largest.1 {
+            largest.1 = value;
+        }
+    }
+    largest.1
+}

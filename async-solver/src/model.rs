@@ -1,0 +1,440 @@
+//! The problem of phase 1 in its pooled form: who gets how many servers of each pool.
+//!
+//! Expression 1 charges a server for leaving its holder, never for where it goes. So a *pool*, the
+//! available servers that eq. 2 to 7 cannot tell apart, needs one count per reservation, and of
+//! the servers a reservation holds there it keeps the dearest to move first. `docs/formulation.md`
+//! shows that this is the paper's model, not a relaxation of it.
+
+use crate::symmetry::{Partition, value_rows};
+use fleet::{MICRO, MsbIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Weights};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The pooled problem of phase 1.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Prices, as the snapshot gives them.
+    pub weights: Weights,
+    /// Available servers that are alike in eq. 2 to 7.
+    pub pools: Vec<Pool>,
+    /// One term per reservation of the snapshot, in its order.
+    pub terms: Vec<Term>,
+    /// How many equivalence classes phase 1 has.
+    pub classes: usize,
+    /// The pool of each server; `u32::MAX` for unavailable ones.
+    pub pool_of: Vec<u32>,
+}
+
+/// Available servers of one MSB that every reservation values alike.
+#[derive(Clone, Copy, Debug)]
+pub struct Pool {
+    /// Where they stand.
+    pub msb: MsbIx,
+    /// How many there are.
+    pub size: u32,
+}
+
+/// What one reservation adds to the problem. Amounts of RRU are whole micro-RRU.
+#[derive(Clone, Debug)]
+pub struct Term {
+    /// The reservation.
+    pub reservation: ReservationIx,
+    /// C_r.
+    pub capacity: i64,
+    /// Whether eq. 4 and 6 keep an embedded buffer.
+    pub buffered: bool,
+    /// Price per RRU above `spread_limit` in an MSB: beta, zero where eq. 3 does not apply.
+    pub beta: f64,
+    /// alpha^F C_r of eq. 3.
+    pub spread_limit: i64,
+    /// Price per RRU of the largest MSB share: tau, zero without embedded buffer.
+    pub tau: f64,
+    /// Price per RRU of shortfall.
+    pub short_price: f64,
+    /// Shortfall today: it may not grow.
+    pub short_max: i64,
+    /// Pools whose servers count for the reservation, ordered by MSB.
+    pub items: Vec<Item>,
+    /// The MSBs the items lie in.
+    pub spans: Vec<Span>,
+    /// Eq. 7, one range per datacenter with items; empty without affinity.
+    pub affinity: Vec<AffinityRange>,
+    /// Servers it holds that count for nothing: ineligible types, and all of an elastic one.
+    pub worthless: Vec<Item>,
+}
+
+/// A reservation's view of a pool.
+#[derive(Clone, Copy, Debug)]
+pub struct Item {
+    /// The pool.
+    pub pool: u32,
+    /// V, per server.
+    pub value: i64,
+    /// Servers of the pool it holds today, with running containers.
+    pub held_in_use: u32,
+    /// Likewise, without.
+    pub held_idle: u32,
+}
+
+impl Item {
+    /// Servers of the pool it holds today.
+    pub fn held(&self) -> u32 {
+        self.held_in_use + self.held_idle
+    }
+}
+
+/// The items of one MSB.
+#[derive(Clone, Debug)]
+pub struct Span {
+    /// The MSB.
+    pub msb: MsbIx,
+    /// Position of its datacenter in [`Term::affinity`]; unused without affinity.
+    pub datacenter: u32,
+    /// Its items.
+    pub items: Range<usize>,
+}
+
+/// Bounds of eq. 7 on the RRU in one datacenter, softened: what is outside today may stay outside
+/// as far as it is, at a price.
+#[derive(Clone, Copy, Debug)]
+pub struct AffinityRange {
+    /// (A - theta) C_r, not below zero.
+    pub low: i64,
+    /// (A + theta) C_r.
+    pub high: i64,
+    /// How far below `low` today's amount is.
+    pub below_max: i64,
+    /// How far above `high` today's amount is.
+    pub above_max: i64,
+    /// Price per RRU outside.
+    pub price: f64,
+}
+
+/// What the assignment of one reservation costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TermCost {
+    /// Expression 1.
+    pub stability: f64,
+    /// Expression 3.
+    pub msb_spread: f64,
+    /// Expression 4.
+    pub buffer: f64,
+    /// Price of what eq. 6 and 7 are short of.
+    pub shortfall: f64,
+    /// Whether something ends worse than it is today.
+    pub regress: bool,
+}
+
+impl TermCost {
+    /// The sum: the objective of phase 1.
+    pub fn total(&self) -> f64 {
+        self.stability + self.msb_spread + self.buffer + self.shortfall
+    }
+}
+
+/// RRU as a float, for prices.
+pub fn rru(micro: i64) -> f64 {
+    micro as f64 / MICRO as f64
+}
+
+fn micro(amount: f64) -> i64 {
+    Rru::from_f64(amount).unwrap_or(Rru(i64::MAX / 4)).0
+}
+
+impl Model {
+    /// Builds the pooled problem of a snapshot.
+    pub fn new(snapshot: &RegionSnapshot) -> Model {
+        let rows = value_rows(snapshot);
+        let server = |position: u32| &snapshot.servers[position as usize];
+        let mut classes = Partition::of_available(snapshot);
+        // Eq. 2 to 7: the value V of a server for every reservation.
+        classes.refine(|s| rows[server(s).hardware_type.ix()]);
+        // Eq. 3, 4 and 6: the MSB. Eq. 7: the datacenter, which the MSB already tells.
+        classes.refine(|s| snapshot.msb_of(server(s)));
+        let (pools, pool_of) = pools(snapshot, &classes);
+        // Eq. 1: the holder and the price of leaving it.
+        classes.refine(|s| server(s).holder());
+        classes.refine(|s| server(s).in_use);
+        let mut model = Model {
+            weights: snapshot.weights,
+            pools,
+            terms: Vec::new(),
+            classes: classes.classes,
+            pool_of,
+        };
+        model.terms = model.build_terms(snapshot);
+        model.price_shortfalls(snapshot);
+        model
+    }
+
+    fn build_terms(&self, snapshot: &RegionSnapshot) -> Vec<Term> {
+        let mut held: Vec<BTreeMap<u32, (u32, u32)>> =
+            vec![BTreeMap::new(); snapshot.reservations.len()];
+        for (server, &pool) in snapshot.servers.iter().zip(&self.pool_of) {
+            if let (Some(holder), true) = (server.holder(), server.available) {
+                let count = held[holder.ix()].entry(pool).or_default();
+                *(if server.in_use { &mut count.0 } else { &mut count.1 }) += 1;
+            }
+        }
+        // A hardware type that stands for each pool: any of its servers'.
+        let mut type_of = vec![None; self.pools.len()];
+        for (server, &pool) in snapshot.servers.iter().zip(&self.pool_of) {
+            if server.available {
+                type_of[pool as usize].get_or_insert(server.hardware_type);
+            }
+        }
+        let mut by_type: BTreeMap<_, Vec<u32>> = BTreeMap::new();
+        for (pool, hardware_type) in (0_u32..).zip(&type_of) {
+            by_type.entry(hardware_type.expect("a pool has servers")).or_default().push(pool);
+        }
+        (snapshot.reservations.iter().enumerate().zip(&held))
+            .map(|((position, reservation), held)| {
+                let mut items: Vec<Item> = Vec::new();
+                for &(hardware_type, value) in &reservation.rru {
+                    if reservation.kind == ReservationKind::Elastic {
+                        break;
+                    }
+                    for &pool in by_type.get(&hardware_type).into_iter().flatten() {
+                        let (held_in_use, held_idle) = held.get(&pool).copied().unwrap_or_default();
+                        items.push(Item { pool, value: value.0, held_in_use, held_idle });
+                    }
+                }
+                items.sort_unstable_by_key(|item| (self.pools[item.pool as usize].msb, item.pool));
+                let worthless = held
+                    .iter()
+                    .filter(|(pool, _)| !items.iter().any(|item| item.pool == **pool))
+                    .map(|(&pool, &(held_in_use, held_idle))| Item {
+                        pool,
+                        value: 0,
+                        held_in_use,
+                        held_idle,
+                    })
+                    .collect();
+                self.build_term(snapshot, ReservationIx::new(position), items, worthless)
+            })
+            .collect()
+    }
+
+    fn build_term(
+        &self,
+        snapshot: &RegionSnapshot,
+        ix: ReservationIx,
+        items: Vec<Item>,
+        worthless: Vec<Item>,
+    ) -> Term {
+        let reservation = &snapshot.reservations[ix.ix()];
+        let weights = &snapshot.weights;
+        let guaranteed = reservation.kind == ReservationKind::Guaranteed;
+        let spans = self.spans(&items);
+        let mut term = Term {
+            reservation: ix,
+            capacity: reservation.capacity.0,
+            buffered: reservation.msb_buffer,
+            beta: if guaranteed { weights.spread_beta } else { 0.0 },
+            spread_limit: i64::MAX,
+            tau: if reservation.msb_buffer { weights.buffer_tau } else { 0.0 },
+            short_price: 0.0,
+            short_max: 0,
+            items,
+            spans,
+            affinity: Vec::new(),
+            worthless,
+        };
+        if guaranteed {
+            let alpha = reservation.msb_alpha.or(weights.msb_alpha);
+            term.spread_limit = match alpha {
+                Some(alpha) => micro(alpha * rru(term.capacity)),
+                None => {
+                    let others = term.spans.len().saturating_sub(1);
+                    let even = if others == 0 {
+                        term.capacity
+                    } else {
+                        micro(1.5 * rru(term.capacity) / others as f64)
+                    };
+                    even.max(term.items.iter().map(|item| item.value).max().unwrap_or(0))
+                }
+            };
+        }
+        if guaranteed && !reservation.affinity.is_empty() && term.capacity > 0 {
+            let theta = reservation.affinity_theta.unwrap_or(weights.affinity_theta);
+            term.add_affinity(snapshot, theta);
+        }
+        let today: Vec<u32> = term.items.iter().map(Item::held).collect();
+        term.short_max = term.shortfall(&today);
+        term
+    }
+
+    fn spans(&self, items: &[Item]) -> Vec<Span> {
+        let mut spans: Vec<Span> = Vec::new();
+        for (position, item) in items.iter().enumerate() {
+            let msb = self.pools[item.pool as usize].msb;
+            match spans.last_mut() {
+                Some(span) if span.msb == msb => span.items.end = position + 1,
+                _ => spans.push(Span { msb, datacenter: 0, items: position..position + 1 }),
+            }
+        }
+        spans
+    }
+
+    /// Prices shortfalls above everything else, priority by priority (RAS section 3.5.1: fixing
+    /// what is broken is a high-priority objective).
+    ///
+    /// One server's worth of shortfall costs more than any change of expressions 1, 3 and 4 that
+    /// mends it: 20 times the buffer and spread prices of the server, and 50 moves of in-use
+    /// servers. Each priority that occurs costs [`PRIORITY_RATIO`] times the next less important
+    /// one, over at most [`PRIORITY_LEVELS`] levels; those below share the last.
+    fn price_shortfalls(&mut self, snapshot: &RegionSnapshot) {
+        let broken = |term: &Term| {
+            term.short_max > 0
+                || term.affinity.iter().any(|range| range.below_max > 0 || range.above_max > 0)
+        };
+        let priority = |term: &Term| snapshot.reservations[term.reservation.ix()].priority;
+        let mut levels: Vec<i32> =
+            self.terms.iter().filter(|term| broken(term)).map(priority).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        let top_value =
+            |term: &Term| rru(term.items.iter().map(|item| item.value).max().unwrap_or(MICRO));
+        let weights = self.weights;
+        let move_price = weights.move_in_use.max(weights.move_idle);
+        let server_price = self
+            .terms
+            .iter()
+            .map(|term| 20.0 * (term.tau + term.beta) * top_value(term))
+            .fold(50.0 * move_price + 1.0, f64::max);
+        let last = levels.len().min(PRIORITY_LEVELS).saturating_sub(1);
+        for term in &mut self.terms {
+            let rank = levels.partition_point(|&level| level < priority(term)).min(last);
+            let exponent = i32::try_from(last - rank).unwrap_or(0);
+            let price = server_price * PRIORITY_RATIO.powi(exponent) / top_value(term);
+            term.short_price = price;
+            for range in &mut term.affinity {
+                range.price = price;
+            }
+        }
+    }
+
+    /// The counts of today's assignment: what each reservation holds of each item.
+    pub fn today(&self) -> Vec<Vec<u32>> {
+        self.terms.iter().map(|term| term.items.iter().map(Item::held).collect()).collect()
+    }
+
+    /// Total cost of phase 1: expressions 1, 3 and 4 and the price of shortfalls. `worthless`
+    /// servers are charged by what is left for them ([`crate::state::State`]).
+    pub fn leave_price(&self, item: &Item, kept: u32) -> f64 {
+        let (dear, cheap) = self.leave_order(item);
+        let kept_dear = kept.min(dear.0);
+        let kept_cheap = (kept - kept_dear).min(cheap.0);
+        f64::from(dear.0 - kept_dear) * dear.1 + f64::from(cheap.0 - kept_cheap) * cheap.1
+    }
+
+    /// Counts and prices of the held servers of an item, the dearest to move first.
+    pub fn leave_order(&self, item: &Item) -> ((u32, f64), (u32, f64)) {
+        let in_use = (item.held_in_use, self.weights.move_in_use);
+        let idle = (item.held_idle, self.weights.move_idle);
+        if in_use.1 >= idle.1 { (in_use, idle) } else { (idle, in_use) }
+    }
+
+    /// What giving `counts` servers of each item to a reservation costs.
+    pub fn cost(&self, term: &Term, counts: &[u32]) -> TermCost {
+        let mut cost = TermCost::default();
+        for (item, &count) in term.items.iter().zip(counts) {
+            if item.held() > 0 {
+                cost.stability += self.leave_price(item, count);
+            }
+        }
+        let mut top = 0;
+        let mut total = 0;
+        for span in &term.spans {
+            let z = term.span_value(span, counts);
+            total += z;
+            top = top.max(z);
+            cost.msb_spread += term.beta * rru((z - term.spread_limit).max(0));
+        }
+        cost.buffer = term.tau * rru(top);
+        let short = (term.capacity - total + if term.buffered { top } else { 0 }).max(0);
+        cost.shortfall = term.short_price * rru(short);
+        cost.regress = short > term.short_max;
+        for (range, z) in term.affinity.iter().zip(term.datacenter_values(counts)) {
+            let (below, above) = ((range.low - z).max(0), (z - range.high).max(0));
+            cost.shortfall += range.price * rru(below + above);
+            cost.regress |= below > range.below_max || above > range.above_max;
+        }
+        cost
+    }
+}
+
+/// Price of a level of priority over the next less important one.
+pub const PRIORITY_RATIO: f64 = 10.0;
+/// Levels told apart: more would spread the prices over more digits than a float solver has.
+pub const PRIORITY_LEVELS: usize = 4;
+
+impl Term {
+    fn add_affinity(&mut self, snapshot: &RegionSnapshot, theta: f64) {
+        let reservation = &snapshot.reservations[self.reservation.ix()];
+        let mut position: BTreeMap<_, u32> = BTreeMap::new();
+        for span in &mut self.spans {
+            let datacenter = snapshot.msbs[span.msb.ix()].datacenter;
+            let next = u32::try_from(position.len()).expect("few datacenters");
+            span.datacenter = *position.entry(datacenter).or_insert(next);
+        }
+        let mut ranges =
+            vec![
+                AffinityRange { low: 0, high: 0, below_max: 0, above_max: 0, price: 0.0 };
+                position.len()
+            ];
+        let capacity = rru(self.capacity);
+        for (datacenter, at) in position {
+            let share = reservation.share(datacenter).unwrap_or(0.0);
+            // Rounded outwards, so that eq. 7 itself is never cut by the rounding.
+            ranges[at as usize].low = micro(((share - theta) * capacity).max(0.0));
+            ranges[at as usize].high = micro((share + theta) * capacity);
+        }
+        self.affinity = ranges;
+        let today: Vec<u32> = self.items.iter().map(Item::held).collect();
+        let values = self.datacenter_values(&today);
+        for (range, z) in self.affinity.iter_mut().zip(values) {
+            range.below_max = (range.low - z).max(0);
+            range.above_max = (z - range.high).max(0);
+        }
+    }
+
+    /// RRU in one MSB.
+    pub fn span_value(&self, span: &Span, counts: &[u32]) -> i64 {
+        span.items.clone().map(|i| self.items[i].value * i64::from(counts[i])).sum()
+    }
+
+    /// RRU in each datacenter of [`Term::affinity`].
+    pub fn datacenter_values(&self, counts: &[u32]) -> Vec<i64> {
+        let mut values = vec![0; self.affinity.len()];
+        if !values.is_empty() {
+            for span in &self.spans {
+                values[span.datacenter as usize] += self.span_value(span, counts);
+            }
+        }
+        values
+    }
+
+    /// What eq. 6 is short of.
+    pub fn shortfall(&self, counts: &[u32]) -> i64 {
+        let mut top = 0;
+        let mut total = 0;
+        for span in &self.spans {
+            let z = self.span_value(span, counts);
+            total += z;
+            top = top.max(z);
+        }
+        (self.capacity - total + if self.buffered { top } else { 0 }).max(0)
+    }
+}
+
+fn pools(snapshot: &RegionSnapshot, partition: &Partition) -> (Vec<Pool>, Vec<u32>) {
+    let mut pools: Vec<Option<Pool>> = vec![None; partition.classes];
+    let mut pool_of = vec![u32::MAX; snapshot.servers.len()];
+    for (&server, &class) in partition.servers.iter().zip(&partition.class) {
+        let msb = snapshot.msb_of(&snapshot.servers[server as usize]);
+        pools[class as usize].get_or_insert(Pool { msb, size: 0 }).size += 1;
+        pool_of[server as usize] = class;
+    }
+    (pools.into_iter().map(|pool| pool.expect("a class has servers")).collect(), pool_of)
+}

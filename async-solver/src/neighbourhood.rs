@@ -1,0 +1,87 @@
+//! Which reservations to take out together: one that pays more than its bound, and some that hold
+//! what it could use.
+
+use crate::bound::DualPoint;
+use crate::model::Model;
+use crate::random::Random;
+use crate::state::State;
+
+/// Picks reservations by how far each is from its own bound.
+pub struct Neighbourhood<'a> {
+    prices: &'a DualPoint,
+    /// Cost above the bound, per term.
+    slack: Vec<f64>,
+    total: f64,
+    /// Who may use each pool: (term, item).
+    users: Vec<Vec<(u32, u32)>>,
+    random: Random,
+}
+
+/// Weights of the prices to put reservations back with.
+const WEIGHTS: [f64; 4] = [1.0, 0.8, 0.5, 0.2];
+
+impl<'a> Neighbourhood<'a> {
+    /// Starts at a state.
+    pub fn new(model: &Model, state: &State, prices: &'a DualPoint, seed: u64) -> Self {
+        let mut users = vec![Vec::new(); model.pools.len()];
+        for (term, number) in model.terms.iter().zip(0_u32..) {
+            for (item, at) in term.items.iter().zip(0_u32..) {
+                users[item.pool as usize].push((number, at));
+            }
+        }
+        let slack = vec![0.0; model.terms.len()];
+        let mut hood =
+            Neighbourhood { prices, slack, total: 0.0, users, random: Random::new(seed) };
+        let all: Vec<usize> = (0..model.terms.len()).collect();
+        hood.update(model, state, &all);
+        hood
+    }
+
+    /// Notes that some terms have changed.
+    pub fn update(&mut self, model: &Model, state: &State, terms: &[usize]) {
+        for &number in terms {
+            let term = &model.terms[number];
+            let mut slack = state.costs[number] - self.prices.terms[number].value;
+            for (item, &count) in term.items.iter().zip(&state.counts[number]) {
+                slack += self.prices.prices[item.pool as usize] * f64::from(count);
+                slack -= model.leave_price(item, 0);
+            }
+            // A little for everybody: a reservation at its bound may still stand in the way.
+            self.slack[number] = if term.items.is_empty() { 0.0 } else { slack.max(1e-6) };
+        }
+        self.total = self.slack.iter().sum();
+    }
+
+    /// Some terms to take out and put back in this order, and the weight of the prices.
+    pub fn pick(&mut self, model: &Model, state: &State) -> (Vec<usize>, f64) {
+        let mut at = self.random.unit() * self.total;
+        let found = self.slack.iter().position(|slack| {
+            at -= slack;
+            at < 0.0
+        });
+        let first = found.unwrap_or(0);
+        let mut picked = vec![first];
+        let wanted = 1 + self.random.below(3);
+        let items = &model.terms[first].items;
+        for _ in 0..4 * wanted {
+            if picked.len() > wanted || items.is_empty() {
+                break;
+            }
+            let pool = items[self.random.below(items.len())].pool as usize;
+            let users = &self.users[pool];
+            let from = self.random.below(users.len());
+            // The next user from a random one on that holds some of the pool.
+            let user = (0..users.len()).map(|k| users[(from + k) % users.len()]).find(|user| {
+                let (term, item) = (user.0 as usize, user.1 as usize);
+                state.counts[term][item] > 0 && !picked.contains(&term)
+            });
+            if let Some((term, _)) = user {
+                picked.push(term as usize);
+            }
+        }
+        if self.random.below(2) == 0 {
+            picked.reverse();
+        }
+        (picked, WEIGHTS[self.random.below(WEIGHTS.len())])
+    }
+}

@@ -1,0 +1,358 @@
+//! Phase 1: everything but rack goals. Finds a good assignment and proves how good it is.
+//!
+//! The LP runs in HiGHS, in another process, while the first incumbents are made here. Its duals
+//! are the pools' prices: they give the proved bound and tell each reservation which servers others
+//! need more. Its solution, rounded down, is a second start beside today's assignment.
+
+use crate::backend::{LpRequest, LpSolution};
+use crate::bound::{Ascent, DualPoint, evaluate, in_parallel};
+use crate::config::SolverConfig;
+use crate::control::{Control, LpJob, Progress};
+use crate::formulation::Lp;
+use crate::model::Model;
+use crate::neighbourhood::Neighbourhood;
+use crate::report::Termination;
+use crate::search::Search;
+use crate::state::{State, Worthless};
+use crate::subproblem::Geometry;
+use std::time::Duration;
+
+/// What phase 1 ended with.
+pub struct Outcome {
+    /// The best assignment.
+    pub state: State,
+    /// Its cost.
+    pub primal: f64,
+    /// The cost of today's assignment.
+    pub initial_primal: f64,
+    /// The best proved bound.
+    pub dual_bound: f64,
+    /// Why it ended.
+    pub termination: Termination,
+    /// The LP's value and HiGHS' seconds.
+    pub lp: Option<(f64, f64)>,
+    /// Columns, rows and non-zeros of the LP.
+    pub lp_size: (usize, usize, usize),
+    /// Incumbents and bounds as they came.
+    pub history: Vec<Progress>,
+    /// Seconds of the steps "solver build", "initial state" and "mip".
+    pub seconds: [f64; 3],
+}
+
+/// Prices' weights of one round of sweeps: first keep off what others need, then take what is left.
+const SWEEP_WEIGHTS: [f64; 5] = [1.0, 0.7, 0.3, 0.0, 1.0];
+/// Steps of the dual ascent at most, from HiGHS' duals and from nothing.
+const ASCENT_STEPS: (usize, usize) = (30, 400);
+/// How far above the best bound an ascent aims, relative.
+const ASCENT_AIM: f64 = 0.01;
+
+struct Run<'a> {
+    model: &'a Model,
+    config: &'a SolverConfig,
+    control: &'a Control<'a>,
+    reserve: Duration,
+    worthless: Worthless,
+    geometries: Vec<Geometry>,
+    best: Option<(State, f64)>,
+    dual_bound: f64,
+    history: Vec<Progress>,
+}
+
+/// Runs phase 1. `reserve`: time still needed afterwards. `keep`: told of each better state.
+pub fn run(
+    model: &Model,
+    config: &SolverConfig,
+    control: &Control,
+    reserve: Duration,
+    keep: &dyn Fn(&State),
+) -> Outcome {
+    let clock = || (control.elapsed)().as_secs_f64();
+    let begin = clock();
+    let lp = Lp::new(model);
+    let lp_size = (lp.problem.cost.len(), lp.problem.row_lower.len(), lp.problem.values.len());
+    let request = LpRequest {
+        solver: if lp_size.0 < SIMPLEX_COLUMNS { "simplex" } else { "ipx" }.into(),
+        time_limit: control.deadline.map(|end| end.saturating_sub((control.elapsed)())),
+        threads: 1,
+        seed: u32::try_from(config.seed & 0x7fff_ffff).unwrap_or(0),
+        start: None,
+        mip_gap: 0.0,
+    };
+    let mut run = Run {
+        model,
+        config,
+        control,
+        reserve,
+        worthless: Worthless::new(model),
+        geometries: Vec::new(),
+        best: None,
+        dual_bound: f64::NEG_INFINITY,
+        history: Vec::new(),
+    };
+    let today = State::new(model, model.today());
+    let initial_primal = today.total(model, &run.worthless);
+    run.best = Some((today.clone(), initial_primal));
+    run.note("solver build");
+    if run.must_stop() {
+        let seconds = [clock() - begin, 0.0, 0.0];
+        let termination = run.stop_reason();
+        return run.finish(initial_primal, termination, None, lp_size, seconds);
+    }
+    let mut job = control.backend.start(lp.problem.clone(), request);
+    run.geometries =
+        in_parallel(model.terms.len(), config.threads, |t| Geometry::new(model, &model.terms[t]));
+    let built = clock();
+    run.note("initial state");
+
+    // While HiGHS works: today's assignment, made better without prices.
+    let free = DualPoint::free(model);
+    let mut solution = None;
+    let mut early = today.clone();
+    let order = run.order();
+    'early: for _ in 0..2 {
+        for &term in &order {
+            if run.must_stop()
+                || (solution.is_none() && {
+                    solution = job.poll();
+                    solution.is_some()
+                })
+            {
+                break 'early;
+            }
+            run.search().replace(&mut early, term, &free, 0.0);
+        }
+        run.offer(&early, "initial state", keep);
+    }
+    run.offer(&early, "initial state", keep);
+    let solution = run.wait(job.as_mut(), solution);
+    let initial = clock();
+    run.note("mip");
+
+    let prices = run.prices(solution.as_ref());
+    let mut starts = Vec::new();
+    if let Some(solution) = &solution {
+        starts.push(rounded_down(model, &lp, solution));
+    }
+    starts.push(today.clone());
+    for start in starts {
+        run.sweep(start, &prices, keep);
+    }
+    let termination = run.improve(&prices, keep);
+    let lp_value = solution.map(|solution| (solution.objective + lp.constant, solution.seconds));
+    let seconds = [built - begin, initial - built, clock() - initial];
+    run.finish(initial_primal, termination, lp_value, lp_size, seconds)
+}
+
+/// Below this many columns the simplex method is fast, and its duals are exact.
+const SIMPLEX_COLUMNS: usize = 4_000;
+
+/// The whole part of an LP solution: it never takes more of a pool than there is.
+fn rounded_down(model: &Model, lp: &Lp, solution: &LpSolution) -> State {
+    let counts = (0..model.terms.len()).map(|term| {
+        let items = model.terms[term].items.len();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "counts between 0 and the size of a pool"
+        )]
+        let floor = |count: f64| (count + 1e-6).floor().max(0.0) as u32;
+        lp.counts(term, &solution.columns).into_iter().take(items).map(floor).collect()
+    });
+    let counts: Vec<Vec<u32>> = counts.collect();
+    // HiGHS' tolerances may overfill a pool by one; take that back where it is found.
+    let mut used = vec![0; model.pools.len()];
+    let mut counts = counts;
+    for (term, counts) in model.terms.iter().zip(&mut counts) {
+        for (item, count) in term.items.iter().zip(counts) {
+            let pool = item.pool as usize;
+            *count = (*count).min(model.pools[pool].size - used[pool]);
+            used[pool] += *count;
+        }
+    }
+    State::new(model, counts)
+}
+
+impl Run<'_> {
+    fn search(&self) -> Search<'_> {
+        Search { model: self.model, geometries: &self.geometries, worthless: &self.worthless }
+    }
+
+    fn must_stop(&self) -> bool {
+        self.control.must_stop(self.reserve)
+    }
+
+    fn stop_reason(&self) -> Termination {
+        if (self.control.interrupted)() { Termination::Interrupted } else { Termination::Deadline }
+    }
+
+    /// Reservations, the largest first: they have the most to lose from what others leave.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.model.terms.len()).collect();
+        let servers = |&term: &usize| {
+            let term = &self.model.terms[term];
+            term.capacity / term.items.iter().map(|item| item.value).max().unwrap_or(1)
+        };
+        order.sort_by_key(|term| std::cmp::Reverse(servers(term)));
+        order
+    }
+
+    fn primal(&self) -> f64 {
+        self.best.as_ref().map_or(f64::INFINITY, |best| best.1)
+    }
+
+    fn is_within_gap(&self) -> bool {
+        self.primal() - self.dual_bound <= self.config.gap_limit * self.primal().abs() + 1e-9
+    }
+
+    fn note(&mut self, step: &str) {
+        let point = Progress {
+            seconds: (self.control.elapsed)().as_secs_f64(),
+            phase: 1,
+            step: step.to_owned(),
+            primal: self.best.as_ref().map(|best| best.1),
+            dual_bound: self.dual_bound.is_finite().then_some(self.dual_bound),
+        };
+        (self.control.progress)(&point);
+        self.history.push(point);
+    }
+
+    /// Takes a state as the incumbent if it is better and lets nothing get worse than today.
+    fn offer(&mut self, state: &State, step: &str, keep: &dyn Fn(&State)) {
+        let total = state.total(self.model, &self.worthless);
+        if total < self.primal() - 1e-9 && !state.regresses(self.model) {
+            self.best = Some((state.clone(), total));
+            keep(state);
+            self.note(step);
+        }
+    }
+
+    fn wait(
+        &self,
+        job: &mut dyn LpJob,
+        early: Option<Result<LpSolution, crate::control::LpFailure>>,
+    ) -> Option<LpSolution> {
+        let mut outcome = early;
+        while outcome.is_none() && !self.must_stop() {
+            outcome = job.wait(Duration::from_millis(50));
+        }
+        match outcome? {
+            Ok(solution) if solution.row_duals.len() >= self.model.pools.len() => Some(solution),
+            Ok(_) => None,
+            Err(failure) => {
+                tracing::warn!(%failure, "LP failed; going on with prices of the ascent");
+                None
+            }
+        }
+    }
+
+    /// The pools' prices, and with them the bound: HiGHS' duals, then a few steps further; without
+    /// them, more steps from nothing.
+    fn prices(&mut self, solution: Option<&LpSolution>) -> DualPoint {
+        let prices = match solution {
+            Some(solution) => {
+                let duals = &solution.row_duals[..self.model.pools.len()];
+                duals
+                    .iter()
+                    .map(|dual| (-dual).max(0.0))
+                    .map(|p| if p < 1e-9 { 0.0 } else { p })
+                    .collect()
+            }
+            None => vec![0.0; self.model.pools.len()],
+        };
+        let steps = if solution.is_some() { ASCENT_STEPS.0 } else { ASCENT_STEPS.1 };
+        let threads = self.config.threads;
+        let start = evaluate(self.model, &self.geometries, prices, threads);
+        let mut ascent = Ascent::new(start);
+        self.dual_bound = self.dual_bound.max(ascent.best.value);
+        for _ in 0..steps {
+            if ascent.is_done() || self.must_stop() {
+                break;
+            }
+            let aim = ascent.best.value + ASCENT_AIM * ascent.best.value.abs().max(1.0);
+            ascent.step(self.model, &self.geometries, aim.min(self.primal()), threads);
+            self.dual_bound = self.dual_bound.max(ascent.best.value);
+        }
+        self.note("mip");
+        ascent.best
+    }
+
+    /// Puts every reservation anew, several times, from a start.
+    fn sweep(&mut self, mut state: State, prices: &DualPoint, keep: &dyn Fn(&State)) {
+        for weight in SWEEP_WEIGHTS {
+            for &term in &self.order() {
+                if self.must_stop() {
+                    self.offer(&state, "mip", keep);
+                    return;
+                }
+                self.search().replace(&mut state, term, prices, weight);
+            }
+            self.offer(&state, "mip", keep);
+            if self.is_within_gap() {
+                return;
+            }
+        }
+    }
+
+    /// Takes a few reservations out and puts them back, while that helps.
+    fn improve(&mut self, prices: &DualPoint, keep: &dyn Fn(&State)) -> Termination {
+        let Some((mut state, _)) = self.best.clone() else { return Termination::Deadline };
+        let mut hood = Neighbourhood::new(self.model, &state, prices, self.config.seed);
+        let rounds = 100.max(self.model.terms.len());
+        let mut stalled = 0;
+        loop {
+            if self.is_within_gap() {
+                return Termination::Optimal;
+            }
+            if stalled >= self.config.stall_rounds {
+                return Termination::Stalled;
+            }
+            let before = self.primal();
+            for _ in 0..rounds {
+                if self.must_stop() {
+                    self.offer(&state, "mip", keep);
+                    return self.stop_reason();
+                }
+                let (terms, weight) = hood.pick(self.model, &state);
+                if self.search().ruin(&mut state, &terms, prices, weight) {
+                    hood.update(self.model, &state, &terms);
+                }
+            }
+            self.offer(&state, "mip", keep);
+            // A round that gains next to nothing of what is open counts as none.
+            let gained = before - self.primal();
+            let open = (before - self.dual_bound).max(0.0);
+            stalled = if gained > STALL_GAIN * open { 0 } else { stalled + 1 };
+        }
+    }
+
+    fn finish(
+        mut self,
+        initial_primal: f64,
+        termination: Termination,
+        lp: Option<(f64, f64)>,
+        lp_size: (usize, usize, usize),
+        seconds: [f64; 3],
+    ) -> Outcome {
+        self.note("mip");
+        let (state, primal) = self.best.take().expect("today's assignment at least");
+        let mut dual_bound = self.dual_bound;
+        if !dual_bound.is_finite() {
+            // Every term of the objective is at least zero.
+            dual_bound = 0.0;
+        }
+        Outcome {
+            state,
+            primal,
+            initial_primal,
+            dual_bound: dual_bound.min(primal),
+            termination,
+            lp,
+            lp_size,
+            history: self.history,
+            seconds,
+        }
+    }
+}
+
+/// Share of the open gap a round must gain not to count as stalled.
+const STALL_GAIN: f64 = 0.005;

@@ -1,0 +1,204 @@
+//! A solve from snapshot to targets, as a list of verbs.
+
+use crate::config::SolverConfig;
+use crate::control::{Control, Progress};
+use crate::hand_back::hand_back;
+use crate::model::Model;
+use crate::phase1;
+use crate::racks::{self, RackPhase};
+use crate::report::{
+    MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination,
+};
+use crate::state::State;
+use fleet::{RegionSnapshot, ReservationIx, ReservationKind, Targets};
+use std::time::Duration;
+
+/// Targets and how they came about.
+#[derive(Clone, Debug)]
+pub struct SolveOutcome {
+    /// Who should hold each server.
+    pub targets: Targets,
+    /// The figures of the solve.
+    pub stats: SolveStats,
+}
+
+/// Share of a deadline kept for phase 2 and for whoever called.
+const RESERVE_SHARE: f64 = 0.08;
+/// Time kept on top, per million servers.
+const RESERVE_PER_MILLION: f64 = 6.0;
+
+/// Assigns every available server; never fails: in the worst case the targets are today's.
+///
+/// Ended by gap or stall, the same snapshot, config and version give the same targets, whatever
+/// the number of threads; ended by the deadline they may differ.
+pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control) -> SolveOutcome {
+    let clock = || (control.elapsed)().as_secs_f64();
+    let begin = clock();
+    let model = Model::new(snapshot);
+    let built = clock();
+    let reserve = control.deadline.map_or(0.0, |end| {
+        let size = snapshot.servers.len() as f64 / 1e6;
+        (RESERVE_SHARE * end.as_secs_f64()).max(0.02) + RESERVE_PER_MILLION * size
+    });
+    let keep = |state: &State| {
+        let placed = racks::place(&model, snapshot, state, false, 1);
+        (control.incumbent)(&targets_of(snapshot, &placed));
+    };
+    let reserve = Duration::from_secs_f64(reserve);
+    let outcome = phase1::run(&model, config, control, reserve, &keep);
+    let mut state = choose(&model, config, &outcome);
+    let kept_today = state.counts == model.today();
+    let primal = if kept_today { outcome.initial_primal } else { outcome.primal };
+    let before = leaving(&model, &state);
+    if config.hand_back {
+        hand_back(&model, &mut state);
+        state.releases_worthless = true;
+    }
+    let after = leaving(&model, &state);
+    let phase2_begin = clock();
+    (control.progress)(&Progress {
+        seconds: phase2_begin,
+        phase: 2,
+        step: "mip".to_owned(),
+        primal: Some(primal),
+        dual_bound: Some(outcome.dual_bound),
+    });
+    let placed = racks::place(&model, snapshot, &state, config.rack_phase, config.threads);
+    let targets = targets_of(snapshot, &placed);
+    let phase2_end = clock();
+    let shortfall_cost = (model.terms.iter().zip(&state.counts))
+        .map(|(term, counts)| model.cost(term, counts).shortfall)
+        .sum();
+    let step =
+        |phase: u8, step: &str, seconds: f64| StepTime { phase, step: step.to_owned(), seconds };
+    let gap = (primal - outcome.dual_bound).max(0.0);
+    let stats = SolveStats {
+        objective: objective(&model, snapshot, &state, &targets, placed.after),
+        phase1: Phase1 {
+            primal,
+            dual_bound: outcome.dual_bound,
+            gap: if gap == 0.0 { 0.0 } else { gap / primal.abs() },
+            gap_in_use_moves: gap / model.weights.move_in_use.max(f64::MIN_POSITIVE),
+            termination: outcome.termination,
+            proof: PROOF.to_owned(),
+            lp_value: outcome.lp.map(|lp| lp.0),
+            lp_seconds: outcome.lp.map(|lp| lp.1),
+            shortfall_cost,
+            initial_primal: outcome.initial_primal,
+        },
+        phase2: Phase2 {
+            rack_spread_before: placed.before,
+            rack_spread_after: placed.after,
+            problems: placed.problems,
+        },
+        handed_back: MoveCount {
+            in_use: after.in_use - before.in_use,
+            idle: after.idle - before.idle,
+        },
+        steps: vec![
+            step(1, "ras build", built - begin),
+            step(1, "solver build", outcome.seconds[0]),
+            step(1, "initial state", outcome.seconds[1]),
+            step(1, "mip", outcome.seconds[2]),
+            step(2, "mip", phase2_end - phase2_begin),
+        ],
+        sizes: Sizes {
+            servers: snapshot.servers.len(),
+            classes: model.classes,
+            reservations: model.terms.len(),
+            phase1_columns: outcome.lp_size.0,
+            phase1_rows: outcome.lp_size.1,
+            phase1_nonzeros: outcome.lp_size.2,
+        },
+        history: outcome.history,
+    };
+    SolveOutcome { targets, stats }
+}
+
+const PROOF: &str = "Lagrangian relaxation of eq. 5: with a price on every server of a pool the \
+    reservations fall apart, and each one's bound counts attainable largest MSB shares in whole \
+    servers; valid for any non-negative prices (docs/formulation.md)";
+
+/// Today's assignment stays where the best one found gains next to nothing on it and mends no
+/// shortfall: moves have side effects that no weight names, and a solve on the result of a solve
+/// should move nothing.
+fn choose(model: &Model, config: &SolverConfig, outcome: &phase1::Outcome) -> State {
+    let gain = outcome.initial_primal - outcome.primal;
+    let short = |state: &State| -> f64 {
+        (model.terms.iter().zip(&state.counts))
+            .map(|(term, counts)| model.cost(term, counts).shortfall)
+            .sum()
+    };
+    let today = State::new(model, model.today());
+    let mends = short(&outcome.state) < short(&today) * (1.0 - 1e-9) - 1e-9;
+    if !mends && gain <= config.stay_gain * outcome.initial_primal {
+        return today;
+    }
+    outcome.state.clone()
+}
+
+fn leaving(model: &Model, state: &State) -> MoveCount {
+    let mut count = MoveCount::default();
+    let (in_use_price, idle_price) = (model.weights.move_in_use, model.weights.move_idle);
+    for (term, counts) in model.terms.iter().zip(&state.counts) {
+        for (item, &kept) in term.items.iter().zip(counts) {
+            let left = item.held() - kept.min(item.held());
+            let first = if in_use_price >= idle_price { item.held_idle } else { item.held_in_use };
+            let cheap = left.min(first);
+            let (in_use, idle) = if in_use_price >= idle_price {
+                (left - cheap, cheap)
+            } else {
+                (cheap, left - cheap)
+            };
+            count.in_use += in_use as usize;
+            count.idle += idle as usize;
+        }
+    }
+    count
+}
+
+fn targets_of(snapshot: &RegionSnapshot, placed: &RackPhase) -> Targets {
+    Targets::new(snapshot, placed.holders.iter().map(|holder| holder.map(ReservationIx)).collect())
+}
+
+/// Expressions 1 to 4 over the final assignment. Phase 2 has computed expression 2.
+fn objective(
+    model: &Model,
+    snapshot: &RegionSnapshot,
+    state: &State,
+    targets: &Targets,
+    rack_spread: f64,
+) -> Objective {
+    let mut sum = Objective { rack_spread, ..Objective::default() };
+    let (mut in_use, mut idle) = (0_u32, 0_u32);
+    for (server, &target) in snapshot.servers.iter().zip(targets.holders()) {
+        let holder = server.holder();
+        if server.available && holder.is_some() && holder != target {
+            *(if server.in_use { &mut in_use } else { &mut idle }) += 1;
+        }
+    }
+    sum.stability =
+        f64::from(in_use) * model.weights.move_in_use + f64::from(idle) * model.weights.move_idle;
+    for (term, counts) in model.terms.iter().zip(&state.counts) {
+        let kind = snapshot.reservations[term.reservation.ix()].kind;
+        if kind == ReservationKind::Guaranteed {
+            let cost = model.cost(term, counts);
+            sum.msb_spread += cost.msb_spread;
+            sum.buffer += cost.buffer;
+        }
+    }
+    sum.total = sum.stability + sum.rack_spread + sum.msb_spread + sum.buffer;
+    sum
+}
+
+impl Termination {
+    /// The word of the report.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Termination::Optimal => "optimal",
+            Termination::Stalled => "stalled",
+            Termination::Deadline => "deadline",
+            Termination::Interrupted => "interrupted",
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! An assignment of whole servers in the pooled problem, and what it costs.
+
+use crate::model::Model;
+use crate::subproblem::Supply;
+
+/// How many servers of each item each reservation has.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// Per term, per item.
+    pub counts: Vec<Vec<u32>>,
+    /// Servers of each pool that are given to somebody.
+    pub used: Vec<u32>,
+    /// Cost of each term.
+    pub costs: Vec<f64>,
+    /// Whether guaranteed reservations give back what counts for nothing with them.
+    pub releases_worthless: bool,
+}
+
+/// What leaves a pool when it gets crowded: servers that count for nothing where they are held.
+#[derive(Clone, Debug)]
+pub struct Worthless {
+    /// Idle ones of each pool.
+    pub idle: Vec<u32>,
+    /// Ones in use of each pool.
+    pub in_use: Vec<u32>,
+}
+
+impl Worthless {
+    /// Counts them.
+    pub fn new(model: &Model) -> Worthless {
+        let mut worthless =
+            Worthless { idle: vec![0; model.pools.len()], in_use: vec![0; model.pools.len()] };
+        for item in model.terms.iter().flat_map(|term| &term.worthless) {
+            worthless.idle[item.pool as usize] += item.held_idle;
+            worthless.in_use[item.pool as usize] += item.held_in_use;
+        }
+        worthless
+    }
+
+    /// What the servers of a pool cost that must leave when `used` servers of it are needed.
+    pub fn price(&self, model: &Model, pool: usize, used: u32) -> f64 {
+        let (idle, in_use) = (self.idle[pool], self.in_use[pool]);
+        let leave = (used + idle + in_use).saturating_sub(model.pools[pool].size);
+        let cheap = leave.min(idle);
+        f64::from(cheap) * model.weights.move_idle
+            + f64::from(leave - cheap) * model.weights.move_in_use
+    }
+}
+
+impl State {
+    /// Takes counts as they are.
+    pub fn new(model: &Model, counts: Vec<Vec<u32>>) -> State {
+        let mut used = vec![0; model.pools.len()];
+        for (term, counts) in model.terms.iter().zip(&counts) {
+            for (item, count) in term.items.iter().zip(counts) {
+                used[item.pool as usize] += count;
+            }
+        }
+        let costs = (model.terms.iter().zip(&counts))
+            .map(|(term, counts)| model.cost(term, counts).total())
+            .collect();
+        State { counts, used, costs, releases_worthless: false }
+    }
+
+    /// The objective of phase 1.
+    pub fn total(&self, model: &Model, worthless: &Worthless) -> f64 {
+        let evictions: f64 =
+            (0..model.pools.len()).map(|pool| worthless.price(model, pool, self.used[pool])).sum();
+        self.costs.iter().sum::<f64>() + evictions
+    }
+
+    /// Whether something ends worse than it is today.
+    pub fn regresses(&self, model: &Model) -> bool {
+        (model.terms.iter().zip(&self.counts))
+            .any(|(term, counts)| model.cost(term, counts).regress)
+    }
+
+    /// What a term may take of an item while everybody else stays.
+    pub fn supply(&self, model: &Model, worthless: &Worthless, term: usize, item: usize) -> Supply {
+        let pool = model.terms[term].items[item].pool as usize;
+        let others = self.used[pool] - self.counts[term][item];
+        let available = model.pools[pool].size - others;
+        let waste = worthless.idle[pool] + worthless.in_use[pool];
+        let dearer = if worthless.in_use[pool] > 0 {
+            model.weights.move_in_use
+        } else {
+            model.weights.move_idle
+        };
+        Supply { available, evictions: waste.min(available), dearer }
+    }
+
+    /// Gives a term other counts.
+    pub fn set(&mut self, model: &Model, term: usize, counts: Vec<u32>) {
+        for ((item, &old), &new) in
+            model.terms[term].items.iter().zip(&self.counts[term]).zip(&counts)
+        {
+            let used = &mut self.used[item.pool as usize];
+            *used = *used + new - old;
+        }
+        self.costs[term] = model.cost(&model.terms[term], &counts).total();
+        self.counts[term] = counts;
+    }
+}
