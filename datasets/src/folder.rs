@@ -78,7 +78,11 @@ fn occupant(dir: &Path, kind: &FolderKind) -> Result<bool, WriteError> {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         Err(error) if error.kind() == ErrorKind::NotADirectory => {
-            return Err(occupied("it is not a folder".to_owned()));
+            // Either it is a file, or a folder above it is: then it is not there either.
+            return match dir.symlink_metadata() {
+                Ok(_) => Err(occupied("it is not a folder".to_owned())),
+                Err(_) => Ok(false),
+            };
         }
         Err(error) => return Err(WriteError::system(dir)(error)),
     };
