@@ -282,7 +282,7 @@ fn change_requests(
         });
         request.capacity = count;
     }
-    let shown = file.display();
+    let shown = sheet.title();
     summary.note(format!("{shown}: {} reservations as of day {day}", latest.len()));
     if !assumed.is_empty() {
         let names = assumed.join(", ");

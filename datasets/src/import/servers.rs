@@ -187,7 +187,7 @@ fn places(
     }
     let msb = levels.msb.filter(filled);
     let rack = levels.rack.filter(filled);
-    let file = sheet.file().display();
+    let file = sheet.title();
     if msb.is_none() {
         let column = &options.msb_column;
         summary.note(format!("{file}: no {column}: each datacenter is one MSB, of the same name"));

@@ -54,6 +54,12 @@ impl Sheet {
         &self.file
     }
 
+    /// Its name without the folders, for people who know which files they named.
+    pub(super) fn title(&self) -> String {
+        let name = self.file.file_name().unwrap_or(self.file.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+
     /// A column that must be there.
     pub(super) fn column(&mut self, name: &str) -> Result<Column, ImportError> {
         self.optional(name).ok_or_else(|| ImportError::Column {

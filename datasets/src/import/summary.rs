@@ -56,7 +56,7 @@ impl ImportSummary {
     pub(super) fn ignored(&mut self, sheet: &Sheet) {
         let columns = sheet.ignored();
         if !columns.is_empty() {
-            self.ignored.insert(sheet.file().display().to_string(), columns);
+            self.ignored.insert(sheet.title(), columns);
         }
     }
 

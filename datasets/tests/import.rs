@@ -1,0 +1,475 @@
+//! Inventories in CSV: what is taken, what is assumed, what is refused.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use common::said;
+use datasets::import::{ImportOptions, ImportSummary, LOG_BEGINS, import_csv, parse_instant};
+use datasets::{read_snapshot, write_snapshot};
+use fleet::{RegionSnapshot, Rru, SnapshotParts};
+use std::path::{Path, PathBuf};
+
+const SERVERS: &str = "\
+server_id,datacenter,msb,rack,hardware_type,first_seen_s,gone_since_s,mixed,colour
+a,d0,m0,r0,T,0.0,,x,red
+b,d0,m0,r1,U,0.0,1000.5,y,red
+c,d1,m1,r2,T,600,,x,blue
+";
+const REQUESTS: &str = "\
+name,capacity,unit,eligible_types,rru,spread,dc_affinity,source
+web,1.5,cpu,T|U,T:1;U:0.387,msb,d0:0.5;d1:0.5,guess
+batch,7302.4,core,U,U:2,none,,guess
+";
+const EVENTS: &str = "\
+server_id,kind,start,end
+a,removed,10.25,900
+b,removed,1000.5,
+b,software,20,30
+c,planned_maintenance,650,
+";
+
+/// Files of one import in a folder of their own.
+struct Files {
+    dir: tempfile::TempDir,
+}
+
+impl Files {
+    fn new() -> Files {
+        let files = Files { dir: tempfile::tempdir().unwrap() };
+        files.put("servers.csv", SERVERS);
+        files.put("requests.csv", REQUESTS);
+        files.put("events.csv", EVENTS);
+        files
+    }
+
+    fn put(&self, name: &str, text: &str) -> PathBuf {
+        let file = self.dir.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file
+    }
+
+    fn options(&self) -> ImportOptions {
+        ImportOptions {
+            requests: Some(self.dir.path().join("requests.csv")),
+            ..ImportOptions::new("region-a", self.dir.path().join("servers.csv"))
+        }
+    }
+
+    fn at(&self, at: &str) -> ImportOptions {
+        ImportOptions {
+            at: parse_instant(at),
+            events: vec![self.dir.path().join("events.csv")],
+            ..self.options()
+        }
+    }
+
+    /// What is said of one file with a piece of text replaced.
+    fn refusal(&self, file: &str, from: &str, to: &str, options: &ImportOptions) -> String {
+        let path = self.dir.path().join(file);
+        let good = std::fs::read_to_string(&path).unwrap();
+        assert!(good.contains(from), "{from} is not in {file}");
+        std::fs::write(&path, good.replacen(from, to, 1)).unwrap();
+        let error = import_csv(options).expect_err("imported");
+        std::fs::write(&path, good).unwrap();
+        said(&error).replace(&format!("{}/", self.dir.path().display()), "")
+    }
+}
+
+fn ids(parts: &SnapshotParts) -> Vec<&str> {
+    parts.servers.iter().map(|server| &*server.server_id).collect()
+}
+
+#[test]
+fn servers_and_requests() {
+    let files = Files::new();
+    let mut options = files.options();
+    options.scale_requests = 0.8;
+    options.shared_buffer_fraction = Some(0.0);
+    let (parts, summary) = import_csv(&options).unwrap();
+    assert_eq!(ids(&parts), ["a", "b", "c"], "without an instant every server is there");
+    assert_eq!(parts.taken_at, LOG_BEGINS);
+    let capacities: Vec<f64> = parts.reservations.iter().map(|r| r.capacity_rru).collect();
+    assert_eq!(capacities, [1.2, 5841.92], "scaled to the micro-RRU");
+    assert_eq!((summary.reservations, summary.with_buffer), (2, 1));
+    assert_eq!(summary.requested, Rru::from_f64(5843.12).unwrap());
+    let snapshot = RegionSnapshot::new(parts).unwrap();
+    let web = &snapshot.reservations[snapshot.reservation("web").unwrap().ix()];
+    assert!(web.msb_buffer && web.affinity.len() == 2 && web.rru.len() == 2);
+    let printed = summary.to_string();
+    for expected in [
+        "servers       3 of 2 hardware types in 3 racks, 2 MSBs, 2 datacenters\n",
+        "units         1 in \"core\", 1 in \"cpu\" (taken as RRU)\n",
+        "servers.csv: first_seen_s, gone_since_s, mixed, colour\n",
+        "requests.csv: source\n",
+    ] {
+        assert!(printed.contains(expected), "{printed}");
+    }
+}
+
+#[test]
+fn the_instant_decides_who_is_there_and_which_events_are_known() {
+    let files = Files::new();
+    let (parts, summary) = import_csv(&files.at("599")).unwrap();
+    assert_eq!(ids(&parts), ["a", "b"]);
+    assert_eq!((summary.not_seen_yet, summary.gone), (1, 0));
+    let events: Vec<(&str, &str, bool)> = (parts.unavailability.iter())
+        .map(|e| (&*e.event_id, &*e.kind, e.ended_at.is_none()))
+        .collect();
+    // The first event ends at 900: at 599 nobody knows that yet.
+    assert_eq!(events, [("a@10.25", "random_failure", true), ("b@20", "software", false)]);
+    assert_eq!((summary.events_active, summary.events_later, summary.events_absent), (1, 2, 0));
+    let began = parts.unavailability[0].started_at;
+    assert_eq!(began - LOG_BEGINS, chrono::TimeDelta::milliseconds(10_250));
+
+    let (parts, summary) = import_csv(&files.at("2019-05-01T00:16:40.5Z")).unwrap();
+    assert_eq!(ids(&parts), ["a", "c"], "b is gone from second 1000.5 on");
+    assert_eq!((summary.not_seen_yet, summary.gone), (0, 1));
+    assert_eq!((summary.events_active, summary.events_later, summary.events_absent), (1, 0, 2));
+    let snapshot = RegionSnapshot::new(parts).unwrap();
+    assert!(snapshot.servers.iter().all(|server| server.available), "maintenance is usable");
+    assert!(summary.to_string().contains("left out      0 servers not seen yet, 1 gone for good"));
+}
+
+#[test]
+fn a_topology_of_its_own() {
+    let files = Files::new();
+    files.put("servers.csv", "server_id,datacenter,msb,rack,hardware_type\na,,,,T\nb,,,,U\n");
+    let error = import_csv(&files.options()).unwrap_err();
+    assert!(said(&error).contains("datacenter is empty in every line"), "{error}");
+    let topology =
+        files.put("topology.csv", "server_id,datacenter,msb,rack\nb,d1,m1,r1\na,d0,m0,r0\n");
+    let mut options = files.options();
+    options.topology = Some(topology);
+    let (parts, _) = import_csv(&options).unwrap();
+    let racks: Vec<&str> = parts.servers.iter().map(|server| &*server.rack).collect();
+    assert_eq!(racks, ["r0", "r1"]);
+    let refused = |from: &str, to: &str| files.refusal("topology.csv", from, to, &options);
+    assert_eq!(refused("b,d1,m1,r1\n", ""), "topology.csv: has no line for server \"b\"");
+    assert_eq!(
+        refused("b,d1", "z,d1"),
+        "topology.csv: line 2: server_id: \"z\" is not the id of a server in the servers file"
+    );
+    assert_eq!(
+        refused("b,d1", "a,d1"),
+        "topology.csv: line 3: server_id: \"a\" stands on line 2 already"
+    );
+    assert_eq!(
+        refused("m1,r1", "m1,r0"),
+        "topology.csv: line 3: rack: rack \"r0\" stands in MSB \"m0\" here and in \"m1\" on line 2"
+    );
+}
+
+#[test]
+fn levels_that_the_inventory_does_not_know() {
+    let files = Files::new();
+    files.put("servers.csv", "server_id,datacenter,msb,rack,hardware_type\na,d0,,,T\nb,d1,,,U\n");
+    let (parts, summary) = import_csv(&files.options()).unwrap();
+    let places: Vec<(&str, &str)> = parts.servers.iter().map(|s| (&*s.msb, &*s.rack)).collect();
+    assert_eq!(places, [("d0", "d0"), ("d1", "d1")]);
+    let printed = summary.to_string();
+    assert!(printed.contains("servers.csv: no msb: each datacenter is one MSB, of the same name"));
+    assert!(printed.contains("servers.csv: no rack: each MSB is one rack, of the same name"));
+    let refused = files.refusal("servers.csv", "b,d1,,", "b,d1,m1,", &files.options());
+    assert_eq!(refused, "servers.csv: line 2: msb: is empty here, but not in every line");
+}
+
+#[test]
+fn another_column_as_the_msb() {
+    let files = Files::new();
+    let mut options = files.options();
+    options.msb_column = "mixed".to_owned();
+    let text = said(&import_csv(&options).unwrap_err());
+    // One datacenter then, so the affinity to two has nothing to stand on.
+    assert!(text.contains("requests.csv: line 2: dc_affinity: no server stands in datacenter"));
+    files.put("requests.csv", &REQUESTS.replace("d0:0.5;d1:0.5", ""));
+    let (parts, summary) = import_csv(&options).unwrap();
+    let places: Vec<(&str, &str)> =
+        parts.servers.iter().map(|s| (&*s.msb, &*s.datacenter)).collect();
+    assert_eq!(places, [("x", "region-a"), ("y", "region-a"), ("x", "region-a")]);
+    assert!(summary.to_string().contains("the groups of mixed lie across datacenters"));
+    RegionSnapshot::new(parts).unwrap();
+    // Who insists on the datacenters hears what is wrong.
+    options.datacenter_column = Some("datacenter".to_owned());
+    assert!(said(&import_csv(&options).unwrap_err()).ends_with(
+        "servers.csv: line 4: mixed: MSB \"x\" stands in datacenter \"d1\" here and in \"d0\" on \
+         line 2"
+    ));
+    options.msb_column = "switchboard".to_owned();
+    let text = said(&import_csv(&options).unwrap_err());
+    assert!(text.contains("has no column \"switchboard\"; its columns are server_id, datacenter"));
+}
+
+#[test]
+fn changes_by_day() {
+    let files = Files::new();
+    files.put(
+        "requests.csv",
+        "name,capacity,unit,eligible_types,rru,spread\nweb,9,server,T,T:1,none\n\
+         idle,2,server,U,U:1,none\nlate,3,server,U,U:1,none\n",
+    );
+    let changes = files.put(
+        "changes.csv",
+        "day,date,reservation,servers\n0,x,web,1\n0,x,old,2\n3,x,web,2\n3,x,old,0\n7,x,web,3\n\
+         7,x,late,1\n",
+    );
+    let as_of = |day| {
+        let mut options = files.options();
+        options.request_changes = Some((changes.clone(), day));
+        let (parts, summary) = import_csv(&options).unwrap();
+        let sizes: Vec<(String, f64, usize)> = (parts.reservations.iter())
+            .map(|r| {
+                let types = parts.rru.iter().filter(|v| v.reservation_id == r.reservation_id);
+                (r.reservation_id.to_string(), r.capacity_rru, types.count())
+            })
+            .collect();
+        RegionSnapshot::new(parts).unwrap();
+        (sizes, summary)
+    };
+    let row = |name: &str, size: f64, types: usize| (name.to_owned(), size, types);
+    let (sizes, summary) = as_of(2);
+    assert_eq!(sizes, [row("idle", 2.0, 1), row("old", 2.0, 2), row("web", 1.0, 1)]);
+    assert_eq!(summary.taken_at - LOG_BEGINS, chrono::TimeDelta::days(2));
+    let printed = summary.to_string();
+    assert!(printed.contains("not described by any request, take any server: old"), "{printed}");
+    assert!(printed.contains("left out, begin later: late"), "{printed}");
+    // Zero servers: still listed, so that what it holds is freed.
+    let (sizes, _) = as_of(3);
+    assert_eq!(sizes, [row("idle", 2.0, 1), row("old", 0.0, 2), row("web", 2.0, 1)]);
+    assert_eq!(as_of(9).0.len(), 4);
+    let mut options = files.options();
+    options.request_changes = Some((changes.clone(), 9));
+    let refused = |from: &str, to: &str| files.refusal("changes.csv", from, to, &options);
+    assert_eq!(
+        refused("3,x,web,2", "0,x,web,2"),
+        "changes.csv: line 4: reservation: \"web\" stands on line 2 already"
+    );
+    assert!(
+        refused("web,2", "web,2.5").ends_with("servers: 2.5 must be a whole number of servers")
+    );
+    assert!(refused("3,x", "soon,x").ends_with("day: \"soon\" is not a number"));
+    let refused = files.refusal("requests.csv", "T:1", "T:0.5", &options);
+    assert!(refused.contains("\"web\" counts capacity in other units than servers"), "{refused}");
+}
+
+#[test]
+fn servers_that_are_refused() {
+    let files = Files::new();
+    let refused = |from: &str, to: &str| files.refusal("servers.csv", from, to, &files.at("700"));
+    assert_eq!(
+        refused("b,d0", "a,d0"),
+        "servers.csv: line 3: server_id: \"a\" stands on line 2 already"
+    );
+    assert_eq!(
+        refused("m1,r2", "m1,r0"),
+        "servers.csv: line 4: rack: rack \"r0\" stands in MSB \"m1\" here and in \"m0\" on line 2"
+    );
+    assert_eq!(
+        refused("d1,m1", "d1,m0"),
+        "servers.csv: line 4: msb: MSB \"m0\" stands in datacenter \"d1\" here and in \"d0\" on \
+         line 2"
+    );
+    assert_eq!(refused("r2,T", "r2,"), "servers.csv: line 4: hardware_type: is empty");
+    assert_eq!(refused("c,d1", ",d1"), "servers.csv: line 4: server_id: is empty");
+    assert_eq!(
+        refused("c,d1", &format!("{},d1", "c".repeat(129))),
+        "servers.csv: line 4: server_id: has 129 characters; a name has at most 128"
+    );
+    assert_eq!(
+        refused("T,600", "T,NaN"),
+        "servers.csv: line 4: first_seen_s: NaN must be finite and not negative"
+    );
+    assert_eq!(
+        refused("T,600", "T,1e12"),
+        "servers.csv: line 4: first_seen_s: 1000000000000 must be a number of seconds, at most 1e11"
+    );
+    assert!(refused("hardware_type", "type").starts_with("servers.csv: has no column"));
+    assert_eq!(refused("colour", "mixed"), "servers.csv: has two columns \"mixed\"");
+    let ragged = refused("x,blue", "x");
+    assert!(ragged.contains("servers.csv: cannot be read as CSV: CSV error: record 3 (line: 4"));
+    let mut options = files.options();
+    options.servers = PathBuf::from("/no/such.csv");
+    assert!(said(&import_csv(&options).unwrap_err()).starts_with("/no/such.csv: cannot be read"));
+}
+
+#[test]
+fn requests_that_are_refused() {
+    let files = Files::new();
+    let refused = |from: &str, to: &str| files.refusal("requests.csv", from, to, &files.options());
+    let line = |rule: &str| format!("requests.csv: line 2: {rule}");
+    assert_eq!(refused("web,", ","), line("name: is empty"));
+    assert_eq!(
+        refused("batch,", "web,"),
+        "requests.csv: line 3: name: \"web\" stands on line 2 already"
+    );
+    assert_eq!(
+        refused("web,", "shared-buffer/T,"),
+        line("name: \"shared-buffer/T\" begins with \"shared-buffer/\", which is reserved")
+    );
+    assert_eq!(refused("1.5,", ","), line("capacity: is empty"));
+    assert_eq!(refused("1.5,", "-1,"), line("capacity: -1 must be finite and not negative"));
+    assert_eq!(refused("1.5,", "nan,"), line("capacity: NaN must be finite and not negative"));
+    assert_eq!(refused("1.5,", "2e9,"), line("capacity: 2000000000 must be at most 1e9"));
+    assert_eq!(refused("1.5,", "many,"), line("capacity: \"many\" is not a number"));
+    assert_eq!(refused("T|U", ""), line("eligible_types: is empty"));
+    assert_eq!(refused("T|U", "T|V"), line("eligible_types: no server is of hardware type \"V\""));
+    assert_eq!(refused("T|U", "T|T"), line("eligible_types: \"T\" is named twice"));
+    assert_eq!(
+        refused("T|U", "T"),
+        line("rru: hardware type \"U\" has a value but is not eligible")
+    );
+    assert_eq!(
+        refused("T:1;U:0.387", "T:1"),
+        line("rru: hardware type \"U\" is eligible but has no value")
+    );
+    assert_eq!(refused("T:1;U", "T:1;T:1;U"), line("rru: \"T\" is named twice"));
+    for malformed in ["T", "T:", ":1", ""] {
+        let expected = format!("{malformed:?} is not of the form name:number;name:number");
+        assert_eq!(refused("T:1;", &format!("{malformed};")), line(&format!("rru: {expected}")));
+    }
+    assert_eq!(refused("U:0.387", "U:x"), line("rru: \"x\" is not a number"));
+    assert_eq!(refused("U:0.387", "U:-1"), line("rru: -1 must be finite and not negative"));
+    assert_eq!(refused("U:0.387", "U:0"), line("rru: 0 must be at least 0.000001 and at most 1e9"));
+    assert_eq!(refused(",msb,", ",rack,"), line("spread: \"rack\" is not one of msb, none"));
+    assert_eq!(
+        refused("d1:0.5", "d9:0.5"),
+        line("dc_affinity: no server stands in datacenter \"d9\"")
+    );
+    assert_eq!(refused("d1:0.5", "d1:1.5"), line("dc_affinity: 1.5 must be 0 to 1"));
+    let mut options = files.options();
+    options.scale_requests = f64::NAN;
+    assert!(
+        said(&import_csv(&options).unwrap_err()).starts_with("requests cannot be scaled by NaN")
+    );
+}
+
+#[test]
+fn events_that_are_refused() {
+    let files = Files::new();
+    let refused = |from: &str, to: &str| files.refusal("events.csv", from, to, &files.at("2000"));
+    assert_eq!(
+        refused("c,planned", "z,planned"),
+        "events.csv: line 5: server_id: \"z\" is not the id of a server in the servers file"
+    );
+    assert!(refused("removed", "lost").starts_with(
+        "events.csv: line 2: kind: \"lost\" is not one of removed, planned_maintenance"
+    ));
+    assert_eq!(
+        refused("10.25,900", "10.25,9"),
+        "events.csv: line 2: end: 9 lies before the start, 10.25"
+    );
+    assert_eq!(
+        refused("10.25", "-3"),
+        "events.csv: line 2: start: -3 must be finite and not negative"
+    );
+    assert_eq!(refused("10.25", ""), "events.csv: line 2: start: is empty");
+    let mut options = files.at("2000");
+    options.events.push(options.events[0].clone());
+    let text = said(&import_csv(&options).unwrap_err());
+    assert!(text.ends_with("line 2: start: \"a from 10.25\" is named twice"), "{text}");
+    options.at = None;
+    assert!(said(&import_csv(&options).unwrap_err()).starts_with("events are given without an"));
+}
+
+/// A real data set beside the project, if it is there.
+fn real(name: &str) -> Option<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data").join(name);
+    if dir.is_dir() {
+        return Some(dir);
+    }
+    println!("skipped: {} is not there", dir.display());
+    None
+}
+
+/// Imports, and takes the region through Parquet.
+fn imported(options: &ImportOptions) -> (RegionSnapshot, ImportSummary) {
+    let (parts, summary) = import_csv(options).unwrap_or_else(|error| panic!("{}", said(&error)));
+    println!("{summary}");
+    let snapshot = RegionSnapshot::new(parts).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    write_snapshot(&dir.path().join("s"), &snapshot).unwrap();
+    assert_eq!(read_snapshot(&dir.path().join("s")).unwrap(), snapshot);
+    (snapshot, summary)
+}
+
+#[test]
+fn google2019_cell_a() {
+    let Some(dir) = real("google2019_cell_a") else { return };
+    let mut options = ImportOptions {
+        requests: Some(dir.join("requests_hybrid.csv")),
+        ..ImportOptions::new("google2019_cell_a", dir.join("servers.csv"))
+    };
+    let (snapshot, summary) = imported(&options);
+    assert_eq!(snapshot.servers.len(), 10_001);
+    assert_eq!((summary.datacenters, summary.msbs, summary.racks), (3, 36, 261));
+    assert_eq!((summary.hardware_types, summary.reservations, summary.with_buffer), (12, 16, 16));
+
+    options.msb_column = "msb_mixed".to_owned();
+    let (snapshot, _) = imported(&options);
+    assert_eq!(
+        (snapshot.msbs.len(), snapshot.racks.len(), snapshot.datacenters.len()),
+        (36, 261, 1)
+    );
+
+    options.msb_column = "msb".to_owned();
+    options.events = vec![dir.join("events_day00_13.csv")];
+    options.at = parse_instant("604800");
+    let (snapshot, summary) = imported(&options);
+    assert_eq!(summary.servers + summary.not_seen_yet + summary.gone, 10_001);
+    let down = snapshot.servers.iter().filter(|server| !server.available).count();
+    assert_eq!(down, summary.events_active, "no server is down twice at once");
+    let share = down as f64 / snapshot.servers.len() as f64;
+    assert!(down > 0 && share < 0.0201, "{share} of the fleet is down; its largest is 2.01 %");
+}
+
+#[test]
+fn alibaba_gpu_v2023() {
+    let Some(dir) = real("alibaba_gpu_v2023") else { return };
+    let mut options = ImportOptions {
+        requests: Some(dir.join("requests.csv")),
+        ..ImportOptions::new("alibaba_gpu_v2023", dir.join("servers.csv"))
+    };
+    assert!(said(&import_csv(&options).unwrap_err()).contains("a topology file can say it"));
+    options.topology = Some(dir.join("topology_synthetic.csv"));
+    let (snapshot, summary) = imported(&options);
+    assert_eq!(snapshot.servers.len(), 1_523);
+    assert_eq!((summary.datacenters, summary.msbs), (3, 12));
+    assert_eq!((summary.hardware_types, summary.reservations), (27, 40));
+    // The whole static demand is 1,028 T4 GPUs; the requests are 0.7 of it.
+    options.scale_requests = 1.0 / 0.7;
+    let (snapshot, _) = imported(&options);
+    let t4: Rru = (snapshot.reservations.iter())
+        .filter(|r| r.id.starts_with("T4/"))
+        .map(|r| r.capacity)
+        .sum();
+    assert_eq!(t4.to_f64().round(), 1028.0);
+}
+
+#[test]
+fn helios_venus() {
+    let Some(dir) = real("helios_venus") else { return };
+    let mut options = ImportOptions {
+        requests: Some(dir.join("requests.csv")),
+        ..ImportOptions::new("helios_venus", dir.join("servers.csv"))
+    };
+    let (snapshot, summary) = imported(&options);
+    assert_eq!((snapshot.servers.len(), summary.reservations, summary.with_buffer), (158, 16, 0));
+    assert_eq!((summary.msbs, summary.racks), (1, 1));
+    // The sum of shrinkages over the change days: the fewest servers that must move.
+    let days = [0, 6, 97, 111, 121, 137, 142, 146, 154, 156, 175];
+    let mut before: Option<RegionSnapshot> = None;
+    let mut shrunk = Vec::new();
+    for day in days {
+        options.request_changes = Some((dir.join("request_changes.csv"), day));
+        let (after, _) = imported(&options);
+        if let Some(before) = &before {
+            let less = before.reservations.iter().filter(|r| !r.made).map(|old| {
+                let new = &after.reservations[after.reservation(&old.id).unwrap().ix()];
+                (old.capacity - new.capacity).or_zero()
+            });
+            shrunk.push(less.sum::<Rru>());
+        }
+        before = Some(after);
+    }
+    let expected = [10, 18, 16, 16, 0, 12, 13, 0, 5, 1].map(Rru::units);
+    assert_eq!(shrunk, expected);
+}
