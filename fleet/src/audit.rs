@@ -28,7 +28,7 @@ pub use report::{
 pub use violation::Violation;
 
 pub(crate) use affinity::tolerance;
-pub(crate) use buffer::{smallest_buffer, usable_beside};
+pub(crate) use buffer::{smallest_buffer, unit, usable_beside};
 pub(crate) use number::as_rru;
 
 use crate::id::{MsbIx, ReservationIx};

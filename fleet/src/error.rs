@@ -81,6 +81,10 @@ pub enum Rule {
     SharedBufferTwice { first: String, hardware_type: String },
     #[error("ids that begin with {prefix:?} are reserved for shared buffers, made or listed")]
     ReservedId { prefix: &'static str },
+    #[error(
+        "an id of this form names the type of the shared buffer; this one is of {hardware_type:?}"
+    )]
+    ReservedIdType { hardware_type: String },
     #[error("the shares add up to {sum}; they may add up to at most {limit}")]
     ShareSum { sum: f64, limit: f64 },
     #[error("ended_at lies before started_at")]

@@ -8,6 +8,7 @@
 
 pub mod audit;
 mod error;
+pub mod explain;
 mod id;
 mod parts;
 mod reservation;

@@ -18,8 +18,8 @@ pub struct Rru(pub i64);
 /// Micro-RRU in one RRU.
 pub const MICRO: i64 = 1_000_000;
 
-/// The largest amount accepted from outside, in RRU: sums over a region of a million servers of
-/// the largest value still fit 63 bits with room to spare.
+/// The largest single amount accepted from outside, in RRU: beyond any region, and exact in an
+/// `f64` to the micro-RRU. [`crate::RegionSnapshot`] bounds what amounts may add up to.
 pub const RRU_MAX: f64 = 1e9;
 
 impl Rru {

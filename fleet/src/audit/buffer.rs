@@ -44,8 +44,7 @@ impl Hardware {
         if !reservation.msb_buffer {
             return Rru::ZERO;
         }
-        let unit = reservation.rru.iter().fold(0, |unit, &(_, value)| gcd(unit, value.0));
-        smallest_buffer(&self.worth(reservation), amount, Rru(unit.max(1))).unwrap_or(Rru::ZERO)
+        smallest_buffer(&self.worth(reservation), amount, unit(reservation)).unwrap_or(Rru::ZERO)
     }
 
     /// The buffers of the region against their bounds.
@@ -90,8 +89,12 @@ fn over_others(amount: Rru, msbs: usize) -> f64 {
     if msbs <= 1 { 0.0 } else { amount.to_f64() / (msbs - 1) as f64 }
 }
 
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
+/// What every sum of whole servers is a multiple of: the greatest common divisor of the values.
+pub(crate) fn unit(reservation: &Reservation) -> Rru {
+    fn gcd(a: i64, b: i64) -> i64 {
+        if b == 0 { a } else { gcd(b, a % b) }
+    }
+    Rru(reservation.rru.iter().fold(0, |unit, &(_, value)| gcd(unit, value.0)).max(1))
 }
 
 /// The smallest `t`, a multiple of `unit`, with `sum of min(worth, t) - t >= amount`: the smallest

@@ -1,0 +1,440 @@
+//! Says what a reservation holds, why it is short if it is, and what would change that.
+//!
+//! Everything is derived from a snapshot and targets, as in [`crate::audit`], so it explains the
+//! assignment of any solver. [`explain`] answers for one reservation; an [`Explainer`] counts the
+//! region once and answers for many.
+
+mod display;
+mod grant;
+mod hardware;
+mod ledger;
+mod reason;
+mod relax;
+mod text;
+
+pub use hardware::HardwareSet;
+pub use reason::ShortfallReason;
+pub use relax::Relaxation;
+
+use crate::audit::as_rru;
+use crate::id::{HardwareTypeIx, Name, ReservationIx};
+use crate::reservation::ReservationKind;
+use crate::rru::Rru;
+use crate::snapshot::RegionSnapshot;
+use crate::targets::Targets;
+use grant::Ask;
+use hardware::Shortage;
+use ledger::Ledger;
+use relax::{ask, reachable, within_reach};
+use serde::Serialize;
+use text::{amount, amounts, counted};
+
+/// What there is to say about one reservation. Amounts are RRU where serialised.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The reservation.
+    pub reservation_id: Name,
+    /// The business unit that asked for it.
+    pub owner: Name,
+    /// `guaranteed`, `shared_buffer` or `elastic`.
+    pub kind: &'static str,
+    /// 0 is the most important.
+    pub priority: i32,
+    /// Whether its capacity must survive the loss of any one MSB.
+    pub msb_buffer: bool,
+    /// C.
+    #[serde(rename = "capacity_rru", serialize_with = "as_rru")]
+    pub capacity: Rru,
+    /// What it holds on available servers.
+    #[serde(rename = "assigned_rru", serialize_with = "as_rru")]
+    pub assigned: Rru,
+    /// What of that is guaranteed (eq. 6).
+    #[serde(rename = "guaranteed_rru", serialize_with = "as_rru")]
+    pub guaranteed: Rru,
+    /// Servers it holds that are unavailable and count for nothing.
+    pub unavailable_servers: usize,
+    /// Servers it borrows, if it is elastic.
+    pub borrowed_servers: usize,
+    /// What it holds by hardware type.
+    pub by_type: Vec<HeldType>,
+    /// What it holds by MSB.
+    pub by_msb: Vec<HeldMsb>,
+    /// The MSB whose loss would cost it most.
+    pub worst_msb: Option<WorstMsb>,
+    /// Why it is short, if it is.
+    pub shortfall: Option<Shortfall>,
+    /// What would grant it, each alone. Empty if it is not short.
+    pub relaxations: Vec<Relaxation>,
+}
+
+/// Available servers of one hardware type.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HeldType {
+    /// The type.
+    pub hardware_type: Name,
+    /// Servers.
+    pub servers: usize,
+    /// What they are worth; nothing where the type is not eligible.
+    #[serde(rename = "rru", serialize_with = "as_rru")]
+    pub amount: Rru,
+}
+
+/// Available servers in one MSB.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HeldMsb {
+    /// The MSB.
+    pub msb: Name,
+    /// Its datacenter.
+    pub datacenter: Name,
+    /// Servers.
+    pub servers: usize,
+    /// What they are worth.
+    #[serde(rename = "rru", serialize_with = "as_rru")]
+    pub amount: Rru,
+}
+
+/// The MSB that holds most of a reservation, the first by name of equals.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorstMsb {
+    /// The MSB.
+    pub msb: Name,
+    /// What would be lost.
+    #[serde(rename = "lost_rru", serialize_with = "as_rru")]
+    pub lost: Rru,
+    /// What would be left.
+    #[serde(rename = "left_rru", serialize_with = "as_rru")]
+    pub left: Rru,
+}
+
+/// Why a reservation is short.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Shortfall {
+    /// What is missing to C.
+    #[serde(rename = "missing_rru", serialize_with = "as_rru")]
+    pub missing: Rru,
+    /// The reason, one of a closed list.
+    pub reason: ShortfallReason,
+    /// The reason with its numbers, for people.
+    pub sentence: String,
+    /// Supply and demand of the smallest set of hardware types that shows a shortage; of the
+    /// reservation's own types where none does.
+    pub hardware: HardwareSet,
+    /// Further numbers.
+    pub evidence: Evidence,
+}
+
+/// Numbers about the servers of a reservation's eligible types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// All of them, unavailable ones included.
+    pub eligible_servers: usize,
+    /// Those available.
+    pub available_servers: usize,
+    /// Those free in the targets.
+    pub free_servers: usize,
+    /// MSBs with at least one that is available.
+    pub eligible_msbs: usize,
+    /// What could be guaranteed with what it holds and what is free, affinity aside.
+    #[serde(rename = "within_reach_rru", serialize_with = "as_rru")]
+    pub within_reach: Rru,
+    /// The same with affinity.
+    #[serde(rename = "within_affinity_rru", serialize_with = "as_rru")]
+    pub within_affinity: Rru,
+    /// Servers that more important reservations hold.
+    pub more_important_servers: usize,
+    /// Servers that other, not more important reservations hold today and keep.
+    pub kept_by_others_servers: usize,
+}
+
+/// Explains one reservation.
+///
+/// # Panics
+/// If the reservation is not one of the snapshot's.
+pub fn explain(
+    snapshot: &RegionSnapshot,
+    targets: &Targets,
+    reservation: ReservationIx,
+) -> Explanation {
+    Explainer::new(snapshot, targets).explain(reservation)
+}
+
+/// Explains reservations of one assignment.
+pub struct Explainer<'a> {
+    ledger: Ledger<'a>,
+    /// By reservation: servers held that are unavailable, and servers borrowed.
+    unavailable: Vec<usize>,
+    borrowed: Vec<usize>,
+}
+
+impl<'a> Explainer<'a> {
+    /// Counts the region.
+    pub fn new(snapshot: &'a RegionSnapshot, targets: &Targets) -> Explainer<'a> {
+        let mut unavailable = vec![0; snapshot.reservations.len()];
+        let mut borrowed = vec![0; snapshot.reservations.len()];
+        for (server, holder) in snapshot.servers.iter().zip(targets.holders()) {
+            if let (Some(holder), false) = (holder, server.available) {
+                unavailable[holder.ix()] += 1;
+            }
+            if let Some(borrower) = server.loaned_to {
+                borrowed[borrower.ix()] += 1;
+            }
+        }
+        Explainer { ledger: Ledger::new(snapshot, targets), unavailable, borrowed }
+    }
+
+    /// Everything about one reservation.
+    pub fn explain(&self, ix: ReservationIx) -> Explanation {
+        let snapshot = self.ledger.snapshot;
+        let reservation = &snapshot.reservations[ix.ix()];
+        let mut by_type = Vec::new();
+        let mut msbs = vec![(0_usize, Rru::ZERO); snapshot.msbs.len()];
+        for (position, hardware_type) in snapshot.hardware_types.iter().enumerate() {
+            let ty = HardwareTypeIx::new(position);
+            let value = reservation.value(ty).unwrap_or(Rru::ZERO);
+            let mut servers = 0;
+            for entry in self.ledger.held_by(ix, ty) {
+                servers += entry.servers;
+                let (count, amount) = &mut msbs[entry.msb.ix()];
+                *count += entry.servers;
+                *amount += value.times(entry.servers);
+            }
+            if servers > 0 {
+                let amount = value.times(servers);
+                by_type.push(HeldType { hardware_type: hardware_type.clone(), servers, amount });
+            }
+        }
+        let by_msb: Vec<HeldMsb> = (snapshot.msbs.iter().zip(msbs))
+            .filter(|&(_, (servers, _))| servers > 0)
+            .map(|(msb, (servers, amount))| HeldMsb {
+                msb: msb.id.clone(),
+                datacenter: snapshot.datacenters[msb.datacenter.ix()].id.clone(),
+                servers,
+                amount,
+            })
+            .collect();
+        let assigned: Rru = by_msb.iter().map(|row| row.amount).sum();
+        let mut worst: Option<&HeldMsb> = None;
+        for row in &by_msb {
+            if row.amount > worst.map_or(Rru::ZERO, |worst| worst.amount) {
+                worst = Some(row);
+            }
+        }
+        let worst_msb = worst.map(|row| WorstMsb {
+            msb: row.msb.clone(),
+            lost: row.amount,
+            left: assigned - row.amount,
+        });
+        let guaranteed = match &worst_msb {
+            Some(worst) if reservation.msb_buffer => worst.left,
+            _ => assigned,
+        };
+        let missing = reservation.capacity - guaranteed;
+        let short = missing > Rru::ZERO;
+        Explanation {
+            reservation_id: reservation.id.clone(),
+            owner: reservation.owner.clone(),
+            kind: reservation.kind.as_str(),
+            priority: reservation.priority,
+            msb_buffer: reservation.msb_buffer,
+            capacity: reservation.capacity,
+            assigned,
+            guaranteed,
+            unavailable_servers: self.unavailable[ix.ix()],
+            borrowed_servers: self.borrowed[ix.ix()],
+            by_type,
+            by_msb,
+            worst_msb,
+            shortfall: short.then(|| self.shortfall(ix, missing)),
+            relaxations: if short {
+                relax::relaxations(&self.ledger, ix, guaranteed)
+            } else {
+                Vec::new()
+            },
+        }
+    }
+
+    /// Why a reservation is short; `None` if it is not.
+    pub fn shortfall_of(&self, ix: ReservationIx) -> Option<Shortfall> {
+        let reservation = &self.ledger.snapshot.reservations[ix.ix()];
+        let held = self
+            .ledger
+            .offer(reservation, |entry| if entry.holder == Some(ix) { entry.servers } else { 0 });
+        let missing = reservation.capacity - held.guaranteed(reservation.msb_buffer);
+        (missing > Rru::ZERO).then(|| self.shortfall(ix, missing))
+    }
+
+    fn shortfall(&self, ix: ReservationIx, missing: Rru) -> Shortfall {
+        let evidence = self.evidence(ix);
+        let (hardware, shortage) = hardware::tightest(&self.ledger, ix);
+        let reason = self.reason(ix, &evidence, shortage);
+        let sentence = self.sentence(ix, missing, reason, &hardware, &evidence);
+        Shortfall { missing, reason, sentence, hardware, evidence }
+    }
+
+    fn evidence(&self, ix: ReservationIx) -> Evidence {
+        let reservations = &self.ledger.snapshot.reservations;
+        let reservation = &reservations[ix.ix()];
+        let (ask, offer) = (ask(&self.ledger, ix), within_reach(&self.ledger, ix));
+        let mut evidence = Evidence {
+            eligible_servers: 0,
+            available_servers: 0,
+            free_servers: 0,
+            eligible_msbs: 0,
+            within_reach: offer.guaranteed(reservation.msb_buffer).min(reservation.capacity),
+            within_affinity: offer.at_best(&ask),
+            more_important_servers: 0,
+            kept_by_others_servers: 0,
+        };
+        let mut msbs = vec![false; self.ledger.snapshot.msbs.len()];
+        for &(ty, _) in &reservation.rru {
+            evidence.eligible_servers += self.ledger.unavailable(ty).iter().sum::<usize>();
+            for entry in self.ledger.held(ty) {
+                evidence.available_servers += entry.servers;
+                msbs[entry.msb.ix()] = true;
+                match entry.holder {
+                    None => evidence.free_servers += entry.servers,
+                    Some(holder) if holder == ix => {}
+                    Some(holder) if reservations[holder.ix()].priority < reservation.priority => {
+                        evidence.more_important_servers += entry.servers;
+                    }
+                    Some(_) => evidence.kept_by_others_servers += entry.kept,
+                }
+            }
+        }
+        evidence.eligible_servers += evidence.available_servers;
+        evidence.eligible_msbs = msbs.into_iter().filter(|&any| any).count();
+        evidence
+    }
+
+    /// The first reason that holds, in the order of [`ShortfallReason`].
+    fn reason(
+        &self,
+        ix: ReservationIx,
+        evidence: &Evidence,
+        shortage: Option<Shortage>,
+    ) -> ShortfallReason {
+        let reservations = &self.ledger.snapshot.reservations;
+        let reservation = &reservations[ix.ix()];
+        let capacity = reservation.capacity;
+        if evidence.eligible_servers == 0 {
+            return ShortfallReason::NoEligibleHardware;
+        }
+        if evidence.available_servers == 0 {
+            return ShortfallReason::HardwareUnavailable;
+        }
+        if evidence.within_affinity >= capacity {
+            return ShortfallReason::NotFoundInTime;
+        }
+        if evidence.within_reach >= capacity {
+            return ShortfallReason::Affinity;
+        }
+        match shortage {
+            Some(Shortage::Unavailable) => return ShortfallReason::HardwareUnavailable,
+            Some(Shortage::Total) => return ShortfallReason::InsufficientHardware,
+            Some(Shortage::AfterLoss) => return ShortfallReason::MsbBuffer,
+            None => {}
+        }
+        let ask = ask(&self.ledger, ix);
+        let everything = self.ledger.offer(reservation, |entry| entry.servers);
+        if !everything.grants(&ask) && everything.grants(&Ask { affinity: None, ..ask.clone() }) {
+            return ShortfallReason::Affinity;
+        }
+        let important = |entry: &ledger::Held| {
+            entry.holder.is_some_and(|h| reservations[h.ix()].priority < reservation.priority)
+        };
+        let taken = self.ledger.offer(reservation, |entry| {
+            if important(entry) { entry.servers } else { reachable(ix, entry) }
+        });
+        if taken.grants(&ask) {
+            return ShortfallReason::Priority;
+        }
+        let kept = self.ledger.offer(reservation, |entry| {
+            if important(entry) { entry.servers } else { reachable(ix, entry).max(entry.kept) }
+        });
+        if kept.grants(&ask) {
+            return ShortfallReason::NoRegress;
+        }
+        ShortfallReason::NotFoundInTime
+    }
+
+    fn sentence(
+        &self,
+        ix: ReservationIx,
+        missing: Rru,
+        reason: ShortfallReason,
+        hardware: &HardwareSet,
+        evidence: &Evidence,
+    ) -> String {
+        let snapshot = self.ledger.snapshot;
+        let reservation = &snapshot.reservations[ix.ix()];
+        let [reach, capacity] = amounts([evidence.within_reach, reservation.capacity]);
+        match reason {
+            ShortfallReason::NoEligibleHardware if reservation.rru.is_empty() => {
+                "no hardware type is eligible for it".to_owned()
+            }
+            ShortfallReason::NoEligibleHardware => {
+                format!("the region has no server of its types ({})", hardware.name)
+            }
+            ShortfallReason::HardwareUnavailable => format!(
+                "there would be enough if {} were available: {}",
+                counted(hardware.unavailable_servers, "server"),
+                hardware.sentence()
+            ),
+            ShortfallReason::InsufficientHardware => {
+                format!("more is asked than is there: {}", hardware.sentence())
+            }
+            ShortfallReason::MsbBuffer if reservation.msb_buffer && evidence.eligible_msbs == 1 => {
+                format!(
+                    "its hardware stands in one MSB only, so nothing can survive the loss of it: \
+                     {}",
+                    hardware.sentence()
+                )
+            }
+            ShortfallReason::MsbBuffer => format!(
+                "there is enough hardware, but not once any one MSB may be lost: {}",
+                hardware.sentence()
+            ),
+            ShortfallReason::Affinity => {
+                let [within] = amounts([evidence.within_affinity]);
+                format!(
+                    "the datacenters it wants have not enough for it: {within} of {capacity} RRU \
+                     are within reach under its affinity, {reach} without"
+                )
+            }
+            ShortfallReason::Priority => format!(
+                "more important reservations hold {} of its types; {reach} of {capacity} RRU are \
+                 within reach",
+                counted(evidence.more_important_servers, "server")
+            ),
+            ShortfallReason::NoRegress => format!(
+                "other reservations have held {} of its types since before, and what holds must \
+                 hold; {reach} of {capacity} RRU are within reach",
+                counted(evidence.kept_by_others_servers, "server")
+            ),
+            ShortfallReason::NotFoundInTime if evidence.within_affinity >= reservation.capacity => {
+                format!(
+                    "{} of its types are free and would do; the solve ended before it gave them",
+                    counted(evidence.free_servers, "server")
+                )
+            }
+            ShortfallReason::NotFoundInTime => format!(
+                "no shortage explains the {} RRU that are missing; the solve ended before it \
+                 found a better exchange with others ({})",
+                amount(missing),
+                hardware.sentence()
+            ),
+        }
+    }
+
+    /// Every reservation that is short, with why, in the snapshot's order.
+    pub fn shortfalls(&self) -> Vec<(ReservationIx, Shortfall)> {
+        (0..self.ledger.snapshot.reservations.len())
+            .map(ReservationIx::new)
+            .filter(|ix| {
+                let kind = self.ledger.snapshot.reservations[ix.ix()].kind;
+                kind != ReservationKind::Elastic
+            })
+            .filter_map(|ix| Some((ix, self.shortfall_of(ix)?)))
+            .collect()
+    }
+}

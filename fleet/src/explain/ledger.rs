@@ -1,0 +1,153 @@
+//! Who holds what, by hardware type and MSB: counted once, asked often.
+
+use super::grant::{Offer, OfferMsb};
+use crate::audit::{smallest_buffer, unit};
+use crate::id::{HardwareTypeIx, MsbIx, ReservationIx};
+use crate::reservation::{Reservation, ReservationKind};
+use crate::rru::Rru;
+use crate::snapshot::RegionSnapshot;
+use crate::targets::Targets;
+use std::collections::BTreeMap;
+
+/// Available servers of one type in one MSB with one holder by the targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    /// `None`: free.
+    pub(super) holder: Option<ReservationIx>,
+    pub(super) msb: MsbIx,
+    pub(super) servers: usize,
+    /// How many of them the same holder has today.
+    pub(super) kept: usize,
+}
+
+/// The region by hardware type.
+pub(super) struct Ledger<'a> {
+    pub(super) snapshot: &'a RegionSnapshot,
+    /// By type, ordered by holder and MSB.
+    held: Vec<Vec<Held>>,
+    /// Unavailable servers by type and MSB.
+    unavailable: Vec<Vec<usize>>,
+    /// Reservations with a capacity by their set of eligible types.
+    families: BTreeMap<Vec<HardwareTypeIx>, Vec<ReservationIx>>,
+    /// Smallest embedded buffer of each reservation alone in the region.
+    buffers: Vec<Rru>,
+}
+
+impl<'a> Ledger<'a> {
+    pub(super) fn new(snapshot: &'a RegionSnapshot, targets: &Targets) -> Ledger<'a> {
+        let (types, msbs) = (snapshot.hardware_types.len(), snapshot.msbs.len());
+        let mut unavailable = vec![vec![0; msbs]; types];
+        let mut single = Vec::with_capacity(snapshot.servers.len());
+        for (server, &holder) in snapshot.servers.iter().zip(targets.holders()) {
+            let msb = snapshot.msb_of(server);
+            if server.available {
+                single.push((server.hardware_type, holder, msb, server.holder() == holder));
+            } else {
+                unavailable[server.hardware_type.ix()][msb.ix()] += 1;
+            }
+        }
+        single.sort_unstable();
+        let mut held: Vec<Vec<Held>> = vec![Vec::new(); types];
+        for (ty, holder, msb, kept) in single {
+            let kept = usize::from(kept);
+            match held[ty.ix()].last_mut() {
+                Some(last) if (last.holder, last.msb) == (holder, msb) => {
+                    last.servers += 1;
+                    last.kept += kept;
+                }
+                _ => held[ty.ix()].push(Held { holder, msb, servers: 1, kept }),
+            }
+        }
+        let mut families: BTreeMap<Vec<HardwareTypeIx>, Vec<ReservationIx>> = BTreeMap::new();
+        for (position, reservation) in snapshot.reservations.iter().enumerate() {
+            if reservation.kind != ReservationKind::Elastic && reservation.capacity > Rru::ZERO {
+                let types = eligible_types(reservation);
+                families.entry(types).or_default().push(ReservationIx::new(position));
+            }
+        }
+        let mut ledger = Ledger { snapshot, held, unavailable, families, buffers: Vec::new() };
+        let alone = |reservation: &Reservation| {
+            if !reservation.msb_buffer {
+                return Rru::ZERO;
+            }
+            let worth = ledger.offer(reservation, |entry| entry.servers).worth();
+            smallest_buffer(&worth, reservation.capacity, unit(reservation)).unwrap_or_default()
+        };
+        let buffers = snapshot.reservations.iter().map(alone).collect();
+        ledger.buffers = buffers;
+        ledger
+    }
+
+    /// Available servers of a type, free ones included.
+    pub(super) fn held(&self, ty: HardwareTypeIx) -> &[Held] {
+        &self.held[ty.ix()]
+    }
+
+    /// Available servers of a type that this reservation holds.
+    pub(super) fn held_by(&self, ix: ReservationIx, ty: HardwareTypeIx) -> &[Held] {
+        let held = self.held(ty);
+        let start = held.partition_point(|entry| entry.holder < Some(ix));
+        let end = held.partition_point(|entry| entry.holder <= Some(ix));
+        &held[start..end]
+    }
+
+    /// Free available servers of a type.
+    pub(super) fn free(&self, ty: HardwareTypeIx) -> &[Held] {
+        let held = self.held(ty);
+        &held[..held.partition_point(|entry| entry.holder.is_none())]
+    }
+
+    /// Unavailable servers of a type, by MSB.
+    pub(super) fn unavailable(&self, ty: HardwareTypeIx) -> &[usize] {
+        &self.unavailable[ty.ix()]
+    }
+
+    /// Smallest embedded buffer of a reservation alone in the region.
+    pub(super) fn buffer_alone(&self, ix: ReservationIx) -> Rru {
+        self.buffers[ix.ix()]
+    }
+
+    /// Reservations with a capacity, by their set of eligible types.
+    pub(super) fn families(&self) -> &BTreeMap<Vec<HardwareTypeIx>, Vec<ReservationIx>> {
+        &self.families
+    }
+
+    /// The available servers of a reservation's types: as many of each entry as are chosen.
+    pub(super) fn offer(
+        &self,
+        reservation: &Reservation,
+        choose: impl Fn(&Held) -> usize,
+    ) -> Offer {
+        self.offer_of(&reservation.rru, choose)
+    }
+
+    /// The same for other values.
+    pub(super) fn offer_of(
+        &self,
+        values: &[(HardwareTypeIx, Rru)],
+        choose: impl Fn(&Held) -> usize,
+    ) -> Offer {
+        let snapshot = self.snapshot;
+        let msb = |msb: &crate::topology::Msb| OfferMsb {
+            datacenter: msb.datacenter.ix(),
+            servers: Vec::new(),
+        };
+        let mut msbs: Vec<OfferMsb> = snapshot.msbs.iter().map(msb).collect();
+        let mut values = values.to_vec();
+        values.sort_unstable_by_key(|&(ty, value)| (std::cmp::Reverse(value), ty));
+        for (ty, value) in values {
+            for entry in self.held(ty) {
+                let servers = choose(entry);
+                if servers > 0 {
+                    msbs[entry.msb.ix()].servers.push((value, servers));
+                }
+            }
+        }
+        Offer { msbs, datacenters: snapshot.datacenters.len() }
+    }
+}
+
+/// The types of a reservation, ordered.
+pub(super) fn eligible_types(reservation: &Reservation) -> Vec<HardwareTypeIx> {
+    reservation.rru.iter().map(|&(ty, _)| ty).collect()
+}

@@ -1,0 +1,72 @@
+//! Why a reservation is short: a closed list.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Why a reservation is short.
+///
+/// The order of the variants is the precedence: the first that holds is given. Reasons about
+/// hardware are judged for the smallest set of hardware types that shows them (see
+/// [`super::HardwareSet`]). One rule stands above the order: where servers that are free in the
+/// targets would satisfy the reservation, no reason about hardware is given; it is
+/// [`ShortfallReason::NotFoundInTime`], or [`ShortfallReason::Affinity`] if they would do so only
+/// without its affinity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShortfallReason {
+    /// The region has no server of an eligible type.
+    NoEligibleHardware,
+    /// There would be enough if servers that are unavailable now were back.
+    HardwareUnavailable,
+    /// More is asked of its types than there is of them.
+    InsufficientHardware,
+    /// There is enough, but not after the loss of any one MSB.
+    MsbBuffer,
+    /// There is enough, but not in the datacenters it wants.
+    Affinity,
+    /// More important reservations hold what it needs.
+    Priority,
+    /// Others held what it needs before, and what holds must hold.
+    NoRegress,
+    /// Nothing stands in its way: the solve ended first.
+    NotFoundInTime,
+}
+
+impl ShortfallReason {
+    /// Every reason, in order of precedence.
+    pub const ALL: [ShortfallReason; 8] = [
+        ShortfallReason::NoEligibleHardware,
+        ShortfallReason::HardwareUnavailable,
+        ShortfallReason::InsufficientHardware,
+        ShortfallReason::MsbBuffer,
+        ShortfallReason::Affinity,
+        ShortfallReason::Priority,
+        ShortfallReason::NoRegress,
+        ShortfallReason::NotFoundInTime,
+    ];
+
+    /// The stable token, as in `report.json`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ShortfallReason::NoEligibleHardware => "no_eligible_hardware",
+            ShortfallReason::HardwareUnavailable => "hardware_unavailable",
+            ShortfallReason::InsufficientHardware => "insufficient_hardware",
+            ShortfallReason::MsbBuffer => "msb_buffer",
+            ShortfallReason::Affinity => "affinity",
+            ShortfallReason::Priority => "priority",
+            ShortfallReason::NoRegress => "no_regress",
+            ShortfallReason::NotFoundInTime => "not_found_in_time",
+        }
+    }
+
+    /// Reads the stable token.
+    pub fn parse(token: &str) -> Option<ShortfallReason> {
+        ShortfallReason::ALL.into_iter().find(|reason| reason.as_str() == token)
+    }
+}
+
+impl fmt::Display for ShortfallReason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(self.as_str())
+    }
+}

@@ -1,0 +1,241 @@
+//! Which single relaxation would grant a reservation that is short.
+//!
+//! Each is verified against the servers that the reservation holds in the targets and those that
+//! are free in them: all others keep theirs.
+
+use super::grant::{Ask, Offer};
+use super::ledger::{Held, Ledger};
+use super::text::{amount, counted};
+use crate::audit::{as_rru, tolerance};
+use crate::id::{DatacenterIx, HardwareTypeIx, Name, ReservationIx};
+use crate::reservation::{Reservation, ReservationKind};
+use crate::rru::Rru;
+use serde::Serialize;
+use std::fmt;
+
+/// Further types proposed, at most; those that need the fewest servers.
+const TYPES_MAX: usize = 3;
+
+/// Steps in which a tolerance is loosened: one part in a hundred, as owners write them.
+const THETA_STEPS: u32 = 100;
+
+/// A change that alone would grant the reservation, with the servers now free.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "relaxation", rename_all = "snake_case")]
+pub enum Relaxation {
+    /// Ask for less.
+    FewerRru {
+        /// The most that can be granted.
+        #[serde(rename = "grantable_rru", serialize_with = "as_rru")]
+        grantable: Rru,
+    },
+    /// Accept one more hardware type.
+    OneMoreType {
+        /// The type.
+        hardware_type: Name,
+        /// Its servers that are free.
+        free_servers: usize,
+        /// How many of them it takes; `None` where affinity decides which.
+        needed_servers: Option<usize>,
+        /// The value of one, assumed from reservations that know both, else the reservation's
+        /// own smallest.
+        #[serde(rename = "assumed_value_rru", serialize_with = "as_rru")]
+        assumed_value: Rru,
+    },
+    /// Do without the embedded buffer.
+    NoBuffer {
+        /// What the reservation could have then, without surviving the loss of an MSB.
+        #[serde(rename = "available_rru", serialize_with = "as_rru")]
+        available: Rru,
+    },
+    /// Loosen the affinity.
+    LooserAffinity {
+        /// The tolerance theta now.
+        theta: f64,
+        /// The tolerance that would do.
+        needed_theta: f64,
+    },
+}
+
+impl fmt::Display for Relaxation {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Relaxation::FewerRru { grantable } => {
+                write!(out, "asking for at most {} RRU", super::text::exact(*grantable))
+            }
+            Relaxation::OneMoreType {
+                hardware_type,
+                free_servers,
+                needed_servers,
+                assumed_value,
+            } => {
+                write!(out, "accepting type {hardware_type} as well: ")?;
+                if let Some(needed) = needed_servers {
+                    write!(out, "{} of its ", counted(*needed, "server"))?;
+                }
+                write!(
+                    out,
+                    "{} free servers would do, at {} RRU each",
+                    super::text::count(*free_servers),
+                    amount(*assumed_value)
+                )
+            }
+            Relaxation::NoBuffer { available } => write!(
+                out,
+                "doing without embedded buffer: {} RRU could be had, as long as no MSB is lost",
+                amount(*available)
+            ),
+            Relaxation::LooserAffinity { theta, needed_theta } => {
+                write!(out, "a tolerance of {needed_theta} for its datacenter shares, not {theta}")
+            }
+        }
+    }
+}
+
+/// What the reservation asks for, as it stands.
+pub(super) fn ask(ledger: &Ledger, ix: ReservationIx) -> Ask {
+    let snapshot = ledger.snapshot;
+    let reservation = &snapshot.reservations[ix.ix()];
+    let shares = (0..snapshot.datacenters.len())
+        .map(|datacenter| reservation.share(DatacenterIx::new(datacenter)))
+        .collect::<Option<Vec<f64>>>()
+        .filter(|shares| !shares.is_empty() && reservation.kind == ReservationKind::Guaranteed);
+    Ask {
+        capacity: reservation.capacity,
+        msb_buffer: reservation.msb_buffer,
+        affinity: shares.map(|shares| (shares, tolerance(&snapshot.weights, reservation))),
+    }
+}
+
+/// What the reservation may have without anybody else giving up a server.
+pub(super) fn within_reach(ledger: &Ledger, ix: ReservationIx) -> Offer {
+    let reservation = &ledger.snapshot.reservations[ix.ix()];
+    ledger.offer(reservation, |entry| reachable(ix, entry))
+}
+
+/// The servers of an entry that nobody else holds.
+pub(super) fn reachable(ix: ReservationIx, entry: &Held) -> usize {
+    if entry.holder.is_none_or(|holder| holder == ix) { entry.servers } else { 0 }
+}
+
+/// Every single relaxation that would grant a reservation that is short; `guaranteed` is what it
+/// has now.
+pub(super) fn relaxations(ledger: &Ledger, ix: ReservationIx, guaranteed: Rru) -> Vec<Relaxation> {
+    let offer = within_reach(ledger, ix);
+    let ask = ask(ledger, ix);
+    let mut found = Vec::new();
+    let grantable = offer.at_best(&ask).max(guaranteed);
+    if grantable > Rru::ZERO && grantable < ask.capacity {
+        found.push(Relaxation::FewerRru { grantable });
+    }
+    found.extend(more_types(ledger, ix, &ask));
+    if ask.msb_buffer && offer.grants(&Ask { msb_buffer: false, ..ask.clone() }) {
+        found.push(Relaxation::NoBuffer { available: offer.guaranteed(false) });
+    }
+    found.extend(looser_affinity(&offer, &ask));
+    found
+}
+
+fn more_types(ledger: &Ledger, ix: ReservationIx, ask: &Ask) -> Vec<Relaxation> {
+    let reservation = &ledger.snapshot.reservations[ix.ix()];
+    // A shared buffer is of one type, by its nature.
+    if reservation.kind != ReservationKind::Guaranteed {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (position, name) in ledger.snapshot.hardware_types.iter().enumerate() {
+        let ty = HardwareTypeIx::new(position);
+        let free_servers: usize = ledger.free(ty).iter().map(|entry| entry.servers).sum();
+        if free_servers == 0 || reservation.value(ty).is_some() {
+            continue;
+        }
+        let assumed_value = assumed_value(ledger, reservation, ty);
+        let mut values = reservation.rru.clone();
+        values.push((ty, assumed_value));
+        let offer = ledger.offer_of(&values, |entry| reachable(ix, entry));
+        if !offer.grants(ask) {
+            continue;
+        }
+        let needed_servers =
+            (ask.affinity.is_none()).then(|| needed_servers(ledger, ix, ty, assumed_value, ask));
+        found.push((
+            needed_servers,
+            Relaxation::OneMoreType {
+                hardware_type: name.clone(),
+                free_servers,
+                needed_servers,
+                assumed_value,
+            },
+        ));
+    }
+    found.sort_by_key(|(needed, _)| *needed);
+    found.into_iter().map(|(_, relaxation)| relaxation).take(TYPES_MAX).collect()
+}
+
+/// The value of a type that the reservation gives none: carried over from reservations that value
+/// it beside one of the reservation's types, the lowest of them; else the reservation's own
+/// smallest; else one.
+fn assumed_value(ledger: &Ledger, reservation: &Reservation, ty: HardwareTypeIx) -> Rru {
+    let mut least: Option<i128> = None;
+    for other in &ledger.snapshot.reservations {
+        if other.kind != ReservationKind::Guaranteed {
+            continue;
+        }
+        let Some(theirs) = other.value(ty) else { continue };
+        for &(common, own) in &reservation.rru {
+            if let Some(common) = other.value(common) {
+                let carried = i128::from(theirs.0) * i128::from(own.0) / i128::from(common.0);
+                least = Some(least.map_or(carried, |least| least.min(carried)));
+            }
+        }
+    }
+    // A ratio of extreme values may carry over to nothing, or to more than amounts can hold.
+    let most = crate::snapshot::SUM_MAX.0 / (ledger.snapshot.servers.len() as i64).max(1);
+    let carried = least.and_then(|value| i64::try_from(value).ok());
+    let carried = carried.filter(|&value| value > 0 && value <= most);
+    let own = || reservation.rru.iter().map(|&(_, value)| value).min();
+    carried.map(Rru).or_else(own).unwrap_or(Rru::units(1))
+}
+
+/// How many servers of a further type it takes: one after another into the emptiest MSB that has
+/// one free, until the ask is met.
+fn needed_servers(
+    ledger: &Ledger,
+    ix: ReservationIx,
+    ty: HardwareTypeIx,
+    value: Rru,
+    ask: &Ask,
+) -> usize {
+    let mut worth = within_reach(ledger, ix).worth();
+    let mut free = vec![0_usize; worth.len()];
+    for entry in ledger.free(ty) {
+        free[entry.msb.ix()] += entry.servers;
+    }
+    let guaranteed = |worth: &[Rru]| {
+        let total: Rru = worth.iter().copied().sum();
+        let lost = if ask.msb_buffer { worth.iter().copied().max() } else { None };
+        total - lost.unwrap_or_default()
+    };
+    let mut taken = 0;
+    while guaranteed(&worth) < ask.capacity {
+        let emptiest =
+            (0..worth.len()).filter(|&msb| free[msb] > 0).min_by_key(|&msb| (worth[msb], msb));
+        let Some(msb) = emptiest else { break };
+        free[msb] -= 1;
+        worth[msb] += value;
+        taken += 1;
+    }
+    taken
+}
+
+/// The smallest tolerance, in steps, that would do.
+fn looser_affinity(offer: &Offer, ask: &Ask) -> Option<Relaxation> {
+    let (shares, theta) = ask.affinity.as_ref()?;
+    let needed = (1..=2 * THETA_STEPS)
+        .map(|step| f64::from(step) / f64::from(THETA_STEPS))
+        .filter(|needed| needed > theta)
+        .find(|&needed| {
+            offer.grants(&Ask { affinity: Some((shares.clone(), needed)), ..ask.clone() })
+        })?;
+    Some(Relaxation::LooserAffinity { theta: *theta, needed_theta: needed })
+}

@@ -1,0 +1,70 @@
+//! Rules about single values.
+
+use crate::error::{Rule, SnapshotError, Table};
+use crate::id::NAME_CHARS_MAX;
+use crate::parts::SnapshotParts;
+
+pub(super) fn broken(table: Table, row: impl Into<String>, rule: Rule) -> SnapshotError {
+    SnapshotError { table, row: row.into(), rule }
+}
+
+pub(super) fn check_name(
+    table: Table,
+    row: &str,
+    column: &'static str,
+    name: &str,
+) -> Result<(), SnapshotError> {
+    // Bytes bound characters, so the common case counts nothing.
+    let chars = if name.len() <= NAME_CHARS_MAX { name.len() } else { name.chars().count() };
+    if (1..=NAME_CHARS_MAX).contains(&chars) {
+        return Ok(());
+    }
+    Err(broken(table, row, Rule::NameLength { column, chars }))
+}
+
+pub(super) fn check_alpha(
+    table: Table,
+    row: &str,
+    column: &'static str,
+    alpha: Option<f64>,
+) -> Result<(), SnapshotError> {
+    match alpha {
+        Some(value) if !(value > 0.0 && value <= 1.0) => {
+            let expected = "above 0 and at most 1";
+            Err(broken(table, row, Rule::Number { column, value, expected }))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn check_not_negative(
+    table: Table,
+    row: &str,
+    column: &'static str,
+    value: f64,
+) -> Result<(), SnapshotError> {
+    if value.is_finite() && value >= 0.0 {
+        return Ok(());
+    }
+    Err(broken(table, row, Rule::Number { column, value, expected: "finite and not negative" }))
+}
+
+pub(super) fn check_region(parts: &SnapshotParts) -> Result<(), SnapshotError> {
+    let (table, row) = (Table::Region, parts.region.as_ref());
+    check_name(table, row, "region", row)?;
+    let weights = &parts.weights;
+    check_not_negative(table, row, "weights.move_in_use", weights.move_in_use)?;
+    check_not_negative(table, row, "weights.move_idle", weights.move_idle)?;
+    check_not_negative(table, row, "weights.spread_beta", weights.spread_beta)?;
+    check_not_negative(table, row, "weights.buffer_tau", weights.buffer_tau)?;
+    check_not_negative(table, row, "weights.affinity_theta", weights.affinity_theta)?;
+    check_alpha(table, row, "weights.msb_alpha", weights.msb_alpha)?;
+    check_alpha(table, row, "weights.rack_alpha", weights.rack_alpha)?;
+    match parts.shared_buffer_fraction {
+        Some(value) if !(0.0..1.0).contains(&value) => {
+            let (column, expected) = ("shared_buffer_fraction", "at least 0 and below 1");
+            Err(broken(table, row, Rule::Number { column, value, expected }))
+        }
+        _ => Ok(()),
+    }
+}
