@@ -1,1 +1,70 @@
-//! ras
+//! The one binary: wires the pure core to files, clocks, processes and people.
+//!
+//! | module | one line |
+//! |---|---|
+//! | [`cli`] | what may be asked for, with the help texts |
+//! | [`settings`], [`overrides`] | `ras.toml` and the command line; what a solve sees otherwise |
+//! | [`command`] | one file for each subcommand: read, call, write |
+//! | [`solve`] | the shell around a solve: deadline, Ctrl-C, what is on disk when |
+//! | [`highs_process`] | HiGHS in a child process that can be killed |
+//! | [`report_json`], [`reasons`] | the result's report |
+//! | [`html`], [`tables`], [`progress`] | what people see |
+//! | [`quantity`], [`number`] | quantities as people type and read them |
+//! | [`interrupt`], [`memory`], [`telemetry`] | Ctrl-C, memory, logs |
+//!
+//! The decisions are elsewhere: `async-solver` solves, `fleet` audits and explains, `datasets`
+//! knows the formats. Start at [`run`].
+
+pub mod cli;
+pub mod command;
+pub mod highs_process;
+pub mod html;
+pub mod interrupt;
+pub mod memory;
+pub mod number;
+pub mod overrides;
+pub mod progress;
+pub mod quantity;
+pub mod reasons;
+pub mod report_json;
+pub mod settings;
+pub mod solve;
+pub mod tables;
+pub mod telemetry;
+
+use clap::Parser;
+use cli::Cli;
+use command::Context;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Somebody is short, or the audit found a broken rule. One is an error of any kind: clap's own
+/// choice of 2 for a wrong command line would be taken for this.
+const EXIT_SHORT: u8 = 2;
+
+/// Does what the command line asks. `began` is when the process began: deadlines count from
+/// there.
+pub fn run(arguments: impl IntoIterator<Item = OsString>, began: Instant) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(answer) => {
+            let failed = answer.use_stderr();
+            // Help that nobody reads to the end is no error.
+            let _ = answer.print();
+            return if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+        }
+    };
+    let context = Context { began, global: cli.global };
+    let outcome = telemetry::start(&context.global.log, context.global.quiet)
+        .and_then(|()| command::run(cli.command, &context));
+    match outcome {
+        Ok(command::Verdict::Fine) => ExitCode::SUCCESS,
+        Ok(command::Verdict::Short) => ExitCode::from(EXIT_SHORT),
+        Err(error) => {
+            // The chain, once: the libraries never repeat a cause in their messages.
+            eprintln!("ras: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What the page counts from a snapshot and its targets: the audit's numbers, and beside them
+//! columns, power, hardware types and moves by reservation, in one pass over the servers.
+//!
+//! Unavailable servers count for nothing here, as in the model. A server with a move under way
+//! counts today as held by that move's target.
+
+use fleet::audit::{AuditReport, ReservationAudit, audit};
+use fleet::{DatacenterIx, MsbIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Targets};
+use std::cmp::{Ordering, Reverse};
+use std::ops::Range;
+
+/// The page's numbers.
+pub struct Figures {
+    /// Capacity, buffers, shares and shortfalls, by reservation.
+    pub audit: AuditReport,
+    /// The MSBs as columns: by datacenter, then by name.
+    pub columns: Vec<MsbIx>,
+    /// The columns of each datacenter that has any.
+    pub datacenters: Vec<(DatacenterIx, Range<usize>)>,
+    /// One entry per reservation, in the snapshot's order.
+    pub moves: Vec<Moves>,
+    /// One entry per hardware type, in the snapshot's order.
+    pub types: Vec<TypeUse>,
+    /// Power by column, watts.
+    pub power: Vec<PowerUse>,
+    /// Available servers whose draw is not known.
+    pub power_unknown: usize,
+    /// MSBs that hold an available server.
+    pub msbs_in_use: usize,
+}
+
+/// Servers that one reservation loses and gains.
+#[derive(Clone, Copy, Default)]
+pub struct Moves {
+    /// Lost, with running containers.
+    pub left_in_use: usize,
+    /// Lost idle.
+    pub left_idle: usize,
+    /// Gained.
+    pub gained: usize,
+}
+
+/// Who has the servers of one hardware type, after the solve.
+#[derive(Clone, Default)]
+pub struct TypeUse {
+    /// All servers of the type.
+    pub servers: usize,
+    /// Those the solver may not count on.
+    pub unavailable: usize,
+    /// Held by guaranteed reservations.
+    pub guaranteed: usize,
+    /// Held by its shared buffer.
+    pub shared_buffer: usize,
+    /// Held by nobody.
+    pub free: usize,
+}
+
+/// Power of one MSB: typical draw of available servers, in watts.
+#[derive(Clone, Copy, Default)]
+pub struct PowerUse {
+    /// All of them.
+    pub installed: f64,
+    /// Those that guaranteed reservations hold today.
+    pub before: f64,
+    /// Those that guaranteed reservations hold after.
+    pub after: f64,
+}
+
+impl Figures {
+    /// Counts everything.
+    pub fn count(snapshot: &RegionSnapshot, targets: &Targets) -> Figures {
+        let (columns, datacenters) = columns(snapshot);
+        let mut column_of = vec![0; snapshot.msbs.len()];
+        for (column, msb) in columns.iter().enumerate() {
+            column_of[msb.ix()] = column;
+        }
+        let mut has_available = vec![false; columns.len()];
+        let mut figures = Figures {
+            audit: audit(snapshot, targets),
+            moves: moves(snapshot, targets),
+            types: vec![TypeUse::default(); snapshot.hardware_types.len()],
+            power: vec![PowerUse::default(); columns.len()],
+            power_unknown: 0,
+            msbs_in_use: 0,
+            columns,
+            datacenters,
+        };
+        let kind_of = |r: ReservationIx| snapshot.reservations[r.ix()].kind;
+        let draws = |holder: Option<ReservationIx>| {
+            holder.is_some_and(|r| kind_of(r) == ReservationKind::Guaranteed)
+        };
+        for (server, &target) in snapshot.servers.iter().zip(targets.holders()) {
+            let type_use = &mut figures.types[server.hardware_type.ix()];
+            type_use.servers += 1;
+            if !server.available {
+                type_use.unavailable += 1;
+                continue;
+            }
+            match target.map(kind_of) {
+                Some(ReservationKind::SharedBuffer) => type_use.shared_buffer += 1,
+                Some(_) => type_use.guaranteed += 1,
+                None => type_use.free += 1,
+            }
+            let column = column_of[snapshot.msb_of(server).ix()];
+            has_available[column] = true;
+            let Some(watts) = server.power_watts else {
+                figures.power_unknown += 1;
+                continue;
+            };
+            let power = &mut figures.power[column];
+            power.installed += watts;
+            power.before += if draws(server.holder()) { watts } else { 0.0 };
+            power.after += if draws(target) { watts } else { 0.0 };
+        }
+        figures.msbs_in_use = has_available.into_iter().filter(|has| *has).count();
+        figures
+    }
+
+    /// What the audit says of a reservation.
+    pub fn row(&self, reservation: ReservationIx) -> &ReservationAudit {
+        &self.audit.reservations[reservation.ix()]
+    }
+
+    /// The guaranteed reservations, largest capacity first, ids break ties.
+    pub fn by_capacity(&self) -> Vec<ReservationIx> {
+        let mut order: Vec<ReservationIx> = (0..self.moves.len())
+            .map(ReservationIx::new)
+            .filter(|r| self.row(*r).kind == ReservationKind::Guaranteed)
+            .collect();
+        order.sort_by_key(|r| (Reverse(self.row(*r).capacity), *r));
+        order
+    }
+
+    /// The reservations that are short after the solve, the most important first, then the
+    /// largest shortfall. Shared buffers come after the rest.
+    pub fn short(&self) -> Vec<&ReservationAudit> {
+        let mut short: Vec<&ReservationAudit> = self.audit.short().collect();
+        short.sort_by_key(|row| {
+            let shared = row.kind != ReservationKind::Guaranteed;
+            (shared, row.priority, Reverse(row.holding.shortfall))
+        });
+        short
+    }
+
+    /// RRU of a reservation after the solve, by column.
+    pub fn by_column(&self, reservation: ReservationIx) -> Vec<Rru> {
+        let amounts = &self.row(reservation).msb_amounts;
+        self.columns.iter().map(|msb| amounts[msb.ix()]).collect()
+    }
+}
+
+fn moves(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Moves> {
+    let mut moves = vec![Moves::default(); snapshot.reservations.len()];
+    for change in targets.diff(snapshot) {
+        if let Some(source) = change.source {
+            let from = &mut moves[source.ix()];
+            if change.in_use { from.left_in_use += 1 } else { from.left_idle += 1 }
+        }
+        if let Some(target) = change.target {
+            moves[target.ix()].gained += 1;
+        }
+    }
+    moves
+}
+
+/// MSBs by datacenter and name, numbers inside names by value.
+fn columns(snapshot: &RegionSnapshot) -> (Vec<MsbIx>, Vec<(DatacenterIx, Range<usize>)>) {
+    let mut columns: Vec<MsbIx> = (0..snapshot.msbs.len()).map(MsbIx::new).collect();
+    let names = |m: MsbIx| {
+        let msb = &snapshot.msbs[m.ix()];
+        (snapshot.datacenters[msb.datacenter.ix()].id.as_ref(), msb.id.as_ref())
+    };
+    columns.sort_by(|a, b| {
+        let ((datacenter_a, msb_a), (datacenter_b, msb_b)) = (names(*a), names(*b));
+        natural(datacenter_a, datacenter_b).then_with(|| natural(msb_a, msb_b)).then(a.cmp(b))
+    });
+    let mut datacenters: Vec<(DatacenterIx, Range<usize>)> = Vec::new();
+    for (column, msb) in columns.iter().enumerate() {
+        let datacenter = snapshot.msbs[msb.ix()].datacenter;
+        match datacenters.last_mut() {
+            Some((last, range)) if *last == datacenter => range.end = column + 1,
+            _ => datacenters.push((datacenter, column..column + 1)),
+        }
+    }
+    (columns, datacenters)
+}
+
+/// Orders names so that `msb-2` comes before `msb-10`; bytewise where no number decides.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut rest_a, mut rest_b) = (a, b);
+    loop {
+        let (Some(first_a), Some(first_b)) = (rest_a.chars().next(), rest_b.chars().next()) else {
+            return rest_a.len().cmp(&rest_b.len()).then_with(|| a.cmp(b));
+        };
+        let order = if first_a.is_ascii_digit() && first_b.is_ascii_digit() {
+            let (number_a, after_a) = leading_number(rest_a);
+            let (number_b, after_b) = leading_number(rest_b);
+            (rest_a, rest_b) = (after_a, after_b);
+            number_a.len().cmp(&number_b.len()).then_with(|| number_a.cmp(number_b))
+        } else {
+            (rest_a, rest_b) = (&rest_a[first_a.len_utf8()..], &rest_b[first_b.len_utf8()..]);
+            first_a.cmp(&first_b)
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+}
+
+/// The digits a text begins with, leading zeros gone, and the text after them.
+fn leading_number(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    (text[..end].trim_start_matches('0'), &text[end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_by_the_numbers_in_them() {
+        let mut names = ["msb-10", "msb-2", "msb-02", "a", "msb", "msb-2b", "é1"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(names, ["a", "msb", "msb-02", "msb-2", "msb-2b", "msb-10", "é1"]);
+    }
+}
