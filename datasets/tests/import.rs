@@ -4,9 +4,11 @@
 mod common;
 
 use common::said;
-use datasets::import::{ImportOptions, ImportSummary, LOG_BEGINS, import_csv, parse_instant};
+use datasets::import::{
+    ImportOptions, ImportSummary, LOG_BEGINS, change_requests, import_csv, parse_instant,
+};
 use datasets::{read_snapshot, write_snapshot};
-use fleet::{RegionSnapshot, Rru, SnapshotParts};
+use fleet::{RegionSnapshot, ReservationRow, Rru, SnapshotParts};
 use std::path::{Path, PathBuf};
 
 const SERVERS: &str = "\
@@ -249,6 +251,59 @@ fn changes_by_day() {
     assert!(refused("3,x", "soon,x").ends_with("day: \"soon\" is not a number"));
     let refused = files.refusal("requests.csv", "T:1", "T:0.5", &options);
     assert!(refused.contains("\"web\" counts capacity in other units than servers"), "{refused}");
+}
+
+#[test]
+fn requests_of_a_region_that_exists() {
+    let files = Files::new();
+    let file = files.put(
+        "next.csv",
+        "name,capacity,unit,eligible_types,rru,spread\nweb,10,server,big,big:1,none\n\
+         new,4,server,big,big:2,msb\n",
+    );
+    let mut parts = common::small();
+    parts.servers[4].current_reservation = Some("cache".into());
+    let before = parts.clone();
+    let notes = change_requests(&mut parts, Some(&file), None).unwrap();
+    assert_eq!(notes, ["not requested any longer, capacity zero: cache", "new reservations: new"]);
+    let row = |parts: &SnapshotParts, id: &str| {
+        parts.reservations.iter().find(|row| &*row.reservation_id == id).unwrap().clone()
+    };
+    // Size and buffer are the file's, all else is as it was.
+    let web = ReservationRow { capacity_rru: 10.0, msb_buffer: false, ..row(&before, "web") };
+    assert_eq!(row(&parts, "web"), web);
+    assert_eq!((row(&parts, "new").capacity_rru, row(&parts, "new").msb_buffer), (4.0, true));
+    // Nobody asks for it any more, but it still holds a server.
+    let cache = ReservationRow { capacity_rru: 0.0, ..row(&before, "cache") };
+    assert_eq!(row(&parts, "cache"), cache);
+    assert_eq!(
+        (row(&parts, "batch"), row(&parts, "spare")),
+        (row(&before, "batch"), row(&before, "spare"))
+    );
+    assert_eq!(parts.servers, before.servers);
+    let snapshot = RegionSnapshot::new(parts).unwrap();
+    let web = &snapshot.reservations[snapshot.reservation("web").unwrap().ix()];
+    assert_eq!(web.rru.len(), 1, "the old values are gone");
+    assert_eq!(
+        snapshot.reservations[snapshot.reservation("cache").unwrap().ix()].affinity.len(),
+        1
+    );
+
+    let changes =
+        files.put("changes.csv", "day,reservation,servers\n0,web,3\n2,web,0\n3,web,9\n1,more,5\n");
+    let mut parts = snapshot.to_parts();
+    change_requests(&mut parts, None, Some((&changes, 1))).unwrap();
+    let sizes = ["web", "new", "cache", "more"].map(|id| row(&parts, id).capacity_rru);
+    assert_eq!(sizes, [3.0, 4.0, 0.0, 5.0], "nobody names cache: it stays as it is");
+    RegionSnapshot::new(parts).unwrap();
+
+    let mut parts = before.clone();
+    let taken = files.put("taken.csv", "day,reservation,servers\n0,batch,3\n");
+    let error = change_requests(&mut parts, None, Some((&taken, 1))).unwrap_err();
+    assert!(said(&error).ends_with(
+        "line 2: reservation: \"batch\" is the name of an elastic reservation or a shared buffer of \
+         the region"
+    ));
 }
 
 #[test]

@@ -118,6 +118,8 @@ pub enum FieldRule {
     NotServers { name: String },
     #[error("{name:?} begins with \"shared-buffer/\", which is reserved")]
     Reserved { name: String },
+    #[error("{name:?} is the name of an elastic reservation or a shared buffer of the region")]
+    Taken { name: String },
     #[error("the shares add up to {sum}; they may add up to at most {limit}")]
     ShareSum { sum: f64, limit: f64 },
 }

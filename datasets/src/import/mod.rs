@@ -16,11 +16,13 @@
 mod error;
 mod events;
 mod requests;
+mod resize;
 mod servers;
 mod sheet;
 mod summary;
 
 pub use error::{FieldRule, ImportError};
+pub use resize::change_requests;
 pub use summary::ImportSummary;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -115,7 +117,12 @@ fn log_instant(seconds: f64) -> Option<DateTime<Utc>> {
 /// # Errors
 /// The first thing that is missing or not understood, with file, line and field.
 pub fn import_csv(options: &ImportOptions) -> Result<(SnapshotParts, ImportSummary), ImportError> {
-    check_options(options)?;
+    if options.at.is_none() && !options.events.is_empty() {
+        return Err(ImportError::EventsWithoutInstant);
+    }
+    if !(options.scale_requests.is_finite() && options.scale_requests >= 0.0) {
+        return Err(ImportError::Scale { value: options.scale_requests });
+    }
     let mut summary = ImportSummary::default();
     let inventory = servers::import(options, &mut summary)?;
     let requests = requests::import(options, &inventory, &mut summary)?;
@@ -134,14 +141,4 @@ pub fn import_csv(options: &ImportOptions) -> Result<(SnapshotParts, ImportSumma
     };
     summary.describe(&parts);
     Ok((parts, summary))
-}
-
-fn check_options(options: &ImportOptions) -> Result<(), ImportError> {
-    if !(options.scale_requests.is_finite() && options.scale_requests >= 0.0) {
-        return Err(ImportError::Scale { value: options.scale_requests });
-    }
-    if options.at.is_none() && !options.events.is_empty() {
-        return Err(ImportError::EventsWithoutInstant);
-    }
-    Ok(())
 }

@@ -6,7 +6,7 @@ use super::servers::Inventory;
 use super::sheet::{Column, Line, Sheet};
 use super::summary::ImportSummary;
 use fleet::{
-    AffinityRow, Name, RRU_MAX, ReservationKind, ReservationRow, Rru, RruRow, SHARED_BUFFER_PREFIX,
+    AffinityRow, Name, ReservationKind, ReservationRow, Rru, RruRow, SHARED_BUFFER_PREFIX,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,45 +19,50 @@ pub(super) struct Requests {
     pub(super) affinity: Vec<AffinityRow>,
 }
 
-/// One request as it stands in the files.
-struct Request {
-    name: Name,
-    capacity: f64,
-    values: Vec<(Name, f64)>,
-    msb_buffer: bool,
-    affinity: Vec<(Name, f64)>,
+/// What requests may name.
+pub(super) struct Known<'a> {
+    pub(super) hardware_types: &'a BTreeSet<Name>,
+    pub(super) datacenters: &'a BTreeSet<Name>,
+    /// Names that reservations of other kinds have.
+    pub(super) taken: BTreeSet<Name>,
 }
 
+/// One request as it stands in the files.
+pub(super) struct Request {
+    pub(super) name: Name,
+    pub(super) capacity: Rru,
+    pub(super) values: Vec<(Name, f64)>,
+    pub(super) msb_buffer: bool,
+    pub(super) affinity: Vec<(Name, f64)>,
+}
+
+/// Reads the requests of a new region.
 pub(super) fn import(
     options: &ImportOptions,
     inventory: &Inventory,
     summary: &mut ImportSummary,
 ) -> Result<Requests, ImportError> {
+    let known = Known {
+        hardware_types: &inventory.hardware_types,
+        datacenters: &inventory.datacenters,
+        taken: BTreeSet::new(),
+    };
+    let scale = options.scale_requests;
     let mut requests = match &options.requests {
         None => Vec::new(),
-        Some(file) => read_requests(file, inventory, summary)?,
+        Some(file) => read_requests(file, scale, &known, summary)?,
     };
     if let Some((file, day)) = &options.request_changes {
-        requests = change_requests(file, *day, requests, inventory, summary)?;
+        requests = resize(file, *day, scale, requests, &known, summary)?;
     }
     let mut rows = Requests::default();
-    for request in requests {
-        rows.push(request, options.scale_requests, summary)?;
-    }
+    requests.into_iter().for_each(|request| rows.push(request));
     Ok(rows)
 }
 
 impl Requests {
-    fn push(
-        &mut self,
-        request: Request,
-        scale: f64,
-        summary: &mut ImportSummary,
-    ) -> Result<(), ImportError> {
-        // To the micro-RRU that the snapshot holds, so that the product is what people expect.
-        let scaled =
-            Rru::from_f64(request.capacity * scale).ok_or(ImportError::Scale { value: scale })?;
-        summary.requested += scaled;
+    /// Adds a request; what the files do not say has its default.
+    pub(super) fn push(&mut self, request: Request) {
         for (hardware_type, rru) in request.values {
             let reservation_id = request.name.clone();
             self.rru.push(RruRow { reservation_id, hardware_type, rru });
@@ -70,7 +75,7 @@ impl Requests {
             reservation_id: request.name.clone(),
             owner: request.name,
             kind: ReservationKind::Guaranteed.as_str().into(),
-            capacity_rru: scaled.to_f64(),
+            capacity_rru: request.capacity.to_f64(),
             msb_buffer: request.msb_buffer,
             priority: 0,
             msb_alpha: None,
@@ -78,13 +83,22 @@ impl Requests {
             affinity_theta: None,
             host_profile: None,
         });
-        Ok(())
     }
 }
 
-fn read_requests(
+/// A capacity of the files, scaled, to the micro-RRU that the snapshot holds: so the product is
+/// the decimal that people expect.
+fn scaled(line: Line, column: Column, value: f64, scale: f64) -> Result<Rru, ImportError> {
+    Rru::from_f64(value * scale).ok_or_else(|| {
+        let rule = FieldRule::Number { value: value * scale, expected: "at most 1e9" };
+        line.broken(column, rule)
+    })
+}
+
+pub(super) fn read_requests(
     file: &Path,
-    inventory: &Inventory,
+    scale: f64,
+    known: &Known,
     summary: &mut ImportSummary,
 ) -> Result<Vec<Request>, ImportError> {
     let mut sheet = Sheet::read(file)?;
@@ -99,7 +113,7 @@ fn read_requests(
     let mut lines: BTreeMap<&str, u64> = BTreeMap::new();
     let mut requests = Vec::new();
     for line in sheet.lines() {
-        let id = reservation_name(line, name)?;
+        let id = reservation_name(line, name, known)?;
         if let Some(first) = lines.insert(id, line.number()) {
             let rule = FieldRule::Duplicate { name: id.to_owned(), first };
             return Err(line.broken(name, rule));
@@ -112,22 +126,18 @@ fn read_requests(
                 return Err(line.broken(spread, FieldRule::Word { value, expected }));
             }
         };
-        let asked = line.number_in(capacity)?;
-        if asked > RRU_MAX {
-            let rule = FieldRule::Number { value: asked, expected: "at most 1e9" };
-            return Err(line.broken(capacity, rule));
-        }
+        let asked = scaled(line, capacity, line.number_in(capacity)?, scale)?;
         if let Some(unit) = unit {
             *summary.units.entry(line.text(unit).to_owned()).or_default() += 1;
         }
         let affinity = match affinity {
-            Some(column) => shares(line, column, msb_buffer, inventory)?,
+            Some(column) => shares(line, column, msb_buffer, known)?,
             None => Vec::new(),
         };
         requests.push(Request {
             name: id.into(),
             capacity: asked,
-            values: type_values(line, eligible, values, inventory)?,
+            values: type_values(line, eligible, values, known)?,
             msb_buffer,
             affinity,
         });
@@ -136,10 +146,17 @@ fn read_requests(
     Ok(requests)
 }
 
-fn reservation_name(line: Line<'_>, column: Column) -> Result<&str, ImportError> {
+fn reservation_name<'a>(
+    line: Line<'a>,
+    column: Column,
+    known: &Known,
+) -> Result<&'a str, ImportError> {
     let name = line.name(column)?;
     if name.starts_with(SHARED_BUFFER_PREFIX) {
         return Err(line.broken(column, FieldRule::Reserved { name: name.to_owned() }));
+    }
+    if known.taken.contains(name) {
+        return Err(line.broken(column, FieldRule::Taken { name: name.to_owned() }));
     }
     Ok(name)
 }
@@ -150,7 +167,7 @@ fn type_values(
     line: Line,
     eligible: Column,
     values: Column,
-    inventory: &Inventory,
+    known: &Known,
 ) -> Result<Vec<(Name, f64)>, ImportError> {
     let text = line.text(eligible);
     if text.is_empty() {
@@ -158,7 +175,7 @@ fn type_values(
     }
     let mut types: BTreeSet<&str> = BTreeSet::new();
     for name in text.split('|') {
-        if !inventory.hardware_types.contains(name) {
+        if !known.hardware_types.contains(name) {
             let name = name.to_owned();
             return Err(line.broken(eligible, FieldRule::UnknownType { name }));
         }
@@ -189,11 +206,11 @@ fn shares(
     line: Line,
     column: Column,
     msb_buffer: bool,
-    inventory: &Inventory,
+    known: &Known,
 ) -> Result<Vec<(Name, f64)>, ImportError> {
     let pairs = line.pairs(column)?;
     for &(name, share) in &pairs {
-        if !inventory.datacenters.contains(name) {
+        if !known.datacenters.contains(name) {
             let name = name.to_owned();
             return Err(line.broken(column, FieldRule::UnknownDatacenter { name }));
         }
@@ -213,13 +230,15 @@ fn shares(
 
 /// Gives every reservation that the changes name the size of its latest row up to `day`.
 ///
-/// A size of zero keeps the reservation, so that whatever it holds is freed. A reservation that
-/// the requests do not describe takes any server, each counting one.
-fn change_requests(
+/// A size of zero keeps the reservation, so that whatever it holds is freed. One that begins later
+/// is left out. A reservation that the requests do not describe takes any server, each counting
+/// one.
+pub(super) fn resize(
     file: &Path,
     day: u32,
+    scale: f64,
     requests: Vec<Request>,
-    inventory: &Inventory,
+    known: &Known,
     summary: &mut ImportSummary,
 ) -> Result<Vec<Request>, ImportError> {
     let mut sheet = Sheet::read(file)?;
@@ -231,14 +250,15 @@ fn change_requests(
     let mut described: BTreeMap<Name, Request> =
         requests.into_iter().map(|request| (request.name.clone(), request)).collect();
     let mut named: BTreeSet<&str> = BTreeSet::new();
-    let mut latest: BTreeMap<&str, (u32, u64, f64)> = BTreeMap::new();
+    let mut latest: BTreeMap<&str, (u32, u64, Rru)> = BTreeMap::new();
     for line in sheet.lines() {
-        let name = reservation_name(line, reservation)?;
+        let name = reservation_name(line, reservation, known)?;
         let count = line.number_in(servers)?;
-        if count.fract() != 0.0 || count > RRU_MAX {
+        if count.fract() != 0.0 {
             let rule = FieldRule::Number { value: count, expected: "a whole number of servers" };
             return Err(line.broken(servers, rule));
         }
+        let size = scaled(line, servers, count, scale)?;
         let text = line.text(day_column);
         let on: u32 = text.parse().map_err(|_| {
             let rule = FieldRule::NotNumber { value: text.to_owned() };
@@ -258,14 +278,14 @@ fn change_requests(
             Some(&(other, _, _)) if other > on => {}
             _ if on > day => {}
             _ => {
-                latest.insert(name, (on, line.number(), count));
+                latest.insert(name, (on, line.number(), size));
             }
         }
     }
     let mut assumed: Vec<&str> = Vec::new();
     let mut later: Vec<&str> = Vec::new();
     for name in named {
-        let Some(&(_, _, count)) = latest.get(name) else {
+        let Some(&(_, _, size)) = latest.get(name) else {
             described.remove(name);
             later.push(name);
             continue;
@@ -274,13 +294,13 @@ fn change_requests(
             assumed.push(name);
             Request {
                 name: name.into(),
-                capacity: 0.0,
-                values: inventory.hardware_types.iter().map(|ty| (ty.clone(), 1.0)).collect(),
+                capacity: Rru::ZERO,
+                values: known.hardware_types.iter().map(|ty| (ty.clone(), 1.0)).collect(),
                 msb_buffer: false,
                 affinity: Vec::new(),
             }
         });
-        request.capacity = count;
+        request.capacity = size;
     }
     let shown = sheet.title();
     summary.note(format!("{shown}: {} reservations as of day {day}", latest.len()));

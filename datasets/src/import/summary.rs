@@ -2,7 +2,7 @@
 
 use super::sheet::Sheet;
 use chrono::{DateTime, Utc};
-use fleet::{Rru, SnapshotParts};
+use fleet::{ReservationKind, ReservationRow, Rru, SnapshotParts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -26,11 +26,11 @@ pub struct ImportSummary {
     pub racks: usize,
     /// See `datacenters`.
     pub hardware_types: usize,
-    /// Reservations made.
+    /// Reservations.
     pub reservations: usize,
     /// Those among them that want an embedded buffer.
     pub with_buffer: usize,
-    /// What they ask for in all, in RRU after scaling.
+    /// What the guaranteed ones ask for in all, after scaling.
     pub requested: Rru,
     /// How many requests are in each unit; the units are not interpreted.
     pub units: BTreeMap<String, usize>,
@@ -70,8 +70,15 @@ impl ImportSummary {
         self.hardware_types =
             servers.iter().map(|s| &s.hardware_type).collect::<BTreeSet<_>>().len();
         self.reservations = parts.reservations.len();
+        self.requested = parts.reservations.iter().filter_map(guaranteed).sum();
         self.with_buffer = parts.reservations.iter().filter(|r| r.msb_buffer).count();
     }
+}
+
+/// The capacity promised to an owner.
+fn guaranteed(row: &ReservationRow) -> Option<Rru> {
+    let kind = ReservationKind::parse(&row.kind);
+    (kind == Some(ReservationKind::Guaranteed)).then(|| Rru::from_f64(row.capacity_rru)).flatten()
 }
 
 impl fmt::Display for ImportSummary {

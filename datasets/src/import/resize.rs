@@ -1,0 +1,110 @@
+//! Changes the requests of a region that is there already.
+
+use super::error::ImportError;
+use super::requests::{Known, Request, Requests, read_requests, resize};
+use super::summary::ImportSummary;
+use fleet::{Name, ReservationKind, Rru, SnapshotParts};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Gives the guaranteed reservations of a region other requests, and tells what was assumed.
+///
+/// `requests` is a whole list, as for [`super::import_csv`]: a reservation that it does not name
+/// is asked for no longer (capacity zero, so that what it holds is freed). `changes` names a file
+/// and the day: each reservation it names has the size of its latest row up to that day; one that
+/// has none yet is left as it is. New reservations are added.
+///
+/// Priority, limits of spread and the like of reservations that are there stay as they are.
+///
+/// # Errors
+/// The first thing that is not understood, with file, line and field; `parts` is unchanged then.
+pub fn change_requests(
+    parts: &mut SnapshotParts,
+    requests: Option<&Path>,
+    changes: Option<(&Path, u32)>,
+) -> Result<Vec<String>, ImportError> {
+    let known = Known {
+        hardware_types: &parts.servers.iter().map(|row| row.hardware_type.clone()).collect(),
+        datacenters: &parts.servers.iter().map(|row| row.datacenter.clone()).collect(),
+        taken: (parts.reservations.iter().filter(|row| !is_guaranteed(&row.kind)))
+            .map(|row| row.reservation_id.clone())
+            .collect(),
+    };
+    let mut summary = ImportSummary::default();
+    let mut wanted = match requests {
+        None => described(parts),
+        Some(file) => read_requests(file, 1.0, &known, &mut summary)?,
+    };
+    if let Some((file, day)) = changes {
+        wanted = resize(file, day, 1.0, wanted, &known, &mut summary)?;
+    }
+    replace(parts, wanted, requests.is_some(), &mut summary);
+    Ok(summary.notes)
+}
+
+fn is_guaranteed(kind: &Name) -> bool {
+    **kind == *ReservationKind::Guaranteed.as_str()
+}
+
+/// The guaranteed reservations of a region as requests.
+fn described(parts: &SnapshotParts) -> Vec<Request> {
+    let mut values: BTreeMap<&Name, Vec<(Name, f64)>> = BTreeMap::new();
+    for row in &parts.rru {
+        let pair = (row.hardware_type.clone(), row.rru);
+        values.entry(&row.reservation_id).or_default().push(pair);
+    }
+    let mut affinity: BTreeMap<&Name, Vec<(Name, f64)>> = BTreeMap::new();
+    for row in &parts.affinity {
+        let pair = (row.datacenter.clone(), row.share);
+        affinity.entry(&row.reservation_id).or_default().push(pair);
+    }
+    let guaranteed = parts.reservations.iter().filter(|row| is_guaranteed(&row.kind));
+    guaranteed
+        .map(|row| Request {
+            name: row.reservation_id.clone(),
+            // Rows of a snapshot have amounts within bounds.
+            capacity: Rru::from_f64(row.capacity_rru).unwrap_or_default(),
+            values: values.remove(&row.reservation_id).unwrap_or_default(),
+            msb_buffer: row.msb_buffer,
+            affinity: affinity.remove(&row.reservation_id).unwrap_or_default(),
+        })
+        .collect()
+}
+
+/// Puts requests in place of those there are. `whole`: what they do not name is asked for no
+/// longer.
+fn replace(
+    parts: &mut SnapshotParts,
+    wanted: Vec<Request>,
+    whole: bool,
+    summary: &mut ImportSummary,
+) {
+    let mut rows = Requests::default();
+    wanted.into_iter().for_each(|request| rows.push(request));
+    let named: BTreeSet<Name> =
+        rows.reservations.iter().map(|row| row.reservation_id.clone()).collect();
+    parts.rru.retain(|row| !named.contains(&row.reservation_id));
+    parts.affinity.retain(|row| !named.contains(&row.reservation_id));
+    parts.rru.append(&mut rows.rru);
+    parts.affinity.append(&mut rows.affinity);
+    let mut fresh: BTreeMap<Name, _> =
+        rows.reservations.into_iter().map(|row| (row.reservation_id.clone(), row)).collect();
+    let mut dropped: Vec<Name> = Vec::new();
+    for row in parts.reservations.iter_mut().filter(|row| is_guaranteed(&row.kind)) {
+        if let Some(request) = fresh.remove(&row.reservation_id) {
+            row.capacity_rru = request.capacity_rru;
+            row.msb_buffer = request.msb_buffer;
+        } else if whole && row.capacity_rru > 0.0 {
+            row.capacity_rru = 0.0;
+            dropped.push(row.reservation_id.clone());
+        }
+    }
+    if !dropped.is_empty() {
+        summary.note(format!("not requested any longer, capacity zero: {}", dropped.join(", ")));
+    }
+    if !fresh.is_empty() {
+        let names: Vec<&str> = fresh.keys().map(AsRef::as_ref).collect();
+        summary.note(format!("new reservations: {}", names.join(", ")));
+    }
+    parts.reservations.extend(fresh.into_values());
+}
