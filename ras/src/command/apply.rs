@@ -1,0 +1,42 @@
+//! `ras apply`
+
+use super::{Context, Solved, Verdict, read_snapshot, read_solved};
+use crate::cli::Apply;
+use anyhow::{Context as _, Result};
+use fleet::{RegionSnapshot, SnapshotParts};
+use serde_json::json;
+
+pub(super) fn run(options: &Apply, context: &Context) -> Result<Verdict> {
+    let Solved { snapshot, targets, .. } = read_solved(&options.snapshot, &options.result)?;
+    let moved = targets.diff(&snapshot).count();
+    let mut parts = as_the_snapshot_says(targets.apply(&snapshot), options)?;
+    let notes = change_requests(&mut parts, options)?;
+    let next = RegionSnapshot::new(parts)
+        .context("nothing was written: the region would break a rule of the snapshot format")?;
+    datasets::write_snapshot(&options.out, &next)
+        .with_context(|| format!("the snapshot cannot be written to {}", options.out.display()))?;
+    let text = || {
+        let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
+        format!("{notes}{moved} servers moved; written to {}", options.out.display())
+    };
+    context.answer(text, &json!({ "snapshot": options.out, "moved": moved, "notes": notes }))?;
+    Ok(Verdict::Fine)
+}
+
+/// What the solve saw instead of the snapshot's own settings was for that solve only.
+fn as_the_snapshot_says(mut parts: SnapshotParts, options: &Apply) -> Result<SnapshotParts> {
+    let own = read_snapshot(&options.snapshot)?.to_parts();
+    parts.weights = own.weights;
+    parts.shared_buffer_fraction = own.shared_buffer_fraction;
+    parts.reservations = own.reservations;
+    Ok(parts)
+}
+
+fn change_requests(parts: &mut SnapshotParts, options: &Apply) -> Result<Vec<String>> {
+    let changes = options.request_changes.as_deref().zip(options.day);
+    if options.requests.is_none() && changes.is_none() {
+        return Ok(Vec::new());
+    }
+    datasets::import::change_requests(parts, options.requests.as_deref(), changes)
+        .context("nothing was written")
+}

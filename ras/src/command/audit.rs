@@ -1,0 +1,32 @@
+//! `ras audit`
+
+use super::{Context, Solved, Verdict, read_solved};
+use crate::cli::Audit;
+use crate::solve::claims;
+use anyhow::{Context as _, Result};
+use fleet::audit::audit;
+use serde_json::json;
+
+pub(super) fn run(options: &Audit, context: &Context) -> Result<Verdict> {
+    let Solved { snapshot, targets, report } = read_solved(&options.snapshot, &options.result)?;
+    let found = audit(&snapshot, &targets);
+    let claims = claims(&report)
+        .with_context(|| format!("result {} cannot be checked", options.result.display()))?;
+    let differences = found.compare(&claims);
+    let fine = found.is_clean() && differences.is_empty();
+    let json = json!({ "fine": fine, "audit": found, "differences": differences });
+    let text = || {
+        let mut text = found.to_string();
+        if differences.is_empty() {
+            text.push_str("the report says the same\n");
+        } else {
+            text.push_str(&format!("the report differs: {}\n", differences.len()));
+        }
+        for difference in &differences {
+            text.push_str(&format!("  {difference}\n"));
+        }
+        text
+    };
+    context.answer(text, &json)?;
+    Ok(Verdict::fine_if(fine))
+}

@@ -1,0 +1,86 @@
+//! `ras explain`
+
+use super::{Context, Solved, Verdict, read_solved};
+use crate::cli::Explain;
+use anyhow::{Result, bail};
+use fleet::explain::{Explainer, Explanation};
+use fleet::{RegionSnapshot, ReservationIx};
+
+pub(super) fn run(options: &Explain, context: &Context) -> Result<Verdict> {
+    let Solved { snapshot, targets, .. } = read_solved(&options.snapshot, &options.result)?;
+    let explainer = Explainer::new(&snapshot, &targets);
+    if let Some(name) = &options.reservation {
+        let Some(reservation) = snapshot.reservation(name) else {
+            bail!("no reservation is called {name:?}{}", suggestion(&snapshot, name));
+        };
+        let explanation = explainer.explain(reservation);
+        context.answer(|| explanation.to_string(), &explanation)?;
+        return Ok(Verdict::fine_if(explanation.shortfall.is_none()));
+    }
+    let all = (0..snapshot.reservations.len()).map(ReservationIx::new);
+    let short: Vec<Explanation> = all
+        .filter(|&reservation| explainer.shortfall_of(reservation).is_some())
+        .map(|reservation| explainer.explain(reservation))
+        .collect();
+    let text = || {
+        if short.is_empty() {
+            return "nobody is short".to_owned();
+        }
+        short.iter().map(|explanation| format!("{explanation}\n")).collect()
+    };
+    context.answer(text, &short)?;
+    Ok(Verdict::fine_if(short.is_empty()))
+}
+
+/// Names that are at most this share of the name away are what was meant, perhaps.
+const DISTANCE_SHARE: f64 = 0.4;
+const SUGGESTIONS_MAX: usize = 3;
+
+fn suggestion(snapshot: &RegionSnapshot, name: &str) -> String {
+    let limit = (name.chars().count() as f64 * DISTANCE_SHARE).max(1.0);
+    let mut near: Vec<(usize, &str)> = (snapshot.reservations.iter())
+        .map(|reservation| (distance(name, &reservation.id), reservation.id.as_ref()))
+        .filter(|&(distance, _)| distance as f64 <= limit)
+        .collect();
+    near.sort_unstable();
+    let near: Vec<String> =
+        near.iter().take(SUGGESTIONS_MAX).map(|(_, name)| format!("{name:?}")).collect();
+    match near.as_slice() {
+        [] => format!("; the snapshot has {} of them", snapshot.reservations.len()),
+        near => format!("; did you mean {}?", near.join(" or ")),
+    }
+}
+
+/// Insertions, deletions and replacements between two names, case aside.
+fn distance(one: &str, other: &str) -> usize {
+    let letters = |text: &str| text.to_lowercase().chars().collect::<Vec<char>>();
+    let (one, other) = (letters(one), letters(other));
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn distances_of_names() {
+        for (one, other, expected) in [
+            ("web", "web", 0),
+            ("Web", "web", 0),
+            ("wbe", "web", 2),
+            ("", "ab", 2),
+            ("kitten", "sitting", 3),
+        ] {
+            assert_eq!(distance(one, other), expected, "{one} {other}");
+        }
+    }
+}

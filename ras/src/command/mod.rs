@@ -1,0 +1,113 @@
+//! The subcommands: each reads, calls and writes.
+
+mod apply;
+mod audit;
+mod demo;
+mod explain;
+mod generate;
+mod import;
+mod inspect;
+mod report;
+mod shell;
+mod solve;
+
+use crate::cli::{Command, Global, Import, Output};
+use crate::overrides::Overrides;
+use anyhow::{Context as _, Result};
+use fleet::{RegionSnapshot, Targets};
+use serde::Serialize;
+use serde_json::Value;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::time::Instant;
+
+/// What every subcommand knows.
+pub struct Context {
+    /// When the process began.
+    pub began: Instant,
+    /// The options of every subcommand.
+    pub global: Global,
+}
+
+/// How a subcommand that did its work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Well.
+    Fine,
+    /// Somebody is short, or a rule is broken.
+    Short,
+}
+
+impl Verdict {
+    fn fine_if(fine: bool) -> Verdict {
+        if fine { Verdict::Fine } else { Verdict::Short }
+    }
+}
+
+/// Does what a subcommand asks.
+///
+/// # Errors
+/// Whatever went wrong, with the chain of causes.
+pub fn run(command: Command, context: &Context) -> Result<Verdict> {
+    match command {
+        Command::Import(Import::Csv(options)) => import::run(&options, context),
+        Command::Generate(options) => generate::run(&options, context),
+        Command::Solve(options) => solve::run(&options, context),
+        Command::Audit(options) => audit::run(&options, context),
+        Command::Report(options) => report::run(&options, context),
+        Command::Explain(options) => explain::run(&options, context),
+        Command::Apply(options) => apply::run(&options, context),
+        Command::Inspect(options) => inspect::run(&options, context),
+        Command::Demo(options) => demo::run(&options, context),
+        Command::Completions { shell } => shell::completions(shell),
+        Command::Man => shell::man(),
+        Command::HighsWorker { memory_limit } => {
+            crate::highs_process::worker::run(memory_limit).map(|()| Verdict::Fine)
+        }
+    }
+}
+
+impl Context {
+    /// Prints the answer in the form asked for.
+    fn answer(&self, text: impl FnOnce() -> String, json: &impl Serialize) -> Result<()> {
+        match self.global.output {
+            Output::Json => {
+                let json = serde_json::to_string_pretty(json).context("writing the answer")?;
+                print(&json)
+            }
+            Output::Text if self.global.quiet => Ok(()),
+            Output::Text => print(&text()),
+        }
+    }
+}
+
+/// Prints to standard output. A reader who has seen enough is no error.
+fn print(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.trim_end().as_bytes()).and_then(|()| out.write_all(b"\n"));
+    match written.and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("writing the answer"),
+    }
+}
+
+fn read_snapshot(folder: &Path) -> Result<RegionSnapshot> {
+    datasets::read_snapshot(folder)
+        .with_context(|| format!("snapshot {} cannot be read", folder.display()))
+}
+
+/// A result, and the region as its solve saw it.
+struct Solved {
+    snapshot: RegionSnapshot,
+    targets: Targets,
+    report: Value,
+}
+
+fn read_solved(snapshot: &Path, result: &Path) -> Result<Solved> {
+    let name = || format!("result {} cannot be read", result.display());
+    let report = datasets::read_report(result).with_context(name)?;
+    let overrides = Overrides::of_report(&report).with_context(name)?;
+    let snapshot = overrides.apply(read_snapshot(snapshot)?)?;
+    let targets = datasets::read_assignment(result, &snapshot).with_context(name)?;
+    Ok(Solved { snapshot, targets, report })
+}

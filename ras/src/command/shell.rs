@@ -1,0 +1,34 @@
+//! `ras completions` and `ras man`
+
+use super::{Verdict, print};
+use crate::cli::Cli;
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+pub(super) fn completions(shell: Shell) -> Result<Verdict> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "ras", &mut script);
+    print(&String::from_utf8_lossy(&script))?;
+    Ok(Verdict::Fine)
+}
+
+/// One page for the whole program: its subcommands follow it, each with its options.
+pub(super) fn man() -> Result<Verdict> {
+    let mut page = Vec::new();
+    let mut command = Cli::command();
+    command.build();
+    render(&command, &mut page)?;
+    print(&String::from_utf8_lossy(&page))?;
+    Ok(Verdict::Fine)
+}
+
+fn render(command: &clap::Command, page: &mut Vec<u8>) -> Result<()> {
+    clap_mangen::Man::new(command.clone()).render(page).context("writing the manual page")?;
+    for subcommand in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+        if subcommand.get_name() != "help" {
+            render(subcommand, page)?;
+        }
+    }
+    Ok(())
+}

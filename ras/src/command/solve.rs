@@ -1,0 +1,53 @@
+//! `ras solve`
+
+use super::{Context, Verdict, read_snapshot};
+use crate::cli::{Solve, SolveOptions};
+use crate::progress::Reporter;
+use crate::settings::Settings;
+use crate::solve::{Job, Solved};
+use crate::{solve, tables};
+use anyhow::Result;
+use fleet::{RegionSnapshot, Rru};
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
+    let settings = Settings::new(&options.options)?;
+    let snapshot = settings.overrides.apply(read_snapshot(&options.snapshot)?)?;
+    let (_, solved) = solve_to(snapshot, settings, &options.out, context)?;
+    let text = || {
+        let out = options.out.display();
+        format!("{}\nresult written to {out}", tables::end_report(&solved, options.all))
+    };
+    context.answer(text, &solved.report)?;
+    Ok(verdict(&solved))
+}
+
+pub(super) fn verdict(solved: &Solved) -> Verdict {
+    Verdict::fine_if(solved.audit.shortfall == Rru::ZERO)
+}
+
+/// Settings for a command that solves on the way.
+pub(super) fn settings(options: &SolveOptions) -> Result<Settings> {
+    Settings::new(options)
+}
+
+/// Solves a region that was read, into a result folder.
+pub(super) fn solve_to(
+    snapshot: RegionSnapshot,
+    settings: Settings,
+    out: &Path,
+    context: &Context,
+) -> Result<(Arc<RegionSnapshot>, Solved)> {
+    let reporter = Reporter::new(context.global.quiet, context.began, settings.deadline);
+    let snapshot = Arc::new(snapshot);
+    let job = Job {
+        snapshot: Arc::clone(&snapshot),
+        out: out.to_owned(),
+        settings,
+        began: context.began,
+    };
+    let solved = solve::run(&job, &reporter);
+    reporter.finish();
+    Ok((snapshot, solved?))
+}

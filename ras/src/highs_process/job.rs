@@ -1,0 +1,187 @@
+//! One HiGHS process under way, seen from the parent.
+
+use super::frame;
+use async_solver::backend::{LpProblem, LpRequest, LpSolution};
+use async_solver::{LpFailure, LpJob};
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How much of what the child says before it dies goes into the message.
+const LAST_WORDS_BYTES: usize = 2_000;
+
+/// Bytes handed to the pipe at once.
+const PIPE_CHUNK: usize = 1 << 16;
+
+type Outcome = Result<LpSolution, LpFailure>;
+type Answer = std::io::Result<frame::Answer>;
+
+/// A run that failed before it began.
+pub(super) struct Failed(Option<LpFailure>);
+
+impl Failed {
+    pub(super) fn new(failure: LpFailure) -> Failed {
+        Failed(Some(failure))
+    }
+}
+
+impl LpJob for Failed {
+    fn poll(&mut self) -> Option<Outcome> {
+        self.0.take().map(Err)
+    }
+    fn wait(&mut self, _at_most: Duration) -> Option<Outcome> {
+        self.poll()
+    }
+}
+
+/// A child process at work, and the threads that talk to it.
+pub(super) struct ProcessJob {
+    child: Child,
+    answer: Receiver<Answer>,
+    /// While this lives, the child's input stays open, and the child lives.
+    _lifeline: Sender<()>,
+    last_words: Option<JoinHandle<String>>,
+    peak: Arc<AtomicU64>,
+    done: bool,
+}
+
+impl ProcessJob {
+    /// Sends the problem to a child that was just spawned with three pipes.
+    pub(super) fn start(
+        mut child: Child,
+        problem: LpProblem,
+        request: LpRequest,
+        peak: Arc<AtomicU64>,
+    ) -> std::io::Result<ProcessJob> {
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(std::io::Error::other("the child has no pipes"));
+        };
+        let (lifeline, cut) = mpsc::channel();
+        let (answered, answer) = mpsc::channel();
+        // From here on the job owns the child: an error on the way out kills and reaps it.
+        let mut job =
+            ProcessJob { child, answer, _lifeline: lifeline, last_words: None, peak, done: false };
+        let name = |part: &str| thread::Builder::new().name(format!("highs-{part}"));
+        name("in").spawn(move || send_problem(stdin, &problem, &request, &cut))?;
+        name("out").spawn(move || {
+            // Nobody listens once the job is dropped, and then nothing is lost.
+            let _ = answered.send(read_answer(stdout));
+        })?;
+        job.last_words = Some(name("err").spawn(move || read_last_words(stderr))?);
+        Ok(job)
+    }
+
+    fn finish(&mut self, answer: Answer) -> Outcome {
+        self.done = true;
+        let outcome = answer.map_err(|error| self.post_mortem(&error)).and_then(|answer| {
+            self.peak.fetch_max(answer.peak_memory, Ordering::Relaxed);
+            answer.outcome
+        });
+        self.end();
+        if let Err(failure) = &outcome {
+            tracing::warn!(%failure, "HiGHS gave no answer");
+        }
+        outcome
+    }
+
+    /// Why there is no answer: what the child said last and how it ended.
+    fn post_mortem(&mut self, error: &std::io::Error) -> LpFailure {
+        // It may be on its way out; if it babbles on instead, it is stopped.
+        let mut ended = None;
+        for _ in 0..50 {
+            ended = self.child.try_wait().ok().flatten();
+            if ended.is_some() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.end();
+        let ended = ended.map_or("it was stopped".to_owned(), |status| format!("{status}"));
+        let words = self.last_words.take().and_then(|words| words.join().ok()).unwrap_or_default();
+        let words = match words.trim() {
+            "" => String::new(),
+            words => format!("; its last words: {words}"),
+        };
+        LpFailure::Process(format!("{error} ({ended}){words}"))
+    }
+
+    /// Kills and reaps the child. Harmless when it is gone.
+    fn end(&mut self) {
+        if let Err(error) = self.child.kill() {
+            tracing::debug!(%error, "the HiGHS process could not be killed");
+        }
+        if let Err(error) = self.child.wait() {
+            tracing::debug!(%error, "the HiGHS process could not be waited for");
+        }
+    }
+}
+
+impl LpJob for ProcessJob {
+    fn poll(&mut self) -> Option<Outcome> {
+        if self.done {
+            return None;
+        }
+        match self.answer.try_recv() {
+            Ok(answer) => Some(self.finish(answer)),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(self.finish(Err(reader_gone()))),
+        }
+    }
+
+    fn wait(&mut self, at_most: Duration) -> Option<Outcome> {
+        if self.done {
+            return None;
+        }
+        match self.answer.recv_timeout(at_most) {
+            Ok(answer) => Some(self.finish(answer)),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(self.finish(Err(reader_gone()))),
+        }
+    }
+}
+
+impl Drop for ProcessJob {
+    fn drop(&mut self) {
+        if !self.done {
+            self.end();
+        }
+    }
+}
+
+fn reader_gone() -> std::io::Error {
+    std::io::Error::other("the thread that reads the answer ended")
+}
+
+/// Sends the problem, then holds the pipe open until the job is dropped.
+fn send_problem(stdin: ChildStdin, problem: &LpProblem, request: &LpRequest, cut: &Receiver<()>) {
+    let mut pipe = BufWriter::with_capacity(PIPE_CHUNK, stdin);
+    let sent = frame::write_problem(&mut pipe, problem, request).and_then(|()| pipe.flush());
+    if let Err(error) = sent {
+        // The reader sees the end of the answer and says more about it.
+        tracing::debug!(%error, "the problem did not reach the HiGHS process");
+        return;
+    }
+    // Nothing is ever sent: this returns when the job drops its end.
+    let _ = cut.recv();
+}
+
+fn read_answer(stdout: ChildStdout) -> Answer {
+    frame::read_answer(&mut BufReader::with_capacity(PIPE_CHUNK, stdout))
+}
+
+/// Reads to the end and keeps the last part, so that a talkative child never blocks.
+fn read_last_words(mut stderr: ChildStderr) -> String {
+    let mut kept: Vec<u8> = Vec::new();
+    let mut chunk = [0; 4096];
+    while let Ok(read @ 1..) = stderr.read(&mut chunk) {
+        kept.extend_from_slice(&chunk[..read]);
+        kept.drain(..kept.len().saturating_sub(LAST_WORDS_BYTES));
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}

@@ -1,0 +1,21 @@
+//! How much memory a process took, as Linux tells it.
+
+use std::fs;
+
+/// Largest resident memory of this process so far, in bytes; `None` where the system does not
+/// say.
+pub fn peak_of_this_process() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #[test]
+    fn this_process_took_some() {
+        let peak = super::peak_of_this_process().expect("Linux says");
+        assert!(peak > 100_000, "{peak}");
+    }
+}

@@ -1,0 +1,140 @@
+//! What a solve sees instead of what the snapshot says.
+//!
+//! Recorded in `report.json` in the form of `ras.toml`, so that whoever reads the result later
+//! (audit, explanation, page) sees the region as the solve saw it.
+
+use crate::cli::OverrideOptions;
+use anyhow::{Context, Result};
+use fleet::{RegionSnapshot, ReservationKind, SnapshotParts, Weights};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Everything that may differ from the snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Overrides {
+    /// Factor on the capacity of every guaranteed reservation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale_requests: Option<f64>,
+    /// Share of each hardware type in its made shared buffer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_buffer_fraction: Option<f64>,
+    /// Prices and limits.
+    #[serde(skip_serializing_if = "WeightOverrides::is_empty")]
+    pub weights: WeightOverrides,
+}
+
+/// Members of [`Weights`] that differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "the members of `fleet::Weights`, described there")]
+pub struct WeightOverrides {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub move_in_use: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub move_idle: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread_beta: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer_tau: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub msb_alpha: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rack_alpha: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub affinity_theta: Option<f64>,
+}
+
+impl From<&OverrideOptions> for Overrides {
+    fn from(options: &OverrideOptions) -> Overrides {
+        Overrides {
+            scale_requests: options.scale_requests,
+            shared_buffer_fraction: options.shared_buffer_fraction,
+            weights: WeightOverrides {
+                move_in_use: options.move_in_use,
+                move_idle: options.move_idle,
+                spread_beta: options.spread_beta,
+                buffer_tau: options.buffer_tau,
+                msb_alpha: options.msb_alpha,
+                rack_alpha: options.rack_alpha,
+                affinity_theta: options.affinity_theta,
+            },
+        }
+    }
+}
+
+impl Overrides {
+    /// These, and `others` where these say nothing.
+    pub fn or(self, others: Overrides) -> Overrides {
+        let (w, o) = (self.weights, others.weights);
+        Overrides {
+            scale_requests: self.scale_requests.or(others.scale_requests),
+            shared_buffer_fraction: self.shared_buffer_fraction.or(others.shared_buffer_fraction),
+            weights: WeightOverrides {
+                move_in_use: w.move_in_use.or(o.move_in_use),
+                move_idle: w.move_idle.or(o.move_idle),
+                spread_beta: w.spread_beta.or(o.spread_beta),
+                buffer_tau: w.buffer_tau.or(o.buffer_tau),
+                msb_alpha: w.msb_alpha.or(o.msb_alpha),
+                rack_alpha: w.rack_alpha.or(o.rack_alpha),
+                affinity_theta: w.affinity_theta.or(o.affinity_theta),
+            },
+        }
+    }
+
+    /// Those that a report records.
+    ///
+    /// # Errors
+    /// If its member `overrides` is not of this form.
+    pub fn of_report(report: &Value) -> Result<Overrides> {
+        match report.get("overrides") {
+            None | Some(Value::Null) => Ok(Overrides::default()),
+            Some(recorded) => {
+                Overrides::deserialize(recorded).context("report.json: member \"overrides\"")
+            }
+        }
+    }
+
+    /// The region with these in place of its own.
+    ///
+    /// # Errors
+    /// If a rule of the snapshot format is broken by one.
+    pub fn apply(&self, snapshot: RegionSnapshot) -> Result<RegionSnapshot> {
+        if *self == Overrides::default() {
+            return Ok(snapshot);
+        }
+        let mut parts = snapshot.to_parts();
+        self.change(&mut parts);
+        RegionSnapshot::new(parts).context("with the settings given in place of the snapshot's")
+    }
+
+    fn change(&self, parts: &mut SnapshotParts) {
+        self.weights.change(&mut parts.weights);
+        if self.shared_buffer_fraction.is_some() {
+            parts.shared_buffer_fraction = self.shared_buffer_fraction;
+        }
+        if let Some(factor) = self.scale_requests {
+            let guaranteed = ReservationKind::Guaranteed.as_str();
+            for row in parts.reservations.iter_mut().filter(|row| *row.kind == *guaranteed) {
+                row.capacity_rru *= factor;
+            }
+        }
+    }
+}
+
+impl WeightOverrides {
+    fn is_empty(&self) -> bool {
+        *self == WeightOverrides::default()
+    }
+
+    fn change(&self, weights: &mut Weights) {
+        let set = |weight: &mut f64, instead: Option<f64>| *weight = instead.unwrap_or(*weight);
+        set(&mut weights.move_in_use, self.move_in_use);
+        set(&mut weights.move_idle, self.move_idle);
+        set(&mut weights.spread_beta, self.spread_beta);
+        set(&mut weights.buffer_tau, self.buffer_tau);
+        set(&mut weights.affinity_theta, self.affinity_theta);
+        weights.msb_alpha = self.msb_alpha.or(weights.msb_alpha);
+        weights.rack_alpha = self.rack_alpha.or(weights.rack_alpha);
+    }
+}

@@ -1,0 +1,126 @@
+//! What a running solve shows: one living line on a terminal, plain lines elsewhere.
+
+use crate::quantity::show_duration;
+use async_solver::Progress;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// In a log, lines of the same step are at least this far apart.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(1);
+/// On a terminal, how often the clock moves.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Shows how a solve is getting on, on standard error.
+pub struct Reporter {
+    quiet: bool,
+    began: Instant,
+    deadline: Option<Duration>,
+    line: Option<ProgressBar>,
+    plain: Mutex<Plain>,
+}
+
+#[derive(Default)]
+struct Plain {
+    last: Option<Instant>,
+    step: (u8, String),
+}
+
+impl Reporter {
+    /// `began` and `deadline` are those of the process.
+    pub fn new(quiet: bool, began: Instant, deadline: Option<Duration>) -> Reporter {
+        let line = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let line = ProgressBar::new_spinner();
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+                line.set_style(style);
+            }
+            line.enable_steady_tick(TICK);
+            line
+        });
+        Reporter { quiet, began, deadline, line, plain: Mutex::default() }
+    }
+
+    /// Shows where the solve stands.
+    pub fn tell(&self, progress: &Progress) {
+        if self.quiet {
+            return;
+        }
+        let text = self.describe(progress);
+        if let Some(line) = &self.line {
+            line.set_message(text);
+            return;
+        }
+        let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let step = (progress.phase, progress.step.clone());
+        let due = plain.last.is_none_or(|last| now.duration_since(last) >= PLAIN_INTERVAL);
+        if due || plain.step != step {
+            *plain = Plain { last: Some(now), step };
+            eprintln!("{text}");
+        }
+    }
+
+    /// Says something that stays.
+    pub fn note(&self, text: &str) {
+        match &self.line {
+            _ if self.quiet => {}
+            Some(line) => line.println(text),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// Takes the living line away: what follows is the answer.
+    pub fn finish(&self) {
+        if let Some(line) = &self.line {
+            line.finish_and_clear();
+        }
+    }
+
+    fn describe(&self, progress: &Progress) -> String {
+        let mut text = format!("phase {} {}", progress.phase, progress.step);
+        if let Some(primal) = progress.primal {
+            text.push_str(&format!(" | incumbent {primal:.2}"));
+        }
+        if let Some(bound) = progress.dual_bound {
+            text.push_str(&format!(" | bound {bound:.2}"));
+        }
+        if let Some(gap) = gap(progress) {
+            text.push_str(&format!(" | gap {:.3} %", 100.0 * gap));
+        }
+        text.push_str(&format!(" | {}", show_duration(self.began.elapsed())));
+        if let Some(deadline) = self.deadline {
+            text.push_str(&format!(" of {}", show_duration(deadline)));
+        }
+        text
+    }
+}
+
+/// (primal - bound) / |primal|, where both are known; 0 where they are equal.
+pub fn gap(progress: &Progress) -> Option<f64> {
+    let (primal, bound) = progress.primal.zip(progress.dual_bound)?;
+    let gap = if primal == bound { 0.0 } else { (primal - bound) / primal.abs() };
+    gap.is_finite().then_some(gap)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_phase_bounds_gap_and_time() {
+        let reporter = Reporter::new(true, Instant::now(), Some(Duration::from_secs(60)));
+        let progress = Progress {
+            seconds: 0.0,
+            phase: 1,
+            step: "mip".to_owned(),
+            primal: Some(200.0),
+            dual_bound: Some(199.0),
+        };
+        let text = reporter.describe(&progress);
+        assert_eq!(
+            text,
+            "phase 1 mip | incumbent 200.00 | bound 199.00 | gap 0.500 % | 0.0s of 60s"
+        );
+    }
+}

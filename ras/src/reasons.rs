@@ -1,0 +1,34 @@
+//! Why reservations are short, for report and table.
+
+use fleet::audit::AuditReport;
+use fleet::explain::Explainer;
+use fleet::{Name, RegionSnapshot, ReservationIx, Rru, Targets};
+use std::collections::BTreeMap;
+
+/// Why one reservation is short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// One of the closed list of `fleet::explain::ShortfallReason`.
+    pub token: &'static str,
+    /// The same with its numbers.
+    pub sentence: String,
+}
+
+/// The reasons of all that are short, by name.
+pub fn of_all(
+    snapshot: &RegionSnapshot,
+    targets: &Targets,
+    audit: &AuditReport,
+) -> BTreeMap<Name, Reason> {
+    if audit.shortfall == Rru::ZERO {
+        return BTreeMap::new();
+    }
+    let explainer = Explainer::new(snapshot, targets);
+    let reason = |(position, row): (usize, &fleet::audit::ReservationAudit)| {
+        let shortfall = explainer.shortfall_of(ReservationIx::new(position))?;
+        let reason = Reason { token: shortfall.reason.as_str(), sentence: shortfall.sentence };
+        Some((row.reservation_id.clone(), reason))
+    };
+    let short = audit.reservations.iter().enumerate();
+    short.filter(|(_, row)| row.holding.shortfall > Rru::ZERO).filter_map(reason).collect()
+}

@@ -1,0 +1,202 @@
+//! `report.json`: what the solver says, what the audit found, and how the run went.
+
+use crate::memory;
+use crate::reasons::Reason;
+use crate::settings::Settings;
+use async_solver::{Objective, SolveStats};
+use chrono::SecondsFormat;
+use datasets::schema::RESULT_FORMAT;
+use fleet::audit::AuditReport;
+use fleet::{Name, RegionSnapshot, Rru};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How a run came to its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The solver returned.
+    Returned,
+    /// The deadline came first: its last incumbent was taken.
+    Deadline,
+    /// Somebody asked for an early end and the solver took too long: likewise.
+    Interrupted,
+    /// The solver panicked: likewise.
+    Panicked,
+    /// There was no solve: the result is today's assignment.
+    Unsolved,
+}
+
+impl Ending {
+    /// The word in the report.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Ending::Returned => "returned",
+            Ending::Deadline => "cut_at_deadline",
+            Ending::Interrupted => "cut_by_interrupt",
+            Ending::Panicked => "solver_failed",
+            Ending::Unsolved => "unsolved",
+        }
+    }
+
+    /// What to tell a person.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Ending::Returned => "the solver returned",
+            Ending::Deadline => "the deadline came first: the last incumbent is the result",
+            Ending::Interrupted => "the solver did not stop in time: its last incumbent is taken",
+            Ending::Panicked => "the solver failed: its last incumbent is taken",
+            Ending::Unsolved => "nothing was solved: the result is today's assignment",
+        }
+    }
+}
+
+/// Where the time of a run went.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// From the start of the process until the region was read.
+    pub read: Duration,
+    /// The solve itself.
+    pub solve: Duration,
+    /// When the process began.
+    pub began: Instant,
+}
+
+impl Timing {
+    /// Before the solve has ended.
+    pub const fn unknown(began: Instant) -> Timing {
+        Timing { read: Duration::ZERO, solve: Duration::ZERO, began }
+    }
+}
+
+/// Everything that a report is made of.
+pub struct Figures<'a> {
+    /// The region as the solve saw it.
+    pub snapshot: &'a RegionSnapshot,
+    /// How it was to run.
+    pub settings: &'a Settings,
+    /// What the solver says; `None`: there was no solve.
+    pub stats: Option<&'a SolveStats>,
+    /// What the audit found.
+    pub audit: &'a AuditReport,
+    /// How it came to the result.
+    pub ending: Ending,
+    /// Where the time went.
+    pub timing: &'a Timing,
+    /// Why reservations are short; empty where nothing was solved: why somebody is short today is
+    /// not the question.
+    pub reasons: &'a BTreeMap<Name, Reason>,
+    /// Time the audit took.
+    pub audit_seconds: f64,
+    /// Largest memory of a HiGHS process, in bytes.
+    pub highs_memory: Option<u64>,
+}
+
+/// The objective in the solver's type, as the audit found it.
+pub fn audited_objective(audit: &AuditReport) -> Objective {
+    let fleet::audit::Objective { total, stability, rack_spread, msb_spread, buffer } =
+        audit.objective;
+    Objective { total, stability, rack_spread, msb_spread, buffer }
+}
+
+/// Puts the report together.
+pub fn assemble(figures: &Figures) -> Value {
+    let Figures { snapshot, settings, stats, audit, ending, timing, .. } = *figures;
+    let nothing = SolveStats::default();
+    let known = stats.unwrap_or(&nothing);
+    let total = timing.began.elapsed().as_secs_f64();
+    json!({
+        "format": RESULT_FORMAT,
+        "region": snapshot.region,
+        "taken_at": snapshot.taken_at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+        "version": env!("CARGO_PKG_VERSION"),
+        "ending": ending.as_str(),
+        "termination": stats.map(|stats| stats.phase1.termination),
+        "seed": settings.solver.seed,
+        "config": settings.solver,
+        "deadline_seconds": settings.deadline.map(|deadline| deadline.as_secs_f64()),
+        "weights": snapshot.weights,
+        "shared_buffer_fraction": snapshot.shared_buffer_fraction,
+        "overrides": settings.overrides,
+        "objective": if stats.is_some() { known.objective } else { audited_objective(audit) },
+        "initial_objective": audit.initial_objective,
+        "phase1": stats.map_or_else(unsolved_phase1, |stats| json!(stats.phase1)),
+        "phase2": known.phase2,
+        "shortfall_rru": audit.shortfall.to_f64(),
+        "initial_shortfall_rru": audit.initial_shortfall.to_f64(),
+        "moves": { "in_use": audit.moves.in_use, "idle": audit.moves.idle },
+        "handed_back": known.handed_back,
+        "acquired": audit.moves.acquired,
+        "buffer": audit.buffer,
+        "servers": audit.servers,
+        "seconds": {
+            "total": total,
+            "read": timing.read.as_secs_f64(),
+            "solve": timing.solve.as_secs_f64(),
+            "audit": figures.audit_seconds,
+            "phases": phases(known),
+        },
+        "steps": known.steps,
+        "history": known.history,
+        "sizes": sizes(snapshot, known),
+        "peak_memory_bytes": memory::peak_of_this_process(),
+        "highs_peak_memory_bytes": figures.highs_memory,
+        "reservations": reservations(audit, figures.reasons),
+    })
+}
+
+fn unsolved_phase1() -> Value {
+    json!({
+        "primal": null,
+        "dual_bound": null,
+        "gap": null,
+        "termination": "unsolved",
+        "proof": "nothing was solved, so nothing is proved",
+    })
+}
+
+fn sizes(snapshot: &RegionSnapshot, stats: &SolveStats) -> Value {
+    let mut sizes = stats.sizes;
+    sizes.servers = snapshot.servers.len();
+    sizes.reservations = snapshot.reservations.len();
+    json!(sizes)
+}
+
+/// Seconds by phase, summed over its steps.
+fn phases(stats: &SolveStats) -> Vec<Value> {
+    let mut seconds: BTreeMap<u8, f64> = BTreeMap::new();
+    for step in &stats.steps {
+        *seconds.entry(step.phase).or_default() += step.seconds;
+    }
+    let phase = |(phase, seconds)| json!({ "phase": phase, "seconds": seconds });
+    seconds.into_iter().map(phase).collect()
+}
+
+fn reservations(audit: &AuditReport, reasons: &BTreeMap<Name, Reason>) -> Vec<Value> {
+    let row = |row: &fleet::audit::ReservationAudit| {
+        let amount = |amount: Rru| json!(amount.to_f64());
+        let why = reasons.get(&row.reservation_id);
+        let members: [(&str, Value); 17] = [
+            ("reservation_id", json!(row.reservation_id)),
+            ("owner", json!(row.owner)),
+            ("kind", json!(row.kind.as_str())),
+            ("priority", json!(row.priority)),
+            ("msb_buffer", json!(row.msb_buffer)),
+            ("servers", json!(row.holding.servers)),
+            ("capacity_rru", amount(row.capacity)),
+            ("assigned_rru", amount(row.holding.assigned)),
+            ("largest_msb_rru", amount(row.holding.largest_msb)),
+            ("largest_msb", json!(row.holding.largest_msb_id)),
+            ("smallest_buffer_rru", amount(row.smallest_buffer)),
+            ("guaranteed_rru", amount(row.holding.guaranteed)),
+            ("shortfall_rru", amount(row.holding.shortfall)),
+            ("msb_excess_rru", amount(row.msb_spread.excess)),
+            ("rack_excess_rru", amount(row.rack_spread.excess)),
+            ("reason", json!(why.map(|why| why.token))),
+            ("why", json!(why.map(|why| &why.sentence))),
+        ];
+        let members = members.into_iter().map(|(name, value)| (name.to_owned(), value));
+        Value::Object(members.collect::<Map<_, _>>())
+    };
+    audit.reservations.iter().map(row).collect()
+}

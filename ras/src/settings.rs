@@ -1,0 +1,160 @@
+//! How a solve is to run: defaults, then `ras.toml`, then the command line.
+
+use crate::cli::SolveOptions;
+use crate::highs_process::MEMORY_LIMIT_DEFAULT;
+use crate::overrides::Overrides;
+use crate::quantity;
+use anyhow::{Context, Result, anyhow, ensure};
+use async_solver::SolverConfig;
+use serde::{Deserialize, Deserializer};
+use std::path::Path;
+use std::time::Duration;
+
+/// A settings file of any use is a page long; a larger one is another file.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// The settings of one solve.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// A result is on disk by then, counted from the start of the process.
+    pub deadline: Option<Duration>,
+    /// Memory one HiGHS process may take, in bytes.
+    pub highs_memory: u64,
+    /// What the solver takes.
+    pub solver: SolverConfig,
+    /// What the solve sees instead of the snapshot's.
+    pub overrides: Overrides,
+}
+
+/// `ras.toml`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SettingsFile {
+    #[serde(deserialize_with = "optional_duration")]
+    deadline: Option<Duration>,
+    #[serde(deserialize_with = "optional_bytes")]
+    highs_memory: Option<u64>,
+    scale_requests: Option<f64>,
+    shared_buffer_fraction: Option<f64>,
+    weights: crate::overrides::WeightOverrides,
+    solver: Option<SolverConfig>,
+}
+
+impl Settings {
+    /// Puts the three sources together.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or says something that is no setting.
+    pub fn new(options: &SolveOptions) -> Result<Settings> {
+        let file = options.config.as_deref().map_or_else(|| Ok(SettingsFile::default()), read)?;
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let mut solver = file
+            .solver
+            .unwrap_or_else(|| SolverConfig { threads: processors, ..SolverConfig::default() });
+        if let Some(gap) = options.gap {
+            solver.gap_limit = gap;
+        }
+        if let Some(threads) = options.threads {
+            solver.threads = usize::from(threads);
+        }
+        if let Some(seed) = options.seed {
+            solver.seed = seed;
+        }
+        solver.rack_phase &= !options.no_rack_phase;
+        solver.hand_back &= !options.keep_surplus;
+        let in_file = Overrides {
+            scale_requests: file.scale_requests,
+            shared_buffer_fraction: file.shared_buffer_fraction,
+            weights: file.weights,
+        };
+        let settings = Settings {
+            deadline: options.deadline.or(file.deadline),
+            highs_memory: options
+                .highs_memory
+                .or(file.highs_memory)
+                .unwrap_or(MEMORY_LIMIT_DEFAULT),
+            solver,
+            overrides: Overrides::from(&options.overrides).or(in_file),
+        };
+        settings.check()?;
+        Ok(settings)
+    }
+
+    fn check(&self) -> Result<()> {
+        let solver = &self.solver;
+        ensure!(
+            (0.0..=1.0).contains(&solver.gap_limit),
+            "solver.gap_limit is {}; it must be from 0 to 1",
+            solver.gap_limit
+        );
+        ensure!(
+            (1..=usize::from(u16::MAX)).contains(&solver.threads),
+            "solver.threads is {}; it must be from 1 to {}",
+            solver.threads,
+            u16::MAX
+        );
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> Result<SettingsFile> {
+    let name = || format!("settings file {}", path.display());
+    let size = std::fs::metadata(path).with_context(name)?.len();
+    ensure!(size <= FILE_BYTES_MAX, "{}: {size} bytes are no settings file", name());
+    let text = std::fs::read_to_string(path).with_context(name)?;
+    // The message of the TOML reader shows the line; its last newline is ours to drop.
+    toml::from_str(&text).map_err(|error| anyhow!("{}: {}", name(), error.to_string().trim_end()))
+}
+
+fn optional_duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(from)?;
+    quantity::duration(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+fn optional_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let text = String::deserialize(from)?;
+    quantity::bytes(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn with_file(text: &str, options: SolveOptions) -> Result<Settings> {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        file.write_all(text.as_bytes()).expect("writes");
+        Settings::new(&SolveOptions { config: Some(file.path().to_owned()), ..options })
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_file() {
+        let text = "deadline = \"60s\"\nscale_requests = 0.5\n[weights]\nspread_beta = 0\n\
+                    buffer_tau = 3\n[solver]\ngap_limit = 0.5\nseed = 9";
+        let mut options = SolveOptions { gap: Some(0.1), ..SolveOptions::default() };
+        options.overrides.spread_beta = Some(7.0);
+        let settings = with_file(text, options).expect("reads");
+        assert_eq!(settings.deadline, Some(Duration::from_secs(60)));
+        assert_eq!((settings.solver.gap_limit, settings.solver.seed), (0.1, 9));
+        assert_eq!(settings.overrides.weights.spread_beta, Some(7.0));
+        assert_eq!(settings.overrides.weights.buffer_tau, Some(3.0));
+        assert_eq!(settings.overrides.scale_requests, Some(0.5));
+    }
+
+    #[test]
+    fn what_is_no_setting_is_refused() {
+        for (text, named) in [
+            ("deadlin = \"60s\"", "deadlin"),
+            ("[solver]\ngap = 1", "gap"),
+            ("[weights]\nbeta = 1", "beta"),
+            ("deadline = \"60\"", "60"),
+            ("deadline = 60", "60"),
+            ("[solver]\nthreads = 0", "threads"),
+            ("[solver]\ngap_limit = -1", "gap_limit"),
+            ("not toml", "not toml"),
+        ] {
+            let error = with_file(text, SolveOptions::default()).expect_err(text);
+            assert!(format!("{error:#}").contains(named), "{text}: {error:#}");
+        }
+    }
+}

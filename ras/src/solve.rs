@@ -1,0 +1,358 @@
+//! The shell around a solve: clock, deadline, Ctrl-C, and what is on disk at each moment.
+//!
+//! The solver runs in a thread of its own; this one waits for it and looks at the clock. First of
+//! all today's assignment is written as the result, so that from the first second there is one.
+//! Audit and writing are timed on that occasion, and that much is kept free before the deadline:
+//! if the solver has not returned by then, hangs or panics, its last incumbent is taken instead.
+//! Nothing becomes the result that the audit objects to.
+
+use crate::highs_process::HighsProcess;
+use crate::interrupt;
+use crate::progress::Reporter;
+use crate::reasons::{self, Reason};
+use crate::report_json::{self, Ending, Figures, Timing};
+use crate::settings::Settings;
+use anyhow::{Context, Result, bail};
+use async_solver::{Control, Progress, SolveOutcome, SolveStats, SolverConfig, Termination};
+use fleet::audit::{AuditReport, Claims, audit};
+use fleet::{Name, RegionSnapshot, Targets};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often the clock and Ctrl-C are looked at while the solver works.
+const GLANCE: Duration = Duration::from_millis(20);
+/// Audit and writing get this multiple of the time they took on today's assignment: the second
+/// time moves, reasons and a changed page cache come on top.
+const RESERVE_FACTOR: f64 = 2.0;
+/// And this much besides.
+const RESERVE_LEAST: Duration = Duration::from_millis(100);
+/// The solver is told of an earlier deadline than it is held to: this share of what it has...
+const GRACE_SHARE: f64 = 0.03;
+/// ...within these limits.
+const GRACE_LIMITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// After Ctrl-C the solver has this long to return by itself.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A solve to run.
+pub struct Job {
+    /// The region as the solve sees it.
+    pub snapshot: Arc<RegionSnapshot>,
+    /// The result folder.
+    pub out: PathBuf,
+    /// How to solve.
+    pub settings: Settings,
+    /// When the process began.
+    pub began: Instant,
+}
+
+/// A solve that ended, with its result on disk.
+pub struct Solved {
+    /// Who should hold each server.
+    pub targets: Targets,
+    /// What the audit found.
+    pub audit: AuditReport,
+    /// Why reservations are short.
+    pub reasons: BTreeMap<Name, Reason>,
+    /// What stands in `report.json`.
+    pub report: Value,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// Solves, audits and writes.
+///
+/// # Errors
+/// If the result cannot be written, or the solver's answer does not stand up to the audit: then
+/// today's assignment is the result.
+pub fn run(job: &Job, reporter: &Reporter) -> Result<Solved> {
+    interrupt::listen()?;
+    let highs = HighsProcess::of_this_binary(job.settings.highs_memory)
+        .context("finding this program, to run HiGHS in")?;
+    run_with(job, reporter, highs, async_solver::solve)
+}
+
+/// What the solver's thread tells the one that waits.
+struct Shared {
+    began: Instant,
+    incumbent: Mutex<Option<Targets>>,
+    history: Mutex<Vec<Progress>>,
+}
+
+impl Shared {
+    fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+}
+
+fn run_with<S>(job: &Job, reporter: &Reporter, highs: HighsProcess, solver: S) -> Result<Solved>
+where
+    S: FnOnce(&RegionSnapshot, &SolverConfig, &Control) -> SolveOutcome + Send + 'static,
+{
+    let read = job.began.elapsed();
+    let deadline = job.settings.deadline.map(|after| job.began + after);
+    let today = write_today(job, read)?;
+    let reserve = job.began.elapsed().saturating_sub(read).mul_f64(RESERVE_FACTOR) + RESERVE_LEAST;
+    // The solver may work until then.
+    let until = match deadline {
+        None => None,
+        Some(deadline) => {
+            let until = deadline.checked_sub(reserve).unwrap_or(job.began);
+            if until <= Instant::now() {
+                reporter.note(&format!(
+                    "the deadline leaves no time to solve ({} went by, {} are kept for audit and \
+                     writing): today's assignment is the result",
+                    crate::quantity::show_duration(job.began.elapsed()),
+                    crate::quantity::show_duration(reserve),
+                ));
+                return Ok(today);
+            }
+            Some(until)
+        }
+    };
+    let solve_began = Instant::now();
+    let end = solve_until(job, reporter, &highs, until, solver)?;
+    reporter.finish();
+    let timing = Timing { read, solve: solve_began.elapsed(), began: job.began };
+    let memory = highs.peak_memory();
+    let solved = match end {
+        End::Returned(outcome) => conclude(job, outcome.targets, outcome.stats, Ending::Returned),
+        End::Cut { incumbent: None, .. } => return Ok(unsolved(today, reporter)),
+        End::Cut { incumbent: Some(targets), stats, ending } => {
+            reporter.note(ending.sentence());
+            conclude(job, targets, stats, ending)
+        }
+    };
+    let solved = solved.map(|checked| checked.with(job, timing, memory));
+    let solved = solved.context("today's assignment stands as the result")?;
+    write(&job.out, &job.snapshot, &solved.targets, &solved.report)
+        .context("today's assignment stands as the result")?;
+    match solved.ending {
+        Ending::Panicked => bail!(
+            "the solver failed (a bug); its best assignment passed the audit and is the result"
+        ),
+        _ => Ok(solved),
+    }
+}
+
+/// Nothing better than today's assignment was found before the end came.
+fn unsolved(today: Solved, reporter: &Reporter) -> Solved {
+    reporter.note("the end came before the first incumbent: today's assignment is the result");
+    today
+}
+
+/// How the work of the solver ended.
+enum End {
+    Returned(SolveOutcome),
+    Cut { incumbent: Option<Targets>, stats: SolveStats, ending: Ending },
+}
+
+fn solve_until<S>(
+    job: &Job,
+    reporter: &Reporter,
+    highs: &HighsProcess,
+    until: Option<Instant>,
+    solver: S,
+) -> Result<End>
+where
+    S: FnOnce(&RegionSnapshot, &SolverConfig, &Control) -> SolveOutcome + Send + 'static,
+{
+    let shared = Arc::new(Shared {
+        began: Instant::now(),
+        incumbent: Mutex::default(),
+        history: Mutex::default(),
+    });
+    let told_deadline = until.map(|until| {
+        let left = until.saturating_duration_since(shared.began);
+        left - left.mul_f64(GRACE_SHARE).clamp(GRACE_LIMITS.0, GRACE_LIMITS.1).min(left)
+    });
+    let (tell, told) = mpsc::channel();
+    let (answered, answer) = mpsc::channel();
+    let thread = {
+        let (snapshot, config) = (Arc::clone(&job.snapshot), job.settings.solver);
+        let (shared, highs) = (Arc::clone(&shared), highs.clone());
+        let work = move || {
+            let control = Control {
+                elapsed: &|| shared.elapsed(),
+                deadline: told_deadline,
+                interrupted: &interrupt::asked,
+                progress: &|progress| {
+                    lock(&shared.history).push(progress.clone());
+                    // Nobody listens once the end was cut short.
+                    let _ = tell.send(progress.clone());
+                },
+                incumbent: &|targets| *lock(&shared.incumbent) = Some(targets.clone()),
+                backend: &highs,
+            };
+            let outcome = solver(&snapshot, &config, &control);
+            let _ = answered.send(outcome);
+        };
+        thread::Builder::new().name("solver".to_owned()).spawn(work)
+    };
+    let thread = thread.context("starting the solver's thread")?;
+    let mut asked_at = None;
+    let ending = loop {
+        told.try_iter().for_each(|progress| reporter.tell(&progress));
+        match answer.recv_timeout(GLANCE) {
+            Ok(outcome) => return Ok(End::Returned(outcome)),
+            Err(RecvTimeoutError::Disconnected) => {
+                // The panic hook has printed what and where.
+                let _ = thread.join();
+                break Ending::Panicked;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if interrupt::asked() && asked_at.is_none() {
+            reporter.note("asked to end: finishing with the best assignment so far");
+            asked_at = Some(Instant::now());
+        }
+        if until.is_some_and(|until| Instant::now() >= until) {
+            break Ending::Deadline;
+        }
+        if asked_at.is_some_and(|at| at.elapsed() >= PATIENCE) {
+            break Ending::Interrupted;
+        }
+    };
+    tracing::warn!(ending = ending.as_str(), "the solver did not return in time");
+    let incumbent = lock(&shared.incumbent).take();
+    let history = lock(&shared.history).clone();
+    Ok(End::Cut { incumbent, stats: stats_so_far(job, history, ending), ending })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is known of a solve that did not return: what it told on the way.
+fn stats_so_far(job: &Job, history: Vec<Progress>, ending: Ending) -> SolveStats {
+    let mut stats = SolveStats::default();
+    stats.phase1.termination = match ending {
+        Ending::Interrupted => Termination::Interrupted,
+        _ => Termination::Deadline,
+    };
+    let last = |value: fn(&Progress) -> Option<f64>| history.iter().rev().find_map(value);
+    let primal = last(|progress| progress.primal);
+    let dual_bound = last(|progress| progress.dual_bound);
+    // NaN is "not known" and becomes null.
+    stats.phase1.primal = primal.unwrap_or(f64::NAN);
+    stats.phase1.dual_bound = dual_bound.unwrap_or(f64::NAN);
+    if let Some((primal, bound)) = primal.zip(dual_bound) {
+        stats.phase1.gap = if primal == bound { 0.0 } else { (primal - bound) / primal.abs() };
+        stats.phase1.gap_in_use_moves = (primal - bound) / job.snapshot.weights.move_in_use;
+        stats.phase1.proof = "the last bound the solver proved before it was cut short".to_owned();
+    } else {
+        stats.phase1.gap = f64::NAN;
+        stats.phase1.gap_in_use_moves = f64::NAN;
+    }
+    stats.sizes.servers = job.snapshot.servers.len();
+    stats.sizes.reservations = job.snapshot.reservations.len();
+    stats.history = history;
+    stats
+}
+
+/// Targets that passed the audit.
+struct Checked {
+    targets: Targets,
+    audit: AuditReport,
+    reasons: BTreeMap<Name, Reason>,
+    stats: SolveStats,
+    ending: Ending,
+    audit_seconds: f64,
+}
+
+/// Audits targets and holds the solver's own figures against what was found.
+fn conclude(job: &Job, targets: Targets, mut stats: SolveStats, ending: Ending) -> Result<Checked> {
+    let begun = Instant::now();
+    if targets.holders().len() != job.snapshot.servers.len() {
+        bail!("the solver's targets are for another number of servers (a bug)");
+    }
+    let audit = audit(&job.snapshot, &targets);
+    if ending != Ending::Returned {
+        // It did not come to claim anything of these targets.
+        stats.objective = report_json::audited_objective(&audit);
+    }
+    let reasons = reasons::of_all(&job.snapshot, &targets, &audit);
+    let checked = Checked { targets, audit, reasons, stats, ending, audit_seconds: 0.0 };
+    let report = checked.report(job, &Timing::unknown(job.began), None);
+    let claims = claims(&report)?;
+    let mut objections: Vec<String> =
+        checked.audit.violations.iter().map(ToString::to_string).collect();
+    objections.extend(checked.audit.compare(&claims).iter().map(ToString::to_string));
+    if objections.is_empty() {
+        return Ok(Checked { audit_seconds: begun.elapsed().as_secs_f64(), ..checked });
+    }
+    const SHOWN: usize = 20;
+    let more = objections.len().saturating_sub(SHOWN);
+    objections.truncate(SHOWN);
+    let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+    bail!("the solver's answer failed the audit (a bug):\n  {}{more}", objections.join("\n  "))
+}
+
+/// What a report claims that can be recomputed.
+///
+/// # Errors
+/// If the report lacks it.
+pub fn claims(report: &Value) -> Result<Claims> {
+    let mut report = report.clone();
+    let unproved = ["primal", "dual_bound", "gap"]
+        .into_iter()
+        .any(|member| report.pointer(&format!("/phase1/{member}")).is_none_or(Value::is_null));
+    if let (true, Some(members)) = (unproved, report.as_object_mut()) {
+        members.remove("phase1");
+    }
+    Claims::deserialize(report).context("report.json lacks figures that the audit checks")
+}
+
+impl Checked {
+    fn report(&self, job: &Job, timing: &Timing, highs_memory: Option<u64>) -> Value {
+        report_json::assemble(&Figures {
+            snapshot: &job.snapshot,
+            settings: &job.settings,
+            stats: Some(&self.stats),
+            audit: &self.audit,
+            reasons: &self.reasons,
+            ending: self.ending,
+            timing,
+            audit_seconds: self.audit_seconds,
+            highs_memory,
+        })
+    }
+
+    fn with(self, job: &Job, timing: Timing, highs_memory: Option<u64>) -> Solved {
+        let report = self.report(job, &timing, highs_memory);
+        let Checked { targets, audit, reasons, ending, .. } = self;
+        Solved { targets, audit, reasons, report, ending }
+    }
+}
+
+/// Writes today's assignment as the result, before anything else is tried.
+fn write_today(job: &Job, read: Duration) -> Result<Solved> {
+    let snapshot = &job.snapshot;
+    let targets = Targets::unchanged(snapshot);
+    let begun = Instant::now();
+    let audit = audit(snapshot, &targets);
+    let audit_seconds = begun.elapsed().as_secs_f64();
+    let report = report_json::assemble(&Figures {
+        snapshot,
+        settings: &job.settings,
+        stats: None,
+        audit: &audit,
+        reasons: &BTreeMap::new(),
+        ending: Ending::Unsolved,
+        timing: &Timing { read, solve: Duration::ZERO, began: job.began },
+        audit_seconds,
+        highs_memory: None,
+    });
+    write(&job.out, snapshot, &targets, &report)?;
+    Ok(Solved { targets, audit, reasons: BTreeMap::new(), report, ending: Ending::Unsolved })
+}
+
+fn write(out: &Path, snapshot: &RegionSnapshot, targets: &Targets, report: &Value) -> Result<()> {
+    datasets::write_result(out, snapshot, targets, report)
+        .with_context(|| format!("the result cannot be written to {}", out.display()))
+}

@@ -1,0 +1,215 @@
+//! The end report of a solve, for a person at a terminal.
+
+use crate::number::{amount, count, percent, seconds};
+use crate::quantity::show_bytes;
+use crate::solve::Solved;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use fleet::audit::{AuditReport, ReservationAudit};
+use fleet::{ReservationKind, Rru};
+use serde_json::Value;
+
+/// Rows shown of a table that may be as long as the region is large.
+const ROWS_MAX: usize = 40;
+
+/// Buffer share and bound of RAS (SOSP'21) section 4.2, for comparison.
+const PAPER: &str = "RAS (SOSP'21): 4.2 % against at least 4.06 %";
+
+/// Everything about one solve. `all`: however long it is.
+pub fn end_report(solved: &Solved, all: bool) -> String {
+    let rows_max = if all { usize::MAX } else { ROWS_MAX };
+    let mut text = reservations(&solved.audit, rows_max);
+    if solved.audit.shortfall > Rru::ZERO {
+        text.push_str(&format!("\n\n{}", shortfalls(solved, rows_max)));
+    }
+    text.push_str(&format!("\n\n{}", facts(solved)));
+    if let Some(steps) = steps(&solved.report) {
+        text.push_str(&format!("\n\n{steps}"));
+    }
+    text
+}
+
+fn table(header: &[&str], right: std::ops::Range<usize>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
+    for column in right {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn more(table: &Table, hidden: usize) -> String {
+    if hidden == 0 { table.to_string() } else { format!("{table}\n… {hidden} more (--all)") }
+}
+
+/// Who got what, largest first.
+fn reservations(audit: &AuditReport, rows_max: usize) -> String {
+    let header =
+        ["reservation", "asked", "assigned", "buffer", "guaranteed", "short", "servers", "change"];
+    let mut table = table(&header, 1..8);
+    let mut rows: Vec<&ReservationAudit> =
+        audit.reservations.iter().filter(|row| row.kind != ReservationKind::Elastic).collect();
+    // Stable: the names of equals stay in order.
+    rows.sort_by_key(|row| std::cmp::Reverse(row.capacity));
+    for row in rows.iter().take(rows_max) {
+        let buffer = if row.msb_buffer { amount(row.holding.largest_msb) } else { "-".to_owned() };
+        let short = row.holding.shortfall;
+        let short = if short > Rru::ZERO { amount(short) } else { "-".to_owned() };
+        let change = row.holding.servers as i128 - row.initial.servers as i128;
+        table.add_row([
+            row.reservation_id.to_string(),
+            amount(row.capacity),
+            amount(row.holding.assigned),
+            buffer,
+            amount(row.holding.guaranteed),
+            short,
+            count(row.holding.servers),
+            if change == 0 { "-".to_owned() } else { format!("{change:+}") },
+        ]);
+    }
+    more(&table, rows.len().saturating_sub(rows_max))
+}
+
+/// Who is short and why, the most important first.
+fn shortfalls(solved: &Solved, rows_max: usize) -> String {
+    let mut table = table(&["short", "missing", "reason", "why"], 1..2);
+    let mut rows: Vec<&ReservationAudit> = solved.audit.short().collect();
+    rows.sort_by_key(|row| (row.priority, std::cmp::Reverse(row.holding.shortfall)));
+    for row in rows.iter().take(rows_max) {
+        let reason = solved.reasons.get(&row.reservation_id);
+        table.add_row([
+            row.reservation_id.to_string(),
+            amount(row.holding.shortfall),
+            reason.map_or("not solved", |reason| reason.token).to_owned(),
+            reason.map_or_else(String::new, |reason| reason.sentence.clone()),
+        ]);
+    }
+    more(&table, rows.len().saturating_sub(rows_max))
+}
+
+fn facts(solved: &Solved) -> Table {
+    let (audit, report) = (&solved.audit, &solved.report);
+    let number = |pointer: &str| report.pointer(pointer).and_then(Value::as_f64);
+    let mut table = table(&["", ""], 0..0);
+    table.set_header(Vec::<String>::new());
+    let mut fact = |name: &str, text: String| {
+        table.add_row([name.to_owned(), text]);
+    };
+    let short = audit.short().count();
+    let verdict = if short == 0 {
+        "nobody is short".to_owned()
+    } else {
+        format!("{} RRU, {} short", amount(audit.shortfall), people(short))
+    };
+    fact("shortfall", verdict);
+    let buffer = &audit.buffer;
+    fact(
+        "embedded buffer",
+        format!(
+            "{} of what is asked; at least {} with this hardware, {} if it were spread evenly\n\
+             ({PAPER})",
+            percent(buffer.share),
+            percent(buffer.bounds.hardware),
+            percent(buffer.bounds.even),
+        ),
+    );
+    let moves = &audit.moves;
+    fact(
+        "moves",
+        format!(
+            "{} in use, {} idle; {} free servers taken up, {} handed back",
+            count(moves.in_use),
+            count(moves.idle),
+            count(moves.acquired),
+            count(moves.handed_back)
+        ),
+    );
+    let excess = |spread: fn(&ReservationAudit) -> Rru| -> Rru {
+        let rows = audit.reservations.iter();
+        rows.filter(|row| row.kind == ReservationKind::Guaranteed).map(spread).sum()
+    };
+    let mut spread = format!(
+        "{} RRU beyond the limits of MSBs, {} beyond those of racks",
+        amount(excess(|row| row.msb_spread.excess)),
+        amount(excess(|row| row.rack_spread.excess))
+    );
+    let racks = ["before", "after"].map(|when| number(&format!("/phase2/rack_spread_{when}")));
+    if let [Some(before), Some(after)] = racks
+        && before > after
+    {
+        spread.push_str(&format!("\nphase 2 took its price from {before:.2} to {after:.2}"));
+    }
+    fact("spread", spread);
+    let objective = &audit.objective;
+    fact(
+        "objective",
+        format!(
+            "{:.2} = stability {:.2} + rack spread {:.2} + MSB spread {:.2} + buffer {:.2}",
+            objective.total,
+            objective.stability,
+            objective.rack_spread,
+            objective.msb_spread,
+            objective.buffer
+        ),
+    );
+    fact("phase 1", proof(report));
+    let time =
+        [("/seconds/read", "read"), ("/seconds/solve", "solve"), ("/seconds/audit", "audit")]
+            .iter()
+            .filter_map(|(pointer, name)| Some(format!("{name} {}", seconds(number(pointer)?))))
+            .collect::<Vec<_>>()
+            .join(", ");
+    let total = number("/seconds/total").map_or_else(String::new, seconds);
+    fact("time", format!("{total} ({time})"));
+    let memory = |member: &str| report.get(member).and_then(Value::as_u64).map(show_bytes);
+    let own = memory("peak_memory_bytes").unwrap_or_else(|| "not known".to_owned());
+    let highs = memory("highs_peak_memory_bytes").map(|peak| format!(", HiGHS {peak}"));
+    fact("memory", format!("{own}{}", highs.unwrap_or_default()));
+    fact("audit", "every guarantee and every term of the objective was recomputed".to_owned());
+    table
+}
+
+fn people(count: usize) -> String {
+    if count == 1 { "1 reservation is".to_owned() } else { format!("{count} reservations are") }
+}
+
+fn proof(report: &Value) -> String {
+    let number =
+        |member: &str| report.pointer(&format!("/phase1/{member}")).and_then(Value::as_f64);
+    let text = |member: &str| report.pointer(&format!("/phase1/{member}")).and_then(Value::as_str);
+    let Some((primal, bound)) = number("primal").zip(number("dual_bound")) else {
+        return "nothing is proved".to_owned();
+    };
+    let gap = number("gap").map_or_else(|| "not known".to_owned(), percent_fine);
+    let mut lines = format!("primal {primal:.2}, proved bound {bound:.2}, gap {gap}");
+    if let Some(moves) = number("gap_in_use_moves") {
+        lines.push_str(&format!(" = {moves:.1} in-use moves"));
+    }
+    if let Some(termination) = text("termination") {
+        lines.push_str(&format!("; ended: {termination}"));
+    }
+    if let Some(proof) = text("proof").filter(|proof| !proof.is_empty()) {
+        lines.push_str(&format!("\n{proof}"));
+    }
+    lines
+}
+
+fn percent_fine(share: f64) -> String {
+    format!("{:.4} %", 100.0 * share)
+}
+
+/// Time by step of each phase; `None`: nothing was solved.
+fn steps(report: &Value) -> Option<String> {
+    let steps = report.get("steps")?.as_array().filter(|steps| !steps.is_empty())?;
+    let mut table = table(&["phase", "step", "seconds"], 2..3);
+    for step in steps {
+        table.add_row([
+            step.get("phase")?.to_string(),
+            step.get("step")?.as_str()?.to_owned(),
+            format!("{:.2}", step.get("seconds")?.as_f64()?),
+        ]);
+    }
+    Some(table.to_string())
+}

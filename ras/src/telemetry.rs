@@ -1,0 +1,21 @@
+//! Logs, to standard error.
+
+use anyhow::{Context, Result};
+use tracing_subscriber::EnvFilter;
+
+/// Starts logging what the filter lets through.
+///
+/// # Errors
+/// If the filter is not one.
+pub fn start(filter: &str, quiet: bool) -> Result<()> {
+    let filter = if quiet { "error" } else { filter };
+    let filter = EnvFilter::builder()
+        .parse(filter)
+        .with_context(|| format!("--log: {filter:?} is not a filter such as info or ras=debug"))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .compact()
+        .try_init()
+        .map_err(|error| anyhow::anyhow!("logging cannot start: {error}"))
+}
