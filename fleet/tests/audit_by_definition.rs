@@ -1,0 +1,219 @@
+//! The audit against the seven expressions written out over all servers and reservations.
+
+mod world;
+
+use fleet::audit::{Violation, audit};
+use fleet::{MsbIx, RackIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Server, Targets};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use world::{any_assignment, any_world};
+
+/// x_{s,r} or X_{s,r}, read from a list of holders, over available servers only.
+struct Held<'a> {
+    snapshot: &'a RegionSnapshot,
+    holders: &'a [Option<ReservationIx>],
+}
+
+impl Held<'_> {
+    /// Sum of V x over the servers of a group, in micro-RRU.
+    fn sum(&self, r: ReservationIx, group: impl Fn(&Server) -> bool) -> i128 {
+        let reservation = &self.snapshot.reservations[r.ix()];
+        let held = self.snapshot.servers.iter().zip(self.holders);
+        held.filter(|(server, holder)| server.available && **holder == Some(r) && group(server))
+            .map(|(server, _)| {
+                i128::from(reservation.value(server.hardware_type).map_or(0, |v| v.0))
+            })
+            .sum()
+    }
+
+    fn msbs(&self, r: ReservationIx) -> Vec<i128> {
+        let msbs = (0..self.snapshot.msbs.len()).map(MsbIx::new);
+        msbs.map(|m| self.sum(r, |s| self.snapshot.msb_of(s) == m)).collect()
+    }
+
+    fn racks(&self, r: ReservationIx) -> Vec<i128> {
+        let racks = (0..self.snapshot.racks.len()).map(RackIx::new);
+        racks.map(|k| self.sum(r, |s| s.rack == k)).collect()
+    }
+
+    fn shortfall(&self, r: ReservationIx) -> i128 {
+        let reservation = &self.snapshot.reservations[r.ix()];
+        let total = self.sum(r, |_| true);
+        let lost = self.msbs(r).into_iter().max().unwrap_or(0);
+        let guaranteed = if reservation.msb_buffer { total - lost } else { total };
+        (i128::from(reservation.capacity.0) - guaranteed).max(0)
+    }
+}
+
+/// The limit of a scope, from the documentation of `fleet::Reservation`.
+fn limit(snapshot: &RegionSnapshot, r: ReservationIx, of_racks: bool) -> f64 {
+    let reservation = &snapshot.reservations[r.ix()];
+    let capacity = reservation.capacity.0 as f64;
+    let (own, region) = if of_racks {
+        (reservation.rack_alpha, snapshot.weights.rack_alpha)
+    } else {
+        (reservation.msb_alpha, snapshot.weights.msb_alpha)
+    };
+    if let Some(alpha) = own.or(region) {
+        return alpha * capacity;
+    }
+    let eligible = || {
+        let available = snapshot.servers.iter().filter(|server| server.available);
+        available.filter_map(|server| Some((server, reservation.value(server.hardware_type)?)))
+    };
+    let largest = eligible().map(|(_, value)| value.0).max().unwrap_or(0) as f64;
+    let even = if of_racks {
+        let n = eligible().map(|(server, _)| server.rack).collect::<BTreeSet<_>>().len();
+        if n == 0 { capacity } else { 2.0 * capacity / n as f64 }
+    } else {
+        let n =
+            eligible().map(|(server, _)| snapshot.msb_of(server)).collect::<BTreeSet<_>>().len();
+        if n <= 1 { capacity } else { 1.5 * capacity / (n as f64 - 1.0) }
+    };
+    even.max(largest)
+}
+
+fn excess(amounts: &[i128], limit: f64) -> f64 {
+    amounts.iter().map(|&amount| (amount as f64 - limit).max(0.0)).sum::<f64>() / 1e6
+}
+
+/// Within the rounding of limits to micro-RRU, a few of which add up.
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-4 * a.abs().max(b.abs()).max(1.0)
+}
+
+fn reservations(snapshot: &RegionSnapshot) -> impl Iterator<Item = ReservationIx> {
+    (0..snapshot.reservations.len()).map(ReservationIx::new)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn expressions_1_to_4((snapshot, targets) in any_assignment()) {
+        let after = Held { snapshot: &snapshot, holders: targets.holders() };
+        let weights = &snapshot.weights;
+        let mut stability = 0.0;
+        for r in reservations(&snapshot) {
+            for (server, target) in snapshot.servers.iter().zip(targets.holders()) {
+                if server.available && server.holder() == Some(r) && *target != Some(r) {
+                    stability +=
+                        if server.in_use { weights.move_in_use } else { weights.move_idle };
+                }
+            }
+        }
+        let (mut rack, mut msb, mut buffer) = (0.0, 0.0, 0.0);
+        for r in reservations(&snapshot) {
+            let reservation = &snapshot.reservations[r.ix()];
+            if reservation.kind != ReservationKind::Guaranteed {
+                continue;
+            }
+            rack += weights.spread_beta * excess(&after.racks(r), limit(&snapshot, r, true));
+            msb += weights.spread_beta * excess(&after.msbs(r), limit(&snapshot, r, false));
+            if reservation.msb_buffer {
+                let largest = after.msbs(r).into_iter().max().unwrap_or(0);
+                buffer += weights.buffer_tau * largest as f64 / 1e6;
+            }
+        }
+        let found = audit(&snapshot, &targets).objective;
+        prop_assert!(near(found.stability, stability), "{found:?} {stability}");
+        prop_assert!(near(found.rack_spread, rack), "{found:?} {rack}");
+        prop_assert!(near(found.msb_spread, msb), "{found:?} {msb}");
+        prop_assert!(near(found.buffer, buffer), "{found:?} {buffer}");
+        prop_assert!(near(found.total, stability + rack + msb + buffer));
+    }
+
+    #[test]
+    fn eq_6_and_the_loss_of_each_msb((snapshot, targets) in any_assignment()) {
+        let unchanged = Targets::unchanged(&snapshot);
+        let before = Held { snapshot: &snapshot, holders: unchanged.holders() };
+        let after = Held { snapshot: &snapshot, holders: targets.holders() };
+        let report = audit(&snapshot, &targets);
+        for r in reservations(&snapshot) {
+            let (row, reservation) = (&report.reservations[r.ix()], &snapshot.reservations[r.ix()]);
+            prop_assert_eq!(i128::from(row.holding.assigned.0), after.sum(r, |_| true));
+            prop_assert_eq!(i128::from(row.holding.shortfall.0), after.shortfall(r));
+            prop_assert_eq!(i128::from(row.initial.shortfall.0), before.shortfall(r));
+            let worse = report.violations.iter().any(|violation| {
+                matches!(violation, Violation::ShortfallWorse { reservation_id, .. }
+                    if *reservation_id == reservation.id)
+            });
+            prop_assert_eq!(worse, after.shortfall(r) > before.shortfall(r));
+            for (m, loss) in report.msb_losses.iter().enumerate() {
+                let m = MsbIx::new(m);
+                let left = after.sum(r, |server| snapshot.msb_of(server) != m);
+                let below = loss.below.iter().find(|below| below.reservation_id == reservation.id);
+                let is_below = reservation.msb_buffer && left < i128::from(reservation.capacity.0);
+                prop_assert_eq!(below.is_some(), is_below);
+                // The promise itself: who is not short survives the loss of any one MSB.
+                if reservation.msb_buffer && row.holding.shortfall == Rru::ZERO {
+                    prop_assert!(!is_below);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn eq_7((snapshot, targets) in any_assignment()) {
+        let after = Held { snapshot: &snapshot, holders: targets.holders() };
+        let report = audit(&snapshot, &targets);
+        for r in reservations(&snapshot) {
+            let (row, reservation) = (&report.reservations[r.ix()], &snapshot.reservations[r.ix()]);
+            let theta = reservation.affinity_theta.unwrap_or(snapshot.weights.affinity_theta);
+            let capacity = reservation.capacity.to_f64();
+            for (d, datacenter) in snapshot.datacenters.iter().enumerate() {
+                let d = fleet::DatacenterIx::new(d);
+                let sum = after.sum(r, |server| snapshot.datacenter_of(server) == d) as f64 / 1e6;
+                let expected = match reservation.share(d) {
+                    Some(wanted) if capacity > 0.0 => {
+                        (((sum / capacity - wanted).abs() - theta) * capacity).max(0.0)
+                    }
+                    _ => 0.0,
+                };
+                let found = row.datacenters.iter().find(|row| row.datacenter == datacenter.id);
+                let found = found.map_or(0.0, |row| row.violation);
+                prop_assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_are_below_what_is(( snapshot, targets) in any_assignment()) {
+        let report = audit(&snapshot, &targets);
+        for row in &report.reservations {
+            if row.msb_buffer {
+                prop_assert!(row.smallest_buffer <= row.holding.largest_msb, "{row:?}");
+            }
+        }
+        let bounds = report.buffer.bounds;
+        prop_assert!(bounds.hardware <= report.buffer.share + 1e-9);
+        prop_assert!(bounds.even <= bounds.even_eligible + 1e-9);
+        prop_assert!(bounds.even_eligible <= bounds.hardware + 1e-9, "{bounds:?}");
+    }
+
+    #[test]
+    fn today_breaks_no_rule(parts in any_world()) {
+        let snapshot = RegionSnapshot::new(parts).expect("valid");
+        let report = audit(&snapshot, &Targets::unchanged(&snapshot));
+        prop_assert_eq!(&report.violations, &[]);
+        prop_assert_eq!(report.objective, report.initial_objective);
+        prop_assert_eq!(report.shortfall, report.initial_shortfall);
+        prop_assert_eq!(report.moves, fleet::audit::MoveCounts::default());
+    }
+
+    /// What was decided yesterday is what holds today.
+    #[test]
+    fn targets_carried_out_are_audited_alike((snapshot, targets) in any_assignment()) {
+        let next = RegionSnapshot::new(targets.apply(&snapshot)).expect("valid again");
+        let there = audit(&snapshot, &targets);
+        let here = audit(&next, &Targets::unchanged(&next));
+        prop_assert_eq!(there.shortfall, here.shortfall);
+        for row in &there.reservations {
+            // A made buffer of no servers exists only while a server names it.
+            if let Some(again) = here.reservation(&row.reservation_id) {
+                prop_assert_eq!(&row.holding, &again.holding);
+                prop_assert_eq!(&row.holding, &again.initial);
+            }
+        }
+    }
+}
