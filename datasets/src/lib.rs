@@ -15,6 +15,8 @@ pub mod import;
 mod read;
 mod result;
 pub mod schema;
+#[cfg(feature = "summaries")]
+pub mod summary;
 mod table;
 mod write;
 
