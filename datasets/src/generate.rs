@@ -9,11 +9,13 @@
 //! [`generate()`] is pure: the same options give the same rows. Each concern draws from a random
 //! stream of its own, so that a change to one does not renumber the rest of the world.
 
+mod balance;
 mod classes;
 mod draw;
 mod events;
 mod fill;
 mod hardware;
+mod level;
 mod plan;
 mod services;
 mod steady;
@@ -159,7 +161,7 @@ pub fn generate(options: &GenerateOptions) -> Result<SnapshotParts, GenerateErro
     let mut log = events::Log::new();
     let share = if steady { steady::OLD_UNPLANNED } else { events::UNPLANNED_SHARE };
     let mut usable = events::unplanned(options, &floor, &mut log, share);
-    let supply = fill::Stock::count(&floor, |ix| usable[ix]).by_kind();
+    let supply = fill::by_kind(&floor, &fill::count_pools(&floor, |ix| usable[ix]));
     let mut services = services::draft(options, &supply);
     let plan = plan::settle(options, &floor, &mut services, &usable);
     let bindings = if steady {

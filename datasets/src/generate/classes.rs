@@ -140,17 +140,25 @@ pub(super) fn eligible(
         (_, Width::One) => vec![single(rng, class, &usable, supply)],
         (_, Width::Few) => few(rng, class, &usable),
         (_, Width::Eight) => {
-            let mut late = usable;
-            late.retain(|&k| CATALOGUE[k].generation > 0 && CATALOGUE[k].family != Family::Disk);
-            late.shuffle(rng);
-            late.truncate(8);
-            late
+            // Either the two newest generations, whatever memory and flash; or any generation, as
+            // long as it is no storage. Both are eight of the first twelve types.
+            let late = rng.random_bool(0.5);
+            let mut eight = usable;
+            eight.retain(|&k| match CATALOGUE[k].family {
+                Family::Compute | Family::Memory => !late || CATALOGUE[k].generation > 0,
+                Family::Flash => late,
+                Family::Disk | Family::Accelerator => false,
+            });
+            eight.shuffle(rng);
+            eight.truncate(8);
+            eight
         }
         (_, Width::Any) => {
             // Those without a preference leave out the accelerators, and mostly the disks.
             let wanted = rng.random_range(10..=12);
             let mut any = usable;
-            any.sort_by_key(|&k| (CATALOGUE[k].family == Family::Disk, k));
+            any.shuffle(rng);
+            any.sort_by_key(|&k| CATALOGUE[k].family == Family::Disk);
             any.truncate(wanted);
             any
         }

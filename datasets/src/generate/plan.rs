@@ -6,122 +6,124 @@
 //! shared buffers and affinity included.
 
 use super::GenerateOptions;
+use super::balance::{Demand, balance};
 use super::draw::whole;
-use super::fill::{Holding, Stock, allows, grow, release};
+use super::fill::{Allocator, Holding, by_kind, count_pools};
 use super::hardware::Floor;
-use super::services::{Service, TINY_SERVERS};
+use super::level::level;
+use super::services::Service;
 use fleet::{MICRO, SHARED_BUFFER_FRACTION_DEFAULT};
 
-/// Share of each type's servers that requests may not take, so that each type can make losses good
-/// and let a request grow. The balance leaves a little more, because MSBs do not fit sizes exactly.
+/// Share of each type's servers that requests may not take at first, so that those placed last
+/// can still spread; the balance leaves more.
 const RESERVE: f64 = 0.03;
-const TYPE_SLACK: f64 = 0.08;
+
+/// Share that stays free to the end, so that each type can make losses good.
+const LAST_RESERVE: f64 = 0.01;
 
 /// Rounds of balancing sizes against what the placement then needed for buffers.
 const ROUNDS: usize = 3;
 
 /// A feasible assignment in numbers.
-pub(super) struct Plan {
+pub(super) struct Plan<'a> {
     /// What each service holds, in order of services.
     pub holdings: Vec<Holding>,
     /// What each type's shared buffer holds, in order of types.
     pub shared: Vec<Holding>,
     /// What is left.
-    pub stock: Stock,
+    pub left: Allocator<'a>,
 }
 
 /// Servers of a type's shared buffer: the default fraction of all there are, half up, as
 /// `fleet::RegionSnapshot` makes it.
-pub(super) fn shared_buffer(all: usize) -> usize {
+fn shared_buffer(all: usize) -> usize {
     whole((SHARED_BUFFER_FRACTION_DEFAULT * all as f64 + 0.5).floor())
 }
 
 /// Settles sizes, capacities and affinity shares, and returns the assignment that carries them.
 /// `usable` tells the servers a solver may count on.
-pub(super) fn settle(
+pub(super) fn settle<'a>(
     options: &GenerateOptions,
-    floor: &Floor,
+    floor: &'a Floor,
     services: &mut [Service],
     usable: &[bool],
-) -> Plan {
-    let mut stock = Stock::count(floor, |ix| usable[ix]);
-    let all = Stock::count(floor, |_| true).by_kind();
+) -> Plan<'a> {
+    let mut left = Allocator::new(floor, count_pools(floor, |ix| usable[ix]));
+    let all = by_kind(floor, &count_pools(floor, |_| true));
     let shared: Vec<Holding> = (0..floor.kinds)
         .map(|kind| {
             let mut holding = Holding::empty(floor);
-            stock.take_evenly(kind, shared_buffer(all[kind]), &mut holding);
+            left.take_evenly(kind, shared_buffer(all[kind]), &mut holding);
             holding
         })
         .collect();
-    let supply = stock.by_kind();
-    let mut reserve = Holding::empty(floor);
-    for kind in 0..floor.kinds {
-        stock.take_evenly(kind, whole(supply[kind] as f64 * RESERVE), &mut reserve);
-    }
+    let supply = by_kind(floor, &left.free);
+    let mut last_reserve = set_aside(floor, &mut left, &supply, LAST_RESERVE);
+    let mut reserve = set_aside(floor, &mut left, &supply, RESERVE - LAST_RESERVE);
     let held_shared: usize = shared.iter().map(Holding::servers).sum();
-    let target = (options.utilisation * floor.servers.len() as f64 - held_shared as f64).max(0.0);
+    let target = options.utilisation * floor.servers.len() as f64 - held_shared as f64;
 
-    let mut overhead: Vec<f64> =
-        services.iter().map(|s| first_overhead(floor, s, &stock)).collect();
     let sizes: Vec<f64> = services.iter().map(|s| s.size).collect();
+    let mut overhead: Vec<f64> = services.iter().map(|s| first_overhead(s, &left)).collect();
     let mut holdings = vec![Holding::empty(floor); services.len()];
-    let order = placing_order(floor, services, &stock);
+    let order = placing_order(services, &left);
     for round in 1..=ROUNDS {
-        for holding in &mut holdings {
-            release(&mut stock, holding);
-        }
-        balance(services, &sizes, &overhead, &supply, target, floor.servers.len());
-        for service in services.iter_mut() {
-            let rru = service.size * service.average_value(&supply);
-            service.capacity = (whole(rru) as i64).max(1);
+        holdings.iter_mut().for_each(|holding| left.give_back(holding));
+        let demand = Demand { services: &*services, sizes: &sizes, overhead: &overhead };
+        let balanced = balance(&demand, &supply, target);
+        for (service, size) in services.iter_mut().zip(balanced) {
+            service.size = size;
+            service.capacity = (whole(size * service.average_value(&supply)) as i64).max(1);
         }
         for &ix in &order {
-            place(floor, &mut services[ix], &mut stock, &mut holdings[ix]);
+            place(floor, &mut services[ix], &mut left, &mut holdings[ix]);
             if round == ROUNDS && services[ix].capacity == 0 {
-                ask_for_anything(floor, &mut services[ix], &mut stock, &mut holdings[ix]);
+                ask_for_anything(floor, &mut services[ix], &mut left, &mut holdings[ix]);
             }
         }
         for ((service, holding), overhead) in services.iter().zip(&holdings).zip(&mut overhead) {
-            *overhead = holding.servers() as f64 / service.size.max(1.0);
+            if service.capacity > 0 {
+                *overhead = holding.servers() as f64 * service.average_value(&supply)
+                    / service.capacity as f64;
+            }
         }
     }
-    top_up(floor, services, &mut stock, &mut holdings, &order, target);
-    release(&mut stock, &mut reserve);
+    top_up(services, &mut left, &mut holdings, &order, target);
+    left.give_back(&mut reserve);
+    for (service, holding) in services.iter().zip(&mut holdings) {
+        level(&mut left, service, holding);
+    }
+    left.give_back(&mut last_reserve);
     for (service, holding) in services.iter_mut().zip(&holdings) {
         settle_policy(floor, service, holding);
     }
-    Plan { holdings, shared, stock }
+    Plan { holdings, shared, left }
+}
+
+/// Takes a share of each type out.
+fn set_aside(floor: &Floor, left: &mut Allocator, supply: &[usize], share: f64) -> Holding {
+    let mut reserve = Holding::empty(floor);
+    for (kind, &servers) in supply.iter().enumerate() {
+        left.take_evenly(kind, whole(servers as f64 * share), &mut reserve);
+    }
+    reserve
 }
 
 /// Servers needed for each server asked for, before anything was placed: one MSB more than are
 /// needed, of as many MSBs as its hardware is effectively spread over.
-fn first_overhead(floor: &Floor, service: &Service, stock: &Stock) -> f64 {
+fn first_overhead(service: &Service, left: &Allocator) -> f64 {
     if !service.msb_buffer {
         return 1.0;
     }
-    let (mut sum, mut squares) = (0.0, 0.0);
-    for m in (0..floor.msbs.len()).filter(|&m| allows(service, floor.msbs[m].datacenter)) {
-        let here: usize =
-            service.values.iter().map(|&(k, _)| stock.free[m * floor.kinds + k]).sum();
-        sum += here as f64;
-        squares += (here * here) as f64;
-    }
-    let msbs = if squares > 0.0 { sum * sum / squares } else { 2.0 };
+    let msbs = left.effective_msbs(service);
     1.0 + (1.0 / (msbs - 1.0).max(1.0)).max(1.0 / service.size.max(1.0)).min(1.0)
 }
 
 /// Tiny requests first, because cutting them leaves nothing; then those with the least choice of
 /// servers; small before large, which can best do with a little less.
-fn placing_order(floor: &Floor, services: &[Service], stock: &Stock) -> Vec<usize> {
-    let choice = |service: &Service| -> usize {
-        (0..floor.msbs.len())
-            .filter(|&m| allows(service, floor.msbs[m].datacenter))
-            .flat_map(|m| service.values.iter().map(move |&(k, _)| m * floor.kinds + k))
-            .map(|pool| stock.free[pool])
-            .sum()
-    };
+fn placing_order(services: &[Service], left: &Allocator) -> Vec<usize> {
     let mut order: Vec<usize> = (0..services.len()).collect();
-    let choices: Vec<usize> = services.iter().map(choice).collect();
+    let choices: Vec<usize> = services.iter().map(|service| left.choice(service)).collect();
     order.sort_by(|&a, &b| {
         let key = |ix: usize| (!services[ix].is_tiny(), choices[ix]);
         key(a)
@@ -132,65 +134,16 @@ fn placing_order(floor: &Floor, services: &[Service], stock: &Stock) -> Vec<usiz
     order
 }
 
-/// Scales sizes until the region is as full as wanted, and no type is asked for more than it has:
-/// demand flows to the types of each service in proportion to what is left of them, those with the
-/// least choice first.
-fn balance(
-    services: &mut [Service],
-    sizes: &[f64],
-    overhead: &[f64],
-    supply: &[usize],
-    target: f64,
-    servers: usize,
-) {
-    let caps: Vec<f64> = supply.iter().map(|&n| n as f64 * (1.0 - TYPE_SLACK)).collect();
-    let choice: Vec<f64> =
-        services.iter().map(|s| s.values.iter().map(|&(k, _)| caps[k]).sum()).collect();
-    let mut order: Vec<usize> = (0..services.len()).collect();
-    order.sort_by(|&a, &b| choice[a].total_cmp(&choice[b]).then(a.cmp(&b)));
-    // No service takes more than a part of what it may choose from, nor of the region, unless
-    // there are only a handful of them.
-    let handful = 4.0 / services.len() as f64;
-    let (of_choice, of_region) = (handful.clamp(0.4, 0.85), handful.clamp(0.1, 0.8));
-    let most: Vec<f64> =
-        choice.iter().map(|c| (c * of_choice).min(servers as f64 * of_region)).collect();
-    let mut factor = 1.0;
-    let mut got = vec![0.0; services.len()];
-    for _ in 0..12 {
-        let mut left = caps.clone();
-        for &ix in &order {
-            // Tiny requests are tiny in a region of any size.
-            let scale = if sizes[ix] <= TINY_SERVERS as f64 { 1.0 } else { factor };
-            let room: f64 = services[ix].values.iter().map(|&(k, _)| left[k]).sum();
-            let wanted = (sizes[ix] * scale * overhead[ix]).min(most[ix]).min(room);
-            got[ix] = wanted;
-            if room > 0.0 {
-                for &(k, _) in &services[ix].values {
-                    left[k] -= wanted * left[k] / room;
-                }
-            }
-        }
-        let total: f64 = got.iter().sum();
-        if total <= 0.0 || (total / target - 1.0).abs() < 0.002 {
-            break;
-        }
-        factor *= (target / total).clamp(0.5, 1.5);
-    }
-    for (ix, service) in services.iter_mut().enumerate() {
-        service.size = (got[ix] / overhead[ix]).max(1.0);
-    }
-}
-
-/// Places a service; what does not fit is cut. A service bound to one datacenter whose buffer
-/// would take it beyond its tolerance gets all of them instead.
-fn place(floor: &Floor, service: &mut Service, stock: &mut Stock, holding: &mut Holding) {
-    let placed = grow(floor, service, stock, holding);
+/// Places a service; what does not fit is cut. One bound to datacenters that cannot carry it, or
+/// whose buffer would take it beyond its tolerance there, gets all of them instead.
+fn place(floor: &Floor, service: &mut Service, left: &mut Allocator, holding: &mut Holding) {
+    left.grow(service, holding);
     let bound = !service.datacenters.is_empty();
-    if bound && (placed < service.capacity * MICRO || shares(floor, service, holding).is_none()) {
+    if bound && !(holding.suffices(service) && shares(floor, service, holding).is_some()) {
         service.datacenters.clear();
         service.affinity_theta = None;
-        release(stock, holding);
-        grow(floor, service, stock, holding);
+        left.give_back(holding);
+        left.grow(service, holding);
     }
     cut(service, holding);
 }
@@ -199,26 +152,25 @@ fn place(floor: &Floor, service: &mut Service, stock: &mut Stock, holding: &mut 
 fn ask_for_anything(
     floor: &Floor,
     service: &mut Service,
-    stock: &mut Stock,
+    left: &mut Allocator,
     holding: &mut Holding,
 ) {
-    release(stock, holding);
+    left.give_back(holding);
     service.values = (0..floor.kinds).map(|kind| (kind, MICRO)).collect();
     service.capacity = 1;
-    grow(floor, service, stock, holding);
+    left.grow(service, holding);
     cut(service, holding);
 }
 
 /// Cuts a request to what its holding guarantees, in whole RRU.
-fn cut(service: &mut Service, holding: &Holding) {
+pub(super) fn cut(service: &mut Service, holding: &Holding) {
     service.capacity = service.capacity.min(holding.guaranteed(service) / MICRO);
 }
 
 /// Lets requests with much choice grow until the region is as full as wanted.
 fn top_up(
-    floor: &Floor,
     services: &mut [Service],
-    stock: &mut Stock,
+    left: &mut Allocator,
     holdings: &mut [Holding],
     order: &[usize],
     target: f64,
@@ -236,12 +188,11 @@ fn top_up(
     let factor = 1.0 + (missing / base as f64).min(0.5);
     for &ix in order {
         let service = &mut services[ix];
-        if !flexible(service) {
-            continue;
+        if flexible(service) {
+            service.capacity = whole(service.capacity as f64 * factor) as i64;
+            left.grow(service, &mut holdings[ix]);
+            cut(service, &holdings[ix]);
         }
-        service.capacity = whole(service.capacity as f64 * factor) as i64;
-        grow(floor, service, stock, &mut holdings[ix]);
-        cut(service, &holdings[ix]);
     }
 }
 
@@ -280,4 +231,55 @@ fn shares(floor: &Floor, service: &Service, holding: &Holding) -> Option<Vec<f64
         shares.push(share);
     }
     Some(shares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::{events, hardware, services};
+
+    /// The promise of every generated region, checked on the assignment behind it: no pool gives
+    /// more than it has, and everybody has what was asked for.
+    fn check(options: &GenerateOptions) {
+        let floor = hardware::lay_out(options);
+        let mut log = events::Log::new();
+        let usable = events::unplanned(options, &floor, &mut log, events::UNPLANNED_SHARE);
+        let pools = count_pools(&floor, |ix| usable[ix]);
+        let mut services = services::draft(options, &by_kind(&floor, &pools));
+        let plan = settle(options, &floor, &mut services, &usable);
+        for (pool, &servers) in pools.iter().enumerate() {
+            let given: usize =
+                plan.holdings.iter().chain(&plan.shared).map(|holding| holding.counts[pool]).sum();
+            assert_eq!(given + plan.left.free[pool], servers, "{options:?}: pool {pool}");
+        }
+        let all = by_kind(&floor, &count_pools(&floor, |_| true));
+        for (kind, holding) in plan.shared.iter().enumerate() {
+            assert_eq!(holding.servers(), shared_buffer(all[kind]), "{options:?}: type {kind}");
+        }
+        for (service, holding) in services.iter().zip(&plan.holdings) {
+            assert!(
+                service.capacity > 0 && holding.suffices(service),
+                "{options:?}: {}",
+                service.id
+            );
+            for (pool, &servers) in holding.counts.iter().enumerate() {
+                let datacenter = floor.msbs[pool / floor.kinds].datacenter;
+                let fits = service.value(pool % floor.kinds) > 0 && service.allows(datacenter);
+                assert!(servers == 0 || fits, "{options:?}: {} in pool {pool}", service.id);
+            }
+        }
+    }
+
+    #[test]
+    fn the_plan_carries_every_request() {
+        for seed in 1..=3 {
+            let base = GenerateOptions { seed, ..GenerateOptions::new(3_000) };
+            check(&GenerateOptions { reservations: 150, ..base.clone() });
+            check(&GenerateOptions { msbs: 3, datacenters: 1, ..base.clone() });
+            check(&GenerateOptions { msbs: 2, datacenters: 2, reservations: 40, ..base.clone() });
+            check(&GenerateOptions { hardware_types: 1, ..base.clone() });
+            check(&GenerateOptions { hardware_types: 20, reservations: 60, ..base.clone() });
+            check(&GenerateOptions { utilisation: 0.97, reservations: 60, ..base });
+        }
+    }
 }

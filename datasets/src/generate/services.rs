@@ -51,6 +51,16 @@ impl Service {
         self.size <= TINY_SERVERS as f64
     }
 
+    /// Micro-RRU of a server of a type; zero where it is not eligible.
+    pub fn value(&self, kind: usize) -> i64 {
+        self.values.iter().find(|&&(k, _)| k == kind).map_or(0, |&(_, v)| v)
+    }
+
+    /// Whether it may hold servers in a datacenter.
+    pub fn allows(&self, datacenter: usize) -> bool {
+        self.datacenters.is_empty() || self.datacenters.contains(&datacenter)
+    }
+
     /// RRU of an average server of the types it may use, by their supply.
     pub fn average_value(&self, supply: &[usize]) -> f64 {
         let servers: usize = self.values.iter().map(|&(k, _)| supply[k]).sum();
@@ -204,7 +214,7 @@ fn policies(options: &GenerateOptions, services: &mut Vec<Service>) {
     }
 }
 
-/// Query services keep to one datacenter or two; training to the newest one. In the end only
+/// Query services keep to one datacenter or two, half of the training to the two newest. In the end only
 /// those keep an affinity whose shares turn out to be possible.
 fn affinities(options: &GenerateOptions, services: &mut [Service]) {
     let mut rng = stream(options.seed, Concern::Affinity);
@@ -224,7 +234,9 @@ fn affinities(options: &GenerateOptions, services: &mut [Service]) {
         }
         let home = if service.class == Class::Training { newest } else { home };
         service.datacenters = vec![home];
-        if !alone && second != home {
+        // One datacenter of accelerators cannot hold capacity and buffer within the tolerance.
+        let second = if service.class == Class::Training { newest - 1 } else { second };
+        if second != home && (!alone || service.class == Class::Training) {
             service.datacenters.push(second);
             service.datacenters.sort_unstable();
         }

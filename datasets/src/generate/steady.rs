@@ -8,9 +8,9 @@
 use super::GenerateOptions;
 use super::draw::{Concern, stream, whole};
 use super::events::{HARDWARE_SHARE, Log, UNPLANNED_SHARE};
-use super::fill::{Stock, grow};
+use super::fill::by_kind;
 use super::hardware::Floor;
-use super::plan::Plan;
+use super::plan::{Plan, cut};
 use super::services::Service;
 use chrono::TimeDelta;
 use fleet::MICRO;
@@ -75,7 +75,7 @@ pub(super) fn age(
     bind_unusable(options, floor, &plan, usable, &mut bindings);
     run_load(options, services, &plan, usable, &mut bindings);
     lend(options, usable, &mut bindings, elastic);
-    let failed = fail(options, floor, &plan.stock, usable, &mut bindings, log);
+    let failed = fail(options, floor, &plan, usable, &mut bindings, log);
     resize(options, services);
     keep_possible(floor, services, &mut plan, &bindings, &failed);
     start_moves(options, floor, services, usable, &mut bindings);
@@ -188,13 +188,13 @@ fn lend(options: &GenerateOptions, usable: &[bool], bindings: &mut [Binding], el
 fn fail(
     options: &GenerateOptions,
     floor: &Floor,
-    stock: &Stock,
+    plan: &Plan,
     usable: &mut [bool],
     bindings: &mut [Binding],
     log: &mut Log,
 ) -> Vec<usize> {
     let mut rng = stream(options.seed, Concern::Failures);
-    let mut spare = stock.by_kind();
+    let mut spare = by_kind(floor, &plan.left.free);
     let count = whole(floor.servers.len() as f64 * FAILED_SINCE);
     let mut failed = Vec::with_capacity(count);
     for server in sample(&mut rng, floor.servers.len(), count) {
@@ -239,25 +239,26 @@ fn keep_possible(
     bindings: &[Binding],
     failed: &[usize],
 ) {
-    let Plan { holdings, shared, stock } = plan;
+    let Plan { holdings, shared, left } = plan;
     for &server in failed {
         let (pool, kind) = (floor.pool(&floor.servers[server]), floor.servers[server].kind);
         match bindings[server].current {
-            None => stock.free[pool] -= 1,
+            None => left.free[pool] -= 1,
             Some(Holder::Service(ix)) => holdings[ix].remove(&services[ix], pool, floor.kinds),
             Some(Holder::Shared(_)) => shared[kind].counts[pool] -= 1,
         }
     }
     for &server in failed {
         if let Some(Holder::Shared(kind)) = bindings[server].current {
-            stock.take_evenly(kind, 1, &mut shared[kind]);
+            left.take_evenly(kind, 1, &mut shared[kind]);
         }
     }
-    for (service, holding) in services.iter_mut().zip(holdings) {
-        let possible = grow(floor, service, stock, holding);
-        if possible < service.capacity * MICRO {
-            service.capacity = possible / MICRO;
-        }
+    // Small ones first: cutting them leaves nothing.
+    let mut order: Vec<usize> = (0..services.len()).collect();
+    order.sort_by_key(|&ix| (services[ix].capacity, ix));
+    for ix in order {
+        left.grow(&services[ix], &mut holdings[ix]);
+        cut(&mut services[ix], &holdings[ix]);
     }
 }
 
