@@ -149,8 +149,8 @@ pub enum GenerateError {
 /// Generates a region.
 ///
 /// All of its requests can be met at once, whatever MSB is lost, with the shared buffers of the
-/// default fraction and within the affinity shares; in the steady state even without moving
-/// anything that is held.
+/// default fraction and within the affinity shares; in the steady state even if
+/// nothing moves but what shrunk requests hand back.
 ///
 /// # Errors
 /// Options out of range.

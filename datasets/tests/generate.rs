@@ -3,8 +3,7 @@
 use chrono::TimeDelta;
 use datasets::generate::{GenerateError, GenerateOptions, State, generate};
 use fleet::{
-    MICRO, RegionSnapshot, Reservation, ReservationIx, ReservationKind, SnapshotParts,
-    UnavailabilityKind,
+    MICRO, RegionSnapshot, Reservation, ReservationKind, SnapshotParts, UnavailabilityKind,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};

@@ -143,14 +143,14 @@ fn classes(seed: u64, count: usize) -> Vec<Class> {
     let mut classes: Vec<Option<Class>> = vec![None; count];
     let largest = [Class::Web, Class::FeedRanking, Class::FeedIndex];
     for (rank, &class) in largest.iter().cycle().take(count / 25).enumerate() {
-        take(&mut left, class).map(|()| classes[rank] = Some(class));
+        classes[rank] = take(&mut left, class);
     }
     let mut middle: Vec<usize> = (count / 12..count * 2 / 3).collect();
     middle.retain(|&rank| classes[rank].is_none());
     middle.shuffle(&mut rng);
     for class in [Class::Training, Class::Storage, Class::Query] {
         while let Some(&rank) = middle.last()
-            && take(&mut left, class).is_some()
+            && let Some(class) = take(&mut left, class)
         {
             classes[rank] = Some(class);
             middle.pop();
@@ -167,11 +167,11 @@ fn classes(seed: u64, count: usize) -> Vec<Class> {
         .collect()
 }
 
-/// Takes one of a class out of what is left of it.
-fn take(left: &mut [usize], class: Class) -> Option<()> {
+/// Takes one of a class out of what is left of it, if any.
+fn take(left: &mut [usize], class: Class) -> Option<Class> {
     let ix = Class::SHARES.iter().position(|&(other, _)| other == class)?;
     left[ix] = left[ix].checked_sub(1)?;
-    Some(())
+    Some(class)
 }
 
 fn widths(rng: &mut ChaCha8Rng, count: usize) -> Vec<Width> {
@@ -185,7 +185,7 @@ fn widths(rng: &mut ChaCha8Rng, count: usize) -> Vec<Width> {
 
 /// Owners, priorities, host profiles and datacenters, then names in an order that says nothing
 /// about sizes.
-fn policies(options: &GenerateOptions, services: &mut Vec<Service>) {
+fn policies(options: &GenerateOptions, services: &mut [Service]) {
     let mut rng = stream(options.seed, Concern::Policies);
     let units = (services.len() / 8).max(1);
     let unit_width = units.to_string().len().max(2);

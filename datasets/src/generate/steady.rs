@@ -231,7 +231,8 @@ fn resize(options: &GenerateOptions, services: &mut [Service]) {
 }
 
 /// Keeps the requests possible: makes every loss good in numbers, shared buffers first, and cuts
-/// what no longer fits, so that somebody who moves nothing at all could meet all requests.
+/// what no longer fits, so that all requests could be met from free servers and from what shrunk
+/// requests hand back.
 fn keep_possible(
     floor: &Floor,
     services: &mut [Service],
