@@ -336,10 +336,13 @@ impl Run<'_> {
         self.note("mip");
         let (state, primal) = self.best.take().expect("today's assignment at least");
         let mut dual_bound = self.dual_bound;
-        if !dual_bound.is_finite() {
-            // Every term of the objective is at least zero.
+        if dual_bound > primal + 1e-6 * primal.abs().max(1.0) {
+            tracing::error!(dual_bound, primal, "the bound contradicts the assignment; dropped");
+            debug_assert!(false, "dual bound {dual_bound} above primal {primal}");
             dual_bound = 0.0;
         }
+        // Every term of the objective is at least zero.
+        let dual_bound = dual_bound.max(0.0);
         Outcome {
             state,
             primal,

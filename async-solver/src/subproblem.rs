@@ -354,14 +354,16 @@ impl<'a> Priced<'a> {
         let demand = rru(term.capacity) + t;
         let mut total = 0.0;
         let mut cost = 0.0;
-        // The price of one more RRU of demand.
+        // The price of one more RRU of demand: that of the stretch that meets it, if one does.
         let mut marginal = term.short_price;
+        let mut is_met = false;
         for stretch in &self.stretches {
             if stretch.slope >= term.short_price {
                 break;
             }
             if stretch.slope >= 0.0 && total >= demand {
-                marginal = marginal.min(stretch.slope);
+                marginal = if total > demand { 0.0 } else { stretch.slope };
+                is_met = true;
                 break;
             }
             let span = stretch.span as usize;
@@ -369,6 +371,7 @@ impl<'a> Priced<'a> {
             if stretch.slope >= 0.0 && take >= demand - total {
                 take = demand - total;
                 marginal = stretch.slope;
+                is_met = true;
             }
             if take < stretch.length && take >= room[span] {
                 cut[span] = cut[span].min(stretch.slope);
@@ -380,11 +383,11 @@ impl<'a> Priced<'a> {
                 let item = stretch.item as usize;
                 usage[item] += take / rru(term.items[item].value);
             }
-            if marginal < term.short_price {
+            if is_met {
                 break;
             }
         }
-        if total > demand {
+        if !is_met && total >= demand {
             marginal = 0.0;
         }
         cost += term.short_price * (demand - total).max(0.0) + term.tau * t;
