@@ -28,7 +28,9 @@ pub fn section(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
     let most = |count: fn(&Moves) -> usize| {
         shown.iter().map(|r| count(&figures.moves[r.ix()])).max().unwrap_or(0)
     };
-    let scale = Scale::new(most(|h| h.left_in_use + h.left_idle).max(most(|h| h.gained)) as f64, 4);
+    let largest = most(|h| h.left_in_use + h.left_idle).max(most(|h| h.gained)) as f64;
+    // The numbers stand beyond the ends of their bars.
+    let scale = Scale::new(largest * 1.3, 4);
     html! {
         section #moves {
             h2 { "Moves by reservation" }
@@ -92,16 +94,8 @@ fn row(snapshot: &RegionSnapshot, moves: &Moves, r: ReservationIx, scale: &Scale
     }
 }
 
-/// The number at the end of a bar: outside it where there is room, else inside.
+/// The number at the outer end of a bar.
 fn beside(end: f64, text: String, to_the_right: bool) -> Markup {
-    let room = if to_the_right { 1.0 - end } else { end };
-    let outside = room > 0.2;
-    let (anchor, shift) = match (to_the_right, outside) {
-        (true, true) | (false, false) => ("start", "4"),
-        (true, false) | (false, true) => ("end", "-4"),
-    };
-    html! {
-        text class=[(!outside).then_some("inside")] x=(svg::percent(end)) dx=(shift) y="14"
-            text-anchor=(anchor) { (text) }
-    }
+    let (anchor, shift) = if to_the_right { ("start", "4") } else { ("end", "-4") };
+    html! { text x=(svg::percent(end)) dx=(shift) y="14" text-anchor=(anchor) { (text) } }
 }
