@@ -68,8 +68,8 @@ pub fn audit(snapshot: &RegionSnapshot, targets: &Targets) -> AuditReport {
             capacity: reservation.capacity,
             holding: after.holding(snapshot, ix),
             initial: before.holding(snapshot, ix),
-            msb_spread: limits.msb_spread(snapshot, ix, &after),
-            rack_spread: limits.rack_spread(snapshot, ix, &after),
+            msb_spread: limits.msb_spread(ix, &after),
+            rack_spread: limits.rack_spread(ix, &after),
             smallest_buffer: Rru::ZERO,
             datacenters: affinity::shares(snapshot, ix, &before, &after),
             msb_amounts: after.by_msb(ix).to_vec(),
@@ -149,8 +149,8 @@ fn initial_objective(snapshot: &RegionSnapshot, limits: &Limits, before: &Holdin
             continue;
         }
         let ix = ReservationIx::new(position);
-        rack_excess += limits.rack_spread(snapshot, ix, before).excess;
-        msb_excess += limits.msb_spread(snapshot, ix, before).excess;
+        rack_excess += limits.rack_spread(ix, before).excess;
+        msb_excess += limits.msb_spread(ix, before).excess;
         if reservation.msb_buffer {
             buffer += before.holding(snapshot, ix).largest_msb;
         }

@@ -22,10 +22,10 @@ use crate::reservation::ReservationKind;
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 use crate::targets::Targets;
-use grant::Ask;
+use grant::{Ask, Offer};
 use hardware::Shortage;
-use ledger::Ledger;
-use relax::{ask, reachable, within_reach};
+use ledger::{Held, Ledger};
+use relax::ask;
 use serde::Serialize;
 use text::{amount, amounts, counted};
 
@@ -256,16 +256,21 @@ impl<'a> Explainer<'a> {
     /// Why a reservation is short; `None` if it is not.
     pub fn shortfall_of(&self, ix: ReservationIx) -> Option<Shortfall> {
         let reservation = &self.ledger.snapshot.reservations[ix.ix()];
-        let held = self
-            .ledger
-            .offer(reservation, |entry| if entry.holder == Some(ix) { entry.servers } else { 0 });
+        let held = self.ledger.offer(&reservation.rru, |ty| {
+            self.ledger.held_by(ix, ty).iter().map(|entry| (entry.msb, entry.servers))
+        });
         let missing = reservation.capacity - held.guaranteed(reservation.msb_buffer);
         (missing > Rru::ZERO).then(|| self.shortfall(ix, missing))
     }
 
     fn shortfall(&self, ix: ReservationIx, missing: Rru) -> Shortfall {
         let evidence = self.evidence(ix);
-        let (hardware, shortage) = hardware::tightest(&self.ledger, ix);
+        let capacity = self.ledger.snapshot.reservations[ix.ix()].capacity;
+        let (hardware, shortage) = if evidence.within_reach >= capacity {
+            (hardware::own(&self.ledger, ix), None)
+        } else {
+            hardware::tightest(&self.ledger, ix)
+        };
         let reason = self.reason(ix, &evidence, shortage);
         let sentence = self.sentence(ix, missing, reason, &hardware, &evidence);
         Shortfall { missing, reason, sentence, hardware, evidence }
@@ -274,7 +279,7 @@ impl<'a> Explainer<'a> {
     fn evidence(&self, ix: ReservationIx) -> Evidence {
         let reservations = &self.ledger.snapshot.reservations;
         let reservation = &reservations[ix.ix()];
-        let (ask, offer) = (ask(&self.ledger, ix), within_reach(&self.ledger, ix));
+        let (ask, offer) = (ask(&self.ledger, ix), self.ledger.within_reach(ix, &reservation.rru));
         let mut evidence = Evidence {
             eligible_servers: 0,
             available_servers: 0,
@@ -335,26 +340,34 @@ impl<'a> Explainer<'a> {
             None => {}
         }
         let ask = ask(&self.ledger, ix);
-        let everything = self.ledger.offer(reservation, |entry| entry.servers);
+        let everything = self.offer(ix, |entry| entry.servers);
         if !everything.grants(&ask) && everything.grants(&Ask { affinity: None, ..ask.clone() }) {
             return ShortfallReason::Affinity;
         }
-        let important = |entry: &ledger::Held| {
-            entry.holder.is_some_and(|h| reservations[h.ix()].priority < reservation.priority)
+        // What nobody else holds, and what is held by more important reservations.
+        let with_important = |entry: &Held| match entry.holder {
+            None => entry.servers,
+            Some(holder) if holder == ix => entry.servers,
+            Some(holder) if reservations[holder.ix()].priority < reservation.priority => {
+                entry.servers
+            }
+            Some(_) => 0,
         };
-        let taken = self.ledger.offer(reservation, |entry| {
-            if important(entry) { entry.servers } else { reachable(ix, entry) }
-        });
-        if taken.grants(&ask) {
+        if self.offer(ix, with_important).grants(&ask) {
             return ShortfallReason::Priority;
         }
-        let kept = self.ledger.offer(reservation, |entry| {
-            if important(entry) { entry.servers } else { reachable(ix, entry).max(entry.kept) }
-        });
-        if kept.grants(&ask) {
+        if self.offer(ix, |entry| with_important(entry).max(entry.kept)).grants(&ask) {
             return ShortfallReason::NoRegress;
         }
         ShortfallReason::NotFoundInTime
+    }
+
+    /// The available servers of a reservation's types, as many of each entry as are chosen.
+    fn offer(&self, ix: ReservationIx, choose: impl Fn(&Held) -> usize + Copy) -> Offer {
+        let reservation = &self.ledger.snapshot.reservations[ix.ix()];
+        self.ledger.offer(&reservation.rru, |ty| {
+            self.ledger.held(ty).iter().map(move |entry| (entry.msb, choose(entry)))
+        })
     }
 
     fn sentence(

@@ -3,90 +3,124 @@
 use super::holdings::Holdings;
 use super::report::Spread;
 use crate::id::{HardwareTypeIx, ReservationIx};
+use crate::parts::Weights;
 use crate::reservation::Reservation;
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 use std::collections::BTreeMap;
 
-/// How many scopes of one level hold available servers of exactly this set of types. Racks are
-/// many, but the sets they hold are few, and the default rule asks for nothing else of them.
-type Signatures = BTreeMap<Vec<HardwareTypeIx>, usize>;
+/// A set of hardware types, one bit each.
+type TypeSet = Vec<u64>;
+
+/// How many scopes of one level hold available servers of exactly this set of types. Scopes that
+/// hold the same are one entry: all that the default rule asks of them is which types they hold.
+type Signatures = BTreeMap<TypeSet, usize>;
+
+/// MSBs and racks with at least one eligible available server, for one set of eligible types.
+#[derive(Clone, Copy)]
+struct Scopes {
+    msbs: usize,
+    racks: usize,
+}
 
 /// The limits alpha C_r of every reservation.
 pub(super) struct Limits {
-    msbs: Signatures,
-    racks: Signatures,
+    msbs: Vec<Rru>,
+    racks: Vec<Rru>,
 }
 
 impl Limits {
     pub(super) fn new(snapshot: &RegionSnapshot) -> Limits {
-        let mut on_rack: Vec<Vec<HardwareTypeIx>> = vec![Vec::new(); snapshot.racks.len()];
+        let words = snapshot.hardware_types.len().div_ceil(64);
+        let mut on_rack = vec![vec![0; words]; snapshot.racks.len()];
         for server in snapshot.servers.iter().filter(|server| server.available) {
             insert(&mut on_rack[server.rack.ix()], server.hardware_type);
         }
-        let mut in_msb: Vec<Vec<HardwareTypeIx>> = vec![Vec::new(); snapshot.msbs.len()];
+        let mut in_msb = vec![vec![0; words]; snapshot.msbs.len()];
+        let mut anywhere: TypeSet = vec![0; words];
         for (rack, types) in snapshot.racks.iter().zip(&on_rack) {
-            for &hardware_type in types {
-                insert(&mut in_msb[rack.msb.ix()], hardware_type);
+            unite(&mut in_msb[rack.msb.ix()], types);
+            unite(&mut anywhere, types);
+        }
+        let (msbs, racks) = (signatures(in_msb), signatures(on_rack));
+        // Reservations are many, their sets of eligible types few.
+        let mut known: BTreeMap<TypeSet, Scopes> = BTreeMap::new();
+        let mut limits = Limits { msbs: Vec::new(), racks: Vec::new() };
+        for reservation in &snapshot.reservations {
+            let mut eligible: TypeSet = vec![0; words];
+            for &(hardware_type, _) in &reservation.rru {
+                insert(&mut eligible, hardware_type);
             }
+            let scopes = *known.entry(eligible).or_insert_with_key(|eligible| Scopes {
+                msbs: meeting(&msbs, eligible),
+                racks: meeting(&racks, eligible),
+            });
+            let there = reservation.rru.iter().filter(|(ty, _)| contains(&anywhere, *ty));
+            let largest_value = there.map(|&(_, value)| value).max().unwrap_or(Rru::ZERO);
+            limits.msbs.push(msb_limit(&snapshot.weights, reservation, scopes, largest_value));
+            limits.racks.push(rack_limit(&snapshot.weights, reservation, scopes, largest_value));
         }
-        Limits { msbs: signatures(in_msb), racks: signatures(on_rack) }
-    }
-
-    /// alpha^F C_r: the reservation's own alpha, else the region's, else the default rule in the
-    /// documentation of [`Reservation`].
-    fn msb_limit(&self, snapshot: &RegionSnapshot, reservation: &Reservation) -> Rru {
-        let capacity = reservation.capacity;
-        if let Some(alpha) = reservation.msb_alpha.or(snapshot.weights.msb_alpha) {
-            return share(alpha, capacity);
-        }
-        let (scopes, largest_value) = eligible(&self.msbs, reservation);
-        let even = if scopes <= 1 { capacity } else { ratio(capacity, 3, 2 * (scopes - 1)) };
-        even.max(largest_value)
-    }
-
-    /// alpha^K C_r, likewise.
-    fn rack_limit(&self, snapshot: &RegionSnapshot, reservation: &Reservation) -> Rru {
-        let capacity = reservation.capacity;
-        if let Some(alpha) = reservation.rack_alpha.or(snapshot.weights.rack_alpha) {
-            return share(alpha, capacity);
-        }
-        let (scopes, largest_value) = eligible(&self.racks, reservation);
-        let even = if scopes == 0 { capacity } else { ratio(capacity, 2, scopes) };
-        even.max(largest_value)
+        limits
     }
 
     /// Expression 3 of one reservation, before its price.
-    pub(super) fn msb_spread(
-        &self,
-        snapshot: &RegionSnapshot,
-        ix: ReservationIx,
-        held: &Holdings,
-    ) -> Spread {
-        let limit = self.msb_limit(snapshot, &snapshot.reservations[ix.ix()]);
-        excess(limit, held.by_msb(ix).iter().copied())
+    pub(super) fn msb_spread(&self, ix: ReservationIx, held: &Holdings) -> Spread {
+        excess(self.msbs[ix.ix()], held.by_msb(ix).iter().copied())
     }
 
     /// Expression 2 of one reservation, before its price. Racks are summed for guaranteed
     /// reservations only; no other has spread goals.
-    pub(super) fn rack_spread(
-        &self,
-        snapshot: &RegionSnapshot,
-        ix: ReservationIx,
-        held: &Holdings,
-    ) -> Spread {
-        let limit = self.rack_limit(snapshot, &snapshot.reservations[ix.ix()]);
-        excess(limit, held.by_rack(ix).iter().map(|&(_, _, amount)| amount))
+    pub(super) fn rack_spread(&self, ix: ReservationIx, held: &Holdings) -> Spread {
+        excess(self.racks[ix.ix()], held.by_rack(ix).iter().map(|&(_, _, amount)| amount))
     }
 }
 
-fn insert(types: &mut Vec<HardwareTypeIx>, hardware_type: HardwareTypeIx) {
-    if let Err(position) = types.binary_search(&hardware_type) {
-        types.insert(position, hardware_type);
+/// alpha^F C_r: the reservation's own alpha, else the region's, else the default rule in the
+/// documentation of [`Reservation`].
+fn msb_limit(
+    weights: &Weights,
+    reservation: &Reservation,
+    scopes: Scopes,
+    largest_value: Rru,
+) -> Rru {
+    let capacity = reservation.capacity;
+    if let Some(alpha) = reservation.msb_alpha.or(weights.msb_alpha) {
+        return share(alpha, capacity);
+    }
+    let even = if scopes.msbs <= 1 { capacity } else { ratio(capacity, 3, 2 * (scopes.msbs - 1)) };
+    even.max(largest_value)
+}
+
+/// alpha^K C_r, likewise.
+fn rack_limit(
+    weights: &Weights,
+    reservation: &Reservation,
+    scopes: Scopes,
+    largest_value: Rru,
+) -> Rru {
+    let capacity = reservation.capacity;
+    if let Some(alpha) = reservation.rack_alpha.or(weights.rack_alpha) {
+        return share(alpha, capacity);
+    }
+    let even = if scopes.racks == 0 { capacity } else { ratio(capacity, 2, scopes.racks) };
+    even.max(largest_value)
+}
+
+fn insert(types: &mut TypeSet, hardware_type: HardwareTypeIx) {
+    types[hardware_type.ix() / 64] |= 1 << (hardware_type.ix() % 64);
+}
+
+fn contains(types: &TypeSet, hardware_type: HardwareTypeIx) -> bool {
+    types[hardware_type.ix() / 64] >> (hardware_type.ix() % 64) & 1 == 1
+}
+
+fn unite(types: &mut TypeSet, others: &TypeSet) {
+    for (word, other) in types.iter_mut().zip(others) {
+        *word |= other;
     }
 }
 
-fn signatures(types_of_scopes: Vec<Vec<HardwareTypeIx>>) -> Signatures {
+fn signatures(types_of_scopes: Vec<TypeSet>) -> Signatures {
     let mut signatures = Signatures::new();
     for types in types_of_scopes {
         *signatures.entry(types).or_default() += 1;
@@ -94,18 +128,10 @@ fn signatures(types_of_scopes: Vec<Vec<HardwareTypeIx>>) -> Signatures {
     signatures
 }
 
-/// Scopes that hold at least one eligible available server, and the largest value among the types
-/// of those servers.
-fn eligible(signatures: &Signatures, reservation: &Reservation) -> (usize, Rru) {
-    let (mut scopes, mut largest) = (0, Rru::ZERO);
-    for (types, count) in signatures {
-        let best = types.iter().filter_map(|&ty| reservation.value(ty)).max();
-        if let Some(value) = best {
-            scopes += count;
-            largest = largest.max(value);
-        }
-    }
-    (scopes, largest)
+/// Scopes that hold at least one of these types.
+fn meeting(signatures: &Signatures, types: &TypeSet) -> usize {
+    let meets = |held: &TypeSet| held.iter().zip(types).any(|(a, b)| a & b != 0);
+    signatures.iter().filter(|(held, _)| meets(held)).map(|(_, count)| count).sum()
 }
 
 /// alpha C to the nearest micro-RRU.

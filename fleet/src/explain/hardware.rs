@@ -14,9 +14,9 @@ use crate::rru::Rru;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Unions with one other reservation's types that are tried, at most: regions have a few dozen
-/// different sets of eligible types, so this is far away in practice.
-const UNIONS_MAX: usize = 256;
+/// Unions with one other reservation's types that are tried, at most, the smallest first: a wide
+/// union explains little, and each costs a pass over the reservations.
+const UNIONS_MAX: usize = 32;
 
 /// Where demands saturate: a few of them can still be added up.
 const DEMAND_MAX: Rru = Rru(i64::MAX / 8);
@@ -99,17 +99,23 @@ pub(super) enum Shortage {
     AfterLoss,
 }
 
+/// The set of a reservation's own types.
+pub(super) fn own(ledger: &Ledger, ix: ReservationIx) -> HardwareSet {
+    let types = eligible_types(&ledger.snapshot.reservations[ix.ix()]);
+    Account::of(ledger, ix, &types).report(ledger)
+}
+
 /// The smallest set of types around those of a reservation that is short of hardware, and how.
 /// Without a shortage, the set of its own types.
 pub(super) fn tightest(ledger: &Ledger, ix: ReservationIx) -> (HardwareSet, Option<Shortage>) {
-    let own = eligible_types(&ledger.snapshot.reservations[ix.ix()]);
-    for types in candidates(ledger, &own) {
+    let types = eligible_types(&ledger.snapshot.reservations[ix.ix()]);
+    for types in candidates(ledger, &types) {
         let account = Account::of(ledger, ix, &types);
         if let Some(shortage) = account.shortage() {
             return (account.report(ledger), Some(shortage));
         }
     }
-    (Account::of(ledger, ix, &own).report(ledger), None)
+    (own(ledger, ix), None)
 }
 
 /// Sets of types that contain a reservation's own, the smaller first: its own; with the types of
@@ -125,11 +131,15 @@ fn candidates(ledger: &Ledger, own: &[HardwareTypeIx]) -> Vec<Vec<HardwareTypeIx
         holders.into_iter().map(|other| eligible_types(&reservations[other.ix()])).collect()
     };
     let own: BTreeSet<HardwareTypeIx> = own.iter().copied().collect();
+    let with_own = |other: Vec<HardwareTypeIx>| own.iter().copied().chain(other).collect();
+    let unions: BTreeSet<BTreeSet<HardwareTypeIx>> =
+        others(&own).into_iter().map(with_own).collect();
+    let mut unions: Vec<BTreeSet<HardwareTypeIx>> = unions.into_iter().collect();
+    unions.sort_by_key(BTreeSet::len);
+    unions.truncate(UNIONS_MAX);
     let mut sets = BTreeSet::from([own.clone()]);
-    for other in others(&own).into_iter().take(UNIONS_MAX) {
-        sets.insert(own.iter().copied().chain(other).collect());
-    }
-    let mut level = own;
+    sets.extend(unions);
+    let mut level = own.clone();
     loop {
         let wider: BTreeSet<HardwareTypeIx> =
             level.iter().copied().chain(others(&level).into_iter().flatten()).collect();
@@ -193,9 +203,9 @@ impl Account {
             servers_are_the_unit: types.iter().all(|&ty| value(ty) == Rru::units(1)),
         };
         for &ty in types {
-            for entry in ledger.held(ty) {
-                account.servers += entry.servers;
-                account.worth[entry.msb.ix()] += value(ty).times(entry.servers);
+            for (msb, &servers) in ledger.available(ty).iter().enumerate() {
+                account.servers += servers;
+                account.worth[msb] += value(ty).times(servers);
             }
         }
         account.worth_restored = account.worth.clone();

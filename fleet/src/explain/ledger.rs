@@ -7,6 +7,8 @@ use crate::reservation::{Reservation, ReservationKind};
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 use crate::targets::Targets;
+use crate::topology::Msb;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Available servers of one type in one MSB with one holder by the targets.
@@ -25,6 +27,8 @@ pub(super) struct Ledger<'a> {
     pub(super) snapshot: &'a RegionSnapshot,
     /// By type, ordered by holder and MSB.
     held: Vec<Vec<Held>>,
+    /// Available servers by type and MSB.
+    available: Vec<Vec<usize>>,
     /// Unavailable servers by type and MSB.
     unavailable: Vec<Vec<usize>>,
     /// Reservations with a capacity by their set of eligible types.
@@ -36,11 +40,13 @@ pub(super) struct Ledger<'a> {
 impl<'a> Ledger<'a> {
     pub(super) fn new(snapshot: &'a RegionSnapshot, targets: &Targets) -> Ledger<'a> {
         let (types, msbs) = (snapshot.hardware_types.len(), snapshot.msbs.len());
+        let mut available = vec![vec![0; msbs]; types];
         let mut unavailable = vec![vec![0; msbs]; types];
         let mut single = Vec::with_capacity(snapshot.servers.len());
         for (server, &holder) in snapshot.servers.iter().zip(targets.holders()) {
             let msb = snapshot.msb_of(server);
             if server.available {
+                available[server.hardware_type.ix()][msb.ix()] += 1;
                 single.push((server.hardware_type, holder, msb, server.holder() == holder));
             } else {
                 unavailable[server.hardware_type.ix()][msb.ix()] += 1;
@@ -65,17 +71,20 @@ impl<'a> Ledger<'a> {
                 families.entry(types).or_default().push(ReservationIx::new(position));
             }
         }
-        let mut ledger = Ledger { snapshot, held, unavailable, families, buffers: Vec::new() };
         let alone = |reservation: &Reservation| {
             if !reservation.msb_buffer {
                 return Rru::ZERO;
             }
-            let worth = ledger.offer(reservation, |entry| entry.servers).worth();
+            let mut worth = vec![Rru::ZERO; msbs];
+            for &(ty, value) in &reservation.rru {
+                for (worth, &servers) in worth.iter_mut().zip(&available[ty.ix()]) {
+                    *worth += value.times(servers);
+                }
+            }
             smallest_buffer(&worth, reservation.capacity, unit(reservation)).unwrap_or_default()
         };
         let buffers = snapshot.reservations.iter().map(alone).collect();
-        ledger.buffers = buffers;
-        ledger
+        Ledger { snapshot, held, available, unavailable, families, buffers }
     }
 
     /// Available servers of a type, free ones included.
@@ -97,6 +106,11 @@ impl<'a> Ledger<'a> {
         &held[..held.partition_point(|entry| entry.holder.is_none())]
     }
 
+    /// Available servers of a type, by MSB.
+    pub(super) fn available(&self, ty: HardwareTypeIx) -> &[usize] {
+        &self.available[ty.ix()]
+    }
+
     /// Unavailable servers of a type, by MSB.
     pub(super) fn unavailable(&self, ty: HardwareTypeIx) -> &[usize] {
         &self.unavailable[ty.ix()]
@@ -112,35 +126,40 @@ impl<'a> Ledger<'a> {
         &self.families
     }
 
-    /// The available servers of a reservation's types: as many of each entry as are chosen.
-    pub(super) fn offer(
+    /// What a reservation of these values could have if nobody else gave up a server: what it
+    /// holds and what is free.
+    pub(super) fn within_reach(
         &self,
-        reservation: &Reservation,
-        choose: impl Fn(&Held) -> usize,
+        ix: ReservationIx,
+        values: &[(HardwareTypeIx, Rru)],
     ) -> Offer {
-        self.offer_of(&reservation.rru, choose)
+        self.offer(values, |ty| {
+            let entries = self.free(ty).iter().chain(self.held_by(ix, ty));
+            entries.map(|entry| (entry.msb, entry.servers))
+        })
     }
 
-    /// The same for other values.
-    pub(super) fn offer_of(
+    /// Servers of these types, counted by MSB, as something to choose from.
+    pub(super) fn offer<I>(
         &self,
         values: &[(HardwareTypeIx, Rru)],
-        choose: impl Fn(&Held) -> usize,
-    ) -> Offer {
+        servers: impl Fn(HardwareTypeIx) -> I,
+    ) -> Offer
+    where
+        I: Iterator<Item = (MsbIx, usize)>,
+    {
         let snapshot = self.snapshot;
-        let msb = |msb: &crate::topology::Msb| OfferMsb {
-            datacenter: msb.datacenter.ix(),
-            servers: Vec::new(),
-        };
+        let msb = |msb: &Msb| OfferMsb { datacenter: msb.datacenter.ix(), servers: Vec::new() };
         let mut msbs: Vec<OfferMsb> = snapshot.msbs.iter().map(msb).collect();
         let mut values = values.to_vec();
-        values.sort_unstable_by_key(|&(ty, value)| (std::cmp::Reverse(value), ty));
+        values.sort_unstable_by_key(|&(ty, value)| (Reverse(value), ty));
         for (ty, value) in values {
-            for entry in self.held(ty) {
-                let servers = choose(entry);
-                if servers > 0 {
-                    msbs[entry.msb.ix()].servers.push((value, servers));
-                }
+            let mut counts = vec![0; msbs.len()];
+            for (msb, count) in servers(ty) {
+                counts[msb.ix()] += count;
+            }
+            for (msb, count) in msbs.iter_mut().zip(counts).filter(|&(_, count)| count > 0) {
+                msb.servers.push((value, count));
             }
         }
         Offer { msbs, datacenters: snapshot.datacenters.len() }

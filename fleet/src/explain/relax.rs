@@ -4,7 +4,7 @@
 //! are free in them: all others keep theirs.
 
 use super::grant::{Ask, Offer};
-use super::ledger::{Held, Ledger};
+use super::ledger::Ledger;
 use super::text::{amount, counted};
 use crate::audit::{as_rru, tolerance};
 use crate::id::{DatacenterIx, HardwareTypeIx, Name, ReservationIx};
@@ -107,21 +107,10 @@ pub(super) fn ask(ledger: &Ledger, ix: ReservationIx) -> Ask {
     }
 }
 
-/// What the reservation may have without anybody else giving up a server.
-pub(super) fn within_reach(ledger: &Ledger, ix: ReservationIx) -> Offer {
-    let reservation = &ledger.snapshot.reservations[ix.ix()];
-    ledger.offer(reservation, |entry| reachable(ix, entry))
-}
-
-/// The servers of an entry that nobody else holds.
-pub(super) fn reachable(ix: ReservationIx, entry: &Held) -> usize {
-    if entry.holder.is_none_or(|holder| holder == ix) { entry.servers } else { 0 }
-}
-
 /// Every single relaxation that would grant a reservation that is short; `guaranteed` is what it
 /// has now.
 pub(super) fn relaxations(ledger: &Ledger, ix: ReservationIx, guaranteed: Rru) -> Vec<Relaxation> {
-    let offer = within_reach(ledger, ix);
+    let offer = ledger.within_reach(ix, &ledger.snapshot.reservations[ix.ix()].rru);
     let ask = ask(ledger, ix);
     let mut found = Vec::new();
     let grantable = offer.at_best(&ask).max(guaranteed);
@@ -152,7 +141,7 @@ fn more_types(ledger: &Ledger, ix: ReservationIx, ask: &Ask) -> Vec<Relaxation> 
         let assumed_value = assumed_value(ledger, reservation, ty);
         let mut values = reservation.rru.clone();
         values.push((ty, assumed_value));
-        let offer = ledger.offer_of(&values, |entry| reachable(ix, entry));
+        let offer = ledger.within_reach(ix, &values);
         if !offer.grants(ask) {
             continue;
         }
@@ -206,7 +195,8 @@ fn needed_servers(
     value: Rru,
     ask: &Ask,
 ) -> usize {
-    let mut worth = within_reach(ledger, ix).worth();
+    let own = &ledger.snapshot.reservations[ix.ix()].rru;
+    let mut worth = ledger.within_reach(ix, own).worth();
     let mut free = vec![0_usize; worth.len()];
     for entry in ledger.free(ty) {
         free[entry.msb.ix()] += entry.servers;

@@ -1,0 +1,416 @@
+//! Why reservations are short, one reason at a time, and what would grant them.
+
+mod world;
+
+use fleet::audit::audit;
+use fleet::explain::{Explainer, Explanation, Relaxation, ShortfallReason, explain};
+use fleet::{RegionSnapshot, ReservationIx, ReservationKind, Rru, RruRow, Targets};
+use proptest::prelude::*;
+use world::{World, any_assignment, find, targets};
+
+fn explained(world: World, given: &[(&str, &str)], id: &str) -> Explanation {
+    let snapshot = world.build();
+    explain(&snapshot, &targets(&snapshot, given), find(&snapshot, id))
+}
+
+#[track_caller]
+fn reason(explanation: &Explanation) -> ShortfallReason {
+    explanation.shortfall.as_ref().expect("it is short").reason
+}
+
+#[track_caller]
+fn sentence(explanation: &Explanation) -> &str {
+    &explanation.shortfall.as_ref().expect("it is short").sentence
+}
+
+/// The T4 part of a real fleet: 387 servers of 2 GPUs and 17 of 4, 842 in all, of which one MSB
+/// holds 128.
+fn t4_fleet() -> World {
+    let mut world = World::new();
+    let twos = [32, 32, 32, 32, 32, 35, 32, 32, 32, 32, 32, 32];
+    let fours = [0, 0, 0, 0, 0, 0, 16, 1, 0, 0, 0, 0];
+    for (msb, (two, four)) in twos.into_iter().zip(fours).enumerate() {
+        let place = format!("dc{}/msb{msb:02}", msb / 4);
+        world =
+            world.servers(&place, "T4-x2-c104-m512", two).servers(&place, "T4-x4-c96-m384", four);
+    }
+    world.servers("dc0/msb00", "G2-x8-c96-m384", 40).servers("dc1/msb04", "G2-x8-c96-m384", 40)
+}
+
+const T4: [(&str, f64); 2] = [("T4-x2-c104-m512", 2.0), ("T4-x4-c96-m384", 4.0)];
+
+/// Three reservations that can use nothing but T4 ask for 1,028.27 GPUs together.
+fn t4_in_full() -> World {
+    t4_fleet()
+        .valued("T4/BE", "guaranteed", 351.77, &T4)
+        .valued("T4/Burstable", "guaranteed", 14.0, &T4)
+        .valued("T4/LS", "guaranteed", 662.5, &T4)
+        .valued("any/LS", "guaranteed", 200.0, &[("G2-x8-c96-m384", 8.0), T4[0], T4[1]])
+}
+
+#[test]
+fn more_is_asked_of_its_types_than_is_there() {
+    let given = [("msb", "T4/LS"), ("msb00-G2", "any/LS"), ("msb04-G2", "any/LS")];
+    let found = explained(t4_in_full(), &given, "T4/BE");
+    assert_eq!(reason(&found), ShortfallReason::InsufficientHardware);
+    let shortfall = found.shortfall.as_ref().expect("short");
+    assert_eq!(
+        shortfall.hardware.sentence(),
+        "types T4: 842 RRU on 404 servers, 714 usable after losing any one MSB, 1,028 asked by 3 \
+         reservations"
+    );
+    assert!(shortfall.sentence.contains(&shortfall.hardware.sentence()));
+    assert_eq!(shortfall.hardware.asked, Rru(1_028_270_000));
+    assert_eq!(shortfall.hardware.supply, Rru::units(842));
+    assert_eq!(shortfall.hardware.usable, Rru::units(714));
+    let names: Vec<&str> = shortfall.hardware.asked_by.iter().map(|id| &**id).collect();
+    assert_eq!(names, ["T4/BE", "T4/Burstable", "T4/LS"]);
+    // Eight GPUs a server are assumed from the reservation that knows both; none is free.
+    assert!(!found.relaxations.iter().any(|r| matches!(r, Relaxation::OneMoreType { .. })));
+    let text = found.to_string();
+    assert!(text.contains("insufficient_hardware") && text.contains("1,028"), "{text}");
+}
+
+/// Shared buffers are counted, in the reservation's unit, but asked by nobody.
+#[test]
+fn shared_buffers_stand_beside_what_is_asked() {
+    let mut world = t4_in_full();
+    world.parts.shared_buffer_fraction = None;
+    let found = explained(world, &[], "T4/LS");
+    let hardware = &found.shortfall.as_ref().expect("short").hardware;
+    assert_eq!(hardware.shared_buffer, Rru::units(2 * 8), "2 % of 387 servers, 2 GPUs each");
+    assert!(hardware.sentence().ends_with("3 reservations, 16 kept as shared buffer"));
+}
+
+#[test]
+fn there_is_enough_but_not_once_an_msb_may_be_lost() {
+    // Seven tenths of it are 719.79: less than 842, more than the 714 outside the fullest MSB.
+    let scaled = ["T4/BE", "T4/Burstable", "T4/LS"];
+    let world = scaled
+        .into_iter()
+        .fold(t4_in_full(), |world, id| world.change(id, |row| row.capacity_rru *= 0.7));
+    let given = [("msb", "T4/LS"), ("msb06", "T4/BE"), ("msb07", "T4/BE"), ("msb00-G2", "any/LS")];
+    let found = explained(world, &given, "T4/BE");
+    assert_eq!(reason(&found), ShortfallReason::MsbBuffer);
+    let text = sentence(&found);
+    assert!(text.contains("842") && text.contains("714") && text.contains("720"), "{text}");
+}
+
+/// Ten reservations of one server each need two: enough RRU, even after a loss, but not with ten
+/// buffers.
+#[test]
+fn many_small_buffers_add_up() {
+    let mut world = World::new();
+    for msb in ["m0", "m1", "m2"] {
+        world = world.servers(&format!("dc0/{msb}"), "t0", 5);
+    }
+    for number in 0..10 {
+        world = world.reservation(&format!("r{number}"), 1.0, &["t0"]);
+    }
+    let mut given: Vec<(String, String)> = Vec::new();
+    for number in 0..5 {
+        given.push((format!("m0-t0-00{number}"), format!("r{number}")));
+        given.push((format!("m1-t0-00{number}"), format!("r{number}")));
+        given.push((format!("m2-t0-00{number}"), "r5".to_owned()));
+    }
+    let given: Vec<_> = given.iter().map(|(server, id)| (server.as_str(), id.as_str())).collect();
+    let found = explained(world, &given, "r9");
+    assert_eq!(reason(&found), ShortfallReason::MsbBuffer);
+    let expected = "type t0: 15 servers, 10 usable after losing any one MSB, 10 asked by 10 \
+                    reservations, 20 with the smallest embedded buffers";
+    assert!(sentence(&found).contains(expected), "{}", sentence(&found));
+}
+
+#[test]
+fn one_msb_can_hold_no_buffer() {
+    let world = World::new().servers("dc0/m0", "t0", 9).reservation("web", 3.0, &["t0"]);
+    let found = explained(world, &[("m0", "web")], "web");
+    assert_eq!(reason(&found), ShortfallReason::MsbBuffer);
+    assert!(sentence(&found).contains("one MSB only"), "{}", sentence(&found));
+    assert_eq!(found.relaxations, [Relaxation::NoBuffer { available: Rru::units(9) }]);
+}
+
+#[test]
+fn no_server_is_of_its_types() {
+    let world = || World::new().servers("dc0/m0", "t0", 9);
+    let found = explained(world().reservation("web", 3.0, &["t9"]), &[], "web");
+    assert_eq!(reason(&found), ShortfallReason::NoEligibleHardware);
+    assert!(sentence(&found).contains("t9"));
+    let found = explained(world().reservation("web", 3.0, &[]), &[], "web");
+    assert_eq!(sentence(&found), "no hardware type is eligible for it");
+}
+
+#[test]
+fn unavailable_servers_would_do() {
+    let world = || {
+        World::new()
+            .servers("dc0/m0", "t0", 4)
+            .servers("dc0/m1", "t0", 4)
+            .servers("dc0/m2", "t0", 4)
+            .reservation("web", 6.0, &["t0"])
+            .hold("web", "m")
+    };
+    let found = explained(world().event("msb", "m2", "correlated_failure"), &[], "web");
+    assert_eq!(reason(&found), ShortfallReason::HardwareUnavailable);
+    assert!(sentence(&found).contains("if 4 servers were available"), "{}", sentence(&found));
+    assert_eq!(found.unavailable_servers, 4);
+    // All of them gone.
+    let found = explained(world().event("datacenter", "dc0", "random_failure"), &[], "web");
+    assert_eq!(reason(&found), ShortfallReason::HardwareUnavailable);
+    // Two servers that would not make the difference are not the reason.
+    let world = world().change("web", |row| row.capacity_rru = 50.0);
+    let found = explained(world.event("server", "m2-t0-000", "random_failure"), &[], "web");
+    assert_eq!(reason(&found), ShortfallReason::InsufficientHardware);
+}
+
+#[test]
+fn what_it_needs_is_in_other_datacenters() {
+    let world = World::new()
+        .servers("dc0/m0", "t0", 4)
+        .servers("dc0/m1", "t0", 4)
+        .servers("dc1/m2", "t0", 4)
+        .servers("dc1/m3", "t0", 4)
+        .reservation("web", 8.0, &["t0"])
+        .affinity("web", "dc0", 1.0);
+    let found = explained(world, &[("m0", "web"), ("m1", "web")], "web");
+    assert_eq!(reason(&found), ShortfallReason::Affinity);
+    // 8 in dc0 leave 4. With a tolerance of 0.5, 8 in dc0 and 4 in dc1 leave 8.
+    assert!(
+        found.relaxations.contains(&Relaxation::LooserAffinity { theta: 0.05, needed_theta: 0.5 })
+    );
+    assert!(found.relaxations.contains(&Relaxation::NoBuffer { available: Rru::units(16) }));
+    let fewer = found.relaxations.iter().find_map(|relaxation| match relaxation {
+        Relaxation::FewerRru { grantable } => Some(*grantable),
+        _ => None,
+    });
+    // All in dc0 at a tolerance of 5 %: no buffer fits beside the capacity.
+    let fewer = fewer.expect("it holds 4 guaranteed already");
+    assert!(fewer >= Rru::units(4) && fewer < Rru::units(8), "{fewer}");
+}
+
+fn contested(holder_priority: i32, held_before: bool) -> Explanation {
+    // Six t0 and six t1; `db` could do with t1, but holds t0.
+    let mut world = World::new()
+        .servers("dc0/m0", "t0", 3)
+        .servers("dc0/m1", "t0", 3)
+        .servers("dc0/m0", "t1", 3)
+        .servers("dc0/m1", "t1", 3)
+        .reservation("web", 3.0, &["t0"])
+        .reservation("db", 3.0, &["t0", "t1"])
+        .change("web", |row| row.priority = 5)
+        .change("db", |row| row.priority = holder_priority);
+    if held_before {
+        world = world.hold("db", "m0-t0").hold("db", "m1-t0");
+    }
+    explained(world, &[("m0-t0", "db"), ("m1-t0", "db")], "web")
+}
+
+#[test]
+fn others_hold_what_it_needs() {
+    let found = contested(1, true);
+    assert_eq!(reason(&found), ShortfallReason::Priority);
+    assert!(sentence(&found).contains("hold 6 servers"), "{}", sentence(&found));
+    let found = contested(5, true);
+    assert_eq!(reason(&found), ShortfallReason::NoRegress);
+    assert!(sentence(&found).contains("held 6 servers"), "{}", sentence(&found));
+    // Newly given to a reservation that could do with others: a better exchange exists.
+    let found = contested(5, false);
+    assert_eq!(reason(&found), ShortfallReason::NotFoundInTime);
+    // Six free servers of t1 would do: three in each of two MSBs.
+    let expected = Relaxation::OneMoreType {
+        hardware_type: "t1".into(),
+        free_servers: 6,
+        needed_servers: Some(6),
+        assumed_value: Rru::units(1),
+    };
+    assert_eq!(found.relaxations, [expected]);
+}
+
+#[test]
+fn free_servers_would_do() {
+    let world = World::new().servers("dc0/m0", "t0", 4).servers("dc0/m1", "t0", 4).reservation(
+        "web",
+        4.0,
+        &["t0"],
+    );
+    let found = explained(world, &[("m0", "web")], "web");
+    assert_eq!(reason(&found), ShortfallReason::NotFoundInTime);
+    assert!(sentence(&found).contains("4 servers of its types are free"), "{}", sentence(&found));
+}
+
+/// The shortage is not in the reservation's own types alone: those who hold them have nowhere
+/// else to go either.
+#[test]
+fn the_tightest_set_is_found_beyond_its_own_types() {
+    let world = World::new()
+        .servers("dc0/m0", "t0", 2)
+        .servers("dc0/m1", "t0", 2)
+        .servers("dc0/m0", "t1", 2)
+        .servers("dc0/m1", "t1", 2)
+        .servers("dc0/m0", "t2", 50)
+        .reservation("web", 2.0, &["t0"])
+        .reservation("db", 3.0, &["t0", "t1"])
+        .reservation("rich", 9.0, &["t2"]);
+    let given = [("m0-t0", "db"), ("m1-t0", "db"), ("m0-t1", "db"), ("m1-t1", "db")];
+    let found = explained(world, &given, "web");
+    let hardware = &found.shortfall.as_ref().expect("short").hardware;
+    let types: Vec<&str> = hardware.hardware_types.iter().map(|ty| &**ty).collect();
+    assert_eq!(types, ["t0", "t1"]);
+    assert_eq!((hardware.usable, hardware.asked), (Rru::units(4), Rru::units(5)));
+    assert_eq!(reason(&found), ShortfallReason::MsbBuffer);
+}
+
+#[test]
+fn what_a_satisfied_reservation_holds() {
+    let world = World::new()
+        .servers("dc0/m0", "t0", 4)
+        .servers("dc0/m1", "t0", 4)
+        .servers("dc1/m1b", "t1", 2)
+        .valued("web", "guaranteed", 5.0, &[("t0", 1.0), ("t1", 2.5)]);
+    let given = [("m0-t0", "web"), ("m1-t0-000", "web"), ("m1b", "web")];
+    let found = explained(world, &given, "web");
+    assert_eq!((found.assigned, found.guaranteed), (Rru::units(10), Rru::units(5)));
+    let types: Vec<_> =
+        found.by_type.iter().map(|row| (&*row.hardware_type, row.servers, row.amount)).collect();
+    assert_eq!(types, [("t0", 5, Rru::units(5)), ("t1", 2, Rru::units(5))]);
+    let msbs: Vec<_> = found.by_msb.iter().map(|row| (&*row.msb, row.amount)).collect();
+    assert_eq!(msbs, [("m0", Rru::units(4)), ("m1", Rru::units(1)), ("m1b", Rru::units(5))]);
+    let worst = found.worst_msb.as_ref().expect("it holds something");
+    assert_eq!((&*worst.msb, worst.lost, worst.left), ("m1b", Rru::units(5), Rru::units(5)));
+    assert!(found.shortfall.is_none() && found.relaxations.is_empty());
+    assert!(found.to_string().contains("it has what it asked for"));
+}
+
+#[test]
+fn tokens_are_stable() {
+    for reason in ShortfallReason::ALL {
+        let json = serde_json::to_value(reason).expect("serialises");
+        assert_eq!(json, reason.as_str());
+        assert_eq!(ShortfallReason::parse(reason.as_str()), Some(reason));
+        assert_eq!(reason.to_string(), reason.as_str());
+    }
+    assert!(ShortfallReason::ALL.is_sorted(), "the order is the precedence");
+    assert_eq!(ShortfallReason::parse("bad_luck"), None);
+}
+
+#[test]
+fn explanations_are_written_in_rru() {
+    let found = explained(t4_in_full(), &[("msb", "T4/LS")], "T4/BE");
+    let json = serde_json::to_value(&found).expect("serialises");
+    assert_eq!(json["capacity_rru"], 351.77);
+    assert_eq!(json["shortfall"]["reason"], "insufficient_hardware");
+    assert_eq!(json["shortfall"]["hardware"]["supply_rru"], 842.0);
+    assert_eq!(json["shortfall"]["hardware"]["asked_rru"], 1028.27);
+}
+
+/// Gives a reservation everything that is free and eligible.
+fn with_all_free(snapshot: &RegionSnapshot, targets: &Targets, ix: ReservationIx) -> Targets {
+    let servers = snapshot.servers.iter().zip(targets.holders());
+    let holders = servers.map(|(server, &holder)| {
+        let eligible = snapshot.reservations[ix.ix()].value(server.hardware_type).is_some();
+        if holder.is_none() && server.available && eligible { Some(ix) } else { holder }
+    });
+    Targets::new(snapshot, holders.collect())
+}
+
+/// The same targets for a snapshot with other reservations' rows.
+fn carried_over(from: &RegionSnapshot, targets: &Targets, to: &RegionSnapshot) -> Targets {
+    let holder = |ix: &Option<ReservationIx>| ix.map(|ix| find(to, &from.reservations[ix.ix()].id));
+    Targets::new(to, targets.holders().iter().map(holder).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn explanation_and_audit_agree((snapshot, targets) in any_assignment()) {
+        let report = audit(&snapshot, &targets);
+        let explainer = Explainer::new(&snapshot, &targets);
+        for (row, reservation) in report.reservations.iter().zip(&snapshot.reservations) {
+            let found = explainer.explain(find(&snapshot, &reservation.id));
+            prop_assert_eq!(found.assigned, row.holding.assigned);
+            prop_assert_eq!(found.guaranteed, row.holding.guaranteed);
+            let missing = found.shortfall.as_ref().map_or(Rru::ZERO, |short| short.missing);
+            prop_assert_eq!(missing, row.holding.shortfall);
+            let worst = found.worst_msb.as_ref().map(|worst| &worst.msb);
+            prop_assert_eq!(worst, row.holding.largest_msb_id.as_ref());
+            prop_assert!(!found.to_string().is_empty());
+        }
+        let short: Vec<_> = explainer.shortfalls().into_iter().map(|(ix, _)| ix).collect();
+        let expected: Vec<_> = report
+            .short()
+            .map(|row| find(&snapshot, &row.reservation_id))
+            .collect();
+        prop_assert_eq!(short, expected);
+    }
+
+    /// A reason about hardware must be true of the whole region: no assignment at all could
+    /// satisfy everybody in the set.
+    #[test]
+    fn shortages_are_real((snapshot, targets) in any_assignment()) {
+        for (ix, short) in Explainer::new(&snapshot, &targets).shortfalls() {
+            let own = &snapshot.reservations[ix.ix()];
+            let eligible = |server: &&fleet::Server| own.value(server.hardware_type).is_some();
+            let there = snapshot.servers.iter().filter(eligible).count();
+            match short.reason {
+                ShortfallReason::NoEligibleHardware => prop_assert_eq!(there, 0),
+                ShortfallReason::InsufficientHardware => {
+                    let hardware = &short.hardware;
+                    prop_assert!(hardware.with_buffers > hardware.supply, "{hardware:?}");
+                }
+                ShortfallReason::MsbBuffer => {
+                    let hardware = &short.hardware;
+                    prop_assert!(hardware.with_buffers > hardware.usable, "{hardware:?}");
+                }
+                _ => prop_assert!(there > 0),
+            }
+        }
+    }
+
+    /// Each relaxation is carried out and audited. Affinity is left out: the audit has its say on
+    /// that in other tests.
+    #[test]
+    fn relaxations_grant((snapshot, targets) in any_assignment()) {
+        let mut parts = snapshot.to_parts();
+        parts.affinity.clear();
+        let plain = RegionSnapshot::new(parts.clone()).expect("valid without affinity");
+        let targets = carried_over(&snapshot, &targets, &plain);
+        let explainer = Explainer::new(&plain, &targets);
+        for (ix, _) in explainer.shortfalls() {
+            let reservation = &plain.reservations[ix.ix()];
+            for relaxation in explainer.explain(ix).relaxations {
+                if reservation.kind != ReservationKind::Guaranteed {
+                    let is_fewer = matches!(relaxation, Relaxation::FewerRru { .. });
+                    prop_assert!(is_fewer, "{relaxation:?}");
+                    continue;
+                }
+                let mut relaxed = parts.clone();
+                let row = relaxed
+                    .reservations
+                    .iter_mut()
+                    .find(|row| row.reservation_id == reservation.id)
+                    .expect("it is listed");
+                match &relaxation {
+                    Relaxation::FewerRru { grantable } => row.capacity_rru = grantable.to_f64(),
+                    Relaxation::NoBuffer { .. } => row.msb_buffer = false,
+                    Relaxation::OneMoreType { hardware_type, assumed_value, .. } => {
+                        relaxed.rru.push(RruRow {
+                            reservation_id: reservation.id.clone(),
+                            hardware_type: hardware_type.clone(),
+                            rru: assumed_value.to_f64(),
+                        });
+                    }
+                    Relaxation::LooserAffinity { .. } => {
+                        prop_assert!(false, "there is no affinity to loosen");
+                    }
+                }
+                let relaxed = RegionSnapshot::new(relaxed).expect("valid when relaxed");
+                let carried = carried_over(&plain, &targets, &relaxed);
+                let ix = find(&relaxed, &reservation.id);
+                let report = audit(&relaxed, &with_all_free(&relaxed, &carried, ix));
+                let row = &report.reservations[ix.ix()];
+                prop_assert_eq!(row.holding.shortfall, Rru::ZERO, "{:?}", relaxation);
+            }
+        }
+    }
+}
