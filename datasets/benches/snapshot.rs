@@ -1,0 +1,57 @@
+//! How long a generated region takes to be written and read, and how much memory that needs.
+//!
+//! `cargo bench -p datasets --no-default-features --bench snapshot -- 1000000`
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use datasets::generate::{GenerateOptions, State, generate};
+use datasets::{read_assignment, read_parts, read_snapshot, write_result, write_snapshot};
+use fleet::{RegionSnapshot, Targets};
+use std::time::Instant;
+
+fn timed<T>(what: &str, run: impl FnOnce() -> T) -> T {
+    // Each step has a peak of its own: otherwise the hungriest would hide all that come after it.
+    let reset = std::fs::write("/proc/self/clear_refs", "5").is_ok();
+    let before = memory("VmRSS:");
+    let began = Instant::now();
+    let result = run();
+    let seconds = began.elapsed().as_secs_f64();
+    let peak = if reset { memory("VmHWM:") } else { None };
+    println!("{what:<18} {seconds:>7.2} s   from {} to a peak of {}", shown(before), shown(peak));
+    result
+}
+
+/// An amount of memory of this process in MiB, where the system tells.
+fn memory(what: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? / 1024)
+}
+
+fn shown(amount: Option<u64>) -> String {
+    amount.map_or_else(|| "unknown".to_owned(), |mib| format!("{mib} MiB"))
+}
+
+fn main() {
+    let servers = std::env::args().find_map(|arg| arg.parse().ok()).unwrap_or(100_000);
+    let dir = tempfile::tempdir().unwrap();
+    let (region, result) = (dir.path().join("region"), dir.path().join("result"));
+    println!("{servers} servers");
+    {
+        let options = GenerateOptions { state: State::Steady, ..GenerateOptions::new(servers) };
+        let parts = timed("generate", || generate(&options).unwrap());
+        let snapshot = timed("check", || RegionSnapshot::new(parts).unwrap());
+        timed("write snapshot", || write_snapshot(&region, &snapshot).unwrap());
+    }
+    drop(timed("read rows", || read_parts(&region).unwrap()));
+    let snapshot = timed("read snapshot", || read_snapshot(&region).unwrap());
+    let targets = Targets::unchanged(&snapshot);
+    let report = serde_json::json!({"format": "ras-solve/1"});
+    timed("write result", || write_result(&result, &snapshot, &targets, &report).unwrap());
+    let read = timed("read assignment", || read_assignment(&result, &snapshot).unwrap());
+    assert_eq!(read, targets);
+    for entry in std::fs::read_dir(&region).unwrap() {
+        let entry = entry.unwrap();
+        let bytes = entry.metadata().unwrap().len();
+        println!("{:>10} bytes  {}", bytes, entry.file_name().to_string_lossy());
+    }
+}
