@@ -101,7 +101,7 @@ fn cells(row: &ReservationAudit, place: &DatacenterShare, theta: f64, scale: &Sc
             svg width="100%" height="20" aria-hidden="true" {
                 (svg::grid(scale))
                 rect.band x=(svg::percent(low)) width=(svg::percent(high - low)) y="3" height="14" rx="2" {}
-                circle.ring cx=(x_before) cy="10" r="4" {}
+                @if row.initial.servers > 0 { circle.ring cx=(x_before) cy="10" r="4" {} }
                 circle class=(dot) cx=(x_after) cy="10" r="4.5" {}
             }
         }

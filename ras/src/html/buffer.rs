@@ -117,7 +117,7 @@ fn whole(shares: &BufferShares, after: f64, msbs: usize) -> Markup {
                                 rect class=(class) y="4" height="14" width=(svg::percent(scale.at(share))) rx="2" {}
                             }
                         } }
-                        td.n { (share.map_or_else(|| "nothing held".to_owned(), number::percent)) }
+                        td.n { (share.map_or_else(|| "none held".to_owned(), number::percent)) }
                     }
                 }
                 @for (name, class, share) in bounds {
@@ -187,9 +187,11 @@ fn rows(figures: &Figures) -> Markup {
                         th scope="row" title=(id) { (id) }
                         td.c { svg width="100%" height="20" aria-hidden="true" {
                             (svg::grid(&scale))
-                            line.link x1=(x_before) x2=(x_after) y1="10" y2="10" {}
+                            @if row.initial.servers > 0 {
+                                line.link x1=(x_before) x2=(x_after) y1="10" y2="10" {}
+                            }
                             line class="bound b-hardware" x1=(x_least) x2=(x_least) y1="3" y2="17" {}
-                            circle.ring cx=(x_before) cy="10" r="4" {}
+                            @if row.initial.servers > 0 { circle.ring cx=(x_before) cy="10" r="4" {} }
                             circle.after cx=(x_after) cy="10" r="4.5" {}
                         } }
                         td.n { (number::percent(*after)) }

@@ -16,8 +16,9 @@ const CELLS_MAX: usize = 30_000;
 /// Width of the gap between datacenters, in columns.
 const GAP: f64 = 0.4;
 
-/// Upper ends of the colour steps, in even shares (one over the number of MSBs).
-const STEPS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 4.0, 8.0];
+/// Upper ends of the colour steps, in even shares (one over the number of MSBs). The third step
+/// is the even share and a fifth to both sides: one colour for all that is well spread.
+const STEPS: [f64; 6] = [0.4, 0.8, 1.2, 2.0, 4.0, 8.0];
 
 /// Longest column label that fits its column.
 const LABEL_CHARS: usize = 3;
@@ -36,7 +37,8 @@ pub fn section(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
             } @else {
                 @let map = Map::new(snapshot, figures);
                 p.lead { "The share of each reservation's RRU in each MSB after the solve. A reservation that is "
-                    "well spread has one colour from end to end." }
+                    "well spread has one colour from end to end; an even share is "
+                    (number::percent(1.0 / figures.columns.len() as f64)) "." }
                 (map.legend())
                 (map.table(&order[..order.len().min(FIRST)], "heat-first"))
                 @if order.len() > FIRST {
@@ -82,8 +84,7 @@ impl Map<'_> {
     }
 
     fn step(&self, share: f64) -> usize {
-        // An even share must not fall above its step by a rounding error.
-        self.steps.iter().take_while(|end| share > **end + 1e-9).count()
+        self.steps.iter().take_while(|end| share > **end).count()
     }
 
     fn legend(&self) -> Markup {

@@ -84,6 +84,8 @@ pub fn seconds(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return NOTHING.to_owned();
     }
+    // An empty sum of floats is minus zero.
+    let seconds = seconds.abs();
     if seconds < 0.0995 {
         return format!("{:.0}{UNIT_SPACE}ms", seconds * 1_000.0);
     }
@@ -161,10 +163,10 @@ mod tests {
         let expected = ["4.21 %", "12.3 %", "0.0012 %", "0 %", "100.0 %", "1,200.0 %", "10.0 %"];
         assert_eq!(shares.map(|s| plain(percent(s))), expected);
         assert_eq!(plain(percent_round(0.025)), "2.5 %");
-        let times = [0.0123, 1.234, 61.25, 725.2, -1.0];
+        let times = [-0.0, 0.0123, 1.234, 61.25, 725.2, -1.0];
         assert_eq!(
             times.map(|s| plain(seconds(s))),
-            ["12 ms", "1.23 s", "61.2 s", "12 min 5 s", "–"]
+            ["0 ms", "12 ms", "1.23 s", "61.2 s", "12 min 5 s", "–"]
         );
         assert_eq!(plain(bytes(3.0 * 1_048_576.0)), "3 MiB");
         assert_eq!(plain(bytes(1.5 * 1_073_741_824.0)), "1.50 GiB");

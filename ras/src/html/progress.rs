@@ -92,8 +92,12 @@ fn steps(facts: &Facts) -> Markup {
                     tr {
                         th scope="row" { (title(name)) }
                         @for phase in &phases {
-                            @let seconds: f64 = of(*phase).filter(|(_, step, _)| step == name).map(|(_, _, s)| s).sum();
-                            td.n { (number::seconds(seconds)) }
+                            @let taken = of(*phase).filter(|(_, step, _)| step == name);
+                            @let taken: Vec<f64> = taken.map(|(_, _, seconds)| *seconds).collect();
+                            td.n {
+                                @if taken.is_empty() { (number::NOTHING) }
+                                @else { (number::seconds(taken.iter().sum())) }
+                            }
                         }
                     }
                 }

@@ -40,10 +40,10 @@ pub fn head(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
                 span { (number::counted(kinds(ReservationKind::Guaranteed), "guaranteed reservation")) }
             }
             @if generated {
-                p.data { strong { "Synthetic region." }
+                p.origin { strong { "Synthetic region." }
                     " The generator made it from published statistics; no such fleet exists." }
             } @else {
-                p.data { strong { "Not synthetic." }
+                p.origin { strong { "Not synthetic." }
                     " An inventory that was imported or recorded, not one that the generator made." }
             }
         }
@@ -217,12 +217,12 @@ pub fn shortfalls(figures: &Figures, facts: &Facts) -> Markup {
                     table.data {
                         thead { tr {
                             th scope="col" { "Reservation" }
-                            th scope="col" { "Reason" }
-                            th.n scope="col" { "Priority" }
-                            th.n scope="col" { "Asked" span.unit { "RRU" } }
-                            th.n scope="col" { "Guaranteed" span.unit { "RRU" } }
                             th.n scope="col" { "Missing" span.unit { "RRU" } }
                             th.n scope="col" { "Missing" span.unit { "of asked" } }
+                            th.n scope="col" { "Asked" span.unit { "RRU" } }
+                            th.n scope="col" { "Guaranteed" span.unit { "RRU" } }
+                            th.n scope="col" { "Prio" }
+                            th scope="col" { "Reason" }
                         } }
                         tbody {
                             @for row in short.iter().take(SHORTFALLS_SHOWN) { (shortfall(row, facts)) }
@@ -241,12 +241,12 @@ fn shortfall(row: &ReservationAudit, facts: &Facts) -> Markup {
     html! {
         tr {
             th scope="row" title=(id) { (id) }
-            td.why { (facts.reason(id)) @if let Some(why) = facts.why(id) { span.unit { (why) } } }
-            td.n { (row.priority) }
-            td.n { (number::rru(row.capacity)) }
-            td.n { (number::rru(row.holding.guaranteed)) }
             td.n { strong { (number::rru(row.holding.shortfall)) } }
             td.n { (number::percent(share)) }
+            td.n { (number::rru(row.capacity)) }
+            td.n { (number::rru(row.holding.guaranteed)) }
+            td.n { (row.priority) }
+            td.why { (facts.reason(id)) @if let Some(why) = facts.why(id) { span.unit { (why) } } }
         }
     }
 }

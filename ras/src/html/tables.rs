@@ -155,16 +155,16 @@ fn reservation_row(
     html! {
         tr class=[short.then_some("short")] {
             th scope="row" title=(reservation.id) { (reservation.id) @if let Some(kind) = kind { span.unit { (kind) } } }
-            td { (reservation.owner) }
+            td.clip title=(reservation.owner) { (reservation.owner) }
             td.n { (reservation.priority) }
             td.n { (number::rru(reservation.capacity)) }
             td.n { (number::rru(holding.assigned)) }
             td.n { (number::count(holding.servers)) }
-            td { (holding.largest_msb_id.as_deref().unwrap_or(number::NOTHING)) }
+            td.clip { (holding.largest_msb_id.as_deref().unwrap_or(number::NOTHING)) }
             td.n { (number::rru(holding.largest_msb)) }
             td.n { (number::rru(holding.guaranteed)) }
             td.n { (number::rru(holding.shortfall)) }
-            td { @if short { (facts.reason(&reservation.id)) } }
+            td.clip { @if short { (facts.reason(&reservation.id)) } }
             td.n { (number::count(moves.left_in_use)) }
             td.n { (number::count(moves.left_idle)) }
             td.n { (number::count(moves.gained)) }

@@ -273,7 +273,7 @@ fn odd_regions_have_a_page() {
         "No guaranteed reservation holds a server.",
         "gives no power_watts",
         "Nothing moves",
-        "nothing held",
+        "none held",
     ] {
         assert!(page.contains(text), "no {text:?}");
     }
