@@ -48,7 +48,7 @@ pub struct Global {
     /// What is logged to standard error, such as `info` or `ras=debug,async_solver=trace`
     #[arg(long, global = true, value_name = "FILTER", env = "RUST_LOG", default_value = "warn")]
     pub log: String,
-    /// Print errors and the exit code, nothing else
+    /// Print nothing but errors, and the JSON document where one is asked for
     #[arg(short, long, global = true)]
     pub quiet: bool,
 }
@@ -253,12 +253,12 @@ pub struct Solve {
     /// The result to write
     #[arg(long, value_name = "RESULT")]
     pub out: PathBuf,
-    /// How to solve.
-    #[command(flatten)]
-    pub options: SolveOptions,
     /// List every reservation, however many there are
     #[arg(long)]
     pub all: bool,
+    /// How to solve.
+    #[command(flatten)]
+    pub options: SolveOptions,
 }
 
 /// How to solve: for `solve` and `demo`.

@@ -37,7 +37,7 @@ struct SettingsFile {
     scale_requests: Option<f64>,
     shared_buffer_fraction: Option<f64>,
     weights: crate::overrides::WeightOverrides,
-    solver: Option<SolverConfig>,
+    solver: toml::Table,
 }
 
 impl Settings {
@@ -47,10 +47,10 @@ impl Settings {
     /// If the file cannot be read, or says something that is no setting.
     pub fn new(options: &SolveOptions) -> Result<Settings> {
         let file = options.config.as_deref().map_or_else(|| Ok(SettingsFile::default()), read)?;
-        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let mut solver = file
-            .solver
-            .unwrap_or_else(|| SolverConfig { threads: processors, ..SolverConfig::default() });
+        let mut solver = solver_config(file.solver).with_context(|| {
+            let file = options.config.as_deref().unwrap_or(Path::new(""));
+            format!("settings file {}", file.display())
+        })?;
         if let Some(gap) = options.gap {
             solver.gap_limit = gap;
         }
@@ -97,6 +97,15 @@ impl Settings {
     }
 }
 
+/// The solver's settings of the file; one thread for each processor unless it says otherwise.
+fn solver_config(mut table: toml::Table) -> Result<SolverConfig> {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let processors = i64::try_from(processors).unwrap_or(1);
+    table.entry("threads").or_insert(toml::Value::Integer(processors));
+    // The message of the TOML reader ends in a newline.
+    table.try_into().map_err(|error| anyhow!("[solver]: {}", error.to_string().trim_end()))
+}
+
 fn read(path: &Path) -> Result<SettingsFile> {
     let name = || format!("settings file {}", path.display());
     let size = std::fs::metadata(path).with_context(name)?.len();
@@ -132,9 +141,11 @@ mod tests {
         let text = "deadline = \"60s\"\nscale_requests = 0.5\n[weights]\nspread_beta = 0\n\
                     buffer_tau = 3\n[solver]\ngap_limit = 0.5\nseed = 9";
         let mut options = SolveOptions { gap: Some(0.1), ..SolveOptions::default() };
+        let all_processors = Settings::new(&options).expect("defaults").solver.threads;
         options.overrides.spread_beta = Some(7.0);
         let settings = with_file(text, options).expect("reads");
         assert_eq!(settings.deadline, Some(Duration::from_secs(60)));
+        assert_eq!(settings.solver.threads, all_processors);
         assert_eq!((settings.solver.gap_limit, settings.solver.seed), (0.1, 9));
         assert_eq!(settings.overrides.weights.spread_beta, Some(7.0));
         assert_eq!(settings.overrides.weights.buffer_tau, Some(3.0));

@@ -356,3 +356,153 @@ fn write(out: &Path, snapshot: &RegionSnapshot, targets: &Targets, report: &Valu
     datasets::write_result(out, snapshot, targets, report)
         .with_context(|| format!("the result cannot be written to {}", out.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_solver::backend::InProcess;
+
+    fn snapshot() -> Arc<RegionSnapshot> {
+        let options = datasets::generate::GenerateOptions::new(1_000);
+        let parts = datasets::generate::generate(&options).expect("in range");
+        Arc::new(RegionSnapshot::new(parts).expect("a valid region"))
+    }
+
+    fn job(out: &Path, deadline: Option<Duration>) -> Job {
+        let options = crate::cli::SolveOptions { deadline, ..Default::default() };
+        let settings = Settings::new(&options).expect("defaults");
+        Job { snapshot: snapshot(), out: out.join("result"), settings, began: Instant::now() }
+    }
+
+    fn run_solver<S>(job: &Job, solver: S) -> Result<Solved>
+    where
+        S: FnOnce(&RegionSnapshot, &SolverConfig, &Control) -> SolveOutcome + Send + 'static,
+    {
+        let reporter = Reporter::new(true, job.began, job.settings.deadline);
+        run_with(job, &reporter, HighsProcess::new("/no/such/highs".into(), Vec::new()), solver)
+    }
+
+    /// The real solver, with HiGHS in this process.
+    fn solve_here(
+        snapshot: &RegionSnapshot,
+        config: &SolverConfig,
+        control: &Control,
+    ) -> SolveOutcome {
+        let control = Control {
+            elapsed: control.elapsed,
+            deadline: control.deadline,
+            interrupted: control.interrupted,
+            progress: control.progress,
+            incumbent: control.incumbent,
+            backend: &InProcess,
+        };
+        async_solver::solve(snapshot, config, &control)
+    }
+
+    fn on_disk(job: &Job) -> (Targets, Value) {
+        let targets = datasets::read_assignment(&job.out, &job.snapshot).expect("a result");
+        (targets, datasets::read_report(&job.out).expect("a report"))
+    }
+
+    #[test]
+    fn what_the_solver_returns_is_audited_and_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let job = job(folder.path(), None);
+        let solved = run_solver(&job, solve_here).expect("solves");
+        let (targets, report) = on_disk(&job);
+        assert_eq!(solved.ending, Ending::Returned);
+        assert_eq!(targets, solved.targets);
+        assert_eq!(report, solved.report);
+        assert_ne!(targets, Targets::unchanged(&job.snapshot));
+    }
+
+    #[test]
+    fn at_the_deadline_the_last_incumbent_of_a_hung_solver_is_taken() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let began = Instant::now();
+        let deadline = Duration::from_secs(20);
+        let job = job(folder.path(), Some(deadline));
+        let solved = run_solver(&job, |snapshot, config, control| {
+            let early = Control { deadline: Some(Duration::from_secs(5)), ..*control };
+            solve_here(snapshot, config, &early);
+            loop {
+                thread::sleep(Duration::from_secs(1));
+            }
+        });
+        let solved = solved.expect("the incumbent is taken");
+        assert!(began.elapsed() < deadline, "{:?}", began.elapsed());
+        assert_eq!(solved.ending, Ending::Deadline);
+        let (targets, report) = on_disk(&job);
+        assert_ne!(targets, Targets::unchanged(&job.snapshot));
+        assert_eq!(report["ending"], "cut_at_deadline");
+        assert!(
+            audit(&job.snapshot, &targets).compare(&claims(&report).expect("claims")).is_empty()
+        );
+    }
+
+    #[test]
+    fn without_an_incumbent_today_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let job = job(folder.path(), Some(Duration::from_secs(1)));
+        let solved = run_solver(&job, |_, _, _| {
+            loop {
+                thread::sleep(Duration::from_secs(1));
+            }
+        });
+        assert_eq!(solved.expect("no error").ending, Ending::Unsolved);
+        assert_eq!(on_disk(&job).0, Targets::unchanged(&job.snapshot));
+    }
+
+    #[test]
+    fn a_solver_that_panics_is_an_error_with_today_or_its_incumbent_on_disk() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let job = job(folder.path(), None);
+        run_solver(&job, |_, _, _| panic!("on purpose")).err();
+        assert_eq!(on_disk(&job).0, Targets::unchanged(&job.snapshot));
+        let error = run_solver(&job, |snapshot, config, control| {
+            solve_here(snapshot, config, control);
+            panic!("on purpose")
+        });
+        assert!(format!("{:#}", error.err().expect("an error")).contains("the solver failed"));
+        assert_eq!(on_disk(&job).1["ending"], "solver_failed");
+    }
+
+    #[test]
+    fn a_solver_that_lies_is_found_out_and_today_stays() {
+        let lies: [fn(&RegionSnapshot, &mut SolveOutcome); 3] = [
+            |_, outcome| outcome.stats.objective.buffer += 1.0,
+            |snapshot, outcome| outcome.targets = Targets::unchanged(snapshot),
+            // Everything to one reservation: not eligible, and others fall short.
+            |snapshot, outcome| {
+                let holders = vec![snapshot.reservation("backend-01"); snapshot.servers.len()];
+                outcome.targets = Targets::new(snapshot, holders);
+            },
+        ];
+        for lie in lies {
+            let folder = tempfile::tempdir().expect("a folder");
+            let job = job(folder.path(), None);
+            let error = run_solver(&job, move |snapshot, config, control| {
+                let mut outcome = solve_here(snapshot, config, control);
+                lie(snapshot, &mut outcome);
+                outcome
+            });
+            let error = format!("{:#}", error.err().expect("the audit objects"));
+            assert!(error.contains("failed the audit"), "{error}");
+            assert!(error.contains("today's assignment stands"), "{error}");
+            assert_eq!(on_disk(&job).0, Targets::unchanged(&job.snapshot));
+            assert_eq!(on_disk(&job).1["ending"], "unsolved");
+        }
+    }
+
+    #[test]
+    fn a_zero_deadline_gives_today() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let job = job(folder.path(), Some(Duration::ZERO));
+        let solved = run_solver(&job, solve_here).expect("no error");
+        assert_eq!(solved.ending, Ending::Unsolved);
+        let (targets, report) = on_disk(&job);
+        assert_eq!(targets, Targets::unchanged(&job.snapshot));
+        assert_eq!(report["phase1"]["primal"], Value::Null);
+        claims(&report).expect("an unsolved report can be checked");
+    }
+}

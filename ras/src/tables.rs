@@ -3,7 +3,7 @@
 use crate::number::{amount, count, percent, seconds};
 use crate::quantity::show_bytes;
 use crate::solve::Solved;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle, presets};
 use fleet::audit::{AuditReport, ReservationAudit};
 use fleet::{ReservationKind, Rru};
 use serde_json::Value;
@@ -28,14 +28,30 @@ pub fn end_report(solved: &Solved, all: bool) -> String {
     text
 }
 
-fn table(header: &[&str], right: std::ops::Range<usize>) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
+/// A line under the header, nothing else.
+const STYLE: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// Where sentences wrap when there is no terminal to ask.
+const WIDTH: u16 = 120;
+
+/// An empty table with these columns; those in `right` hold numbers.
+pub fn table(header: &[&str], right: std::ops::Range<usize>) -> Table {
+    let mut table = wrapping(STYLE);
+    table.set_header(header);
     for column in right {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
+    }
+    table
+}
+
+fn wrapping(style: TableStyle) -> Table {
+    let mut table = Table::new();
+    table.load_style(style).set_content_arrangement(ContentArrangement::Dynamic);
+    if !table.is_tty() {
+        table.set_width(WIDTH);
     }
     table
 }
@@ -51,8 +67,8 @@ fn reservations(audit: &AuditReport, rows_max: usize) -> String {
     let mut table = table(&header, 1..8);
     let mut rows: Vec<&ReservationAudit> =
         audit.reservations.iter().filter(|row| row.kind != ReservationKind::Elastic).collect();
-    // Stable: the names of equals stay in order.
-    rows.sort_by_key(|row| std::cmp::Reverse(row.capacity));
+    // Shared buffers count servers, not RRU: they come last. Stable: equals stay in order of name.
+    rows.sort_by_key(|row| (row.kind, std::cmp::Reverse(row.capacity)));
     for row in rows.iter().take(rows_max) {
         let buffer = if row.msb_buffer { amount(row.holding.largest_msb) } else { "-".to_owned() };
         let short = row.holding.shortfall;
@@ -92,8 +108,7 @@ fn shortfalls(solved: &Solved, rows_max: usize) -> String {
 fn facts(solved: &Solved) -> Table {
     let (audit, report) = (&solved.audit, &solved.report);
     let number = |pointer: &str| report.pointer(pointer).and_then(Value::as_f64);
-    let mut table = table(&["", ""], 0..0);
-    table.set_header(Vec::<String>::new());
+    let mut table = wrapping(presets::NOTHING);
     let mut fact = |name: &str, text: String| {
         table.add_row([name.to_owned(), text]);
     };
@@ -109,7 +124,7 @@ fn facts(solved: &Solved) -> Table {
         "embedded buffer",
         format!(
             "{} of what is asked; at least {} with this hardware, {} if it were spread evenly\n\
-             ({PAPER})",
+             {PAPER}",
             percent(buffer.share),
             percent(buffer.bounds.hardware),
             percent(buffer.bounds.even),

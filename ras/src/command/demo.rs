@@ -5,16 +5,14 @@ use super::{Context, Verdict, report};
 use crate::cli::{Demo, Output};
 use crate::tables;
 use anyhow::{Context as _, Result, bail};
-use datasets::import::{ImportOptions, import_csv, parse_instant};
+use datasets::import::{ImportOptions, import_csv};
 use fleet::RegionSnapshot;
 use std::path::{Path, PathBuf};
 
 /// Where the trace lies beside the project, seen from the project.
 const TRACE: &str = "../shared/data/google2019_cell_a";
-/// The trace begins at its 600th second.
-const FIRST_INSTANT: &str = "600";
-/// The region that comes with the project, for when the trace is not there.
-const COMMITTED: &str = "datasets/data/small-region";
+/// Where the small regions are that come with the project, for when the trace is not there.
+const COMMITTED: &str = "datasets/data";
 
 pub(super) fn run(options: &Demo, context: &Context) -> Result<Verdict> {
     let settings = settings(&options.options)?;
@@ -52,9 +50,9 @@ fn find(options: &Demo, context: &Context) -> Result<(String, RegionSnapshot)> {
         let snapshot = RegionSnapshot::new(parts).context("importing the trace")?;
         return Ok((format!("fleet     {}", folder.display()), snapshot));
     }
-    let Some(folder) = beside_the_project(COMMITTED) else {
+    let Some(folder) = beside_the_project(COMMITTED).and_then(|data| first_snapshot(&data)) else {
         bail!(
-            "neither the trace ({TRACE}) nor the small region ({COMMITTED}) is there; run this in \
+            "neither the trace ({TRACE}) nor a small region ({COMMITTED}) is there; run this in \
              the project's folder"
         );
     };
@@ -76,17 +74,23 @@ fn trace(options: &Demo) -> Result<Option<PathBuf>> {
     }
 }
 
+/// The first snapshot of a folder, by name.
+fn first_snapshot(data: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(data).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    entries.filter(|folder| folder.join("region.json").is_file()).min()
+}
+
 /// A folder given from the project's: seen from where we are, else from where this was built.
 fn beside_the_project(path: &str) -> Option<PathBuf> {
     let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
     [PathBuf::from(path), built_in.join(path)].into_iter().find(|folder| folder.is_dir())
 }
 
+/// Without an instant: every one of the 10,001 servers is there, before the first event of the log
+/// and with nothing held. The requests were sized for all of them.
 fn trace_options(folder: &Path) -> ImportOptions {
     ImportOptions {
         requests: Some(folder.join("requests_hybrid.csv")),
-        events: vec![folder.join("events_day00_13.csv")],
-        at: parse_instant(FIRST_INSTANT),
         msb_column: "msb_mixed".to_owned(),
         ..ImportOptions::new("google2019-cell-a", folder.join("servers.csv"))
     }

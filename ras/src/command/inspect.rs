@@ -10,8 +10,40 @@ use serde_json::{Value, json};
 pub(super) fn run(options: &Inspect, context: &Context) -> Result<Verdict> {
     let snapshot = read_snapshot(&options.snapshot)?;
     let facts = Facts::count(&snapshot);
-    context.answer(|| facts.text(&snapshot), &facts.json(&snapshot))?;
+    let tables = tables(&snapshot)?;
+    context.answer(|| facts.text(&snapshot) + &tables, &facts.json(&snapshot))?;
     Ok(Verdict::Fine)
+}
+
+/// Servers by type and requests by size.
+#[cfg(feature = "summaries")]
+fn tables(snapshot: &RegionSnapshot) -> Result<String> {
+    use datasets::summary::{requests_by_size, servers_by_type};
+    let mut types = crate::tables::table(
+        &["hardware type", "servers", "available", "held", "in use", "MSBs", "in the largest"],
+        1..7,
+    );
+    for row in servers_by_type(snapshot)? {
+        let counts = [row.servers, row.available, row.held, row.in_use, row.msbs, row.largest_msb];
+        let counts = counts.into_iter().map(count);
+        types.add_row(std::iter::once(row.hardware_type.to_string()).chain(counts));
+    }
+    let mut sizes = crate::tables::table(&["size in RRU", "reservations", "asked", "types"], 1..4);
+    for row in requests_by_size(snapshot)? {
+        sizes.add_row([
+            format!("{} to {}", row.at_least, row.below),
+            count(row.reservations),
+            amount(row.requested),
+            format!("{:.1}", row.eligible_types),
+        ]);
+    }
+    Ok(format!("\n{types}\n\n{sizes}\n"))
+}
+
+/// Built without Polars, there are none.
+#[cfg(not(feature = "summaries"))]
+fn tables(_snapshot: &RegionSnapshot) -> Result<String> {
+    Ok(String::new())
 }
 
 /// What there is, counted in one pass.

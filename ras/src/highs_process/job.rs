@@ -5,9 +5,9 @@ use async_solver::backend::{LpProblem, LpRequest, LpSolution};
 use async_solver::{LpFailure, LpJob};
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(super) struct ProcessJob {
     answer: Receiver<Answer>,
     /// While this lives, the child's input stays open, and the child lives.
     _lifeline: Sender<()>,
-    last_words: Option<JoinHandle<String>>,
+    last_words: Option<LastWords>,
     peak: Arc<AtomicU64>,
     done: bool,
 }
@@ -73,7 +73,10 @@ impl ProcessJob {
             // Nobody listens once the job is dropped, and then nothing is lost.
             let _ = answered.send(read_answer(stdout));
         })?;
-        job.last_words = Some(name("err").spawn(move || read_last_words(stderr))?);
+        let said = Arc::<Mutex<Vec<u8>>>::default();
+        let listener = Arc::clone(&said);
+        let thread = name("err").spawn(move || listen(stderr, &listener))?;
+        job.last_words = Some(LastWords { said, thread });
         Ok(job)
     }
 
@@ -94,16 +97,13 @@ impl ProcessJob {
     fn post_mortem(&mut self, error: &std::io::Error) -> LpFailure {
         // It may be on its way out; if it babbles on instead, it is stopped.
         let mut ended = None;
-        for _ in 0..50 {
+        patiently(|| {
             ended = self.child.try_wait().ok().flatten();
-            if ended.is_some() {
-                break;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
+            ended.is_some()
+        });
         self.end();
         let ended = ended.map_or("it was stopped".to_owned(), |status| format!("{status}"));
-        let words = self.last_words.take().and_then(|words| words.join().ok()).unwrap_or_default();
+        let words = self.last_words.as_ref().map_or_else(String::new, LastWords::heard);
         let words = match words.trim() {
             "" => String::new(),
             words => format!("; its last words: {words}"),
@@ -175,13 +175,38 @@ fn read_answer(stdout: ChildStdout) -> Answer {
     frame::read_answer(&mut BufReader::with_capacity(PIPE_CHUNK, stdout))
 }
 
+/// What the child says on its standard error, as far as it has been heard.
+struct LastWords {
+    said: Arc<Mutex<Vec<u8>>>,
+    thread: JoinHandle<()>,
+}
+
+impl LastWords {
+    /// Waits a moment for the end; a grandchild may hold the pipe open for ever.
+    fn heard(&self) -> String {
+        patiently(|| self.thread.is_finished());
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&said).into_owned()
+    }
+}
+
 /// Reads to the end and keeps the last part, so that a talkative child never blocks.
-fn read_last_words(mut stderr: ChildStderr) -> String {
-    let mut kept: Vec<u8> = Vec::new();
+fn listen(mut stderr: ChildStderr, said: &Mutex<Vec<u8>>) {
     let mut chunk = [0; 4096];
     while let Ok(read @ 1..) = stderr.read(&mut chunk) {
+        let mut kept = said.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(&chunk[..read]);
-        kept.drain(..kept.len().saturating_sub(LAST_WORDS_BYTES));
+        let surplus = kept.len().saturating_sub(LAST_WORDS_BYTES);
+        kept.drain(..surplus);
     }
-    String::from_utf8_lossy(&kept).into_owned()
+}
+
+/// Looks again and again until something is so, half a second at most.
+fn patiently(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..50 {
+        if is_so() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
 }

@@ -1,0 +1,414 @@
+//! The real binary, end to end.
+
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// A folder of one test, and the binary run in it.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Place {
+        Place(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("writes");
+    }
+
+    /// Runs the binary with words parted by spaces.
+    fn ras(&self, line: &str) -> Done {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ras"));
+        command.args(line.split_whitespace()).current_dir(self.0.path()).env_remove("RUST_LOG");
+        Done { line: line.to_owned(), output: command.output().expect("the binary starts") }
+    }
+
+    fn ras_json(&self, line: &str) -> Value {
+        self.ras(&format!("{line} --output json")).code_in(&[0, 2]).json()
+    }
+
+    /// A small region where something is held.
+    fn region(&self, name: &str) {
+        let options = "--servers 1000 --reservations 6 --msbs 9 --state steady --seed 3";
+        self.ras(&format!("generate {options} --out {name}")).code(0);
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(self.0.path())
+            .expect("the folder is there")
+            .map(|entry| entry.expect("reads").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+struct Done {
+    line: String,
+    output: Output,
+}
+
+impl Done {
+    fn code_in(self, expected: &[i32]) -> Done {
+        let code = self.output.status.code().expect("it ends by itself");
+        assert!(expected.contains(&code), "ras {}: {code}\n{}", self.line, self.stderr());
+        self
+    }
+
+    fn code(self, expected: i32) -> Done {
+        self.code_in(&[expected])
+    }
+
+    fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.output.stdout).into_owned()
+    }
+
+    fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.output.stdout).expect("standard output is JSON")
+    }
+
+    /// An error in one line, which names what is wrong.
+    fn fails_with(self, parts: &[&str]) {
+        let done = self.code(1);
+        let stderr = done.stderr();
+        for part in parts {
+            assert!(stderr.contains(part), "ras {}: no {part:?} in\n{stderr}", done.line);
+        }
+        assert!(!stderr.contains("panicked"), "ras {}:\n{stderr}", done.line);
+    }
+}
+
+#[test]
+fn a_region_is_solved_audited_explained_shown_and_carried_out() {
+    let place = Place::new();
+    place.region("day0");
+    let report = place.ras_json("solve day0 --out result0");
+    assert_eq!(report["ending"], "returned");
+    assert!(report["phase1"]["dual_bound"].as_f64() <= report["phase1"]["primal"].as_f64());
+
+    let audit = place.ras("audit day0 result0 --output json").code(0).json();
+    assert_eq!(audit["fine"], true);
+    assert_eq!(audit["differences"], serde_json::json!([]));
+
+    let id = report["reservations"][0]["reservation_id"].as_str().expect("a name");
+    let explained = place.ras(&format!("explain day0 result0 --reservation {id}")).code_in(&[0, 2]);
+    assert!(explained.stdout().contains(id));
+    place.ras("explain day0 result0").code_in(&[0, 2]);
+
+    place.ras("report day0 result0 --out pages/page.html").code(0);
+    let page = fs::read_to_string(place.path("pages/page.html")).expect("the page is there");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains(id));
+
+    place.ras("apply day0 result0 --out day1").code(0);
+    let again = place.ras_json("solve day1 --out result1");
+    assert_eq!(again["moves"], serde_json::json!({ "in_use": 0, "idle": 0 }));
+    assert_eq!(again["acquired"], 0, "solving again on what was carried out moves nothing");
+
+    let seen = place.ras("inspect day1 --output json").code(0).json();
+    assert_eq!(seen["servers"]["total"], 1000);
+    assert!(place.ras("inspect day1").code(0).stdout().contains("1,000"));
+}
+
+#[test]
+fn the_report_of_a_solve_has_what_the_format_asks_for() {
+    let place = Place::new();
+    place.region("region");
+    let printed = place.ras_json("solve region --out result");
+    let text = fs::read_to_string(place.path("result/report.json")).expect("the report");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(printed, report);
+    assert_eq!(report["format"], "ras-solve/1");
+    for pointer in [
+        "/objective/total",
+        "/objective/stability",
+        "/objective/rack_spread",
+        "/objective/msb_spread",
+        "/objective/buffer",
+        "/phase1/primal",
+        "/phase1/dual_bound",
+        "/phase1/gap",
+        "/phase1/termination",
+        "/shortfall_rru",
+        "/moves/in_use",
+        "/moves/idle",
+        "/seconds/total",
+        "/seconds/phases/0",
+        "/sizes/servers",
+        "/sizes/classes",
+        "/sizes/reservations",
+        "/sizes/phase1_columns",
+        "/sizes/phase1_rows",
+        "/reservations/0/capacity_rru",
+        "/reservations/0/assigned_rru",
+        "/reservations/0/largest_msb_rru",
+        "/reservations/0/guaranteed_rru",
+        "/reservations/0/shortfall_rru",
+        "/peak_memory_bytes",
+        "/highs_peak_memory_bytes",
+    ] {
+        let member = report.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is missing"));
+        assert!(!member.is_null(), "{pointer} is null");
+    }
+    assert!(report.pointer("/reservations/0/reason").is_some());
+}
+
+#[test]
+fn what_a_solve_saw_otherwise_is_recorded_and_audited_as_such() {
+    let place = Place::new();
+    place.region("region");
+    place.write("ras.toml", "scale_requests = 0.9\n[weights]\nbuffer_tau = 4.0\n");
+    let line = "solve region --out result --config ras.toml --spread-beta 0 --scale-requests 0.5";
+    let report = place.ras_json(line);
+    assert_eq!(report["overrides"]["scale_requests"], 0.5);
+    assert_eq!(report["overrides"]["weights"]["spread_beta"], 0.0);
+    assert_eq!(report["weights"]["buffer_tau"], 4.0);
+    assert_eq!(report["objective"]["msb_spread"], 0.0);
+    place.ras("audit region result").code(0);
+    // What was for that solve only is not in the next snapshot.
+    place.ras("apply region result --out next").code(0);
+    let weights = place.ras("inspect next --output json").code(0).json()["weights"].clone();
+    assert_eq!(weights["spread_beta"], 2.0);
+}
+
+#[test]
+fn a_chain_of_requests_moves_what_must_move() {
+    let place = Place::new();
+    let servers: String = (0..12).map(|n| format!("s{n:02},venus,,,V\n")).collect();
+    place.write("servers.csv", &format!("server_id,datacenter,msb,rack,hardware_type\n{servers}"));
+    place.write(
+        "requests.csv",
+        "name,capacity,unit,eligible_types,rru,spread,dc_affinity,source\n\
+         a,0,server,V,V:1,none,,\nb,0,server,V,V:1,none,,\n",
+    );
+    place.write(
+        "changes.csv",
+        "day,date,reservation,servers\n0,d,a,7\n0,d,b,3\n4,d,a,4\n4,d,c,5\n9,d,b,0\n",
+    );
+    place
+        .ras(
+            "import csv --servers servers.csv --requests requests.csv --request-changes \
+             changes.csv --day 0 --shared-buffer-fraction 0 --out day0",
+        )
+        .code(0);
+    let mut left = Vec::new();
+    for (day, next) in [(0, 4), (4, 9), (9, 9)] {
+        let report = place.ras_json(&format!("solve day{day} --out result{day}"));
+        assert_eq!(report["shortfall_rru"], 0.0, "day {day}");
+        let moves = &report["moves"];
+        left.push(moves["in_use"].as_u64().zip(moves["idle"].as_u64()).map(|(a, b)| a + b));
+        let line = format!("apply day{day} result{day} --out day{next}");
+        place.ras(&format!("{line} --request-changes changes.csv --day {next}")).code(0);
+    }
+    assert_eq!(left, [Some(0), Some(3), Some(3)]);
+}
+
+#[test]
+fn somebody_short_is_exit_code_two_with_a_reason() {
+    let place = Place::new();
+    place.region("region");
+    let done = place.ras("solve region --out result --scale-requests 3").code(2);
+    assert!(done.stdout().contains("short"), "{}", done.stdout());
+    let report = place.ras("explain region result --output json").code(2).json();
+    assert!(report[0]["shortfall"]["reason"].is_string(), "{report}");
+    let text = fs::read_to_string(place.path("result/report.json")).expect("the report");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let rows = report["reservations"].as_array().expect("rows");
+    for row in rows {
+        assert_eq!(row["shortfall_rru"] != 0.0, row["reason"].is_string(), "{row}");
+    }
+    place.ras("audit region result").code(0);
+}
+
+#[test]
+fn a_result_that_says_what_is_not_so_is_exit_code_two() {
+    let place = Place::new();
+    place.region("region");
+    place.ras("solve region --out result -q").code_in(&[0, 2]);
+    let path = place.path("result/report.json");
+    let mut report: Value =
+        serde_json::from_str(&fs::read_to_string(&path).expect("the report")).expect("JSON");
+    report["objective"]["buffer"] = 0.0.into();
+    fs::write(&path, report.to_string()).expect("writes");
+    let done = place.ras("audit region result").code(2);
+    assert!(done.stdout().contains("objective.buffer"), "{}", done.stdout());
+}
+
+#[test]
+fn a_zero_deadline_leaves_today_and_says_so() {
+    let place = Place::new();
+    place.region("region");
+    let done = place.ras("solve region --out result --deadline 0").code_in(&[0, 2]);
+    assert!(done.stderr().contains("today's assignment is the result"), "{}", done.stderr());
+    let report = place.ras("audit region result --output json").code(0).json();
+    assert_eq!(report["audit"]["moves"]["in_use"], 0);
+    assert_eq!(report["audit"]["moves"]["acquired"], 0);
+}
+
+#[test]
+fn wrong_input_is_exit_code_one_with_a_sentence_and_nothing_written() {
+    let place = Place::new();
+    place.region("region");
+    place.ras("solve region --out result -q").code_in(&[0, 2]);
+    place.write("file", "");
+    place.write("unknown.toml", "[solver]\ngap_limits = 0.1\n");
+    let before = place.names();
+    place.ras("solve nowhere --out x").fails_with(&["nowhere", "region.json"]);
+    place.ras("solve region --out file/x").fails_with(&["file/x", "cannot be written"]);
+    place.ras("solve region --out region").fails_with(&["region"]);
+    place
+        .ras("solve region --out x --config unknown.toml")
+        .fails_with(&["unknown.toml", "gap_limits"]);
+    place.ras("solve region --out x --config none.toml").fails_with(&["none.toml"]);
+    place.ras("solve region --out x --deadline soon").fails_with(&["--deadline", "soon", "60s"]);
+    place.ras("solve region --out x --gap 2").fails_with(&["--gap"]);
+    place.ras("solve region --out x --msb-alpha 0").fails_with(&["msb_alpha", "above 0"]);
+    place.ras("solve region --out x --buffer-tau nan").fails_with(&["--buffer-tau"]);
+    place.ras("solve region").fails_with(&["--out"]);
+    place.ras("solve region --out x --log [").fails_with(&["--log"]);
+    place.ras("audit region nowhere").fails_with(&["nowhere"]);
+    place.ras("audit region region").fails_with(&["region"]);
+    place.ras("explain region result --reservation feed-rankin").fails_with(&["feed-rankin"]);
+    place.ras("report region result --out file/page.html").fails_with(&["file/page.html"]);
+    place.ras("apply region result --out region2 --day 3").fails_with(&["--request-changes"]);
+    place.ras("generate --servers 10 --out x").fails_with(&["servers", "1000"]);
+    place.ras("import csv --servers none.csv --out x").fails_with(&["none.csv"]);
+    place.ras("demo --data none --out x").fails_with(&["none"]);
+    place.ras("nonsense").fails_with(&["nonsense"]);
+    assert_eq!(place.names(), before, "nothing was written");
+}
+
+#[test]
+fn a_wrong_name_brings_the_right_one_to_mind() {
+    let place = Place::new();
+    place.region("region");
+    let report = place.ras_json("solve region --out result");
+    let id = report["reservations"][0]["reservation_id"].as_str().expect("a name").to_owned();
+    let wrong = format!("{id}x");
+    place.ras(&format!("explain region result --reservation {wrong}")).fails_with(&[
+        &wrong,
+        "did you mean",
+        &format!("{id:?}"),
+    ]);
+}
+
+/// The shell refuses files beyond a size, as a full disk would; the signal that comes with it is
+/// ignored.
+#[cfg(unix)]
+fn with_little_room(place: &Place, line: &str) -> Done {
+    let script = format!("trap '' XFSZ; ulimit -f 4; exec {} {line}", env!("CARGO_BIN_EXE_ras"));
+    let output = Command::new("/bin/sh")
+        .args(["-c", &script])
+        .current_dir(place.0.path())
+        .output()
+        .expect("the shell starts");
+    Done { line: line.to_owned(), output }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_is_an_error_and_leaves_nothing_half_written() {
+    let place = Place::new();
+    place.region("region");
+    let before = place.names();
+    with_little_room(&place, "generate --servers 5000 --out other").fails_with(&["other"]);
+    with_little_room(&place, "solve region --out result").fails_with(&["result"]);
+    assert_eq!(place.names(), before, "nothing was written");
+    place.ras("solve region --out result -q").code_in(&[0, 2]);
+    let result = fs::read(place.path("result/assignment.parquet")).expect("a result");
+    with_little_room(&place, "solve region --out result --scale-requests 0.5")
+        .fails_with(&["result"]);
+    let after = fs::read(place.path("result/assignment.parquet")).expect("a result");
+    assert!(result == after, "the earlier result stands");
+    with_little_room(&place, "report region result --out page.html").fails_with(&["page.html"]);
+    assert!(!place.path("page.html").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_solve_with_what_it_has() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    let place = Place::new();
+    place.ras("generate --servers 20000 --reservations 80 --state steady --out region").code(0);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ras"))
+        .args(["solve", "region", "--out", "result", "--gap", "0"])
+        .current_dir(place.0.path())
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let first = lines.next().expect("it says something").expect("text");
+    assert!(first.starts_with("phase 1"), "{first}");
+    // From the first line on today's assignment is on disk.
+    place.ras("audit region result").code(0);
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.expect("kill is there").success());
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    let code = child.wait().expect("it ends").code();
+    assert!(matches!(code, Some(0 | 2)), "{code:?}: {rest:?}");
+    place.ras("audit region result").code(0);
+    let text = fs::read_to_string(place.path("result/report.json")).expect("the report");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let ending = report["ending"].as_str().expect("a word");
+    assert!(
+        report["termination"] == "interrupted" || ending == "unsolved",
+        "{} {ending}",
+        report["termination"]
+    );
+}
+
+#[test]
+fn an_answer_is_there_by_the_deadline() {
+    let place = Place::new();
+    place.ras("generate --servers 20000 --reservations 80 --out region").code(0);
+    let report = place.ras_json("solve region --out result --gap 0 --deadline 2s");
+    let seconds = report["seconds"]["total"].as_f64().expect("a number");
+    assert!(seconds < 2.0, "{seconds}");
+    place.ras("audit region result").code(0);
+}
+
+/// What is solved is looked for from where the binary was built: the trace if it lies beside the
+/// project, else the small region that comes with it.
+#[test]
+fn the_demo_solves_something() {
+    let place = Place::new();
+    let done = place.ras("demo --out out --deadline 60s").code_in(&[0, 2]);
+    assert!(done.stdout().contains("out/report.html"), "{}", done.stdout());
+    place.ras("audit out/snapshot out/result").code(0);
+    assert!(place.path("out/report.html").exists());
+}
+
+#[test]
+fn scripts_for_shells_and_the_manual_are_there() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.ras(&format!("completions {shell}")).code(0).stdout();
+        assert!(script.contains("generate"), "{shell}");
+    }
+    let manual = place.ras("man").code(0).stdout();
+    assert!(manual.contains(".TH ras") && manual.contains("spread\\-beta"), "{manual}");
+    assert!(!manual.contains("highs\\-worker"));
+}
+
+/// `EXPECTORATE=overwrite` accepts changes.
+#[test]
+fn help_is_as_it_was_read_last() {
+    let place = Place::new();
+    for (file, line) in
+        [("ras", "--help"), ("solve", "solve --help"), ("import_csv", "import csv --help")]
+    {
+        let golden = format!("{}/tests/help/{file}.txt", env!("CARGO_MANIFEST_DIR"));
+        expectorate::assert_contents(golden, &place.ras(line).code(0).stdout());
+    }
+    assert!(place.ras("--version").code(0).stdout().starts_with("ras "));
+}
