@@ -12,6 +12,7 @@ fn timed<T>(what: &str, run: impl FnOnce() -> T) -> T {
     // Each step has a peak of its own: otherwise the hungriest would hide all that come after it.
     let reset = std::fs::write("/proc/self/clear_refs", "5").is_ok();
     let before = memory("VmRSS:");
+    #[expect(clippy::disallowed_methods, reason = "a bench is there to look at the clock")]
     let began = Instant::now();
     let result = run();
     let seconds = began.elapsed().as_secs_f64();

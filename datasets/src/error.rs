@@ -112,7 +112,7 @@ pub enum ReadError {
         /// The snapshot's folder.
         dir: PathBuf,
         /// File, row and rule.
-        broken: SnapshotError,
+        broken: Box<SnapshotError>,
     },
 }
 

@@ -43,7 +43,7 @@ struct FormatOnly {
 pub fn read_snapshot(dir: &Path) -> Result<RegionSnapshot, ReadError> {
     let parts = read_parts(dir)?;
     let snapshot = RegionSnapshot::new(parts)
-        .map_err(|broken| ReadError::Rule { dir: dir.to_owned(), broken })?;
+        .map_err(|broken| ReadError::Rule { dir: dir.to_owned(), broken: Box::new(broken) })?;
     tracing::debug!(servers = snapshot.servers.len(), "snapshot read");
     Ok(snapshot)
 }

@@ -208,7 +208,7 @@ fn unavailability(rows: &[UnavailabilityRow]) -> Result<Vec<ArrayRef>, WriteErro
     let micros = |row: &UnavailabilityRow, column: &'static str, instant: DateTime<Utc>| {
         // Nanoseconds above 1e9 are leap seconds, which the format has not.
         let nanos = instant.nanosecond();
-        if nanos % 1_000 == 0 && nanos < 1_000_000_000 {
+        if nanos.is_multiple_of(1_000) && nanos < 1_000_000_000 {
             return Ok(instant.timestamp_micros());
         }
         let file = UNAVAILABILITY.file;

@@ -42,7 +42,7 @@ pub enum ImportError {
         /// The column.
         field: String,
         /// The rule.
-        rule: FieldRule,
+        rule: Box<FieldRule>,
     },
     /// The servers stand nowhere.
     #[error(

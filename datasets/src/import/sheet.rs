@@ -176,7 +176,7 @@ impl<'a> Line<'a> {
             file: self.sheet.file.clone(),
             line: self.number(),
             field: self.sheet.columns[column.0].clone(),
-            rule,
+            rule: Box::new(rule),
         }
     }
 }
