@@ -220,8 +220,8 @@ pub fn shortfalls(figures: &Figures, facts: &Facts) -> Markup {
                             th.n scope="col" { "Missing" span.unit { "RRU" } }
                             th.n scope="col" { "Missing" span.unit { "of asked" } }
                             th.n scope="col" { "Asked" span.unit { "RRU" } }
-                            th.n scope="col" { "Guaranteed" span.unit { "RRU" } }
-                            th.n scope="col" { "Prio" }
+                            th.n.wide scope="col" { "Guaranteed" span.unit { "RRU" } }
+                            th.n.wide scope="col" { "Prio" }
                             th scope="col" { "Reason" }
                         } }
                         tbody {
@@ -238,15 +238,19 @@ pub fn shortfalls(figures: &Figures, facts: &Facts) -> Markup {
 fn shortfall(row: &ReservationAudit, facts: &Facts) -> Markup {
     let id = &row.reservation_id;
     let share = row.holding.shortfall.to_f64() / row.capacity.to_f64();
+    let why = facts.why(id);
     html! {
-        tr {
+        tr.explained[why.is_some()] {
             th scope="row" title=(id) { (id) }
             td.n { strong { (number::rru(row.holding.shortfall)) } }
             td.n { (number::percent(share)) }
             td.n { (number::rru(row.capacity)) }
-            td.n { (number::rru(row.holding.guaranteed)) }
-            td.n { (row.priority) }
-            td.why { (facts.reason(id)) @if let Some(why) = facts.why(id) { span.unit { (why) } } }
+            td.n.wide { (number::rru(row.holding.guaranteed)) }
+            td.n.wide { (row.priority) }
+            td.reason { (facts.reason(id)) }
+        }
+        @if let Some(why) = why {
+            tr { td.why colspan="7" { (why) } }
         }
     }
 }
