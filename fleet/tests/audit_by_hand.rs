@@ -118,13 +118,19 @@ fn spread_beyond_a_limit_is_priced() {
     assert!(close(report.objective.rack_spread, 2.0 * 4.0 * 5.6));
     assert!(close(report.objective.total, 40.0 + 16.0 + 44.8));
 
-    // The region's alpha holds where the reservation has none, and only there.
-    let mut world = world.change("web", |row| row.rack_alpha = None);
-    (world.parts.weights.msb_alpha, world.parts.weights.rack_alpha) = (Some(1.0), Some(0.5));
-    let snapshot = world.build();
-    let web = audit(&snapshot, &eight_each(&snapshot));
-    let web = web.reservation("web").expect("a row");
-    assert_eq!((web.msb_spread.limit, web.rack_spread.limit), (Rru::units(6), Rru::units(12)));
+    // The region's alphas hold where the reservation has none, and only there.
+    let limits = |msb_alpha: Option<f64>, rack_alpha: Option<f64>| {
+        let mut world = world.clone().change("web", |row| {
+            (row.msb_alpha, row.rack_alpha) = (msb_alpha, rack_alpha);
+        });
+        (world.parts.weights.msb_alpha, world.parts.weights.rack_alpha) = (Some(1.0), Some(0.5));
+        let snapshot = world.build();
+        let report = audit(&snapshot, &eight_each(&snapshot));
+        let web = report.reservation("web").expect("a row");
+        (web.msb_spread.limit, web.rack_spread.limit)
+    };
+    assert_eq!(limits(Some(0.25), None), (Rru::units(6), Rru::units(12)));
+    assert_eq!(limits(None, Some(0.25)), (Rru::units(24), Rru::units(6)));
 }
 
 #[test]

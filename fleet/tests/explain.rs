@@ -217,6 +217,7 @@ fn others_hold_what_it_needs() {
     let found = contested(5, false);
     assert_eq!(reason(&found), ShortfallReason::NotFoundInTime);
     // Six free servers of t1 would do: three in each of two MSBs.
+    assert!(found.to_string().contains("type t1 as well: 6 of its 6 free servers would do"));
     let expected = Relaxation::OneMoreType {
         hardware_type: "t1".into(),
         free_servers: 6,
@@ -224,6 +225,18 @@ fn others_hold_what_it_needs() {
         assumed_value: Rru::units(1),
     };
     assert_eq!(found.relaxations, [expected]);
+}
+
+/// `web` could do with t1 by numbers alone, but nobody says what a t1 is worth beside a t0.
+#[test]
+fn types_of_unknown_value_are_not_proposed() {
+    let world = World::new()
+        .servers("dc0/m0", "t0", 1)
+        .servers("dc0/m0", "t1", 9)
+        .servers("dc0/m1", "t1", 9)
+        .reservation("web", 3.0, &["t0"])
+        .reservation("other", 3.0, &["t1"]);
+    assert_eq!(explained(world, &[], "web").relaxations, [] as [Relaxation; 0]);
 }
 
 #[test]
@@ -236,6 +249,7 @@ fn free_servers_would_do() {
     let found = explained(world, &[("m0", "web")], "web");
     assert_eq!(reason(&found), ShortfallReason::NotFoundInTime);
     assert!(sentence(&found).contains("4 servers of its types are free"), "{}", sentence(&found));
+    assert!(found.relaxations.is_empty(), "it can be granted as it stands");
 }
 
 /// The shortage is not in the reservation's own types alone: those who hold them have nowhere
@@ -257,6 +271,28 @@ fn the_tightest_set_is_found_beyond_its_own_types() {
     let types: Vec<&str> = hardware.hardware_types.iter().map(|ty| &**ty).collect();
     assert_eq!(types, ["t0", "t1"]);
     assert_eq!((hardware.usable, hardware.asked), (Rru::units(4), Rru::units(5)));
+    assert_eq!(reason(&found), ShortfallReason::MsbBuffer);
+}
+
+/// One that holds a single server and could go anywhere must not hide the set of the others.
+#[test]
+fn a_tight_set_is_found_beside_a_wide_one() {
+    let world = World::new()
+        .servers("dc0/m0", "t0", 2)
+        .servers("dc0/m1", "t0", 2)
+        .servers("dc0/m0", "t1", 2)
+        .servers("dc0/m1", "t1", 2)
+        .servers("dc0/m0", "t2", 50)
+        .servers("dc0/m1", "t2", 50)
+        .reservation("web", 2.0, &["t0"])
+        .reservation("db", 3.0, &["t0", "t1"])
+        .reservation("wide", 1.0, &["t0", "t2"]);
+    let given =
+        [("m0-t0", "db"), ("m1-t0", "db"), ("m0-t1", "db"), ("m1-t1", "db"), ("m0-t0-000", "wide")];
+    let found = explained(world, &given, "web");
+    let hardware = &found.shortfall.as_ref().expect("short").hardware;
+    let types: Vec<&str> = hardware.hardware_types.iter().map(|ty| &**ty).collect();
+    assert_eq!(types, ["t0", "t1"]);
     assert_eq!(reason(&found), ShortfallReason::MsbBuffer);
 }
 

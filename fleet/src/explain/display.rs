@@ -41,7 +41,7 @@ impl fmt::Display for Explanation {
                 worst.msb
             )?;
         }
-        let Some(Shortfall { missing, reason, sentence, .. }) = &self.shortfall else {
+        let Some(Shortfall { missing, reason, sentence, evidence, .. }) = &self.shortfall else {
             return match self.kind {
                 "elastic" => Ok(()),
                 _ => writeln!(out, "  it has what it asked for"),
@@ -49,6 +49,9 @@ impl fmt::Display for Explanation {
         };
         writeln!(out, "  short by {} RRU: {reason}", exact(*missing))?;
         writeln!(out, "    {sentence}")?;
+        if evidence.within_affinity >= self.capacity {
+            return Ok(());
+        }
         if self.relaxations.is_empty() {
             return writeln!(
                 out,

@@ -236,6 +236,16 @@ mod tests {
     }
 
     #[test]
+    fn eq_7_asks_for_each_datacenter() {
+        // All ten are there, but not the half that is wanted in datacenter 1 as well.
+        let offer = offer(&[(0, &[(1, 20)]), (1, &[(1, 4)])]);
+        let no_buffer =
+            |share| Ask { msb_buffer: false, ..ask(10, Some((vec![1.0, share], 0.05))) };
+        assert!(!offer.grants(&no_buffer(0.5)));
+        assert!(offer.grants(&no_buffer(0.4)));
+    }
+
+    #[test]
     fn the_choice_respects_whole_servers() {
         // 4 RRU with at most 4.2 in the only datacenter: servers of 3 do not fit twice.
         let shares = Some((vec![1.0], 0.05));

@@ -37,8 +37,8 @@ pub enum Relaxation {
         free_servers: usize,
         /// How many of them it takes; `None` where affinity decides which.
         needed_servers: Option<usize>,
-        /// The value of one, assumed from reservations that know both, else the reservation's
-        /// own smallest.
+        /// The value of one, assumed from reservations that value it beside a type of this one.
+        /// Types without any such link are not proposed: nobody knows what they would be worth.
         #[serde(rename = "assumed_value_rru", serialize_with = "as_rru")]
         assumed_value: Rru,
     },
@@ -71,14 +71,10 @@ impl fmt::Display for Relaxation {
             } => {
                 write!(out, "accepting type {hardware_type} as well: ")?;
                 if let Some(needed) = needed_servers {
-                    write!(out, "{} of its ", counted(*needed, "server"))?;
+                    write!(out, "{} of ", super::text::count(*needed))?;
                 }
-                write!(
-                    out,
-                    "{} free servers would do, at {} RRU each",
-                    super::text::count(*free_servers),
-                    amount(*assumed_value)
-                )
+                let free = counted(*free_servers, "free server");
+                write!(out, "its {free} would do, at {} RRU each", amount(*assumed_value))
             }
             Relaxation::NoBuffer { available } => write!(
                 out,
@@ -112,6 +108,10 @@ pub(super) fn ask(ledger: &Ledger, ix: ReservationIx) -> Ask {
 pub(super) fn relaxations(ledger: &Ledger, ix: ReservationIx, guaranteed: Rru) -> Vec<Relaxation> {
     let offer = ledger.within_reach(ix, &ledger.snapshot.reservations[ix.ix()].rru);
     let ask = ask(ledger, ix);
+    // What can be granted as it stands needs no relaxation.
+    if offer.grants(&ask) {
+        return Vec::new();
+    }
     let mut found = Vec::new();
     let grantable = offer.at_best(&ask).max(guaranteed);
     if grantable > Rru::ZERO && grantable < ask.capacity {
@@ -138,7 +138,7 @@ fn more_types(ledger: &Ledger, ix: ReservationIx, ask: &Ask) -> Vec<Relaxation> 
         if free_servers == 0 || reservation.value(ty).is_some() {
             continue;
         }
-        let assumed_value = assumed_value(ledger, reservation, ty);
+        let Some(assumed_value) = assumed_value(ledger, reservation, ty) else { continue };
         let mut values = reservation.rru.clone();
         values.push((ty, assumed_value));
         let offer = ledger.within_reach(ix, &values);
@@ -162,9 +162,8 @@ fn more_types(ledger: &Ledger, ix: ReservationIx, ask: &Ask) -> Vec<Relaxation> 
 }
 
 /// The value of a type that the reservation gives none: carried over from reservations that value
-/// it beside one of the reservation's types, the lowest of them; else the reservation's own
-/// smallest; else one.
-fn assumed_value(ledger: &Ledger, reservation: &Reservation, ty: HardwareTypeIx) -> Rru {
+/// it beside one of the reservation's types, the lowest of them.
+fn assumed_value(ledger: &Ledger, reservation: &Reservation, ty: HardwareTypeIx) -> Option<Rru> {
     let mut least: Option<i128> = None;
     for other in &ledger.snapshot.reservations {
         if other.kind != ReservationKind::Guaranteed {
@@ -181,9 +180,7 @@ fn assumed_value(ledger: &Ledger, reservation: &Reservation, ty: HardwareTypeIx)
     // A ratio of extreme values may carry over to nothing, or to more than amounts can hold.
     let most = crate::snapshot::SUM_MAX.0 / (ledger.snapshot.servers.len() as i64).max(1);
     let carried = least.and_then(|value| i64::try_from(value).ok());
-    let carried = carried.filter(|&value| value > 0 && value <= most);
-    let own = || reservation.rru.iter().map(|&(_, value)| value).min();
-    carried.map(Rru).or_else(own).unwrap_or(Rru::units(1))
+    carried.filter(|&value| value > 0 && value <= most).map(Rru)
 }
 
 /// How many servers of a further type it takes: one after another into the emptiest MSB that has

@@ -242,9 +242,13 @@ pub fn any_world() -> impl Strategy<Value = SnapshotParts> {
     let kinds = select(&["planned_maintenance", "random_failure", "correlated_failure"][..]);
     let events = proptest::collection::vec((scopes, kinds, -2..3_i64), 0..3);
     let fraction = select(&[None, Some(0.0), Some(0.1)][..]);
-    (servers, reservations, events, fraction).prop_map(|(servers, rows, events, fraction)| {
+    let alphas = select(&[(None, None), (Some(0.4), None), (None, Some(0.2))][..]);
+    let region = (fraction, alphas);
+    (servers, reservations, events, region).prop_map(|(servers, rows, events, region)| {
         let mut world = World::new().valued("lent", "elastic", 0.0, &[]);
+        let (fraction, (msb_alpha, rack_alpha)) = region;
         world.parts.shared_buffer_fraction = fraction;
+        (world.parts.weights.msb_alpha, world.parts.weights.rack_alpha) = (msb_alpha, rack_alpha);
         for (number, mut row) in servers.into_iter().enumerate() {
             row.server_id = format!("s{number:02}").into();
             world.parts.servers.push(row);
