@@ -21,7 +21,7 @@ pub fn end_report(solved: &Solved, all: bool) -> String {
     if solved.audit.shortfall > Rru::ZERO {
         text.push_str(&format!("\n\n{}", shortfalls(solved, rows_max)));
     }
-    text.push_str(&format!("\n\n{}", facts(solved)));
+    text.push_str(&format!("\n\n{}", facts(solved).trim_fmt()));
     if let Some(steps) = steps(&solved.report) {
         text.push_str(&format!("\n\n{steps}"));
     }
@@ -34,6 +34,8 @@ const STYLE: TableStyle =
 
 /// Where sentences wrap when there is no terminal to ask.
 const WIDTH: u16 = 120;
+/// No terminal that people read tables on is narrower.
+const WIDTH_LEAST: u16 = 40;
 
 /// An empty table with these columns; those in `right` hold numbers.
 pub fn table(header: &[&str], right: std::ops::Range<usize>) -> Table {
@@ -50,14 +52,16 @@ pub fn table(header: &[&str], right: std::ops::Range<usize>) -> Table {
 fn wrapping(style: TableStyle) -> Table {
     let mut table = Table::new();
     table.load_style(style).set_content_arrangement(ContentArrangement::Dynamic);
-    if !table.is_tty() {
+    // Some terminals do not know how wide they are.
+    if !table.is_tty() || table.width().is_none_or(|width| width < WIDTH_LEAST) {
         table.set_width(WIDTH);
     }
     table
 }
 
 fn more(table: &Table, hidden: usize) -> String {
-    if hidden == 0 { table.to_string() } else { format!("{table}\n… {hidden} more (--all)") }
+    let shown = table.trim_fmt();
+    if hidden == 0 { shown } else { format!("{shown}\n… {hidden} more (--all)") }
 }
 
 /// Who got what, largest first.
@@ -226,5 +230,5 @@ fn steps(report: &Value) -> Option<String> {
             format!("{:.2}", step.get("seconds")?.as_f64()?),
         ]);
     }
-    Some(table.to_string())
+    Some(table.trim_fmt())
 }

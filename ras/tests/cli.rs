@@ -332,12 +332,13 @@ fn a_full_disk_is_an_error_and_leaves_nothing_half_written() {
     assert!(!place.path("page.html").exists());
 }
 
+/// Starts a solve of several seconds and waits for its first sign of life.
 #[cfg(unix)]
-#[test]
-fn ctrl_c_ends_a_solve_with_what_it_has() {
+fn solve_in_the_background(
+    place: &Place,
+) -> (std::process::Child, std::io::Lines<std::io::BufReader<std::process::ChildStderr>>) {
     use std::io::{BufRead, BufReader};
     use std::process::Stdio;
-    let place = Place::new();
     place.ras("generate --servers 20000 --reservations 80 --state steady --out region").code(0);
     let mut child = Command::new(env!("CARGO_BIN_EXE_ras"))
         .args(["solve", "region", "--out", "result", "--gap", "0"])
@@ -351,8 +352,21 @@ fn ctrl_c_ends_a_solve_with_what_it_has() {
     assert!(first.starts_with("phase 1"), "{first}");
     // From the first line on today's assignment is on disk.
     place.ras("audit region result").code(0);
+    (child, lines)
+}
+
+#[cfg(unix)]
+fn press_ctrl_c(child: &std::process::Child) {
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(killed.expect("kill is there").success());
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_solve_with_what_it_has() {
+    let place = Place::new();
+    let (mut child, lines) = solve_in_the_background(&place);
+    press_ctrl_c(&child);
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     let code = child.wait().expect("it ends").code();
     assert!(matches!(code, Some(0 | 2)), "{code:?}: {rest:?}");
@@ -365,6 +379,20 @@ fn ctrl_c_ends_a_solve_with_what_it_has() {
         "{} {ending}",
         report["termination"]
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_twice_ends_at_once_and_what_was_written_stands() {
+    let place = Place::new();
+    let (mut child, lines) = solve_in_the_background(&place);
+    press_ctrl_c(&child);
+    press_ctrl_c(&child);
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    let code = child.wait().expect("it ends").code();
+    // Two signals that come together may be seen as one.
+    assert!(matches!(code, Some(0 | 2 | 130)), "{code:?}: {rest:?}");
+    place.ras("audit region result").code(0);
 }
 
 #[test]

@@ -1,0 +1,209 @@
+//! Phase 1 by definition: what an assignment of single servers costs, and the least over all.
+//!
+//! Written from the expressions, not from the solver: amounts are summed server by server. Only
+//! the prices of shortfalls are the solver's ([`Model`]); which price is right is its decision.
+
+use async_solver::model::Model;
+use fleet::{MsbIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Targets};
+use std::collections::BTreeSet;
+
+type Holders = [Option<ReservationIx>];
+
+/// One reservation's part of the objective.
+struct Part {
+    /// RRU above which an MSB costs beta each; `None`: eq. 3 does not apply.
+    spread_limit: Option<Rru>,
+    price: f64,
+    /// Datacenter, least and most RRU there.
+    affinity: Vec<(usize, Rru, Rru)>,
+    /// Today's shortfall and distances from the affinity ranges.
+    today: Vec<Rru>,
+}
+
+/// Knows the objective of phase 1 of one snapshot.
+pub struct Phase1<'a> {
+    snapshot: &'a RegionSnapshot,
+    parts: Vec<Part>,
+}
+
+fn amount(rru: f64) -> Rru {
+    Rru::from_f64(rru).expect("worlds are small")
+}
+
+impl<'a> Phase1<'a> {
+    pub fn new(snapshot: &'a RegionSnapshot) -> Phase1<'a> {
+        let model = Model::new(snapshot);
+        let mut phase1 = Phase1 { snapshot, parts: Vec::new() };
+        for (number, term) in model.terms.iter().enumerate() {
+            let part = phase1.part(ReservationIx::new(number), term.short_price);
+            phase1.parts.push(part);
+        }
+        let today = Targets::unchanged(snapshot);
+        let broken: Vec<Vec<Rru>> = (0..phase1.parts.len())
+            .map(|number| phase1.broken(number, &phase1.by_msb(today.holders())[number]))
+            .collect();
+        for (part, broken) in phase1.parts.iter_mut().zip(broken) {
+            part.today = broken;
+        }
+        phase1
+    }
+
+    fn part(&self, ix: ReservationIx, price: f64) -> Part {
+        let snapshot = self.snapshot;
+        let reservation = &snapshot.reservations[ix.ix()];
+        let eligible = || {
+            (snapshot.servers.iter())
+                .filter(|s| s.available && reservation.value(s.hardware_type).is_some())
+        };
+        let c = reservation.capacity.to_f64();
+        let guaranteed = reservation.kind == ReservationKind::Guaranteed;
+        let spread_limit = guaranteed.then(|| {
+            if let Some(alpha) = reservation.msb_alpha.or(snapshot.weights.msb_alpha) {
+                return amount(alpha * c);
+            }
+            let msbs: BTreeSet<MsbIx> = eligible().map(|s| snapshot.msb_of(s)).collect();
+            let even = if msbs.len() <= 1 { c } else { 1.5 * c / (msbs.len() - 1) as f64 };
+            let most = eligible().map(|s| snapshot.value(s, ix)).max();
+            amount(even).max(most.unwrap_or(Rru::ZERO))
+        });
+        let theta = reservation.affinity_theta.unwrap_or(snapshot.weights.affinity_theta);
+        let reachable: BTreeSet<usize> =
+            eligible().map(|s| snapshot.datacenter_of(s).ix()).collect();
+        let affinity = (snapshot.datacenters.iter().enumerate())
+            .filter(|(dc, _)| guaranteed && c > 0.0 && reachable.contains(dc))
+            .filter_map(|(dc, _)| {
+                let share = reservation.share(fleet::DatacenterIx::new(dc))?;
+                let low = amount(((share - theta) * c).max(0.0));
+                Some((dc, low, amount((share + theta) * c)))
+            })
+            .collect();
+        Part { spread_limit, price, affinity, today: Vec::new() }
+    }
+
+    /// RRU of each reservation in each MSB, on available servers.
+    fn by_msb(&self, holders: &Holders) -> Vec<Vec<Rru>> {
+        let mut amounts = vec![vec![Rru::ZERO; self.snapshot.msbs.len()]; self.parts.len()];
+        for (server, holder) in self.snapshot.servers.iter().zip(holders) {
+            if let (Some(holder), true) = (holder, server.available) {
+                let msb = self.snapshot.msb_of(server);
+                amounts[holder.ix()][msb.ix()] += self.snapshot.value(server, *holder);
+            }
+        }
+        amounts
+    }
+
+    /// What eq. 6 and 7 are short of.
+    fn broken(&self, number: usize, by_msb: &[Rru]) -> Vec<Rru> {
+        let reservation = &self.snapshot.reservations[number];
+        let total: Rru = by_msb.iter().copied().sum();
+        let top = by_msb.iter().copied().max().unwrap_or(Rru::ZERO);
+        let kept = if reservation.msb_buffer { total - top } else { total };
+        let mut broken = vec![(reservation.capacity - kept).or_zero()];
+        for &(dc, low, high) in &self.parts[number].affinity {
+            let there = (by_msb.iter().zip(&self.snapshot.msbs))
+                .filter(|(_, msb)| msb.datacenter.ix() == dc)
+                .map(|(amount, _)| *amount)
+                .sum::<Rru>();
+            broken.extend([(low - there).or_zero(), (there - high).or_zero()]);
+        }
+        broken
+    }
+
+    /// Expressions 1, 3 and 4 and the price of what is broken; `None` if something is worse than
+    /// it is today.
+    pub fn cost(&self, holders: &Holders) -> Option<f64> {
+        self.cost_of(&self.by_msb(holders), self.stability(holders))
+    }
+
+    fn stability(&self, holders: &Holders) -> f64 {
+        (self.snapshot.servers.iter().zip(holders))
+            .map(|(server, &target)| self.leave(server, target))
+            .sum()
+    }
+
+    fn leave(&self, server: &fleet::Server, target: Option<ReservationIx>) -> f64 {
+        let weights = &self.snapshot.weights;
+        match server.holder() {
+            Some(holder) if Some(holder) != target => {
+                if server.in_use {
+                    weights.move_in_use
+                } else {
+                    weights.move_idle
+                }
+            }
+            _ => 0.0,
+        }
+    }
+
+    fn cost_of(&self, by_msb: &[Vec<Rru>], stability: f64) -> Option<f64> {
+        let weights = &self.snapshot.weights;
+        let mut cost = stability;
+        for (number, (part, amounts)) in self.parts.iter().zip(by_msb).enumerate() {
+            let broken = self.broken(number, amounts);
+            if broken.iter().zip(&part.today).any(|(now, today)| now > today) {
+                return None;
+            }
+            cost += part.price * broken.into_iter().sum::<Rru>().to_f64();
+            if let Some(limit) = part.spread_limit {
+                let excess: Rru = amounts.iter().map(|&z| (z - limit).or_zero()).sum();
+                cost += weights.spread_beta * excess.to_f64();
+            }
+            if self.snapshot.reservations[number].msb_buffer {
+                let top = amounts.iter().copied().max().unwrap_or(Rru::ZERO);
+                cost += weights.buffer_tau * top.to_f64();
+            }
+        }
+        Some(cost)
+    }
+
+    /// The least cost over every assignment.
+    pub fn optimum(&self) -> f64 {
+        let mut search = Search {
+            phase1: self,
+            amounts: vec![vec![Rru::ZERO; self.snapshot.msbs.len()]; self.parts.len()],
+            best: f64::INFINITY,
+        };
+        search.go(0, 0.0);
+        search.best
+    }
+}
+
+struct Search<'a> {
+    phase1: &'a Phase1<'a>,
+    amounts: Vec<Vec<Rru>>,
+    best: f64,
+}
+
+impl Search<'_> {
+    fn go(&mut self, position: usize, stability: f64) {
+        let snapshot = self.phase1.snapshot;
+        let Some(server) = snapshot.servers.get(position) else {
+            if let Some(cost) = self.phase1.cost_of(&self.amounts, stability) {
+                self.best = self.best.min(cost);
+            }
+            return;
+        };
+        if !server.available {
+            return self.go(position + 1, stability);
+        }
+        let holder = server.holder();
+        let everybody = (0..snapshot.reservations.len()).map(|r| Some(ReservationIx::new(r)));
+        for target in std::iter::once(None).chain(everybody) {
+            let value = target.map_or(Rru::ZERO, |target| snapshot.value(server, target));
+            let elastic = target.is_some_and(|target| {
+                snapshot.reservations[target.ix()].kind == ReservationKind::Elastic
+            });
+            if target.is_some() && target != holder && (elastic || value == Rru::ZERO) {
+                continue;
+            }
+            let msb = snapshot.msb_of(server).ix();
+            if let Some(target) = target {
+                self.amounts[target.ix()][msb] += value;
+            }
+            self.go(position + 1, stability + self.phase1.leave(server, target));
+            if let Some(target) = target {
+                self.amounts[target.ix()][msb] -= value;
+            }
+        }
+    }
+}

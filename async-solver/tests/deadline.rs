@@ -1,0 +1,222 @@
+//! The solve ends when it must, with a valid answer, whatever HiGHS does.
+
+mod world;
+
+use async_solver::backend::{InProcess, LpProblem, LpRequest, LpSolution};
+use async_solver::raw::RawModel;
+use async_solver::{
+    Backend, Control, LpFailure, LpJob, SolveOutcome, SolverConfig, Termination, solve,
+};
+use fleet::audit::audit;
+use fleet::{RegionSnapshot, SnapshotParts, Targets};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use world::{HAMLET, TOWN, config, for_each, snapshot, solved_with, worlds};
+
+/// HiGHS that never comes back.
+struct Silent;
+
+impl Backend for Silent {
+    fn start(&self, _: LpProblem, _: LpRequest) -> Box<dyn LpJob> {
+        Box::new(Silent)
+    }
+}
+
+impl LpJob for Silent {
+    fn poll(&mut self) -> Option<Result<LpSolution, LpFailure>> {
+        None
+    }
+    fn wait(&mut self, _: Duration) -> Option<Result<LpSolution, LpFailure>> {
+        None
+    }
+}
+
+/// HiGHS that fails, or returns what is of no use.
+#[derive(Clone)]
+struct Answers(Result<LpSolution, LpFailure>);
+
+impl Backend for Answers {
+    fn start(&self, _: LpProblem, _: LpRequest) -> Box<dyn LpJob> {
+        Box::new(self.clone())
+    }
+}
+
+impl LpJob for Answers {
+    fn poll(&mut self) -> Option<Result<LpSolution, LpFailure>> {
+        Some(self.0.clone())
+    }
+    fn wait(&mut self, _: Duration) -> Option<Result<LpSolution, LpFailure>> {
+        Some(self.0.clone())
+    }
+}
+
+/// A clock that goes on by a millisecond each time it is read: time without waiting.
+#[derive(Default)]
+struct Clock(AtomicU64);
+
+impl Clock {
+    fn read(&self) -> Duration {
+        Duration::from_millis(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Solves with a deadline on such a clock; gives the instant of the return too.
+fn solved_by(
+    deadline: Duration,
+    snapshot: &RegionSnapshot,
+    backend: &(dyn Backend + Sync),
+) -> (SolveOutcome, Duration) {
+    let clock = Clock::default();
+    let control = Control {
+        elapsed: &|| clock.read(),
+        deadline: Some(deadline),
+        interrupted: &|| false,
+        progress: &|_| (),
+        incumbent: &|_| (),
+        backend,
+    };
+    let outcome = solve(snapshot, &config(), &control);
+    (outcome, clock.read())
+}
+
+fn assert_valid(snapshot: &RegionSnapshot, outcome: &SolveOutcome) {
+    let report = audit(snapshot, &outcome.targets);
+    assert!(report.is_clean(), "{report}");
+    let phase1 = &outcome.stats.phase1;
+    assert!(phase1.dual_bound <= phase1.primal);
+}
+
+/// The bound against the optimum that HiGHS finds on single servers.
+fn assert_proved(snapshot: &RegionSnapshot, outcome: &SolveOutcome) {
+    let optimum = RawModel::build(snapshot).solve().expect("HiGHS solves small models");
+    let bound = outcome.stats.phase1.dual_bound;
+    assert!(bound <= optimum + 1e-5 + 1e-7 * optimum.abs(), "bound {bound} above {optimum}");
+}
+
+/// Today's assignment, but for surplus handed back, and nothing taken up.
+fn assert_today(snapshot: &RegionSnapshot, config: &SolverConfig, outcome: &SolveOutcome) {
+    if !config.hand_back {
+        assert_eq!(outcome.targets, Targets::unchanged(snapshot));
+    }
+    for step in outcome.targets.diff(snapshot) {
+        assert_eq!(step.target, None, "{step:?} gives a server to somebody");
+    }
+    assert_eq!(outcome.stats.phase1.primal, outcome.stats.phase1.initial_primal);
+}
+
+fn stopped(
+    world: &SnapshotParts,
+    config: &SolverConfig,
+    deadline: Option<Duration>,
+    interrupted: bool,
+) -> Termination {
+    let snapshot = snapshot(world);
+    let control = Control {
+        elapsed: &|| Duration::ZERO,
+        deadline,
+        interrupted: &|| interrupted,
+        progress: &|_| (),
+        incumbent: &|_| (),
+        backend: &InProcess,
+    };
+    let outcome = solve(&snapshot, config, &control);
+    assert_valid(&snapshot, &outcome);
+    assert_today(&snapshot, config, &outcome);
+    outcome.stats.phase1.termination
+}
+
+#[test]
+fn no_time_gives_todays_assignment() {
+    for_each(20, worlds(TOWN), |world| {
+        for hand_back in [false, true] {
+            let config = SolverConfig { hand_back, ..config() };
+            let ended = stopped(&world, &config, Some(Duration::ZERO), false);
+            assert_eq!(ended, Termination::Deadline);
+        }
+    });
+}
+
+#[test]
+fn an_interrupt_at_once_gives_todays_assignment() {
+    for_each(20, worlds(TOWN), |world| {
+        for hand_back in [false, true] {
+            let config = SolverConfig { hand_back, ..config() };
+            assert_eq!(stopped(&world, &config, None, true), Termination::Interrupted);
+        }
+    });
+}
+
+#[test]
+fn any_deadline_is_kept() {
+    for_each(10, worlds(TOWN), |world| {
+        let snapshot = snapshot(&world);
+        for millis in [1, 30, 100, 300, 1_000] {
+            let deadline = Duration::from_millis(millis);
+            let (outcome, at) = solved_by(deadline, &snapshot, &InProcess);
+            assert_valid(&snapshot, &outcome);
+            // Below its reserve a solve can only read the clock for its report.
+            let least = Duration::from_millis(40);
+            assert!(at <= deadline.max(least), "{deadline:?} wanted, {at:?} taken");
+        }
+    });
+}
+
+#[test]
+fn a_silent_backend_keeps_nobody_waiting() {
+    for_each(10, worlds(HAMLET), |world| {
+        let snapshot = snapshot(&world);
+        let deadline = Duration::from_millis(2_000);
+        let (outcome, at) = solved_by(deadline, &snapshot, &Silent);
+        assert!(at <= deadline, "{deadline:?} wanted, {at:?} taken");
+        assert_valid(&snapshot, &outcome);
+        assert_proved(&snapshot, &outcome);
+    });
+}
+
+#[test]
+fn a_backend_that_fails_costs_no_proof() {
+    let useless = LpSolution { optimal: true, row_duals: Vec::new(), ..LpSolution::default() };
+    let failures = [
+        Err(LpFailure::Process("killed".into())),
+        Err(LpFailure::Status("Unknown".into())),
+        Ok(useless),
+    ];
+    for_each(10, worlds(HAMLET), |world| {
+        let snapshot = snapshot(&world);
+        for failure in &failures {
+            let outcome = solved_with(&snapshot, &config(), &Answers(failure.clone()));
+            assert_valid(&snapshot, &outcome);
+            assert_proved(&snapshot, &outcome);
+        }
+    });
+}
+
+/// Each incumbent handed out on the way is an answer already.
+#[test]
+fn every_incumbent_is_valid_and_better_than_the_last() {
+    for_each(10, worlds(TOWN), |world| {
+        let snapshot = snapshot(&world);
+        let kept: Mutex<Vec<Targets>> = Mutex::default();
+        let seen: Mutex<Vec<f64>> = Mutex::default();
+        let control = Control {
+            elapsed: &|| Duration::ZERO,
+            deadline: None,
+            interrupted: &|| false,
+            progress: &|point| {
+                if point.phase == 1 {
+                    seen.lock().expect("not poisoned").extend(point.primal);
+                }
+            },
+            incumbent: &|targets| kept.lock().expect("not poisoned").push(targets.clone()),
+            backend: &InProcess,
+        };
+        solve(&snapshot, &config(), &control);
+        for targets in kept.lock().expect("not poisoned").iter() {
+            let report = audit(&snapshot, targets);
+            assert!(report.is_clean(), "{report}");
+        }
+        let seen = seen.lock().expect("not poisoned");
+        assert!(seen.windows(2).all(|pair| pair[1] <= pair[0]), "{seen:?}");
+    });
+}

@@ -1,0 +1,168 @@
+//! What every solve promises, over regions drawn at random.
+
+mod world;
+
+use async_solver::{Objective, SolveOutcome, SolverConfig};
+use fleet::audit::audit;
+use fleet::{MsbIx, RegionSnapshot, ReservationKind, Rru, SnapshotParts, Targets};
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+use world::{TOWN, config, snapshot, solved, worlds};
+
+fn assert_close(found: f64, claimed: f64, what: &str) {
+    let slack = 1e-6 * found.abs().max(1.0);
+    assert!((found - claimed).abs() <= slack, "{what}: {found}, claimed {claimed}");
+}
+
+fn total_shortfall(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Rru> {
+    audit(snapshot, targets).reservations.iter().map(|row| row.holding.shortfall).collect()
+}
+
+/// Who holds each server, by name: comparable between snapshots.
+fn by_name(snapshot: &RegionSnapshot, outcome: &SolveOutcome) -> Vec<(String, String)> {
+    (snapshot.servers.iter().zip(outcome.targets.holders()))
+        .map(|(server, &holder)| {
+            (server.id.to_string(), fleet::holder_name(snapshot, holder).to_string())
+        })
+        .collect()
+}
+
+/// Reverses and deals the rows of every table.
+fn shuffled(parts: &SnapshotParts) -> SnapshotParts {
+    fn deal<T: Clone>(rows: &[T]) -> Vec<T> {
+        (0..3).flat_map(|from| rows.iter().rev().skip(from).step_by(3).cloned()).collect()
+    }
+    SnapshotParts {
+        servers: deal(&parts.servers),
+        reservations: deal(&parts.reservations),
+        rru: deal(&parts.rru),
+        affinity: deal(&parts.affinity),
+        unavailability: deal(&parts.unavailability),
+        ..parts.clone()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_audit_accepts_every_solve(world in worlds(TOWN), hand_back: bool, rack_phase: bool) {
+        let snapshot = snapshot(&world);
+        let config = SolverConfig { hand_back, rack_phase, ..config() };
+        let outcome = solved(&snapshot, &config);
+        let report = audit(&snapshot, &outcome.targets);
+        prop_assert!(report.is_clean(), "{report}");
+        let Objective { total, stability, rack_spread, msb_spread, buffer } =
+            outcome.stats.objective;
+        assert_close(report.objective.stability, stability, "stability");
+        assert_close(report.objective.rack_spread, rack_spread, "rack spread");
+        assert_close(report.objective.msb_spread, msb_spread, "MSB spread");
+        assert_close(report.objective.buffer, buffer, "buffer");
+        assert_close(report.objective.total, total, "total");
+        let phase1 = &outcome.stats.phase1;
+        prop_assert!(phase1.dual_bound <= phase1.primal);
+        prop_assert!(phase1.primal <= phase1.initial_primal + 1e-9);
+    }
+
+    #[test]
+    fn nobody_is_shorter_than_today(world in worlds(TOWN)) {
+        let snapshot = snapshot(&world);
+        let outcome = solved(&snapshot, &config());
+        let today = total_shortfall(&snapshot, &Targets::unchanged(&snapshot));
+        let then = total_shortfall(&snapshot, &outcome.targets);
+        for (position, (then, today)) in then.iter().zip(&today).enumerate() {
+            let id = &snapshot.reservations[position].id;
+            prop_assert!(then <= today, "{id} is {then} RRU short, today {today}");
+        }
+    }
+
+    #[test]
+    fn the_loss_of_any_msb_leaves_what_is_promised(world in worlds(TOWN)) {
+        let snapshot = snapshot(&world);
+        let outcome = solved(&snapshot, &config());
+        let short = total_shortfall(&snapshot, &outcome.targets);
+        for (position, reservation) in snapshot.reservations.iter().enumerate() {
+            if reservation.kind == ReservationKind::Elastic || short[position] > Rru::ZERO {
+                continue;
+            }
+            let holds = |server: &fleet::Server, lost: Option<MsbIx>| {
+                server.available && Some(snapshot.msb_of(server)) != lost
+            };
+            let losses = (0..snapshot.msbs.len()).map(|msb| Some(MsbIx::new(msb)));
+            let losses = losses.filter(|_| reservation.msb_buffer).chain([None]);
+            for lost in losses {
+                let left: Rru = (snapshot.servers.iter().zip(outcome.targets.holders()))
+                    .filter(|(server, _)| holds(server, lost))
+                    .filter(|(_, holder)| holder.is_some_and(|holder| holder.ix() == position))
+                    .filter_map(|(server, _)| reservation.value(server.hardware_type))
+                    .sum();
+                prop_assert!(left >= reservation.capacity, "{} after {lost:?}", reservation.id);
+            }
+        }
+    }
+
+    #[test]
+    fn unavailable_servers_keep_their_binding(world in worlds(TOWN)) {
+        let snapshot = snapshot(&world);
+        let outcome = solved(&snapshot, &config());
+        for (server, &target) in snapshot.servers.iter().zip(outcome.targets.holders()) {
+            prop_assert!(server.available || target == server.holder(), "{}", server.id);
+        }
+    }
+
+    #[test]
+    fn the_order_of_rows_changes_nothing(world in worlds(TOWN)) {
+        let (first, second) = (snapshot(&world), snapshot(&shuffled(&world)));
+        let (one, other) = (solved(&first, &config()), solved(&second, &config()));
+        prop_assert_eq!(by_name(&first, &one), by_name(&second, &other));
+        prop_assert_eq!(one.stats.phase1, other.stats.phase1);
+    }
+
+    #[test]
+    fn threads_change_nothing(world in worlds(TOWN)) {
+        let snapshot = snapshot(&world);
+        let one = solved(&snapshot, &config());
+        let two = solved(&snapshot, &SolverConfig { threads: 2, ..config() });
+        prop_assert_eq!(one.targets, two.targets);
+        prop_assert_eq!(one.stats.objective, two.stats.objective);
+        prop_assert_eq!(one.stats.phase1, two.stats.phase1);
+    }
+
+    #[test]
+    fn a_solve_on_its_result_moves_nothing(world in worlds(TOWN)) {
+        let first = snapshot(&world);
+        // As users run it: a gain of next to nothing is no reason to move.
+        let config = SolverConfig { threads: 1, ..SolverConfig::default() };
+        let outcome = solved(&first, &config);
+        let second = snapshot(&outcome.targets.apply(&first));
+        let again = solved(&second, &config);
+        let moves: Vec<_> = again.targets.diff(&second).collect();
+        prop_assert!(moves.is_empty(), "{moves:?}");
+    }
+
+    #[test]
+    fn surplus_is_handed_back(world in worlds(TOWN)) {
+        let snapshot = snapshot(&world);
+        let outcome = solved(&snapshot, &config());
+        // Whoever is not short and has no shares to keep needs each of its servers.
+        let mut without = outcome.targets.holders().to_vec();
+        for (position, server) in snapshot.servers.iter().enumerate() {
+            let Some(holder) = outcome.targets.holders()[position] else { continue };
+            let reservation = &snapshot.reservations[holder.ix()];
+            let elastic = reservation.kind == ReservationKind::Elastic;
+            if !server.available || elastic || !reservation.affinity.is_empty() {
+                continue;
+            }
+            without[position] = None;
+            let targets = Targets::new(&snapshot, without.clone());
+            let short = total_shortfall(&snapshot, &outcome.targets)[holder.ix()];
+            let shorter = total_shortfall(&snapshot, &targets)[holder.ix()] > short;
+            prop_assert!(shorter, "{} does not need {}", reservation.id, server.id);
+            without[position] = Some(holder);
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Small regions drawn at random, and solves of them in this process.
+#![allow(dead_code, reason = "each test file uses its own part of this")]
+
+use async_solver::backend::InProcess;
+use async_solver::{Backend, Control, SolveOutcome, SolverConfig, solve};
+use chrono::{DateTime, TimeDelta, Utc};
+use fleet::{
+    AffinityRow, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts,
+    UnavailabilityRow, Weights,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
+use std::ops::Range;
+use std::time::Duration;
+
+/// The instant of every world.
+pub fn noon() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_767_268_800, 0).expect("a valid instant")
+}
+
+/// An empty region without shared buffers, with the default prices.
+pub fn empty() -> SnapshotParts {
+    SnapshotParts {
+        region: "region-a".into(),
+        taken_at: noon(),
+        weights: Weights::default(),
+        shared_buffer_fraction: Some(0.0),
+        servers: Vec::new(),
+        reservations: Vec::new(),
+        rru: Vec::new(),
+        affinity: Vec::new(),
+        unavailability: Vec::new(),
+    }
+}
+
+/// A free, idle server. `place`: datacenter, MSB, rack.
+pub fn server(id: &str, place: (&str, &str, &str), hardware_type: &str) -> ServerRow {
+    ServerRow {
+        server_id: id.into(),
+        datacenter: place.0.into(),
+        msb: place.1.into(),
+        rack: place.2.into(),
+        hardware_type: hardware_type.into(),
+        current_reservation: None,
+        target_reservation: None,
+        target_pending: false,
+        in_use: false,
+        loaned_to: None,
+        power_watts: None,
+    }
+}
+
+/// A guaranteed reservation with embedded buffer.
+pub fn reservation(id: &str, capacity_rru: f64) -> ReservationRow {
+    ReservationRow {
+        reservation_id: id.into(),
+        owner: "owner".into(),
+        kind: "guaranteed".into(),
+        capacity_rru,
+        msb_buffer: true,
+        priority: 0,
+        msb_alpha: None,
+        rack_alpha: None,
+        affinity_theta: None,
+        host_profile: None,
+    }
+}
+
+pub fn rru(id: &str, hardware_type: &str, rru: f64) -> RruRow {
+    RruRow { reservation_id: id.into(), hardware_type: hardware_type.into(), rru }
+}
+
+/// An event without end that began an hour ago.
+pub fn event(number: usize, scope: &str, scope_id: &str, kind: &str) -> UnavailabilityRow {
+    UnavailabilityRow {
+        event_id: format!("event-{number}").into(),
+        scope: scope.into(),
+        scope_id: scope_id.into(),
+        kind: kind.into(),
+        started_at: noon() - TimeDelta::hours(1),
+        ended_at: None,
+    }
+}
+
+pub fn snapshot(parts: &SnapshotParts) -> RegionSnapshot {
+    RegionSnapshot::new(parts.clone()).expect("a valid world")
+}
+
+/// The settings of tests: solved to the end, on one thread.
+pub fn config() -> SolverConfig {
+    SolverConfig { gap_limit: 0.0, stay_gain: 0.0, threads: 1, ..SolverConfig::default() }
+}
+
+/// Solves without a deadline.
+pub fn solved(snapshot: &RegionSnapshot, config: &SolverConfig) -> SolveOutcome {
+    solved_with(snapshot, config, &InProcess)
+}
+
+/// Solves without a deadline, with this backend.
+pub fn solved_with(
+    snapshot: &RegionSnapshot,
+    config: &SolverConfig,
+    backend: &(dyn Backend + Sync),
+) -> SolveOutcome {
+    let control = Control {
+        elapsed: &|| Duration::ZERO,
+        deadline: None,
+        interrupted: &|| false,
+        progress: &|_| (),
+        incumbent: &|_| (),
+        backend,
+    };
+    solve(snapshot, config, &control)
+}
+
+/// Runs a test over worlds that come again on every machine; a failure is shrunk and printed.
+/// `PROPTEST_CASES` asks for more of them.
+pub fn for_each(
+    cases: u32,
+    worlds: impl Strategy<Value = SnapshotParts>,
+    test: impl Fn(SnapshotParts),
+) {
+    let asked = Config::default().cases;
+    let cases = if asked == 256 { cases } else { asked };
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let outcome = runner.run(&worlds, |world| {
+        test(world);
+        Ok(())
+    });
+    match outcome {
+        Ok(()) => (),
+        Err(TestError::Fail(reason, world)) => panic!("{reason}\n{}", text(&world)),
+        Err(TestError::Abort(reason)) => panic!("{reason}"),
+    }
+}
+
+/// A world in a few lines, for a reader who has to understand a failure.
+pub fn text(parts: &SnapshotParts) -> String {
+    let mut text =
+        format!("{:?}\nshared buffers {:?}\n", parts.weights, parts.shared_buffer_fraction);
+    for row in &parts.reservations {
+        let id = &row.reservation_id;
+        text += &format!("{} {id} C={}", row.kind, row.capacity_rru);
+        text += &format!(" buffer={} priority={}", row.msb_buffer, row.priority);
+        text += &format!(" alpha={:?}", row.msb_alpha);
+        for value in parts.rru.iter().filter(|value| value.reservation_id == *id) {
+            text += &format!(" {}={}", value.hardware_type, value.rru);
+        }
+        for share in parts.affinity.iter().filter(|share| share.reservation_id == *id) {
+            text += &format!(" {}={}", share.datacenter, share.share);
+        }
+        text.push('\n');
+    }
+    for row in &parts.servers {
+        text += &format!("{} {}/{}/{}", row.server_id, row.datacenter, row.msb, row.rack);
+        text += &format!(
+            " {} {}",
+            row.hardware_type,
+            row.current_reservation.as_deref().unwrap_or("free")
+        );
+        if row.target_pending {
+            text += &format!(" to {}", row.target_reservation.as_deref().unwrap_or("free"));
+        }
+        if row.in_use {
+            text += " in use";
+        }
+        text.push('\n');
+    }
+    for row in &parts.unavailability {
+        text += &format!("{} {} {}\n", row.scope, row.scope_id, row.kind);
+    }
+    text
+}
+
+/// How large a drawn world is.
+pub struct Shape {
+    pub servers: Range<usize>,
+    pub reservations: Range<usize>,
+    pub racks_per_msb: usize,
+    /// Half-RRU, per reservation.
+    pub capacity: Range<u32>,
+    pub places: &'static [(&'static str, &'static str)],
+}
+
+/// Few enough servers and reservations to try every assignment.
+pub const TINY: Shape = Shape {
+    servers: 1..7,
+    reservations: 2..4,
+    racks_per_msb: 1,
+    capacity: 0..9,
+    places: &[("dc0", "m0"), ("dc0", "m1"), ("dc1", "m2")],
+};
+
+/// Too large for that, small enough for HiGHS on single servers.
+pub const HAMLET: Shape = Shape { servers: 12..31, capacity: 0..16, ..TOWN };
+
+/// As large as a property test can solve often.
+pub const TOWN: Shape = Shape {
+    servers: 20..81,
+    reservations: 2..6,
+    racks_per_msb: 3,
+    capacity: 0..30,
+    places: &[("dc0", "m0"), ("dc0", "m1"), ("dc1", "m2"), ("dc1", "m3"), ("dc2", "m4")],
+};
+
+const TYPES: [&str; 3] = ["t0", "t1", "t2"];
+const NAMES: [&str; 6] = ["r0", "r1", "r2", "r3", "r4", "lent"];
+const KINDS: [&str; 4] =
+    ["random_failure", "software", "correlated_failure", "planned_maintenance"];
+
+/// Regions with everything that may be in a snapshot: servers held, in use, unavailable and on
+/// the move, priorities, spread limits, affinity, shared buffers, an elastic reservation.
+pub fn worlds(shape: Shape) -> impl Strategy<Value = SnapshotParts> {
+    let count = shape.reservations;
+    (count, weights(), proptest::bool::weighted(0.2)).prop_flat_map(
+        move |(count, weights, waste)| {
+            let servers = vec(
+                any_server(count, shape.places, shape.racks_per_msb, waste),
+                shape.servers.clone(),
+            );
+            let reservations = vec(any_reservation(shape.capacity.clone()), count);
+            let fraction = select(&[0.0, 0.0, 0.1, 0.3][..]);
+            (Just(weights), servers, reservations, fraction).prop_map(assemble)
+        },
+    )
+}
+
+type Drawn = (Weights, Vec<(ServerRow, Option<&'static str>)>, Vec<DrawnReservation>, f64);
+
+fn assemble((weights, servers, reservations, fraction): Drawn) -> SnapshotParts {
+    let mut parts = SnapshotParts { weights, shared_buffer_fraction: Some(fraction), ..empty() };
+    for (number, (row, kind)) in servers.into_iter().enumerate() {
+        let id = format!("s{number:02}");
+        if let Some(kind) = kind {
+            parts.unavailability.push(event(number, "server", &id, kind));
+        }
+        parts.servers.push(ServerRow { server_id: id.as_str().into(), ..row });
+    }
+    for (id, drawn) in NAMES.iter().zip(reservations) {
+        let row = ReservationRow { reservation_id: (*id).into(), ..drawn.row };
+        parts.reservations.push(row);
+        for (hardware_type, value) in TYPES.iter().zip(drawn.values) {
+            if value > 0.0 {
+                parts.rru.push(rru(id, hardware_type, value));
+            }
+        }
+        for (datacenter, share) in ["dc0", "dc1"].into_iter().zip(drawn.shares) {
+            let (reservation_id, datacenter) = ((*id).into(), datacenter.into());
+            parts.affinity.push(AffinityRow { reservation_id, datacenter, share });
+        }
+    }
+    let lent = ReservationRow { kind: "elastic".into(), ..reservation("lent", 0.0) };
+    parts.reservations.push(lent);
+    // Values may name a type without servers; a shared buffer of it would ask for nothing.
+    parts
+}
+
+fn weights() -> impl Strategy<Value = Weights> {
+    (
+        select(&[(10.0, 1.0), (10.0, 1.0), (3.0, 0.0), (0.25, 2.0)][..]),
+        select(&[2.0, 2.0, 0.0, 7.5][..]),
+        select(&[5.0, 5.0, 0.0, 0.3][..]),
+        select(&[None, None, Some(0.4)][..]),
+        select(&[0.05, 0.2][..]),
+    )
+        .prop_map(|((move_in_use, move_idle), spread_beta, buffer_tau, msb_alpha, theta)| {
+            Weights {
+                move_in_use,
+                move_idle,
+                spread_beta,
+                buffer_tau,
+                msb_alpha,
+                rack_alpha: None,
+                affinity_theta: theta,
+            }
+        })
+}
+
+/// `waste`: servers may also be held by the elastic reservation.
+fn any_server(
+    reservations: usize,
+    places: &'static [(&'static str, &'static str)],
+    racks: usize,
+    waste: bool,
+) -> impl Strategy<Value = (ServerRow, Option<&'static str>)> {
+    let mut holders: Vec<Option<&'static str>> = vec![None; reservations];
+    holders.extend(NAMES[..reservations].iter().map(|id| Some(*id)));
+    holders.extend(waste.then_some(Some("lent")));
+    (
+        select(places),
+        0..racks,
+        select(&TYPES[..]),
+        (select(holders.clone()), select(holders)),
+        proptest::bool::weighted(0.15),
+        any::<bool>(),
+        proptest::option::weighted(0.1, select(&KINDS[..])),
+    )
+        .prop_map(
+            |((datacenter, msb), rack, hardware_type, (current, target), moves, in_use, kind)| {
+                let place = (datacenter, msb, format!("{msb}-rack{rack}"));
+                let mut row = server("", (place.0, place.1, &place.2), hardware_type);
+                row.current_reservation = current.map(Into::into);
+                row.target_pending = moves;
+                row.target_reservation = target.filter(|_| moves).map(Into::into);
+                row.in_use = in_use && current.is_some();
+                (row, kind)
+            },
+        )
+}
+
+#[derive(Clone, Debug)]
+struct DrawnReservation {
+    row: ReservationRow,
+    values: Vec<f64>,
+    shares: Vec<f64>,
+}
+
+fn any_reservation(capacity: Range<u32>) -> impl Strategy<Value = DrawnReservation> {
+    let row = (
+        capacity,
+        select(&[0.0, 0.0, 0.1, 0.000_001][..]),
+        proptest::bool::weighted(0.7),
+        0..4_i32,
+        proptest::option::weighted(0.2, select(&[0.25, 0.5, 1.0][..])),
+    )
+        .prop_map(|(halves, more, msb_buffer, priority, msb_alpha)| ReservationRow {
+            msb_buffer,
+            priority,
+            msb_alpha,
+            ..reservation("", f64::from(halves) / 2.0 + more)
+        });
+    // Zero: not eligible. One value has awkward decimals, so that rounding has something to do.
+    let value = select(&[0.0, 1.0, 1.0, 0.5, 2.0, 1.25, 0.958_984][..]);
+    let shares = prop_oneof![
+        5 => Just(Vec::new()),
+        1 => Just(vec![0.5, 0.5]),
+        1 => Just(vec![0.3, 0.6]),
+        1 => Just(vec![0.9]),
+    ];
+    (row, vec(value, TYPES.len()), shares).prop_map(|(row, values, shares)| DrawnReservation {
+        row,
+        values,
+        shares,
+    })
+}
