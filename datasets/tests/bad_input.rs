@@ -274,12 +274,17 @@ fn rules_between_rows() {
             ),
         );
     }
-    for (capacity, shown) in [(-0.5, "-0.5"), (f64::NAN, "NaN"), (2e9, "2000000000")] {
+    let sign = "finite and not negative";
+    for (capacity, shown, expected) in [
+        (-0.5, "-0.5", sign),
+        (f64::NAN, "NaN", sign),
+        (f64::INFINITY, "inf", sign),
+        (2e9, "2000000000", "at most 1e9"),
+    ] {
         check(
             &|parts| parts.reservations[1].capacity_rru = capacity,
             &format!(
-                "reservations.parquet: row \"cache\": capacity_rru is {shown}; it must be at \
-                 least 0, at most 1e9"
+                "reservations.parquet: row \"cache\": capacity_rru is {shown}; it must be {expected}"
             ),
         );
     }
