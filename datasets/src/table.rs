@@ -346,3 +346,23 @@ fn text_at(array: &ArrayRef, row: usize) -> Option<&str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which damage makes the decoder panic changes with its version; what becomes of a panic
+    /// does not.
+    #[test]
+    fn a_panic_of_the_decoder_is_a_damaged_file() {
+        let file = Path::new("region/servers.parquet");
+        let formatted = || -> Result<(), ReadError> { panic!("offset {} out of bounds", 7) };
+        let plain = || -> Result<(), ReadError> { panic!("out of bounds") };
+        let said = |run: &dyn Fn() -> Result<(), ReadError>| {
+            contain(file, run).expect_err("the panic is an error").to_string()
+        };
+        let start = "region/servers.parquet: is not a whole, undamaged Parquet file: its decoder";
+        assert_eq!(said(&formatted), format!("{start} gave up (offset 7 out of bounds)"));
+        assert_eq!(said(&plain), format!("{start} gave up (out of bounds)"));
+    }
+}
