@@ -106,7 +106,7 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) -> Vec<u32> {
         for item in &term.items[span.items.clone()] {
             first.push(build.next_column());
             let row = if plain { capacity } else { balance[number] };
-            let new_max = model.pools[item.pool as usize].size - item.held();
+            let new_max = model.pools[item.pool as usize].size.saturating_sub(item.held());
             add_item(model, item, new_max, build, &[(item.pool, 1.0), (row, rru(item.value))]);
         }
     }

@@ -52,6 +52,12 @@ impl<'a> Neighbourhood<'a> {
         self.total = self.slack.iter().sum();
     }
 
+    /// A number from 0 to 1, mostly small.
+    pub fn chance(&mut self) -> f64 {
+        let unit = self.random.unit();
+        unit * unit * unit
+    }
+
     /// Some terms to take out and put back in this order, and the weight of the prices.
     pub fn pick(&mut self, model: &Model, state: &State) -> (Vec<usize>, f64) {
         let mut at = self.random.unit() * self.total;

@@ -44,7 +44,7 @@ const SWEEP_WEIGHTS: [f64; 5] = [1.0, 0.7, 0.3, 0.0, 1.0];
 /// Steps of the dual ascent at most, from HiGHS' duals and from nothing.
 const ASCENT_STEPS: (usize, usize) = (30, 400);
 /// How far above the best bound an ascent aims, relative.
-const ASCENT_AIM: f64 = 0.01;
+const ASCENT_AIM: f64 = 0.003;
 
 struct Run<'a> {
     model: &'a Model,
@@ -98,7 +98,7 @@ pub fn run(
         let termination = run.stop_reason();
         return run.finish(initial_primal, termination, None, lp_size, seconds);
     }
-    let mut job = control.backend.start(lp.problem.clone(), request);
+    let mut job = control.backend.start(lp.problem.clone(), request.clone());
     run.geometries =
         in_parallel(model.terms.len(), config.threads, |t| Geometry::new(model, &model.terms[t]));
     let built = clock();
@@ -137,12 +137,25 @@ pub fn run(
     for start in starts {
         run.sweep(start, &prices, keep);
     }
-    let termination = run.improve(&prices, keep);
+    let mut termination = run.improve(&prices, keep);
+    for _ in 0..RELAPSES {
+        let before = run.primal();
+        if termination != Termination::Stalled || lp_size.0 > RELAPSE_COLUMNS {
+            break;
+        }
+        termination = run.relapse(&request, keep);
+        if run.primal() > before - STALL_GAIN * (before - run.dual_bound) {
+            break;
+        }
+    }
     let lp_value = solution.map(|solution| (solution.objective + lp.constant, solution.seconds));
     let seconds = [built - begin, initial - built, clock() - initial];
     run.finish(initial_primal, termination, lp_value, lp_size, seconds)
 }
 
+/// Restarts from an LP near the incumbent at most, and the largest LP that is solved again for it.
+const RELAPSES: u32 = 4;
+const RELAPSE_COLUMNS: usize = 20_000;
 /// Below this many columns the simplex method is fast, and its duals are exact.
 const SIMPLEX_COLUMNS: usize = 4_000;
 
@@ -226,6 +239,7 @@ impl Run<'_> {
         }
     }
 
+    /// Waits for the LP; `None` if it failed or time is up.
     fn wait(
         &self,
         job: &mut dyn LpJob,
@@ -293,11 +307,34 @@ impl Run<'_> {
         }
     }
 
-    /// Takes a few reservations out and puts them back, while that helps.
+    /// Starts again from the LP solution nearest to the incumbent: the relaxation in which leaving
+    /// the incumbent costs a little has other prices and another optimum to round.
+    fn relapse(&mut self, request: &LpRequest, keep: &dyn Fn(&State)) -> Termination {
+        let Some((incumbent, _)) = self.best.clone() else { return Termination::Deadline };
+        let mut near = self.model.clone();
+        for (term, counts) in near.terms.iter_mut().zip(&incumbent.counts) {
+            for (item, &count) in term.items.iter_mut().zip(counts) {
+                (item.held_in_use, item.held_idle) = (0, count);
+            }
+            term.worthless.clear();
+            term.short_max = term.shortfall(counts);
+        }
+        let lp = Lp::new(&near);
+        let mut job = self.control.backend.start(lp.problem.clone(), request.clone());
+        let solution = self.wait(job.as_mut(), None);
+        let Some(solution) = solution else { return self.stop_reason() };
+        let prices = self.prices(Some(&solution));
+        self.sweep(rounded_down(self.model, &lp, &solution), &prices, keep);
+        self.sweep(incumbent, &prices, keep);
+        self.improve(&prices, keep)
+    }
+
+    /// Takes a few reservations out and puts them back, while that helps. Now and then a little
+    /// worse is taken too, to get out of dead ends; the best is kept.
     fn improve(&mut self, prices: &DualPoint, keep: &dyn Fn(&State)) -> Termination {
         let Some((mut state, _)) = self.best.clone() else { return Termination::Deadline };
         let mut hood = Neighbourhood::new(self.model, &state, prices, self.config.seed);
-        let rounds = 100.max(self.model.terms.len());
+        let tries = ROUND_TRIES.max(self.model.terms.len());
         let mut stalled = 0;
         loop {
             if self.is_within_gap() {
@@ -307,20 +344,38 @@ impl Run<'_> {
                 return Termination::Stalled;
             }
             let before = self.primal();
-            for _ in 0..rounds {
+            let open = (before - self.dual_bound).max(0.0);
+            let (mut below, mut lowest) = (0.0, 0.0);
+            let mut best: Option<State> = None;
+            for _ in 0..tries {
                 if self.must_stop() {
-                    self.offer(&state, "mip", keep);
+                    self.offer(best.as_ref().unwrap_or(&state), "mip", keep);
                     return self.stop_reason();
                 }
                 let (terms, weight) = hood.pick(self.model, &state);
-                if self.search().ruin(&mut state, &terms, prices, weight) {
+                let tolerance = DETOUR * open * hood.chance();
+                if let Some(gain) =
+                    self.search().ruin(&mut state, &terms, prices, weight, tolerance)
+                {
                     hood.update(self.model, &state, &terms);
+                    below += gain;
+                    if below > lowest + 1e-6 {
+                        lowest = below;
+                        best = Some(state.clone());
+                    }
                 }
             }
-            self.offer(&state, "mip", keep);
-            // A round that gains next to nothing of what is open counts as none.
+            if let Some(best) = best {
+                self.offer(&best, "mip", keep);
+            }
             let gained = before - self.primal();
-            let open = (before - self.dual_bound).max(0.0);
+            // Start again from the best: detours are short.
+            if let Some((incumbent, _)) = &self.best {
+                state = incumbent.clone();
+                let all: Vec<usize> = (0..self.model.terms.len()).collect();
+                hood.update(self.model, &state, &all);
+            }
+            // A round that gains next to nothing of what is open counts as none.
             stalled = if gained > STALL_GAIN * open { 0 } else { stalled + 1 };
         }
     }
@@ -357,5 +412,9 @@ impl Run<'_> {
     }
 }
 
+/// Neighbourhoods tried in a round at least.
+const ROUND_TRIES: usize = 600;
+/// Largest step to the worse, as a share of the open gap.
+const DETOUR: f64 = 0.02;
 /// Share of the open gap a round must gain not to count as stalled.
 const STALL_GAIN: f64 = 0.005;

@@ -66,8 +66,15 @@ impl Search<'_> {
     }
 
     /// Takes some reservations out at once and puts them back one after the other; keeps the
-    /// result if the objective falls.
-    pub fn ruin(&self, state: &mut State, terms: &[usize], dual: &DualPoint, weight: f64) -> bool {
+    /// result if the objective does not rise by more than `tolerance`. Tells by how much it falls.
+    pub fn ruin(
+        &self,
+        state: &mut State,
+        terms: &[usize],
+        dual: &DualPoint,
+        weight: f64,
+        tolerance: f64,
+    ) -> Option<f64> {
         let model = self.model;
         let before: f64 = terms.iter().map(|&term| state.costs[term]).sum();
         let saved: Vec<Vec<u32>> = terms.iter().map(|&term| state.counts[term].clone()).collect();
@@ -87,7 +94,7 @@ impl Search<'_> {
                 }
             }
             after += state.costs[term];
-            if after >= before - 1e-6 {
+            if after >= before + tolerance - 1e-6 {
                 fits = false;
                 break;
             }
@@ -99,7 +106,8 @@ impl Search<'_> {
             for (&term, counts) in terms.iter().zip(saved) {
                 state.set(model, term, counts);
             }
+            return None;
         }
-        fits
+        Some(before - after)
     }
 }

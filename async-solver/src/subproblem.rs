@@ -76,6 +76,20 @@ impl Geometry {
         Geometry { sums, candidates, divisor: divisor.max(1), largest }
     }
 
+    /// The nearest attainable sums at or below and at or above `limit`.
+    fn around(&self, span: usize, limit: i64) -> (i64, i64) {
+        let sums = &self.sums[span];
+        let position = sums.partition_point(|&sum| sum < limit);
+        match (sums.get(position), position.checked_sub(1)) {
+            (Some(&above), _) if above == limit => (limit, limit),
+            (Some(&above), Some(below)) => (sums[below], above),
+            _ => {
+                let below = limit / self.divisor * self.divisor;
+                (below, if below == limit { limit } else { below + self.divisor })
+            }
+        }
+    }
+
     /// The largest RRU a span can show without exceeding `t`: exact where the sums are listed.
     fn cap(&self, span: usize, t: i64) -> i64 {
         let sums = &self.sums[span];
@@ -231,22 +245,39 @@ impl<'a> Priced<'a> {
         priced
     }
 
+    /// Cuts the segments into stretches. Above the spread limit RRU cost more, and as an MSB holds
+    /// whole servers, the surcharge already rises from the last attainable sum below the limit.
     fn stretch(&mut self) {
-        let limited = self.term.beta > 0.0 && self.term.spread_limit < i64::MAX;
-        let limit = if limited { rru(self.term.spread_limit) } else { f64::INFINITY };
-        let mut room = vec![limit; self.term.spans.len()];
+        let term = self.term;
+        let limited = term.beta > 0.0 && term.spread_limit < i64::MAX;
+        let limits: Vec<(f64, f64, f64)> = (0..term.spans.len())
+            .map(|span| {
+                if !limited {
+                    return (f64::INFINITY, f64::INFINITY, 0.0);
+                }
+                let (below, above) = self.geometry.around(span, term.spread_limit);
+                let rise = if above > below {
+                    term.beta * rru(above - term.spread_limit) / rru(above - below)
+                } else {
+                    0.0
+                };
+                (rru(below), rru(above), rise)
+            })
+            .collect();
+        let mut filled = vec![0.0; term.spans.len()];
         for segment in &self.segments {
-            let value = rru(self.term.items[segment.item as usize].value);
-            let length = f64::from(segment.count) * value;
-            let below = length.min(room[segment.span as usize]);
-            room[segment.span as usize] -= below;
             let (span, item) = (segment.span, segment.item);
-            if below > 0.0 {
-                self.stretches.push(Stretch { slope: segment.slope, length: below, span, item });
-            }
-            if length > below {
-                let slope = segment.slope + self.term.beta;
-                self.stretches.push(Stretch { slope, length: length - below, span, item });
+            let mut length = f64::from(segment.count) * rru(term.items[item as usize].value);
+            let filled = &mut filled[span as usize];
+            let (below, above, rise) = limits[span as usize];
+            for (end, surcharge) in [(below, 0.0), (above, rise), (f64::INFINITY, term.beta)] {
+                let part = length.min(end - *filled);
+                if part > 0.0 {
+                    *filled += part;
+                    length -= part;
+                    let slope = segment.slope + surcharge;
+                    self.stretches.push(Stretch { slope, length: part, span, item });
+                }
             }
         }
         if limited {
@@ -276,6 +307,7 @@ impl<'a> Priced<'a> {
         let whole = (demand + divisor - 1) / divisor * divisor;
         let step = (rru(whole - divisor).max(0.0), rru(whole));
         let last_price = term.short_price * rru(demand - (whole - divisor)) / rru(divisor);
+        let least = rru(demand - term.short_max);
         let mut total = 0.0;
         for stretch in stretches {
             let mut take = stretch.length.min(room[stretch.span as usize]);
@@ -283,13 +315,15 @@ impl<'a> Priced<'a> {
                 continue;
             }
             if stretch.slope >= 0.0 {
-                let wanted = if stretch.slope < last_price {
+                let worthwhile = if stretch.slope < last_price {
                     step.1 - total
                 } else if stretch.slope < term.short_price {
                     step.0 - total
                 } else {
                     0.0
                 };
+                // No more may be short than today, whatever it costs.
+                let wanted = worthwhile.max(least - total);
                 if wanted <= 0.0 {
                     break;
                 }
@@ -668,8 +702,9 @@ impl Fill<'_, '_> {
         for (number, segment) in self.priced.segments.iter().enumerate() {
             let slope = segment.slope + surcharge;
             let gain = slope < 0.0 && goal == Goal::Demand;
-            if (self.total >= demand && !gain && goal == Goal::Demand) || slope >= term.short_price
-            {
+            // Dearer than falling short, unless more would be short than today.
+            let too_dear = slope >= term.short_price && self.total >= demand - term.short_max;
+            if (self.total >= demand && !gain && goal == Goal::Demand) || too_dear {
                 continue;
             }
             let value = term.items[segment.item as usize].value;
