@@ -1,0 +1,170 @@
+//! Filling a reservation with whole servers.
+
+use super::{Priced, Segment};
+
+impl Priced<'_> {
+    /// Fills the reservation with whole servers, cheapest RRU first, no MSB above `t`.
+    pub(super) fn fill(&self, t: i64) -> Option<Vec<u32>> {
+        let term = self.term;
+        let mut fill = Fill {
+            priced: self,
+            counts: vec![0; term.items.len()],
+            taken: vec![0; self.segments.len()],
+            span: vec![0; term.spans.len()],
+            datacenter: vec![0; term.affinity.len()],
+            total: 0,
+        };
+        let demand = term.capacity + if term.buffered { t } else { 0 };
+        if !term.affinity.is_empty() {
+            fill.pass(t.min(term.spread_limit), demand, 0.0, Goal::LowerShares);
+            fill.pass(t, demand, term.beta, Goal::LowerShares);
+        }
+        fill.pass(t.min(term.spread_limit), demand, 0.0, Goal::Demand);
+        fill.pass(t, demand, term.beta, Goal::Demand);
+        if fill.total < demand {
+            fill.tighten(t, demand);
+        }
+        fill.trim();
+        Some(fill.counts)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Goal {
+    /// Up to the lower bound of each datacenter's share.
+    LowerShares,
+    /// Up to the demand, below the upper bounds of the shares.
+    Demand,
+}
+
+/// A reservation being filled.
+struct Fill<'p, 'a> {
+    priced: &'p Priced<'a>,
+    counts: Vec<u32>,
+    /// Servers taken of each segment.
+    taken: Vec<u32>,
+    /// RRU of each span and of each datacenter.
+    span: Vec<i64>,
+    datacenter: Vec<i64>,
+    total: i64,
+}
+
+impl Fill<'_, '_> {
+    fn pass(&mut self, cap: i64, demand: i64, surcharge: f64, goal: Goal) {
+        let term = self.priced.term;
+        for (number, segment) in self.priced.segments.iter().enumerate() {
+            let slope = segment.slope + surcharge;
+            let gain = slope < 0.0 && goal == Goal::Demand;
+            // Dearer than falling short, unless more would be short than today.
+            let too_dear = slope >= term.short_price && self.total >= demand - term.short_max;
+            if (self.total >= demand && !gain && goal == Goal::Demand) || too_dear {
+                continue;
+            }
+            let value = term.items[segment.item as usize].value;
+            let span = segment.span as usize;
+            let mut room = cap - self.span[span];
+            let mut wanted = if gain { i64::MAX } else { demand - self.total };
+            if !term.affinity.is_empty() {
+                let datacenter = term.spans[span].datacenter as usize;
+                let range = &term.affinity[datacenter];
+                let filled = self.datacenter[datacenter];
+                match goal {
+                    Goal::LowerShares => wanted = range.low - filled,
+                    Goal::Demand => room = room.min(range.high - filled),
+                }
+            }
+            if wanted <= 0 || room < value {
+                continue;
+            }
+            let free = segment.count - self.taken[number];
+            let most = (room / value).min(wanted.saturating_add(value - 1) / value);
+            let take = free.min(u32::try_from(most).unwrap_or(u32::MAX));
+            self.take(number, take);
+        }
+    }
+
+    fn take(&mut self, segment: usize, count: u32) {
+        let term = self.priced.term;
+        let Segment { item, span, .. } = self.priced.segments[segment];
+        let amount = i64::from(count) * term.items[item as usize].value;
+        self.counts[item as usize] += count;
+        self.taken[segment] += count;
+        self.span[span as usize] += amount;
+        self.total += amount;
+        if !term.affinity.is_empty() {
+            self.datacenter[term.spans[span as usize].datacenter as usize] += amount;
+        }
+    }
+
+    fn put_back(&mut self, segment: usize, count: u32) {
+        let term = self.priced.term;
+        let Segment { item, span, .. } = self.priced.segments[segment];
+        let amount = i64::from(count) * term.items[item as usize].value;
+        self.counts[item as usize] -= count;
+        self.taken[segment] -= count;
+        self.span[span as usize] -= amount;
+        self.total -= amount;
+        if !term.affinity.is_empty() {
+            self.datacenter[term.spans[span as usize].datacenter as usize] -= amount;
+        }
+    }
+
+    /// Exchanges servers within MSBs for more valuable ones until each is as near to `t` as single
+    /// exchanges bring it or the demand is met.
+    fn tighten(&mut self, t: i64, demand: i64) {
+        let term = self.priced.term;
+        if !term.affinity.is_empty() {
+            return;
+        }
+        let segments = &self.priced.segments;
+        let mut of_span: Vec<Vec<usize>> = vec![Vec::new(); term.spans.len()];
+        for (number, segment) in segments.iter().enumerate() {
+            of_span[segment.span as usize].push(number);
+        }
+        for (span, numbers) in of_span.iter().enumerate() {
+            while self.total < demand {
+                let room = t - self.span[span];
+                let value = |number: usize| term.items[segments[number].item as usize].value;
+                let mut best: Option<(i64, usize, usize)> = None;
+                for &from in numbers.iter().filter(|&&n| self.taken[n] > 0) {
+                    for &to in numbers.iter().filter(|&&n| self.taken[n] < segments[n].count) {
+                        let more = value(to) - value(from);
+                        if more > 0 && more <= room && best.is_none_or(|b| more > b.0) {
+                            best = Some((more, from, to));
+                        }
+                    }
+                }
+                let Some((_, from, to)) = best else { break };
+                self.put_back(from, 1);
+                self.take(to, 1);
+            }
+        }
+    }
+
+    /// Puts back servers that cost something and are not needed, dearest first.
+    fn trim(&mut self) {
+        let term = self.priced.term;
+        for number in (0..self.taken.len()).rev() {
+            let segment = self.priced.segments[number];
+            let value = term.items[segment.item as usize].value;
+            if self.taken[number] == 0 {
+                continue;
+            }
+            // A held server earns its leave price; above the spread limit or at the top it may
+            // still be worth less than it costs, which the search over t decides.
+            if segment.slope < 0.0 {
+                continue;
+            }
+            let top = if term.buffered { self.span.iter().copied().max().unwrap_or(0) } else { 0 };
+            let mut spare = self.total - term.capacity - top;
+            if !term.affinity.is_empty() {
+                let datacenter = term.spans[segment.span as usize].datacenter as usize;
+                spare = spare.min(self.datacenter[datacenter] - term.affinity[datacenter].low);
+            }
+            if spare >= value {
+                let count = u32::try_from(spare / value).unwrap_or(u32::MAX);
+                self.put_back(number, count.min(self.taken[number]));
+            }
+        }
+    }
+}

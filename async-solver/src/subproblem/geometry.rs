@@ -1,0 +1,113 @@
+//! What does not depend on prices: the sums that whole servers can show.
+
+use crate::model::{Model, Term};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Attainable sums kept for one MSB or one reservation; beyond, `t` is treated as continuous.
+const SUMS_MAX: usize = 4_000;
+
+/// What does not depend on prices: the sums of whole servers each MSB can show.
+#[derive(Clone, Debug)]
+pub struct Geometry {
+    /// Attainable RRU of each span, ascending from zero, up to `reach`; empty: too many to list.
+    sums: Vec<Arc<Vec<i64>>>,
+    /// Union of all spans' sums: the candidates for `t` up to `reach`; empty: too many.
+    pub(super) candidates: Vec<i64>,
+    /// Greatest common divisor of the values.
+    pub(super) divisor: i64,
+    /// The largest RRU any span can show.
+    pub(super) largest: i64,
+}
+
+impl Geometry {
+    /// Lists the sums of a term.
+    pub fn new(model: &Model, term: &Term) -> Geometry {
+        let divisor = term.items.iter().fold(0, |divisor, item| gcd(divisor, item.value));
+        let top_value = term.items.iter().map(|item| item.value).max().unwrap_or(0);
+        let others = i64::try_from(term.spans.len().saturating_sub(1).max(1)).unwrap_or(1);
+        let reach = 3 * (term.capacity / others) + 3 * top_value;
+        let mut known: BTreeMap<Vec<(i64, i64)>, Arc<Vec<i64>>> = BTreeMap::new();
+        let mut sums = Vec::new();
+        let mut candidates = vec![0];
+        let mut listed = term.buffered;
+        let mut largest = 0;
+        for span in &term.spans {
+            let mut kinds: BTreeMap<i64, i64> = BTreeMap::new();
+            let mut whole = 0;
+            for item in &term.items[span.items.clone()] {
+                let size = i64::from(model.pools[item.pool as usize].size);
+                *kinds.entry(item.value).or_default() += size;
+                whole += item.value * size;
+            }
+            largest = largest.max(whole);
+            let key: Vec<(i64, i64)> =
+                kinds.into_iter().map(|(value, count)| (value, count.min(reach / value))).collect();
+            let list = known.entry(key).or_insert_with_key(|key| attainable(key, reach).into());
+            listed &= !list.is_empty();
+            if listed {
+                candidates.extend(list.iter());
+                if candidates.len() > 8 * SUMS_MAX {
+                    candidates.sort_unstable();
+                    candidates.dedup();
+                }
+            }
+            sums.push(list.clone());
+        }
+        candidates.sort_unstable();
+        candidates.dedup();
+        if !listed || candidates.len() > SUMS_MAX {
+            candidates.clear();
+        }
+        Geometry { sums, candidates, divisor: divisor.max(1), largest }
+    }
+
+    /// The nearest attainable sums at or below and at or above `limit`.
+    pub(super) fn around(&self, span: usize, limit: i64) -> (i64, i64) {
+        let sums = &self.sums[span];
+        let position = sums.partition_point(|&sum| sum < limit);
+        match (sums.get(position), position.checked_sub(1)) {
+            (Some(&above), _) if above == limit => (limit, limit),
+            (Some(&above), Some(below)) => (sums[below], above),
+            _ => {
+                let below = limit / self.divisor * self.divisor;
+                (below, if below == limit { limit } else { below + self.divisor })
+            }
+        }
+    }
+
+    /// The largest RRU a span can show without exceeding `t`: exact where the sums are listed.
+    pub(super) fn cap(&self, span: usize, t: i64) -> i64 {
+        let sums = &self.sums[span];
+        match sums.last() {
+            Some(&last) if t <= last => sums[sums.partition_point(|&sum| sum <= t) - 1],
+            _ => t / self.divisor * self.divisor,
+        }
+    }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// All sums of at most the given counts of each value, up to `reach`; empty if too many.
+fn attainable(kinds: &[(i64, i64)], reach: i64) -> Vec<i64> {
+    let mut sums = vec![0_i64];
+    for &(value, count) in kinds {
+        let mut more = Vec::with_capacity(sums.len() * 2);
+        for &sum in &sums {
+            let most = ((reach - sum) / value).min(count);
+            more.extend((0..=most).map(|k| sum + k * value));
+            if more.len() > 4 * SUMS_MAX {
+                return Vec::new();
+            }
+        }
+        more.sort_unstable();
+        more.dedup();
+        if more.len() > SUMS_MAX {
+            return Vec::new();
+        }
+        sums = more;
+    }
+    sums
+}

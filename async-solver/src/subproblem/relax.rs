@@ -1,0 +1,309 @@
+//! The relaxation of one reservation and its lower bound.
+
+use super::{Priced, Stretch, SubBound};
+use crate::model::rru;
+
+/// Evaluations one search over `t` may take; what is left open is covered by its bound.
+const EVALUATIONS_MAX: usize = 240;
+/// Candidates for `t` looked at one by one around the linear optimum.
+const LOOKS_MAX: usize = 40;
+impl Priced<'_> {
+    /// Least cost, without the buffer's price, where every MSB shows at most `cap` and the total
+    /// must reach the capacity and `low`. `None`: impossible without a larger shortfall than
+    /// today's. Writes the servers of each item where asked.
+    pub(super) fn relax(&self, low: i64, cap: i64, mut usage: Option<&mut [f64]>) -> Option<f64> {
+        let term = self.term;
+        let mut room: Vec<f64> =
+            (0..term.spans.len()).map(|span| rru(self.geometry.cap(span, cap))).collect();
+        let mut cost = 0.0;
+        let shaped;
+        let stretches = if term.affinity.is_empty() {
+            &self.stretches
+        } else {
+            (shaped, cost) = self.shape_by_datacenter(&mut room);
+            &shaped
+        };
+        let demand = term.capacity + if term.buffered { low } else { 0 };
+        // The total is a multiple of the divisor, so the last step up to the demand earns what
+        // the shortfall of the multiple just below it costs.
+        let divisor = self.geometry.divisor;
+        let whole = (demand + divisor - 1) / divisor * divisor;
+        let step = (rru(whole - divisor).max(0.0), rru(whole));
+        let last_price = term.short_price * rru(demand - (whole - divisor)) / rru(divisor);
+        let least = rru(demand - term.short_max);
+        let mut total = 0.0;
+        for stretch in stretches {
+            let mut take = stretch.length.min(room[stretch.span as usize]);
+            if take <= 0.0 {
+                continue;
+            }
+            if stretch.slope >= 0.0 {
+                let worthwhile = if stretch.slope < last_price {
+                    step.1 - total
+                } else if stretch.slope < term.short_price {
+                    step.0 - total
+                } else {
+                    0.0
+                };
+                // No more may be short than today, whatever it costs.
+                let wanted = worthwhile.max(least - total);
+                if wanted <= 0.0 {
+                    break;
+                }
+                take = take.min(wanted);
+            }
+            room[stretch.span as usize] -= take;
+            total += take;
+            cost += take * stretch.slope;
+            if let Some(usage) = usage.as_deref_mut() {
+                let item = stretch.item as usize;
+                usage[item] += take / rru(term.items[item].value);
+            }
+        }
+        if rru(demand) - total > rru(term.short_max) + 1e-9 {
+            return None;
+        }
+        if total < step.1 {
+            cost += last_price * (step.1 - total.max(step.0));
+            cost += term.short_price * (step.0 - total).max(0.0);
+        }
+        Some(cost)
+    }
+
+    /// Applies the caps and adds the prices of eq. 7, datacenter by datacenter; gives the
+    /// stretches anew, and the price of being empty.
+    fn shape_by_datacenter(&self, room: &mut [f64]) -> (Vec<Stretch>, f64) {
+        let term = self.term;
+        let mut filled = vec![0.0; term.affinity.len()];
+        let mut shaped = Vec::with_capacity(self.stretches.len() + 8);
+        for stretch in &self.stretches {
+            let span = &term.spans[stretch.span as usize];
+            let datacenter = span.datacenter as usize;
+            let range = &term.affinity[datacenter];
+            let mut length = stretch.length.min(room[stretch.span as usize]);
+            room[stretch.span as usize] -= length;
+            for (end, shift) in [
+                (rru(range.low), -range.price),
+                (rru(range.high), 0.0),
+                (f64::INFINITY, range.price),
+            ] {
+                let part = length.min(end - filled[datacenter]).max(0.0);
+                if part > 0.0 {
+                    filled[datacenter] += part;
+                    length -= part;
+                    shaped.push(Stretch { slope: stretch.slope + shift, length: part, ..*stretch });
+                }
+            }
+        }
+        room.fill(f64::INFINITY);
+        shaped.sort_by(|a, b| a.slope.total_cmp(&b.slope));
+        let empty = term.affinity.iter().map(|range| range.price * rru(range.low)).sum();
+        (shaped, empty)
+    }
+
+    /// The linear relaxation with the largest MSB share fixed at `t`: its cost, the buffer's
+    /// price included, and its derivative in `t`. Convex in `t`. Writes the servers of each item
+    /// where asked. Without affinity only.
+    fn linear(&self, t: f64, mut usage: Option<&mut [f64]>) -> (f64, f64) {
+        let term = self.term;
+        let mut room = vec![t; term.spans.len()];
+        let mut cut = vec![f64::INFINITY; term.spans.len()];
+        let demand = rru(term.capacity) + t;
+        let mut total = 0.0;
+        let mut cost = 0.0;
+        // The price of one more RRU of demand: that of the stretch that meets it, if one does.
+        let mut marginal = term.short_price;
+        let mut is_met = false;
+        for stretch in &self.stretches {
+            if stretch.slope >= term.short_price {
+                break;
+            }
+            if stretch.slope >= 0.0 && total >= demand {
+                marginal = if total > demand { 0.0 } else { stretch.slope };
+                is_met = true;
+                break;
+            }
+            let span = stretch.span as usize;
+            let mut take = stretch.length.min(room[span]);
+            if stretch.slope >= 0.0 && take >= demand - total {
+                take = demand - total;
+                marginal = stretch.slope;
+                is_met = true;
+            }
+            if take < stretch.length && take >= room[span] {
+                cut[span] = cut[span].min(stretch.slope);
+            }
+            room[span] -= take;
+            total += take;
+            cost += take * stretch.slope;
+            if let Some(usage) = usage.as_deref_mut() {
+                let item = stretch.item as usize;
+                usage[item] += take / rru(term.items[item].value);
+            }
+            if is_met {
+                break;
+            }
+        }
+        if !is_met && total >= demand {
+            marginal = 0.0;
+        }
+        cost += term.short_price * (demand - total).max(0.0) + term.tau * t;
+        let saved: f64 = cut.iter().map(|slope| (marginal - slope).max(0.0)).sum();
+        (cost, term.tau + marginal - saved)
+    }
+
+    /// Minimises the linear relaxation over `t`: a valid lower bound of it and where.
+    fn linear_bound(&self) -> (f64, f64) {
+        let (mut low, mut high) = (0.0, rru(self.geometry.largest));
+        let (mut at_low, mut at_high) = (self.linear(low, None), self.linear(high, None));
+        if at_low.1 >= 0.0 {
+            return (at_low.0, low);
+        }
+        if at_high.1 <= 0.0 {
+            return (at_high.0, high);
+        }
+        for _ in 0..60 {
+            // Tangents at both ends bound the minimum between them from below.
+            let crossing =
+                (at_high.0 - at_low.0 + at_low.1 * low - at_high.1 * high) / (at_low.1 - at_high.1);
+            let floor = at_low.0 + at_low.1 * (crossing - low);
+            let best = if at_low.0 <= at_high.0 { (at_low.0, low) } else { (at_high.0, high) };
+            if best.0 - floor <= 1e-9 * best.0.abs().max(1.0) {
+                return (floor.min(best.0), best.1);
+            }
+            // The crossing is exact for two pieces; the middle keeps halving.
+            let width = high - low;
+            let inside = crossing > low + 0.01 * width && crossing < high - 0.01 * width;
+            let middle = if inside { crossing } else { low + 0.5 * width };
+            let at = self.linear(middle, None);
+            if at.1 < 0.0 {
+                (low, at_low) = (middle, at);
+            } else {
+                (high, at_high) = (middle, at);
+            }
+        }
+        let crossing =
+            (at_high.0 - at_low.0 + at_low.1 * low - at_high.1 * high) / (at_low.1 - at_high.1);
+        (at_low.0 + at_low.1 * (crossing - low), crossing)
+    }
+
+    /// A lower bound on the cost of the reservation at these prices, leave prices counted as
+    /// earnings (subtracted for what is kept).
+    pub fn bound(&self) -> SubBound {
+        let mut usage = vec![0.0; self.term.items.len()];
+        if !self.term.buffered {
+            let value = self.relax(0, i64::MAX, Some(&mut usage)).unwrap_or(f64::INFINITY);
+            return SubBound { value, top: 0, usage };
+        }
+        if !self.term.affinity.is_empty() {
+            return self.interval_bound();
+        }
+        let tau = self.term.tau;
+        let (floor, at) = self.linear_bound();
+        let candidates = &self.geometry.candidates;
+        #[expect(clippy::cast_possible_truncation, reason = "a float within the range of RRU")]
+        let near = (at * fleet::MICRO as f64).round() as i64;
+        // Candidates outwards from the linear optimum. What lies beyond the ones looked at costs
+        // at least the linear relaxation at the nearest of them, which is convex.
+        let mut right = candidates.partition_point(|&t| t < near);
+        let mut left = right;
+        let mut best: Option<(f64, i64)> = None;
+        let outside = |position: Option<usize>| {
+            position
+                .and_then(|position| candidates.get(position))
+                .map_or(f64::INFINITY, |&t| self.linear(rru(t), None).0)
+        };
+        let reach = candidates.last().copied().unwrap_or(0);
+        // Right of the list, t is continuous.
+        let beyond = if self.geometry.largest > reach {
+            self.linear(rru(reach).max(at), None).0
+        } else {
+            f64::INFINITY
+        };
+        let mut value = floor;
+        if !candidates.is_empty() {
+            let (mut at_left, mut at_right) =
+                (outside(left.checked_sub(1)), outside(Some(right)).min(beyond));
+            for _ in 0..LOOKS_MAX {
+                let found = best.map_or(f64::INFINITY, |best| best.0);
+                if found <= at_left.min(at_right) {
+                    break;
+                }
+                let position = if at_left <= at_right { left - 1 } else { right };
+                let Some(&t) = candidates.get(position) else { break };
+                if at_left <= at_right {
+                    left -= 1;
+                    at_left = outside(left.checked_sub(1));
+                } else {
+                    right += 1;
+                    at_right = outside(Some(right)).min(beyond);
+                }
+                let cost = self.relax(t, t, None).map_or(f64::INFINITY, |c| c + tau * rru(t));
+                if cost < found {
+                    best = Some((cost, t));
+                }
+            }
+            let found = best.map_or(f64::INFINITY, |best| best.0);
+            value = value.max(found.min(at_left).min(at_right));
+        }
+        let top = match best {
+            Some((_, t)) if self.relax(t, t, Some(&mut usage)).is_some() => t,
+            _ => {
+                usage.fill(0.0);
+                self.linear(at, Some(&mut usage));
+                near
+            }
+        };
+        SubBound { value, top, usage }
+    }
+
+    /// The same by branching on intervals of `t`: with affinity the linear relaxation has no
+    /// derivative at hand.
+    fn interval_bound(&self) -> SubBound {
+        let mut usage = vec![0.0; self.term.items.len()];
+        let tau = self.term.tau;
+        let candidates = &self.geometry.candidates;
+        // Open intervals of t, each with a bound: [low, cap], and their positions when listed.
+        let mut open: Vec<(f64, i64, i64)> = Vec::new();
+        let bound_of = |low: i64, cap: i64| {
+            self.relax(low, cap, None).map_or(f64::INFINITY, |cost| cost + tau * rru(low))
+        };
+        let reach = candidates.last().copied().unwrap_or(0);
+        if reach > 0 {
+            open.push((bound_of(0, reach), 0, reach));
+        }
+        if self.geometry.largest > reach {
+            open.push((bound_of(reach, self.geometry.largest), reach, self.geometry.largest));
+        }
+        if open.is_empty() {
+            open.push((bound_of(0, 0), 0, 0));
+        }
+        let mut evaluations = open.len();
+        loop {
+            let best = (0..open.len())
+                .min_by(|&a, &b| open[a].0.total_cmp(&open[b].0).then(open[a].1.cmp(&open[b].1)))
+                .expect("never empty");
+            let (value, low, cap) = open[best];
+            let narrow = tau * rru(cap - low) <= 1e-7 * value.abs().max(1.0);
+            if narrow || evaluations >= EVALUATIONS_MAX || !value.is_finite() {
+                self.relax(low, cap, Some(&mut usage));
+                return SubBound { value, top: low, usage };
+            }
+            open.swap_remove(best);
+            // Split at the middle; among listed candidates the halves are disjoint.
+            let halves = if low >= reach || candidates.is_empty() {
+                let middle = low + (cap - low) / 2;
+                [(low, middle), (middle, cap)]
+            } else {
+                let from = candidates.partition_point(|&t| t < low);
+                let to = candidates.partition_point(|&t| t <= cap) - 1;
+                let middle = from + (to - from) / 2;
+                [(low, candidates[middle]), (candidates[(middle + 1).min(to)], cap)]
+            };
+            for (low, cap) in halves {
+                open.push((bound_of(low, cap), low, cap));
+            }
+            evaluations += 2;
+        }
+    }
+}
