@@ -112,7 +112,7 @@ impl RawModel {
             rows: self.rows.len(),
             cause,
         })?;
-        Ok((&self.objective).eval_with(&solution))
+        Ok(IntoAffineExpression::eval_with(&self.objective, &solution))
     }
 }
 
