@@ -319,8 +319,7 @@ impl Model {
         self.terms.iter().map(|term| term.items.iter().map(Item::held).collect()).collect()
     }
 
-    /// Total cost of phase 1: expressions 1, 3 and 4 and the price of shortfalls. `worthless`
-    /// servers are charged by what is left for them ([`crate::state::State`]).
+    /// Expression 1 for the servers of an item, of which `kept` stay, the dearest to move first.
     pub fn leave_price(&self, item: &Item, kept: u32) -> f64 {
         let (dear, cheap) = self.leave_order(item);
         let kept_dear = kept.min(dear.0);

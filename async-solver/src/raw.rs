@@ -1,4 +1,4 @@
-//! The paper's model as it stands in the paper: one binary x[s,r] per server and reservation.
+//! The paper's model as it stands in the paper: one binary `x[s,r]` per server and reservation.
 //!
 //! RAS (SOSP'21) section 3.5, expressions 1 and 3 to 7, softened like the pooled model (section
 //! 3.5.1). Expression 2 is phase 2's. It is written to be read and to be solved by HiGHS where a
@@ -118,7 +118,7 @@ impl RawModel {
 
 struct Builder<'a> {
     snapshot: &'a RegionSnapshot,
-    /// x[s,r], for available servers and those who may or do hold them.
+    /// `x[s,r]`, for available servers and those who may or do hold them.
     x: BTreeMap<(u32, ReservationIx), Variable>,
     raw: RawModel,
 }
@@ -159,7 +159,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Expression 1: M_s where x[s,r] falls below X[s,r]. X is 0 or 1, so the max is linear.
+    /// Expression 1: M_s where `x[s,r]` falls below `X[s,r]`. X is 0 or 1, so the max is linear.
     fn stability(&mut self) {
         let weights = self.snapshot.weights;
         let mut cost = Expression::default();
