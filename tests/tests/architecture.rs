@@ -1,7 +1,7 @@
 //! The Architecture Invariants of ARCHITECTURE.md, checked against what cargo resolves and against
 //! the source itself.
 
-use cargo_metadata::{CargoOpt, DependencyKind, Metadata, MetadataCommand, Package, PackageId};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,57 +11,92 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the project")
 }
 
-/// What cargo resolves for this machine, every feature on.
-fn metadata() -> Metadata {
-    let version = Command::new("rustc").arg("-vV").output().expect("rustc runs").stdout;
-    let version = String::from_utf8(version).expect("rustc speaks UTF-8");
-    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("a host");
-    MetadataCommand::new()
-        .manifest_path(root().join("Cargo.toml"))
-        .features(CargoOpt::AllFeatures)
-        .other_options(["--locked", "--filter-platform", host].map(String::from).to_vec())
-        .exec()
-        .expect("cargo metadata runs")
+fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).current_dir(root()).output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Direct dependencies that are built into the crate itself, by name.
-fn direct(package: &Package) -> BTreeSet<&str> {
-    let normal = |kind| kind == DependencyKind::Normal;
-    package.dependencies.iter().filter(|d| normal(d.kind)).map(|d| d.name.as_str()).collect()
+/// What cargo resolves for this machine, every feature on. Read as plain JSON: the crate made for
+/// it switches features of others on, and with them everything would be compiled twice.
+struct Resolved {
+    packages: BTreeMap<String, Value>,
+    /// Normal dependencies by package: what ends up in the same program. Build scripts and
+    /// procedural macros run elsewhere and do not count.
+    linked: BTreeMap<String, Vec<String>>,
+    members: BTreeSet<String>,
 }
 
-/// Names of everything that ends up in a program with this crate. Build scripts and procedural
-/// macros run elsewhere and do not count.
-fn reach<'a>(metadata: &'a Metadata, from: &Package) -> BTreeSet<&'a str> {
-    let resolve = metadata.resolve.as_ref().expect("resolved");
-    let nodes: BTreeMap<&PackageId, _> =
-        resolve.nodes.iter().map(|node| (&node.id, node)).collect();
-    let mut found: BTreeSet<&PackageId> = BTreeSet::new();
-    let mut open = vec![&nodes[&from.id].id];
-    while let Some(id) = open.pop() {
-        for dep in &nodes[id].deps {
-            let linked = dep.dep_kinds.iter().any(|d| d.kind == DependencyKind::Normal);
-            if linked && !metadata[&dep.pkg].targets.iter().all(|t| t.is_proc_macro()) {
-                let id = &nodes[&dep.pkg].id;
-                if found.insert(id) {
-                    open.push(id);
+fn text(value: &Value) -> String {
+    value.as_str().expect("a string").to_owned()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+impl Resolved {
+    fn new() -> Resolved {
+        let version = output("rustc", &["-vV"]);
+        let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("a host");
+        let arguments = ["metadata", "--format-version=1", "--locked", "--all-features"];
+        let arguments = [&arguments[..], &["--filter-platform", host]].concat();
+        let json: Value =
+            serde_json::from_str(&output(env!("CARGO"), &arguments)).expect("cargo speaks JSON");
+        let packages: BTreeMap<String, Value> = (list(&json["packages"]).iter())
+            .map(|package| (text(&package["id"]), package.clone()))
+            .collect();
+        let linked = list(&json["resolve"]["nodes"]).iter().map(|node| {
+            let normal = |dep: &&Value| list(&dep["dep_kinds"]).iter().any(|d| d["kind"].is_null());
+            let linked = list(&node["deps"]).iter().filter(normal).map(|dep| text(&dep["pkg"]));
+            let linked = linked.filter(|id| !has_target(&packages[id], "proc-macro"));
+            (text(&node["id"]), linked.collect())
+        });
+        let linked = linked.collect();
+        let members = list(&json["workspace_members"]).iter().map(text).collect();
+        Resolved { packages, linked, members }
+    }
+
+    fn name(&self, id: &str) -> &str {
+        self.packages[id]["name"].as_str().expect("a name")
+    }
+
+    /// Our crates: name and id.
+    fn ours(&self) -> BTreeMap<&str, &str> {
+        self.members.iter().map(|id| (self.name(id), id.as_str())).collect()
+    }
+
+    /// What a crate of ours names as a normal dependency, for whatever platform.
+    fn direct(&self, id: &str) -> BTreeSet<&str> {
+        let normal =
+            list(&self.packages[id]["dependencies"]).iter().filter(|d| d["kind"].is_null());
+        normal.map(|dep| dep["name"].as_str().expect("a name")).collect()
+    }
+
+    /// Names of everything that ends up in a program with this crate.
+    fn reach(&self, id: &str) -> BTreeSet<&str> {
+        let (mut found, mut open) = (BTreeSet::new(), vec![id]);
+        while let Some(id) = open.pop() {
+            for dep in &self.linked[id] {
+                if found.insert(dep.as_str()) {
+                    open.push(dep);
                 }
             }
         }
+        found.into_iter().map(|id| self.name(id)).collect()
     }
-    found.into_iter().map(|id| metadata[id].name.as_str()).collect()
 }
 
-fn member<'a>(metadata: &'a Metadata, name: &str) -> &'a Package {
-    let found = metadata.workspace_packages().into_iter().find(|p| p.name.as_str() == name);
-    found.unwrap_or_else(|| panic!("no crate {name}"))
+fn has_target(package: &Value, kind: &str) -> bool {
+    list(&package["targets"]).iter().any(|target| list(&target["kind"]).iter().any(|k| k == kind))
 }
 
 #[test]
 fn crates_depend_in_one_direction() {
-    let metadata = metadata();
-    let ours: BTreeSet<&str> =
-        metadata.workspace_packages().into_iter().map(|p| p.name.as_str()).collect();
+    let resolved = Resolved::new();
+    let ours = resolved.ours();
+    let names: BTreeSet<&str> = ours.keys().copied().collect();
     let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("fleet", &[][..]),
         ("async-solver", &["fleet"]),
@@ -69,29 +104,23 @@ fn crates_depend_in_one_direction() {
         ("ras", &["async-solver", "datasets", "fleet"]),
         ("scenarios", &["async-solver", "datasets", "fleet"]),
     ]);
-    for package in metadata.workspace_packages() {
-        let name = package.name.as_str();
-        let allowed: BTreeSet<&str> = allowed
-            .get(name)
-            .unwrap_or_else(|| panic!("{name}: say here who may use what"))
-            .iter()
-            .copied()
-            .collect();
-        let used: BTreeSet<&str> = direct(package).intersection(&ours).copied().collect();
+    for (name, id) in ours {
+        let allowed =
+            allowed.get(name).unwrap_or_else(|| panic!("{name}: say here what it may use"));
+        let allowed: BTreeSet<&str> = allowed.iter().copied().collect();
+        let used: BTreeSet<&str> = resolved.direct(id).intersection(&names).copied().collect();
         assert!(used.is_subset(&allowed), "{name} depends on {used:?}, may depend on {allowed:?}");
     }
 }
 
 #[test]
 fn the_core_does_no_io() {
-    let metadata = metadata();
-    assert_eq!(
-        direct(member(&metadata, "fleet")),
-        BTreeSet::from(["chrono", "serde", "thiserror"]),
-        "fleet depends on nothing else"
-    );
+    let resolved = Resolved::new();
+    let ours = resolved.ours();
+    let direct = resolved.direct(ours["fleet"]);
+    assert_eq!(direct, BTreeSet::from(["chrono", "serde", "thiserror"]), "fleet uses nothing else");
     for name in ["fleet", "async-solver"] {
-        let reached = reach(&metadata, member(&metadata, name));
+        let reached = resolved.reach(ours[name]);
         assert!(reached.contains("serde"), "{name}: {reached:?}");
         for foreign in [
             "arrow-array",
@@ -115,25 +144,24 @@ fn the_core_does_no_io() {
 
 #[test]
 fn each_foreign_thing_has_one_crate() {
-    let metadata = metadata();
+    let resolved = Resolved::new();
     for (owner, packages) in [
         ("async-solver", &["highs", "good_lp"][..]),
         ("datasets", &["arrow-array", "arrow-schema", "csv", "parquet", "polars"]),
         ("ras", &["anyhow", "clap", "ctrlc", "indicatif", "maud", "toml"]),
     ] {
-        for package in metadata.workspace_packages() {
-            for foreign in packages.iter().filter(|_| package.name.as_str() != owner) {
-                let used = direct(package).contains(foreign);
-                assert!(!used, "{} uses {foreign}: only {owner} may", package.name);
+        for (name, id) in resolved.ours() {
+            for foreign in packages.iter().filter(|_| name != owner) {
+                let used = resolved.direct(id).contains(foreign);
+                assert!(!used, "{name} uses {foreign}: only {owner} may");
             }
         }
     }
-    let binaries: Vec<&str> = (metadata.workspace_packages().into_iter())
-        .flat_map(|package| &package.targets)
-        .filter(|target| target.is_bin())
-        .map(|target| target.name.as_str())
+    let programs: Vec<&str> = (resolved.ours().into_iter())
+        .filter(|(_, id)| has_target(&resolved.packages[*id], "bin"))
+        .map(|(name, _)| name)
         .collect();
-    assert_eq!(binaries, ["ras"], "one binary");
+    assert_eq!(programs, ["ras"], "one binary");
 }
 
 /// Rust files below a folder, and their lines without comments.
