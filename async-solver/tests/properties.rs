@@ -2,12 +2,13 @@
 
 mod world;
 
-use async_solver::{Objective, SolveOutcome, SolverConfig};
+use async_solver::{Objective, SolveOutcome, SolverConfig, Termination};
 use fleet::audit::audit;
 use fleet::{MsbIx, RegionSnapshot, ReservationKind, Rru, SnapshotParts, Targets};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use world::{TOWN, config, snapshot, solved, worlds};
+use std::cell::Cell;
+use world::{HAMLET, TOWN, config, for_each, snapshot, solved, worlds};
 
 fn assert_close(found: f64, claimed: f64, what: &str) {
     let slack = 1e-6 * found.abs().max(1.0);
@@ -132,16 +133,20 @@ proptest! {
         prop_assert_eq!(one.stats.phase1, two.stats.phase1);
     }
 
+    /// With `f` the rest of the objective and `d` the price of moves, an optimum `y` from `x` has
+    /// `f(y) + d(x, y) <= f(z) + d(x, z) <= f(z) + d(x, y) + d(y, z)` for every `z`: from `y`,
+    /// nothing is worth a move. (Surplus handed back is paid for by nobody, so it is left out.)
     #[test]
-    fn a_solve_on_its_result_moves_nothing(world in worlds(TOWN)) {
+    fn a_solve_on_a_proved_optimum_moves_nothing(world in worlds(HAMLET)) {
         let first = snapshot(&world);
-        // As users run it: a gain of next to nothing is no reason to move.
-        let config = SolverConfig { threads: 1, ..SolverConfig::default() };
+        let config = SolverConfig { hand_back: false, ..config() };
         let outcome = solved(&first, &config);
-        let second = snapshot(&outcome.targets.apply(&first));
-        let again = solved(&second, &config);
-        let moves: Vec<_> = again.targets.diff(&second).collect();
-        prop_assert!(moves.is_empty(), "{moves:?}");
+        if outcome.stats.phase1.termination == Termination::Optimal {
+            let second = snapshot(&outcome.targets.apply(&first));
+            let again = solved(&second, &config);
+            let moves: Vec<_> = again.targets.diff(&second).collect();
+            prop_assert!(moves.is_empty(), "{moves:?}");
+        }
     }
 
     #[test]
@@ -165,4 +170,31 @@ proptest! {
             without[position] = Some(holder);
         }
     }
+}
+
+/// Solves on the result until nothing moves; gives how many of them moved something.
+fn solves_until_rest(world: &SnapshotParts) -> usize {
+    let config = SolverConfig { threads: 1, ..SolverConfig::default() };
+    let mut now = snapshot(world);
+    now = snapshot(&solved(&now, &config).targets.apply(&now));
+    for solves in 0..20 {
+        let targets = solved(&now, &config).targets;
+        if targets.diff(&now).next().is_none() {
+            return solves;
+        }
+        now = snapshot(&targets.apply(&now));
+    }
+    panic!("twenty solves on, servers still move");
+}
+
+#[test]
+fn solving_on_comes_to_rest() {
+    let (at_once, all) = (Cell::new(0_u32), Cell::new(0_u32));
+    for_each(25, worlds(TOWN), |world| {
+        all.set(all.get() + 1);
+        at_once.set(at_once.get() + u32::from(solves_until_rest(&world) == 0));
+    });
+    let (at_once, all) = (at_once.get(), all.get());
+    println!("at rest at once in {at_once} of {all} worlds");
+    assert!(at_once * 100 >= all * 80, "at rest at once in {at_once} of {all} worlds only");
 }
