@@ -114,13 +114,11 @@ impl Priced<'_> {
         // The price of one more RRU of demand: that of the stretch that meets it, if one does.
         let mut marginal = term.short_price;
         let mut is_met = false;
+        // Slope of the dearest stretch taken: a valid price of demand too where they reach it,
+        // be it only to the last bit.
+        let mut dearest = 0.0;
         for stretch in &self.stretches {
-            if stretch.slope >= term.short_price {
-                break;
-            }
-            if stretch.slope >= 0.0 && total >= demand {
-                marginal = if total > demand { 0.0 } else { stretch.slope };
-                is_met = true;
+            if stretch.slope >= term.short_price || (stretch.slope >= 0.0 && total >= demand) {
                 break;
             }
             let span = stretch.span as usize;
@@ -136,6 +134,9 @@ impl Priced<'_> {
             room[span] -= take;
             total += take;
             cost += take * stretch.slope;
+            if take > 0.0 {
+                dearest = stretch.slope.max(0.0);
+            }
             if let Some(usage) = usage.as_deref_mut() {
                 let item = stretch.item as usize;
                 usage[item] += take / rru(term.items[item].value);
@@ -145,7 +146,7 @@ impl Priced<'_> {
             }
         }
         if !is_met && total >= demand {
-            marginal = 0.0;
+            marginal = dearest;
         }
         cost += term.short_price * (demand - total).max(0.0) + term.tau * t;
         let saved: f64 = cut.iter().map(|slope| (marginal - slope).max(0.0)).sum();
