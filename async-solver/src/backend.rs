@@ -42,8 +42,13 @@ pub struct LpRequest {
     pub seed: u32,
     /// A full-length start for a mixed-integer program.
     pub start: Option<Vec<f64>>,
-    /// Relative gap at which a mixed-integer program ends.
+    /// Absolute gap at which a mixed-integer program ends.
     pub mip_gap: f64,
+    /// Branch-and-bound nodes after which a mixed-integer program ends; unlike a time limit, the
+    /// same on every machine.
+    pub mip_nodes: u32,
+    /// Whether a mixed-integer program is presolved: it costs time, which few nodes do not earn.
+    pub mip_presolve: bool,
 }
 
 /// What HiGHS found.
@@ -113,7 +118,10 @@ pub fn solve_with_highs(problem: &LpProblem, request: &LpRequest) -> Result<LpSo
         model.set_option("time_limit", limit.as_secs_f64());
     }
     if is_mip {
-        model.set_option("mip_rel_gap", request.mip_gap);
+        model.set_option("mip_rel_gap", 0.0);
+        model.set_option("mip_abs_gap", request.mip_gap);
+        model.set_option("mip_max_nodes", i32::try_from(request.mip_nodes).unwrap_or(i32::MAX));
+        model.set_option("presolve", if request.mip_presolve { "on" } else { "off" });
     } else {
         model.set_option("solver", request.solver.as_str());
         if request.solver != "simplex" {
@@ -131,16 +139,18 @@ pub fn solve_with_highs(problem: &LpProblem, request: &LpRequest) -> Result<LpSo
             HighsModelStatus::ReachedTimeLimit
                 | HighsModelStatus::Unknown
                 | HighsModelStatus::ReachedIterationLimit
+                | HighsModelStatus::ReachedSolutionLimit
         );
     let solution = solved.get_solution();
     if !usable || solution.columns().len() != problem.cost.len() {
         return Err(LpFailure::Status(format!("{:?}", solved.status())));
     }
     let objective = solved.objective_value();
+    let mip_bound = || solved.double_info_value(c"mip_dual_bound").unwrap_or(f64::NEG_INFINITY);
     Ok(LpSolution {
         optimal,
         objective,
-        dual_bound: objective,
+        dual_bound: if is_mip { mip_bound() } else { objective },
         columns: solution.columns().to_vec(),
         row_duals: if is_mip { Vec::new() } else { solution.dual_rows().to_vec() },
         seconds: 0.0,

@@ -69,6 +69,27 @@ impl Lp {
         Lp { problem: build.problem, constant, first_column }
     }
 
+    /// The same problem in whole servers. Servers that count for nothing follow by themselves.
+    pub fn in_whole_servers(&self, model: &Model) -> LpProblem {
+        let mut problem = self.problem.clone();
+        problem.integer = vec![false; problem.cost.len()];
+        for (term, first) in model.terms.iter().zip(&self.first_column) {
+            let items = first[0] as usize..first[term.items.len()] as usize;
+            problem.integer[items].fill(true);
+        }
+        problem
+    }
+
+    /// The columns of an assignment.
+    pub fn columns(&self, model: &Model, counts: &[Vec<u32>]) -> Vec<f64> {
+        let mut columns = Vec::with_capacity(self.problem.cost.len());
+        for (term, counts) in model.terms.iter().zip(counts) {
+            term_columns(model, term, counts, &mut columns);
+        }
+        debug_assert_eq!(columns.len(), self.problem.cost.len(), "one value per column");
+        columns
+    }
+
     /// Servers of each item of a term in a solution of the relaxation.
     pub fn counts(&self, term: usize, columns: &[f64]) -> Vec<f64> {
         let first = &self.first_column[term];
@@ -77,6 +98,63 @@ impl Lp {
             .map(|pair| columns[pair[0] as usize..pair[1] as usize].iter().sum())
             .collect()
     }
+}
+
+/// Columns of a reservation's assignment in the order in which [`add_term`] adds them.
+fn term_columns(model: &Model, term: &Term, counts: &[u32], columns: &mut Vec<f64>) {
+    for span in &term.spans {
+        for i in span.items.clone() {
+            let (item, mut left) = (&term.items[i], counts[i]);
+            let (dear, cheap) = model.leave_order(item);
+            for (held, _) in [dear, cheap] {
+                if held > 0 {
+                    columns.push(f64::from(left.min(held)));
+                    left -= left.min(held);
+                }
+            }
+            if model.pools[item.pool as usize].size > item.held() {
+                columns.push(f64::from(left));
+            }
+        }
+    }
+    // Servers that count for nothing: HiGHS fills them in where the rest leaves room.
+    for item in &term.worthless {
+        let (dear, cheap) = model.leave_order(item);
+        columns.extend([dear, cheap].iter().filter(|held| held.0 > 0).map(|_| 0.0));
+    }
+    let z: Vec<i64> = term.spans.iter().map(|span| term.span_value(span, counts)).collect();
+    if is_split_by_msb(term) {
+        for &z in &z {
+            columns.push(rru(z.min(term.spread_limit)));
+            if has_limit(term) {
+                columns.push(rru((z - term.spread_limit).max(0)));
+            }
+        }
+        if term.buffered {
+            columns.push(rru(z.iter().copied().max().unwrap_or(0)));
+        }
+        for (range, z) in term.affinity.iter().zip(term.datacenter_values(counts)) {
+            if range.below_max > 0 {
+                columns.push(rru((range.low - z).max(0)));
+            }
+            if range.above_max > 0 {
+                columns.push(rru((z - range.high).max(0)));
+            }
+        }
+    }
+    if term.short_max > 0 {
+        columns.push(rru(term.shortfall(counts)));
+    }
+}
+
+/// Whether something depends on the MSB: not so for shared buffers and the like, whose items enter
+/// the capacity row at once.
+fn is_split_by_msb(term: &Term) -> bool {
+    term.buffered || term.beta != 0.0 || !term.affinity.is_empty()
+}
+
+fn has_limit(term: &Term) -> bool {
+    term.beta > 0.0 && term.spread_limit < i64::MAX
 }
 
 /// Adds the columns of an item: what it keeps of the dear ones, of the cheap ones, and new ones.
@@ -97,8 +175,7 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) -> Vec<u32> {
     let capacity = build.row(rru(term.capacity), infinity);
     let affinity: Vec<u32> =
         (term.affinity.iter()).map(|range| build.row(rru(range.low), rru(range.high))).collect();
-    // Shared buffers and the like: nothing depends on the MSB, so items enter the capacity row.
-    let plain = !term.buffered && term.beta == 0.0 && term.affinity.is_empty();
+    let plain = !is_split_by_msb(term);
     let balance: Vec<u32> =
         if plain { Vec::new() } else { term.spans.iter().map(|_| build.row(0.0, 0.0)).collect() };
     let mut first = Vec::with_capacity(term.items.len() + 1);
@@ -116,7 +193,6 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) -> Vec<u32> {
     }
     if !plain {
         let mut top_entries = vec![(capacity, -1.0)];
-        let has_limit = term.beta > 0.0 && term.spread_limit < i64::MAX;
         for (number, span) in term.spans.iter().enumerate() {
             let mut entries = vec![(balance[number], -1.0), (capacity, 1.0)];
             if !term.affinity.is_empty() {
@@ -127,9 +203,9 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) -> Vec<u32> {
                 top_entries.push((row, 1.0));
                 entries.push((row, -1.0));
             }
-            let upper = if has_limit { rru(term.spread_limit) } else { infinity };
+            let upper = if has_limit(term) { rru(term.spread_limit) } else { infinity };
             build.column(0.0, upper, &entries);
-            if has_limit {
+            if has_limit(term) {
                 build.column(term.beta, infinity, &entries);
             }
         }

@@ -5,6 +5,7 @@ pub mod backend;
 mod bound;
 mod config;
 mod control;
+mod exchange;
 mod formulation;
 mod hand_back;
 pub mod model;

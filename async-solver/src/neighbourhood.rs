@@ -20,6 +20,12 @@ pub struct Neighbourhood<'a> {
 /// Weights of the prices to put reservations back with.
 const WEIGHTS: [f64; 4] = [1.0, 0.8, 0.5, 0.2];
 
+/// Share of what is open that makes a reservation worth a group of its own, and groups at most.
+const GROUP_SLACK: f64 = 0.002;
+const GROUPS_MAX: usize = 64;
+/// Random pools looked at for others to join a group.
+const GROUP_DRAWS: usize = 120;
+
 impl<'a> Neighbourhood<'a> {
     /// Starts at a state.
     pub fn new(model: &Model, state: &State, prices: &'a DualPoint, seed: u64) -> Self {
@@ -52,6 +58,55 @@ impl<'a> Neighbourhood<'a> {
         self.total = self.slack.iter().sum();
     }
 
+    /// Groups to put anew at once: each reservation that pays much more than its bound, the one
+    /// that pays most first, with others that have servers of a pool both could use, as long as
+    /// they have no more than `items_max` items together.
+    pub fn groups(&mut self, model: &Model, state: &State, items_max: usize) -> Vec<Vec<usize>> {
+        let mut order: Vec<usize> = (0..model.terms.len()).collect();
+        order.retain(|&term| self.slack[term] > GROUP_SLACK * self.total);
+        order.sort_by(|&a, &b| self.slack[b].total_cmp(&self.slack[a]).then(a.cmp(&b)));
+        order.truncate(GROUPS_MAX);
+        order.into_iter().map(|first| self.group(model, state, first, items_max)).collect()
+    }
+
+    fn group(
+        &mut self,
+        model: &Model,
+        state: &State,
+        first: usize,
+        items_max: usize,
+    ) -> Vec<usize> {
+        let mut group = vec![first];
+        let items = &model.terms[first].items;
+        let mut size = items.len();
+        for _ in 0..GROUP_DRAWS {
+            let pool = items[self.random.below(items.len())].pool as usize;
+            // Only what has a price is fought over.
+            if self.prices.prices[pool] <= 0.0 {
+                continue;
+            }
+            if let Some(term) = self.user(state, pool, &group) {
+                let more = model.terms[term].items.len();
+                if size + more <= items_max {
+                    size += more;
+                    group.push(term);
+                }
+            }
+        }
+        group
+    }
+
+    /// Somebody who has servers of a pool, from a random one on.
+    fn user(&mut self, state: &State, pool: usize, but: &[usize]) -> Option<usize> {
+        let users = &self.users[pool];
+        let from = self.random.below(users.len());
+        (0..users.len())
+            .map(|k| users[(from + k) % users.len()])
+            .map(|(term, item)| (term as usize, item as usize))
+            .find(|&(term, item)| state.counts[term][item] > 0 && !but.contains(&term))
+            .map(|(term, _)| term)
+    }
+
     /// A number from 0 to 1, mostly small.
     pub fn chance(&mut self) -> f64 {
         let unit = self.random.unit();
@@ -74,16 +129,7 @@ impl<'a> Neighbourhood<'a> {
                 break;
             }
             let pool = items[self.random.below(items.len())].pool as usize;
-            let users = &self.users[pool];
-            let from = self.random.below(users.len());
-            // The next user from a random one on that holds some of the pool.
-            let user = (0..users.len()).map(|k| users[(from + k) % users.len()]).find(|user| {
-                let (term, item) = (user.0 as usize, user.1 as usize);
-                state.counts[term][item] > 0 && !picked.contains(&term)
-            });
-            if let Some((term, _)) = user {
-                picked.push(term as usize);
-            }
+            picked.extend(self.user(state, pool, &picked));
         }
         if self.random.below(2) == 0 {
             picked.reverse();

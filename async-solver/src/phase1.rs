@@ -2,7 +2,10 @@
 //!
 //! The LP runs in HiGHS, in another process, while the first incumbents are made here. Its duals
 //! are the pools' prices: they give the proved bound and tell each reservation which servers others
-//! need more. Its solution, rounded down, is a second start beside today's assignment.
+//! need more. Its solution, rounded down, is a second start beside today's assignment. What the
+//! search leaves open, [`exact`] closes a few reservations at a time.
+
+mod exact;
 
 use crate::backend::{LpRequest, LpSolution};
 use crate::bound::{Ascent, DualPoint, evaluate, in_parallel};
@@ -27,6 +30,8 @@ pub struct Outcome {
     pub initial_primal: f64,
     /// The best proved bound.
     pub dual_bound: f64,
+    /// How it was proved.
+    pub proof: Proof,
     /// Why it ended.
     pub termination: Termination,
     /// The LP's value and HiGHS' seconds.
@@ -37,6 +42,15 @@ pub struct Outcome {
     pub history: Vec<Progress>,
     /// Seconds of the steps "solver build", "initial state" and "mip".
     pub seconds: [f64; 3],
+}
+
+/// What a dual bound rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// Prices on servers: [`crate::bound`].
+    Lagrangian,
+    /// HiGHS' branch and bound over the whole of a small problem.
+    BranchAndBound,
 }
 
 /// Prices' weights of one round of sweeps: first keep off what others need, then take what is left.
@@ -55,6 +69,9 @@ struct Run<'a> {
     geometries: Vec<Geometry>,
     best: Option<(State, f64)>,
     dual_bound: f64,
+    proof: Proof,
+    /// Where the Lagrangian bound is highest.
+    dual: Option<DualPoint>,
     history: Vec<Progress>,
 }
 
@@ -77,6 +94,8 @@ pub fn run(
         seed: u32::try_from(config.seed & 0x7fff_ffff).unwrap_or(0),
         start: None,
         mip_gap: 0.0,
+        mip_nodes: 0,
+        mip_presolve: true,
     };
     let mut run = Run {
         model,
@@ -87,6 +106,8 @@ pub fn run(
         geometries: Vec::new(),
         best: None,
         dual_bound: f64::NEG_INFINITY,
+        proof: Proof::Lagrangian,
+        dual: None,
         history: Vec::new(),
     };
     let today = State::new(model, model.today());
@@ -137,6 +158,7 @@ pub fn run(
     for start in starts {
         run.sweep(start, &prices, keep);
     }
+    run.solve_whole(&request, keep);
     let mut termination = run.improve(&prices, keep);
     for _ in 0..RELAPSES {
         let before = run.primal();
@@ -148,6 +170,10 @@ pub fn run(
             break;
         }
     }
+    if termination == Termination::Stalled {
+        let rounds = if lp_size.0 > RELAPSE_COLUMNS { 1 } else { EXCHANGE_ROUNDS };
+        termination = run.exchange(&request, rounds, keep);
+    }
     let lp_value = solution.map(|solution| (solution.objective + lp.constant, solution.seconds));
     let seconds = [built - begin, initial - built, clock() - initial];
     run.finish(initial_primal, termination, lp_value, lp_size, seconds)
@@ -156,6 +182,8 @@ pub fn run(
 /// Restarts from an LP near the incumbent at most, and the largest LP that is solved again for it.
 const RELAPSES: u32 = 4;
 const RELAPSE_COLUMNS: usize = 20_000;
+/// Rounds of exchanges at most: first each reservation by itself, then with others.
+const EXCHANGE_ROUNDS: u32 = 4;
 /// Below this many columns the simplex method is fast, and its duals are exact.
 const SIMPLEX_COLUMNS: usize = 4_000;
 
@@ -214,7 +242,10 @@ impl Run<'_> {
     }
 
     fn is_within_gap(&self) -> bool {
-        self.primal() - self.dual_bound <= self.config.gap_limit * self.primal().abs() + 1e-9
+        // Without what shortfalls cost: their price is high, and set by us.
+        let Some((state, primal)) = &self.best else { return false };
+        let worth = (primal - state.shortfall_cost(self.model)).max(0.0);
+        primal - self.dual_bound <= self.config.gap_limit * worth + 1e-9
     }
 
     fn note(&mut self, step: &str) {
@@ -239,7 +270,7 @@ impl Run<'_> {
         }
     }
 
-    /// Waits for the LP; `None` if it failed or time is up.
+    /// Waits for HiGHS; `None` if it failed or time is up.
     fn wait(
         &self,
         job: &mut dyn LpJob,
@@ -250,10 +281,9 @@ impl Run<'_> {
             outcome = job.wait(Duration::from_millis(50));
         }
         match outcome? {
-            Ok(solution) if solution.row_duals.len() >= self.model.pools.len() => Some(solution),
-            Ok(_) => None,
+            Ok(solution) => Some(solution),
             Err(failure) => {
-                tracing::warn!(%failure, "LP failed; going on with prices of the ascent");
+                tracing::warn!(%failure, "HiGHS failed; going on without its answer");
                 None
             }
         }
@@ -262,6 +292,7 @@ impl Run<'_> {
     /// The pools' prices, and with them the bound: HiGHS' duals, then a few steps further; without
     /// them, more steps from nothing.
     fn prices(&mut self, solution: Option<&LpSolution>) -> DualPoint {
+        let solution = solution.filter(|found| found.row_duals.len() >= self.model.pools.len());
         let prices = match solution {
             Some(solution) => {
                 let duals = &solution.row_duals[..self.model.pools.len()];
@@ -287,6 +318,9 @@ impl Run<'_> {
             self.dual_bound = self.dual_bound.max(ascent.best.value);
         }
         self.note("mip");
+        if self.dual.as_ref().is_none_or(|dual| dual.value < ascent.best.value) {
+            self.dual = Some(ascent.best.clone());
+        }
         ascent.best
     }
 
@@ -403,6 +437,7 @@ impl Run<'_> {
             primal,
             initial_primal,
             dual_bound: dual_bound.min(primal),
+            proof: self.proof,
             termination,
             lp,
             lp_size,

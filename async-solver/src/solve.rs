@@ -66,9 +66,7 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
     let placed = racks::place(&model, snapshot, &state, config.rack_phase, config.threads);
     let targets = targets_of(snapshot, &placed);
     let phase2_end = clock();
-    let shortfall_cost = (model.terms.iter().zip(&state.counts))
-        .map(|(term, counts)| model.cost(term, counts).shortfall)
-        .sum();
+    let shortfall_cost = state.shortfall_cost(&model);
     let step =
         |phase: u8, step: &str, seconds: f64| StepTime { phase, step: step.to_owned(), seconds };
     let gap = (primal - outcome.dual_bound).max(0.0);
@@ -80,7 +78,7 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
             gap: if gap == 0.0 { 0.0 } else { gap / primal.abs() },
             gap_in_use_moves: gap / model.weights.move_in_use.max(f64::MIN_POSITIVE),
             termination: outcome.termination,
-            proof: PROOF.to_owned(),
+            proof: outcome.proof.as_str().to_owned(),
             lp_value: outcome.lp.map(|lp| lp.0),
             lp_seconds: outcome.lp.map(|lp| lp.1),
             shortfall_cost,
@@ -115,22 +113,30 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
     SolveOutcome { targets, stats }
 }
 
-const PROOF: &str = "Lagrangian relaxation of eq. 5: with a price on every server of a pool the \
-    reservations fall apart, and each one's bound counts attainable largest MSB shares in whole \
-    servers; valid for any non-negative prices (docs/formulation.md)";
+impl phase1::Proof {
+    /// The sentence of the report.
+    const fn as_str(self) -> &'static str {
+        match self {
+            phase1::Proof::Lagrangian => {
+                "Lagrangian relaxation of eq. 5: with a price on every server of a pool the \
+                 reservations fall apart, and each one's bound counts attainable largest MSB \
+                 shares in whole servers; valid for any non-negative prices (docs/formulation.md)"
+            }
+            phase1::Proof::BranchAndBound => {
+                "branch and bound of HiGHS over the whole of phase 1 (docs/formulation.md)"
+            }
+        }
+    }
+}
 
 /// Today's assignment stays where the best one found gains next to nothing on it and mends no
 /// shortfall: moves have side effects that no weight names, and a solve on the result of a solve
 /// should move nothing.
 fn choose(model: &Model, config: &SolverConfig, outcome: &phase1::Outcome) -> State {
     let gain = outcome.initial_primal - outcome.primal;
-    let short = |state: &State| -> f64 {
-        (model.terms.iter().zip(&state.counts))
-            .map(|(term, counts)| model.cost(term, counts).shortfall)
-            .sum()
-    };
     let today = State::new(model, model.today());
-    let mends = short(&outcome.state) < short(&today) * (1.0 - 1e-9) - 1e-9;
+    let short = outcome.state.shortfall_cost(model);
+    let mends = short < today.shortfall_cost(model) * (1.0 - 1e-9) - 1e-9;
     if !mends && gain <= config.stay_gain * outcome.initial_primal {
         return today;
     }

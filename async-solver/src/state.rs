@@ -69,6 +69,13 @@ impl State {
         self.costs.iter().sum::<f64>() + evictions
     }
 
+    /// What shortfalls cost of it.
+    pub fn shortfall_cost(&self, model: &Model) -> f64 {
+        (model.terms.iter().zip(&self.counts))
+            .map(|(term, counts)| model.cost(term, counts).shortfall)
+            .sum()
+    }
+
     /// Whether something ends worse than it is today.
     pub fn regresses(&self, model: &Model) -> bool {
         (model.terms.iter().zip(&self.counts))

@@ -45,6 +45,8 @@ fn request() -> LpRequest {
         seed: 1,
         start: None,
         mip_gap: 0.0,
+        mip_nodes: u32::MAX,
+        mip_presolve: true,
     }
 }
 
