@@ -70,6 +70,11 @@ impl Exchange {
         &self.terms
     }
 
+    /// Columns of the problem.
+    pub fn columns(&self) -> usize {
+        self.lp.problem.cost.len()
+    }
+
     /// What no assignment of the reservations costs less than, by a solution's account.
     pub fn bound(&self, solution: &LpSolution) -> f64 {
         solution.dual_bound + self.lp.constant

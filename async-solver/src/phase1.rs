@@ -95,7 +95,6 @@ pub fn run(
         start: None,
         mip_gap: 0.0,
         mip_nodes: 0,
-        mip_presolve: true,
     };
     let mut run = Run {
         model,
@@ -145,7 +144,7 @@ pub fn run(
         run.offer(&early, "initial state", keep);
     }
     run.offer(&early, "initial state", keep);
-    let solution = run.wait(job.as_mut(), solution);
+    let solution = run.wait(job.as_mut(), solution, lp_size.0);
     let initial = clock();
     run.note("mip");
 
@@ -158,22 +157,13 @@ pub fn run(
     for start in starts {
         run.sweep(start, &prices, keep);
     }
-    run.solve_whole(&request, keep);
-    let mut termination = run.improve(&prices, keep);
-    for _ in 0..RELAPSES {
-        let before = run.primal();
-        if termination != Termination::Stalled || lp_size.0 > RELAPSE_COLUMNS {
-            break;
-        }
-        termination = run.relapse(&request, keep);
-        if run.primal() > before - STALL_GAIN * (before - run.dual_bound) {
-            break;
-        }
-    }
-    if termination == Termination::Stalled {
-        let rounds = if lp_size.0 > RELAPSE_COLUMNS { 1 } else { EXCHANGE_ROUNDS };
-        termination = run.exchange(&request, rounds, keep);
-    }
+    let termination = if !run.solve_whole(&request, keep) {
+        run.search_on(&prices, &request, lp_size.0, keep)
+    } else if run.is_within_gap() {
+        Termination::Optimal
+    } else {
+        Termination::Stalled
+    };
     let lp_value = solution.map(|solution| (solution.objective + lp.constant, solution.seconds));
     let seconds = [built - begin, initial - built, clock() - initial];
     run.finish(initial_primal, termination, lp_value, lp_size, seconds)
@@ -275,13 +265,21 @@ impl Run<'_> {
         &self,
         job: &mut dyn LpJob,
         early: Option<Result<LpSolution, crate::control::LpFailure>>,
+        columns: usize,
     ) -> Option<LpSolution> {
+        let fits = |solution: &LpSolution| {
+            solution.columns.len() == columns && solution.columns.iter().all(|x| x.is_finite())
+        };
         let mut outcome = early;
         while outcome.is_none() && !self.must_stop() {
             outcome = job.wait(Duration::from_millis(50));
         }
         match outcome? {
-            Ok(solution) => Some(solution),
+            Ok(solution) if fits(&solution) => Some(solution),
+            Ok(_) => {
+                tracing::warn!("HiGHS' answer does not fit the problem; going on without it");
+                None
+            }
             Err(failure) => {
                 tracing::warn!(%failure, "HiGHS failed; going on without its answer");
                 None
@@ -341,6 +339,33 @@ impl Run<'_> {
         }
     }
 
+    /// The search: neighbourhoods, restarts, and at last exchanges.
+    fn search_on(
+        &mut self,
+        prices: &DualPoint,
+        request: &LpRequest,
+        lp_columns: usize,
+        keep: &dyn Fn(&State),
+    ) -> Termination {
+        let is_small = lp_columns <= RELAPSE_COLUMNS;
+        let mut termination = self.improve(prices, keep);
+        for _ in 0..if is_small { RELAPSES } else { 0 } {
+            let before = self.primal();
+            if termination != Termination::Stalled {
+                break;
+            }
+            termination = self.relapse(request, keep);
+            if self.primal() > before - STALL_GAIN * (before - self.dual_bound) {
+                break;
+            }
+        }
+        if termination == Termination::Stalled {
+            let rounds = if is_small { EXCHANGE_ROUNDS } else { 1 };
+            termination = self.exchange(request, rounds, keep);
+        }
+        termination
+    }
+
     /// Starts again from the LP solution nearest to the incumbent: the relaxation in which leaving
     /// the incumbent costs a little has other prices and another optimum to round.
     fn relapse(&mut self, request: &LpRequest, keep: &dyn Fn(&State)) -> Termination {
@@ -354,8 +379,9 @@ impl Run<'_> {
             term.short_max = term.shortfall(counts);
         }
         let lp = Lp::new(&near);
+        let columns = lp.problem.cost.len();
         let mut job = self.control.backend.start(lp.problem.clone(), request.clone());
-        let solution = self.wait(job.as_mut(), None);
+        let solution = self.wait(job.as_mut(), None, columns);
         let Some(solution) = solution else { return self.stop_reason() };
         let prices = self.prices(Some(&solution));
         self.sweep(rounded_down(self.model, &lp, &solution), &prices, keep);

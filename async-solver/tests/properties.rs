@@ -6,7 +6,7 @@ use async_solver::{Objective, SolveOutcome, SolverConfig, Termination};
 use fleet::audit::audit;
 use fleet::{MsbIx, RegionSnapshot, ReservationKind, Rru, SnapshotParts, Targets};
 use proptest::prelude::*;
-use proptest::test_runner::FileFailurePersistence;
+use proptest::test_runner::{FileFailurePersistence, RngSeed};
 use std::cell::Cell;
 use world::{HAMLET, TOWN, config, for_each, snapshot, solved, worlds};
 
@@ -46,6 +46,7 @@ fn shuffled(parts: &SnapshotParts) -> SnapshotParts {
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 40,
+        rng_seed: RngSeed::Fixed(1),
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         ..ProptestConfig::default()
     })]
@@ -154,18 +155,19 @@ proptest! {
         let snapshot = snapshot(&world);
         let outcome = solved(&snapshot, &config());
         // Whoever is not short and has no shares to keep needs each of its servers.
+        let short = total_shortfall(&snapshot, &outcome.targets);
         let mut without = outcome.targets.holders().to_vec();
         for (position, server) in snapshot.servers.iter().enumerate() {
             let Some(holder) = outcome.targets.holders()[position] else { continue };
             let reservation = &snapshot.reservations[holder.ix()];
             let elastic = reservation.kind == ReservationKind::Elastic;
-            if !server.available || elastic || !reservation.affinity.is_empty() {
+            let is_short = short[holder.ix()] > Rru::ZERO;
+            if !server.available || elastic || is_short || !reservation.affinity.is_empty() {
                 continue;
             }
             without[position] = None;
             let targets = Targets::new(&snapshot, without.clone());
-            let short = total_shortfall(&snapshot, &outcome.targets)[holder.ix()];
-            let shorter = total_shortfall(&snapshot, &targets)[holder.ix()] > short;
+            let shorter = total_shortfall(&snapshot, &targets)[holder.ix()] > Rru::ZERO;
             prop_assert!(shorter, "{} does not need {}", reservation.id, server.id);
             without[position] = Some(holder);
         }
@@ -196,5 +198,5 @@ fn solving_on_comes_to_rest() {
     });
     let (at_once, all) = (at_once.get(), all.get());
     println!("at rest at once in {at_once} of {all} worlds");
-    assert!(at_once * 100 >= all * 80, "at rest at once in {at_once} of {all} worlds only");
+    assert!(at_once * 100 >= all * 95, "at rest at once in {at_once} of {all} worlds only");
 }

@@ -55,8 +55,9 @@ fn no_bound_lies_and_no_primal_is_below_the_optimum() {
         proved.set(proved.get() + u32::from(stats.dual_bound >= optimum - 0.01 * optimum - 1e-6));
     });
     let (reached, proved, all) = (reached.get(), proved.get(), all.get());
-    // Measured: 89.7 % over 8,000 worlds; single servers are what a search for regions is bad at.
-    assert!(reached * 100 >= all * 85, "optimum reached in {reached} of {all} worlds only");
+    // Branch and bound finishes what the search, made for regions, misses in 10 of 100 such worlds.
+    assert!(reached * 100 >= all * 99, "optimum reached in {reached} of {all} worlds only");
+    assert!(proved * 100 >= all * 99, "optimum proved in {proved} of {all} worlds only");
     println!("optimum reached in {reached}, bound within 1 % of it in {proved} of {all}");
 }
 

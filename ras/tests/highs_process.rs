@@ -46,7 +46,6 @@ fn request() -> LpRequest {
         start: None,
         mip_gap: 0.0,
         mip_nodes: u32::MAX,
-        mip_presolve: true,
     }
 }
 

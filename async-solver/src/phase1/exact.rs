@@ -16,7 +16,7 @@ use crate::state::State;
 const WHOLE_ITEMS: usize = 300;
 const WHOLE_NODES: u32 = 2_000;
 /// Share of a bound of branch and bound given up for HiGHS' tolerances.
-const WHOLE_SAFETY: f64 = 1e-6;
+const WHOLE_SAFETY: f64 = 1e-7;
 /// Items of the reservations put anew at once.
 const GROUP_ITEMS: usize = 700;
 /// Share of the open gap an exchange may miss.
@@ -27,13 +27,14 @@ const BATCH: usize = 2;
 const ROUND_GAIN: f64 = 0.02;
 
 impl Run<'_> {
-    /// Solves a small problem to the end, if it can, and takes over the bound.
-    pub(super) fn solve_whole(&mut self, request: &LpRequest, keep: &dyn Fn(&State)) {
+    /// Solves a small problem to the end, if it can, and takes over the bound. Tells whether there
+    /// is nothing left to look for.
+    pub(super) fn solve_whole(&mut self, request: &LpRequest, keep: &dyn Fn(&State)) -> bool {
         let items: usize = self.model.terms.iter().map(|term| term.items.len()).sum();
         if items == 0 || items > WHOLE_ITEMS || self.must_stop() || self.is_within_gap() {
-            return;
+            return false;
         }
-        let Some((mut state, primal)) = self.best.clone() else { return };
+        let Some((mut state, primal)) = self.best.clone() else { return false };
         let worth = (primal - state.shortfall_cost(self.model)).max(0.0);
         let request = LpRequest {
             solver: "choose".into(),
@@ -43,11 +44,9 @@ impl Run<'_> {
         };
         let all: Vec<usize> = (0..self.model.terms.len()).collect();
         let exchange = Exchange::new(self.model, &state, &self.worthless, &all);
-        let Some(solution) =
-            self.think(&exchange, &request).and_then(|mut job| self.wait(job.as_mut(), None))
-        else {
-            return;
-        };
+        let job = self.think(&exchange, &request);
+        let solution = job.and_then(|mut job| self.wait(job.as_mut(), None, exchange.columns()));
+        let Some(solution) = solution else { return false };
         if exchange.apply(self.model, &self.worthless, &mut state, &solution).is_some() {
             self.offer(&state, "mip", keep);
         }
@@ -58,6 +57,7 @@ impl Run<'_> {
             self.proof = Proof::BranchAndBound;
             self.note("mip");
         }
+        solution.optimal
     }
 
     /// Puts a few reservations anew at once, those furthest from their bounds first, while that
@@ -78,7 +78,6 @@ impl Run<'_> {
                 solver: "choose".into(),
                 mip_gap: GROUP_GAP * open,
                 mip_nodes: 1,
-                mip_presolve: false,
                 ..request.clone()
             };
             let groups = hood.groups(self.model, &state, if round == 0 { 0 } else { GROUP_ITEMS });
@@ -122,7 +121,8 @@ impl Run<'_> {
                 .map(|exchange| (self.think(&exchange, request), exchange))
                 .collect();
             for (job, exchange) in started {
-                let solution = job.and_then(|mut job| self.wait(job.as_mut(), None));
+                let solution =
+                    job.and_then(|mut job| self.wait(job.as_mut(), None, exchange.columns()));
                 answers.extend(solution.map(|solution| (exchange, solution)));
             }
         }
@@ -133,6 +133,7 @@ impl Run<'_> {
         let left = self.control.deadline.map(|end| end.saturating_sub((self.control.elapsed)()));
         let (problem, request) =
             exchange.problem(&LpRequest { time_limit: left, ..request.clone() });
-        (!self.must_stop()).then(|| self.control.backend.start(problem, request))
+        (exchange.columns() > 0 && !self.must_stop())
+            .then(|| self.control.backend.start(problem, request))
     }
 }

@@ -45,8 +45,7 @@ pub fn write_problem(out: &mut impl Write, problem: &LpProblem, request: &LpRequ
         indices,
         values,
     } = problem;
-    let LpRequest { solver, time_limit, threads, seed, start, mip_gap, mip_nodes, mip_presolve } =
-        request;
+    request;
     out.write_all(&PROBLEM)?;
     write_text(out, solver)?;
     write_option(out, time_limit.as_ref(), |out, limit| write_f64(out, limit.as_secs_f64()))?;
@@ -55,7 +54,6 @@ pub fn write_problem(out: &mut impl Write, problem: &LpProblem, request: &LpRequ
     write_option(out, start.as_ref(), |out, start| write_floats(out, start))?;
     write_f64(out, *mip_gap)?;
     write_u64(out, u64::from(*mip_nodes))?;
-    write_u64(out, u64::from(*mip_presolve))?;
     for array in [cost, col_lower, col_upper, row_lower, row_upper, values] {
         write_floats(out, array)?;
     }
@@ -83,7 +81,6 @@ pub fn read_problem(input: &mut impl Read) -> Result<(LpProblem, LpRequest)> {
         start: read_option(input, read_floats)?,
         mip_gap: read_f64(input)?,
         mip_nodes: narrow(read_u64(input)?)?,
-        mip_presolve: read_u64(input)? != 0,
     };
     let problem = LpProblem {
         cost: read_floats(input)?,
@@ -312,7 +309,6 @@ mod tests {
             start: Some(vec![0.5; 3]),
             mip_gap: 1e-4,
             mip_nodes: 100,
-            mip_presolve: true,
         };
         (problem, request)
     }
