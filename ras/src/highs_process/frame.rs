@@ -45,7 +45,7 @@ pub fn write_problem(out: &mut impl Write, problem: &LpProblem, request: &LpRequ
         indices,
         values,
     } = problem;
-    request;
+    let LpRequest { solver, time_limit, threads, seed, start, mip_gap, mip_nodes } = request;
     out.write_all(&PROBLEM)?;
     write_text(out, solver)?;
     write_option(out, time_limit.as_ref(), |out, limit| write_f64(out, limit.as_secs_f64()))?;
