@@ -46,8 +46,18 @@ pub fn evaluate(
     prices: Vec<f64>,
     threads: usize,
 ) -> DualPoint {
+    evaluate_with(model, geometries, prices, threads, |priced| priced.bound())
+}
+
+fn evaluate_with(
+    model: &Model,
+    geometries: &[Geometry],
+    prices: Vec<f64>,
+    threads: usize,
+    bound: impl Fn(&Priced) -> SubBound + Sync,
+) -> DualPoint {
     let terms = in_parallel(model.terms.len(), threads, |term| {
-        Priced::unlimited(model, &model.terms[term], &geometries[term], &prices).bound()
+        bound(&Priced::unlimited(model, &model.terms[term], &geometries[term], &prices))
     });
     let mut usage = vec![0.0; model.pools.len()];
     let mut value = 0.0;
@@ -166,6 +176,13 @@ impl Ascent {
                 self.step *= 0.66;
             }
         }
+    }
+
+    /// Evaluates the best point anew with the stronger, slower bound of each reservation.
+    pub fn strengthen(&mut self, model: &Model, geometries: &[Geometry], threads: usize) {
+        let prices = self.best.prices.clone();
+        self.best =
+            evaluate_with(model, geometries, prices, threads, |priced| priced.strong_bound());
     }
 
     /// Whether further steps are unlikely to help.

@@ -2,7 +2,7 @@
 //! how good they are.
 
 pub mod backend;
-mod bound;
+pub mod bound;
 mod config;
 mod control;
 mod exchange;
@@ -18,7 +18,7 @@ mod report;
 mod search;
 mod solve;
 mod state;
-mod subproblem;
+pub mod subproblem;
 mod symmetry;
 
 pub use config::SolverConfig;

@@ -173,7 +173,7 @@ pub fn run(
 const RELAPSES: u32 = 4;
 const RELAPSE_COLUMNS: usize = 20_000;
 /// Rounds of exchanges at most: first each reservation by itself, then with others.
-const EXCHANGE_ROUNDS: u32 = 4;
+const EXCHANGE_ROUNDS: usize = 5;
 /// Below this many columns the simplex method is fast, and its duals are exact.
 const SIMPLEX_COLUMNS: usize = 4_000;
 
@@ -313,6 +313,10 @@ impl Run<'_> {
             }
             let aim = ascent.best.value + ASCENT_AIM * ascent.best.value.abs().max(1.0);
             ascent.step(self.model, &self.geometries, aim.min(self.primal()), threads);
+            self.dual_bound = self.dual_bound.max(ascent.best.value);
+        }
+        if !self.must_stop() {
+            ascent.strengthen(self.model, &self.geometries, threads);
             self.dual_bound = self.dual_bound.max(ascent.best.value);
         }
         self.note("mip");

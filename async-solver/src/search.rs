@@ -30,7 +30,7 @@ impl Search<'_> {
         let top_now = this.spans.iter().map(|span| this.span_value(span, now)).max().unwrap_or(0);
         let relaxed = priced.bound().top;
         let old = priced.value(now);
-        let Some((counts, value)) = priced.best(&[relaxed, top_now], 12) else {
+        let Some((counts, value)) = priced.best_whole(&[relaxed, top_now], 12) else {
             return false;
         };
         if value < old - 1e-6 && counts != state.counts[term] {

@@ -11,9 +11,17 @@
 //! only attainable sums of server values are candidates for it, and no MSB holds more than the
 //! largest attainable sum up to `t`; and the total is a multiple of the values' common divisor.
 
+mod core;
 mod fill;
 mod geometry;
+mod lattice;
 mod relax;
+mod ring;
+mod servers;
+mod strong;
+#[cfg(test)]
+mod tests;
+mod window;
 
 pub use geometry::Geometry;
 
@@ -38,6 +46,17 @@ struct Stretch {
     length: f64,
     span: u32,
     item: u32,
+}
+
+/// The linear relaxation with the largest MSB share fixed.
+#[derive(Clone, Copy, Debug)]
+struct Linear {
+    /// Its cost, the buffer's price included: convex in the share.
+    value: f64,
+    /// Derivative in the share.
+    derivative: f64,
+    /// The price of one more RRU of demand.
+    marginal: f64,
 }
 
 /// A reservation with a price on every server.
@@ -206,6 +225,20 @@ impl<'a> Priced<'a> {
             }
         }
         best
+    }
+
+    /// Likewise, but nearly exact, and some ten times slower.
+    pub fn best_whole(&self, around: &[i64], tries: usize) -> Option<(Vec<u32>, f64)> {
+        let quick = self.best(around, tries);
+        let whole = self.whole_fill().map(|counts| {
+            let value = self.value(&counts);
+            (counts, value)
+        });
+        match (quick, whole) {
+            (Some(quick), Some(whole)) if whole.1 < quick.1 - 1e-9 => Some(whole),
+            (None, whole) => whole.filter(|whole| whole.1.is_finite()),
+            (quick, _) => quick,
+        }
     }
 
     /// Values of `t` to try: a few below `start`, itself and then upwards.

@@ -17,14 +17,16 @@ const WHOLE_ITEMS: usize = 300;
 const WHOLE_NODES: u32 = 2_000;
 /// Share of a bound of branch and bound given up for HiGHS' tolerances.
 const WHOLE_SAFETY: f64 = 1e-7;
-/// Items of the reservations put anew at once.
-const GROUP_ITEMS: usize = 700;
+/// Items of the reservations put anew at once, round by round; none: one reservation each.
+const GROUP_ITEMS: [usize; 5] = [0, 250, 500, 1_000, 1_000];
+/// Batches in a row that may bring nothing before a round is given up.
+const IDLE_BATCHES: u32 = 3;
 /// Share of the open gap an exchange may miss.
 const GROUP_GAP: f64 = 0.01;
 /// Exchanges thought over at the same time. Not the number of threads, which must change nothing.
 const BATCH: usize = 2;
 /// Share of the open gap a round of exchanges must gain to be followed by another.
-const ROUND_GAIN: f64 = 0.02;
+const ROUND_GAIN: f64 = 0.1;
 
 impl Run<'_> {
     /// Solves a small problem to the end, if it can, and takes over the bound. Tells whether there
@@ -65,14 +67,14 @@ impl Run<'_> {
     pub(super) fn exchange(
         &mut self,
         request: &LpRequest,
-        rounds: u32,
+        rounds: usize,
         keep: &dyn Fn(&State),
     ) -> Termination {
         let (Some((mut state, _)), Some(prices)) = (self.best.clone(), self.dual.clone()) else {
             return Termination::Stalled;
         };
         let mut hood = Neighbourhood::new(self.model, &state, &prices, self.config.seed);
-        for round in 0..rounds {
+        for (round, &items_max) in GROUP_ITEMS.iter().enumerate().take(rounds) {
             let open = (self.primal() - self.dual_bound).max(0.0);
             let request = LpRequest {
                 solver: "choose".into(),
@@ -80,17 +82,23 @@ impl Run<'_> {
                 mip_nodes: 1,
                 ..request.clone()
             };
-            let groups = hood.groups(self.model, &state, if round == 0 { 0 } else { GROUP_ITEMS });
+            let groups = hood.groups(self.model, &state, items_max);
             let mut gained = 0.0;
+            let mut idle = 0;
             for batch in groups.chunks(BATCH) {
                 if self.must_stop() {
                     self.offer(&state, "mip", keep);
                     return self.stop_reason();
                 }
+                if idle >= IDLE_BATCHES {
+                    break;
+                }
+                idle += 1;
                 for (exchange, solution) in self.think_over(&state, batch, &request) {
                     let gain = exchange.apply(self.model, &self.worthless, &mut state, &solution);
                     if let Some(gain) = gain {
                         gained += gain;
+                        idle = 0;
                         hood.update(self.model, &state, exchange.terms());
                     }
                 }

@@ -16,6 +16,8 @@ pub struct Geometry {
     pub(super) candidates: Vec<i64>,
     /// Greatest common divisor of the values.
     pub(super) divisor: i64,
+    /// Whether its servers have several values.
+    pub(super) mixed: bool,
     /// The largest RRU any span can show.
     pub(super) largest: i64,
 }
@@ -25,6 +27,7 @@ impl Geometry {
     pub fn new(model: &Model, term: &Term) -> Geometry {
         let divisor = term.items.iter().fold(0, |divisor, item| gcd(divisor, item.value));
         let top_value = term.items.iter().map(|item| item.value).max().unwrap_or(0);
+        let mixed = term.items.iter().any(|item| item.value != top_value);
         let others = i64::try_from(term.spans.len().saturating_sub(1).max(1)).unwrap_or(1);
         let reach = 3 * (term.capacity / others) + 3 * top_value;
         let mut known: BTreeMap<Vec<(i64, i64)>, Arc<Vec<i64>>> = BTreeMap::new();
@@ -59,7 +62,7 @@ impl Geometry {
         if !listed || candidates.len() > SUMS_MAX {
             candidates.clear();
         }
-        Geometry { sums, candidates, divisor: divisor.max(1), largest }
+        Geometry { sums, candidates, divisor: divisor.max(1), mixed, largest }
     }
 
     /// The nearest attainable sums at or below and at or above `limit`.

@@ -1,6 +1,6 @@
 //! The relaxation of one reservation and its lower bound.
 
-use super::{Priced, Stretch, SubBound};
+use super::{Linear, Priced, Stretch, SubBound};
 use crate::model::rru;
 
 /// Evaluations one search over `t` may take; what is left open is covered by its bound.
@@ -104,7 +104,7 @@ impl Priced<'_> {
     /// The linear relaxation with the largest MSB share fixed at `t`: its cost, the buffer's
     /// price included, and its derivative in `t`. Convex in `t`. Writes the servers of each item
     /// where asked. Without affinity only.
-    fn linear(&self, t: f64, mut usage: Option<&mut [f64]>) -> (f64, f64) {
+    pub(super) fn linear(&self, t: f64, mut usage: Option<&mut [f64]>) -> Linear {
         let term = self.term;
         let mut room = vec![t; term.spans.len()];
         let mut cut = vec![f64::INFINITY; term.spans.len()];
@@ -150,25 +150,30 @@ impl Priced<'_> {
         }
         cost += term.short_price * (demand - total).max(0.0) + term.tau * t;
         let saved: f64 = cut.iter().map(|slope| (marginal - slope).max(0.0)).sum();
-        (cost, term.tau + marginal - saved)
+        Linear { value: cost, derivative: term.tau + marginal - saved, marginal }
     }
 
     /// Minimises the linear relaxation over `t`: a valid lower bound of it and where.
-    fn linear_bound(&self) -> (f64, f64) {
+    pub(super) fn linear_bound(&self) -> (f64, f64) {
         let (mut low, mut high) = (0.0, rru(self.geometry.largest));
         let (mut at_low, mut at_high) = (self.linear(low, None), self.linear(high, None));
-        if at_low.1 >= 0.0 {
-            return (at_low.0, low);
+        if at_low.derivative >= 0.0 {
+            return (at_low.value, low);
         }
-        if at_high.1 <= 0.0 {
-            return (at_high.0, high);
+        if at_high.derivative <= 0.0 {
+            return (at_high.value, high);
         }
         for _ in 0..60 {
             // Tangents at both ends bound the minimum between them from below.
-            let crossing =
-                (at_high.0 - at_low.0 + at_low.1 * low - at_high.1 * high) / (at_low.1 - at_high.1);
-            let floor = at_low.0 + at_low.1 * (crossing - low);
-            let best = if at_low.0 <= at_high.0 { (at_low.0, low) } else { (at_high.0, high) };
+            let crossing = (at_high.value - at_low.value + at_low.derivative * low
+                - at_high.derivative * high)
+                / (at_low.derivative - at_high.derivative);
+            let floor = at_low.value + at_low.derivative * (crossing - low);
+            let best = if at_low.value <= at_high.value {
+                (at_low.value, low)
+            } else {
+                (at_high.value, high)
+            };
             if best.0 - floor <= 1e-9 * best.0.abs().max(1.0) {
                 return (floor.min(best.0), best.1);
             }
@@ -177,15 +182,16 @@ impl Priced<'_> {
             let inside = crossing > low + 0.01 * width && crossing < high - 0.01 * width;
             let middle = if inside { crossing } else { low + 0.5 * width };
             let at = self.linear(middle, None);
-            if at.1 < 0.0 {
+            if at.derivative < 0.0 {
                 (low, at_low) = (middle, at);
             } else {
                 (high, at_high) = (middle, at);
             }
         }
-        let crossing =
-            (at_high.0 - at_low.0 + at_low.1 * low - at_high.1 * high) / (at_low.1 - at_high.1);
-        (at_low.0 + at_low.1 * (crossing - low), crossing)
+        let crossing = (at_high.value - at_low.value + at_low.derivative * low
+            - at_high.derivative * high)
+            / (at_low.derivative - at_high.derivative);
+        (at_low.value + at_low.derivative * (crossing - low), crossing)
     }
 
     /// A lower bound on the cost of the reservation at these prices, leave prices counted as
@@ -212,12 +218,12 @@ impl Priced<'_> {
         let outside = |position: Option<usize>| {
             position
                 .and_then(|position| candidates.get(position))
-                .map_or(f64::INFINITY, |&t| self.linear(rru(t), None).0)
+                .map_or(f64::INFINITY, |&t| self.linear(rru(t), None).value)
         };
         let reach = candidates.last().copied().unwrap_or(0);
         // Right of the list, t is continuous.
         let beyond = if self.geometry.largest > reach {
-            self.linear(rru(reach).max(at), None).0
+            self.linear(rru(reach).max(at), None).value
         } else {
             f64::INFINITY
         };

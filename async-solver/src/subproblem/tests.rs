@@ -1,0 +1,159 @@
+//! The bounds of one reservation against every whole-server assignment of it.
+
+use super::{Geometry, Priced};
+use crate::model::{AffinityRange, Item, Model, Pool, Span, Term, rru};
+use crate::random::Random;
+use fleet::{MICRO, MsbIx, ReservationIx, Weights};
+
+/// One reservation on a few MSBs, and a price per pool.
+struct Case {
+    model: Model,
+    prices: Vec<f64>,
+}
+
+const VALUES: [&[i64]; 5] = [
+    &[1_000_000, 1_470_000, 2_000_000],
+    &[1_000_000, 1_350_000, 1_490_000],
+    &[1_000_000, 2_000_000, 4_000_000],
+    &[500_000, 750_000, 1_250_000],
+    &[958_984, 1_000_000, 708_984],
+];
+
+fn case(random: &mut Random) -> Case {
+    let values = VALUES[random.below(VALUES.len())];
+    let kinds = 2 + random.below(2);
+    let mut pools = Vec::new();
+    let mut items = Vec::new();
+    let mut spans = Vec::new();
+    let mut prices = Vec::new();
+    // Few assignments enough to try them all.
+    let mut combinations = 1;
+    let ties = random.below(3) == 0;
+    for msb in 0..1 + random.below(4) {
+        let first = items.len();
+        for &value in values.iter().take(kinds) {
+            let size = 1 + u32::try_from(random.below(6)).expect("small");
+            if combinations * (size + 1) > 3_000 || random.below(5) == 0 {
+                continue;
+            }
+            combinations *= size + 1;
+            let held_in_use = u32::try_from(random.below(3)).expect("small").min(size);
+            let held_idle = u32::try_from(random.below(3)).expect("small").min(size - held_in_use);
+            let pool = u32::try_from(pools.len()).expect("few");
+            let (held_in_use, held_idle) =
+                if random.below(2) == 0 { (0, 0) } else { (held_in_use, held_idle) };
+            items.push(Item { pool, value, held_in_use, held_idle });
+            pools.push(Pool { msb: MsbIx::new(msb), size });
+            let tied = 0.4 * rru(value);
+            prices.push(if ties { tied } else { tied * (0.5 + random.unit()) });
+        }
+        if items.len() > first {
+            let datacenter = u32::try_from(msb % 2).expect("small");
+            spans.push(Span { msb: MsbIx::new(msb), datacenter, items: first..items.len() });
+        }
+    }
+    let all: i64 = (items.iter().zip(&pools))
+        .map(|(item, pool): (&Item, &Pool)| item.value * i64::from(pool.size))
+        .sum();
+    let share = random.unit() * 0.8;
+    #[expect(clippy::cast_possible_truncation, reason = "at most the sum")]
+    let part = |share: f64| (share * all as f64) as i64;
+    let buffered = random.below(4) != 0;
+    let mut term = Term {
+        reservation: ReservationIx::new(0),
+        capacity: part(share).max(MICRO / 2),
+        buffered,
+        beta: [0.0, 0.3, 2.0][random.below(3)],
+        spread_limit: [i64::MAX, part(share * 0.5), part(share)][random.below(3)],
+        tau: if buffered { [0.5, 5.0][random.below(2)] } else { 0.0 },
+        short_price: [2.0, 200.0][random.below(2)],
+        short_max: 0,
+        items,
+        spans,
+        affinity: Vec::new(),
+        worthless: Vec::new(),
+    };
+    if term.spans.len() > 1 && random.below(4) == 0 {
+        for _ in 0..2 {
+            let low = part(share * random.unit() * 0.5);
+            let high = low + part(share * (0.3 + random.unit()));
+            let price = term.short_price;
+            let (below_max, above_max) = (0, 0);
+            term.affinity.push(AffinityRange { low, high, below_max, above_max, price });
+        }
+        let today: Vec<u32> = term.items.iter().map(Item::held).collect();
+        let values = term.datacenter_values(&today);
+        for (range, z) in term.affinity.iter_mut().zip(values) {
+            range.below_max = (range.low - z).max(0);
+            range.above_max = (z - range.high).max(0);
+        }
+    }
+    if random.below(3) == 0 {
+        let today: Vec<u32> = term.items.iter().map(Item::held).collect();
+        term.short_max = term.shortfall(&today);
+    }
+    let pool_of = Vec::new();
+    let classes = pools.len();
+    Case {
+        model: Model { weights: Weights::default(), pools, terms: vec![term], classes, pool_of },
+        prices,
+    }
+}
+
+/// The least cost of any whole-server assignment, leave prices as earnings; infinite if all would
+/// leave something worse than today.
+fn optimum(case: &Case) -> f64 {
+    let (model, term) = (&case.model, &case.model.terms[0]);
+    let kept: f64 = term.items.iter().map(|item| model.leave_price(item, 0)).sum();
+    let mut counts = vec![0; term.items.len()];
+    let mut best = f64::INFINITY;
+    loop {
+        let cost = model.cost(term, &counts);
+        if !cost.regress {
+            let servers: f64 = (term.items.iter().zip(&counts))
+                .map(|(item, &count)| case.prices[item.pool as usize] * f64::from(count))
+                .sum();
+            best = best.min(cost.total() - kept + servers);
+        }
+        let Some(next) =
+            (0..counts.len()).find(|&i| counts[i] < model.pools[term.items[i].pool as usize].size)
+        else {
+            return best;
+        };
+        counts[..next].fill(0);
+        counts[next] += 1;
+    }
+}
+
+#[test]
+fn no_bound_is_above_the_optimum() {
+    let (mut all, mut weak, mut strong, mut found) = (0, 0, 0, 0);
+    for seed in 0..6_000 {
+        let case = case(&mut Random::new(seed));
+        let optimum = optimum(&case);
+        if !optimum.is_finite() {
+            continue;
+        }
+        let term = &case.model.terms[0];
+        let geometry = Geometry::new(&case.model, term);
+        let priced = Priced::unlimited(&case.model, term, &geometry, &case.prices);
+        let slack = 1e-7 + 1e-11 * optimum.abs();
+        let (bound, stronger) = (priced.bound(), priced.strong_bound());
+        assert!(bound.value <= optimum + slack, "{seed}: {} above {optimum}", bound.value);
+        assert!(stronger.value <= optimum + slack, "{seed}: {} above {optimum}", stronger.value);
+        assert!(stronger.value >= bound.value, "{seed}: weaker");
+        let best = priced.best_whole(&[stronger.top], 12).map_or(f64::INFINITY, |best| best.1);
+        assert!(best >= optimum - slack, "{seed}: {best} below {optimum}");
+        all += 1;
+        weak += u32::from(bound.value >= optimum - 1e-6);
+        strong += u32::from(stronger.value >= optimum - 1e-6);
+        found += u32::from(best <= optimum + 1e-6);
+    }
+    println!("of {all}: bound tight {weak}, strong bound {strong}, optimum found {found}");
+    assert!(all > 3_000, "{all}");
+    // Measured: 1799, 2580 and 3371 of 3992. About a fifth of the cases have shares of datacenters,
+    // which the strong bound does not know.
+    assert!(weak * 100 >= all * 40, "bound tight in {weak} of {all} cases only");
+    assert!(strong * 100 >= all * 60, "strong bound tight in {strong} of {all} cases only");
+    assert!(found * 100 >= all * 80, "optimum found in {found} of {all} cases only");
+}
