@@ -2,7 +2,7 @@
 //! how good they are.
 
 pub mod backend;
-pub mod bound;
+mod bound;
 mod config;
 mod control;
 mod exchange;
@@ -18,7 +18,7 @@ mod report;
 mod search;
 mod solve;
 mod state;
-pub mod subproblem;
+mod subproblem;
 mod symmetry;
 
 pub use config::SolverConfig;
