@@ -100,6 +100,7 @@ fn crates_depend_in_one_direction() {
     let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("fleet", &[][..]),
         ("async-solver", &["fleet"]),
+        ("broker", &["fleet"]),
         ("datasets", &["fleet"]),
         ("ras", &["async-solver", "datasets", "fleet"]),
         ("scenarios", &["async-solver", "datasets", "fleet"]),
@@ -147,6 +148,7 @@ fn each_foreign_thing_has_one_crate() {
     let resolved = Resolved::new();
     for (owner, packages) in [
         ("async-solver", &["highs", "good_lp"][..]),
+        ("broker", &["sqlx"]),
         ("datasets", &["arrow-array", "arrow-schema", "csv", "parquet", "polars"]),
         ("ras", &["anyhow", "clap", "ctrlc", "indicatif", "maud", "toml"]),
     ] {
@@ -195,6 +197,27 @@ fn one_file_calls_highs() {
     for folder in ["fleet/src", "async-solver/src", "datasets/src", "ras/src"] {
         for (path, text) in sources(folder) {
             assert_eq!(calls(&text), path == backend, "{}: names highs::", path.display());
+        }
+    }
+}
+
+/// Statements stand in lists (`statements!`), where a test finds and prepares all of them, and
+/// nowhere else in the sources; outside the broker there are none.
+#[test]
+fn one_crate_speaks_sql() {
+    let begins =
+        ["\"SELECT ", "\"INSERT INTO ", "\"UPDATE ", "\"DELETE FROM ", "\"CREATE ", "\"WITH "];
+    for folder in ["fleet/src", "async-solver/src", "datasets/src", "ras/src"] {
+        for (path, text) in sources(folder) {
+            for statement in begins {
+                assert!(!text.contains(statement), "{}: {statement}", path.display());
+            }
+        }
+    }
+    for (path, text) in sources("broker/src") {
+        let calls = ["query(\"", "query_as(\"", "query_scalar(\"", "raw_sql(", "AssertSqlSafe"];
+        for call in calls {
+            assert!(!text.contains(call), "{}: {call}", path.display());
         }
     }
 }

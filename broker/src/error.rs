@@ -1,0 +1,130 @@
+//! What can go wrong between this crate and Postgres.
+
+use std::fmt;
+
+/// Postgres did not do what was asked: what was being done, and what kind of fault it is.
+#[derive(Debug, thiserror::Error)]
+#[error("{doing}: {fault}")]
+pub struct DbError {
+    /// What was being done.
+    pub doing: &'static str,
+    /// The kind of fault, for whoever decides what to do next.
+    pub fault: Fault,
+    /// What the driver says.
+    #[source]
+    source: sqlx::Error,
+}
+
+/// Kinds of faults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The server is not there, closed the connection or is starting or stopping. Whether a commit
+    /// that was under way happened is not known.
+    Unreachable,
+    /// No connection is free, here or there.
+    OutOfConnections,
+    /// The server only reads: a standby, or set so.
+    ReadOnly,
+    /// The server's disk is full.
+    DiskFull,
+    /// A constraint of the schema refuses the change; nothing happened.
+    Refused {
+        /// The constraint.
+        constraint: String,
+    },
+    /// Another transaction was in the way, or a time limit was hit; the same again may do.
+    Interrupted,
+    /// The role may not do this.
+    Forbidden,
+    /// Anything else: a bug here, or damage there.
+    Unexpected,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Unreachable => out.write_str("Postgres cannot be reached"),
+            Fault::OutOfConnections => out.write_str("no connection to Postgres is free"),
+            Fault::ReadOnly => out.write_str("Postgres is read-only"),
+            Fault::DiskFull => out.write_str("the disk of Postgres is full"),
+            Fault::Refused { constraint } => write!(out, "refused by constraint {constraint}"),
+            Fault::Interrupted => {
+                out.write_str("another transaction or a time limit was in the way")
+            }
+            Fault::Forbidden => out.write_str("the role lacks a privilege for it"),
+            Fault::Unexpected => out.write_str("Postgres answered with an error"),
+        }
+    }
+}
+
+impl Fault {
+    fn of(error: &sqlx::Error) -> Fault {
+        match error {
+            sqlx::Error::Io(_) | sqlx::Error::PoolClosed | sqlx::Error::Tls(_) => {
+                Fault::Unreachable
+            }
+            sqlx::Error::PoolTimedOut => Fault::OutOfConnections,
+            sqlx::Error::Database(said) => {
+                Fault::of_code(said.code().as_deref().unwrap_or_default(), said.constraint())
+            }
+            _ => Fault::Unexpected,
+        }
+    }
+
+    /// By SQLSTATE (Postgres manual, appendix A).
+    fn of_code(code: &str, constraint: Option<&str>) -> Fault {
+        match code {
+            "53300" => Fault::OutOfConnections,
+            "53100" => Fault::DiskFull,
+            "25006" => Fault::ReadOnly,
+            "42501" => Fault::Forbidden,
+            "40001" | "40P01" | "55P03" | "57014" => Fault::Interrupted,
+            "57P01" | "57P02" | "57P03" => Fault::Unreachable,
+            _ if code.starts_with("08") => Fault::Unreachable,
+            _ if code.starts_with("23") => {
+                Fault::Refused { constraint: constraint.unwrap_or("without a name").to_owned() }
+            }
+            _ => Fault::Unexpected,
+        }
+    }
+}
+
+impl DbError {
+    pub(crate) fn new(doing: &'static str, source: sqlx::Error) -> DbError {
+        DbError { doing, fault: Fault::of(&source), source }
+    }
+
+    /// Whether this constraint refused it.
+    pub(crate) fn refused_by(&self, name: &str) -> bool {
+        matches!(&self.fault, Fault::Refused { constraint } if constraint == name)
+    }
+}
+
+/// Says what was being done when the driver failed.
+pub(crate) trait Doing<T> {
+    fn doing(self, doing: &'static str) -> Result<T, DbError>;
+}
+
+impl<T> Doing<T> for Result<T, sqlx::Error> {
+    fn doing(self, doing: &'static str) -> Result<T, DbError> {
+        self.map_err(|source| DbError::new(doing, source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fault;
+
+    #[test]
+    fn codes_are_told_apart() {
+        assert_eq!(Fault::of_code("53100", None), Fault::DiskFull);
+        assert_eq!(Fault::of_code("53300", None), Fault::OutOfConnections);
+        assert_eq!(Fault::of_code("25006", None), Fault::ReadOnly);
+        assert_eq!(Fault::of_code("57P01", None), Fault::Unreachable);
+        assert_eq!(Fault::of_code("08006", None), Fault::Unreachable);
+        assert_eq!(Fault::of_code("40001", None), Fault::Interrupted);
+        assert_eq!(Fault::of_code("42P01", None), Fault::Unexpected);
+        let refused = Fault::of_code("23505", Some("servers_name"));
+        assert_eq!(refused, Fault::Refused { constraint: "servers_name".to_owned() });
+    }
+}

@@ -1,0 +1,85 @@
+//! A snapshot of one instant.
+
+use crate::broker::Broker;
+use crate::error::{DbError, Doing};
+use crate::stored::{Stored, sql};
+use crate::trail::{Seq, TargetVersion};
+use chrono::{DateTime, Utc};
+use fleet::SnapshotParts;
+
+/// A region at one instant, and what a decision made on it must be checked against.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Export {
+    /// The rows; servers are ordered by name.
+    pub parts: SnapshotParts,
+    /// The generation of each server, in the same order.
+    pub generations: Vec<i64>,
+    /// The version of the targets: the parent of what is decided on this.
+    pub version: TargetVersion,
+    /// The last entry of the audit trail that this contains.
+    pub seq: Seq,
+}
+
+/// No snapshot can be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The database holds no region.
+    #[error("no region is loaded")]
+    NothingLoaded,
+    /// Postgres fails.
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl Broker {
+    /// Takes a snapshot: every row as of one instant, whatever is written meanwhile. Shared buffers
+    /// that nobody listed are left out, as the format has it.
+    ///
+    /// `taken_at` is written into the snapshot; without it, the instant by the database's clock.
+    ///
+    /// # Errors
+    /// [`ExportError`].
+    pub async fn export(&self, taken_at: Option<DateTime<Utc>>) -> Result<Export, ExportError> {
+        let (stored, now) = self.stored().await?;
+        let region = stored.region.ok_or(ExportError::NothingLoaded)?;
+        let (servers, generations) = stored.servers.into_iter().unzip();
+        let mut parts = SnapshotParts {
+            region: region.name,
+            taken_at: taken_at.unwrap_or(now),
+            weights: region.weights,
+            shared_buffer_fraction: Some(region.shared_buffer_fraction),
+            servers,
+            reservations: Vec::new(),
+            rru: Vec::new(),
+            affinity: Vec::new(),
+            unavailability: stored.unavailability,
+        };
+        for (id, promise) in stored.promises.iter().filter(|(_, promise)| !promise.made) {
+            let (row, rru, affinity) = promise.rows(id);
+            parts.reservations.push(row);
+            parts.rru.extend(rru);
+            parts.affinity.extend(affinity);
+        }
+        Ok(Export { parts, generations, version: stored.version, seq: stored.seq })
+    }
+
+    /// Everything as of one instant, and the instant.
+    pub(crate) async fn stored(&self) -> Result<(Stored, DateTime<Utc>), DbError> {
+        let mut tx = self.pool.begin().await.doing("beginning a transaction")?;
+        sqlx::query(sql::ONE_INSTANT).execute(&mut *tx).await.doing("asking for one instant")?;
+        let now = sqlx::query_scalar(sql::NOW).fetch_one(&mut *tx).await;
+        let now = now.doing("asking for the time")?;
+        let stored = Stored::read(&mut tx).await?;
+        tx.commit().await.doing("ending a transaction")?;
+        Ok((stored, now))
+    }
+
+    /// The version of the targets.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn version(&self) -> Result<TargetVersion, DbError> {
+        let mut connection = self.pool.acquire().await.doing("connecting")?;
+        crate::stored::head(&mut connection).await
+    }
+}

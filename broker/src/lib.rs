@@ -1,0 +1,86 @@
+//! The resource broker: a region as a living thing, in Postgres. The only crate with SQL.
+//!
+//! # What is stored, and why
+//!
+//! One database holds one region. Servers, racks, MSBs and datacenters refer to each other, so
+//! nesting cannot be broken; a server is one row, so it has at most one owner. Its binding has three
+//! columns with one writer each: **current**, who owns it now; **target**, who should, while a move
+//! is under way; **loan**, which elastic reservation borrows it. A **generation** counts changes of
+//! what a decision about the server rests on.
+//!
+//! What was promised to a reservation never changes; new versions are added. **Versions of the
+//! targets** form a chain: a publication names its parent, and of two on top of the same parent the
+//! database refuses one. A server whose generation moved since the snapshot keeps what it has.
+//!
+//! Every change writes the **audit trail**, whose numbers become visible in their order and without
+//! holes. So the trail is also what others follow: they read on from the last number they know, and
+//! a `NOTIFY` only tells them when to look.
+//!
+//! Constraints and triggers hold what can be held there (`migrations/`); this crate adds what spans
+//! rows of a whole snapshot, through [`fleet::RegionSnapshot`].
+//!
+//! # What this crate does not know
+//!
+//! How targets are found, how moves are carried out, who asks over HTTP, and where Postgres runs:
+//! an [`Address`] says that. [`private`] starts one where there is none.
+//!
+//! Start with [`Broker`].
+
+mod broker;
+mod change;
+mod copy;
+mod error;
+mod export;
+mod load;
+mod plan;
+pub mod private;
+mod promise;
+mod publish;
+mod reservation;
+mod state;
+mod stored;
+mod subscribe;
+mod topology;
+mod trail;
+mod unavailability;
+
+/// Declares statements: a constant for each, and a list of all for the test that prepares them.
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident = $sql:expr;)+) => {
+        $($(#[$doc])* pub(crate) const $name: &str = $sql;)+
+        /// Every statement here, by name.
+        pub(crate) const ALL: &[(&str, &str)] = &[$((stringify!($name), $name)),+];
+    };
+}
+use statements;
+
+pub use broker::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
+pub use error::{DbError, Fault};
+pub use export::{Export, ExportError};
+pub use load::{ImportOptions, LoadError, Loaded, Missing};
+pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
+pub use publish::{Publication, PublishError, Published, TargetRow};
+pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
+pub use state::{MoveState, SolveState, State};
+pub use subscribe::Subscription;
+pub use trail::{Action, Entry, Seq, TargetVersion};
+pub use unavailability::{Occurrence, UnavailabilityError};
+
+/// Every statement this crate sends, by name, those that make staging tables first: for the test
+/// that prepares them against the schema.
+#[doc(hidden)]
+pub fn all_statements() -> Vec<(&'static str, &'static str)> {
+    let lists = [
+        load::sql::ALL,
+        publish::sql::ALL,
+        broker::sql::ALL,
+        change::sql::ALL,
+        promise::sql::ALL,
+        reservation::sql::ALL,
+        stored::sql::ALL,
+        topology::sql::ALL,
+        trail::sql::ALL,
+        unavailability::sql::ALL,
+    ];
+    lists.concat()
+}

@@ -1,0 +1,57 @@
+//! Who Postgres runs as.
+
+use super::error::PrivateError;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+/// A user of the system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct User {
+    pub(super) name: String,
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+}
+
+impl User {
+    /// Lets a program run as this user, with no other group.
+    pub(super) fn runs(&self, command: &mut Command) {
+        command.uid(self.uid).gid(self.gid);
+    }
+}
+
+/// Whom to run Postgres as; `None`: ourselves, who are not root.
+pub(super) fn unprivileged() -> Result<Option<User>, PrivateError> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let path = Path::new("/etc/passwd");
+    let users = fs::read_to_string(path).map_err(PrivateError::system(path, "cannot be read"))?;
+    let found = ["postgres", "nobody"].into_iter().find_map(|name| find(&users, name));
+    found.map(Some).ok_or(PrivateError::NoUser)
+}
+
+/// Finds a user in the text of `/etc/passwd`: name, password, uid, gid, ...
+fn find(users: &str, name: &str) -> Option<User> {
+    users.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let [found, _, uid, gid, ..] = fields[..] else { return None };
+        let (uid, gid) = (uid.parse().ok()?, gid.parse().ok()?);
+        (found == name && uid != 0).then(|| User { name: name.to_owned(), uid, gid })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{User, find};
+
+    #[test]
+    fn a_user_is_found_by_name() {
+        let users = "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65533::/:/bin/false\nshort\n";
+        let nobody = User { name: "nobody".to_owned(), uid: 65534, gid: 65533 };
+        assert_eq!(find(users, "nobody"), Some(nobody));
+        assert_eq!(find(users, "postgres"), None);
+        assert_eq!(find(users, "root"), None, "root is what we run from");
+    }
+}

@@ -1,0 +1,300 @@
+//! Publishing targets: one transaction on top of one parent, or nothing.
+
+use crate::broker::Broker;
+use crate::change::Change;
+use crate::copy::Rows;
+use crate::error::{DbError, Doing};
+use crate::export::Export;
+use crate::promise::{self, Promise};
+use crate::stored;
+use crate::topology::Topology;
+use crate::trail::{Action, Seq, TargetVersion};
+use fleet::{Name, RegionSnapshot, SHARED_BUFFER_PREFIX, Targets};
+use sqlx::PgConnection;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+pub(crate) mod sql {
+    crate::statements! {
+        STAGE_TARGETS = "CREATE TEMPORARY TABLE staged_targets (server text COLLATE \"C\" NOT NULL, \
+            generation bigint NOT NULL, target text COLLATE \"C\", target_id integer) ON COMMIT DROP";
+        COPY_TARGETS = "COPY staged_targets FROM STDIN";
+        ANALYZE_STAGED = "ANALYZE staged_targets";
+        ADD_VERSION = "INSERT INTO target_versions (version, parent, origin, publication_id) \
+            VALUES ($1 + 1, $1, 'publication', $2)";
+        RESERVATION_IDS = "SELECT reservation, reservation_id FROM reservations \
+            WHERE reservation = ANY ($1)";
+        /// A server that already has the wanted owner has no move under way after this. Rows
+        /// changed meanwhile are read again by Postgres before they are written, so the generation
+        /// that is compared is the last one committed.
+        PUBLISH = "WITH taken AS ( \
+            UPDATE servers s SET \
+                target_pending = s.current_reservation_id IS DISTINCT FROM g.target_id, \
+                target_reservation_id = CASE \
+                    WHEN s.current_reservation_id IS DISTINCT FROM g.target_id THEN g.target_id END, \
+                target_version = CASE \
+                    WHEN s.current_reservation_id IS DISTINCT FROM g.target_id THEN $1::bigint END \
+            FROM staged_targets g WHERE s.server = g.server AND s.generation = g.generation \
+            RETURNING g.server) \
+            INSERT INTO target_changes (version, server, target_reservation, taken) \
+            SELECT $1, g.server, g.target, t.server IS NOT NULL \
+            FROM staged_targets g LEFT JOIN taken t USING (server)";
+        COUNTS = "SELECT count(*) FILTER (WHERE taken), count(*) FILTER (WHERE NOT taken) \
+            FROM target_changes WHERE version = $1";
+        SKIPPED = "SELECT server FROM target_changes WHERE version = $1 AND NOT taken \
+            ORDER BY server LIMIT $2";
+        END_SOLVE = "UPDATE solves SET state = 'published', version = $2 \
+            WHERE solve_id = $1 AND state = 'running' AND parent = $2 - 1";
+        PUBLISHED_AS = "SELECT version FROM target_versions WHERE publication_id = $1";
+    }
+}
+
+/// How many skipped servers an answer names; all of them stand in the table `target_changes`.
+const SKIPPED_NAMED: i64 = 100;
+
+/// The wanted holder of one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetRow {
+    /// The server.
+    pub server: Name,
+    /// Its generation in the snapshot the decision was made on.
+    pub generation: i64,
+    /// Who should hold it; `None`: nobody.
+    pub target: Option<Name>,
+}
+
+/// Targets to publish: the servers whose holder changes, and what they were decided on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publication {
+    /// The publisher's own id of this publication: publishing it twice does it once, so whoever
+    /// lost the answer may simply ask again.
+    pub id: Uuid,
+    /// The version it was decided on.
+    pub parent: TargetVersion,
+    /// The solve it comes from, if any; it must be running.
+    pub solve: Option<Uuid>,
+    /// The servers.
+    pub targets: Vec<TargetRow>,
+}
+
+impl Publication {
+    /// Takes from targets what changes the region, as exported.
+    ///
+    /// # Panics
+    /// If the snapshot was not made of this export: its servers are others.
+    pub fn new(
+        id: Uuid,
+        export: &Export,
+        snapshot: &RegionSnapshot,
+        targets: &Targets,
+    ) -> Publication {
+        assert_eq!(export.generations.len(), snapshot.servers.len(), "one region");
+        let rows = targets.diff(snapshot).map(|change| TargetRow {
+            server: snapshot.servers[change.server.ix()].id.clone(),
+            generation: export.generations[change.server.ix()],
+            target: change.target.map(|r| snapshot.reservations[r.ix()].id.clone()),
+        });
+        Publication { id, parent: export.version, solve: None, targets: rows.collect() }
+    }
+}
+
+/// What became of a publication.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// The version it is.
+    pub version: TargetVersion,
+    /// Servers whose target was taken.
+    pub taken: u64,
+    /// Servers that keep what they have, because their binding moved since the snapshot or they
+    /// are gone.
+    pub skipped: u64,
+    /// The first 100 of them, by name.
+    pub skipped_servers: Vec<Name>,
+    /// Its entry in the audit trail; `None`: it had been published before.
+    pub seq: Option<Seq>,
+}
+
+/// Targets cannot be published; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum PublishError {
+    #[error("the targets were made on version {parent}; the region is at {head}")]
+    Stale { parent: TargetVersion, head: TargetVersion },
+    #[error("server {server:?} has two targets")]
+    Twice { server: Name },
+    #[error("server {server:?}: its target {target:?} is not a reservation of the region")]
+    UnknownReservation { server: Name, target: Name },
+    #[error("solve {solve} is not running on version {parent}; its targets are not taken")]
+    SolveNotRunning { solve: Uuid, parent: TargetVersion },
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl Broker {
+    /// Publishes targets as the version after their parent. A server whose generation moved since
+    /// the snapshot is skipped and counted; a target that the server already has ends its move.
+    ///
+    /// The caller has audited them: this checks that they fit the region, not that they are good.
+    ///
+    /// # Errors
+    /// [`PublishError`]; [`PublishError::Stale`] if anybody else was first.
+    pub async fn publish(
+        &self,
+        actor: &str,
+        publication: &Publication,
+    ) -> Result<Published, PublishError> {
+        let mut rows: Vec<&TargetRow> = publication.targets.iter().collect();
+        rows.sort_unstable_by(|a, b| a.server.cmp(&b.server));
+        if let Some(pair) = rows.windows(2).find(|pair| pair[0].server == pair[1].server) {
+            return Err(PublishError::Twice { server: pair[0].server.clone() });
+        }
+        let version = TargetVersion(publication.parent.0 + 1);
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        // First, because it decides: whoever comes second waits here until the first has ended.
+        let added = sqlx::query(sql::ADD_VERSION).bind(publication.parent.0).bind(publication.id);
+        if let Err(error) = added.execute(&mut *db).await.doing("adding a version of the targets") {
+            change.abandon().await?;
+            return self.explain_refusal(publication, error).await;
+        }
+        let ids = holders(db, &rows).await?;
+        stage(db, &rows, &ids).await.doing("staging targets")?;
+        let written = sqlx::query(sql::PUBLISH).bind(version.0).execute(&mut *db).await;
+        written.doing("publishing targets")?;
+        if let Some(solve) = publication.solve {
+            let ended = sqlx::query(sql::END_SOLVE).bind(solve).bind(version.0).execute(&mut *db);
+            if ended.await.doing("ending a solve")?.rows_affected() == 0 {
+                let parent = publication.parent;
+                return Err(PublishError::SolveNotRunning { solve, parent });
+            }
+        }
+        let mut published = outcome(db, version).await.doing("counting targets")?;
+        let detail = serde_json::json!({
+            "taken": published.taken, "skipped": published.skipped,
+            "publication": publication.id.to_string(),
+            "solve": publication.solve.map(|solve| solve.to_string()),
+        });
+        change.record(Action::TargetsPublished, &version.to_string(), detail);
+        published.seq = Some(change.commit().await?);
+        let (version, skipped) = (version.0, published.skipped);
+        tracing::info!(version, taken = published.taken, skipped, "targets published");
+        Ok(published)
+    }
+
+    /// The chain of versions refused it: because this very publication is in it, or another is.
+    async fn explain_refusal(
+        &self,
+        publication: &Publication,
+        error: DbError,
+    ) -> Result<Published, PublishError> {
+        let chain = [
+            "target_versions_pkey",
+            "target_versions_parent_key",
+            "target_versions_parent_fkey",
+            "target_versions_publication_id_key",
+            "target_versions_chain",
+            "target_versions_origin",
+        ];
+        if !chain.iter().any(|constraint| error.refused_by(constraint)) {
+            return Err(error.into());
+        }
+        let doing = "looking a publication up";
+        let mut db = self.pool.acquire().await.doing(doing)?;
+        let found = sqlx::query_scalar(sql::PUBLISHED_AS).bind(publication.id);
+        if let Some(version) = found.fetch_optional(&mut *db).await.doing(doing)? {
+            return Ok(outcome(&mut db, TargetVersion(version)).await.doing(doing)?);
+        }
+        let head = stored::head(&mut db).await?;
+        Err(PublishError::Stale { parent: publication.parent, head })
+    }
+}
+
+/// The numbers of the reservations named as targets. Shared buffers that nobody listed are made
+/// where a known type needs one: a solve may be the first to put a server into it.
+async fn holders<'a>(
+    db: &mut PgConnection,
+    rows: &[&'a TargetRow],
+) -> Result<BTreeMap<&'a str, i32>, PublishError> {
+    let wanted: BTreeMap<&str, &TargetRow> =
+        rows.iter().filter_map(|row| Some((row.target.as_deref()?, *row))).collect();
+    let mut ids = ids(db, &wanted).await.doing("looking reservations up")?;
+    let unknown: Vec<(&str, &TargetRow)> = wanted
+        .iter()
+        .filter(|(name, _)| !ids.contains_key(**name))
+        .map(|(n, r)| (*n, *r))
+        .collect();
+    if unknown.is_empty() {
+        return Ok(ids);
+    }
+    let topology = Topology::read(db).await?;
+    let mut buffers: Vec<(Name, Promise)> = Vec::new();
+    for (name, row) in unknown {
+        let hardware_type = name.strip_prefix(SHARED_BUFFER_PREFIX);
+        match hardware_type.filter(|ty| topology.hardware_types.id(ty).is_some()) {
+            Some(ty) => buffers.push((name.into(), Promise::made_buffer(&ty.into()))),
+            None => {
+                let (server, target) = (row.server.clone(), name.into());
+                return Err(PublishError::UnknownReservation { server, target });
+            }
+        }
+    }
+    let buffers: Vec<(&Name, &Promise)> = buffers.iter().map(|(name, p)| (name, p)).collect();
+    promise::add(db, &topology, &buffers).await?;
+    ids = self::ids(db, &wanted).await.doing("looking reservations up")?;
+    Ok(ids)
+}
+
+async fn ids<'a>(
+    db: &mut PgConnection,
+    wanted: &BTreeMap<&'a str, &TargetRow>,
+) -> Result<BTreeMap<&'a str, i32>, sqlx::Error> {
+    let names: Vec<&str> = wanted.keys().copied().collect();
+    let found: Vec<(String, i32)> =
+        sqlx::query_as(sql::RESERVATION_IDS).bind(names).fetch_all(db).await?;
+    let found: BTreeMap<String, i32> = found.into_iter().collect();
+    Ok(wanted.keys().filter_map(|name| Some((*name, *found.get(*name)?))).collect())
+}
+
+async fn stage(
+    db: &mut PgConnection,
+    rows: &[&TargetRow],
+    ids: &BTreeMap<&str, i32>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(sql::STAGE_TARGETS).execute(&mut *db).await?;
+    let mut copy = Rows::begin(db, sql::COPY_TARGETS).await?;
+    for row in rows {
+        copy.text(&row.server);
+        copy.value(Some(row.generation));
+        match row.target.as_deref() {
+            Some(target) => {
+                copy.text(target);
+                copy.value(ids.get(target));
+            }
+            None => {
+                copy.value(None::<i32>);
+                copy.value(None::<i32>);
+            }
+        }
+        copy.end_row().await?;
+    }
+    copy.finish().await?;
+    sqlx::query(sql::ANALYZE_STAGED).execute(db).await?;
+    Ok(())
+}
+
+async fn outcome(db: &mut PgConnection, version: TargetVersion) -> Result<Published, sqlx::Error> {
+    let (taken, skipped): (i64, i64) =
+        sqlx::query_as(sql::COUNTS).bind(version.0).fetch_one(&mut *db).await?;
+    let mut names: Vec<String> = Vec::new();
+    if skipped > 0 {
+        let query = sqlx::query_scalar(sql::SKIPPED).bind(version.0).bind(SKIPPED_NAMED);
+        names = query.fetch_all(db).await?;
+    }
+    Ok(Published {
+        version,
+        taken: taken.unsigned_abs(),
+        skipped: skipped.unsigned_abs(),
+        skipped_servers: names.into_iter().map(Name::from).collect(),
+        seq: None,
+    })
+}

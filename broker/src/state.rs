@@ -1,0 +1,122 @@
+//! States and which may follow which. The table `transitions` says the same; a test compares them.
+
+/// Something with states.
+pub trait State: Copy + PartialEq + 'static {
+    /// The table whose states these are.
+    const MACHINE: &'static str;
+    /// Every state, in order, those that end it last.
+    const ALL: &'static [Self];
+
+    /// The word of the table.
+    fn as_str(self) -> &'static str;
+
+    /// Whether this one may follow; `None`: may be the first.
+    fn may_follow(self, source: Option<Self>) -> bool;
+
+    /// Whether nothing can follow.
+    fn is_terminal(self) -> bool {
+        !Self::ALL.iter().any(|next| next.may_follow(Some(self)))
+    }
+}
+
+/// How far a move is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MoveState {
+    /// Decided; nothing has been done.
+    Pending,
+    /// Containers are being ended.
+    Preempting,
+    /// The last owner's traces are being removed.
+    CleaningUp,
+    /// The host profile is being set.
+    Reconfiguring,
+    /// Done: the server has its new owner.
+    Bound,
+    /// A newer target made it moot.
+    Superseded,
+    /// A step failed for good.
+    Failed,
+    /// It took too long.
+    Expired,
+}
+
+impl State for MoveState {
+    const MACHINE: &'static str = "moves";
+    const ALL: &'static [MoveState] = &[
+        MoveState::Pending,
+        MoveState::Preempting,
+        MoveState::CleaningUp,
+        MoveState::Reconfiguring,
+        MoveState::Bound,
+        MoveState::Superseded,
+        MoveState::Failed,
+        MoveState::Expired,
+    ];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            MoveState::Pending => "pending",
+            MoveState::Preempting => "preempting",
+            MoveState::CleaningUp => "cleaning_up",
+            MoveState::Reconfiguring => "reconfiguring",
+            MoveState::Bound => "bound",
+            MoveState::Superseded => "superseded",
+            MoveState::Failed => "failed",
+            MoveState::Expired => "expired",
+        }
+    }
+
+    /// Steps may be left out, never gone back; from any step a move may end.
+    fn may_follow(self, source: Option<MoveState>) -> bool {
+        match source {
+            None => self == MoveState::Pending,
+            Some(source) => source < MoveState::Bound && source < self,
+        }
+    }
+}
+
+/// How far a solve is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SolveState {
+    /// Asked for.
+    Requested,
+    /// Some worker has it. At most one solve of a region is here.
+    Running,
+    /// Its targets are a version.
+    Published,
+    /// Another version came first; its targets were not taken.
+    Stale,
+    /// It ended without targets, or with ones the audit refused.
+    Failed,
+}
+
+impl State for SolveState {
+    const MACHINE: &'static str = "solves";
+    const ALL: &'static [SolveState] = &[
+        SolveState::Requested,
+        SolveState::Running,
+        SolveState::Published,
+        SolveState::Stale,
+        SolveState::Failed,
+    ];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            SolveState::Requested => "requested",
+            SolveState::Running => "running",
+            SolveState::Published => "published",
+            SolveState::Stale => "stale",
+            SolveState::Failed => "failed",
+        }
+    }
+
+    fn may_follow(self, source: Option<SolveState>) -> bool {
+        match source {
+            None => self == SolveState::Requested,
+            Some(SolveState::Requested) => matches!(self, SolveState::Running | SolveState::Failed),
+            // Back to requested: its worker was lost, another may take it.
+            Some(SolveState::Running) => self != SolveState::Running,
+            Some(_) => false,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The audit trail, which is also the sequence of events that others follow.
+
+use crate::broker::Broker;
+use crate::error::{DbError, Doing};
+use chrono::{DateTime, Utc};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use std::fmt;
+
+/// The number of an entry of the audit trail: 1, 2, 3, ... in the order entries became visible.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seq(pub i64);
+
+/// A version of the targets: 0 for the empty region, then one more each time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TargetVersion(pub i64);
+
+impl fmt::Display for Seq {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl fmt::Display for TargetVersion {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// A snapshot was loaded. Subject: the region.
+    SnapshotLoaded,
+    /// Targets were published. Subject: their version.
+    TargetsPublished,
+    /// An unavailability event was recorded. Subject: the event.
+    UnavailabilityRecorded,
+    /// An unavailability event was ended. Subject: the event.
+    UnavailabilityCleared,
+}
+
+impl Action {
+    /// Every action.
+    pub const ALL: [Action; 4] = [
+        Action::SnapshotLoaded,
+        Action::TargetsPublished,
+        Action::UnavailabilityRecorded,
+        Action::UnavailabilityCleared,
+    ];
+
+    /// The word of the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Action::SnapshotLoaded => "snapshot_loaded",
+            Action::TargetsPublished => "targets_published",
+            Action::UnavailabilityRecorded => "unavailability_recorded",
+            Action::UnavailabilityCleared => "unavailability_cleared",
+        }
+    }
+}
+
+/// One entry of the audit trail.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its number.
+    pub seq: Seq,
+    /// When, by the database's clock; never before the entry above it.
+    pub at: DateTime<Utc>,
+    /// Who.
+    pub actor: String,
+    /// What was done, as the table has it: a newer program may have written words of its own.
+    pub action: String,
+    /// To what, by name.
+    pub subject: Option<String>,
+    /// The rest, by action.
+    pub detail: serde_json::Value,
+}
+
+/// The most entries read at once.
+pub(crate) const ENTRIES_MAX: i64 = 1_000;
+
+pub(crate) mod sql {
+    crate::statements! {
+        TRAIL = "SELECT seq, at, actor::text, action, subject, detail FROM audit_trail \
+            WHERE seq > $1 ORDER BY seq LIMIT $2";
+        TRAIL_OF = "SELECT seq, at, actor::text, action, subject, detail FROM audit_trail \
+            WHERE subject = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+        /// The clock and not the last entry: it is one row, and the same number.
+        LAST_SEQ = "SELECT seq FROM trail_clock";
+        /// Entries there are and the last number: the same, as long as the trail is whole.
+        TRAIL_COUNT = "SELECT count(*), coalesce(max(seq), 0), (SELECT seq FROM trail_clock) FROM audit_trail";
+    }
+}
+
+pub(crate) fn entry(row: &PgRow) -> Result<Entry, sqlx::Error> {
+    Ok(Entry {
+        seq: Seq(row.try_get(0)?),
+        at: row.try_get(1)?,
+        actor: row.try_get(2)?,
+        action: row.try_get(3)?,
+        subject: row.try_get(4)?,
+        detail: row.try_get(5)?,
+    })
+}
+
+impl Broker {
+    /// Reads the audit trail: the entries after a number, at most `limit` and at most 1,000.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn trail(&self, after: Seq, limit: u32) -> Result<Vec<Entry>, DbError> {
+        let rows = sqlx::query(sql::TRAIL)
+            .bind(after.0)
+            .bind(i64::from(limit).min(ENTRIES_MAX))
+            .try_map(|row: PgRow| entry(&row))
+            .fetch_all(&self.pool);
+        rows.await.doing("reading the audit trail")
+    }
+
+    /// Reads the entries about one subject after a number, at most `limit` and at most 1,000.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn trail_of(
+        &self,
+        subject: &str,
+        after: Seq,
+        limit: u32,
+    ) -> Result<Vec<Entry>, DbError> {
+        let rows = sqlx::query(sql::TRAIL_OF)
+            .bind(subject)
+            .bind(after.0)
+            .bind(i64::from(limit).min(ENTRIES_MAX))
+            .try_map(|row: PgRow| entry(&row))
+            .fetch_all(&self.pool);
+        rows.await.doing("reading the audit trail of a subject")
+    }
+
+    /// The number of the last entry; 0 if there is none.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn last_seq(&self) -> Result<Seq, DbError> {
+        let seq = sqlx::query_scalar(sql::LAST_SEQ).fetch_one(&self.pool).await;
+        seq.map(Seq).doing("reading the clock of the audit trail")
+    }
+
+    /// Whether the trail is whole: as many entries as its last number and its clock say.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn trail_is_whole(&self) -> Result<bool, DbError> {
+        let counted = sqlx::query_as(sql::TRAIL_COUNT).fetch_one(&self.pool).await;
+        let (entries, last, clock): (i64, i64, i64) = counted.doing("counting the audit trail")?;
+        Ok(entries == last && last == clock)
+    }
+}

@@ -1,0 +1,277 @@
+//! Snapshots in, snapshots out.
+
+use crate::harness::Database;
+use crate::regions::{at, changed, generated, reservation, server, small, small_parts};
+use broker::{Action, ExportError, ImportOptions, LoadError, Missing, Seq, TargetVersion};
+use fleet::{RegionSnapshot, RruRow, SnapshotParts};
+
+const PLAIN: ImportOptions =
+    ImportOptions { missing: Missing::Keep, accept_contradictions: false, force: false };
+
+/// What the store gives back, checked by the rules of snapshots.
+async fn exported(database: &Database) -> SnapshotParts {
+    let export = database.broker.export(Some(at(0))).await.expect("exported");
+    assert_eq!(export.generations.len(), export.parts.servers.len());
+    RegionSnapshot::new(export.parts.clone()).expect("what is stored is a snapshot");
+    export.parts
+}
+
+#[tokio::test]
+async fn what_is_loaded_is_exported() {
+    for snapshot in [small(), generated(1), generated(2)] {
+        let database = Database::new().await;
+        let loaded = database.broker.load("test", &snapshot, PLAIN).await.expect("loaded");
+        assert!(loaded.plan.first);
+        assert_eq!((loaded.version, loaded.seq), (TargetVersion(1), Some(Seq(1))));
+        let export = database.broker.export(Some(snapshot.taken_at)).await.expect("exported");
+        assert_eq!((export.version, export.seq), (TargetVersion(1), Seq(1)));
+        let mut wanted = snapshot.to_parts();
+        wanted.unavailability.sort_by(|a, b| a.event_id.cmp(&b.event_id));
+        assert_eq!(export.parts.servers, wanted.servers);
+        assert_eq!(export.parts, wanted);
+        assert_eq!(RegionSnapshot::new(export.parts).expect("a snapshot"), snapshot);
+
+        // Again: nothing to do, and nothing is done.
+        let again = database.broker.load("test", &snapshot, PLAIN).await.expect("loaded");
+        assert!(again.plan.is_empty() && !again.plan.first, "{}", again.plan);
+        assert_eq!((again.version, again.seq), (TargetVersion(1), None));
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_exported_before_something_is_loaded() {
+    let database = Database::new().await;
+    let error = database.broker.export(None).await.expect_err("empty");
+    assert!(matches!(error, ExportError::NothingLoaded));
+    assert_eq!(database.broker.last_seq().await.expect("a number"), Seq(0));
+}
+
+#[tokio::test]
+async fn the_instant_is_the_databases_unless_given() {
+    let database = Database::new().await;
+    database.broker.load("test", &small(), PLAIN).await.expect("loaded");
+    let first = database.broker.export(None).await.expect("exported").parts.taken_at;
+    let second = database.broker.export(None).await.expect("exported").parts.taken_at;
+    assert!(first > at(0) && second > first);
+}
+
+#[tokio::test]
+async fn only_what_differs_is_written() {
+    let database = Database::new().await;
+    database.broker.load("test", &small(), PLAIN).await.expect("loaded");
+    let next = changed(|parts| {
+        parts.weights.buffer_tau = 7.0;
+        parts.servers.push(server(30));
+        let s010 = parts.servers.iter_mut().find(|row| row.server_id.as_ref() == "s010");
+        let s010 = s010.expect("there");
+        s010.current_reservation = Some("web".into());
+        s010.power_watts = Some(100.0);
+        let web = parts.reservations.iter_mut().find(|row| row.reservation_id.as_ref() == "web");
+        web.expect("there").capacity_rru = 9.0;
+        parts.reservations.push(reservation("batch", "guaranteed", 1.0));
+        let (reservation_id, hardware_type) = ("batch".into(), "odd".into());
+        parts.rru.push(RruRow { reservation_id, hardware_type, rru: 0.5 });
+        parts.unavailability[0].ended_at = Some(at(1));
+    });
+    let plan = database.broker.plan(&next).await.expect("planned");
+    let loaded = database.broker.load("test", &next, PLAIN).await.expect("loaded");
+    assert_eq!(loaded.plan, plan, "what is planned is what is done");
+    assert_eq!((plan.servers.added.len(), plan.servers.changed.len()), (1, 1));
+    assert_eq!((plan.reservations.added.len(), plan.reservations.changed.len()), (1, 1));
+    assert_eq!((plan.unavailability.changed.len(), plan.bindings_changed), (1, 1));
+    assert!(plan.weights_changed && !plan.lacks_something() && !plan.contradicts());
+    assert_eq!(loaded.version, TargetVersion(2));
+    assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), next);
+
+    // The promise of `web` has a second version, and the first is still there.
+    let versions = "SELECT count(*) FROM promises WHERE reservation = 'web'";
+    assert_eq!(database.number(versions).await, 2);
+    let generation = "SELECT generation FROM servers WHERE server = 's010'";
+    assert_eq!(database.number(generation).await, 2);
+    let trail = database.broker.trail(Seq(1), 10).await.expect("a trail");
+    assert_eq!(trail[0].action, Action::SnapshotLoaded.as_str());
+    assert_eq!(trail[0].detail["servers"]["changed"], 1);
+    let of_region = database.broker.trail_of("region-a", Seq(0), 10).await.expect("a trail");
+    assert_eq!(of_region.len(), 2);
+    assert!(of_region[0].at <= of_region[1].at);
+}
+
+#[tokio::test]
+async fn deletes_are_never_implied() {
+    let database = Database::new().await;
+    database.broker.load("test", &small(), PLAIN).await.expect("loaded");
+    let without = changed(|parts| {
+        parts.servers.retain(|row| row.server_id.as_ref() != "s010");
+        parts.unavailability.retain(|row| row.event_id.as_ref() != "e1");
+    });
+    let kept = database.broker.load("test", &without, PLAIN).await.expect("loaded");
+    assert_eq!(kept.plan.servers.missing, ["s010".into()]);
+    assert_eq!(kept.seq, None, "nothing was to be done");
+    assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), small());
+
+    // A move under way on a server that goes ends with it.
+    database
+        .execute(
+            "INSERT INTO moves (move_id, server_id, server, target_version, state) SELECT \
+             gen_random_uuid(), server_id, server, 1, 'pending' FROM servers WHERE server = 's010'",
+        )
+        .await;
+    let remove = ImportOptions { missing: Missing::Remove, ..PLAIN };
+    let removed = database.broker.load("test", &without, remove).await.expect("loaded");
+    assert!(removed.seq.is_some());
+    assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), without);
+    let ended = "SELECT count(*) FROM moves WHERE state = 'superseded' AND server = 's010'";
+    assert_eq!(database.number(ended).await, 1);
+}
+
+#[tokio::test]
+async fn what_vanishes_must_be_forced() {
+    let database = Database::new().await;
+    database.broker.load("test", &small(), PLAIN).await.expect("loaded");
+    let cut = changed(|parts| {
+        parts.servers.truncate(20);
+        parts.unavailability.clear();
+    });
+    for options in [PLAIN, ImportOptions { missing: Missing::Remove, ..PLAIN }] {
+        let error = database.broker.load("test", &cut, options).await.expect_err("cut short");
+        assert_eq!(
+            error.to_string(),
+            "the snapshot lacks 4 of 24 servers; more than 5 % must be forced"
+        );
+    }
+    let forced = ImportOptions { missing: Missing::Remove, force: true, ..PLAIN };
+    database.broker.load("test", &cut, forced).await.expect("forced");
+    assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), cut);
+}
+
+#[tokio::test]
+async fn a_reservation_that_goes_leaves_its_promises() {
+    let database = Database::new().await;
+    database.broker.load("test", &small(), PLAIN).await.expect("loaded");
+    let without = changed(|parts| {
+        let web = "web".into();
+        for row in &mut parts.servers {
+            if row.current_reservation.as_ref() == Some(&web) {
+                row.current_reservation = None;
+            }
+            if row.target_reservation.as_ref() == Some(&web) {
+                row.target_reservation = None;
+            }
+        }
+        parts.reservations.retain(|row| row.reservation_id != web);
+        parts.rru.retain(|row| row.reservation_id != web);
+        parts.affinity.clear();
+    });
+    let options =
+        ImportOptions { missing: Missing::Remove, force: true, accept_contradictions: true };
+    database.broker.load("test", &without, options).await.expect("loaded");
+    assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), without);
+    // And when it comes back, its promises count on.
+    database.broker.load("test", &small(), options).await.expect("loaded");
+    assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), small());
+    let versions = "SELECT max(version)::bigint FROM promises WHERE reservation = 'web'";
+    assert_eq!(database.number(versions).await, 2);
+}
+
+#[tokio::test]
+async fn a_made_buffer_becomes_a_listed_one_and_back() {
+    let database = Database::new().await;
+    database.broker.load("test", &small(), PLAIN).await.expect("loaded");
+    let listed = changed(|parts| {
+        parts.reservations.push(reservation("shared-buffer/even", "shared_buffer", 3.0));
+        let (reservation_id, hardware_type) = ("shared-buffer/even".into(), "even".into());
+        parts.rru.push(RruRow { reservation_id, hardware_type, rru: 1.0 });
+    });
+    database.broker.load("test", &listed, PLAIN).await.expect("loaded");
+    assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), listed);
+    // Left out it would be made again, but it is kept as promised: nobody is to lose by silence.
+    let lists = |parts: &SnapshotParts| parts.reservations.len();
+    let plan = database.broker.plan(&small()).await.expect("planned");
+    assert_eq!(plan.reservations.missing.len(), 1);
+    let forced = ImportOptions { force: true, ..PLAIN };
+    let other = changed(|parts| parts.weights.buffer_tau = 9.0);
+    database.broker.load("test", &other, forced).await.expect("loaded");
+    assert_eq!(lists(&exported(&database).await), 4);
+    let remove = ImportOptions { missing: Missing::Remove, force: true, ..PLAIN };
+    database.broker.load("test", &small(), remove).await.expect("loaded");
+    assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), small());
+}
+
+/// A listed buffer that is kept and one that the snapshot makes of the same type cannot both be.
+#[tokio::test]
+async fn a_kept_buffer_has_no_rival() {
+    let database = Database::new().await;
+    database.broker.load("test", &small(), PLAIN).await.expect("loaded");
+    let forced = ImportOptions { force: true, ..PLAIN };
+    let unlist = |used: bool| {
+        changed(|parts| {
+            parts.reservations.retain(|row| row.reservation_id.as_ref() != "odd buffer");
+            parts.rru.retain(|row| row.reservation_id.as_ref() != "odd buffer");
+            let s023 = parts.servers.iter_mut().find(|row| row.server_id.as_ref() == "s023");
+            s023.expect("there").current_reservation = used.then(|| "shared-buffer/odd".into());
+            parts.weights.buffer_tau = 9.0;
+        })
+    };
+    let error = database.broker.load("test", &unlist(true), forced).await.expect_err("two");
+    assert!(matches!(error, LoadError::KeptBuffer { .. }), "{error}");
+    database.broker.load("test", &unlist(false), forced).await.expect("the listed one stays");
+    assert_eq!(exported(&database).await.reservations.len(), 3);
+    let remove = ImportOptions { missing: Missing::Remove, ..forced };
+    database.broker.load("test", &unlist(true), remove).await.expect("removed");
+    let snapshot = RegionSnapshot::new(exported(&database).await).expect("a snapshot");
+    assert_eq!(snapshot, unlist(true));
+}
+
+#[tokio::test]
+async fn two_buffers_may_swap_their_types() {
+    let buffers = |first: &str, second: &str| {
+        changed(|parts| {
+            parts.servers[8].current_reservation = None;
+            parts.reservations.push(reservation("second", "shared_buffer", 1.0));
+            parts.rru.retain(|row| row.reservation_id.as_ref() != "odd buffer");
+            for (reservation, ty) in [("odd buffer", first), ("second", second)] {
+                let (reservation_id, hardware_type) = (reservation.into(), ty.into());
+                parts.rru.push(RruRow { reservation_id, hardware_type, rru: 1.0 });
+            }
+            for row in &mut parts.servers {
+                if row.current_reservation.as_deref() == Some("shared-buffer/even") {
+                    row.current_reservation = None;
+                }
+            }
+        })
+    };
+    let database = Database::new().await;
+    for snapshot in [buffers("odd", "even"), buffers("even", "odd")] {
+        database.broker.load("test", &snapshot, PLAIN).await.expect("loaded");
+        assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), snapshot);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_stored_is_refused_before() {
+    let database = Database::new().await;
+    let mut parts = small_parts();
+    parts.servers[1].server_id = "zero\0".into();
+    let snapshot = RegionSnapshot::new(parts).expect("a snapshot");
+    let error = database.broker.load("test", &snapshot, PLAIN).await.expect_err("zero");
+    assert_eq!(error.to_string(), "\"zero\\0\": a name with a zero character cannot be stored");
+    let mut parts = small_parts();
+    parts.unavailability[0].started_at += chrono::Duration::nanoseconds(1);
+    let snapshot = RegionSnapshot::new(parts).expect("a snapshot");
+    let error = database.broker.load("test", &snapshot, PLAIN).await.expect_err("too fine");
+    assert!(matches!(error, LoadError::Time { .. }), "{error}");
+    let error = database.broker.load("", &small(), PLAIN).await.expect_err("nobody");
+    assert!(matches!(error, LoadError::Db(_)), "{error}");
+    assert_eq!(database.broker.last_seq().await.expect("a number"), Seq(0));
+}
+
+#[tokio::test]
+async fn a_region_stays_the_same_region() {
+    let database = Database::new().await;
+    database.broker.load("test", &small(), PLAIN).await.expect("loaded");
+    let other = changed(|parts| parts.region = "region-b".into());
+    let options =
+        ImportOptions { missing: Missing::Remove, force: true, accept_contradictions: true };
+    let error = database.broker.load("test", &other, options).await.expect_err("another");
+    assert!(matches!(error, LoadError::OtherRegion { .. }), "{error}");
+}

@@ -1,0 +1,14 @@
+//! The broker on a real Postgres, started by the tests themselves.
+
+mod constraints;
+mod events;
+mod harness;
+mod load;
+mod plan;
+mod private;
+mod publish;
+mod racing;
+mod reading;
+mod regions;
+mod schema;
+mod unavailability;

@@ -1,0 +1,234 @@
+//! Publishing targets.
+
+use crate::harness::Database;
+use crate::regions::{at, generated, small};
+use broker::{
+    Action, Export, Fault, ImportOptions, Publication, PublishError, Published, Seq, TargetRow,
+    TargetVersion,
+};
+use fleet::{Name, RegionSnapshot, Targets};
+use uuid::Uuid;
+
+pub fn target(server: &str, generation: i64, target: Option<&str>) -> TargetRow {
+    TargetRow { server: server.into(), generation, target: target.map(Name::from) }
+}
+
+pub fn publication(id: u128, parent: i64, targets: Vec<TargetRow>) -> Publication {
+    let (id, parent) = (Uuid::from_u128(id), TargetVersion(parent));
+    Publication { id, parent, solve: None, targets }
+}
+
+async fn with_small() -> Database {
+    let database = Database::new().await;
+    let options = ImportOptions::default();
+    database.broker.load("test", &small(), options).await.expect("loaded");
+    database
+}
+
+async fn export(database: &Database) -> Export {
+    database.broker.export(Some(at(0))).await.expect("exported")
+}
+
+/// Owner, move under way and target of a server.
+async fn binding(database: &Database, server: &str) -> (Option<Name>, bool, Option<Name>) {
+    let parts = export(database).await.parts;
+    let row = parts.servers.into_iter().find(|row| row.server_id.as_ref() == server);
+    let row = row.expect("a server");
+    (row.current_reservation, row.target_pending, row.target_reservation)
+}
+
+#[tokio::test]
+async fn targets_become_moves_under_way() {
+    let database = with_small().await;
+    let web = Some(Name::from("web"));
+    let published = database
+        .broker
+        .publish(
+            "solver",
+            &publication(
+                1,
+                1,
+                vec![
+                    target("s000", 1, None),
+                    target("s010", 1, Some("web")),
+                    // Under way to web: back to nobody, where it is. And the other way round.
+                    target("s006", 1, None),
+                    target("s007", 1, Some("web")),
+                ],
+            ),
+        )
+        .await
+        .expect("published");
+    let version = TargetVersion(2);
+    assert_eq!(
+        published,
+        Published { version, taken: 4, skipped: 0, skipped_servers: vec![], seq: Some(Seq(2)) }
+    );
+    assert_eq!(binding(&database, "s000").await, (web.clone(), true, None));
+    assert_eq!(binding(&database, "s010").await, (None, true, web.clone()));
+    assert_eq!(binding(&database, "s006").await, (None, false, None));
+    assert_eq!(binding(&database, "s007").await, (web, false, None));
+    assert_eq!(database.broker.version().await.expect("a version"), version);
+    let entry = database.broker.trail(Seq(1), 1).await.expect("a trail").remove(0);
+    assert_eq!(
+        (entry.action.as_str(), entry.actor.as_str()),
+        (Action::TargetsPublished.as_str(), "solver")
+    );
+    assert_eq!((entry.subject.as_deref(), &entry.detail["taken"]), (Some("2"), &4.into()));
+}
+
+#[tokio::test]
+async fn a_whole_solve_is_published_and_seen_by_the_next() {
+    let database = Database::new().await;
+    let snapshot = generated(3);
+    database.broker.load("test", &snapshot, ImportOptions::default()).await.expect("loaded");
+    let export_before = export(&database).await;
+    let snapshot = RegionSnapshot::new(export_before.parts.clone()).expect("a snapshot");
+    // Every third server changes places with its neighbour.
+    let mut holders = Targets::unchanged(&snapshot).holders().to_vec();
+    for position in (0..holders.len() - 1).step_by(3) {
+        holders.swap(position, position + 1);
+    }
+    let targets = Targets::new(&snapshot, holders);
+    let publication = Publication::new(Uuid::from_u128(7), &export_before, &snapshot, &targets);
+    assert!(publication.targets.len() > 100, "{}", publication.targets.len());
+    let published = database.broker.publish("solver", &publication).await.expect("published");
+    assert_eq!(published.taken, publication.targets.len() as u64);
+    let after = RegionSnapshot::new(export(&database).await.parts).expect("a snapshot");
+    assert_eq!(Targets::unchanged(&after), targets, "who holds what is what was published");
+    let moved = (after.servers.iter().zip(&snapshot.servers)).all(|(a, b)| a.current == b.current);
+    assert!(moved, "and nobody was moved yet");
+}
+
+#[tokio::test]
+async fn a_stale_parent_is_refused() {
+    let database = with_small().await;
+    let free = || vec![target("s000", 1, None)];
+    for parent in [0, 2, 77, -1, i64::MAX - 1] {
+        let refused = database.broker.publish("solver", &publication(1, parent, free())).await;
+        let error = refused.expect_err("not the head");
+        let head = TargetVersion(1);
+        let expected = TargetVersion(parent);
+        let is_stale = matches!(error, PublishError::Stale { parent, head: h } if parent == expected && h == head);
+        assert!(is_stale, "{parent}: {error}");
+    }
+    database.broker.publish("solver", &publication(1, 1, free())).await.expect("published");
+    let error = database.broker.publish("solver", &publication(2, 1, free())).await;
+    let error = error.expect_err("second");
+    assert_eq!(error.to_string(), "the targets were made on version 1; the region is at 2");
+    assert_eq!(
+        database.broker.last_seq().await.expect("a number"),
+        Seq(2),
+        "refusals leave no entry"
+    );
+}
+
+#[tokio::test]
+async fn servers_that_moved_meanwhile_are_skipped_and_counted() {
+    let database = with_small().await;
+    // An emergency took one, another was removed, a third moved and came back.
+    database
+        .execute(
+            "UPDATE servers SET current_reservation_id = \
+                 (SELECT reservation_id FROM reservations WHERE reservation = 'web') WHERE server = 's011'; \
+             DELETE FROM servers WHERE server = 's012'; \
+             UPDATE servers SET current_reservation_id = NULL WHERE server = 's001'; \
+             UPDATE servers SET current_reservation_id = \
+                 (SELECT reservation_id FROM reservations WHERE reservation = 'web') WHERE server = 's001'",
+        )
+        .await;
+    let rows = ["s001", "s011", "s012", "s013"].map(|server| target(server, 1, None));
+    let mut rows = rows.to_vec();
+    rows[3].target = Some("web".into());
+    let publication = publication(1, 1, rows);
+    let published = database.broker.publish("solver", &publication).await.expect("published");
+    assert_eq!((published.taken, published.skipped), (1, 3));
+    assert_eq!(published.skipped_servers, ["s001".into(), "s011".into(), "s012".into()]);
+    let web = Some(Name::from("web"));
+    assert_eq!(binding(&database, "s001").await, (web.clone(), false, None));
+    assert_eq!(binding(&database, "s013").await, (None, true, web));
+    let kept = "SELECT count(*) FROM target_changes WHERE version = 2 AND NOT taken";
+    assert_eq!(database.number(kept).await, 3);
+}
+
+/// A commit whose answer was lost: asking again says what happened, and does nothing.
+#[tokio::test]
+async fn publishing_twice_does_it_once() {
+    let database = with_small().await;
+    let publication = publication(1, 1, vec![target("s000", 1, None), target("s001", 9, None)]);
+    let first = database.broker.publish("solver", &publication).await.expect("published");
+    let again = database.broker.publish("solver", &publication).await.expect("published before");
+    assert_eq!(again, Published { seq: None, ..first });
+    assert_eq!(database.broker.version().await.expect("a version"), TargetVersion(2));
+    assert_eq!(database.broker.last_seq().await.expect("a number"), Seq(2));
+}
+
+#[tokio::test]
+async fn targets_fit_the_region_or_are_refused_whole() {
+    let database = with_small().await;
+    let rows = vec![target("s000", 1, None), target("s013", 1, Some("nobody"))];
+    let error = database.broker.publish("solver", &publication(1, 1, rows)).await;
+    let error = error.expect_err("unknown");
+    assert_eq!(
+        error.to_string(),
+        "server \"s013\": its target \"nobody\" is not a reservation of the region"
+    );
+    let rows = vec![target("s000", 1, None), target("s000", 1, Some("web"))];
+    let error = database.broker.publish("solver", &publication(1, 1, rows)).await;
+    assert!(matches!(error.expect_err("two"), PublishError::Twice { .. }));
+    assert_eq!(database.broker.version().await.expect("a version"), TargetVersion(1));
+    assert_eq!(binding(&database, "s000").await, (Some("web".into()), false, None));
+}
+
+#[tokio::test]
+async fn a_shared_buffer_is_made_where_a_solve_needs_one() {
+    let database = with_small().await;
+    let before = "SELECT count(*) FROM reservations WHERE reservation = 'shared-buffer/none yet'";
+    assert_eq!(database.number(before).await, 0);
+    let rows = vec![target("s013", 1, Some("shared-buffer/none yet"))];
+    database.broker.publish("solver", &publication(1, 1, rows)).await.expect("published");
+    let buffer: Name = "shared-buffer/none yet".into();
+    assert_eq!(binding(&database, "s013").await, (None, true, Some(buffer)));
+    let parts = export(&database).await.parts;
+    assert_eq!(parts.reservations.len(), 3, "it is still not a listed one");
+    RegionSnapshot::new(parts).expect("a snapshot");
+    let rows = vec![target("s013", 1, Some("shared-buffer/unheard of"))];
+    let error = database.broker.publish("solver", &publication(2, 2, rows)).await;
+    assert!(matches!(error.expect_err("no type"), PublishError::UnknownReservation { .. }));
+}
+
+#[tokio::test]
+async fn a_solve_publishes_only_while_it_runs() {
+    let database = with_small().await;
+    let solve = Uuid::from_u128(5);
+    database
+        .execute(&format!(
+            "INSERT INTO solves (solve_id, state, cause, parent) VALUES ('{solve}', 'requested', 'schedule', 1)"
+        ))
+        .await;
+    let mut publication = publication(1, 1, vec![target("s000", 1, None)]);
+    publication.solve = Some(solve);
+    let error = database.broker.publish("solver", &publication).await.expect_err("not running");
+    assert!(matches!(error, PublishError::SolveNotRunning { .. }), "{error}");
+    assert_eq!(database.broker.version().await.expect("a version"), TargetVersion(1));
+    database.execute("UPDATE solves SET state = 'running'").await;
+    database.broker.publish("solver", &publication).await.expect("published");
+    let published = "SELECT version FROM solves WHERE state = 'published'";
+    assert_eq!(database.number(published).await, 2);
+}
+
+#[tokio::test]
+async fn a_read_only_server_is_called_that() {
+    let database = with_small().await;
+    let name = database.broker.database().await.expect("a name");
+    database
+        .execute(&format!("ALTER DATABASE {name} SET default_transaction_read_only = on"))
+        .await;
+    let broker = broker::Broker::connect(&database.address, 2).await.expect("connected");
+    let publication = publication(1, 1, vec![target("s000", 1, None)]);
+    let error = broker.publish("solver", &publication).await.expect_err("read-only");
+    let PublishError::Db(error) = error else { panic!("{error}") };
+    assert_eq!(error.fault, Fault::ReadOnly);
+    assert_eq!(error.to_string(), "adding a version of the targets: Postgres is read-only");
+    broker.export(None).await.expect("reading still works");
+}
