@@ -12,6 +12,8 @@ pub struct Neighbourhood<'a> {
     /// Cost above the bound, per term.
     slack: Vec<f64>,
     total: f64,
+    /// Who is short.
+    short: Vec<bool>,
     /// Who may use each pool: (term, item).
     users: Vec<Vec<(u32, u32)>>,
     random: Random,
@@ -36,8 +38,9 @@ impl<'a> Neighbourhood<'a> {
             }
         }
         let slack = vec![0.0; model.terms.len()];
+        let short = vec![false; model.terms.len()];
         let mut hood =
-            Neighbourhood { prices, slack, total: 0.0, users, random: Random::new(seed) };
+            Neighbourhood { prices, slack, total: 0.0, short, users, random: Random::new(seed) };
         let all: Vec<usize> = (0..model.terms.len()).collect();
         hood.update(model, state, &all);
         hood
@@ -52,6 +55,7 @@ impl<'a> Neighbourhood<'a> {
                 slack += self.prices.prices[item.pool as usize] * f64::from(count);
                 slack -= model.leave_price(item, 0);
             }
+            self.short[number] = term.shortfall(&state.counts[number]) > 0;
             // A little for everybody: a reservation at its bound may still stand in the way.
             self.slack[number] = if term.items.is_empty() { 0.0 } else { slack.max(1e-6) };
         }
@@ -96,14 +100,18 @@ impl<'a> Neighbourhood<'a> {
         group
     }
 
-    /// Somebody who has servers of a pool, from a random one on.
+    /// Somebody who has servers of a pool or would like to, from a random one on.
     fn user(&mut self, state: &State, pool: usize, but: &[usize]) -> Option<usize> {
         let users = &self.users[pool];
         let from = self.random.below(users.len());
+        let wanting = self.random.below(4) == 0;
         (0..users.len())
             .map(|k| users[(from + k) % users.len()])
             .map(|(term, item)| (term as usize, item as usize))
-            .find(|&(term, item)| state.counts[term][item] > 0 && !but.contains(&term))
+            .find(|&(term, item)| {
+                (state.counts[term][item] > 0 || wanting && self.short[term])
+                    && !but.contains(&term)
+            })
             .map(|(term, _)| term)
     }
 
