@@ -149,7 +149,6 @@ fn no_bound_is_above_the_optimum() {
         strong += u32::from(stronger.value >= optimum - 1e-6);
         found += u32::from(best <= optimum + 1e-6);
     }
-    println!("of {all}: bound tight {weak}, strong bound {strong}, optimum found {found}");
     assert!(all > 3_000, "{all}");
     // Measured: 1799, 2580 and 3371 of 3992. About a fifth of the cases have shares of datacenters,
     // which the strong bound does not know.

@@ -69,6 +69,11 @@ pub enum Violation {
     },
 }
 
+/// Rounded to micro-RRU, for people: sums of shares have digits that mean nothing.
+fn to_micro(amount: f64) -> f64 {
+    (amount * 1e6).round() / 1e6
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -94,8 +99,10 @@ impl fmt::Display for Violation {
             ),
             Violation::AffinityWorse { reservation_id, datacenter, initial, violation } => write!(
                 out,
-                "reservation {reservation_id:?} would be {violation} RRU beyond its tolerance in \
-                 datacenter {datacenter:?}; today it is {initial}"
+                "reservation {reservation_id:?} would be {} RRU beyond its tolerance in \
+                 datacenter {datacenter:?}; today it is {}",
+                to_micro(*violation),
+                to_micro(*initial)
             ),
         }
     }
