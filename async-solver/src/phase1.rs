@@ -172,8 +172,6 @@ pub fn run(
 /// Restarts from an LP near the incumbent at most, and the largest LP that is solved again for it.
 const RELAPSES: u32 = 4;
 const RELAPSE_COLUMNS: usize = 20_000;
-/// Rounds of exchanges at most: first each reservation by itself, then with others.
-const EXCHANGE_ROUNDS: usize = 5;
 /// Below this many columns the simplex method is fast, and its duals are exact.
 const SIMPLEX_COLUMNS: usize = 4_000;
 
@@ -364,7 +362,7 @@ impl Run<'_> {
             }
         }
         if termination == Termination::Stalled {
-            let rounds = if is_small { EXCHANGE_ROUNDS } else { 1 };
+            let rounds = if is_small { exact::ROUNDS } else { 1 };
             termination = self.exchange(request, rounds, keep);
         }
         termination

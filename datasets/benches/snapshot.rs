@@ -34,25 +34,29 @@ fn shown(amount: Option<u64>) -> String {
 
 fn main() {
     let servers = std::env::args().find_map(|arg| arg.parse().ok()).unwrap_or(100_000);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().expect("a temporary folder");
     let (region, result) = (dir.path().join("region"), dir.path().join("result"));
     println!("{servers} servers");
     {
         let options = GenerateOptions { state: State::Steady, ..GenerateOptions::new(servers) };
-        let parts = timed("generate", || generate(&options).unwrap());
-        let snapshot = timed("check", || RegionSnapshot::new(parts).unwrap());
-        timed("write snapshot", || write_snapshot(&region, &snapshot).unwrap());
+        let parts = timed("generate", || generate(&options).expect("options that fit"));
+        let snapshot =
+            timed("check", || RegionSnapshot::new(parts).expect("generated regions are valid"));
+        timed("write snapshot", || write_snapshot(&region, &snapshot).expect("room to write"));
     }
-    drop(timed("read rows", || read_parts(&region).unwrap()));
-    let snapshot = timed("read snapshot", || read_snapshot(&region).unwrap());
+    drop(timed("read rows", || read_parts(&region).expect("what was written")));
+    let snapshot = timed("read snapshot", || read_snapshot(&region).expect("what was written"));
     let targets = Targets::unchanged(&snapshot);
     let report = serde_json::json!({"format": "ras-solve/1"});
-    timed("write result", || write_result(&result, &snapshot, &targets, &report).unwrap());
-    let read = timed("read assignment", || read_assignment(&result, &snapshot).unwrap());
+    timed("write result", || {
+        write_result(&result, &snapshot, &targets, &report).expect("room to write")
+    });
+    let read =
+        timed("read assignment", || read_assignment(&result, &snapshot).expect("what was written"));
     assert_eq!(read, targets);
-    for entry in std::fs::read_dir(&region).unwrap() {
-        let entry = entry.unwrap();
-        let bytes = entry.metadata().unwrap().len();
+    for entry in std::fs::read_dir(&region).expect("what was written") {
+        let entry = entry.expect("what was written");
+        let bytes = entry.metadata().expect("what was written").len();
         println!("{:>10} bytes  {}", bytes, entry.file_name().to_string_lossy());
     }
 }

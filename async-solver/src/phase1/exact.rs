@@ -19,6 +19,8 @@ const WHOLE_NODES: u32 = 2_000;
 const WHOLE_SAFETY: f64 = 1e-7;
 /// Items of the reservations put anew at once, round by round; none: one reservation each.
 const GROUP_ITEMS: [usize; 5] = [0, 250, 500, 1_000, 1_000];
+/// Rounds of exchanges at most: first each reservation by itself, then with others.
+pub(super) const ROUNDS: usize = GROUP_ITEMS.len();
 /// Batches in a row that may bring nothing before a round is given up.
 const IDLE_BATCHES: u32 = 3;
 /// Share of the open gap an exchange may miss.
