@@ -80,9 +80,10 @@ impl<'a> Master<'a> {
         objective + worthless.map(|item| self.model.leave_price(item, 0)).sum::<f64>()
     }
 
-    /// The prices of a solution of the master.
-    pub fn prices(&self, row_duals: &[f64]) -> Vec<f64> {
-        row_duals[..self.model.pools.len()].iter().map(|dual| (-dual).max(0.0)).collect()
+    /// The prices of a solution of the master, if it has any.
+    pub fn prices(&self, row_duals: &[f64]) -> Option<Vec<f64>> {
+        let duals = row_duals.get(..self.model.pools.len())?;
+        Some(duals.iter().map(|dual| (-dual).max(0.0)).collect())
     }
 
     /// The servers of each item in the mixture that a solution of the master is.

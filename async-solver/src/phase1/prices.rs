@@ -83,8 +83,8 @@ impl Run<'_> {
             let columns = problem.cost.len();
             let mut job = self.control.backend.start(problem, request.clone());
             let Some(solution) = self.wait(job.as_mut(), None, columns) else { break };
+            let Some(prices) = master.prices(&solution.row_duals) else { break };
             mixture = Some(master.mixture(&solution.columns));
-            let prices = master.prices(&solution.row_duals);
             let point = evaluate_strong(self.model, &self.geometries, prices, self.config.threads);
             self.add_points(&mut master, &point);
             let promised = master.value(solution.objective) - best.value;
