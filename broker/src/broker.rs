@@ -27,6 +27,9 @@ pub(crate) mod sql {
         /// large reservation and sorts it for one page (42 ms instead of 4, of 32,000 servers), and
         /// takes longer than most of our statements run.
         PLAN_ONCE = "SET plan_cache_mode = force_generic_plan";
+        /// The first is asked first: a database that was never migrated has no such table.
+        IS_MIGRATED = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
+        MIGRATION = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success";
         CURRENT_DATABASE = "SELECT current_database()::text";
     }
 }
@@ -92,6 +95,17 @@ pub enum OpenError {
         /// The migration.
         version: i64,
     },
+    /// The schema was never made, or is older than this program's.
+    #[error(
+        "the schema of the database is at migration {found}, this program needs {needed}; \
+         `ras up` and `ras import snapshot` bring it up to date"
+    )]
+    SchemaOlder {
+        /// The last migration that ran; 0: none.
+        found: i64,
+        /// The last one compiled in.
+        needed: i64,
+    },
     /// A migration failed.
     #[error("bringing the schema up to date")]
     Migrate(#[source] MigrateError),
@@ -116,6 +130,28 @@ impl Broker {
         let broker = Broker::connect(address, CONNECTIONS_MAX).await?;
         broker.migrate().await?;
         Ok(broker)
+    }
+
+    /// Connects to a database whose schema is this program's, and leaves it as it is.
+    ///
+    /// # Errors
+    /// [`OpenError::SchemaOlder`], [`OpenError::SchemaNewer`], and those of connecting.
+    pub async fn attach(address: &Address) -> Result<Broker, OpenError> {
+        let broker = Broker::connect(address, CONNECTIONS_MAX).await?;
+        let doing = "asking for the version of the schema";
+        let migrated: bool =
+            sqlx::query_scalar(sql::IS_MIGRATED).fetch_one(&broker.pool).await.doing(doing)?;
+        let found: i64 = if migrated {
+            sqlx::query_scalar(sql::MIGRATION).fetch_one(&broker.pool).await.doing(doing)?
+        } else {
+            0
+        };
+        let needed = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or(0);
+        match found.cmp(&needed) {
+            std::cmp::Ordering::Less => Err(OpenError::SchemaOlder { found, needed }),
+            std::cmp::Ordering::Greater => Err(OpenError::SchemaNewer { version: found }),
+            std::cmp::Ordering::Equal => Ok(broker),
+        }
     }
 
     /// Connects and checks the server's version; the schema is taken as it is.

@@ -38,6 +38,7 @@ mod promise;
 mod publish;
 mod reservation;
 mod state;
+mod status;
 mod stored;
 mod subscribe;
 mod topology;
@@ -62,6 +63,7 @@ pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
 pub use publish::{Publication, PublishError, Published, TargetRow};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
 pub use state::{MoveState, SolveState, State};
+pub use status::{ReservationCounts, ServerCounts, Status};
 pub use subscribe::Subscription;
 pub use trail::{Action, Entry, Seq, TargetVersion};
 pub use unavailability::{Occurrence, UnavailabilityError};
@@ -77,6 +79,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         change::sql::ALL,
         promise::sql::ALL,
         reservation::sql::ALL,
+        status::sql::ALL,
         stored::sql::ALL,
         topology::sql::ALL,
         trail::sql::ALL,

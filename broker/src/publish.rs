@@ -4,7 +4,6 @@ use crate::broker::Broker;
 use crate::change::Change;
 use crate::copy::Rows;
 use crate::error::{DbError, Doing};
-use crate::export::Export;
 use crate::promise::{self, Promise};
 use crate::stored;
 use crate::topology::Topology;
@@ -78,23 +77,25 @@ pub struct Publication {
 }
 
 impl Publication {
-    /// Takes from targets what changes the region, as exported.
+    /// Takes from targets what changes the region. `version` and `generations` are those of the
+    /// export that the snapshot was made of.
     ///
     /// # Panics
-    /// If the snapshot was not made of this export: its servers are others.
+    /// If there is not one generation for each server of the snapshot.
     pub fn new(
         id: Uuid,
-        export: &Export,
+        version: TargetVersion,
+        generations: &[i64],
         snapshot: &RegionSnapshot,
         targets: &Targets,
     ) -> Publication {
-        assert_eq!(export.generations.len(), snapshot.servers.len(), "one region");
+        assert_eq!(generations.len(), snapshot.servers.len(), "one region");
         let rows = targets.diff(snapshot).map(|change| TargetRow {
             server: snapshot.servers[change.server.ix()].id.clone(),
-            generation: export.generations[change.server.ix()],
+            generation: generations[change.server.ix()],
             target: change.target.map(|r| snapshot.reservations[r.ix()].id.clone()),
         });
-        Publication { id, parent: export.version, solve: None, targets: rows.collect() }
+        Publication { id, parent: version, solve: None, targets: rows.collect() }
     }
 }
 

@@ -3,16 +3,17 @@
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use std::fmt;
 
 /// The number of an entry of the audit trail: 1, 2, 3, ... in the order entries became visible.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Seq(pub i64);
 
 /// A version of the targets: 0 for the empty region, then one more each time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct TargetVersion(pub i64);
 
 impl fmt::Display for Seq {

@@ -2,6 +2,10 @@
 //!
 //! Only shapes and words stand here; each subcommand does its work in [`crate::command`].
 
+mod store;
+
+pub use store::{Export, ImportSnapshot, Listen, Publish, Status, StoreOptions, Up};
+
 use crate::quantity;
 use chrono::{DateTime, Utc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -22,7 +26,11 @@ Folders:
 Example, from nothing to a page:
   ras generate --servers 5000 --state steady --out region
   ras solve region --deadline 60s --out result
-  ras report region result --out page.html";
+  ras report region result --out page.html
+
+Example, a living region:
+  ras up region                   # keeps it in a Postgres of its own, until Ctrl-C
+  ras status                      # in another terminal";
 
 /// Assigns the servers of a region to reservations.
 ///
@@ -65,7 +73,7 @@ pub enum Output {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Turn an inventory into a snapshot
+    /// Turn an inventory into a snapshot, or a snapshot into the stored region
     #[command(subcommand)]
     Import(Import),
     /// Make a synthetic region, the same for the same seed
@@ -84,6 +92,14 @@ pub enum Command {
     Inspect(Inspect),
     /// Solve a real fleet of 10,001 servers, from the inventory to the page
     Demo(Demo),
+    /// Keep a region in Postgres and serve it until told to stop
+    Up(Up),
+    /// Say what is stored, and how it is
+    Status(Status),
+    /// Write the stored region of one instant as a snapshot
+    Export(Export),
+    /// Publish a result as the next version of the targets
+    Publish(Publish),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -105,6 +121,8 @@ pub enum Command {
 pub enum Import {
     /// From CSV files of servers, requests, events and topology
     Csv(ImportCsv),
+    /// From a snapshot into the store: the plan of what changes, then the change
+    Snapshot(ImportSnapshot),
 }
 
 const IMPORT_EXAMPLES: &str = "\

@@ -7,7 +7,7 @@ use crate::quantity;
 use anyhow::{Context, Result, anyhow, ensure};
 use async_solver::SolverConfig;
 use serde::{Deserialize, Deserializer};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A settings file of any use is a page long; a larger one is another file.
@@ -26,10 +26,22 @@ pub struct Settings {
     pub overrides: Overrides,
 }
 
+/// `ras.toml`, its parts that are no solver's.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreFile {
+    /// The Postgres that holds the region.
+    pub database_url: Option<String>,
+    /// The data folder.
+    pub data: Option<PathBuf>,
+}
+
 /// `ras.toml`
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct SettingsFile {
+pub struct SettingsFile {
+    /// Where the region is kept.
+    pub store: StoreFile,
     #[serde(deserialize_with = "optional_duration")]
     deadline: Option<Duration>,
     #[serde(deserialize_with = "optional_bytes")]
@@ -46,7 +58,7 @@ impl Settings {
     /// # Errors
     /// If the file cannot be read, or says something that is no setting.
     pub fn new(options: &SolveOptions) -> Result<Settings> {
-        let file = options.config.as_deref().map_or_else(|| Ok(SettingsFile::default()), read)?;
+        let file = file(options.config.as_deref())?;
         let mut solver = solver_config(file.solver).with_context(|| {
             let file = options.config.as_deref().unwrap_or(Path::new(""));
             format!("settings file {}", file.display())
@@ -104,6 +116,14 @@ fn solver_config(mut table: toml::Table) -> Result<SolverConfig> {
     table.entry("threads").or_insert(toml::Value::Integer(processors));
     // The message of the TOML reader ends in a newline.
     table.try_into().map_err(|error| anyhow!("[solver]: {}", error.to_string().trim_end()))
+}
+
+/// The settings file; everything is as it is by default where there is none.
+///
+/// # Errors
+/// If it cannot be read, or says something that is no setting.
+pub fn file(path: Option<&Path>) -> Result<SettingsFile> {
+    path.map_or_else(|| Ok(SettingsFile::default()), read)
 }
 
 fn read(path: &Path) -> Result<SettingsFile> {

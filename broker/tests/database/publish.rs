@@ -90,7 +90,13 @@ async fn a_whole_solve_is_published_and_seen_by_the_next() {
         holders.swap(position, position + 1);
     }
     let targets = Targets::new(&snapshot, holders);
-    let publication = Publication::new(Uuid::from_u128(7), &export_before, &snapshot, &targets);
+    let publication = Publication::new(
+        Uuid::from_u128(7),
+        export_before.version,
+        &export_before.generations,
+        &snapshot,
+        &targets,
+    );
     assert!(publication.targets.len() > 100, "{}", publication.targets.len());
     let published = database.broker.publish("solver", &publication).await.expect("published");
     assert_eq!(published.taken, publication.targets.len() as u64);

@@ -4,12 +4,17 @@ mod apply;
 mod audit;
 mod demo;
 mod explain;
+mod export;
 mod generate;
 mod import;
+mod import_snapshot;
 mod inspect;
+mod publish;
 mod report;
 mod shell;
 mod solve;
+mod status;
+mod up;
 
 use crate::cli::{Command, Global, Import, Output};
 use crate::overrides::Overrides;
@@ -59,6 +64,11 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Apply(options) => apply::run(&options, context),
         Command::Inspect(options) => inspect::run(&options, context),
         Command::Demo(options) => demo::run(&options, context),
+        Command::Import(Import::Snapshot(options)) => import_snapshot::run(&options, context),
+        Command::Up(options) => up::run(&options, context),
+        Command::Status(options) => status::run(&options, context),
+        Command::Export(options) => export::run(&options, context),
+        Command::Publish(options) => publish::run(&options, context),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man => shell::man(),
         Command::HighsWorker { memory_limit } => {

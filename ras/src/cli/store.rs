@@ -1,0 +1,147 @@
+//! What may be asked of a region in Postgres.
+
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Where the region is kept: for every subcommand that works on one.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Store")]
+pub struct StoreOptions {
+    /// The Postgres that holds the region [default: a private one in the data folder]
+    #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+    /// The folder of the private Postgres and of what solves leave behind [default:
+    /// $XDG_STATE_HOME/ras, else /var/tmp/ras-UID]
+    #[arg(long, value_name = "FOLDER")]
+    pub data: Option<PathBuf>,
+    /// The folder of the programs `postgres` and `initdb` [default: the newest there are]
+    #[arg(long, value_name = "FOLDER", env = "RAS_PG_BIN")]
+    pub postgres_programs: Option<PathBuf>,
+    /// Settings file (TOML); the command line wins over it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Who is written into the audit trail
+    #[arg(long, value_name = "NAME", env = "USER", default_value = "ras")]
+    pub actor: String,
+    /// Where the user's programs keep their state.
+    #[arg(long, hide = true, env = "XDG_STATE_HOME")]
+    pub state_home: Option<PathBuf>,
+}
+
+const UP_HELP: &str = "\
+Uses the Postgres of --database-url, DATABASE_URL or ras.toml. Where there is none, a private one is
+started in the data folder: a unix socket, no network port, fsync on. Stopping leaves the data, and
+starting again finds it.
+
+ras.toml:
+  [store]
+  database_url = \"postgres://ras@db.example/region\"
+  data = \"/srv/ras\"
+
+Examples:
+  ras up region
+  ras up --data /srv/ras
+  DATABASE_URL=postgres://ras@db.example/region ras up";
+
+/// `ras up`
+#[derive(Debug, Args)]
+#[command(after_help = UP_HELP)]
+pub struct Up {
+    /// The region to load, where none is loaded yet
+    pub snapshot: Option<PathBuf>,
+    /// Where health is served over HTTP, or `none`
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = listen)]
+    pub listen: Listen,
+    /// Where the region is kept.
+    #[command(flatten)]
+    pub store: StoreOptions,
+}
+
+/// Where health is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// Not at all.
+    Nowhere,
+    /// There.
+    At(SocketAddr),
+}
+
+fn listen(text: &str) -> Result<Listen, String> {
+    if text == "none" {
+        return Ok(Listen::Nowhere);
+    }
+    let complaint = |_| format!("{text:?} is neither an address such as 127.0.0.1:7878 nor none");
+    text.parse().map(Listen::At).map_err(complaint)
+}
+
+const IMPORT_SNAPSHOT_HELP: &str = "\
+Compares the snapshot with what is stored, shows what would change, and changes it in one
+transaction, as a new version of the targets. What the snapshot lacks stays, unless --remove-missing.
+
+A snapshot that lacks more than 5 % of the servers or of the reservations is refused, unless
+--force; one that has servers, racks or MSBs in other places, or of other types, unless
+--accept-contradictions.";
+
+/// `ras import snapshot`
+#[derive(Debug, Args)]
+#[command(after_help = IMPORT_SNAPSHOT_HELP)]
+pub struct ImportSnapshot {
+    /// The region as it should be stored
+    pub snapshot: PathBuf,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    pub plan: bool,
+    /// Load it although more than 5 % vanishes
+    #[arg(long)]
+    pub force: bool,
+    /// Load it although it contradicts what is stored
+    #[arg(long)]
+    pub accept_contradictions: bool,
+    /// Remove what the snapshot lacks
+    #[arg(long)]
+    pub remove_missing: bool,
+    /// Where the region is kept.
+    #[command(flatten)]
+    pub store: StoreOptions,
+}
+
+/// `ras export`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The folder also says what a decision made on it rests on (`version` in region.json, `generation` in
+servers.parquet), so that `ras publish` can publish a result from files alone.
+
+Example, a solve by hand:
+  ras export region && ras solve region --out result && ras publish region result")]
+pub struct Export {
+    /// The snapshot to write
+    pub out: PathBuf,
+    /// Where the region is kept.
+    #[command(flatten)]
+    pub store: StoreOptions,
+}
+
+/// `ras publish`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The result is audited first. It is published on top of the version that was exported, or not at all;
+servers whose binding moved since keep what they have, and are counted. Publishing the same again
+changes nothing.")]
+pub struct Publish {
+    /// The region as it was exported
+    pub snapshot: PathBuf,
+    /// The result of its solve
+    pub result: PathBuf,
+    /// Where the region is kept.
+    #[command(flatten)]
+    pub store: StoreOptions,
+}
+
+/// `ras status`
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Where the region is kept.
+    #[command(flatten)]
+    pub store: StoreOptions,
+}

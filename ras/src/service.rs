@@ -1,0 +1,5 @@
+//! What runs as long as `ras up` or `ras worker` does.
+
+mod stop;
+
+pub use stop::Stop;

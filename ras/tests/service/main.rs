@@ -1,0 +1,4 @@
+//! A living region through the real binary, on a real Postgres that the tests start themselves.
+
+mod place;
+mod store;
