@@ -4,7 +4,9 @@ use crate::broker::Broker;
 use crate::change::Change;
 use crate::copy::Rows;
 use crate::error::{DbError, Doing};
+use crate::job::{self, Lease};
 use crate::promise::{self, Promise};
+use crate::solve;
 use crate::stored;
 use crate::topology::Topology;
 use crate::trail::{Action, Seq, TargetVersion};
@@ -42,7 +44,7 @@ pub(crate) mod sql {
             FROM target_changes WHERE version = $1";
         SKIPPED = "SELECT server FROM target_changes WHERE version = $1 AND NOT taken \
             ORDER BY server LIMIT $2";
-        END_SOLVE = "UPDATE solves SET state = 'published', version = $2 \
+        END_SOLVE = "UPDATE solves SET state = 'published', version = $2, result_url = $3 \
             WHERE solve_id = $1 AND state = 'running' AND parent = $2 - 1";
         PUBLISHED_AS = "SELECT version FROM target_versions WHERE publication_id = $1";
     }
@@ -70,10 +72,21 @@ pub struct Publication {
     pub id: Uuid,
     /// The version it was decided on.
     pub parent: TargetVersion,
-    /// The solve it comes from, if any; it must be running.
-    pub solve: Option<Uuid>,
+    /// The solve it comes from, if any, which ends with it.
+    pub solve: Option<SolveEnd>,
     /// The servers.
     pub targets: Vec<TargetRow>,
+}
+
+/// The end of a solve, in the same transaction as the publication of its targets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SolveEnd {
+    /// The right to end it. If it is lost, nothing is published.
+    pub lease: Lease,
+    /// Where its result is kept.
+    pub result_url: String,
+    /// What it says of itself.
+    pub report: serde_json::Value,
 }
 
 impl Publication {
@@ -127,6 +140,8 @@ pub enum PublishError {
     UnknownReservation { server: Name, target: Name },
     #[error("solve {solve} is not running on version {parent}; its targets are not taken")]
     SolveNotRunning { solve: Uuid, parent: TargetVersion },
+    #[error("solve {solve}: its lease was lost, another worker has it or it was given up")]
+    LeaseLost { solve: Uuid },
     #[error(transparent)]
     Db(#[from] DbError),
 }
@@ -162,18 +177,14 @@ impl Broker {
         stage(db, &rows, &ids).await.doing("staging targets")?;
         let written = sqlx::query(sql::PUBLISH).bind(version.0).execute(&mut *db).await;
         written.doing("publishing targets")?;
-        if let Some(solve) = publication.solve {
-            let ended = sqlx::query(sql::END_SOLVE).bind(solve).bind(version.0).execute(&mut *db);
-            if ended.await.doing("ending a solve")?.rows_affected() == 0 {
-                let parent = publication.parent;
-                return Err(PublishError::SolveNotRunning { solve, parent });
-            }
+        if let Some(end) = &publication.solve {
+            end_solve(db, end, version).await?;
         }
         let mut published = outcome(db, version).await.doing("counting targets")?;
         let detail = serde_json::json!({
             "taken": published.taken, "skipped": published.skipped,
             "publication": publication.id.to_string(),
-            "solve": publication.solve.map(|solve| solve.to_string()),
+            "solve": publication.solve.as_ref().map(|end| end.lease.job.to_string()),
         });
         change.record(Action::TargetsPublished, &version.to_string(), detail);
         published.seq = Some(change.commit().await?);
@@ -208,6 +219,28 @@ impl Broker {
         let head = stored::head(&mut db).await?;
         Err(PublishError::Stale { parent: publication.parent, head })
     }
+}
+
+/// Ends the solve that the targets come from, if the publisher still has it.
+async fn end_solve(
+    db: &mut PgConnection,
+    end: &SolveEnd,
+    version: TargetVersion,
+) -> Result<(), PublishError> {
+    let doing = "ending a solve";
+    let solve = end.lease.job;
+    let outcome = serde_json::json!({ "version": version.0 });
+    if !job::finish(db, end.lease, &outcome).await.doing(doing)? {
+        return Err(PublishError::LeaseLost { solve });
+    }
+    let ended = sqlx::query(sql::END_SOLVE).bind(solve).bind(version.0).bind(&end.result_url);
+    if ended.execute(&mut *db).await.doing(doing)?.rows_affected() == 0 {
+        let parent = TargetVersion(version.0 - 1);
+        return Err(PublishError::SolveNotRunning { solve, parent });
+    }
+    let report = sqlx::query(solve::sql::ADD_REPORT).bind(solve).bind(&end.report);
+    report.execute(db).await.doing(doing)?;
+    Ok(())
 }
 
 /// The numbers of the reservations named as targets. Shared buffers that nobody listed are made

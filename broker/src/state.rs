@@ -120,3 +120,41 @@ impl State for SolveState {
         }
     }
 }
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum JobState {
+    /// Asked for, or given back.
+    Waiting,
+    /// Some worker has it, under a lease.
+    Running,
+    /// It ended with an outcome.
+    Done,
+    /// It failed for good.
+    Failed,
+}
+
+impl State for JobState {
+    const MACHINE: &'static str = "jobs";
+    const ALL: &'static [JobState] =
+        &[JobState::Waiting, JobState::Running, JobState::Done, JobState::Failed];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            JobState::Waiting => "waiting",
+            JobState::Running => "running",
+            JobState::Done => "done",
+            JobState::Failed => "failed",
+        }
+    }
+
+    fn may_follow(self, source: Option<JobState>) -> bool {
+        match source {
+            None => self == JobState::Waiting,
+            Some(JobState::Waiting) => matches!(self, JobState::Running | JobState::Failed),
+            // Running again: its worker was lost, another has it.
+            Some(JobState::Running) => true,
+            Some(_) => false,
+        }
+    }
+}

@@ -3,6 +3,7 @@
 mod constraints;
 mod events;
 mod harness;
+mod jobs;
 mod load;
 mod plan;
 mod private;

@@ -3,8 +3,8 @@
 use crate::harness::Database;
 use crate::regions::{at, generated, small};
 use broker::{
-    Action, Export, Fault, ImportOptions, Publication, PublishError, Published, Seq, TargetRow,
-    TargetVersion,
+    Action, Export, Fault, ImportOptions, Lease, Publication, PublishError, Published, Seq,
+    SolveEnd, TargetRow, TargetVersion,
 };
 use fleet::{Name, RegionSnapshot, Targets};
 use uuid::Uuid;
@@ -209,11 +209,17 @@ async fn a_solve_publishes_only_while_it_runs() {
     let solve = Uuid::from_u128(5);
     database
         .execute(&format!(
-            "INSERT INTO solves (solve_id, state, cause, parent) VALUES ('{solve}', 'requested', 'schedule', 1)"
+            "INSERT INTO solves (solve_id, state, cause, parent) VALUES ('{solve}', 'requested', 'schedule', 1); \
+             INSERT INTO jobs (job_id, kind, task, state) VALUES ('{solve}', 'solve', '{{}}', 'waiting'); \
+             UPDATE jobs SET state = 'running', attempt = 1, worker = 'w', lease_until = now()"
         ))
         .await;
     let mut publication = publication(1, 1, vec![target("s000", 1, None)]);
-    publication.solve = Some(solve);
+    publication.solve = Some(SolveEnd {
+        lease: Lease { job: solve, attempt: 1 },
+        result_url: String::new(),
+        report: serde_json::json!({}),
+    });
     let error = database.broker.publish("solver", &publication).await.expect_err("not running");
     assert!(matches!(error, PublishError::SolveNotRunning { .. }), "{error}");
     assert_eq!(database.broker.version().await.expect("a version"), TargetVersion(1));
