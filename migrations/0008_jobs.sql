@@ -78,9 +78,11 @@ ALTER TABLE solves ADD COLUMN started_at timestamptz;
 ALTER TABLE solves ADD COLUMN seq bigint CHECK (seq >= 0);
 ALTER TABLE solves ADD COLUMN config jsonb CHECK (jsonb_typeof(config) = 'object');
 ALTER TABLE solves ADD COLUMN failure text;
+ALTER TABLE solves ADD COLUMN forgotten_at timestamptz;
 COMMENT ON COLUMN solves.started_at IS 'when a worker took it, the last one that did';
 COMMENT ON COLUMN solves.seq IS 'the last entry of the audit trail that its snapshot contains';
 COMMENT ON COLUMN solves.config IS 'the settings it was solved with';
+COMMENT ON COLUMN solves.forgotten_at IS 'when what was kept of it, its report included, was deleted';
 COMMENT ON COLUMN solves.failure IS 'of one that did not end in a version: what happened, for people';
 ALTER TABLE solves DROP CONSTRAINT solves_reason_check;
 ALTER TABLE solves ADD CONSTRAINT solves_reason_check CHECK (reason IN

@@ -52,6 +52,8 @@ pub(crate) mod sql {
         BATCH = "SELECT job_id, state, task, outcome, failure FROM jobs WHERE batch_id = $1 \
             ORDER BY job_id";
         QUEUE = "SELECT kind, state, count(*) FROM jobs GROUP BY kind, state ORDER BY kind, state";
+        RUNNING = "SELECT job_id, kind, attempt, worker, lease_until FROM jobs \
+            WHERE state = 'running' ORDER BY job_id";
         LOSSES = "SELECT coalesce(sum(losses), 0) FROM jobs";
     }
 }

@@ -32,6 +32,7 @@
 
 mod broker;
 mod change;
+mod check;
 mod copy;
 mod error;
 mod export;
@@ -71,7 +72,7 @@ pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
 pub use state::{JobState, MoveState, SolveState, State};
-pub use status::{ReservationCounts, ServerCounts, Status};
+pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
 pub use subscribe::Subscription;
 pub use trail::{Action, Entry, Seq, TargetVersion};
 pub use unavailability::{Occurrence, UnavailabilityError};
@@ -85,6 +86,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         publish::sql::ALL,
         broker::sql::ALL,
         change::sql::ALL,
+        check::sql::ALL,
         job::sql::ALL,
         promise::sql::ALL,
         reservation::sql::ALL,

@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
+use std::time::Duration;
 use uuid::Uuid;
 
 pub(crate) mod sql {
@@ -42,18 +43,29 @@ pub(crate) mod sql {
                 parent, version, snapshot_url, result_url FROM solves WHERE solve_id = $1";
         /// The last entry that a snapshot of a solve contains.
         SEEN = "SELECT coalesce(max(seq), 0) FROM solves";
-        /// Servers taken out of use by events recorded since, and still active.
-        NEWLY_UNAVAILABLE = "WITH active AS (SELECT u.* FROM audit_trail t \
+        /// Servers taken out of use by events recorded since, and still active, and when the last
+        /// of those was recorded.
+        NEWLY_UNAVAILABLE = "WITH active AS (SELECT u.*, t.at FROM audit_trail t \
                 JOIN unavailability u ON u.event_id = t.subject \
                 WHERE t.seq > $1 AND t.action = 'unavailability_recorded' \
                     AND u.kind <> 'planned_maintenance' AND u.started_at <= now() \
                     AND (u.ended_at IS NULL OR u.ended_at > now())) \
-            SELECT count(*) FROM (SELECT server_id FROM active WHERE server_id IS NOT NULL \
+            SELECT count(*), (SELECT max(at) FROM active) \
+            FROM (SELECT server_id FROM active WHERE server_id IS NOT NULL \
                 UNION SELECT s.server_id FROM active a JOIN servers s USING (rack_id) \
                 UNION SELECT s.server_id FROM active a JOIN racks r USING (msb_id) \
                     JOIN servers s ON s.rack_id = r.rack_id \
                 UNION SELECT s.server_id FROM active a JOIN msbs m USING (datacenter_id) \
                     JOIN racks r ON r.msb_id = m.msb_id JOIN servers s ON s.rack_id = r.rack_id) u";
+        /// Those that ended, beyond the newest: too many or too old.
+        TO_FORGET = "SELECT solve_id FROM (SELECT solve_id, state, requested_at, forgotten_at, \
+                row_number() OVER (ORDER BY requested_at DESC, solve_id DESC) AS nr FROM solves) s \
+            WHERE state IN ('published', 'stale', 'failed') AND forgotten_at IS NULL AND nr > $1 \
+                AND (nr > $2 OR requested_at < clock_timestamp() - make_interval(secs => $3)) \
+            ORDER BY nr";
+        FORGET = "UPDATE solves SET forgotten_at = clock_timestamp(), snapshot_url = NULL, \
+            result_url = NULL WHERE solve_id = $1";
+        FORGET_REPORT = "DELETE FROM solve_reports WHERE solve_id = $1";
         CLOCK = "SELECT clock_timestamp()";
     }
 }
@@ -319,15 +331,48 @@ impl Broker {
         report.await.doing("reading the report of a solve")
     }
 
-    /// Servers that events recorded since the snapshot of the last solve take out of use.
+    /// Servers that events recorded since the snapshot of the last solve take out of use, and when
+    /// the last of those events was recorded.
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn newly_unavailable(&self) -> Result<i64, DbError> {
+    pub async fn newly_unavailable(&self) -> Result<(i64, Option<DateTime<Utc>>), DbError> {
         let doing = "counting servers newly unavailable";
         let seen: i64 = sqlx::query_scalar(sql::SEEN).fetch_one(&self.pool).await.doing(doing)?;
-        let count = sqlx::query_scalar(sql::NEWLY_UNAVAILABLE).bind(seen).fetch_one(&self.pool);
+        let count = sqlx::query_as(sql::NEWLY_UNAVAILABLE).bind(seen).fetch_one(&self.pool);
         count.await.doing(doing)
+    }
+
+    /// Solves that ended and need not be kept any more: beyond the newest `least`, those beyond
+    /// the newest `most` or asked for longer ago than `age`.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn solves_to_forget(
+        &self,
+        least: u32,
+        most: u32,
+        age: Duration,
+    ) -> Result<Vec<Uuid>, DbError> {
+        let ids = sqlx::query_scalar(sql::TO_FORGET)
+            .bind(i64::from(least))
+            .bind(i64::from(most.max(least)))
+            .bind(age.as_secs_f64())
+            .fetch_all(&self.pool);
+        ids.await.doing("looking for solves that need not be kept")
+    }
+
+    /// Forgets where things of a solve were kept, and its report. That it was stays.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn forget_solve(&self, id: Uuid) -> Result<(), DbError> {
+        let doing = "forgetting a solve";
+        let mut tx = self.pool.begin().await.doing(doing)?;
+        for statement in [sql::FORGET_REPORT, sql::FORGET] {
+            sqlx::query(statement).bind(id).execute(&mut *tx).await.doing(doing)?;
+        }
+        tx.commit().await.doing(doing)
     }
 
     /// The time by the database's clock: the one that every time stored is of.
@@ -361,7 +406,7 @@ pub(crate) async fn fail(
     failed.execute(db).await.map(|_| ())
 }
 
-fn as_text<S: Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn as_text<S: Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(id)
 }
 

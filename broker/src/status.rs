@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
+use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -51,12 +52,45 @@ pub struct Status {
     pub servers: ServerCounts,
     /// Reservations.
     pub reservations: ReservationCounts,
+    /// Jobs by kind and state, ended ones included.
+    pub queue: Vec<QueueCount>,
+    /// Jobs under way.
+    pub running: Vec<RunningJob>,
+    /// How often a worker was lost with a job.
+    pub leases_lost: i64,
     /// The version of Postgres, in its own words.
     pub postgres: String,
     /// The database.
     pub database: String,
     /// What the database takes on disk.
     pub bytes: i64,
+}
+
+/// Jobs of one kind in one state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct QueueCount {
+    /// A word of [`crate::JobKind`].
+    pub kind: String,
+    /// A word of [`crate::JobState`].
+    pub state: String,
+    /// How many.
+    pub count: i64,
+}
+
+/// A job under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunningJob {
+    /// Its id.
+    #[serde(serialize_with = "crate::solve::as_text")]
+    pub id: Uuid,
+    /// A word of [`crate::JobKind`].
+    pub kind: String,
+    /// How often it was taken.
+    pub attempt: i32,
+    /// Who has it.
+    pub worker: String,
+    /// Until when, unless the lease is renewed.
+    pub lease_until: DateTime<Utc>,
 }
 
 /// Reservations by kind.
@@ -117,6 +151,20 @@ impl Broker {
             .doing(doing)?;
         servers.unavailable =
             sqlx::query_scalar(sql::UNAVAILABLE).fetch_one(&mut *tx).await.doing(doing)?;
+        let queue = sqlx::query_as::<_, (String, String, i64)>(crate::job::sql::QUEUE)
+            .fetch_all(&mut *tx)
+            .await
+            .doing(doing)?
+            .into_iter()
+            .map(|(kind, state, count)| QueueCount { kind, state, count })
+            .collect();
+        let running = sqlx::query(crate::job::sql::RUNNING)
+            .try_map(|row: PgRow| running(&row))
+            .fetch_all(&mut *tx)
+            .await
+            .doing(doing)?;
+        let leases_lost =
+            sqlx::query_scalar(crate::job::sql::LOSSES).fetch_one(&mut *tx).await.doing(doing)?;
         let (guaranteed, shared_buffers, elastic) =
             sqlx::query_as(sql::RESERVATIONS).fetch_one(&mut *tx).await.doing(doing)?;
         tx.commit().await.doing(doing)?;
@@ -128,11 +176,24 @@ impl Broker {
             seq,
             servers,
             reservations: ReservationCounts { guaranteed, shared_buffers, elastic },
+            queue,
+            running,
+            leases_lost,
             postgres,
             database,
             bytes,
         })
     }
+}
+
+fn running(row: &PgRow) -> Result<RunningJob, sqlx::Error> {
+    Ok(RunningJob {
+        id: row.try_get(0)?,
+        kind: row.try_get(1)?,
+        attempt: row.try_get(2)?,
+        worker: row.try_get(3)?,
+        lease_until: row.try_get(4)?,
+    })
 }
 
 fn counts(row: &PgRow) -> Result<ServerCounts, sqlx::Error> {

@@ -4,7 +4,10 @@
 
 mod store;
 
-pub use store::{Export, ImportSnapshot, Listen, Publish, Status, StoreOptions, Up};
+pub use store::{
+    Export, ImportSnapshot, Listen, Publish, RequestSolve, ScheduleOptions, Status, StoreOptions,
+    Up, Worker, WorkerOptions,
+};
 
 use crate::quantity;
 use chrono::{DateTime, Utc};
@@ -94,6 +97,10 @@ pub enum Command {
     Demo(Demo),
     /// Keep a region in Postgres and serve it until told to stop
     Up(Up),
+    /// Take solves and replays from the queue of a region until told to stop
+    Worker(Worker),
+    /// Ask for a solve of the stored region now
+    RequestSolve(RequestSolve),
     /// Say what is stored, and how it is
     Status(Status),
     /// Write the stored region of one instant as a snapshot
@@ -274,6 +281,12 @@ pub struct Solve {
     /// List every reservation, however many there are
     #[arg(long)]
     pub all: bool,
+    /// Address space it may take, in bytes: for whoever starts it as a child.
+    #[arg(long, hide = true)]
+    pub memory_limit: Option<u64>,
+    /// It ends at once when its standard input does: likewise.
+    #[arg(long, hide = true)]
+    pub lifeline: bool,
     /// How to solve.
     #[command(flatten)]
     pub options: SolveOptions,

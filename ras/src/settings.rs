@@ -36,10 +36,40 @@ pub struct StoreFile {
     pub data: Option<PathBuf>,
 }
 
+/// `ras.toml`, how a living region is solved.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServiceFile {
+    /// When, as a cron expression in UTC.
+    pub schedule: Option<String>,
+    /// Servers newly unavailable that ask for a solve at once.
+    pub event_servers: Option<u32>,
+    /// How long a solve may take.
+    #[serde(deserialize_with = "optional_duration")]
+    pub deadline: Option<Duration>,
+    /// Memory a solve may take, in bytes.
+    #[serde(deserialize_with = "optional_bytes")]
+    pub memory: Option<u64>,
+    /// For how long a worker has a job without renewing its lease.
+    #[serde(deserialize_with = "optional_duration")]
+    pub lease: Option<Duration>,
+    /// Where solves leave what they did: a folder or a URL.
+    pub archive: Option<String>,
+    /// Solves kept however old they are.
+    pub keep_least: Option<u32>,
+    /// Solves kept at most.
+    pub keep_most: Option<u32>,
+    /// For how long others are kept.
+    #[serde(deserialize_with = "optional_duration")]
+    pub keep_age: Option<Duration>,
+}
+
 /// `ras.toml`
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SettingsFile {
+    /// How a living region is solved.
+    pub service: ServiceFile,
     /// Where the region is kept.
     pub store: StoreFile,
     #[serde(deserialize_with = "optional_duration")]
@@ -126,13 +156,33 @@ pub fn file(path: Option<&Path>) -> Result<SettingsFile> {
     path.map_or_else(|| Ok(SettingsFile::default()), read)
 }
 
+/// What a settings file says of solving alone, as a file for one solve and to be recorded. Where the
+/// region is kept is none of its business, and may hold a password.
+///
+/// # Errors
+/// As [`file`].
+pub fn of_solving(path: Option<&Path>) -> Result<toml::Table> {
+    let Some(path) = path else { return Ok(toml::Table::new()) };
+    let mut table: toml::Table = toml::from_str(&text(path)?)
+        .map_err(|error| anyhow!("settings file {}: {}", path.display(), error))?;
+    table.remove("store");
+    table.remove("service");
+    Ok(table)
+}
+
 fn read(path: &Path) -> Result<SettingsFile> {
+    let text = text(path)?;
+    // The message of the TOML reader shows the line; its last newline is ours to drop.
+    toml::from_str(&text).map_err(|error| {
+        anyhow!("settings file {}: {}", path.display(), error.to_string().trim_end())
+    })
+}
+
+fn text(path: &Path) -> Result<String> {
     let name = || format!("settings file {}", path.display());
     let size = std::fs::metadata(path).with_context(name)?.len();
     ensure!(size <= FILE_BYTES_MAX, "{}: {size} bytes are no settings file", name());
-    let text = std::fs::read_to_string(path).with_context(name)?;
-    // The message of the TOML reader shows the line; its last newline is ours to drop.
-    toml::from_str(&text).map_err(|error| anyhow!("{}: {}", name(), error.to_string().trim_end()))
+    std::fs::read_to_string(path).with_context(name)
 }
 
 fn optional_duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {

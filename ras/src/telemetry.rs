@@ -1,6 +1,7 @@
 //! Logs, to standard error.
 
 use anyhow::{Context, Result};
+use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
 /// Starts logging what the filter lets through.
@@ -15,6 +16,7 @@ pub fn start(filter: &str, quiet: bool) -> Result<()> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .compact()
         .try_init()
         .map_err(|error| anyhow::anyhow!("logging cannot start: {error}"))

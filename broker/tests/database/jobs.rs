@@ -4,8 +4,8 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::small;
 use broker::{
-    Cause, FailureReason, Fault, ImportOptions, Job, JobKind, Lease, PublishError, SolveBasis,
-    SolveEnd, TargetVersion,
+    Cause, FailureReason, ImportOptions, Job, JobKind, Lease, PublishError, SolveBasis, SolveEnd,
+    TargetVersion,
 };
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -102,7 +102,29 @@ async fn a_worker_that_was_cut_off_can_write_nothing() {
     // The answer was lost: asked again, it is the same publication.
     let again = broker.publish("second", &ours).await.expect("published before");
     assert_eq!((again.version, again.seq), (TargetVersion(2), None));
-    assert!(broker.trail_is_whole().await.expect("asked"));
+    assert_eq!(broker.check().await.expect("asked"), [""; 0]);
+    // Behind everybody's back, as after a restore with the triggers off.
+    for (damage, rule) in [
+        ("DELETE FROM audit_trail WHERE seq = 1", "without holes"),
+        ("UPDATE trail_clock SET seq = seq + 1", "its last entry"),
+        ("UPDATE target_versions SET parent = 0 WHERE version = 2", ""),
+        ("UPDATE solves SET state = 'running', version = NULL", "has a job"),
+        (
+            "UPDATE servers SET target_version = 9 WHERE target_version IS NOT NULL",
+            "a version that is there",
+        ),
+    ] {
+        let sql = format!("SET session_replication_role = replica; {damage}");
+        let mut db = database.connect().await;
+        let done = sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut db).await;
+        if rule.is_empty() {
+            done.expect_err("a constraint holds it even so");
+            continue;
+        }
+        done.expect("damaged");
+        let broken = broker.check().await.expect("asked").join("; ");
+        assert!(broken.contains(rule), "{damage}: {broken}");
+    }
 }
 
 #[tokio::test]
@@ -196,12 +218,12 @@ async fn events_are_counted_from_the_snapshot_of_the_last_solve() {
         let recorded = broker.record_unavailability("test", &occurrence).await;
         recorded.expect("recorded").expect("new").0
     };
-    assert_eq!(broker.newly_unavailable().await.expect("asked"), 0);
+    assert_eq!(broker.newly_unavailable().await.expect("asked").0, 0);
     record("new1", Scope::Msb, "msb0", UnavailabilityKind::CorrelatedFailure).await;
     record("new2", Scope::Server, "s000", UnavailabilityKind::RandomFailure).await;
-    assert_eq!(broker.newly_unavailable().await.expect("asked"), 8, "s000 lies in msb0");
+    assert_eq!(broker.newly_unavailable().await.expect("asked").0, 8, "s000 lies in msb0");
     let last = record("new3", Scope::Rack, "rack2", UnavailabilityKind::PlannedMaintenance).await;
-    assert_eq!(broker.newly_unavailable().await.expect("asked"), 8, "maintenance is no failure");
+    assert_eq!(broker.newly_unavailable().await.expect("asked").0, 8, "maintenance is no failure");
     request(&database).await;
     let lease = claim(&database, "w", JobKind::Solve).await.expect("a job").lease;
     let basis = SolveBasis {
@@ -211,5 +233,30 @@ async fn events_are_counted_from_the_snapshot_of_the_last_solve() {
         config: json!({}),
     };
     assert!(broker.describe_solve(lease, &basis).await.expect("asked"));
-    assert_eq!(broker.newly_unavailable().await.expect("asked"), 0, "it has seen them");
+    assert_eq!(broker.newly_unavailable().await.expect("asked").0, 0, "it has seen them");
+}
+
+#[tokio::test]
+async fn old_solves_are_forgotten_but_never_the_newest_nor_what_runs() {
+    let database = with_small().await;
+    let broker = &database.broker;
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(request(&database).await);
+        let lease = claim(&database, "w", JobKind::Solve).await.expect("a job").lease;
+        broker.fail_solve(lease, FailureReason::Crashed, "boom").await.expect("asked");
+    }
+    ids.push(request(&database).await);
+    claim(&database, "w", JobKind::Solve).await.expect("runs");
+    let to_forget = async |least, most, age| {
+        broker.solves_to_forget(least, most, Duration::from_secs(age)).await.expect("asked")
+    };
+    assert!(to_forget(0, 100, 3600).await.is_empty(), "none is old");
+    assert_eq!(to_forget(0, 0, 3600).await.len(), 5, "but the one that runs");
+    assert_eq!(to_forget(3, 3, 0).await, [ids[2], ids[1], ids[0]]);
+    database.execute("UPDATE solves SET requested_at = requested_at - interval '1 day'").await;
+    assert_eq!(to_forget(4, 100, 3600).await, [ids[1], ids[0]]);
+    broker.forget_solve(ids[0]).await.expect("forgotten");
+    assert_eq!(to_forget(4, 100, 3600).await, [ids[1]]);
+    assert!(broker.solve(ids[0]).await.expect("asked").is_some(), "that it was stays");
 }

@@ -1,8 +1,10 @@
 //! What may be asked of a region in Postgres.
 
+use crate::quantity;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where the region is kept: for every subcommand that works on one.
 #[derive(Clone, Debug, Args)]
@@ -38,6 +40,17 @@ ras.toml:
   [store]
   database_url = \"postgres://ras@db.example/region\"
   data = \"/srv/ras\"
+  [service]
+  schedule = \"0 * * * *\"     # UTC; a time that was missed is made up for once
+  event_servers = 100         # so many servers newly unavailable ask for a solve at once
+  deadline = \"50m\"           # of one solve
+  memory = \"16GiB\"           # of one solve, without HiGHS
+  lease = \"60s\"              # a worker without a sign of life for so long loses its job
+  archive = \"/srv/archive\"   # or a URL: snapshot, settings, result and report of each solve
+  keep_least = 24             # solves kept in any case, the newest
+  keep_most = 1000            # and at most
+  keep_age = \"744h\"          # and for how long
+The sections of `ras solve --help` hold for each solve.
 
 Examples:
   ras up region
@@ -53,6 +66,75 @@ pub struct Up {
     /// Where health is served over HTTP, or `none`
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = listen)]
     pub listen: Listen,
+    /// When the region is solved.
+    #[command(flatten)]
+    pub schedule: ScheduleOptions,
+    /// How jobs are done.
+    #[command(flatten)]
+    pub worker: WorkerOptions,
+    /// Where the region is kept.
+    #[command(flatten)]
+    pub store: StoreOptions,
+}
+
+/// How jobs are done: for `up` and `worker`.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Solves")]
+pub struct WorkerOptions {
+    /// Where solves leave what they did: a folder or a URL [default: `archive` in the data folder]
+    #[arg(long, value_name = "PLACE")]
+    pub archive: Option<String>,
+    /// How long a solve may take [default: 50m]
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    pub deadline: Option<Duration>,
+    /// Memory a solve may take, without HiGHS [default: 16GiB]
+    #[arg(long, value_name = "AMOUNT", value_parser = quantity::bytes)]
+    pub memory: Option<u64>,
+    /// For how long a worker has a job without a sign of life [default: 60s]
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    pub lease: Option<Duration>,
+    /// The program that solves, in place of this one: for tests.
+    #[arg(long, hide = true)]
+    pub solver: Option<PathBuf>,
+}
+
+/// When a region is solved: for `up`.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Solves")]
+pub struct ScheduleOptions {
+    /// When the region is solved: a cron expression in UTC, or `never` [default: 0 * * * *]
+    #[arg(long, value_name = "CRON")]
+    pub schedule: Option<String>,
+    /// Servers newly unavailable that ask for a solve at once; 0: never [default: 100]
+    #[arg(long, value_name = "COUNT")]
+    pub event_servers: Option<u32>,
+    /// Take no jobs in this process: workers elsewhere do
+    #[arg(long)]
+    pub no_worker: bool,
+}
+
+/// `ras worker`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Takes solves and replays from the queue in the region's Postgres, one at a time, until Ctrl-C, which
+gives the job under way back. Any number may run, on any machine that reaches the Postgres and the
+archive: name both. A worker that dies or is cut off loses its job to another after its lease.")]
+pub struct Worker {
+    /// How jobs are done.
+    #[command(flatten)]
+    pub worker: WorkerOptions,
+    /// Where the region is kept.
+    #[command(flatten)]
+    pub store: StoreOptions,
+}
+
+/// `ras request-solve`
+#[derive(Debug, Args)]
+#[command(after_help = "A solve that waits already is the one asked for.")]
+pub struct RequestSolve {
+    /// Wait for its end
+    #[arg(long)]
+    pub wait: bool,
     /// Where the region is kept.
     #[command(flatten)]
     pub store: StoreOptions,
@@ -141,6 +223,9 @@ pub struct Publish {
 /// `ras status`
 #[derive(Debug, Args)]
 pub struct Status {
+    /// Read everything that must hold: versions and audit trail without holes, one owner, ...
+    #[arg(long)]
+    pub check: bool,
     /// Where the region is kept.
     #[command(flatten)]
     pub store: StoreOptions,

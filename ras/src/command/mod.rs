@@ -11,10 +11,14 @@ mod import_snapshot;
 mod inspect;
 mod publish;
 mod report;
+mod request_solve;
 mod shell;
 mod solve;
 mod status;
 mod up;
+mod worker;
+
+pub(crate) use export::write as write_export;
 
 use crate::cli::{Command, Global, Import, Output};
 use crate::overrides::Overrides;
@@ -66,6 +70,8 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Demo(options) => demo::run(&options, context),
         Command::Import(Import::Snapshot(options)) => import_snapshot::run(&options, context),
         Command::Up(options) => up::run(&options, context),
+        Command::Worker(options) => worker::run(&options, context),
+        Command::RequestSolve(options) => request_solve::run(&options, context),
         Command::Status(options) => status::run(&options, context),
         Command::Export(options) => export::run(&options, context),
         Command::Publish(options) => publish::run(&options, context),
@@ -107,13 +113,13 @@ fn read_snapshot(folder: &Path) -> Result<RegionSnapshot> {
 }
 
 /// A result, and the region as its solve saw it.
-struct Solved {
-    snapshot: RegionSnapshot,
-    targets: Targets,
-    report: Value,
+pub(crate) struct Solved {
+    pub(crate) snapshot: RegionSnapshot,
+    pub(crate) targets: Targets,
+    pub(crate) report: Value,
 }
 
-fn read_solved(snapshot: &Path, result: &Path) -> Result<Solved> {
+pub(crate) fn read_solved(snapshot: &Path, result: &Path) -> Result<Solved> {
     let name = || format!("result {} cannot be read", result.display());
     let report = datasets::read_report(result).with_context(name)?;
     let overrides = Overrides::of_report(&report).with_context(name)?;

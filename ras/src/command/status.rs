@@ -1,18 +1,40 @@
 //! `ras status`
 
-use super::{Context, Verdict};
+use super::{Context, Verdict, request_solve};
 use crate::cli::Status;
 use crate::quantity::show_bytes;
 use crate::store::{Need, with_store};
 use anyhow::Result;
+use broker::SolveRow;
+use chrono::DateTime;
 use serde::Serialize;
 
+/// The latest solves that are shown.
+const SOLVES_SHOWN: u32 = 5;
+
 pub(super) fn run(options: &Status, context: &Context) -> Result<Verdict> {
-    let (status, place) = with_store(&options.store, Need::There, async |store| {
-        Ok((store.broker.status().await?, store.place.clone()))
+    let (status, solves, place, broken) = with_store(&options.store, Need::There, async |store| {
+        let solves = store.broker.solves(DateTime::UNIX_EPOCH, SOLVES_SHOWN).await?;
+        let broken = if options.check { Some(store.broker.check().await?) } else { None };
+        Ok((store.broker.status().await?, solves, store.place.clone(), broken))
     })?;
-    context.answer(|| text(&status, &place), &Answer { store: &place, status: &status })?;
-    Ok(Verdict::Fine)
+    let shown = || {
+        let mut text = text(&status, &place);
+        for solve in &solves {
+            text.push_str(&format!("{:<14}{}\n", "solve", request_solve::text(solve)));
+        }
+        for rule in broken.iter().flatten() {
+            text.push_str(&format!("{:<14}{rule}\n", "broken"));
+        }
+        if broken.as_ref().is_some_and(Vec::is_empty) {
+            text.push_str("checked       everything that must hold does\n");
+        }
+        text
+    };
+    let answer =
+        Answer { store: &place, status: &status, solves: &solves, broken: broken.as_deref() };
+    context.answer(shown, &answer)?;
+    Ok(Verdict::fine_if(broken.is_none_or(|broken| broken.is_empty())))
 }
 
 /// The JSON answer.
@@ -21,6 +43,9 @@ struct Answer<'a> {
     store: &'a str,
     #[serde(flatten)]
     status: &'a broker::Status,
+    solves: &'a [SolveRow],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broken: Option<&'a [String]>,
 }
 
 pub(super) fn text(status: &broker::Status, place: &str) -> String {
@@ -56,9 +81,17 @@ pub(super) fn text(status: &broker::Status, place: &str) -> String {
                 reservations.guaranteed, reservations.shared_buffers, reservations.elastic
             ),
         ),
+        line("jobs", jobs(status)),
         line("audit trail", format!("up to entry {}", status.seq)),
         line("postgres", format!("{}, {place}", status.postgres)),
         line("database", format!("{}, {bytes}", status.database)),
     ]
     .concat()
+}
+
+fn jobs(status: &broker::Status) -> String {
+    let open = status.queue.iter().filter(|jobs| ["waiting", "running"].contains(&&*jobs.state));
+    let open: Vec<String> =
+        open.map(|jobs| format!("{} {} {}", jobs.count, jobs.kind, jobs.state)).collect();
+    if open.is_empty() { "none open".to_owned() } else { open.join(", ") }
 }

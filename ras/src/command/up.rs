@@ -2,7 +2,7 @@
 
 use super::{Context, Verdict, read_snapshot, status};
 use crate::cli::{Listen, Up};
-use crate::service::Stop;
+use crate::service::{ServiceSettings, Stop, Worker, beside, keep_schedule};
 use crate::store::{self, Need, Places, Store};
 use anyhow::{Context as _, Result, bail, ensure};
 use broker::ImportOptions;
@@ -17,8 +17,11 @@ pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
         let mut stop = Stop::listen()?;
         let snapshot = options.snapshot.as_deref().map(read_snapshot).transpose()?;
         let places = Places::of(&options.store)?;
+        let config = options.store.config.as_deref();
+        let settings =
+            ServiceSettings::new(&options.worker, Some(&options.schedule), config, &places)?;
         let mut store = Store::open(&places, Need::Made).await?;
-        let served = serve(&mut store, snapshot, options, context, &mut stop).await;
+        let served = serve(&mut store, snapshot, &settings, options, context, &mut stop).await;
         let closed = store.close().await;
         served.and(closed)
     })?;
@@ -28,6 +31,7 @@ pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
 async fn serve(
     store: &mut Store,
     snapshot: Option<RegionSnapshot>,
+    settings: &ServiceSettings,
     options: &Up,
     context: &Context,
     stop: &mut Stop,
@@ -40,18 +44,24 @@ async fn serve(
         Listen::At(at) => Some(Portal::bind(at, store.broker.clone()).await?),
     };
     let at = portal.as_ref().map(Portal::address);
-    announce(store, at, context).await?;
+    let worker = Worker::new(store.broker.clone(), settings.clone())?;
+    announce(store, at, settings, &worker, options, context).await?;
     let http = async {
         match portal {
             Some(portal) => portal.serve().await.map_err(anyhow::Error::from),
             None => std::future::pending().await,
         }
     };
-    tokio::select! {
-        () = stop.asked() => Ok(()),
-        () = store.ended() => bail!("the private Postgres was stopped by somebody else"),
-        ended = http => ended,
-    }
+    let broker = store.broker.clone();
+    let until = async {
+        tokio::select! {
+            () = stop.asked() => Ok(()),
+            () = store.ended() => bail!("the private Postgres was stopped by somebody else"),
+            ended = http => ended,
+            () = keep_schedule(&broker, settings) => Ok(()),
+        }
+    };
+    beside(Some(&worker).filter(|_| !options.schedule.no_worker), until).await
 }
 
 /// Loads the snapshot where nothing was ever loaded.
@@ -68,15 +78,35 @@ async fn first_load(store: &Store, snapshot: &RegionSnapshot, options: &Up) -> R
 }
 
 /// What runs where, and how to reach it.
-async fn announce(store: &Store, http: Option<SocketAddr>, context: &Context) -> Result<()> {
+async fn announce(
+    store: &Store,
+    http: Option<SocketAddr>,
+    settings: &ServiceSettings,
+    worker: &Worker,
+    options: &Up,
+    context: &Context,
+) -> Result<()> {
     let now = store.broker.status().await?;
-    let json =
-        json!({ "store": store.place, "private": store.is_ours(), "http": http, "status": now });
+    let clock = store.broker.clock().await?;
+    let next = settings.schedule.as_ref().and_then(|schedule| schedule.next_due(clock));
+    let takes = Some(worker.name()).filter(|_| !options.schedule.no_worker);
+    let json = json!({
+        "store": store.place, "private": store.is_ours(), "http": http, "status": now,
+        "next_solve": next, "worker": takes, "archive": worker.archive().url(),
+    });
     let text = || {
+        let line = |name: &str, text: String| format!("{name:<14}{text}\n");
         let mut text = status::text(&now, &store.place);
         if let Some(at) = http {
-            text.push_str(&format!("{:<14}http://{at}/status, /ready, /live\n", "http"));
+            text.push_str(&line("http", format!("http://{at}/status, /ready, /live")));
         }
+        let next = next.map_or("when somebody asks".to_owned(), |next| next.to_rfc3339());
+        text.push_str(&line("next solve", next));
+        text.push_str(&line(
+            "worker",
+            takes.map_or("none in this process", |name| name).to_owned(),
+        ));
+        text.push_str(&line("archive", worker.archive().url().to_owned()));
         text.push_str("ready; Ctrl-C stops it, and the data stays");
         text
     };

@@ -1,4 +1,5 @@
 //! A living region through the real binary, on a real Postgres that the tests start themselves.
 
 mod place;
+mod solves;
 mod store;

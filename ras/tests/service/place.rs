@@ -7,10 +7,13 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long anything here may take; a machine under load is slow.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+static STARTED: AtomicU32 = AtomicU32::new(0);
 
 pub struct Place(tempfile::TempDir);
 
@@ -55,16 +58,17 @@ impl Place {
     /// Starts something that runs until it is told to stop, and reads its first line.
     pub fn start(&self, line: &str) -> Running {
         let mut command = self.command(line);
-        let errors = fs::File::create(self.path("stderr")).expect("a file");
+        let errors_path = self.path(&format!("stderr-{}", STARTED.fetch_add(1, Ordering::Relaxed)));
+        let errors = fs::File::create(&errors_path).expect("a file");
         let mut child =
             command.stdout(Stdio::piped()).stderr(errors).spawn().expect("the binary starts");
         let mut said = BufReader::new(child.stdout.take().expect("piped"));
         let mut text = String::new();
-        let mut running = Running { child, said: String::new() };
+        let mut running = Running { child, said: String::new(), errors: errors_path };
         while !text.contains("ready;") {
             if said.read_line(&mut text).expect("text") == 0 {
                 running.child.wait().expect("it ended");
-                let errors = fs::read_to_string(self.path("stderr")).expect("text");
+                let errors = fs::read_to_string(&running.errors).expect("text");
                 panic!("ras {line} ended:\n{text}\n{errors}");
             }
         }
@@ -113,6 +117,8 @@ impl Done {
 pub struct Running {
     pub child: Child,
     pub said: String,
+    /// Its standard error.
+    pub errors: PathBuf,
 }
 
 impl Running {
