@@ -35,6 +35,7 @@ pub(crate) mod sql {
         FAIL = "UPDATE solves SET state = 'failed', reason = $2, failure = $3 WHERE solve_id = $1";
         STALE = "UPDATE solves SET state = 'stale', failure = $2, result_url = $3 WHERE solve_id = $1";
         ADD_REPORT = "INSERT INTO solve_reports (solve_id, report) VALUES ($1, $2)";
+        CONFIG = "SELECT config FROM solves WHERE solve_id = $1";
         REPORT = "SELECT report FROM solve_reports WHERE solve_id = $1";
         LATEST = "SELECT solve_id, cause, state, reason, failure, requested_at, started_at, state_at, \
                 parent, version, snapshot_url, result_url FROM solves \
@@ -329,6 +330,15 @@ impl Broker {
     pub async fn solve_report(&self, id: Uuid) -> Result<Option<Value>, DbError> {
         let report = sqlx::query_scalar(sql::REPORT).bind(id).fetch_optional(&self.pool);
         report.await.doing("reading the report of a solve")
+    }
+
+    /// The settings of a solve, as they were recorded.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn solve_config(&self, id: Uuid) -> Result<Option<Value>, DbError> {
+        let config = sqlx::query_scalar(sql::CONFIG).bind(id).fetch_optional(&self.pool);
+        config.await.map(Option::flatten).doing("reading the settings of a solve")
     }
 
     /// Servers that events recorded since the snapshot of the last solve take out of use, and when

@@ -5,8 +5,8 @@
 mod store;
 
 pub use store::{
-    Export, ImportSnapshot, Listen, Publish, RequestSolve, ScheduleOptions, Status, StoreOptions,
-    Up, Worker, WorkerOptions,
+    Export, ImportSnapshot, Listen, Publish, Replay, RequestSolve, ScheduleOptions, Status,
+    StoreOptions, Up, Worker, WorkerOptions,
 };
 
 use crate::quantity;
@@ -101,6 +101,8 @@ pub enum Command {
     Worker(Worker),
     /// Ask for a solve of the stored region now
     RequestSolve(RequestSolve),
+    /// Solve solves of the past again, with other settings, and compare
+    Replay(Box<Replay>),
     /// Say what is stored, and how it is
     Status(Status),
     /// Write the stored region of one instant as a snapshot

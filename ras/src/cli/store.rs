@@ -1,6 +1,8 @@
 //! What may be asked of a region in Postgres.
 
+use super::OverrideOptions;
 use crate::quantity;
+use chrono::{DateTime, Utc};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -135,6 +137,48 @@ pub struct RequestSolve {
     /// Wait for its end
     #[arg(long)]
     pub wait: bool,
+    /// Where the region is kept.
+    #[command(flatten)]
+    pub store: StoreOptions,
+}
+
+const REPLAY_HELP: &str = "\
+Solves of the past are solved again on their archived snapshots, with the settings they had and what
+the command line gives instead, and compared with what was recorded. Nothing is published.
+
+Examples:
+  a policy on the last month
+    ras replay --since 2026-10-21T00:00:00Z --msb-alpha 5% --shared-buffer-fraction 1.5% \\
+        --fan-out --out replay.html
+  the last ten as they were, and snapshots from elsewhere
+    ras replay --last 10
+    ras replay monday tuesday --spread-beta 0";
+
+/// `ras replay`
+#[derive(Debug, Args)]
+#[command(after_help = REPLAY_HELP)]
+pub struct Replay {
+    /// Solves by id, or folders of snapshots
+    #[arg(value_name = "SOLVE|SNAPSHOT")]
+    pub what: Vec<String>,
+    /// The last so many solves that were published
+    #[arg(long, value_name = "COUNT")]
+    pub last: Option<u32>,
+    /// Solves that were asked for since then and published
+    #[arg(long, value_name = "INSTANT", conflicts_with = "last")]
+    pub since: Option<DateTime<Utc>>,
+    /// Have the workers of the queue do it
+    #[arg(long)]
+    pub fan_out: bool,
+    /// The page to write
+    #[arg(long, value_name = "HTML")]
+    pub out: Option<PathBuf>,
+    /// How jobs are done.
+    #[command(flatten)]
+    pub worker: WorkerOptions,
+    /// What differs.
+    #[command(flatten)]
+    pub overrides: OverrideOptions,
     /// Where the region is kept.
     #[command(flatten)]
     pub store: StoreOptions,

@@ -10,6 +10,7 @@ mod import;
 mod import_snapshot;
 mod inspect;
 mod publish;
+mod replay;
 mod report;
 mod request_solve;
 mod shell;
@@ -72,6 +73,7 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Up(options) => up::run(&options, context),
         Command::Worker(options) => worker::run(&options, context),
         Command::RequestSolve(options) => request_solve::run(&options, context),
+        Command::Replay(options) => replay::run(&options, context),
         Command::Status(options) => status::run(&options, context),
         Command::Export(options) => export::run(&options, context),
         Command::Publish(options) => publish::run(&options, context),

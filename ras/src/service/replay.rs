@@ -115,3 +115,117 @@ impl Figures {
         }
     }
 }
+
+/// What is drawn and listed of replays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Expressions 1 to 4 together.
+    Objective,
+    /// Expression 1.
+    Stability,
+    /// Expression 2.
+    RackSpread,
+    /// Expression 3.
+    MsbSpread,
+    /// Expression 4.
+    Buffer,
+    /// The embedded buffer as a share of what is asked.
+    BufferShare,
+    /// Servers in use that move.
+    MovesInUse,
+    /// Idle servers that move.
+    MovesIdle,
+    /// RRU missing.
+    Shortfall,
+    /// The proved gap.
+    Gap,
+}
+
+impl Measure {
+    /// Every one, in the order they are shown.
+    pub const ALL: [Measure; 10] = [
+        Measure::Objective,
+        Measure::Stability,
+        Measure::RackSpread,
+        Measure::MsbSpread,
+        Measure::Buffer,
+        Measure::BufferShare,
+        Measure::MovesInUse,
+        Measure::MovesIdle,
+        Measure::Shortfall,
+        Measure::Gap,
+    ];
+
+    /// Its words.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Measure::Objective => "objective",
+            Measure::Stability => "stability",
+            Measure::RackSpread => "rack spread",
+            Measure::MsbSpread => "MSB spread",
+            Measure::Buffer => "buffer",
+            Measure::BufferShare => "buffer share",
+            Measure::MovesInUse => "moves in use",
+            Measure::MovesIdle => "moves idle",
+            Measure::Shortfall => "shortfall",
+            Measure::Gap => "gap",
+        }
+    }
+
+    /// Its value.
+    pub fn of(self, figures: &Figures) -> Option<f64> {
+        match self {
+            Measure::Objective => figures.objective,
+            Measure::Stability => figures.stability,
+            Measure::RackSpread => figures.rack_spread,
+            Measure::MsbSpread => figures.msb_spread,
+            Measure::Buffer => figures.buffer,
+            Measure::BufferShare => figures.buffer_share,
+            Measure::MovesInUse => figures.moves_in_use,
+            Measure::MovesIdle => figures.moves_idle,
+            Measure::Shortfall => figures.shortfall,
+            Measure::Gap => figures.gap,
+        }
+    }
+
+    /// A value of it as people read it.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Measure::BufferShare | Measure::Gap => format!("{:.2} %", 100.0 * value),
+            Measure::MovesInUse | Measure::MovesIdle => format!("{value:.0}"),
+            _ => format!("{value:.1}"),
+        }
+    }
+}
+
+/// A solve of the past beside itself solved again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Replayed {
+    /// How it is named.
+    pub name: String,
+    /// Where its snapshot is.
+    pub snapshot: String,
+    /// What it ended in then; `None`: that was not recorded.
+    pub recorded: Option<Figures>,
+    /// What it ends in now; `None`: it failed.
+    pub replayed: Option<Figures>,
+    /// Why it failed.
+    pub failure: Option<String>,
+}
+
+impl Replayed {
+    /// One measure, recorded and replayed.
+    pub fn pair(&self, measure: Measure) -> [Option<f64>; 2] {
+        [&self.recorded, &self.replayed]
+            .map(|figures| figures.as_ref().and_then(|figures| measure.of(figures)))
+    }
+
+    /// Takes what came of a replay.
+    pub fn take(&mut self, outcome: &Value) {
+        let figures = outcome.get("figures").map(Figures::deserialize);
+        match figures {
+            Some(Ok(figures)) => self.replayed = Some(figures),
+            _ => self.failure = Some("its outcome is of another program".to_owned()),
+        }
+    }
+}
