@@ -38,6 +38,7 @@ mod error;
 mod export;
 mod job;
 mod load;
+mod metrics;
 mod plan;
 pub mod private;
 mod promise;
@@ -67,6 +68,7 @@ pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, Lease};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
+pub use metrics::{LastSolve, Metrics};
 pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
@@ -88,6 +90,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         change::sql::ALL,
         check::sql::ALL,
         job::sql::ALL,
+        metrics::sql::ALL,
         promise::sql::ALL,
         reservation::sql::ALL,
         solve::sql::ALL,

@@ -6,11 +6,15 @@
 //! | `/live` | 200, as long as the process answers at all |
 //! | `/ready` | 200 if Postgres answers, else 503 and why |
 //! | `/status` | what is stored, as JSON |
+//! | `/metrics` | numbers for monitoring, as Prometheus reads them; `ras_postgres_up 0` alone while Postgres does not answer |
 //!
 //! It changes nothing and knows nothing of solves but what the broker says. Start with [`Portal`].
 
+mod metrics;
+
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -81,6 +85,7 @@ fn router(broker: Broker) -> Router {
         .route("/live", get(async || "alive\n"))
         .route("/ready", get(ready))
         .route("/status", get(status))
+        .route("/metrics", get(metrics))
         .with_state(broker)
 }
 
@@ -99,6 +104,24 @@ fn unavailable(reason: &str) -> Response {
 
 async fn status(State(broker): State<Broker>) -> Result<Response, Failed> {
     Ok(Json(broker.status().await?).into_response())
+}
+
+async fn metrics(State(broker): State<Broker>) -> Response {
+    let read = match timeout(READY_WITHIN, broker.metrics()).await {
+        Ok(Ok(read)) => Some(read),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "no metrics");
+            None
+        }
+        Err(_) => None,
+    };
+    match metrics::text(read.as_ref()) {
+        Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => {
+            tracing::warn!(%error, "metrics cannot be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
 }
 
 /// Postgres failed: the one mapping to a status code.

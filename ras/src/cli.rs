@@ -59,9 +59,21 @@ pub struct Global {
     /// What is logged to standard error, such as `info` or `ras=debug,async_solver=trace`
     #[arg(long, global = true, value_name = "FILTER", env = "RUST_LOG", default_value = "warn")]
     pub log: String,
+    /// How logs are written
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORM")]
+    pub log_format: LogFormat,
     /// Print nothing but errors, and the JSON document where one is asked for
     #[arg(short, long, global = true)]
     pub quiet: bool,
+}
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
 }
 
 /// How an answer is printed.

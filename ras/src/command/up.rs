@@ -98,7 +98,7 @@ async fn announce(
         let line = |name: &str, text: String| format!("{name:<14}{text}\n");
         let mut text = status::text(&now, &store.place);
         if let Some(at) = http {
-            text.push_str(&line("http", format!("http://{at}/status, /ready, /live")));
+            text.push_str(&line("http", format!("http://{at}/status, /metrics, /ready, /live")));
         }
         let next = next.map_or("when somebody asks".to_owned(), |next| next.to_rfc3339());
         text.push_str(&line("next solve", next));

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// A solver that does what the file `mode` says, in place of the real one. It is given what that
 /// would be: `solve SNAPSHOT --out RESULT ...`.
-fn solver(place: &Place) {
+pub fn solver(place: &Place) {
     let ras = env!("CARGO_BIN_EXE_ras");
     let here = place.path("");
     let here = here.display();
@@ -21,12 +21,12 @@ fn solver(place: &Place) {
     mode(place, "");
 }
 
-fn mode(place: &Place, script: &str) {
+pub fn mode(place: &Place, script: &str) {
     fs::write(place.path("mode"), format!("{script}\n")).expect("written");
 }
 
 /// Solves wait until the file `gate` is there.
-const GATED: &str = "while [ ! -e gate ]; do sleep 0.05; done";
+pub const GATED: &str = "while [ ! -e gate ]; do sleep 0.05; done";
 
 fn worker(place: &Place) -> Running {
     let solver = place.path("solver");
@@ -34,7 +34,7 @@ fn worker(place: &Place) -> Running {
     place.start(&format!("worker {options} --solver {}", solver.display()))
 }
 
-fn status(place: &Place) -> Value {
+pub fn status(place: &Place) -> Value {
     place.json("status --check --data data")
 }
 
@@ -45,7 +45,7 @@ fn holder(place: &Place) -> Option<(u32, i64)> {
     Some((pid, job["attempt"].as_i64()?))
 }
 
-fn wait_for_holder(place: &Place, attempt: i64) -> u32 {
+pub fn wait_for_holder(place: &Place, attempt: i64) -> u32 {
     let mut found = None;
     until_true("a worker takes it", Instant::now() + PATIENCE, || {
         found = holder(place).filter(|(_, current)| *current == attempt);
@@ -59,7 +59,7 @@ fn logged(running: &Running, words: &str) {
     until_true(words, Instant::now() + PATIENCE, || said().contains(words));
 }
 
-fn solve_and_wait(place: &Place) -> Value {
+pub fn solve_and_wait(place: &Place) -> Value {
     let done = place.ras("request-solve --wait --data data --output json").code_in(&[0, 1]);
     serde_json::from_str(&done.stdout()).expect("JSON")
 }

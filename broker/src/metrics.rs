@@ -1,0 +1,121 @@
+//! Numbers for monitoring, read from what is stored: whoever is asked says the same, and none is lost
+//! when a process ends.
+
+use crate::broker::Broker;
+use crate::error::{DbError, Doing};
+use crate::stored::sql::ONE_INSTANT;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use std::collections::BTreeMap;
+
+pub(crate) mod sql {
+    crate::statements! {
+        OUTCOMES = "SELECT state, coalesce(reason, ''), count(*) FROM solves \
+            WHERE state IN ('published', 'stale', 'failed') GROUP BY 1, 2 ORDER BY 1, 2";
+        AGES = "SELECT extract(epoch FROM clock_timestamp() - max(state_at))::float8, \
+                (SELECT seq FROM trail_clock), (SELECT max(version) FROM target_versions), \
+                (SELECT (detail ->> 'skipped')::bigint FROM audit_trail \
+                    WHERE subject = (SELECT max(version)::text FROM solves) \
+                        AND action = 'targets_published') \
+            FROM solves WHERE state = 'published'";
+        LAST = "SELECT (r.report #>> '{phase1,gap}')::float8, (r.report #>> '{moves,in_use}')::float8, \
+                (r.report #>> '{moves,idle}')::float8, (r.report ->> 'shortfall_rru')::float8, \
+                (r.report #>> '{seconds,total}')::float8, (r.report #>> '{buffer,share}')::float8, \
+                r.report -> 'steps' \
+            FROM solves s JOIN solve_reports r USING (solve_id) \
+            WHERE s.state = 'published' ORDER BY s.version DESC LIMIT 1";
+    }
+}
+
+/// What the last solve that was published says of itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LastSolve {
+    /// The proved gap.
+    pub gap: Option<f64>,
+    /// Servers in use that move.
+    pub moves_in_use: Option<f64>,
+    /// Idle servers that move.
+    pub moves_idle: Option<f64>,
+    /// RRU missing.
+    pub shortfall: Option<f64>,
+    /// How long it took.
+    pub seconds: Option<f64>,
+    /// The embedded buffer as a share of what is asked.
+    pub buffer_share: Option<f64>,
+    /// How long each step of each phase took.
+    pub steps: BTreeMap<(String, String), f64>,
+}
+
+/// Numbers of one instant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics {
+    /// Solves that ended, by state and reason.
+    pub solves: Vec<(String, String, i64)>,
+    /// Jobs by kind and state.
+    pub jobs: Vec<(String, String, i64)>,
+    /// How often a worker was lost with a job.
+    pub leases_lost: i64,
+    /// Seconds since a solve was published; `None`: never.
+    pub published_seconds_ago: Option<f64>,
+    /// Servers that the last publication of a solve skipped.
+    pub skipped: Option<i64>,
+    /// The last entry of the audit trail.
+    pub seq: i64,
+    /// The version of the targets.
+    pub version: i64,
+    /// The last solve that was published.
+    pub last: Option<LastSolve>,
+}
+
+impl Broker {
+    /// Reads the numbers for monitoring.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn metrics(&self) -> Result<Metrics, DbError> {
+        let doing = "reading metrics";
+        let mut tx = self.pool.begin().await.doing(doing)?;
+        sqlx::query(ONE_INSTANT).execute(&mut *tx).await.doing(doing)?;
+        let solves = sqlx::query_as(sql::OUTCOMES).fetch_all(&mut *tx).await.doing(doing)?;
+        let jobs = sqlx::query_as(crate::job::sql::QUEUE).fetch_all(&mut *tx).await.doing(doing)?;
+        let leases_lost =
+            sqlx::query_scalar(crate::job::sql::LOSSES).fetch_one(&mut *tx).await.doing(doing)?;
+        let (published_seconds_ago, seq, version, skipped) =
+            sqlx::query_as(sql::AGES).fetch_one(&mut *tx).await.doing(doing)?;
+        let last = sqlx::query(sql::LAST)
+            .try_map(|row: PgRow| last(&row))
+            .fetch_optional(&mut *tx)
+            .await
+            .doing(doing)?;
+        tx.commit().await.doing(doing)?;
+        Ok(Metrics {
+            solves,
+            jobs,
+            leases_lost,
+            published_seconds_ago,
+            skipped,
+            seq,
+            version,
+            last,
+        })
+    }
+}
+
+fn last(row: &PgRow) -> Result<LastSolve, sqlx::Error> {
+    let steps: Option<serde_json::Value> = row.try_get(6)?;
+    let mut by_name: BTreeMap<(String, String), f64> = BTreeMap::new();
+    for step in steps.as_ref().and_then(|steps| steps.as_array()).into_iter().flatten() {
+        let phase = step["phase"].to_string();
+        let name = step["step"].as_str().unwrap_or_default().to_owned();
+        *by_name.entry((phase, name)).or_default() += step["seconds"].as_f64().unwrap_or(0.0);
+    }
+    Ok(LastSolve {
+        gap: row.try_get(0)?,
+        moves_in_use: row.try_get(1)?,
+        moves_idle: row.try_get(2)?,
+        shortfall: row.try_get(3)?,
+        seconds: row.try_get(4)?,
+        buffer_share: row.try_get(5)?,
+        steps: by_name,
+    })
+}

@@ -1,0 +1,146 @@
+//! Metrics in the text format of Prometheus.
+
+use broker::{LastSolve, Metrics};
+use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
+
+/// The content type of the format.
+pub(crate) const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
+
+/// Writes what there is; `None`: Postgres does not answer, which is all there is to say.
+pub(crate) fn text(metrics: Option<&Metrics>) -> Result<String, prometheus::Error> {
+    let page = Page(Registry::new());
+    let up = if metrics.is_some() { 1.0 } else { 0.0 };
+    page.gauge("ras_postgres_up", "whether Postgres answers", Some(up))?;
+    if let Some(metrics) = metrics {
+        stored(&page, metrics)?;
+        if let Some(last) = &metrics.last {
+            last_solve(&page, last)?;
+        }
+    }
+    let mut text = Vec::new();
+    TextEncoder::new().encode(&page.0.gather(), &mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Made anew for each question: the numbers are the database's, not ours.
+struct Page(Registry);
+
+impl Page {
+    /// One number; nothing, if it is not known.
+    fn gauge(&self, name: &str, help: &str, value: Option<f64>) -> Result<(), prometheus::Error> {
+        let Some(value) = value else { return Ok(()) };
+        self.gauges(name, help, [], [([], value)])
+    }
+
+    fn gauges<const N: usize>(
+        &self,
+        name: &str,
+        help: &str,
+        labels: [&str; N],
+        rows: impl IntoIterator<Item = ([String; N], f64)>,
+    ) -> Result<(), prometheus::Error> {
+        let gauges = GaugeVec::new(Opts::new(name, help), &labels)?;
+        for (values, value) in rows {
+            gauges.with_label_values(&values).set(value);
+        }
+        self.0.register(Box::new(gauges))
+    }
+
+    fn counters<const N: usize>(
+        &self,
+        name: &str,
+        help: &str,
+        labels: [&str; N],
+        rows: impl IntoIterator<Item = ([String; N], i64)>,
+    ) -> Result<(), prometheus::Error> {
+        let counters = IntCounterVec::new(Opts::new(name, help), &labels)?;
+        for (values, value) in rows {
+            counters.with_label_values(&values).inc_by(value.unsigned_abs());
+        }
+        self.0.register(Box::new(counters))
+    }
+}
+
+fn stored(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
+    let of_three = |(a, b, count): &(String, String, i64)| ([a.clone(), b.clone()], *count);
+    page.counters(
+        "ras_solves_total",
+        "solves that ended, by state (published, stale, failed) and reason of failure",
+        ["state", "reason"],
+        metrics.solves.iter().map(of_three),
+    )?;
+    let open = metrics.jobs.iter().filter(|(_, state, _)| state == "waiting" || state == "running");
+    page.gauges(
+        "ras_queue_jobs",
+        "jobs that wait or run",
+        ["kind", "state"],
+        open.map(of_three).map(|(labels, count)| (labels, count as f64)),
+    )?;
+    let dead = metrics.jobs.iter().filter(|(_, state, _)| state == "failed");
+    page.counters(
+        "ras_jobs_failed_total",
+        "jobs that failed for good",
+        ["kind"],
+        dead.map(|(kind, _, count)| ([kind.clone()], *count)),
+    )?;
+    let lost = [([], metrics.leases_lost)];
+    page.counters("ras_leases_lost_total", "workers lost with a job", [], lost)?;
+    let ago = metrics.published_seconds_ago;
+    page.gauge("ras_last_published_solve_age_seconds", "since a solve was published", ago)?;
+    let skipped = metrics.skipped.map(|skipped| skipped as f64);
+    page.gauge("ras_last_publication_skipped_servers", "servers whose binding had moved", skipped)?;
+    page.gauge("ras_targets_version", "version of the targets", Some(metrics.version as f64))?;
+    page.gauge("ras_audit_trail_seq", "last entry of the audit trail", Some(metrics.seq as f64))
+}
+
+fn last_solve(page: &Page, last: &LastSolve) -> Result<(), prometheus::Error> {
+    page.gauge("ras_last_solve_gap", "proved gap, as a share of the primal", last.gap)?;
+    page.gauge("ras_last_solve_shortfall_rru", "RRU missing", last.shortfall)?;
+    page.gauge("ras_last_solve_seconds", "how long it took", last.seconds)?;
+    let share = last.buffer_share;
+    page.gauge("ras_last_solve_buffer_share", "embedded buffer by what is asked", share)?;
+    let moves = [("yes", last.moves_in_use), ("no", last.moves_idle)];
+    let moves = moves.into_iter().filter_map(|(word, n)| Some(([word.to_owned()], n?)));
+    page.gauges("ras_last_solve_moves", "servers that move", ["in_use"], moves)?;
+    let steps = last.steps.iter();
+    let steps = steps.map(|((phase, step), seconds)| ([phase.clone(), step.clone()], *seconds));
+    let help = "how long each step took";
+    page.gauges("ras_last_solve_step_seconds", help, ["phase", "step"], steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+    use broker::{LastSolve, Metrics};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let down = text(None).expect("text");
+        assert!(down.contains("\nras_postgres_up 0\n"), "{down}");
+        assert!(!down.contains("ras_targets_version"), "{down}");
+        let metrics = Metrics {
+            solves: vec![("failed".into(), "crashed".into(), 3)],
+            jobs: vec![("solve".into(), "waiting".into(), 1), ("solve".into(), "done".into(), 9)],
+            version: 7,
+            last: Some(LastSolve {
+                gap: Some(0.25),
+                steps: BTreeMap::from([(("1".into(), "mip".into()), 1.5)]),
+                ..LastSolve::default()
+            }),
+            ..Metrics::default()
+        };
+        let up = text(Some(&metrics)).expect("text");
+        for line in [
+            "ras_postgres_up 1",
+            "ras_targets_version 7",
+            "ras_solves_total{reason=\"crashed\",state=\"failed\"} 3",
+            "ras_queue_jobs{kind=\"solve\",state=\"waiting\"} 1",
+            "ras_last_solve_gap 0.25",
+            "ras_last_solve_step_seconds{phase=\"1\",step=\"mip\"} 1.5",
+        ] {
+            assert!(up.lines().any(|said| said == line), "no {line:?} in\n{up}");
+        }
+        assert!(!up.contains("done") && !up.contains("age_seconds"), "{up}");
+    }
+}
