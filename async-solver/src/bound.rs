@@ -49,6 +49,16 @@ pub fn evaluate(
     evaluate_with(model, geometries, prices, threads, |priced| priced.bound())
 }
 
+/// Evaluates the dual function with the stronger, slower bound of each reservation.
+pub fn evaluate_strong(
+    model: &Model,
+    geometries: &[Geometry],
+    prices: Vec<f64>,
+    threads: usize,
+) -> DualPoint {
+    evaluate_with(model, geometries, prices, threads, |priced| priced.strong_bound())
+}
+
 fn evaluate_with(
     model: &Model,
     geometries: &[Geometry],
@@ -176,13 +186,6 @@ impl Ascent {
                 self.step *= 0.66;
             }
         }
-    }
-
-    /// Evaluates the best point anew with the stronger, slower bound of each reservation.
-    pub fn strengthen(&mut self, model: &Model, geometries: &[Geometry], threads: usize) {
-        let prices = self.best.prices.clone();
-        self.best =
-            evaluate_with(model, geometries, prices, threads, |priced| priced.strong_bound());
     }
 
     /// Whether further steps are unlikely to help.

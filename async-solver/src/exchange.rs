@@ -1,111 +1,87 @@
-//! Puts several reservations anew at once, everybody else staying: a small mixed-integer program.
+//! Puts part of an assignment anew, everything else staying: a small mixed-integer program.
 //!
 //! Where reservations compete for the last servers of a pool, no order of taking them out and putting
-//! them back one by one finds the best exchange. HiGHS does, as long as it is asked about a few.
+//! them back one by one finds the best exchange. HiGHS does, as long as little is free.
 
 use crate::backend::{LpProblem, LpRequest, LpSolution};
-use crate::formulation::Lp;
-use crate::model::{Item, Model, Pool, Term};
+use crate::formulation::{Lp, Part};
+use crate::model::{Model, Span};
 use crate::state::{State, Worthless};
 
-/// A few reservations, and the servers nobody else has.
-pub struct Exchange {
+/// What may change: per reservation, per item.
+pub type Free = Vec<Vec<bool>>;
+
+/// The problem of what is free.
+pub struct Exchange<'a> {
+    model: &'a Model,
+    lp: &'a Lp,
+    /// Who has something free.
     terms: Vec<usize>,
-    model: Model,
-    lp: Lp,
-    counts: Vec<Vec<u32>>,
+    /// The columns of the whole problem in the state.
+    columns: Vec<f64>,
+    /// Those of them that are columns here.
+    kept: Vec<usize>,
+    problem: LpProblem,
+    /// Added to the objective here to give the cost of phase 1.
+    constant: f64,
 }
 
-impl Exchange {
-    /// Takes some reservations out of a state.
-    pub fn new(model: &Model, state: &State, worthless: &Worthless, terms: &[usize]) -> Exchange {
-        let mut position = vec![u32::MAX; model.pools.len()];
-        let mut pools = Vec::new();
-        let mut wasted = Vec::new();
-        let mut part: Vec<Term> = terms.iter().map(|&term| model.terms[term].clone()).collect();
-        for term in &mut part {
-            term.worthless.clear();
-            for item in &mut term.items {
-                let pool = item.pool as usize;
-                if position[pool] == u32::MAX {
-                    position[pool] = u32::try_from(pools.len()).expect("fewer pools than servers");
-                    pools.push(Pool {
-                        size: model.pools[pool].size - state.used[pool],
-                        ..model.pools[pool]
-                    });
-                    wasted.push(Item {
-                        pool: position[pool],
-                        value: 0,
-                        held_in_use: worthless.in_use[pool],
-                        held_idle: worthless.idle[pool],
-                    });
-                }
-                item.pool = position[pool];
-            }
-        }
-        let counts: Vec<Vec<u32>> = terms.iter().map(|&term| state.counts[term].clone()).collect();
-        for (term, counts) in part.iter().zip(&counts) {
-            for (item, count) in term.items.iter().zip(counts) {
-                pools[item.pool as usize].size += count;
-            }
-        }
-        // One of them speaks for all servers that count for nothing where they are.
-        if let Some(first) = part.first_mut() {
-            first.worthless = wasted.into_iter().filter(|item| item.held() > 0).collect();
-        }
-        let part =
-            Model { weights: model.weights, pools, terms: part, classes: 0, pool_of: Vec::new() };
-        let lp = Lp::new(&part);
-        Exchange { terms: terms.to_vec(), model: part, lp, counts }
+impl<'a> Exchange<'a> {
+    /// Frees some items of a state. `lp`: the relaxation of the model.
+    pub fn new(model: &'a Model, lp: &'a Lp, state: &State, free: &Free) -> Exchange<'a> {
+        let columns = lp.columns(model, &state.counts);
+        let is_kept = kept(model, lp, free);
+        let kept: Vec<usize> = (0..columns.len()).filter(|&column| is_kept[column]).collect();
+        let terms = (0..model.terms.len()).filter(|&t| free[t].contains(&true)).collect();
+        let (problem, fixed_cost) = part_of(lp, &columns, &is_kept);
+        Exchange { model, lp, terms, columns, kept, problem, constant: lp.constant + fixed_cost }
     }
 
-    /// The problem and how HiGHS is to solve it: starting from the state, for at most so many nodes.
+    /// The problem and how HiGHS is to solve it: starting from the state.
     pub fn problem(&self, request: &LpRequest) -> (LpProblem, LpRequest) {
-        let start = Some(self.lp.columns(&self.model, &self.counts));
-        (self.lp.in_whole_servers(&self.model), LpRequest { start, ..request.clone() })
-    }
-
-    /// The reservations.
-    pub fn terms(&self) -> &[usize] {
-        &self.terms
+        let start = Some(self.kept.iter().map(|&column| self.columns[column]).collect());
+        (self.problem.clone(), LpRequest { start, ..request.clone() })
     }
 
     /// Columns of the problem.
-    pub fn columns(&self) -> usize {
-        self.lp.problem.cost.len()
+    pub fn size(&self) -> usize {
+        self.kept.len()
     }
 
-    /// What no assignment of the reservations costs less than, by a solution's account.
+    /// What no assignment costs less than that leaves the rest in place, by a solution's account.
     pub fn bound(&self, solution: &LpSolution) -> f64 {
-        solution.dual_bound + self.lp.constant
+        solution.dual_bound + self.constant
     }
 
-    /// Puts the reservations as a solution says, if that costs less and is allowed. Tells by how
-    /// much the objective falls.
+    /// Changes a state as a solution says, if that costs less and is allowed. Tells by how much the
+    /// objective falls. The state may have changed meanwhile: then the solution may not fit.
     pub fn apply(
         &self,
-        model: &Model,
         worthless: &Worthless,
         state: &mut State,
         solution: &LpSolution,
     ) -> Option<f64> {
+        let model = self.model;
+        let mut columns = self.columns.clone();
+        for (&column, &value) in self.kept.iter().zip(&solution.columns) {
+            columns[column] = value;
+        }
         let mut counts = Vec::with_capacity(self.terms.len());
-        for (position, &term) in self.terms.iter().enumerate() {
+        for &term in &self.terms {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "counts between 0 and the size of a pool"
             )]
             let whole = |count: f64| count.round().max(0.0) as u32;
-            let mut found = self.lp.counts(position, &solution.columns);
-            found.truncate(model.terms[term].items.len());
-            let found: Vec<u32> = found.into_iter().map(whole).collect();
+            let found: Vec<u32> =
+                self.lp.counts(model, term, &columns).into_iter().map(whole).collect();
             if model.cost(&model.terms[term], &found).regress {
                 return None;
             }
             counts.push(found);
         }
-        let before = self.cost(model, worthless, state);
+        let before = self.cost(worthless, state);
         let saved: Vec<Vec<u32>> =
             self.terms.iter().map(|&term| state.counts[term].clone()).collect();
         let put = |state: &mut State, counts: Vec<Vec<u32>>| {
@@ -118,7 +94,7 @@ impl Exchange {
         };
         put(state, counts);
         let fits = state.used.iter().zip(&model.pools).all(|(&used, pool)| used <= pool.size);
-        let gain = if fits { before - self.cost(model, worthless, state) } else { 0.0 };
+        let gain = if fits { before - self.cost(worthless, state) } else { 0.0 };
         if gain > 1e-7 {
             return Some(gain);
         }
@@ -127,7 +103,8 @@ impl Exchange {
     }
 
     /// What the objective can change by.
-    fn cost(&self, model: &Model, worthless: &Worthless, state: &State) -> f64 {
+    fn cost(&self, worthless: &Worthless, state: &State) -> f64 {
+        let model = self.model;
         let terms: f64 = self.terms.iter().map(|&term| state.costs[term]).sum();
         let mut pools: Vec<u32> = self
             .terms
@@ -139,4 +116,73 @@ impl Exchange {
         let price = |&pool: &u32| worthless.price(model, pool as usize, state.used[pool as usize]);
         terms + pools.iter().map(price).sum::<f64>()
     }
+}
+
+/// The columns that can change: of free items, their MSBs and reservations, and of servers that
+/// count for nothing in pools where something is free.
+fn kept(model: &Model, lp: &Lp, free: &Free) -> Vec<bool> {
+    let mut free_pools = vec![false; model.pools.len()];
+    for (term, free) in model.terms.iter().zip(free) {
+        for (item, &free) in term.items.iter().zip(free) {
+            free_pools[item.pool as usize] |= free;
+        }
+    }
+    let mut kept = Vec::new();
+    for (number, (term, free)) in model.terms.iter().zip(free).enumerate() {
+        let has_free = |span: &Span| free[span.items.clone()].contains(&true);
+        let spans: Vec<bool> = term.spans.iter().map(has_free).collect();
+        kept.extend(lp.columns_of(number).map(|(_, part)| match part {
+            Part::Item(item) => free[item as usize],
+            Part::Worthless(pool) => free_pools[pool as usize],
+            Part::Span(span) => spans[span as usize],
+            Part::Whole => spans.contains(&true),
+        }));
+    }
+    kept
+}
+
+/// The problem in whole servers with the other columns fixed, and what those cost.
+fn part_of(lp: &Lp, columns: &[f64], is_kept: &[bool]) -> (LpProblem, f64) {
+    let full = &lp.problem;
+    let mut fixed = vec![0.0; full.row_lower.len()];
+    let mut fixed_cost = 0.0;
+    let mut rows = vec![None; full.row_lower.len()];
+    let entries = |column: usize| {
+        let entries = full.starts[column] as usize..full.starts[column + 1] as usize;
+        entries.map(|entry| (full.indices[entry] as usize, full.values[entry]))
+    };
+    for (column, &value) in columns.iter().enumerate() {
+        for (row, factor) in entries(column) {
+            if is_kept[column] {
+                rows[row] = Some(0);
+            } else {
+                fixed[row] += factor * value;
+            }
+        }
+        if !is_kept[column] {
+            fixed_cost += full.cost[column] * value;
+        }
+    }
+    let mut part = LpProblem { starts: vec![0], ..LpProblem::default() };
+    for ((row, fixed), (lower, upper)) in
+        rows.iter_mut().zip(fixed).zip(full.row_lower.iter().zip(&full.row_upper))
+    {
+        if let Some(number) = row {
+            *number = u32::try_from(part.row_lower.len()).expect("fewer than 2^32 rows");
+            part.row_lower.push(lower - fixed);
+            part.row_upper.push(upper - fixed);
+        }
+    }
+    for column in (0..columns.len()).filter(|&column| is_kept[column]) {
+        part.cost.push(full.cost[column]);
+        part.col_lower.push(full.col_lower[column]);
+        part.col_upper.push(full.col_upper[column]);
+        part.integer.push(lp.is_whole(column));
+        for (row, factor) in entries(column) {
+            part.indices.push(rows[row].expect("a row of a column that is kept"));
+            part.values.push(factor);
+        }
+        part.starts.push(u32::try_from(part.indices.len()).expect("fewer than 2^32 entries"));
+    }
+    (part, fixed_cost)
 }

@@ -17,13 +17,28 @@ pub struct Lp {
     pub problem: LpProblem,
     /// Added to its objective to give the cost of phase 1.
     pub constant: f64,
-    /// First column of each item of each term, in order of terms and items, worthless ones last
-    /// in their term; one past the last at the end.
-    first_column: Vec<Vec<u32>>,
+    /// What each column says of its reservation.
+    parts: Vec<Part>,
+    /// First column of each reservation, and one past the last.
+    first_column: Vec<usize>,
+}
+
+/// What a column is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Servers of an item.
+    Item(u32),
+    /// Servers of a pool that count for nothing with their holder.
+    Worthless(u32),
+    /// RRU in an MSB, by number of the span.
+    Span(u32),
+    /// What belongs to the reservation as a whole: largest MSB share, slacks, shortfall.
+    Whole,
 }
 
 struct Builder {
     problem: LpProblem,
+    parts: Vec<Part>,
 }
 
 impl Builder {
@@ -34,7 +49,8 @@ impl Builder {
         row
     }
 
-    fn column(&mut self, cost: f64, upper: f64, entries: &[(u32, f64)]) {
+    fn column(&mut self, part: Part, cost: f64, upper: f64, entries: &[(u32, f64)]) {
+        self.parts.push(part);
         self.problem.cost.push(cost);
         self.problem.col_lower.push(0.0);
         self.problem.col_upper.push(upper);
@@ -45,39 +61,38 @@ impl Builder {
         let end = u32::try_from(self.problem.indices.len()).expect("fewer than 2^32 entries");
         self.problem.starts.push(end);
     }
-
-    fn next_column(&self) -> u32 {
-        u32::try_from(self.problem.cost.len()).expect("fewer than 2^32 columns")
-    }
 }
 
 impl Lp {
     /// Builds the relaxation.
     pub fn new(model: &Model) -> Lp {
-        let mut build = Builder { problem: LpProblem { starts: vec![0], ..LpProblem::default() } };
+        let problem = LpProblem { starts: vec![0], ..LpProblem::default() };
+        let mut build = Builder { problem, parts: Vec::new() };
         for pool in &model.pools {
             build.row(f64::NEG_INFINITY, f64::from(pool.size));
         }
         let mut constant = 0.0;
-        let mut first_column = Vec::with_capacity(model.terms.len());
+        let mut first_column = vec![0];
         for term in &model.terms {
-            first_column.push(add_term(model, term, &mut build));
+            add_term(model, term, &mut build);
+            first_column.push(build.parts.len());
             for item in term.items.iter().chain(&term.worthless) {
                 constant += model.leave_price(item, 0);
             }
         }
-        Lp { problem: build.problem, constant, first_column }
+        Lp { problem: build.problem, constant, parts: build.parts, first_column }
     }
 
-    /// The same problem in whole servers. Servers that count for nothing follow by themselves.
-    pub fn in_whole_servers(&self, model: &Model) -> LpProblem {
-        let mut problem = self.problem.clone();
-        problem.integer = vec![false; problem.cost.len()];
-        for (term, first) in model.terms.iter().zip(&self.first_column) {
-            let items = first[0] as usize..first[term.items.len()] as usize;
-            problem.integer[items].fill(true);
-        }
-        problem
+    /// The columns of a reservation, and what each is part of.
+    pub fn columns_of(&self, term: usize) -> impl Iterator<Item = (usize, Part)> + use<'_> {
+        (self.first_column[term]..self.first_column[term + 1])
+            .map(|column| (column, self.parts[column]))
+    }
+
+    /// Whether a column must be integer in the problem in whole servers. Servers that count for
+    /// nothing follow by themselves.
+    pub fn is_whole(&self, column: usize) -> bool {
+        matches!(self.parts[column], Part::Item(_))
     }
 
     /// The columns of an assignment.
@@ -90,13 +105,15 @@ impl Lp {
         columns
     }
 
-    /// Servers of each item of a term in a solution of the relaxation.
-    pub fn counts(&self, term: usize, columns: &[f64]) -> Vec<f64> {
-        let first = &self.first_column[term];
-        first
-            .windows(2)
-            .map(|pair| columns[pair[0] as usize..pair[1] as usize].iter().sum())
-            .collect()
+    /// Servers of each item of a term in a solution.
+    pub fn counts(&self, model: &Model, term: usize, columns: &[f64]) -> Vec<f64> {
+        let mut counts = vec![0.0; model.terms[term].items.len()];
+        for (column, part) in self.columns_of(term) {
+            if let Part::Item(item) = part {
+                counts[item as usize] += columns[column];
+            }
+        }
+        counts
     }
 }
 
@@ -157,20 +174,17 @@ fn has_limit(term: &Term) -> bool {
     term.beta > 0.0 && term.spread_limit < i64::MAX
 }
 
-/// Adds the columns of an item: what it keeps of the dear ones, of the cheap ones, and new ones.
-fn add_item(model: &Model, item: &Item, new_max: u32, build: &mut Builder, rows: &[(u32, f64)]) {
+/// Adds the columns of what an item keeps: of the dear ones, then of the cheap ones.
+fn add_kept(model: &Model, item: &Item, part: Part, build: &mut Builder, rows: &[(u32, f64)]) {
     let (dear, cheap) = model.leave_order(item);
     for (count, price) in [dear, cheap] {
         if count > 0 {
-            build.column(-price, f64::from(count), rows);
+            build.column(part, -price, f64::from(count), rows);
         }
-    }
-    if new_max > 0 {
-        build.column(0.0, f64::from(new_max), rows);
     }
 }
 
-fn add_term(model: &Model, term: &Term, build: &mut Builder) -> Vec<u32> {
+fn add_term(model: &Model, term: &Term, build: &mut Builder) {
     let infinity = f64::INFINITY;
     let capacity = build.row(rru(term.capacity), infinity);
     let affinity: Vec<u32> =
@@ -178,23 +192,25 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) -> Vec<u32> {
     let plain = !is_split_by_msb(term);
     let balance: Vec<u32> =
         if plain { Vec::new() } else { term.spans.iter().map(|_| build.row(0.0, 0.0)).collect() };
-    let mut first = Vec::with_capacity(term.items.len() + 1);
     for (number, span) in term.spans.iter().enumerate() {
-        for item in &term.items[span.items.clone()] {
-            first.push(build.next_column());
+        for i in span.items.clone() {
+            let (item, part) = (&term.items[i], Part::Item(u32::try_from(i).expect("few items")));
             let row = if plain { capacity } else { balance[number] };
+            let rows = [(item.pool, 1.0), (row, rru(item.value))];
+            add_kept(model, item, part, build, &rows);
             let new_max = model.pools[item.pool as usize].size.saturating_sub(item.held());
-            add_item(model, item, new_max, build, &[(item.pool, 1.0), (row, rru(item.value))]);
+            if new_max > 0 {
+                build.column(part, 0.0, f64::from(new_max), &rows);
+            }
         }
     }
-    first.push(build.next_column());
     for item in &term.worthless {
-        add_item(model, item, 0, build, &[(item.pool, 1.0)]);
+        add_kept(model, item, Part::Worthless(item.pool), build, &[(item.pool, 1.0)]);
     }
     if !plain {
         let mut top_entries = vec![(capacity, -1.0)];
-        for (number, span) in term.spans.iter().enumerate() {
-            let mut entries = vec![(balance[number], -1.0), (capacity, 1.0)];
+        for ((at, span), &balance) in (0_u32..).zip(&term.spans).zip(&balance) {
+            let mut entries = vec![(balance, -1.0), (capacity, 1.0)];
             if !term.affinity.is_empty() {
                 entries.push((affinity[span.datacenter as usize], 1.0));
             }
@@ -204,25 +220,24 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) -> Vec<u32> {
                 entries.push((row, -1.0));
             }
             let upper = if has_limit(term) { rru(term.spread_limit) } else { infinity };
-            build.column(0.0, upper, &entries);
+            build.column(Part::Span(at), 0.0, upper, &entries);
             if has_limit(term) {
-                build.column(term.beta, infinity, &entries);
+                build.column(Part::Span(at), term.beta, infinity, &entries);
             }
         }
         if term.buffered {
-            build.column(term.tau, infinity, &top_entries);
+            build.column(Part::Whole, term.tau, infinity, &top_entries);
         }
         for (range, &row) in term.affinity.iter().zip(&affinity) {
             if range.below_max > 0 {
-                build.column(range.price, rru(range.below_max), &[(row, 1.0)]);
+                build.column(Part::Whole, range.price, rru(range.below_max), &[(row, 1.0)]);
             }
             if range.above_max > 0 {
-                build.column(range.price, rru(range.above_max), &[(row, -1.0)]);
+                build.column(Part::Whole, range.price, rru(range.above_max), &[(row, -1.0)]);
             }
         }
     }
     if term.short_max > 0 {
-        build.column(term.short_price, rru(term.short_max), &[(capacity, 1.0)]);
+        build.column(Part::Whole, term.short_price, rru(term.short_max), &[(capacity, 1.0)]);
     }
-    first
 }

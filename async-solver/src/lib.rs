@@ -8,6 +8,7 @@ mod control;
 mod exchange;
 mod formulation;
 mod hand_back;
+mod master;
 pub mod model;
 mod neighbourhood;
 mod phase1;

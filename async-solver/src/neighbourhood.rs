@@ -22,12 +22,6 @@ pub struct Neighbourhood<'a> {
 /// Weights of the prices to put reservations back with.
 const WEIGHTS: [f64; 4] = [1.0, 0.8, 0.5, 0.2];
 
-/// Share of what is open that makes a reservation worth a group of its own, and groups at most.
-const GROUP_SLACK: f64 = 0.002;
-const GROUPS_MAX: usize = 64;
-/// Random pools looked at for others to join a group.
-const GROUP_DRAWS: usize = 120;
-
 impl<'a> Neighbourhood<'a> {
     /// Starts at a state.
     pub fn new(model: &Model, state: &State, prices: &'a DualPoint, seed: u64) -> Self {
@@ -60,44 +54,6 @@ impl<'a> Neighbourhood<'a> {
             self.slack[number] = if term.items.is_empty() { 0.0 } else { slack.max(1e-6) };
         }
         self.total = self.slack.iter().sum();
-    }
-
-    /// Groups to put anew at once: each reservation that pays much more than its bound, the one
-    /// that pays most first, with others that have servers of a pool both could use, as long as
-    /// they have no more than `items_max` items together.
-    pub fn groups(&mut self, model: &Model, state: &State, items_max: usize) -> Vec<Vec<usize>> {
-        let mut order: Vec<usize> = (0..model.terms.len()).collect();
-        order.retain(|&term| self.slack[term] > GROUP_SLACK * self.total);
-        order.sort_by(|&a, &b| self.slack[b].total_cmp(&self.slack[a]).then(a.cmp(&b)));
-        order.truncate(GROUPS_MAX);
-        order.into_iter().map(|first| self.group(model, state, first, items_max)).collect()
-    }
-
-    fn group(
-        &mut self,
-        model: &Model,
-        state: &State,
-        first: usize,
-        items_max: usize,
-    ) -> Vec<usize> {
-        let mut group = vec![first];
-        let items = &model.terms[first].items;
-        let mut size = items.len();
-        for _ in 0..GROUP_DRAWS {
-            let pool = items[self.random.below(items.len())].pool as usize;
-            // Only what has a price is fought over.
-            if self.prices.prices[pool] <= 0.0 {
-                continue;
-            }
-            if let Some(term) = self.user(state, pool, &group) {
-                let more = model.terms[term].items.len();
-                if size + more <= items_max {
-                    size += more;
-                    group.push(term);
-                }
-            }
-        }
-        group
     }
 
     /// Somebody who has servers of a pool or would like to, from a random one on.

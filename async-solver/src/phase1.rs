@@ -3,12 +3,14 @@
 //! The LP runs in HiGHS, in another process, while the first incumbents are made here. Its duals
 //! are the pools' prices: they give the proved bound and tell each reservation which servers others
 //! need more. Its solution, rounded down, is a second start beside today's assignment. What the
-//! search leaves open, [`exact`] closes a few reservations at a time.
+//! search leaves open, better prices ([`prices`]) and branch and bound where they point ([`exact`])
+//! nearly close.
 
 mod exact;
+mod prices;
 
 use crate::backend::{LpRequest, LpSolution};
-use crate::bound::{Ascent, DualPoint, evaluate, in_parallel};
+use crate::bound::{DualPoint, in_parallel};
 use crate::config::SolverConfig;
 use crate::control::{Control, LpJob, Progress};
 use crate::formulation::Lp;
@@ -55,13 +57,11 @@ pub enum Proof {
 
 /// Prices' weights of one round of sweeps: first keep off what others need, then take what is left.
 const SWEEP_WEIGHTS: [f64; 5] = [1.0, 0.7, 0.3, 0.0, 1.0];
-/// Steps of the dual ascent at most, from HiGHS' duals and from nothing.
-const ASCENT_STEPS: (usize, usize) = (30, 400);
-/// How far above the best bound an ascent aims, relative.
-const ASCENT_AIM: f64 = 0.003;
 
 struct Run<'a> {
     model: &'a Model,
+    /// Its linear relaxation.
+    lp: &'a Lp,
     config: &'a SolverConfig,
     control: &'a Control<'a>,
     reserve: Duration,
@@ -98,6 +98,7 @@ pub fn run(
     };
     let mut run = Run {
         model,
+        lp: &lp,
         config,
         control,
         reserve,
@@ -169,23 +170,23 @@ pub fn run(
     run.finish(initial_primal, termination, lp_value, lp_size, seconds)
 }
 
-/// Restarts from an LP near the incumbent at most, and the largest LP that is solved again for it.
+/// Up to so many columns an LP is solved again and again: near the incumbent, and as a master.
+const SMALL_COLUMNS: usize = 20_000;
+/// Restarts from an LP near the incumbent at most.
 const RELAPSES: u32 = 4;
-const RELAPSE_COLUMNS: usize = 20_000;
 /// Below this many columns the simplex method is fast, and its duals are exact.
 const SIMPLEX_COLUMNS: usize = 4_000;
 
 /// The whole part of an LP solution: it never takes more of a pool than there is.
 fn rounded_down(model: &Model, lp: &Lp, solution: &LpSolution) -> State {
     let counts = (0..model.terms.len()).map(|term| {
-        let items = model.terms[term].items.len();
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "counts between 0 and the size of a pool"
         )]
         let floor = |count: f64| (count + 1e-6).floor().max(0.0) as u32;
-        lp.counts(term, &solution.columns).into_iter().take(items).map(floor).collect()
+        lp.counts(model, term, &solution.columns).into_iter().map(floor).collect()
     });
     let counts: Vec<Vec<u32>> = counts.collect();
     // HiGHS' tolerances may overfill a pool by one; take that back where it is found.
@@ -285,45 +286,6 @@ impl Run<'_> {
         }
     }
 
-    /// The pools' prices, and with them the bound: HiGHS' duals, then a few steps further; without
-    /// them, more steps from nothing.
-    fn prices(&mut self, solution: Option<&LpSolution>) -> DualPoint {
-        let solution = solution.filter(|found| found.row_duals.len() >= self.model.pools.len());
-        let prices = match solution {
-            Some(solution) => {
-                let duals = &solution.row_duals[..self.model.pools.len()];
-                duals
-                    .iter()
-                    .map(|dual| (-dual).max(0.0))
-                    .map(|p| if p < 1e-9 { 0.0 } else { p })
-                    .collect()
-            }
-            None => vec![0.0; self.model.pools.len()],
-        };
-        let steps = if solution.is_some() { ASCENT_STEPS.0 } else { ASCENT_STEPS.1 };
-        let threads = self.config.threads;
-        let start = evaluate(self.model, &self.geometries, prices, threads);
-        let mut ascent = Ascent::new(start);
-        self.dual_bound = self.dual_bound.max(ascent.best.value);
-        for _ in 0..steps {
-            if ascent.is_done() || self.must_stop() {
-                break;
-            }
-            let aim = ascent.best.value + ASCENT_AIM * ascent.best.value.abs().max(1.0);
-            ascent.step(self.model, &self.geometries, aim.min(self.primal()), threads);
-            self.dual_bound = self.dual_bound.max(ascent.best.value);
-        }
-        if !self.must_stop() {
-            ascent.strengthen(self.model, &self.geometries, threads);
-            self.dual_bound = self.dual_bound.max(ascent.best.value);
-        }
-        self.note("mip");
-        if self.dual.as_ref().is_none_or(|dual| dual.value < ascent.best.value) {
-            self.dual = Some(ascent.best.clone());
-        }
-        ascent.best
-    }
-
     /// Puts every reservation anew, several times, from a start.
     fn sweep(&mut self, mut state: State, prices: &DualPoint, keep: &dyn Fn(&State)) {
         for weight in SWEEP_WEIGHTS {
@@ -341,7 +303,7 @@ impl Run<'_> {
         }
     }
 
-    /// The search: neighbourhoods, restarts, and at last exchanges.
+    /// The search: neighbourhoods, restarts, and at last better prices and what they show.
     fn search_on(
         &mut self,
         prices: &DualPoint,
@@ -349,23 +311,48 @@ impl Run<'_> {
         lp_columns: usize,
         keep: &dyn Fn(&State),
     ) -> Termination {
-        let is_small = lp_columns <= RELAPSE_COLUMNS;
         let mut termination = self.improve(prices, keep);
-        for _ in 0..if is_small { RELAPSES } else { 0 } {
-            let before = self.primal();
+        if lp_columns > SMALL_COLUMNS {
+            return termination;
+        }
+        let mut mixture = None;
+        while termination == Termination::Stalled {
+            termination = self.relapse_on(request, keep);
             if termination != Termination::Stalled {
                 break;
             }
-            termination = self.relapse(request, keep);
-            if self.primal() > before - STALL_GAIN * (before - self.dual_bound) {
+            let before = self.primal();
+            if mixture.is_none() {
+                mixture = self.refine(request);
+            }
+            if let Some(mixture) = &mixture {
+                termination = self.induce(mixture, request, keep);
+            }
+            if !self.has_gained(before) {
                 break;
             }
         }
-        if termination == Termination::Stalled {
-            let rounds = if is_small { exact::ROUNDS } else { 1 };
-            termination = self.exchange(request, rounds, keep);
-        }
         termination
+    }
+
+    /// Whether a round brought more than next to nothing of what is open.
+    fn has_gained(&self, before: f64) -> bool {
+        before - self.primal() > RESTART_GAIN * (before - self.dual_bound)
+    }
+
+    /// Starts again from near the incumbent, while that helps.
+    fn relapse_on(&mut self, request: &LpRequest, keep: &dyn Fn(&State)) -> Termination {
+        for _ in 0..RELAPSES {
+            let before = self.primal();
+            let termination = self.relapse(request, keep);
+            if termination != Termination::Stalled {
+                return termination;
+            }
+            if !self.has_gained(before) {
+                break;
+            }
+        }
+        Termination::Stalled
     }
 
     /// Starts again from the LP solution nearest to the incumbent: the relaxation in which leaving
@@ -384,7 +371,9 @@ impl Run<'_> {
         let columns = lp.problem.cost.len();
         let mut job = self.control.backend.start(lp.problem.clone(), request.clone());
         let solution = self.wait(job.as_mut(), None, columns);
-        let Some(solution) = solution else { return self.stop_reason() };
+        let Some(solution) = solution else {
+            return if self.must_stop() { self.stop_reason() } else { Termination::Stalled };
+        };
         let prices = self.prices(Some(&solution));
         self.sweep(rounded_down(self.model, &lp, &solution), &prices, keep);
         self.sweep(incumbent, &prices, keep);
@@ -479,5 +468,7 @@ impl Run<'_> {
 const ROUND_TRIES: usize = 600;
 /// Largest step to the worse, as a share of the open gap.
 const DETOUR: f64 = 0.02;
+/// Share of the open gap a restart must gain to be followed by another.
+const RESTART_GAIN: f64 = 0.02;
 /// Share of the open gap a round must gain not to count as stalled.
 const STALL_GAIN: f64 = 0.005;

@@ -1,14 +1,12 @@
-//! The end of phase 1: a few reservations at once by branch and bound, the whole of a small problem.
+//! The end of phase 1: branch and bound over what is likely wrong, or the whole of a small problem.
 //!
-//! HiGHS' branch and bound is hopeless on a region (docs/decisions/0001), and quick on a few
-//! reservations with everybody else in place. Nodes are limited, not seconds: the same answer on
-//! every machine.
+//! HiGHS' branch and bound is hopeless on a region (docs/decisions/0001), and quick where little is
+//! free. Nodes are limited, not seconds: the same answer on every machine.
 
 use super::{Proof, Run};
 use crate::backend::{LpRequest, LpSolution};
 use crate::control::LpJob;
-use crate::exchange::Exchange;
-use crate::neighbourhood::Neighbourhood;
+use crate::exchange::{Exchange, Free};
 use crate::report::Termination;
 use crate::state::State;
 
@@ -17,18 +15,36 @@ const WHOLE_ITEMS: usize = 300;
 const WHOLE_NODES: u32 = 2_000;
 /// Share of a bound of branch and bound given up for HiGHS' tolerances.
 const WHOLE_SAFETY: f64 = 1e-7;
-/// Items of the reservations put anew at once, round by round; none: one reservation each.
-const GROUP_ITEMS: [usize; 5] = [0, 250, 500, 1_000, 1_000];
-/// Rounds of exchanges at most: first each reservation by itself, then with others.
-pub(super) const ROUNDS: usize = GROUP_ITEMS.len();
-/// Batches in a row that may bring nothing before a round is given up.
-const IDLE_BATCHES: u32 = 3;
 /// Share of the open gap an exchange may miss.
-const GROUP_GAP: f64 = 0.01;
+const EXCHANGE_GAP: f64 = 0.01;
 /// Exchanges thought over at the same time. Not the number of threads, which must change nothing.
 const BATCH: usize = 2;
-/// Share of the open gap a round of exchanges must gain to be followed by another.
-const ROUND_GAIN: f64 = 0.1;
+/// Items put anew at once at most, those that differ most from a mixture of good assignments: few
+/// are soon decided, more may show what few do not.
+const INDUCED_ITEMS: [usize; 2] = [100, 250];
+/// What differs by less is taken to be right.
+const INDUCED_LEAST: f64 = 0.1;
+/// Share of the open gap that must be gained by that to do it again.
+const INDUCED_GAIN: f64 = 0.02;
+
+/// The items that differ most from a mixture, up to a number of them.
+fn differing(state: &State, mixture: &[Vec<f64>], items_max: usize) -> Free {
+    let mut found = Vec::new();
+    for (term, (counts, mix)) in state.counts.iter().zip(mixture).enumerate() {
+        for (item, (&count, mean)) in counts.iter().zip(mix).enumerate() {
+            let distance = (f64::from(count) - mean).abs();
+            if distance > INDUCED_LEAST {
+                found.push((distance, term, item));
+            }
+        }
+    }
+    found.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+    let mut free: Free = state.counts.iter().map(|counts| vec![false; counts.len()]).collect();
+    for (_, term, item) in found.into_iter().take(items_max) {
+        free[term][item] = true;
+    }
+    free
+}
 
 impl Run<'_> {
     /// Solves a small problem to the end, if it can, and takes over the bound. Tells whether there
@@ -46,12 +62,13 @@ impl Run<'_> {
             mip_nodes: WHOLE_NODES,
             ..request.clone()
         };
-        let all: Vec<usize> = (0..self.model.terms.len()).collect();
-        let exchange = Exchange::new(self.model, &state, &self.worthless, &all);
+        let everything: Free =
+            (state.counts.iter()).map(|counts| vec![true; counts.len()]).collect();
+        let exchange = Exchange::new(self.model, self.lp, &state, &everything);
         let job = self.think(&exchange, &request);
-        let solution = job.and_then(|mut job| self.wait(job.as_mut(), None, exchange.columns()));
+        let solution = job.and_then(|mut job| self.wait(job.as_mut(), None, exchange.size()));
         let Some(solution) = solution else { return false };
-        if exchange.apply(self.model, &self.worthless, &mut state, &solution).is_some() {
+        if exchange.apply(&self.worthless, &mut state, &solution).is_some() {
             self.offer(&state, "mip", keep);
         }
         let bound = exchange.bound(&solution);
@@ -64,75 +81,60 @@ impl Run<'_> {
         solution.optimal
     }
 
-    /// Puts a few reservations anew at once, those furthest from their bounds first, while that
-    /// helps: first each by itself, then with others.
-    pub(super) fn exchange(
+    /// Puts anew, again and again, what the incumbent has otherwise than a mixture of good
+    /// assignments: relaxation induced neighbourhoods (Danna, Rothberg and Le Pape, 2005).
+    pub(super) fn induce(
         &mut self,
+        mixture: &[Vec<f64>],
         request: &LpRequest,
-        rounds: usize,
         keep: &dyn Fn(&State),
     ) -> Termination {
-        let (Some((mut state, _)), Some(prices)) = (self.best.clone(), self.dual.clone()) else {
-            return Termination::Stalled;
-        };
-        let mut hood = Neighbourhood::new(self.model, &state, &prices, self.config.seed);
-        for (round, &items_max) in GROUP_ITEMS.iter().enumerate().take(rounds) {
-            let open = (self.primal() - self.dual_bound).max(0.0);
-            let request = LpRequest {
-                solver: "choose".into(),
-                mip_gap: GROUP_GAP * open,
-                mip_nodes: 1,
-                ..request.clone()
-            };
-            let groups = hood.groups(self.model, &state, items_max);
-            let mut gained = 0.0;
-            let mut idle = 0;
-            for batch in groups.chunks(BATCH) {
-                if self.must_stop() {
-                    self.offer(&state, "mip", keep);
-                    return self.stop_reason();
-                }
-                if idle >= IDLE_BATCHES {
-                    break;
-                }
-                idle += 1;
-                for (exchange, solution) in self.think_over(&state, batch, &request) {
-                    let gain = exchange.apply(self.model, &self.worthless, &mut state, &solution);
-                    if let Some(gain) = gain {
-                        gained += gain;
-                        idle = 0;
-                        hood.update(self.model, &state, exchange.terms());
-                    }
-                }
-            }
-            self.offer(&state, "mip", keep);
+        let Some((mut state, _)) = self.best.clone() else { return Termination::Stalled };
+        loop {
             if self.is_within_gap() {
                 return Termination::Optimal;
             }
-            if round > 0 && gained < ROUND_GAIN * open {
-                break;
+            if self.must_stop() {
+                return self.stop_reason();
+            }
+            let open = (self.primal() - self.dual_bound).max(0.0);
+            let request = LpRequest {
+                solver: "choose".into(),
+                mip_gap: EXCHANGE_GAP * open,
+                mip_nodes: 1,
+                ..request.clone()
+            };
+            let free: Vec<Free> =
+                INDUCED_ITEMS.iter().map(|&most| differing(&state, mixture, most)).collect();
+            let mut gained = 0.0;
+            for (exchange, solution) in self.think_over(&state, &free, &request) {
+                let gain = exchange.apply(&self.worthless, &mut state, &solution);
+                gained += gain.unwrap_or(0.0);
+            }
+            self.offer(&state, "mip", keep);
+            if gained < INDUCED_GAIN * open {
+                return Termination::Stalled;
             }
         }
-        Termination::Stalled
     }
 
-    /// The answers of HiGHS for some groups, everybody else as in the state.
+    /// The answers of HiGHS for what is free, the rest as in the state.
     fn think_over(
         &self,
         state: &State,
-        groups: &[Vec<usize>],
+        free: &[Free],
         request: &LpRequest,
-    ) -> Vec<(Exchange, LpSolution)> {
+    ) -> Vec<(Exchange<'_>, LpSolution)> {
         let mut answers = Vec::new();
-        for batch in groups.chunks(self.config.threads.clamp(1, BATCH)) {
+        for batch in free.chunks(self.config.threads.clamp(1, BATCH)) {
             let started: Vec<_> = batch
                 .iter()
-                .map(|group| Exchange::new(self.model, state, &self.worthless, group))
+                .map(|free| Exchange::new(self.model, self.lp, state, free))
                 .map(|exchange| (self.think(&exchange, request), exchange))
                 .collect();
             for (job, exchange) in started {
                 let solution =
-                    job.and_then(|mut job| self.wait(job.as_mut(), None, exchange.columns()));
+                    job.and_then(|mut job| self.wait(job.as_mut(), None, exchange.size()));
                 answers.extend(solution.map(|solution| (exchange, solution)));
             }
         }
@@ -143,7 +145,7 @@ impl Run<'_> {
         let left = self.control.deadline.map(|end| end.saturating_sub((self.control.elapsed)()));
         let (problem, request) =
             exchange.problem(&LpRequest { time_limit: left, ..request.clone() });
-        (exchange.columns() > 0 && !self.must_stop())
+        (exchange.size() > 0 && !self.must_stop())
             .then(|| self.control.backend.start(problem, request))
     }
 }
