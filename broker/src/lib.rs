@@ -39,6 +39,8 @@ mod export;
 mod job;
 mod load;
 mod metrics;
+mod mover;
+mod moves;
 mod plan;
 pub mod private;
 mod promise;
@@ -69,6 +71,8 @@ pub use export::{Export, ExportError};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, Lease};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use metrics::{LastSolve, Metrics};
+pub use mover::{Epoch, MoverError, MoverStatus, Stopped};
+pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened};
 pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
@@ -91,6 +95,8 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         check::sql::ALL,
         job::sql::ALL,
         metrics::sql::ALL,
+        mover::sql::ALL,
+        moves::sql::ALL,
         promise::sql::ALL,
         reservation::sql::ALL,
         solve::sql::ALL,

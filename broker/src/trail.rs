@@ -39,15 +39,30 @@ pub enum Action {
     UnavailabilityRecorded,
     /// An unavailability event was ended. Subject: the event.
     UnavailabilityCleared,
+    /// Moves were opened and superseded. Subject: the version of the targets.
+    MovesOpened,
+    /// A move is done: the server has its new owner. Subject: the server.
+    ServerBound,
+    /// A move failed or expired; the server stays with its owner. Subject: the server.
+    MoveEnded,
+    /// Somebody pulled the stop switch. Subject: the mover.
+    MoverStopped,
+    /// Somebody released it. Subject: the mover.
+    MoverResumed,
 }
 
 impl Action {
     /// Every action.
-    pub const ALL: [Action; 4] = [
+    pub const ALL: [Action; 9] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
         Action::UnavailabilityCleared,
+        Action::MovesOpened,
+        Action::ServerBound,
+        Action::MoveEnded,
+        Action::MoverStopped,
+        Action::MoverResumed,
     ];
 
     /// The word of the table.
@@ -57,6 +72,11 @@ impl Action {
             Action::TargetsPublished => "targets_published",
             Action::UnavailabilityRecorded => "unavailability_recorded",
             Action::UnavailabilityCleared => "unavailability_cleared",
+            Action::MovesOpened => "moves_opened",
+            Action::ServerBound => "server_bound",
+            Action::MoveEnded => "move_ended",
+            Action::MoverStopped => "mover_stopped",
+            Action::MoverResumed => "mover_resumed",
         }
     }
 }

@@ -5,6 +5,7 @@ mod events;
 mod harness;
 mod jobs;
 mod load;
+mod moves;
 mod plan;
 mod private;
 mod publish;

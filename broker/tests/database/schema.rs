@@ -3,8 +3,8 @@
 use crate::harness::{Database, execute};
 use crate::regions::small;
 use broker::{
-    Action, Broker, FailureReason, ImportOptions, JobKind, JobState, MIGRATOR, MoveState,
-    OpenError, SolveState, State, all_statements,
+    Action, Broker, FailureReason, ImportOptions, JobKind, JobState, MIGRATOR, MoveOrigin,
+    MoveReason, MoveState, OpenError, SolveState, State, all_statements,
 };
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
 use std::collections::BTreeSet;
@@ -127,6 +127,10 @@ async fn words_are_the_same_here_and_there() {
     assert_eq!(words(&database, "solves_reason_check").await, reasons);
     let kinds = JobKind::ALL.map(|kind| kind.as_str().to_owned()).into();
     assert_eq!(words(&database, "jobs_kind_check").await, kinds);
+    let origins = MoveOrigin::ALL.map(|origin| origin.as_str().to_owned()).into();
+    assert_eq!(words(&database, "moves_origin_check").await, origins);
+    let reasons = MoveReason::ALL.map(|reason| reason.as_str().to_owned()).into();
+    assert_eq!(words(&database, "moves_reason_check").await, reasons);
     let kinds = words(&database, "promises_kind_check").await;
     assert_eq!(kinds.len(), 3);
     assert!(kinds.iter().all(|word| ReservationKind::parse(word).is_some()), "{kinds:?}");
