@@ -3,6 +3,7 @@
 use crate::error::{DbError, Doing};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{Postgres, Transaction};
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
@@ -188,6 +189,16 @@ impl Broker {
             MigrateError::VersionMismatch(version) => OpenError::SchemaDiffers { version },
             other => OpenError::Migrate(other),
         })
+    }
+
+    /// Begins a transaction, in a task of its own: a driver's `begin` that is dropped half-way leaves
+    /// a connection with an open transaction in the pool, and whoever gets it next writes into that
+    /// (sqlx 0.9: `BEGIN` is sent, and its depth is not yet counted). A task is not dropped with us,
+    /// and the transaction it gives to nobody is rolled back.
+    pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+        let pool = self.pool.clone();
+        let begun = tokio::spawn(async move { pool.begin().await });
+        begun.await.map_err(|ended| sqlx::Error::Io(std::io::Error::other(ended)))?
     }
 
     /// The name of the database.

@@ -55,7 +55,7 @@ impl Broker {
     /// If Postgres fails.
     pub async fn check(&self) -> Result<Vec<String>, DbError> {
         let doing = "checking what must hold";
-        let mut tx = self.pool.begin().await.doing(doing)?;
+        let mut tx = self.begin().await.doing(doing)?;
         sqlx::query(ONE_INSTANT).execute(&mut *tx).await.doing(doing)?;
         let rules: Vec<(String, i64)> =
             sqlx::query_as(sql::CHECK).fetch_all(&mut *tx).await.doing(doing)?;

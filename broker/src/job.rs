@@ -182,7 +182,7 @@ impl Broker {
         lease: Duration,
     ) -> Result<Option<Job>, DbError> {
         let doing = "taking a job";
-        let mut tx = self.pool.begin().await.doing(doing)?;
+        let mut tx = self.begin().await.doing(doing)?;
         bury(&mut tx).await.doing(doing)?;
         let words: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
         let claimed = sqlx::query(sql::CLAIM)
@@ -224,7 +224,7 @@ impl Broker {
     /// If Postgres fails.
     pub async fn give_back(&self, lease: Lease) -> Result<bool, DbError> {
         let doing = "giving a job back";
-        let mut tx = self.pool.begin().await.doing(doing)?;
+        let mut tx = self.begin().await.doing(doing)?;
         let given = sqlx::query(sql::GIVE_BACK).bind(lease.job).bind(lease.attempt);
         let given = given.execute(&mut *tx).await.doing(doing)?.rows_affected() == 1;
         if given {

@@ -74,7 +74,7 @@ impl Broker {
     /// If Postgres fails.
     pub async fn metrics(&self) -> Result<Metrics, DbError> {
         let doing = "reading metrics";
-        let mut tx = self.pool.begin().await.doing(doing)?;
+        let mut tx = self.begin().await.doing(doing)?;
         sqlx::query(ONE_INSTANT).execute(&mut *tx).await.doing(doing)?;
         let solves = sqlx::query_as(sql::OUTCOMES).fetch_all(&mut *tx).await.doing(doing)?;
         let jobs = sqlx::query_as(crate::job::sql::QUEUE).fetch_all(&mut *tx).await.doing(doing)?;

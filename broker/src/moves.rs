@@ -173,6 +173,14 @@ pub struct OpenMove {
     pub in_use: bool,
 }
 
+impl OpenMove {
+    /// Whether it has been in its state for longer than any move should.
+    pub fn is_stuck(&self, now: DateTime<Utc>) -> bool {
+        let longest = self.state.longest_stay();
+        longest.is_some_and(|longest| (now - self.state_at).to_std().is_ok_and(|age| age > longest))
+    }
+}
+
 /// Moves that were bound of late, from one rack and reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoundOfLate {
@@ -270,7 +278,7 @@ impl Broker {
         steps: &[(Uuid, MoveState, MoveState)],
     ) -> Result<Vec<Uuid>, MoverError> {
         let doing = "taking moves a step further";
-        let mut tx = self.pool.begin().await.doing(doing)?;
+        let mut tx = self.begin().await.doing(doing)?;
         still_ours(&mut tx, epoch).await?;
         let advanced = sqlx::query_scalar(sql::ADVANCE)
             .bind(steps.iter().map(|(id, ..)| *id).collect::<Vec<_>>())

@@ -201,7 +201,7 @@ impl Broker {
         since: Option<DateTime<Utc>>,
     ) -> Result<Option<(Uuid, bool)>, DbError> {
         let doing = "asking for a solve";
-        let mut tx = self.pool.begin().await.doing(doing)?;
+        let mut tx = self.begin().await.doing(doing)?;
         sqlx::query(sql::ONE_AT_A_TIME).execute(&mut *tx).await.doing(doing)?;
         let waiting: Option<Uuid> =
             sqlx::query_scalar(sql::WAITING).fetch_optional(&mut *tx).await.doing(doing)?;
@@ -239,7 +239,7 @@ impl Broker {
     /// If Postgres fails.
     pub async fn describe_solve(&self, lease: Lease, basis: &SolveBasis) -> Result<bool, DbError> {
         let doing = "noting what a solve is made on";
-        let mut tx = self.pool.begin().await.doing(doing)?;
+        let mut tx = self.begin().await.doing(doing)?;
         let ours: bool = sqlx::query_scalar(sql::STILL_OURS)
             .bind(lease.job)
             .bind(lease.attempt)
@@ -270,7 +270,7 @@ impl Broker {
         failure: &str,
     ) -> Result<bool, DbError> {
         let doing = "ending a solve";
-        let mut tx = self.pool.begin().await.doing(doing)?;
+        let mut tx = self.begin().await.doing(doing)?;
         let ours = job::fail(&mut tx, lease, failure).await.doing(doing)?;
         if ours {
             fail(&mut tx, lease.job, reason, failure).await.doing(doing)?;
@@ -290,7 +290,7 @@ impl Broker {
         result_url: &str,
     ) -> Result<bool, DbError> {
         let doing = "ending a solve";
-        let mut tx = self.pool.begin().await.doing(doing)?;
+        let mut tx = self.begin().await.doing(doing)?;
         let outcome = json!({ "stale": failure });
         let ours = job::finish(&mut tx, lease, &outcome).await.doing(doing)?;
         if ours {
@@ -378,7 +378,7 @@ impl Broker {
     /// If Postgres fails.
     pub async fn forget_solve(&self, id: Uuid) -> Result<(), DbError> {
         let doing = "forgetting a solve";
-        let mut tx = self.pool.begin().await.doing(doing)?;
+        let mut tx = self.begin().await.doing(doing)?;
         for statement in [sql::FORGET_REPORT, sql::FORGET] {
             sqlx::query(statement).bind(id).execute(&mut *tx).await.doing(doing)?;
         }

@@ -1,5 +1,7 @@
 //! States and which may follow which. The table `transitions` says the same; a test compares them.
 
+use std::time::Duration;
+
 /// Something with states.
 pub trait State: Copy + PartialEq + 'static {
     /// The table whose states these are.
@@ -38,6 +40,22 @@ pub enum MoveState {
     Failed,
     /// It took too long.
     Expired,
+}
+
+impl MoveState {
+    /// How long a move may be in it before somebody should look; `None`: it has ended. Pending ones
+    /// wait for others within the limits; containers have half an hour to end; wiping and setting up
+    /// a host take minutes, and an hour where a person must help.
+    pub const fn longest_stay(self) -> Option<Duration> {
+        match self {
+            MoveState::Pending => Some(Duration::from_secs(2 * 3600)),
+            MoveState::Preempting => Some(Duration::from_secs(30 * 60)),
+            MoveState::CleaningUp | MoveState::Reconfiguring => Some(Duration::from_secs(3600)),
+            MoveState::Bound | MoveState::Superseded | MoveState::Failed | MoveState::Expired => {
+                None
+            }
+        }
+    }
 }
 
 impl State for MoveState {

@@ -138,7 +138,7 @@ impl Broker {
     /// If Postgres fails.
     pub async fn status(&self) -> Result<Status, DbError> {
         let doing = "counting what there is";
-        let mut tx = self.pool.begin().await.doing(doing)?;
+        let mut tx = self.begin().await.doing(doing)?;
         sqlx::query(ONE_INSTANT).execute(&mut *tx).await.doing(doing)?;
         let (postgres, database, bytes) =
             sqlx::query_as(sql::SERVER).fetch_one(&mut *tx).await.doing(doing)?;

@@ -2,8 +2,10 @@
 //!
 //! Only shapes and words stand here; each subcommand does its work in [`crate::command`].
 
+mod mover;
 mod store;
 
+pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
 pub use store::{
     Export, ImportSnapshot, Listen, Publish, Replay, RequestSolve, ScheduleOptions, Status,
     StoreOptions, Up, Worker, WorkerOptions,
@@ -111,6 +113,10 @@ pub enum Command {
     Up(Up),
     /// Take solves and replays from the queue of a region until told to stop
     Worker(Worker),
+    /// Carry out the targets of a region until told to stop
+    Mover(Mover),
+    /// List moves under way, and stop or resume them
+    Moves(Moves),
     /// Ask for a solve of the stored region now
     RequestSolve(RequestSolve),
     /// Solve solves of the past again, with other settings, and compare

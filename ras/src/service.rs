@@ -3,6 +3,7 @@
 //! | module | one line |
 //! |---|---|
 //! | `stop` | being told to stop |
+//! | `mover` | carries moves out, by the agent that is asked for |
 //! | `settings` | how the region is solved: defaults, `ras.toml`, command line |
 //! | `schedule` | asks for solves: by the clock, and after many servers became unavailable |
 //! | `worker` | takes jobs, keeps their leases, ends them |
@@ -18,6 +19,7 @@
 
 mod archive;
 mod child;
+mod mover;
 pub mod replay;
 mod retention;
 mod schedule;
@@ -27,6 +29,7 @@ mod stop;
 mod worker;
 
 pub use archive::Archive;
+pub use mover::MoverService;
 pub use schedule::Schedule;
 pub use settings::ServiceSettings;
 pub use stop::Stop;

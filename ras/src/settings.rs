@@ -64,12 +64,32 @@ pub struct ServiceFile {
     pub keep_age: Option<Duration>,
 }
 
+/// `ras.toml`, how moves are carried out.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MoverFile {
+    /// Who does the steps, as on the command line.
+    pub agent: Option<String>,
+    /// The file with the key that requests are signed with.
+    pub agent_key: Option<PathBuf>,
+    /// How long one question may take.
+    #[serde(deserialize_with = "optional_duration")]
+    pub agent_timeout: Option<Duration>,
+    /// How long a move may take.
+    #[serde(deserialize_with = "optional_duration")]
+    pub give_up_after: Option<Duration>,
+    /// How many at once and per hour.
+    pub limits: Option<online_mover::Limits>,
+}
+
 /// `ras.toml`
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SettingsFile {
     /// How a living region is solved.
     pub service: ServiceFile,
+    /// How moves are carried out.
+    pub mover: MoverFile,
     /// Where the region is kept.
     pub store: StoreFile,
     #[serde(deserialize_with = "optional_duration")]
@@ -167,6 +187,7 @@ pub fn of_solving(path: Option<&Path>) -> Result<toml::Table> {
         .map_err(|error| anyhow!("settings file {}: {}", path.display(), error))?;
     table.remove("store");
     table.remove("service");
+    table.remove("mover");
     Ok(table)
 }
 

@@ -29,7 +29,7 @@ pub fn settings() -> MoverSettings {
 pub struct Place {
     pub broker: Broker,
     pub postgres: Option<PrivatePostgres>,
-    pub folder: tempfile::TempDir,
+    _folder: tempfile::TempDir,
 }
 
 impl Drop for Place {
@@ -100,7 +100,7 @@ impl Place {
         let postgres = postgres.expect("a machine that tests the mover has Postgres");
         let broker = Broker::open(&postgres.address()).await.expect("opened");
         broker.load("test", &region(), ImportOptions::default()).await.expect("loaded");
-        Place { broker, postgres: Some(postgres), folder }
+        Place { broker, postgres: Some(postgres), _folder: folder }
     }
 
     /// Publishes targets on top of what is; gives the owners that are then wanted, by server.

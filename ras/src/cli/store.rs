@@ -1,6 +1,6 @@
 //! What may be asked of a region in Postgres.
 
-use super::OverrideOptions;
+use super::{MoverOptions, OverrideOptions};
 use crate::quantity;
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -52,7 +52,7 @@ ras.toml:
   keep_least = 24             # solves kept in any case, the newest
   keep_most = 1000            # and at most
   keep_age = \"744h\"          # and for how long
-The sections of `ras solve --help` hold for each solve.
+The sections of `ras solve --help` hold for each solve, [mover] of `ras mover --help` for moves.
 
 Examples:
   ras up region
@@ -74,6 +74,9 @@ pub struct Up {
     /// How jobs are done.
     #[command(flatten)]
     pub worker: WorkerOptions,
+    /// Who does the steps of moves.
+    #[command(flatten)]
+    pub mover: MoverOptions,
     /// Where the region is kept.
     #[command(flatten)]
     pub store: StoreOptions,

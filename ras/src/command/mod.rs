@@ -9,6 +9,8 @@ mod generate;
 mod import;
 mod import_snapshot;
 mod inspect;
+mod mover;
+mod moves;
 mod publish;
 mod replay;
 mod report;
@@ -72,6 +74,8 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Import(Import::Snapshot(options)) => import_snapshot::run(&options, context),
         Command::Up(options) => up::run(&options, context),
         Command::Worker(options) => worker::run(&options, context),
+        Command::Mover(options) => mover::run(&options, context),
+        Command::Moves(options) => moves::run(&options, context),
         Command::RequestSolve(options) => request_solve::run(&options, context),
         Command::Replay(options) => replay::run(&options, context),
         Command::Status(options) => status::run(&options, context),

@@ -2,7 +2,7 @@
 
 use super::{Context, Verdict, read_snapshot, status};
 use crate::cli::{Listen, Up};
-use crate::service::{ServiceSettings, Stop, Worker, beside, keep_schedule};
+use crate::service::{MoverService, ServiceSettings, Stop, Worker, beside, keep_schedule};
 use crate::store::{self, Need, Places, Store};
 use anyhow::{Context as _, Result, bail, ensure};
 use broker::ImportOptions;
@@ -45,7 +45,10 @@ async fn serve(
     };
     let at = portal.as_ref().map(Portal::address);
     let worker = Worker::new(store.broker.clone(), settings.clone())?;
-    announce(store, at, settings, &worker, options, context).await?;
+    let config = options.store.config.as_deref();
+    let mover = MoverService::new(&store.broker, &options.mover, config)?;
+    let agent = mover.as_ref().map(|mover| mover.place.as_str());
+    announce(store, at, settings, (&worker, agent), options, context).await?;
     let http = async {
         match portal {
             Some(portal) => portal.serve().await.map_err(anyhow::Error::from),
@@ -61,6 +64,7 @@ async fn serve(
             () = keep_schedule(&broker, settings) => Ok(()),
         }
     };
+    let until = MoverService::beside(mover.as_ref(), until);
     beside(Some(&worker).filter(|_| !options.schedule.no_worker), until).await
 }
 
@@ -82,7 +86,7 @@ async fn announce(
     store: &Store,
     http: Option<SocketAddr>,
     settings: &ServiceSettings,
-    worker: &Worker,
+    (worker, agent): (&Worker, Option<&str>),
     options: &Up,
     context: &Context,
 ) -> Result<()> {
@@ -92,7 +96,7 @@ async fn announce(
     let takes = Some(worker.name()).filter(|_| !options.schedule.no_worker);
     let json = json!({
         "store": store.place, "private": store.is_ours(), "http": http, "status": now,
-        "next_solve": next, "worker": takes, "archive": worker.archive().url(),
+        "next_solve": next, "worker": takes, "agent": agent, "archive": worker.archive().url(),
     });
     let text = || {
         let line = |name: &str, text: String| format!("{name:<14}{text}\n");
@@ -106,6 +110,8 @@ async fn announce(
             "worker",
             takes.map_or("none in this process", |name| name).to_owned(),
         ));
+        let agent = agent.unwrap_or("none: targets are not carried out");
+        text.push_str(&line("moves", agent.to_owned()));
         text.push_str(&line("archive", worker.archive().url().to_owned()));
         text.push_str("ready; Ctrl-C stops it, and the data stays");
         text
