@@ -16,6 +16,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tracing::Instrument;
 use uuid::Uuid;
 
 /// Servers bound in one transaction: it holds the head of the targets, and publications wait for it.
@@ -442,7 +443,11 @@ fn order(of: &OpenMove, step: Step) -> StepOrder {
 async fn ask<A: HostAgent>(mover: &Mover<A>, order: StepOrder, tries: u32) -> Answer {
     let MoverSettings { pause, pause_max, .. } = mover.settings;
     let doubled = pause.saturating_mul(1 << tries.min(16)).min(pause_max);
-    let outcome = match mover.agent.ask(&order).await {
+    let span = tracing::info_span!(
+        "step of a move",
+        move_id = %order.move_id, server = %order.server, step = order.step.as_str(), tries
+    );
+    let outcome = match mover.agent.ask(&order).instrument(span).await {
         Ok(StepReport::Done) => Outcome::Done,
         Ok(StepReport::UnderWay { again_after_seconds }) => {
             let after = again_after_seconds.map(|s| Duration::from_secs(s.into()));

@@ -64,6 +64,15 @@ pub struct Global {
     /// How logs are written
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORM")]
     pub log_format: LogFormat,
+    /// Where traces are sent (OTLP over HTTP), such as http://localhost:4318 [default: nowhere]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "OTEL_EXPORTER_OTLP_ENDPOINT",
+        hide_env = true
+    )]
+    pub otlp_endpoint: Option<String>,
     /// Print nothing but errors, and the JSON document where one is asked for
     #[arg(short, long, global = true)]
     pub quiet: bool,

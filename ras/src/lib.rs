@@ -60,9 +60,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, began: Instant) -> Exi
         }
     };
     let context = Context { began, global: cli.global };
-    let outcome =
-        telemetry::start(&context.global.log, context.global.log_format, context.global.quiet)
-            .and_then(|()| command::run(cli.command, &context));
+    let outcome = telemetry::start(&context.global)
+        .and_then(|_telemetry| command::run(cli.command, &context));
     match outcome {
         Ok(command::Verdict::Fine) => ExitCode::SUCCESS,
         Ok(command::Verdict::Short) => ExitCode::from(EXIT_SHORT),

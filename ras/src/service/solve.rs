@@ -17,6 +17,7 @@ use fleet::audit::audit;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tracing::Instrument;
 use uuid::Uuid;
 
 /// How often a publication is tried whose answer was lost or for which there was no connection.
@@ -113,18 +114,25 @@ impl Scratch {
 impl SolveJob<'_> {
     async fn run(&self) -> Result<TargetVersion, Trouble> {
         let scratch = Scratch::new().map_err(failed(FailureReason::ArchiveFailed))?;
-        let (version, seq) = self.export(&scratch).await?;
+        let step = |name: &'static str| tracing::info_span!("step", otel.name = name, step = name);
+        let (version, seq) = self.export(&scratch).instrument(step("export")).await?;
         let config = self.config();
-        self.keep("settings", &scratch.path("settings")).await?;
-        let snapshot_url = self.keep("snapshot", &scratch.path("snapshot")).await?;
+        let archive = async {
+            self.keep("settings", &scratch.path("settings")).await?;
+            self.keep("snapshot", &scratch.path("snapshot")).await
+        };
+        let snapshot_url = archive.instrument(step("archive snapshot")).await?;
         let basis = SolveBasis { parent: version, seq, snapshot_url, config };
         if !self.broker.describe_solve(self.lease, &basis).await? {
             return Err(Trouble::Ended(Ended::LeaseLost));
         }
-        self.solve(&scratch).await?;
-        let (publication, report) = self.check(&scratch).await?;
-        let result_url = self.keep("result", &scratch.path("result")).await?;
-        self.publish(publication, report, result_url).await
+        self.solve(&scratch).instrument(step("solve")).await?;
+        let check = self.check(&scratch).instrument(step("audit"));
+        let (publication, report) = check.await?;
+        let result = scratch.path("result");
+        let keep = self.keep("result", &result).instrument(step("archive result"));
+        let result_url = keep.await?;
+        self.publish(publication, report, result_url).instrument(step("publish")).await
     }
 
     async fn export(&self, scratch: &Scratch) -> Result<(TargetVersion, Seq), Trouble> {

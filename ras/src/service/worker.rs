@@ -9,6 +9,7 @@ use broker::{Broker, DbError, Job, JobDoorbell, JobKind, Lease};
 use std::future::Future;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
+use tracing::Instrument;
 
 /// How often the queue is looked at although nothing rang: a lease that runs out rings no bell.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -85,6 +86,7 @@ impl Worker {
     async fn do_job(&self, job: &Job, mut stop: watch::Receiver<bool>) {
         let Lease { job: id, attempt } = job.lease;
         tracing::info!(job = %id, attempt, kind = job.kind.as_str(), "job taken");
+        let span = tracing::info_span!("job", job = %id, attempt, kind = job.kind.as_str());
         let work = async {
             match job.kind {
                 JobKind::Solve => self.solve(job.lease).await,
@@ -92,7 +94,7 @@ impl Worker {
             }
         };
         let ended = tokio::select! {
-            ended = work => ended,
+            ended = work.instrument(span) => ended,
             () = self.keep(job.lease) => {
                 tracing::warn!(job = %id, attempt, "lease lost; the work is dropped");
                 return;
