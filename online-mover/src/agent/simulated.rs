@@ -52,12 +52,18 @@ struct Hosts {
 pub struct SimulatedAgent {
     hosts: Mutex<Hosts>,
     delay: Duration,
+    forgets: bool,
 }
 
 impl SimulatedAgent {
     /// Hosts that take so long for a step, whatever it is.
     pub fn new(delay: Duration) -> SimulatedAgent {
         SimulatedAgent { delay, ..SimulatedAgent::default() }
+    }
+
+    /// Hosts that take so long and remember nothing: for regions too large for that.
+    pub fn forgetful(delay: Duration) -> SimulatedAgent {
+        SimulatedAgent { forgets: true, ..SimulatedAgent::new(delay) }
     }
 
     /// Says what happens at the next askings for a step of a server, one after another; then it
@@ -95,6 +101,9 @@ impl SimulatedAgent {
                 return Ok(StepReport::Refused { why: "scripted".to_owned() });
             }
             Some(Trouble::AnswerLost) | None => {}
+        }
+        if self.forgets {
+            return Ok(StepReport::Done);
         }
         let newer = |done: &Done| done.server == order.server && done.version > order.version;
         if hosts.done.iter().any(newer) {

@@ -67,7 +67,8 @@ impl MoverService {
                 (Box::new(CommandAgent::new(program, timeout)), place)
             }
             AgentPlace::Simulated => {
-                (Box::<SimulatedAgent>::default(), "nobody: steps are simulated".to_owned())
+                let agent = SimulatedAgent::forgetful(Duration::ZERO);
+                (Box::new(agent), "nobody: steps are simulated".to_owned())
             }
         };
         let mut settings = MoverSettings::default();
