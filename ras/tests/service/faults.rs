@@ -32,11 +32,12 @@ fn a_postgres_that_restarts_under_a_solve_costs_time_and_nothing_else() {
         let line = text.lines().find(|line| line.starts_with(&format!("{name} ")))?;
         line.rsplit(' ').next()?.parse().ok()
     };
-    mode(&place, GATED);
+    mode(&place, &format!("touch reached; {GATED}"));
     let ask = format!("request-solve --database-url {url} --data data");
     place.ras(&ask).code(0);
     let status = || place.json(&format!("status --check --database-url {url} --data data"));
-    until_true("it runs", Instant::now() + PATIENCE, || status()["running"][0]["attempt"] == 1);
+    let until = Instant::now() + PATIENCE;
+    until_true("it is being solved", until, || place.path("reached").exists());
     assert_eq!((up.get("/ready").0, metric("ras_postgres_up")), (200, Some(1.0)));
 
     runtime.block_on(postgres.stop()).expect("it stops");
