@@ -3,9 +3,11 @@
 use crate::error::{DbError, Doing};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{Connection, PgConnection};
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// The schema: every migration of `migrations/`, compiled in.
 pub static MIGRATOR: Migrator = sqlx::migrate!("../migrations");
@@ -159,22 +161,23 @@ impl Broker {
     /// # Errors
     /// [`OpenError::TooOld`], [`OpenError::Db`].
     pub async fn connect(address: &Address, connections: u32) -> Result<Broker, OpenError> {
+        let mut first = connect(address, ACQUIRE_TIMEOUT).await?;
+        let version: i32 = sqlx::query_scalar(sql::SERVER_VERSION)
+            .fetch_one(&mut first)
+            .await
+            .doing("asking for the version of Postgres")?;
+        check_version(version)?;
+        // Its place may be needed by the next; that it was closed well does not matter.
+        let _ = first.close().await;
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .after_connect(|connection, _| {
                 Box::pin(async move {
-                    sqlx::query(sql::PLAN_ONCE).execute(connection).await.map(|_| ())
+                    sqlx::raw_sql(sql::PLAN_ONCE).execute(connection).await.map(|_| ())
                 })
             })
-            .connect_with(address.options())
-            .await
-            .doing("connecting")?;
-        let version: i32 = sqlx::query_scalar(sql::SERVER_VERSION)
-            .fetch_one(&pool)
-            .await
-            .doing("asking for the version of Postgres")?;
-        check_version(version)?;
+            .connect_lazy_with(address.options());
         Ok(Broker { pool, address: address.clone() })
     }
 
@@ -203,6 +206,14 @@ impl Broker {
     pub async fn close(&self) {
         self.pool.close().await;
     }
+}
+
+/// A connection beside the pool's, which tries again and again and then says only that it was in
+/// vain.
+pub(crate) async fn connect(address: &Address, within: Duration) -> Result<PgConnection, DbError> {
+    let doing = "connecting";
+    let connected = timeout(within, PgConnection::connect_with(&address.options())).await;
+    connected.map_err(|_| DbError::late(doing))?.doing(doing)
 }
 
 /// Takes `server_version_num`: the major version times 10,000, plus the minor one.
