@@ -13,7 +13,7 @@ pub fn quick(place: &Place) {
 }
 
 /// Steps of a solve, by what its worker says to Postgres next; and whether it is published already.
-const STEPS: [(&str, Way, bool); 9] = [
+const STEPS: [(&str, Way, bool); 10] = [
     ("taking the job", Way::Hold { after: "", at: "UPDATE jobs SET state = 'running'" }, false),
     ("after taking it", Way::HoldAnswer { after: "UPDATE jobs SET state = 'running'" }, false),
     (
@@ -22,6 +22,11 @@ const STEPS: [(&str, Way, bool); 9] = [
         false,
     ),
     ("during the export", Way::Hold { after: "", at: "loan_reservation_id, power_watts" }, false),
+    (
+        "before the archive",
+        Way::Hold { after: "loan_reservation_id, power_watts", at: "COMMIT\0" },
+        false,
+    ),
     ("after the archive", Way::Hold { after: "", at: "UPDATE solves SET parent" }, false),
     ("before the publication", Way::Hold { after: "", at: "INSERT INTO target_versions" }, false),
     ("during the publication", Way::Hold { after: "", at: "WITH taken AS" }, false),
