@@ -1,10 +1,15 @@
 //! A Postgres that crashes, again and again, while everybody works.
 
 use crate::harness::folder;
+use crate::jobs::end;
 use crate::publish::{publication, target};
 use crate::regions::small;
 use broker::private::{PrivateOptions, PrivatePostgres};
-use broker::{Action, Broker, DbError, ImportOptions, PublishError, Seq, TargetVersion};
+use broker::{
+    Action, Broker, Cause, DbError, ImportOptions, JobKind, PublishError, Seq, SolveBasis,
+    TargetVersion,
+};
+use serde_json::json;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,6 +17,7 @@ use uuid::Uuid;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const CRASHES: u32 = 3;
+const LEASE: Duration = Duration::from_secs(2);
 
 /// What everybody has to do with.
 struct World {
@@ -19,6 +25,8 @@ struct World {
     over: AtomicBool,
     /// Publications that were acknowledged.
     published: AtomicU64,
+    /// Of them, those of the worker.
+    solved: AtomicU64,
     /// Faults of Postgres that somebody saw.
     faults: AtomicU64,
 }
@@ -35,11 +43,12 @@ impl World {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 
-    /// Waits for ten more publications.
-    async fn ten_more(&self) {
-        let before = self.published.load(Ordering::Relaxed);
+    /// Waits for ten more publications, and one more of a solve.
+    async fn some_more(&self) {
+        let so_far = || [&self.published, &self.solved].map(|count| count.load(Ordering::Relaxed));
+        let before = so_far();
         let more = async {
-            while self.published.load(Ordering::Relaxed) < before + 10 {
+            while so_far()[0] < before[0] + 10 || so_far()[1] == before[1] {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
@@ -51,6 +60,8 @@ impl World {
         let mut made = Vec::new();
         let mut id = publisher << 64;
         while !self.is_over() {
+            // Others are to be first, too.
+            tokio::time::sleep(Duration::from_millis(20)).await;
             let parent = match self.broker.version().await {
                 Ok(head) => head.0,
                 Err(error) => {
@@ -72,6 +83,68 @@ impl World {
                     Err(PublishError::Db(error)) => self.passes(&error).await,
                     Err(error) => panic!("{error}"),
                 }
+            }
+        }
+        made
+    }
+
+    /// The same until it is answered.
+    async fn until_answered<T>(&self, mut ask: impl AsyncFnMut() -> Result<T, DbError>) -> T {
+        loop {
+            match ask().await {
+                Ok(answer) => return answer,
+                Err(error) => self.passes(&error).await,
+            }
+        }
+    }
+
+    /// Asks for solves, takes them and ends them, as a worker does. Gives the versions made.
+    async fn work(&self) -> Vec<(Uuid, TargetVersion)> {
+        let (broker, mut made) = (&self.broker, Vec::new());
+        let mut id = 3_u128 << 64;
+        while !self.is_over() {
+            id += 1;
+            let ask = async || broker.request_solve(Uuid::from_u128(id), Cause::Demand, None).await;
+            self.until_answered(ask).await;
+            // One whose answer was lost is free again when its lease is over.
+            let lease = loop {
+                let take = async || broker.claim("worker", &[JobKind::Solve], LEASE).await;
+                match self.until_answered(take).await {
+                    Some(job) => break job.lease,
+                    None => tokio::time::sleep(Duration::from_millis(20)).await,
+                }
+            };
+            let parent = self.until_answered(async || broker.version().await).await;
+            let basis = SolveBasis {
+                parent,
+                seq: Seq(parent.0),
+                snapshot_url: "memory:///".to_owned(),
+                config: json!({}),
+            };
+            if !self.until_answered(async || broker.describe_solve(lease, &basis).await).await {
+                continue;
+            }
+            let wanted = id.is_multiple_of(2).then_some("web");
+            let publication_id = (id << 8) + u128::from(lease.attempt.unsigned_abs());
+            let mut targets =
+                publication(publication_id, parent.0, vec![target("s014", 1, wanted)]);
+            targets.solve = end(lease);
+            let publish = async || match broker.publish("worker", &targets).await {
+                Err(PublishError::Db(error)) => Err(error),
+                other => Ok(other),
+            };
+            match self.until_answered(publish).await {
+                Ok(published) => {
+                    self.published.fetch_add(1, Ordering::Relaxed);
+                    self.solved.fetch_add(1, Ordering::Relaxed);
+                    made.push((targets.id, published.version));
+                }
+                Err(PublishError::Stale { .. }) => {
+                    let stale = async || broker.end_stale_solve(lease, "late", "memory:///").await;
+                    self.until_answered(stale).await;
+                }
+                Err(PublishError::LeaseLost { .. }) => {}
+                Err(error) => panic!("{error}"),
             }
         }
         made
@@ -132,11 +205,11 @@ async fn a_postgres_that_crashes_under_load_loses_nothing_that_was_acknowledged(
     let mut postgres = Some(PrivatePostgres::start(&options).await.expect("it starts"));
     let broker = Broker::open(&options.address()).await.expect("opened");
     broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");
-    let (over, published, faults) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
-    let world = World { broker, over, published, faults };
+    let [published, solved, faults] = [0; 3].map(AtomicU64::new);
+    let world = World { broker, over: AtomicBool::new(false), published, solved, faults };
     let crashes = async {
         for _ in 0..CRASHES {
-            world.ten_more().await;
+            world.some_more().await;
             // What `pg_ctl stop -m immediate` does: no checkpoint, the next start recovers.
             let mut crashing = postgres.take().expect("it runs");
             let pid = crashing.pid().to_string();
@@ -145,13 +218,14 @@ async fn a_postgres_that_crashes_under_load_loses_nothing_that_was_acknowledged(
             drop(crashing);
             postgres = Some(PrivatePostgres::start(&options).await.expect("it recovers"));
         }
-        world.ten_more().await;
+        world.some_more().await;
         world.over.store(true, Ordering::Relaxed);
     };
-    let ((), a, b, looked, _, seen) = tokio::join!(
+    let ((), a, b, c, looked, _, seen) = tokio::join!(
         crashes,
         world.publish(1),
         world.publish(2),
+        world.work(),
         world.read(),
         world.read(),
         world.follow()
@@ -161,7 +235,8 @@ async fn a_postgres_that_crashes_under_load_loses_nothing_that_was_acknowledged(
     assert_eq!(world.broker.check().await.expect("asked"), [""; 0]);
     let head = world.broker.version().await.expect("asked");
     // Every version is somebody's, and everybody's are there: none lost, none twice.
-    let mut versions: Vec<i64> = a.iter().chain(&b).map(|(_, version)| version.0).collect();
+    let mut versions: Vec<i64> =
+        a.iter().chain(&b).chain(&c).map(|(_, version)| version.0).collect();
     versions.sort_unstable();
     assert_eq!(versions, (2..=head.0).collect::<Vec<_>>());
     let whole: Vec<Seq> = (1..=head.0).map(Seq).collect();
