@@ -22,6 +22,10 @@ const CONNECTIONS_MAX: u32 = 8;
 /// How long to wait for one of them. An operation that cannot begin by then says so.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How often and after what pause a server is asked that nobody listens for yet, or that recovers.
+const START_ATTEMPTS: u32 = 50;
+const START_PAUSE: Duration = Duration::from_millis(200);
+
 pub(crate) mod sql {
     crate::statements! {
         SERVER_VERSION = "SELECT current_setting('server_version_num')::int";
@@ -161,7 +165,7 @@ impl Broker {
     /// # Errors
     /// [`OpenError::TooOld`], [`OpenError::Db`].
     pub async fn connect(address: &Address, connections: u32) -> Result<Broker, OpenError> {
-        let mut first = connect(address, ACQUIRE_TIMEOUT).await?;
+        let mut first = first_connection(address).await?;
         let version: i32 = sqlx::query_scalar(sql::SERVER_VERSION)
             .fetch_one(&mut first)
             .await
@@ -206,6 +210,17 @@ impl Broker {
     pub async fn close(&self) {
         self.pool.close().await;
     }
+}
+
+/// The connection that says what is wrong. A server that is just starting is waited for.
+async fn first_connection(address: &Address) -> Result<PgConnection, DbError> {
+    for _ in 0..START_ATTEMPTS {
+        match connect(address, ACQUIRE_TIMEOUT).await {
+            Err(error) if error.is_starting() => tokio::time::sleep(START_PAUSE).await,
+            other => return other,
+        }
+    }
+    connect(address, ACQUIRE_TIMEOUT).await
 }
 
 /// A connection beside the pool's, which tries again and again and then says only that it was in

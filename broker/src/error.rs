@@ -121,6 +121,15 @@ impl DbError {
         }
     }
 
+    /// Whether the server may be just starting: nobody listens there, or it recovers.
+    pub(crate) fn is_starting(&self) -> bool {
+        match &self.source {
+            sqlx::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+            sqlx::Error::Database(said) => said.code().as_deref() == Some("57P03"),
+            _ => false,
+        }
+    }
+
     /// Whether this constraint refused it.
     pub(crate) fn refused_by(&self, name: &str) -> bool {
         matches!(&self.fault, Fault::Refused { constraint } if constraint == name)

@@ -2,7 +2,7 @@
 
 use crate::harness::Database;
 use crate::jobs::{claim, cut_off, end, with_small};
-use crate::proxy::Way;
+use crate::proxy::{Proxy, Way};
 use crate::publish::{publication, target};
 use crate::regions::{at, small};
 use broker::{
@@ -209,4 +209,27 @@ async fn what_is_the_matter_is_said_in_time() {
     let refused = Broker::connect(&app, 1).await.expect_err("full");
     assert_eq!(refused.to_string(), "connecting: Postgres has no connection free");
     database.execute(&format!("DROP ROLE {role}")).await;
+}
+
+/// Nobody listens yet, as while a server starts.
+#[tokio::test]
+async fn a_server_that_is_just_starting_is_waited_for() {
+    let database = with_small().await;
+    let (proxied, broker) = database.behind_a_proxy().await;
+    let folder = crate::harness::folder();
+    let socket = folder.path().join(".s.PGSQL.5432");
+    // What is left of a listener refuses.
+    drop(std::os::unix::net::UnixListener::bind(&socket).expect("bound"));
+    let name = broker.database().await.expect("a name");
+    let address = broker::Address::socket(folder.path(), "ras", &name);
+    let refused = std::os::unix::net::UnixStream::connect(&socket).expect_err("nobody listens");
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+    let start = async {
+        std::fs::remove_file(&socket).expect("removed");
+        Proxy::start(folder.path(), proxied.proxy.folder())
+    };
+    // The first attempt comes before it, on this one thread.
+    let (connected, _proxy) = tokio::join!(Broker::connect(&address, 1), start);
+    let version = connected.expect("waited for").version().await.expect("asked");
+    assert_eq!(version, TargetVersion(1));
 }
