@@ -3,7 +3,7 @@
 use crate::error::{DbError, Doing};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{Connection, PgConnection};
+use sqlx::{Connection, Executor, PgConnection};
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
@@ -177,9 +177,7 @@ impl Broker {
             .max_connections(connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .after_connect(|connection, _| {
-                Box::pin(async move {
-                    sqlx::raw_sql(sql::PLAN_ONCE).execute(connection).await.map(|_| ())
-                })
+                Box::pin(async move { connection.execute(sql::PLAN_ONCE).await.map(|_| ()) })
             })
             .connect_lazy_with(address.options());
         Ok(Broker { pool, address: address.clone() })

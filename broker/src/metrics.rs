@@ -5,8 +5,8 @@ use crate::broker::Broker;
 use crate::error::{DbError, Doing};
 use crate::status::{self, ServerCounts};
 use crate::stored::sql::ONE_INSTANT;
-use sqlx::Row;
 use sqlx::postgres::PgRow;
+use sqlx::{Executor, Row};
 use std::collections::BTreeMap;
 
 pub(crate) mod sql {
@@ -81,7 +81,7 @@ impl Broker {
     pub async fn metrics(&self) -> Result<Metrics, DbError> {
         let doing = "reading metrics";
         let mut tx = self.pool.begin().await.doing(doing)?;
-        sqlx::raw_sql(ONE_INSTANT).execute(&mut *tx).await.doing(doing)?;
+        tx.execute(ONE_INSTANT).await.doing(doing)?;
         let counts: Vec<(bool, String, String, i64)> =
             sqlx::query_as(sql::COUNTS).fetch_all(&mut *tx).await.doing(doing)?;
         let of = |solves: bool| {

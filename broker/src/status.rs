@@ -7,7 +7,7 @@ use crate::trail::{Seq, TargetVersion};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, Row};
+use sqlx::{Executor, PgConnection, Row};
 use std::time::Duration;
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -130,7 +130,7 @@ impl Broker {
     /// If it does not, and why; it may take twice as long to find out.
     pub async fn answers(&self, within: Duration) -> Result<(), DbError> {
         let doing = "asking whether Postgres answers";
-        match timeout(within, sqlx::raw_sql(sql::ANSWER).execute(&self.pool)).await {
+        match timeout(within, self.pool.execute(sql::ANSWER)).await {
             Ok(answered) => answered.map(|_| ()).doing(doing),
             Err(_) => {
                 // One connection more knows why, if it fails as well.
