@@ -3,10 +3,11 @@
 use crate::error::{DbError, Doing};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{Postgres, Transaction};
+use sqlx::{Connection, Executor, PgConnection, Postgres, Transaction};
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// The schema: every migration of `migrations/`, compiled in.
 pub static MIGRATOR: Migrator = sqlx::migrate!("../migrations");
@@ -20,6 +21,10 @@ const CONNECTIONS_MAX: u32 = 8;
 
 /// How long to wait for one of them. An operation that cannot begin by then says so.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often and after what pause a server is asked that nobody listens for yet, or that recovers.
+const START_ATTEMPTS: u32 = 50;
+const START_PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) mod sql {
     crate::statements! {
@@ -160,22 +165,21 @@ impl Broker {
     /// # Errors
     /// [`OpenError::TooOld`], [`OpenError::Db`].
     pub async fn connect(address: &Address, connections: u32) -> Result<Broker, OpenError> {
+        let mut first = first_connection(address).await?;
+        let version: i32 = sqlx::query_scalar(sql::SERVER_VERSION)
+            .fetch_one(&mut first)
+            .await
+            .doing("asking for the version of Postgres")?;
+        check_version(version)?;
+        // Its place may be needed by the next; that it was closed well does not matter.
+        let _ = first.close().await;
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .after_connect(|connection, _| {
-                Box::pin(async move {
-                    sqlx::query(sql::PLAN_ONCE).execute(connection).await.map(|_| ())
-                })
+                Box::pin(async move { connection.execute(sql::PLAN_ONCE).await.map(|_| ()) })
             })
-            .connect_with(address.options())
-            .await
-            .doing("connecting")?;
-        let version: i32 = sqlx::query_scalar(sql::SERVER_VERSION)
-            .fetch_one(&pool)
-            .await
-            .doing("asking for the version of Postgres")?;
-        check_version(version)?;
+            .connect_lazy_with(address.options());
         Ok(Broker { pool, address: address.clone() })
     }
 
@@ -214,6 +218,25 @@ impl Broker {
     pub async fn close(&self) {
         self.pool.close().await;
     }
+}
+
+/// The connection that says what is wrong. A server that is just starting is waited for.
+async fn first_connection(address: &Address) -> Result<PgConnection, DbError> {
+    for _ in 0..START_ATTEMPTS {
+        match connect(address, ACQUIRE_TIMEOUT).await {
+            Err(error) if error.is_starting() => tokio::time::sleep(START_PAUSE).await,
+            other => return other,
+        }
+    }
+    connect(address, ACQUIRE_TIMEOUT).await
+}
+
+/// A connection beside the pool's, which tries again and again and then says only that it was in
+/// vain.
+pub(crate) async fn connect(address: &Address, within: Duration) -> Result<PgConnection, DbError> {
+    let doing = "connecting";
+    let connected = timeout(within, PgConnection::connect_with(&address.options())).await;
+    connected.map_err(|_| DbError::late(doing))?.doing(doing)
 }
 
 /// Takes `server_version_num`: the major version times 10,000, plus the minor one.

@@ -17,6 +17,10 @@ use uuid::Uuid;
 /// times is more likely the job than the machines.
 const LOSSES_MAX: i32 = 3;
 
+/// No lease is longer. One that seems to be was written by a clock that was ahead and has been set
+/// right since: what it says is worth nothing, and its worker may be long gone.
+pub const LEASE_MAX: Duration = Duration::from_secs(3600);
+
 /// The channel the trigger of the queue rings.
 const DOORBELL: &str = "jobs";
 
@@ -24,11 +28,12 @@ pub(crate) mod sql {
     crate::statements! {
         ADD = "INSERT INTO jobs (job_id, kind, batch_id, task, state) \
             SELECT w.id, $2, $3, w.task, 'waiting' \
-            FROM unnest($1::uuid[], $4::jsonb[]) AS w (id, task)";
+            FROM unnest($1::uuid[], $4::jsonb[]) AS w (id, task) ON CONFLICT (job_id) DO NOTHING";
         /// Given up: those whose workers were lost too often.
         BURY = "UPDATE jobs SET state = 'failed', worker = NULL, lease_until = NULL, \
                 failure = 'its worker was lost ' || losses + 1 || ' times' \
-            WHERE state = 'running' AND lease_until < clock_timestamp() AND losses + 1 >= $1 \
+            WHERE state = 'running' AND losses + 1 >= $1 AND lease_until NOT BETWEEN \
+                clock_timestamp() AND clock_timestamp() + make_interval(secs => $2) \
             RETURNING job_id, kind";
         /// The oldest that waits or whose worker was lost. A solve waits until the one that runs
         /// has ended, or is the one whose worker was lost.
@@ -38,7 +43,8 @@ pub(crate) mod sql {
             WHERE job_id = (SELECT j.job_id FROM jobs j WHERE j.kind = ANY ($3) \
                 AND (j.state = 'waiting' AND (j.kind <> 'solve' OR NOT EXISTS ( \
                         SELECT FROM jobs o WHERE o.kind = 'solve' AND o.state = 'running')) \
-                    OR j.state = 'running' AND j.lease_until < clock_timestamp()) \
+                    OR j.state = 'running' AND j.lease_until NOT BETWEEN \
+                        clock_timestamp() AND clock_timestamp() + make_interval(secs => $4)) \
                 ORDER BY j.requested_at, j.job_id LIMIT 1 FOR UPDATE SKIP LOCKED) \
             RETURNING job_id, attempt, kind, batch_id, task, losses";
         RENEW = "UPDATE jobs SET lease_until = clock_timestamp() + make_interval(secs => $3) \
@@ -150,7 +156,8 @@ impl Broker {
         Ok(JobDoorbell(doorbell))
     }
 
-    /// Asks for replays that belong together.
+    /// Asks for replays that belong together. Asked again, as after an answer that was lost, those
+    /// that are there stay as they are.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -187,8 +194,9 @@ impl Broker {
         let words: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
         let claimed = sqlx::query(sql::CLAIM)
             .bind(worker)
-            .bind(lease.as_secs_f64())
+            .bind(lease.min(LEASE_MAX).as_secs_f64())
             .bind(words)
+            .bind(LEASE_MAX.as_secs_f64())
             .try_map(|row: PgRow| job(&row))
             .fetch_optional(&mut *tx)
             .await
@@ -213,7 +221,7 @@ impl Broker {
         let renewed = sqlx::query(sql::RENEW)
             .bind(lease.job)
             .bind(lease.attempt)
-            .bind(by.as_secs_f64())
+            .bind(by.min(LEASE_MAX).as_secs_f64())
             .execute(&self.pool);
         Ok(renewed.await.doing("renewing a lease")?.rows_affected() == 1)
     }
@@ -290,8 +298,11 @@ pub(crate) async fn fail(
 }
 
 async fn bury(db: &mut PgConnection) -> Result<(), sqlx::Error> {
-    let buried: Vec<(Uuid, String)> =
-        sqlx::query_as(sql::BURY).bind(LOSSES_MAX).fetch_all(&mut *db).await?;
+    let buried: Vec<(Uuid, String)> = sqlx::query_as(sql::BURY)
+        .bind(LOSSES_MAX)
+        .bind(LEASE_MAX.as_secs_f64())
+        .fetch_all(&mut *db)
+        .await?;
     for (job, kind) in buried {
         tracing::warn!(%job, kind, "a job was given up: its workers were lost");
         if kind == JobKind::Solve.as_str() {

@@ -3,20 +3,24 @@
 
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
+use crate::status::{self, ServerCounts};
 use crate::stored::sql::ONE_INSTANT;
-use sqlx::Row;
 use sqlx::postgres::PgRow;
+use sqlx::{Executor, Row};
 use std::collections::BTreeMap;
 
 pub(crate) mod sql {
     crate::statements! {
-        OUTCOMES = "SELECT state, coalesce(reason, ''), count(*) FROM solves \
-            WHERE state IN ('published', 'stale', 'failed') GROUP BY 1, 2 ORDER BY 1, 2";
+        /// Two in one, as every statement here: of a Postgres that is slow, monitoring is to know.
+        COUNTS = "SELECT true, state, coalesce(reason, ''), count(*) FROM solves \
+            WHERE state IN ('published', 'stale', 'failed') GROUP BY 2, 3 \
+            UNION ALL SELECT false, kind, state, count(*) FROM jobs GROUP BY 2, 3 ORDER BY 1, 2, 3";
         AGES = "SELECT extract(epoch FROM clock_timestamp() - max(state_at))::float8, \
                 (SELECT seq FROM trail_clock), (SELECT max(version) FROM target_versions), \
                 (SELECT (detail ->> 'skipped')::bigint FROM audit_trail \
                     WHERE subject = (SELECT max(version)::text FROM solves) \
-                        AND action = 'targets_published') \
+                        AND action = 'targets_published'), \
+                (SELECT coalesce(sum(losses), 0) FROM jobs) \
             FROM solves WHERE state = 'published'";
         LAST = "SELECT (r.report #>> '{phase1,gap}')::float8, (r.report #>> '{moves,in_use}')::float8, \
                 (r.report #>> '{moves,idle}')::float8, (r.report ->> 'shortfall_rru')::float8, \
@@ -63,6 +67,8 @@ pub struct Metrics {
     pub seq: i64,
     /// The version of the targets.
     pub version: i64,
+    /// Servers.
+    pub servers: ServerCounts,
     /// The last solve that was published.
     pub last: Option<LastSolve>,
 }
@@ -75,13 +81,16 @@ impl Broker {
     pub async fn metrics(&self) -> Result<Metrics, DbError> {
         let doing = "reading metrics";
         let mut tx = self.begin().await.doing(doing)?;
-        sqlx::query(ONE_INSTANT).execute(&mut *tx).await.doing(doing)?;
-        let solves = sqlx::query_as(sql::OUTCOMES).fetch_all(&mut *tx).await.doing(doing)?;
-        let jobs = sqlx::query_as(crate::job::sql::QUEUE).fetch_all(&mut *tx).await.doing(doing)?;
-        let leases_lost =
-            sqlx::query_scalar(crate::job::sql::LOSSES).fetch_one(&mut *tx).await.doing(doing)?;
-        let (published_seconds_ago, seq, version, skipped) =
+        tx.execute(ONE_INSTANT).await.doing(doing)?;
+        let counts: Vec<(bool, String, String, i64)> =
+            sqlx::query_as(sql::COUNTS).fetch_all(&mut *tx).await.doing(doing)?;
+        let of = |solves: bool| {
+            let rows = counts.iter().filter(move |row| row.0 == solves);
+            rows.map(|(_, a, b, count)| (a.clone(), b.clone(), *count)).collect()
+        };
+        let (published_seconds_ago, seq, version, skipped, leases_lost) =
             sqlx::query_as(sql::AGES).fetch_one(&mut *tx).await.doing(doing)?;
+        let servers = status::servers(&mut tx).await.doing(doing)?;
         let last = sqlx::query(sql::LAST)
             .try_map(|row: PgRow| last(&row))
             .fetch_optional(&mut *tx)
@@ -89,13 +98,14 @@ impl Broker {
             .doing(doing)?;
         tx.commit().await.doing(doing)?;
         Ok(Metrics {
-            solves,
-            jobs,
+            solves: of(true),
+            jobs: of(false),
             leases_lost,
             published_seconds_ago,
             skipped,
             seq,
             version,
+            servers,
             last,
         })
     }

@@ -117,6 +117,11 @@ impl PrivatePostgres {
         self.major
     }
 
+    /// What it says, in a file.
+    pub fn log(&self) -> PathBuf {
+        self.folder.log()
+    }
+
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.server.pid()

@@ -16,6 +16,7 @@ pub(crate) mod sql {
     crate::statements! {
         /// Those who ask at once take turns.
         ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('solves', 0))";
+        ASKED = "SELECT EXISTS (SELECT FROM solves WHERE solve_id = $1)";
         WAITING = "SELECT job_id FROM jobs WHERE kind = 'solve' AND state = 'waiting' LIMIT 1";
         /// Up to now: what a clock that was wrong has put into the future says nothing.
         ASKED_SINCE = "SELECT EXISTS (SELECT FROM solves \
@@ -193,16 +194,24 @@ impl Broker {
     /// Asks for a solve. One that waits already is it; with `since`, nothing is asked for if one
     /// was asked for since then. Gives the solve that will run and whether it is a new one.
     ///
+    /// `id` is the asker's own: asked twice, as after an answer that was lost, it is asked for once.
+    ///
     /// # Errors
     /// If Postgres fails.
     pub async fn request_solve(
         &self,
+        id: Uuid,
         cause: Cause,
         since: Option<DateTime<Utc>>,
     ) -> Result<Option<(Uuid, bool)>, DbError> {
         let doing = "asking for a solve";
         let mut tx = self.begin().await.doing(doing)?;
         sqlx::query(sql::ONE_AT_A_TIME).execute(&mut *tx).await.doing(doing)?;
+        let before: bool =
+            sqlx::query_scalar(sql::ASKED).bind(id).fetch_one(&mut *tx).await.doing(doing)?;
+        if before {
+            return Ok(Some((id, false)));
+        }
         let waiting: Option<Uuid> =
             sqlx::query_scalar(sql::WAITING).fetch_optional(&mut *tx).await.doing(doing)?;
         if let Some(waiting) = waiting {
@@ -218,7 +227,6 @@ impl Broker {
                 return Ok(None);
             }
         }
-        let id = Uuid::now_v7();
         sqlx::query(job::sql::ADD)
             .bind(vec![id])
             .bind(JobKind::Solve.as_str())

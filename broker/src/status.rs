@@ -1,13 +1,15 @@
 //! What there is, counted: for people and for monitoring.
 
-use crate::broker::Broker;
+use crate::broker::{self, Broker};
 use crate::error::{DbError, Doing};
 use crate::stored::sql::ONE_INSTANT;
 use crate::trail::{Seq, TargetVersion};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::Row;
 use sqlx::postgres::PgRow;
+use sqlx::{Executor, PgConnection, Row};
+use std::time::Duration;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 pub(crate) mod sql {
@@ -122,14 +124,20 @@ pub struct ServerCounts {
 }
 
 impl Broker {
-    /// Whether Postgres answers.
+    /// Whether Postgres answers in time.
     ///
     /// # Errors
-    /// If it does not.
-    pub async fn answers(&self) -> Result<(), DbError> {
-        let answer: Result<i32, sqlx::Error> =
-            sqlx::query_scalar(sql::ANSWER).fetch_one(&self.pool).await;
-        answer.doing("asking whether Postgres answers").map(|_| ())
+    /// If it does not, and why; it may take twice as long to find out.
+    pub async fn answers(&self, within: Duration) -> Result<(), DbError> {
+        let doing = "asking whether Postgres answers";
+        match timeout(within, self.pool.execute(sql::ANSWER)).await {
+            Ok(answered) => answered.map(|_| ()).doing(doing),
+            Err(_) => {
+                // One connection more knows why, if it fails as well.
+                let _ = broker::connect(&self.address, within).await?;
+                Err(DbError::late(doing))
+            }
+        }
     }
 
     /// Counts what there is.
@@ -144,13 +152,7 @@ impl Broker {
             sqlx::query_as(sql::SERVER).fetch_one(&mut *tx).await.doing(doing)?;
         let (version, published_at, seq, region): (i64, _, i64, _) =
             sqlx::query_as(sql::HEAD).fetch_one(&mut *tx).await.doing(doing)?;
-        let mut servers = sqlx::query(sql::COUNTS)
-            .try_map(|row: PgRow| counts(&row))
-            .fetch_one(&mut *tx)
-            .await
-            .doing(doing)?;
-        servers.unavailable =
-            sqlx::query_scalar(sql::UNAVAILABLE).fetch_one(&mut *tx).await.doing(doing)?;
+        let servers = servers(&mut tx).await.doing(doing)?;
         let queue = sqlx::query_as::<_, (String, String, i64)>(crate::job::sql::QUEUE)
             .fetch_all(&mut *tx)
             .await
@@ -184,6 +186,14 @@ impl Broker {
             bytes,
         })
     }
+}
+
+/// Counts servers.
+pub(crate) async fn servers(db: &mut PgConnection) -> Result<ServerCounts, sqlx::Error> {
+    let counted = sqlx::query(sql::COUNTS).try_map(|row: PgRow| counts(&row));
+    let counted = counted.fetch_one(&mut *db).await?;
+    let unavailable = sqlx::query_scalar(sql::UNAVAILABLE).fetch_one(db).await?;
+    Ok(ServerCounts { unavailable, ..counted })
 }
 
 fn running(row: &PgRow) -> Result<RunningJob, sqlx::Error> {

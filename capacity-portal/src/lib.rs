@@ -5,8 +5,8 @@
 //! |---|---|
 //! | `/live` | 200, as long as the process answers at all |
 //! | `/ready` | 200 if Postgres answers, else 503 and why |
-//! | `/status` | what is stored, as JSON |
-//! | `/metrics` | numbers for monitoring, as Prometheus reads them; `ras_postgres_up 0` alone while Postgres does not answer |
+//! | `/status` | what is stored, as JSON; else 503 and why |
+//! | `/metrics` | numbers for monitoring, as Prometheus reads them; `ras_postgres_up 0` alone if Postgres does not answer |
 //!
 //! It changes nothing and knows nothing of solves but what the broker says. Start with [`Portal`].
 
@@ -18,7 +18,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use broker::{Broker, DbError};
+use broker::Broker;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -28,6 +28,10 @@ use tokio::time::timeout;
 /// How long Postgres may take to answer before the region counts as not ready: balancers ask every
 /// few seconds and give up after about as long.
 const READY_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long it may take to answer anything else: Prometheus waits for ten seconds, and a Postgres
+/// that is slow is not down.
+const ANSWER_WITHIN: Duration = Duration::from_secs(9);
 
 /// HTTP cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -90,10 +94,9 @@ fn router(broker: Broker) -> Router {
 }
 
 async fn ready(State(broker): State<Broker>) -> Response {
-    match timeout(READY_WITHIN, broker.answers()).await {
-        Ok(Ok(())) => Json(json!({ "ready": true })).into_response(),
-        Ok(Err(error)) => unavailable(&error.to_string()),
-        Err(_) => unavailable("Postgres does not answer in time"),
+    match broker.answers(READY_WITHIN).await {
+        Ok(()) => Json(json!({ "ready": true })).into_response(),
+        Err(error) => unavailable(&error.to_string()),
     }
 }
 
@@ -102,12 +105,19 @@ fn unavailable(reason: &str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
 }
 
-async fn status(State(broker): State<Broker>) -> Result<Response, Failed> {
-    Ok(Json(broker.status().await?).into_response())
+async fn status(State(broker): State<Broker>) -> Response {
+    match timeout(ANSWER_WITHIN, broker.status()).await {
+        Ok(Ok(status)) => Json(status).into_response(),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "a question over HTTP was not answered");
+            unavailable(&error.to_string())
+        }
+        Err(_) => unavailable("Postgres does not answer in time"),
+    }
 }
 
 async fn metrics(State(broker): State<Broker>) -> Response {
-    let read = match timeout(READY_WITHIN, broker.metrics()).await {
+    let read = match timeout(ANSWER_WITHIN, broker.metrics()).await {
         Ok(Ok(read)) => Some(read),
         Ok(Err(error)) => {
             tracing::warn!(%error, "no metrics");
@@ -121,21 +131,5 @@ async fn metrics(State(broker): State<Broker>) -> Response {
             tracing::warn!(%error, "metrics cannot be written");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
-    }
-}
-
-/// Postgres failed: the one mapping to a status code.
-struct Failed(DbError);
-
-impl From<DbError> for Failed {
-    fn from(error: DbError) -> Failed {
-        Failed(error)
-    }
-}
-
-impl IntoResponse for Failed {
-    fn into_response(self) -> Response {
-        tracing::warn!(error = %self.0, "a question over HTTP was not answered");
-        unavailable(&self.0.to_string())
     }
 }

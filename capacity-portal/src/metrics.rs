@@ -1,6 +1,6 @@
 //! Metrics in the text format of Prometheus.
 
-use broker::{LastSolve, Metrics};
+use broker::{FailureReason, JobKind, LastSolve, Metrics};
 use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 
 /// The content type of the format.
@@ -62,26 +62,31 @@ impl Page {
 }
 
 fn stored(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
-    let of_three = |(a, b, count): &(String, String, i64)| ([a.clone(), b.clone()], *count);
+    // Those that never were are zero: of a number that is not there nobody can say that it grew.
+    let reasons = FailureReason::ALL.map(|reason| ("failed", reason.as_str()));
+    let ends = [("published", ""), ("stale", "")].into_iter().chain(reasons);
     page.counters(
         "ras_solves_total",
         "solves that ended, by state (published, stale, failed) and reason of failure",
         ["state", "reason"],
-        metrics.solves.iter().map(of_three),
+        ends.map(|(state, reason)| words(&metrics.solves, state, reason)),
     )?;
-    let open = metrics.jobs.iter().filter(|(_, state, _)| state == "waiting" || state == "running");
+    let open = JobKind::ALL.into_iter().flat_map(|kind| [(kind, "waiting"), (kind, "running")]);
+    let open = open.map(|(kind, state)| words(&metrics.jobs, kind.as_str(), state));
     page.gauges(
         "ras_queue_jobs",
         "jobs that wait or run",
         ["kind", "state"],
-        open.map(of_three).map(|(labels, count)| (labels, count as f64)),
+        open.map(|(labels, count)| (labels, count as f64)),
     )?;
-    let dead = metrics.jobs.iter().filter(|(_, state, _)| state == "failed");
     page.counters(
         "ras_jobs_failed_total",
         "jobs that failed for good",
         ["kind"],
-        dead.map(|(kind, _, count)| ([kind.clone()], *count)),
+        JobKind::ALL.map(|kind| {
+            let ([kind, _], count) = words(&metrics.jobs, kind.as_str(), "failed");
+            ([kind], count)
+        }),
     )?;
     let lost = [([], metrics.leases_lost)];
     page.counters("ras_leases_lost_total", "workers lost with a job", [], lost)?;
@@ -90,7 +95,25 @@ fn stored(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
     let skipped = metrics.skipped.map(|skipped| skipped as f64);
     page.gauge("ras_last_publication_skipped_servers", "servers whose binding had moved", skipped)?;
     page.gauge("ras_targets_version", "version of the targets", Some(metrics.version as f64))?;
-    page.gauge("ras_audit_trail_seq", "last entry of the audit trail", Some(metrics.seq as f64))
+    page.gauge("ras_audit_trail_seq", "last entry of the audit trail", Some(metrics.seq as f64))?;
+    let servers = &metrics.servers;
+    for (name, help, count) in [
+        ("ras_servers", "servers of the region", servers.total),
+        ("ras_servers_held", "servers that some reservation owns", servers.held),
+        ("ras_servers_in_use", "servers with running containers", servers.in_use),
+        ("ras_servers_on_the_move", "servers with a move under way", servers.on_the_move),
+        ("ras_servers_lent", "servers lent to an elastic reservation", servers.lent),
+        ("ras_servers_unavailable", "servers that an event takes out of use", servers.unavailable),
+    ] {
+        page.gauge(name, help, Some(count as f64))?;
+    }
+    Ok(())
+}
+
+/// Two words as labels, and what is counted of them.
+fn words(counted: &[(String, String, i64)], a: &str, b: &str) -> ([String; 2], i64) {
+    let found = counted.iter().find(|(c, d, _)| c == a && d == b);
+    ([a.to_owned(), b.to_owned()], found.map_or(0, |(.., count)| *count))
 }
 
 fn last_solve(page: &Page, last: &LastSolve) -> Result<(), prometheus::Error> {
@@ -111,7 +134,7 @@ fn last_solve(page: &Page, last: &LastSolve) -> Result<(), prometheus::Error> {
 #[cfg(test)]
 mod tests {
     use super::text;
-    use broker::{LastSolve, Metrics};
+    use broker::{LastSolve, Metrics, ServerCounts};
     use std::collections::BTreeMap;
 
     #[test]
@@ -123,6 +146,7 @@ mod tests {
             solves: vec![("failed".into(), "crashed".into(), 3)],
             jobs: vec![("solve".into(), "waiting".into(), 1), ("solve".into(), "done".into(), 9)],
             version: 7,
+            servers: ServerCounts { unavailable: 4, ..ServerCounts::default() },
             last: Some(LastSolve {
                 gap: Some(0.25),
                 steps: BTreeMap::from([(("1".into(), "mip".into()), 1.5)]),
@@ -135,7 +159,10 @@ mod tests {
             "ras_postgres_up 1",
             "ras_targets_version 7",
             "ras_solves_total{reason=\"crashed\",state=\"failed\"} 3",
+            "ras_solves_total{reason=\"out_of_time\",state=\"failed\"} 0",
             "ras_queue_jobs{kind=\"solve\",state=\"waiting\"} 1",
+            "ras_queue_jobs{kind=\"replay\",state=\"running\"} 0",
+            "ras_servers_unavailable 4",
             "ras_last_solve_gap 0.25",
             "ras_last_solve_step_seconds{phase=\"1\",step=\"mip\"} 1.5",
         ] {

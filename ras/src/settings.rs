@@ -180,7 +180,7 @@ pub fn file(path: Option<&Path>) -> Result<SettingsFile> {
 /// region is kept is none of its business, and may hold a password.
 ///
 /// # Errors
-/// As [`file`].
+/// As [`file()`].
 pub fn of_solving(path: Option<&Path>) -> Result<toml::Table> {
     let Some(path) = path else { return Ok(toml::Table::new()) };
     let mut table: toml::Table = toml::from_str(&text(path)?)

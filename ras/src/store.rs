@@ -2,7 +2,7 @@
 
 use crate::cli::StoreOptions;
 use crate::settings::{self, StoreFile};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use broker::private::{PrivateError, PrivateOptions, PrivatePostgres};
 use broker::{Address, Broker, Fault, OpenError};
 use std::future::Future;
@@ -143,10 +143,17 @@ impl Store {
         self.postgres.is_some()
     }
 
-    /// Waits until a Postgres of our own ends by itself; for ever, if there is none.
-    pub async fn ended(&mut self) {
+    /// Waits until a Postgres of our own ends by itself; for ever, if there is none. It gives the
+    /// error that this is.
+    pub async fn ended(&mut self) -> anyhow::Error {
         match &mut self.postgres {
-            Some(postgres) => postgres.ended().await,
+            Some(postgres) => {
+                postgres.ended().await;
+                anyhow!(
+                    "the private Postgres ended: somebody stopped it, or {} says why",
+                    postgres.log().display()
+                )
+            }
             None => std::future::pending().await,
         }
     }

@@ -4,8 +4,8 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::small;
 use broker::{
-    Cause, FailureReason, ImportOptions, Job, JobKind, Lease, PublishError, SolveBasis, SolveEnd,
-    TargetVersion,
+    Cause, FailureReason, ImportOptions, Job, JobKind, LEASE_MAX, Lease, PublishError, SolveBasis,
+    SolveEnd, TargetVersion,
 };
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -14,29 +14,30 @@ use uuid::Uuid;
 
 const LONG: Duration = Duration::from_secs(600);
 
-async fn with_small() -> Database {
+pub async fn with_small() -> Database {
     let database = Database::new().await;
     let loaded = database.broker.load("test", &small(), ImportOptions::default()).await;
     loaded.expect("loaded");
     database
 }
 
-async fn claim(database: &Database, worker: &str, kind: JobKind) -> Option<Job> {
+pub async fn claim(database: &Database, worker: &str, kind: JobKind) -> Option<Job> {
     database.broker.claim(worker, &[kind], LONG).await.expect("asked")
 }
 
 /// As if the worker's machine had been away for a while.
-async fn cut_off(database: &Database, lease: Lease) {
+pub async fn cut_off(database: &Database, lease: Lease) {
     let past = "UPDATE jobs SET lease_until = clock_timestamp() - interval '1 second'";
     database.execute(&format!("{past} WHERE job_id = '{}'", lease.job)).await;
 }
 
-async fn request(database: &Database) -> Uuid {
-    let asked = database.broker.request_solve(Cause::Demand, None).await.expect("asked");
+pub async fn request(database: &Database) -> Uuid {
+    let asked =
+        database.broker.request_solve(Uuid::now_v7(), Cause::Demand, None).await.expect("asked");
     asked.expect("always, without a time").0
 }
 
-fn end(lease: Lease) -> Option<SolveEnd> {
+pub fn end(lease: Lease) -> Option<SolveEnd> {
     Some(SolveEnd { lease, result_url: "memory:///".to_owned(), report: json!({ "gap": 0.0 }) })
 }
 
@@ -158,7 +159,9 @@ async fn a_missed_time_is_made_up_for_once_whatever_the_clock_did() {
     let broker = &database.broker;
     let now = broker.clock().await.expect("asked");
     let slot = now - chrono::TimeDelta::minutes(5);
-    let ask = async || broker.request_solve(Cause::Schedule, Some(slot)).await.expect("asked");
+    let ask = async || {
+        broker.request_solve(Uuid::now_v7(), Cause::Schedule, Some(slot)).await.expect("asked")
+    };
     let (first, new) = ask().await.expect("due");
     assert!(new);
     let lease = claim(&database, "a", JobKind::Solve).await.expect("a job").lease;
@@ -172,6 +175,31 @@ async fn a_missed_time_is_made_up_for_once_whatever_the_clock_did() {
     database.execute(&later).await;
     assert!(ask().await.expect("due").1);
     assert!(!ask().await.expect("it waits").1);
+}
+
+/// A clock that was ahead when a worker took a job, and was set back: the lease of a worker that is
+/// gone ends all the same, and one that lives has it renewed by the clock there is.
+#[tokio::test]
+async fn a_clock_that_is_set_back_keeps_no_lease_alive() {
+    let database = with_small().await;
+    let broker = &database.broker;
+    let id = request(&database).await;
+    let first = claim(&database, "first", JobKind::Solve).await.expect("a job").lease;
+    let ahead = async || {
+        let by = "lease_until = clock_timestamp() + interval '1 year', state_at = now() + interval '1 year'";
+        database.execute(&format!("UPDATE jobs SET {by} WHERE job_id = '{id}'")).await;
+    };
+    ahead().await;
+    assert!(broker.renew(first, LONG).await.expect("asked"), "it lives");
+    assert!(claim(&database, "second", JobKind::Solve).await.is_none(), "and keeps it");
+    ahead().await;
+    let second = claim(&database, "second", JobKind::Solve).await.expect("it is gone");
+    assert_eq!((second.lease.job, second.lease.attempt, second.losses), (id, 2, 1));
+    assert!(!broker.renew(first, LONG).await.expect("asked"));
+    // However long a lease is asked for, it never looks like one of those.
+    assert!(broker.renew(second.lease, 100 * LEASE_MAX).await.expect("asked"));
+    assert!(claim(&database, "third", JobKind::Solve).await.is_none());
+    assert_eq!(broker.check().await.expect("asked"), [""; 0]);
 }
 
 #[tokio::test]

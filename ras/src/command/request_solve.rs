@@ -4,18 +4,21 @@ use super::{Context, Verdict};
 use crate::cli::RequestSolve;
 use crate::store::{Need, with_store};
 use anyhow::{Context as _, Result, bail};
-use broker::{Broker, Cause, SolveRow, SolveState, State};
+use broker::{Broker, Cause, Fault, SolveRow, SolveState, State};
 use std::time::Duration;
 use uuid::Uuid;
 
 /// How often a solve that is waited for is looked at although nothing rang.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// How often it is asked for one whose answer was lost.
+const ASK_ATTEMPTS: u32 = 5;
+const ASK_PAUSE: Duration = Duration::from_secs(1);
+
 pub(super) fn run(options: &RequestSolve, context: &Context) -> Result<Verdict> {
     let solve = with_store(&options.store, Need::There, async |store| {
         let broker = &store.broker;
-        let asked = broker.request_solve(Cause::Demand, None).await?;
-        let (id, _) = asked.context("no solve was asked for")?;
+        let id = ask(broker).await?;
         if options.wait { wait(broker, id).await } else { find(broker, id).await }
     })?;
     context.answer(|| text(&solve), &solve)?;
@@ -23,6 +26,22 @@ pub(super) fn run(options: &RequestSolve, context: &Context) -> Result<Verdict> 
         bail!("solve {} was not published", solve.id);
     }
     Ok(Verdict::Fine)
+}
+
+/// Asks until there is an answer: the same id is asked for once.
+async fn ask(broker: &Broker) -> Result<Uuid> {
+    let id = Uuid::now_v7();
+    let mut attempts = 1;
+    loop {
+        match broker.request_solve(id, Cause::Demand, None).await {
+            Err(error) if error.fault == Fault::Unreachable && attempts < ASK_ATTEMPTS => {
+                tracing::warn!(%error, "asking for a solve; trying again");
+                tokio::time::sleep(ASK_PAUSE).await;
+            }
+            asked => return Ok(asked?.context("no solve was asked for")?.0),
+        }
+        attempts += 1;
+    }
 }
 
 async fn wait(broker: &Broker, id: Uuid) -> Result<SolveRow> {

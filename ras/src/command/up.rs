@@ -4,7 +4,7 @@ use super::{Context, Verdict, read_snapshot, status};
 use crate::cli::{Listen, Up};
 use crate::service::{MoverService, ServiceSettings, Stop, Worker, beside, keep_schedule};
 use crate::store::{self, Need, Places, Store};
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use broker::ImportOptions;
 use capacity_portal::Portal;
 use fleet::RegionSnapshot;
@@ -59,7 +59,7 @@ async fn serve(
     let until = async {
         tokio::select! {
             () = stop.asked() => Ok(()),
-            () = store.ended() => bail!("the private Postgres was stopped by somebody else"),
+            error = store.ended() => Err(error),
             ended = http => ended,
             () = keep_schedule(&broker, settings) => Ok(()),
         }

@@ -4,7 +4,7 @@ use super::{Context, Verdict};
 use crate::cli::Worker as Options;
 use crate::service::{ServiceSettings, Stop, Worker, beside};
 use crate::store::{self, Need, Places, Store};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde_json::json;
 
 pub(super) fn run(options: &Options, context: &Context) -> Result<Verdict> {
@@ -40,7 +40,7 @@ async fn work(
     let until = async {
         tokio::select! {
             () = stop.asked() => Ok(()),
-            () = store.ended() => bail!("the private Postgres was stopped by somebody else"),
+            error = store.ended() => Err(error),
         }
     };
     beside(Some(&worker), until).await

@@ -5,12 +5,14 @@
 //! one region ask for one solve; and of a clock that jumps the worst is one solve more.
 
 use super::settings::ServiceSettings;
+use super::worker::in_time;
 use anyhow::{Context, Result};
 use broker::{Broker, Cause, DbError, TargetVersion};
 use chrono::{DateTime, Utc};
 use croner::Cron;
 use std::str::FromStr;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// How often it is looked whether a solve is due. Unavailability is looked at as soon as it is
 /// recorded.
@@ -49,17 +51,18 @@ impl Schedule {
 pub async fn run(broker: &Broker, settings: &ServiceSettings) {
     loop {
         if let Err(error) = follow(broker, settings).await {
-            tracing::warn!(%error, "the schedule cannot reach the region; trying again");
+            tracing::warn!("the schedule cannot reach the region; trying again: {error:#}");
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 }
 
 /// Looks whenever the audit trail grows, and every few seconds.
-async fn follow(broker: &Broker, settings: &ServiceSettings) -> Result<(), DbError> {
-    let mut trail = broker.subscribe(broker.last_seq().await?).await?;
+async fn follow(broker: &Broker, settings: &ServiceSettings) -> Result<()> {
+    let subscribe = async { broker.subscribe(broker.last_seq().await?).await };
+    let mut trail = in_time(subscribe).await?;
     loop {
-        look(broker, settings).await?;
+        in_time(look(broker, settings)).await?;
         if let Ok(next) = tokio::time::timeout(LOOK_EVERY, trail.next()).await {
             next?;
         }
@@ -73,19 +76,22 @@ async fn look(broker: &Broker, settings: &ServiceSettings) -> Result<(), DbError
     if let Some(schedule) = &settings.schedule
         && let Some(due) = schedule.last_due(broker.clock().await?)
     {
-        tell(broker.request_solve(Cause::Schedule, Some(due)).await?, Cause::Schedule);
+        tell(
+            broker.request_solve(Uuid::now_v7(), Cause::Schedule, Some(due)).await?,
+            Cause::Schedule,
+        );
     }
     if settings.event_servers > 0 {
         let (servers, at) = broker.newly_unavailable().await?;
         // Since the last of them: one that failed is not asked for again and again.
         if servers >= i64::from(settings.event_servers) {
-            tell(broker.request_solve(Cause::Event, at).await?, Cause::Event);
+            tell(broker.request_solve(Uuid::now_v7(), Cause::Event, at).await?, Cause::Event);
         }
     }
     Ok(())
 }
 
-fn tell(requested: Option<(uuid::Uuid, bool)>, cause: Cause) {
+fn tell(requested: Option<(Uuid, bool)>, cause: Cause) {
     if let Some((solve, true)) = requested {
         tracing::info!(%solve, cause = cause.as_str(), "a solve was asked for");
     }

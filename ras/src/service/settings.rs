@@ -83,7 +83,8 @@ impl ServiceSettings {
             solving: settings::of_solving(config)?,
             solver: worker.solver.clone(),
         };
-        ensure!(settings.lease >= Duration::from_secs(1), "a lease is at least 1s");
+        let leases = Duration::from_secs(1)..=broker::LEASE_MAX;
+        ensure!(leases.contains(&settings.lease), "a lease is 1s to {}s", leases.end().as_secs());
         Ok(settings)
     }
 }

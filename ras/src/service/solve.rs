@@ -10,8 +10,8 @@ use crate::command::write_export;
 use crate::solve::claims;
 use anyhow::{Context, Result};
 use broker::{
-    Broker, DbError, Export, ExportError, FailureReason, Fault, Lease, Publication, PublishError,
-    Seq, SolveBasis, SolveEnd, TargetVersion,
+    Broker, DbError, Export, ExportError, FailureReason, Lease, Publication, PublishError, Seq,
+    SolveBasis, SolveEnd, TargetVersion,
 };
 use fleet::audit::audit;
 use serde_json::{Value, json};
@@ -237,14 +237,11 @@ impl SolveJob<'_> {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let again = |fault: &Fault| {
-                matches!(fault, Fault::Unreachable | Fault::OutOfConnections | Fault::Interrupted)
-            };
             match self.broker.publish(self.worker, &publication).await {
                 Ok(published) => return Ok(published.version),
                 // Whether it happened is not known: the same again does it once.
                 Err(PublishError::Db(error))
-                    if again(&error.fault) && attempts < PUBLISH_ATTEMPTS =>
+                    if error.is_passing() && attempts < PUBLISH_ATTEMPTS =>
                 {
                     tracing::warn!(%error, "publishing; trying again");
                     tokio::time::sleep(PUBLISH_PAUSE).await;

@@ -14,6 +14,10 @@ use tracing::Instrument;
 /// How often the queue is looked at although nothing rang: a lease that runs out rings no bell.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// How long Postgres may take to answer what is no long work: a network that swallows packets tells
+/// nobody, and the next attempt has a connection of its own.
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
 /// Heartbeats within a lease: two may be lost.
 const HEARTBEATS: u32 = 3;
 
@@ -52,11 +56,11 @@ impl Worker {
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         while !*stop.borrow() {
             let worked = async {
-                let mut doorbell = self.broker.job_doorbell().await?;
+                let mut doorbell = in_time(self.broker.job_doorbell()).await?;
                 self.take_jobs(&mut doorbell, &stop).await
             };
             if let Err(error) = worked.await {
-                tracing::warn!(%error, "the queue cannot be reached; trying again");
+                tracing::warn!("the queue cannot be reached; trying again: {error:#}");
                 let pause = tokio::time::sleep(LOOK_EVERY.min(self.settings.lease));
                 tokio::select! { () = pause => {}, _ = stop.changed() => {} }
             }
@@ -67,11 +71,12 @@ impl Worker {
         &self,
         doorbell: &mut JobDoorbell,
         stop: &watch::Receiver<bool>,
-    ) -> Result<(), DbError> {
+    ) -> Result<()> {
         let mut asked = stop.clone();
         while !*stop.borrow() {
             let claim = self.broker.claim(&self.name, &JobKind::ALL, self.settings.lease);
-            match claim.await? {
+            // If the answer is lost and not the job, its lease runs out.
+            match in_time(claim).await? {
                 Some(job) => self.do_job(&job, stop.clone()).await,
                 None => {
                     let look = doorbell.wait(LOOK_EVERY.min(self.settings.lease));
@@ -116,8 +121,8 @@ impl Worker {
 
     /// Where it cannot be given back, its lease runs out.
     async fn give_back(&self, lease: Lease) {
-        if let Err(error) = self.broker.give_back(lease).await {
-            tracing::warn!(job = %lease.job, %error, "not given back; its lease runs out");
+        if let Err(error) = in_time(self.broker.give_back(lease)).await {
+            tracing::warn!(job = %lease.job, "not given back; its lease runs out: {error:#}");
         }
     }
 
@@ -183,6 +188,12 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+/// What Postgres answers, if it does so in time.
+pub(super) async fn in_time<T>(asked: impl Future<Output = Result<T, DbError>>) -> Result<T> {
+    let answer = tokio::time::timeout(ANSWER_WITHIN, asked).await;
+    Ok(answer.with_context(|| format!("no answer within {} s", ANSWER_WITHIN.as_secs()))??)
 }
 
 /// Runs a worker beside something else, which ends first; then the worker stops.

@@ -1,7 +1,8 @@
 //! What is under a service goes away and comes back.
 
 use crate::place::{PATIENCE, Place, Running, until_true};
-use crate::solves::{GATED, mode, solve_and_wait, solver, wait_for_holder};
+use crate::solves::{GATED, mode, solve_and_wait, solver};
+use crate::steps::quick;
 use broker::private::{PrivateOptions, PrivatePostgres};
 use serde_json::Value;
 use std::fs;
@@ -15,6 +16,7 @@ fn a_postgres_that_restarts_under_a_solve_costs_time_and_nothing_else() {
     let place = Place::new();
     place.region("region");
     solver(&place);
+    quick(&place);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let options = PrivateOptions::new(place.path("postgres"));
     let start = || runtime.block_on(PrivatePostgres::start(&options)).expect("it starts");
@@ -23,7 +25,7 @@ fn a_postgres_that_restarts_under_a_solve_costs_time_and_nothing_else() {
     let url = format!("postgres://ras@localhost/region?host={}", socket.display());
     let up = place.start(&format!(
         "up region --database-url {url} --data data --listen 127.0.0.1:0 --schedule never \
-         --lease 2s --deadline 20s --log info --log-format json --solver {}",
+         --config ras.toml --lease 2s --deadline 20s --log info --log-format json --solver {}",
         place.path("solver").display()
     ));
     let metric = |name: &str| -> Option<f64> {
@@ -32,11 +34,12 @@ fn a_postgres_that_restarts_under_a_solve_costs_time_and_nothing_else() {
         let line = text.lines().find(|line| line.starts_with(&format!("{name} ")))?;
         line.rsplit(' ').next()?.parse().ok()
     };
-    mode(&place, GATED);
+    mode(&place, &format!("touch reached; {GATED}"));
     let ask = format!("request-solve --database-url {url} --data data");
     place.ras(&ask).code(0);
     let status = || place.json(&format!("status --check --database-url {url} --data data"));
-    until_true("it runs", Instant::now() + PATIENCE, || status()["running"][0]["attempt"] == 1);
+    let until = Instant::now() + PATIENCE;
+    until_true("it is being solved", until, || place.path("reached").exists());
     assert_eq!((up.get("/ready").0, metric("ras_postgres_up")), (200, Some(1.0)));
 
     runtime.block_on(postgres.stop()).expect("it stops");
@@ -75,6 +78,7 @@ fn a_disk_that_is_full_fails_a_solve_and_the_next_one_runs_elsewhere() {
     let place = Place::new();
     place.region("region");
     solver(&place);
+    quick(&place);
     let _up = place.start("up region --data data --listen none --schedule never --no-worker");
     let worker = format!("{} worker --data data --deadline 20s", env!("CARGO_BIN_EXE_ras"));
     let script = format!("trap '' XFSZ; ulimit -f 4; exec {worker}");
@@ -88,46 +92,7 @@ fn a_disk_that_is_full_fails_a_solve_and_the_next_one_runs_elsewhere() {
     let solve = solve_and_wait(&place);
     assert_eq!((&solve["state"], &solve["reason"]), (&"failed".into(), &"archive_failed".into()));
     full.stop();
-    let elsewhere = place.start("worker --data data --deadline 5s");
+    let elsewhere = place.start("worker --data data --config ras.toml --deadline 20s");
     assert_eq!(solve_and_wait(&place)["version"], 2);
     elsewhere.stop();
-}
-
-/// Killed with everything at every step of a solve, the service takes up where the queue stands.
-#[test]
-fn a_service_killed_at_every_step_publishes_each_solve_once() {
-    let place = Place::new();
-    place.region("region");
-    solver(&place);
-    place.ras("import snapshot region --data data -q").code(0);
-    let up = format!(
-        "up --data data --listen none --schedule never --lease 1s --deadline 20s --solver {}",
-        place.path("solver").display()
-    );
-    let ras = env!("CARGO_BIN_EXE_ras");
-    // While the solver has not begun; when it has its result and has not ended.
-    for (version, script) in [
-        (2, format!("touch reached; {GATED}")),
-        (3, format!("{ras} \"$@\"; touch reached; {GATED}; exit 0")),
-    ] {
-        mode(&place, &script);
-        let mut killed = place.start(&up);
-        place.ras("request-solve --data data").code(0);
-        wait_for_holder(&place, 1);
-        let until = Instant::now() + PATIENCE;
-        until_true("it comes so far", until, || place.path("reached").exists());
-        killed.signal("-KILL");
-        killed.child.wait().expect("it ended");
-        fs::write(place.path("gate"), "").expect("opened");
-        let again = place.start(&up);
-        let seen = || place.json("status --check --data data");
-        let until = Instant::now() + PATIENCE;
-        until_true("it is published", until, || seen()["version"] == version);
-        let seen = seen();
-        assert_eq!((&seen["broken"], &seen["seq"]), (&serde_json::json!([]), &version.into()));
-        again.stop();
-        for file in ["gate", "reached"] {
-            fs::remove_file(place.path(file)).expect("removed");
-        }
-    }
 }

@@ -3,6 +3,11 @@
 mod faults;
 mod moves;
 mod place;
+mod postgres;
+#[path = "../../../broker/tests/database/proxy.rs"]
+#[expect(dead_code, reason = "shared with the broker's tests")]
+mod proxy;
 mod replays;
 mod solves;
+mod steps;
 mod store;

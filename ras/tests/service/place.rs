@@ -101,6 +101,11 @@ impl Done {
         String::from_utf8_lossy(&self.output.stderr).into_owned()
     }
 
+    /// Whether it failed, and why.
+    pub fn failed_with(&self, words: &str) -> bool {
+        !self.output.status.success() && self.stderr().contains(words)
+    }
+
     /// An error in one line, which names what is wrong.
     pub fn fails_with(self, parts: &[&str]) -> Done {
         let done = self.code(1);

@@ -150,6 +150,8 @@ fn a_solve_that_fails_changes_nothing_and_the_next_runs() {
             "echo 'memory allocation of 41 bytes failed' >&2; kill -ABRT $$".to_owned(),
             "out_of_memory",
         ),
+        // With its result written.
+        (format!("{ras} \"$@\"; kill -9 $$"), "crashed"),
         ("exit 0".to_owned(), "result_unreadable"),
         (format!("{ras} \"$@\"; echo '{{' > \"$4/report.json\"; exit 0"), "result_unreadable"),
         (
