@@ -36,7 +36,7 @@ ALTER TABLE moves ADD COLUMN origin text NOT NULL DEFAULT 'targets'
     CHECK (origin IN ('targets', 'restore'));
 ALTER TABLE moves ADD COLUMN in_use boolean NOT NULL DEFAULT false;
 ALTER TABLE moves ADD COLUMN reason text CHECK (reason IN
-    ('newer_target', 'host_refused', 'took_too_long'));
+    ('newer_target', 'snapshot_loaded', 'server_removed', 'host_refused', 'took_too_long'));
 ALTER TABLE moves ADD COLUMN detail text;
 ALTER TABLE moves ADD CONSTRAINT moves_reason CHECK
     ((reason IS NOT NULL) = (state IN ('superseded', 'failed', 'expired')));

@@ -3,6 +3,7 @@
 
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
+use crate::state::{MoveState, State};
 use crate::status::{self, ServerCounts};
 use crate::stored::sql::ONE_INSTANT;
 use sqlx::postgres::PgRow;
@@ -22,6 +23,11 @@ pub(crate) mod sql {
                         AND action = 'targets_published'), \
                 (SELECT coalesce(sum(losses), 0) FROM jobs) \
             FROM solves WHERE state = 'published'";
+        MOVES = "SELECT m.state, count(*), count(*) FILTER \
+                (WHERE m.state_at < clock_timestamp() - make_interval(secs => w.longest)) \
+            FROM moves m JOIN unnest($1::text[], $2::float8[]) AS w (state, longest) USING (state) \
+            WHERE m.open GROUP BY m.state ORDER BY m.state";
+        MOVER = "SELECT lease_until >= clock_timestamp(), stopped_by IS NOT NULL FROM mover";
         LAST = "SELECT (r.report #>> '{phase1,gap}')::float8, (r.report #>> '{moves,in_use}')::float8, \
                 (r.report #>> '{moves,idle}')::float8, (r.report ->> 'shortfall_rru')::float8, \
                 (r.report #>> '{seconds,total}')::float8, (r.report #>> '{buffer,share}')::float8, \
@@ -71,6 +77,12 @@ pub struct Metrics {
     pub servers: ServerCounts,
     /// The last solve that was published.
     pub last: Option<LastSolve>,
+    /// Moves under way by state, and how many of them have been in it for longer than any should.
+    pub moves: Vec<(String, i64, i64)>,
+    /// Whether a mover acts.
+    pub mover_acts: bool,
+    /// Whether its stop switch is pulled.
+    pub mover_stopped: bool,
 }
 
 impl Broker {
@@ -96,6 +108,14 @@ impl Broker {
             .fetch_optional(&mut *tx)
             .await
             .doing(doing)?;
+        let stays = MoveState::ALL
+            .iter()
+            .filter_map(|state| Some((state.as_str(), state.longest_stay()?.as_secs_f64())));
+        let (states, longest): (Vec<&str>, Vec<f64>) = stays.unzip();
+        let moves = sqlx::query_as(sql::MOVES).bind(states).bind(longest);
+        let moves = moves.fetch_all(&mut *tx).await.doing(doing)?;
+        let (mover_acts, mover_stopped) =
+            sqlx::query_as(sql::MOVER).fetch_one(&mut *tx).await.doing(doing)?;
         tx.commit().await.doing(doing)?;
         Ok(Metrics {
             solves: of(true),
@@ -107,6 +127,9 @@ impl Broker {
             version,
             servers,
             last,
+            moves,
+            mover_acts,
+            mover_stopped,
         })
     }
 }

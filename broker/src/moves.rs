@@ -121,6 +121,10 @@ impl MoveOrigin {
 pub enum MoveReason {
     /// A newer target made it moot.
     NewerTarget,
+    /// A snapshot was loaded that says otherwise.
+    SnapshotLoaded,
+    /// The server is gone.
+    ServerRemoved,
     /// The host refused a step for good.
     HostRefused,
     /// It took longer than any move may.
@@ -129,13 +133,20 @@ pub enum MoveReason {
 
 impl MoveReason {
     /// Every reason.
-    pub const ALL: [MoveReason; 3] =
-        [MoveReason::NewerTarget, MoveReason::HostRefused, MoveReason::TookTooLong];
+    pub const ALL: [MoveReason; 5] = [
+        MoveReason::NewerTarget,
+        MoveReason::SnapshotLoaded,
+        MoveReason::ServerRemoved,
+        MoveReason::HostRefused,
+        MoveReason::TookTooLong,
+    ];
 
     /// The word of the table.
     pub const fn as_str(self) -> &'static str {
         match self {
             MoveReason::NewerTarget => "newer_target",
+            MoveReason::SnapshotLoaded => "snapshot_loaded",
+            MoveReason::ServerRemoved => "server_removed",
             MoveReason::HostRefused => "host_refused",
             MoveReason::TookTooLong => "took_too_long",
         }
@@ -341,7 +352,9 @@ impl Broker {
     ) -> Result<bool, MoverError> {
         let doing = "giving a move up";
         let state = match reason {
-            MoveReason::NewerTarget => MoveState::Superseded,
+            MoveReason::NewerTarget | MoveReason::SnapshotLoaded | MoveReason::ServerRemoved => {
+                MoveState::Superseded
+            }
             MoveReason::HostRefused => MoveState::Failed,
             MoveReason::TookTooLong => MoveState::Expired,
         };

@@ -88,6 +88,16 @@ fn stored(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
             ([kind], count)
         }),
     )?;
+    let moves = |of: fn(&(String, i64, i64)) -> i64| {
+        metrics.moves.iter().map(move |row| ([row.0.clone()], of(row) as f64))
+    };
+    page.gauges("ras_moves", "moves under way", ["state"], moves(|row| row.1))?;
+    let help = "moves that have been in their state for longer than any should";
+    page.gauges("ras_moves_stuck", help, ["state"], moves(|row| row.2))?;
+    let flag = |flag: bool| Some(if flag { 1.0 } else { 0.0 });
+    page.gauge("ras_mover_acts", "whether a mover acts", flag(metrics.mover_acts))?;
+    let help = "whether the mover's stop switch is pulled";
+    page.gauge("ras_mover_stopped", help, flag(metrics.mover_stopped))?;
     let lost = [([], metrics.leases_lost)];
     page.counters("ras_leases_lost_total", "workers lost with a job", [], lost)?;
     let ago = metrics.published_seconds_ago;
@@ -146,6 +156,8 @@ mod tests {
             solves: vec![("failed".into(), "crashed".into(), 3)],
             jobs: vec![("solve".into(), "waiting".into(), 1), ("solve".into(), "done".into(), 9)],
             version: 7,
+            moves: vec![("preempting".into(), 12, 3)],
+            mover_stopped: true,
             servers: ServerCounts { unavailable: 4, ..ServerCounts::default() },
             last: Some(LastSolve {
                 gap: Some(0.25),
@@ -164,6 +176,10 @@ mod tests {
             "ras_queue_jobs{kind=\"replay\",state=\"running\"} 0",
             "ras_servers_unavailable 4",
             "ras_last_solve_gap 0.25",
+            "ras_moves{state=\"preempting\"} 12",
+            "ras_moves_stuck{state=\"preempting\"} 3",
+            "ras_mover_acts 0",
+            "ras_mover_stopped 1",
             "ras_last_solve_step_seconds{phase=\"1\",step=\"mip\"} 1.5",
         ] {
             assert!(up.lines().any(|said| said == line), "no {line:?} in\n{up}");

@@ -70,6 +70,14 @@ async fn targets_become_moves_and_moves_become_owners() {
 
     let broker = &database.broker;
     let id = moves[0].id;
+    database
+        .execute("UPDATE moves SET state_at = state_at - interval '3 h' WHERE server = 's006'")
+        .await;
+    let read = broker.metrics().await.expect("read");
+    assert_eq!(read.moves, [("pending".to_owned(), 2, 1)], "one of two is stuck");
+    assert!(read.mover_acts && !read.mover_stopped);
+    let now = broker.clock().await.expect("asked");
+    assert!(under_way(&database).await[0].is_stuck(now) && !moves[1].is_stuck(now));
     let step = [(id, MoveState::Pending, MoveState::Reconfiguring)];
     assert_eq!(broker.advance_moves(epoch, &step).await.expect("advanced"), [id]);
     // Whoever thinks it is still where it was is told so.
@@ -94,6 +102,7 @@ async fn targets_become_moves_and_moves_become_owners() {
     );
     let late = broker.bound_of_late(LONG).await.expect("counted");
     assert_eq!(late.iter().map(|l| l.count).sum::<i64>(), 2);
+    assert!(broker.metrics().await.expect("read").moves.is_empty());
     assert_eq!(broker.moves_ended().await.expect("counted"), [("bound".to_owned(), None, 2)]);
     assert!(under_way(&database).await.is_empty());
     at_rest(&database).await;
