@@ -14,17 +14,10 @@ pub(crate) mod sql {
         RESERVATION_ID = "SELECT reservation_id FROM reservations WHERE reservation = $1";
         /// A page in order of name, straight from the index. `OFFSET 0` keeps the planner from
         /// reading every rack for the few that are meant.
-        ///
-        /// One row with a list for each column: a thousand rows of ten take the driver twice as
-        /// long as Postgres takes to find them.
-        HELD_SERVERS = "SELECT array_agg(o.server), array_agg(o.datacenter), array_agg(o.msb), \
-                array_agg(o.rack), array_agg(o.hardware_type), array_agg(o.in_use), \
-                array_agg(o.target_pending), array_agg(o.target), array_agg(o.loan), \
-                array_agg(o.generation) \
-            FROM (SELECT p.server, d.datacenter::text, m.msb::text, p.rack, \
+        HELD_SERVERS = "SELECT p.server, d.datacenter::text, m.msb::text, p.rack, \
                 h.hardware_type::text, p.in_use, p.target_pending, \
-                (SELECT t.reservation FROM reservations t WHERE t.reservation_id = p.target_reservation_id) AS target, \
-                (SELECT l.reservation FROM reservations l WHERE l.reservation_id = p.loan_reservation_id) AS loan, \
+                (SELECT t.reservation FROM reservations t WHERE t.reservation_id = p.target_reservation_id), \
+                (SELECT l.reservation FROM reservations l WHERE l.reservation_id = p.loan_reservation_id), \
                 p.generation \
             FROM (SELECT s.server::text, k.rack::text, k.msb_id, s.hardware_type_id, s.in_use, \
                     s.target_pending, s.target_reservation_id, s.loan_reservation_id, s.generation \
@@ -34,7 +27,7 @@ pub(crate) mod sql {
                 JOIN LATERAL (SELECT rack, msb_id FROM racks WHERE rack_id = s.rack_id OFFSET 0) k ON true \
                 OFFSET 0) p \
             JOIN msbs m USING (msb_id) JOIN datacenters d USING (datacenter_id) \
-            JOIN hardware_types h USING (hardware_type_id) ORDER BY p.server) o";
+            JOIN hardware_types h USING (hardware_type_id) ORDER BY p.server";
     }
 }
 
@@ -94,7 +87,7 @@ impl Broker {
             .bind(after)
             .bind(i64::from(limit.min(PAGE_MAX)))
             .try_map(|row: PgRow| held(&row))
-            .fetch_one(&mut *db)
+            .fetch_all(&mut *db)
             .await
             .doing(doing)?;
         if rows.is_empty() {
@@ -110,33 +103,21 @@ impl Broker {
     }
 }
 
-/// The servers of a page, from its columns.
-fn held(row: &PgRow) -> Result<Vec<HeldServer>, sqlx::Error> {
-    let (servers, datacenters, msbs): (Vec<String>, Vec<String>, Vec<String>) =
-        (list(row, 0)?, list(row, 1)?, list(row, 2)?);
-    let (racks, types): (Vec<String>, Vec<String>) = (list(row, 3)?, list(row, 4)?);
-    let (in_use, pending): (Vec<bool>, Vec<bool>) = (list(row, 5)?, list(row, 6)?);
-    let (targets, loans): (Vec<Option<String>>, Vec<Option<String>>) =
-        (list(row, 7)?, list(row, 8)?);
-    let generations: Vec<i64> = list(row, 9)?;
-    let server = |n: usize| HeldServer {
-        server: servers[n].as_str().into(),
-        datacenter: datacenters[n].as_str().into(),
-        msb: msbs[n].as_str().into(),
-        rack: racks[n].as_str().into(),
-        hardware_type: types[n].as_str().into(),
-        in_use: in_use[n],
-        leaves_for: pending[n].then(|| targets[n].as_deref().map(Name::from)),
-        loaned_to: loans[n].as_deref().map(Name::from),
-        generation: generations[n],
-    };
-    Ok((0..servers.len()).map(server).collect())
-}
-
-/// A column of a page; none at all stands for a page without anything in it.
-fn list<'r, T>(row: &'r PgRow, column: usize) -> Result<Vec<T>, sqlx::Error>
-where
-    Option<Vec<T>>: sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
-{
-    row.try_get::<Option<Vec<T>>, _>(column).map(Option::unwrap_or_default)
+fn held(row: &PgRow) -> Result<HeldServer, sqlx::Error> {
+    let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
+    let optional =
+        |column: usize| row.try_get::<Option<&str>, _>(column).map(|name| name.map(Name::from));
+    let pending: bool = row.try_get(6)?;
+    let target = optional(7)?;
+    Ok(HeldServer {
+        server: name(0)?,
+        datacenter: name(1)?,
+        msb: name(2)?,
+        rack: name(3)?,
+        hardware_type: name(4)?,
+        in_use: row.try_get(5)?,
+        leaves_for: pending.then_some(target),
+        loaned_to: optional(8)?,
+        generation: row.try_get(9)?,
+    })
 }
