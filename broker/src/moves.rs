@@ -207,6 +207,9 @@ pub struct BoundOfLate {
     pub count: i64,
 }
 
+/// A move that was bound: id, server, owner before and after, version served, origin.
+type BoundRow = (Uuid, String, Option<String>, Option<String>, i64, String);
+
 /// What opening moves did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
@@ -318,7 +321,7 @@ impl Broker {
         let db = change.connection();
         still_ours(db, epoch).await?;
         sqlx::query(sql::HOLD_HEAD).execute(&mut *db).await.doing(doing)?;
-        let rows: Vec<(Uuid, String, Option<String>, Option<String>, i64, String)> =
+        let rows: Vec<BoundRow> =
             sqlx::query_as(sql::BIND).bind(moves).fetch_all(&mut *db).await.doing(doing)?;
         if rows.is_empty() {
             change.abandon().await?;

@@ -276,7 +276,7 @@ fn whatever_happens_the_latest_targets_are_carried_out() {
     };
     let targets = prop::collection::vec((0_usize..24, 0_usize..3), 1..6);
     let rounds = prop::collection::vec((targets, 1_u64..60, 0_usize..3), 1..6);
-    let case = async |rounds: Vec<(Vec<(usize, usize)>, u64, usize)>| {
+    let case = async |rounds: Vec<Round<usize>>| {
         let mut wanted = BTreeMap::new();
         for (rows, polls, trouble) in rows_of(rounds) {
             let trouble = [Trouble::Busy, Trouble::AnswerLost, Trouble::Silent][trouble];

@@ -7,7 +7,6 @@ use broker::{
     Epoch, ImportOptions, MoveOrigin, MoveReason, MoveState, MoverError, OpenMove, Opened, Stopped,
 };
 use std::time::Duration;
-use uuid::Uuid;
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -81,10 +80,10 @@ async fn targets_become_moves_and_moves_become_owners() {
     let step = [(id, MoveState::Pending, MoveState::Reconfiguring)];
     assert_eq!(broker.advance_moves(epoch, &step).await.expect("advanced"), [id]);
     // Whoever thinks it is still where it was is told so.
-    assert_eq!(broker.advance_moves(epoch, &step).await.expect("asked"), [Uuid::nil(); 0]);
+    assert!(broker.advance_moves(epoch, &step).await.expect("asked").is_empty());
     let ids = [id, moves[1].id];
     assert_eq!(broker.bind_moves("mover", epoch, &ids).await.expect("bound"), ids);
-    assert_eq!(broker.bind_moves("mover", epoch, &ids).await.expect("asked"), [Uuid::nil(); 0]);
+    assert!(broker.bind_moves("mover", epoch, &ids).await.expect("asked").is_empty());
     let owner = |server: &str| {
         let owned = "count(*) FILTER (WHERE reservation = 'web' AND NOT target_pending)";
         format!(

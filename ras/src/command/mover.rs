@@ -4,7 +4,7 @@ use super::{Context, Verdict};
 use crate::cli::Mover;
 use crate::service::{MoverService, Stop};
 use crate::store::{self, Need, Places, Store};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use serde_json::json;
 
 pub(super) fn run(options: &Mover, context: &Context) -> Result<Verdict> {
@@ -34,6 +34,6 @@ async fn carry_out(
     context.answer(text, &json!({ "store": store.place, "agent": mover.place }))?;
     tokio::select! {
         () = mover.until(stop) => Ok(()),
-        () = store.ended() => bail!("the private Postgres was stopped by somebody else"),
+        error = store.ended() => Err(error),
     }
 }
