@@ -3,9 +3,11 @@
 use crate::error::{DbError, Doing};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{Connection, Executor, PgConnection, Postgres, Transaction};
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// The schema: every migration of `migrations/`, compiled in.
 pub static MIGRATOR: Migrator = sqlx::migrate!("../migrations");
@@ -20,6 +22,10 @@ const CONNECTIONS_MAX: u32 = 8;
 /// How long to wait for one of them. An operation that cannot begin by then says so.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How often and after what pause a server is asked that nobody listens for yet, or that recovers.
+const START_ATTEMPTS: u32 = 50;
+const START_PAUSE: Duration = Duration::from_millis(200);
+
 pub(crate) mod sql {
     crate::statements! {
         SERVER_VERSION = "SELECT current_setting('server_version_num')::int";
@@ -27,6 +33,9 @@ pub(crate) mod sql {
         /// large reservation and sorts it for one page (42 ms instead of 4, of 32,000 servers), and
         /// takes longer than most of our statements run.
         PLAN_ONCE = "SET plan_cache_mode = force_generic_plan";
+        /// The first is asked first: a database that was never migrated has no such table.
+        IS_MIGRATED = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
+        MIGRATION = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success";
         CURRENT_DATABASE = "SELECT current_database()::text";
     }
 }
@@ -92,6 +101,17 @@ pub enum OpenError {
         /// The migration.
         version: i64,
     },
+    /// The schema was never made, or is older than this program's.
+    #[error(
+        "the schema of the database is at migration {found}, this program needs {needed}; \
+         `ras up` and `ras import snapshot` bring it up to date"
+    )]
+    SchemaOlder {
+        /// The last migration that ran; 0: none.
+        found: i64,
+        /// The last one compiled in.
+        needed: i64,
+    },
     /// A migration failed.
     #[error("bringing the schema up to date")]
     Migrate(#[source] MigrateError),
@@ -118,27 +138,48 @@ impl Broker {
         Ok(broker)
     }
 
+    /// Connects to a database whose schema is this program's, and leaves it as it is.
+    ///
+    /// # Errors
+    /// [`OpenError::SchemaOlder`], [`OpenError::SchemaNewer`], and those of connecting.
+    pub async fn attach(address: &Address) -> Result<Broker, OpenError> {
+        let broker = Broker::connect(address, CONNECTIONS_MAX).await?;
+        let doing = "asking for the version of the schema";
+        let migrated: bool =
+            sqlx::query_scalar(sql::IS_MIGRATED).fetch_one(&broker.pool).await.doing(doing)?;
+        let found: i64 = if migrated {
+            sqlx::query_scalar(sql::MIGRATION).fetch_one(&broker.pool).await.doing(doing)?
+        } else {
+            0
+        };
+        let needed = MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or(0);
+        match found.cmp(&needed) {
+            std::cmp::Ordering::Less => Err(OpenError::SchemaOlder { found, needed }),
+            std::cmp::Ordering::Greater => Err(OpenError::SchemaNewer { version: found }),
+            std::cmp::Ordering::Equal => Ok(broker),
+        }
+    }
+
     /// Connects and checks the server's version; the schema is taken as it is.
     ///
     /// # Errors
     /// [`OpenError::TooOld`], [`OpenError::Db`].
     pub async fn connect(address: &Address, connections: u32) -> Result<Broker, OpenError> {
+        let mut first = first_connection(address).await?;
+        let version: i32 = sqlx::query_scalar(sql::SERVER_VERSION)
+            .fetch_one(&mut first)
+            .await
+            .doing("asking for the version of Postgres")?;
+        check_version(version)?;
+        // Its place may be needed by the next; that it was closed well does not matter.
+        let _ = first.close().await;
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .after_connect(|connection, _| {
-                Box::pin(async move {
-                    sqlx::query(sql::PLAN_ONCE).execute(connection).await.map(|_| ())
-                })
+                Box::pin(async move { connection.execute(sql::PLAN_ONCE).await.map(|_| ()) })
             })
-            .connect_with(address.options())
-            .await
-            .doing("connecting")?;
-        let version: i32 = sqlx::query_scalar(sql::SERVER_VERSION)
-            .fetch_one(&pool)
-            .await
-            .doing("asking for the version of Postgres")?;
-        check_version(version)?;
+            .connect_lazy_with(address.options());
         Ok(Broker { pool, address: address.clone() })
     }
 
@@ -154,6 +195,16 @@ impl Broker {
         })
     }
 
+    /// Begins a transaction, in a task of its own: a driver's `begin` that is dropped half-way leaves
+    /// a connection with an open transaction in the pool, and whoever gets it next writes into that
+    /// (sqlx 0.9: `BEGIN` is sent, and its depth is not yet counted). A task is not dropped with us,
+    /// and the transaction it gives to nobody is rolled back.
+    pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+        let pool = self.pool.clone();
+        let begun = tokio::spawn(async move { pool.begin().await });
+        begun.await.map_err(|ended| sqlx::Error::Io(std::io::Error::other(ended)))?
+    }
+
     /// The name of the database.
     ///
     /// # Errors
@@ -167,6 +218,25 @@ impl Broker {
     pub async fn close(&self) {
         self.pool.close().await;
     }
+}
+
+/// The connection that says what is wrong. A server that is just starting is waited for.
+async fn first_connection(address: &Address) -> Result<PgConnection, DbError> {
+    for _ in 0..START_ATTEMPTS {
+        match connect(address, ACQUIRE_TIMEOUT).await {
+            Err(error) if error.is_starting() => tokio::time::sleep(START_PAUSE).await,
+            other => return other,
+        }
+    }
+    connect(address, ACQUIRE_TIMEOUT).await
+}
+
+/// A connection beside the pool's, which tries again and again and then says only that it was in
+/// vain.
+pub(crate) async fn connect(address: &Address, within: Duration) -> Result<PgConnection, DbError> {
+    let doing = "connecting";
+    let connected = timeout(within, PgConnection::connect_with(&address.options())).await;
+    connected.map_err(|_| DbError::late(doing))?.doing(doing)
 }
 
 /// Takes `server_version_num`: the major version times 10,000, plus the minor one.

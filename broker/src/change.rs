@@ -29,7 +29,7 @@ pub(crate) struct Change {
 
 impl Change {
     pub(crate) async fn begin(broker: &Broker, actor: &str) -> Result<Change, DbError> {
-        let tx = broker.pool.begin().await.doing("beginning a transaction")?;
+        let tx = broker.begin().await.doing("beginning a transaction")?;
         Ok(Change {
             tx,
             actor: actor.to_owned(),

@@ -21,8 +21,13 @@ pub enum Fault {
     /// The server is not there, closed the connection or is starting or stopping. Whether a commit
     /// that was under way happened is not known.
     Unreachable,
-    /// No connection is free, here or there.
+    /// The server is there and takes too long.
+    Late,
+    /// The server has no connection free.
     OutOfConnections,
+    /// No connection could be had in time, and why is not known: all of ours are at work, the server
+    /// has none free, is not there or does not answer.
+    NoConnection,
     /// The server only reads: a standby, or set so.
     ReadOnly,
     /// The server's disk is full.
@@ -44,7 +49,9 @@ impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Unreachable => out.write_str("Postgres cannot be reached"),
-            Fault::OutOfConnections => out.write_str("no connection to Postgres is free"),
+            Fault::Late => out.write_str("Postgres does not answer in time"),
+            Fault::OutOfConnections => out.write_str("Postgres has no connection free"),
+            Fault::NoConnection => out.write_str("no connection to Postgres could be had in time"),
             Fault::ReadOnly => out.write_str("Postgres is read-only"),
             Fault::DiskFull => out.write_str("the disk of Postgres is full"),
             Fault::Refused { constraint } => write!(out, "refused by constraint {constraint}"),
@@ -63,7 +70,7 @@ impl Fault {
             sqlx::Error::Io(_) | sqlx::Error::PoolClosed | sqlx::Error::Tls(_) => {
                 Fault::Unreachable
             }
-            sqlx::Error::PoolTimedOut => Fault::OutOfConnections,
+            sqlx::Error::PoolTimedOut => Fault::NoConnection,
             sqlx::Error::Database(said) => {
                 Fault::of_code(said.code().as_deref().unwrap_or_default(), said.constraint())
             }
@@ -92,6 +99,35 @@ impl Fault {
 impl DbError {
     pub(crate) fn new(doing: &'static str, source: sqlx::Error) -> DbError {
         DbError { doing, fault: Fault::of(&source), source }
+    }
+
+    /// It was not waited for any longer.
+    pub(crate) fn late(doing: &'static str) -> DbError {
+        let source = sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+        DbError { doing, fault: Fault::Late, source }
+    }
+
+    /// Whether the same again may do, at once or after a while. What was asked may have happened.
+    pub fn is_passing(&self) -> bool {
+        match self.fault {
+            Fault::Unreachable
+            | Fault::Late
+            | Fault::OutOfConnections
+            | Fault::NoConnection
+            | Fault::ReadOnly
+            | Fault::DiskFull
+            | Fault::Interrupted => true,
+            Fault::Refused { .. } | Fault::Forbidden | Fault::Unexpected => false,
+        }
+    }
+
+    /// Whether the server may be just starting: nobody listens there, or it recovers.
+    pub(crate) fn is_starting(&self) -> bool {
+        match &self.source {
+            sqlx::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+            sqlx::Error::Database(said) => said.code().as_deref() == Some("57P03"),
+            _ => false,
+        }
     }
 
     /// Whether this constraint refused it.

@@ -16,6 +16,10 @@
 //! holes. So the trail is also what others follow: they read on from the last number they know, and
 //! a `NOTIFY` only tells them when to look.
 //!
+//! **Solves** are jobs of a queue in the same database, so that any number of workers take them: under
+//! a lease, whose number is checked in the transaction that publishes. A worker that was cut off and
+//! comes back finds that it may write nothing.
+//!
 //! Constraints and triggers hold what can be held there (`migrations/`); this crate adds what spans
 //! rows of a whole snapshot, through [`fleet::RegionSnapshot`].
 //!
@@ -28,16 +32,23 @@
 
 mod broker;
 mod change;
+mod check;
 mod copy;
 mod error;
 mod export;
+mod job;
 mod load;
+mod metrics;
+mod mover;
+mod moves;
 mod plan;
 pub mod private;
 mod promise;
 mod publish;
 mod reservation;
+mod solve;
 mod state;
+mod status;
 mod stored;
 mod subscribe;
 mod topology;
@@ -57,11 +68,17 @@ use statements;
 pub use broker::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
 pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
+pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
+pub use metrics::{LastSolve, Metrics};
+pub use mover::{Epoch, MoverError, MoverStatus, Stopped};
+pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened};
 pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
-pub use publish::{Publication, PublishError, Published, TargetRow};
+pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
-pub use state::{MoveState, SolveState, State};
+pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
+pub use state::{JobState, MoveState, SolveState, State};
+pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
 pub use subscribe::Subscription;
 pub use trail::{Action, Entry, Seq, TargetVersion};
 pub use unavailability::{Occurrence, UnavailabilityError};
@@ -75,8 +92,15 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         publish::sql::ALL,
         broker::sql::ALL,
         change::sql::ALL,
+        check::sql::ALL,
+        job::sql::ALL,
+        metrics::sql::ALL,
+        mover::sql::ALL,
+        moves::sql::ALL,
         promise::sql::ALL,
         reservation::sql::ALL,
+        solve::sql::ALL,
+        status::sql::ALL,
         stored::sql::ALL,
         topology::sql::ALL,
         trail::sql::ALL,

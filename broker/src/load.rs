@@ -118,8 +118,9 @@ impl Broker {
         change.record(Action::SnapshotLoaded, &snapshot.region, detail(&plan, version, removes));
         let seq = change.commit().await?;
         // So that the first plans after it are good ones; autovacuum would come a minute later.
-        let analyzed = sqlx::query(sql::ANALYZE).execute(&self.pool).await;
-        analyzed.doing("gathering statistics")?;
+        if let Err(error) = sqlx::query(sql::ANALYZE).execute(&self.pool).await {
+            tracing::warn!(%error, "loaded; statistics were not gathered");
+        }
         tracing::info!(version = version.0, seq = seq.0, "snapshot loaded");
         Ok(Loaded { plan, version, seq: Some(seq) })
     }

@@ -225,7 +225,20 @@ fn binding(row: &ServerRow) -> impl PartialEq + '_ {
 /// How many names of a kind a plan prints.
 const NAMES_SHOWN: usize = 10;
 
-/// One line per kind of change; the first few names of what is lost or contradicts.
+/// Names on one line, the first few of them.
+fn names(out: &mut fmt::Formatter<'_>, what: &str, names: &[Name]) -> fmt::Result {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<&str> = names.iter().take(NAMES_SHOWN).map(Name::as_ref).collect();
+    write!(out, "  {what}: {}", shown.join(", "))?;
+    match names.len().saturating_sub(NAMES_SHOWN) {
+        0 => writeln!(out),
+        more => writeln!(out, " and {more} more"),
+    }
+}
+
+/// One line per table, and the first few names of each kind of change.
 impl fmt::Display for ImportPlan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tables = [
@@ -235,15 +248,11 @@ impl fmt::Display for ImportPlan {
         ];
         for (what, changes) in tables {
             let Changes { stored, added, changed, missing } = changes;
-            let (added, changed) = (added.len(), changed.len());
-            write!(out, "{what}: {stored} stored, {added} added, {changed} changed, ")?;
-            writeln!(out, "{} not in the snapshot", missing.len())?;
-            for name in missing.iter().take(NAMES_SHOWN) {
-                writeln!(out, "  not in the snapshot: {name}")?;
-            }
-            if missing.len() > NAMES_SHOWN {
-                writeln!(out, "  and {} more", missing.len() - NAMES_SHOWN)?;
-            }
+            write!(out, "{what}: {stored} stored, {} added, ", added.len())?;
+            writeln!(out, "{} changed, {} not in the snapshot", changed.len(), missing.len())?;
+            names(out, "added", added)?;
+            names(out, "changed", changed)?;
+            names(out, "not in the snapshot", missing)?;
         }
         writeln!(out, "bindings: {} changed", self.bindings_changed)?;
         if self.weights_changed {

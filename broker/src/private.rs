@@ -32,6 +32,10 @@ use user::User;
 const DATABASE: &str = "region";
 const ROLE: &str = "ras";
 
+/// Postgres' own folder and that of the socket, in ours.
+const DATA: &str = "data";
+const SOCKET: &str = "socket";
+
 /// How long a server that is ending, or recovering from a crash, is waited for.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -53,6 +57,17 @@ impl PrivateOptions {
     /// With the machine's programs.
     pub fn new(folder: impl Into<PathBuf>) -> PrivateOptions {
         PrivateOptions { folder: folder.into(), programs: None }
+    }
+
+    /// Where it is while it runs, whoever started it.
+    pub fn address(&self) -> Address {
+        let folder = self.folder.canonicalize().unwrap_or_else(|_| self.folder.clone());
+        Address::socket(&folder.join(SOCKET), ROLE, DATABASE)
+    }
+
+    /// Whether its data is there: it was started before.
+    pub fn has_data(&self) -> bool {
+        self.folder.join(DATA).join("PG_VERSION").exists()
     }
 }
 
@@ -100,6 +115,11 @@ impl PrivatePostgres {
     /// Its major version.
     pub fn major(&self) -> u32 {
         self.major
+    }
+
+    /// What it says, in a file.
+    pub fn log(&self) -> PathBuf {
+        self.folder.log()
     }
 
     /// Its process.

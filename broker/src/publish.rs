@@ -4,8 +4,9 @@ use crate::broker::Broker;
 use crate::change::Change;
 use crate::copy::Rows;
 use crate::error::{DbError, Doing};
-use crate::export::Export;
+use crate::job::{self, Lease};
 use crate::promise::{self, Promise};
+use crate::solve;
 use crate::stored;
 use crate::topology::Topology;
 use crate::trail::{Action, Seq, TargetVersion};
@@ -43,7 +44,7 @@ pub(crate) mod sql {
             FROM target_changes WHERE version = $1";
         SKIPPED = "SELECT server FROM target_changes WHERE version = $1 AND NOT taken \
             ORDER BY server LIMIT $2";
-        END_SOLVE = "UPDATE solves SET state = 'published', version = $2 \
+        END_SOLVE = "UPDATE solves SET state = 'published', version = $2, result_url = $3 \
             WHERE solve_id = $1 AND state = 'running' AND parent = $2 - 1";
         PUBLISHED_AS = "SELECT version FROM target_versions WHERE publication_id = $1";
     }
@@ -71,30 +72,43 @@ pub struct Publication {
     pub id: Uuid,
     /// The version it was decided on.
     pub parent: TargetVersion,
-    /// The solve it comes from, if any; it must be running.
-    pub solve: Option<Uuid>,
+    /// The solve it comes from, if any, which ends with it.
+    pub solve: Option<SolveEnd>,
     /// The servers.
     pub targets: Vec<TargetRow>,
 }
 
+/// The end of a solve, in the same transaction as the publication of its targets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SolveEnd {
+    /// The right to end it. If it is lost, nothing is published.
+    pub lease: Lease,
+    /// Where its result is kept.
+    pub result_url: String,
+    /// What it says of itself.
+    pub report: serde_json::Value,
+}
+
 impl Publication {
-    /// Takes from targets what changes the region, as exported.
+    /// Takes from targets what changes the region. `version` and `generations` are those of the
+    /// export that the snapshot was made of.
     ///
     /// # Panics
-    /// If the snapshot was not made of this export: its servers are others.
+    /// If there is not one generation for each server of the snapshot.
     pub fn new(
         id: Uuid,
-        export: &Export,
+        version: TargetVersion,
+        generations: &[i64],
         snapshot: &RegionSnapshot,
         targets: &Targets,
     ) -> Publication {
-        assert_eq!(export.generations.len(), snapshot.servers.len(), "one region");
+        assert_eq!(generations.len(), snapshot.servers.len(), "one region");
         let rows = targets.diff(snapshot).map(|change| TargetRow {
             server: snapshot.servers[change.server.ix()].id.clone(),
-            generation: export.generations[change.server.ix()],
+            generation: generations[change.server.ix()],
             target: change.target.map(|r| snapshot.reservations[r.ix()].id.clone()),
         });
-        Publication { id, parent: export.version, solve: None, targets: rows.collect() }
+        Publication { id, parent: version, solve: None, targets: rows.collect() }
     }
 }
 
@@ -126,6 +140,8 @@ pub enum PublishError {
     UnknownReservation { server: Name, target: Name },
     #[error("solve {solve} is not running on version {parent}; its targets are not taken")]
     SolveNotRunning { solve: Uuid, parent: TargetVersion },
+    #[error("solve {solve}: its lease was lost, another worker has it or it was given up")]
+    LeaseLost { solve: Uuid },
     #[error(transparent)]
     Db(#[from] DbError),
 }
@@ -161,18 +177,14 @@ impl Broker {
         stage(db, &rows, &ids).await.doing("staging targets")?;
         let written = sqlx::query(sql::PUBLISH).bind(version.0).execute(&mut *db).await;
         written.doing("publishing targets")?;
-        if let Some(solve) = publication.solve {
-            let ended = sqlx::query(sql::END_SOLVE).bind(solve).bind(version.0).execute(&mut *db);
-            if ended.await.doing("ending a solve")?.rows_affected() == 0 {
-                let parent = publication.parent;
-                return Err(PublishError::SolveNotRunning { solve, parent });
-            }
+        if let Some(end) = &publication.solve {
+            end_solve(db, end, version).await?;
         }
         let mut published = outcome(db, version).await.doing("counting targets")?;
         let detail = serde_json::json!({
             "taken": published.taken, "skipped": published.skipped,
             "publication": publication.id.to_string(),
-            "solve": publication.solve.map(|solve| solve.to_string()),
+            "solve": publication.solve.as_ref().map(|end| end.lease.job.to_string()),
         });
         change.record(Action::TargetsPublished, &version.to_string(), detail);
         published.seq = Some(change.commit().await?);
@@ -207,6 +219,28 @@ impl Broker {
         let head = stored::head(&mut db).await?;
         Err(PublishError::Stale { parent: publication.parent, head })
     }
+}
+
+/// Ends the solve that the targets come from, if the publisher still has it.
+async fn end_solve(
+    db: &mut PgConnection,
+    end: &SolveEnd,
+    version: TargetVersion,
+) -> Result<(), PublishError> {
+    let doing = "ending a solve";
+    let solve = end.lease.job;
+    let outcome = serde_json::json!({ "version": version.0 });
+    if !job::finish(db, end.lease, &outcome).await.doing(doing)? {
+        return Err(PublishError::LeaseLost { solve });
+    }
+    let ended = sqlx::query(sql::END_SOLVE).bind(solve).bind(version.0).bind(&end.result_url);
+    if ended.execute(&mut *db).await.doing(doing)?.rows_affected() == 0 {
+        let parent = TargetVersion(version.0 - 1);
+        return Err(PublishError::SolveNotRunning { solve, parent });
+    }
+    let report = sqlx::query(solve::sql::ADD_REPORT).bind(solve).bind(&end.report);
+    report.execute(db).await.doing(doing)?;
+    Ok(())
 }
 
 /// The numbers of the reservations named as targets. Shared buffers that nobody listed are made

@@ -1,5 +1,7 @@
 //! States and which may follow which. The table `transitions` says the same; a test compares them.
 
+use std::time::Duration;
+
 /// Something with states.
 pub trait State: Copy + PartialEq + 'static {
     /// The table whose states these are.
@@ -38,6 +40,22 @@ pub enum MoveState {
     Failed,
     /// It took too long.
     Expired,
+}
+
+impl MoveState {
+    /// How long a move may be in it before somebody should look; `None`: it has ended. Pending ones
+    /// wait for others within the limits; containers have half an hour to end; wiping and setting up
+    /// a host take minutes, and an hour where a person must help.
+    pub const fn longest_stay(self) -> Option<Duration> {
+        match self {
+            MoveState::Pending => Some(Duration::from_secs(2 * 3600)),
+            MoveState::Preempting => Some(Duration::from_secs(30 * 60)),
+            MoveState::CleaningUp | MoveState::Reconfiguring => Some(Duration::from_secs(3600)),
+            MoveState::Bound | MoveState::Superseded | MoveState::Failed | MoveState::Expired => {
+                None
+            }
+        }
+    }
 }
 
 impl State for MoveState {
@@ -116,6 +134,44 @@ impl State for SolveState {
             Some(SolveState::Requested) => matches!(self, SolveState::Running | SolveState::Failed),
             // Back to requested: its worker was lost, another may take it.
             Some(SolveState::Running) => self != SolveState::Running,
+            Some(_) => false,
+        }
+    }
+}
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum JobState {
+    /// Asked for, or given back.
+    Waiting,
+    /// Some worker has it, under a lease.
+    Running,
+    /// It ended with an outcome.
+    Done,
+    /// It failed for good.
+    Failed,
+}
+
+impl State for JobState {
+    const MACHINE: &'static str = "jobs";
+    const ALL: &'static [JobState] =
+        &[JobState::Waiting, JobState::Running, JobState::Done, JobState::Failed];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            JobState::Waiting => "waiting",
+            JobState::Running => "running",
+            JobState::Done => "done",
+            JobState::Failed => "failed",
+        }
+    }
+
+    fn may_follow(self, source: Option<JobState>) -> bool {
+        match source {
+            None => self == JobState::Waiting,
+            Some(JobState::Waiting) => matches!(self, JobState::Running | JobState::Failed),
+            // Running again: its worker was lost, another has it.
+            Some(JobState::Running) => true,
             Some(_) => false,
         }
     }

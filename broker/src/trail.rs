@@ -3,16 +3,17 @@
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use std::fmt;
 
 /// The number of an entry of the audit trail: 1, 2, 3, ... in the order entries became visible.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Seq(pub i64);
 
 /// A version of the targets: 0 for the empty region, then one more each time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct TargetVersion(pub i64);
 
 impl fmt::Display for Seq {
@@ -38,15 +39,30 @@ pub enum Action {
     UnavailabilityRecorded,
     /// An unavailability event was ended. Subject: the event.
     UnavailabilityCleared,
+    /// Moves were opened and superseded. Subject: the version of the targets.
+    MovesOpened,
+    /// A move is done: the server has its new owner. Subject: the server.
+    ServerBound,
+    /// A move failed or expired; the server stays with its owner. Subject: the server.
+    MoveEnded,
+    /// Somebody pulled the stop switch. Subject: the mover.
+    MoverStopped,
+    /// Somebody released it. Subject: the mover.
+    MoverResumed,
 }
 
 impl Action {
     /// Every action.
-    pub const ALL: [Action; 4] = [
+    pub const ALL: [Action; 9] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
         Action::UnavailabilityCleared,
+        Action::MovesOpened,
+        Action::ServerBound,
+        Action::MoveEnded,
+        Action::MoverStopped,
+        Action::MoverResumed,
     ];
 
     /// The word of the table.
@@ -56,6 +72,11 @@ impl Action {
             Action::TargetsPublished => "targets_published",
             Action::UnavailabilityRecorded => "unavailability_recorded",
             Action::UnavailabilityCleared => "unavailability_cleared",
+            Action::MovesOpened => "moves_opened",
+            Action::ServerBound => "server_bound",
+            Action::MoveEnded => "move_ended",
+            Action::MoverStopped => "mover_stopped",
+            Action::MoverResumed => "mover_resumed",
         }
     }
 }

@@ -8,6 +8,7 @@
 //! This crate knows files and Parquet. It does not know what a good assignment is (`fleet` audits,
 //! `async-solver` solves) and reads no clock. Start at [`read_snapshot`].
 
+mod basis;
 mod error;
 mod folder;
 pub mod generate;
@@ -20,7 +21,8 @@ pub mod summary;
 mod table;
 mod write;
 
+pub use basis::{Basis, read_basis};
 pub use error::{AssignmentRule, ReadError, ResultError, WriteError};
 pub use read::{read_parts, read_snapshot};
 pub use result::{read_assignment, read_report, write_assignment, write_result};
-pub use write::{write_parts, write_snapshot};
+pub use write::{write_export, write_parts, write_snapshot};

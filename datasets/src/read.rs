@@ -27,6 +27,9 @@ pub(crate) struct RegionFile {
     pub(crate) weights: Weights,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shared_buffer_fraction: Option<f64>,
+    /// Of a region that a store exported: the version of its targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<i64>,
 }
 
 /// Only the member that says what a JSON file is: read first, so that a newer version is called

@@ -33,6 +33,8 @@ pub enum ColumnType {
     Bool,
     /// 32-bit signed integer.
     Int32,
+    /// 64-bit signed integer.
+    Int64,
     /// 64-bit floating point.
     Float64,
     /// Microseconds, UTC.
@@ -49,6 +51,7 @@ impl ColumnType {
             }
             ColumnType::Bool => DataType::Boolean,
             ColumnType::Int32 => DataType::Int32,
+            ColumnType::Int64 => DataType::Int64,
             ColumnType::Float64 => DataType::Float64,
             ColumnType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         }
@@ -82,6 +85,7 @@ impl fmt::Display for ColumnType {
             ColumnType::Id | ColumnType::Name => "string",
             ColumnType::Bool => "bool",
             ColumnType::Int32 => "int32",
+            ColumnType::Int64 => "int64",
             ColumnType::Float64 => "float64",
             ColumnType::Timestamp => "timestamp(us, UTC)",
         })
@@ -128,24 +132,38 @@ const fn nullable(name: &'static str, kind: ColumnType) -> Column {
     Column { name, kind, nullable: true }
 }
 
+/// What `servers.parquet` holds; the last column only where a store exported it.
+const SERVER_COLUMNS: &[Column] = &[
+    required("server_id", ColumnType::Id),
+    required("datacenter", ColumnType::Name),
+    required("msb", ColumnType::Name),
+    required("rack", ColumnType::Name),
+    required("hardware_type", ColumnType::Name),
+    nullable("current_reservation", ColumnType::Name),
+    nullable("target_reservation", ColumnType::Name),
+    required("target_pending", ColumnType::Bool),
+    required("in_use", ColumnType::Bool),
+    nullable("loaned_to", ColumnType::Name),
+    nullable("power_watts", ColumnType::Float64),
+    nullable("generation", ColumnType::Int64),
+];
+
 /// `servers.parquet`
 pub const SERVERS: TableSchema = TableSchema {
     file: Table::Servers.file(),
     format: SNAPSHOT_FORMAT,
-    columns: &[
-        required("server_id", ColumnType::Id),
-        required("datacenter", ColumnType::Name),
-        required("msb", ColumnType::Name),
-        required("rack", ColumnType::Name),
-        required("hardware_type", ColumnType::Name),
-        nullable("current_reservation", ColumnType::Name),
-        nullable("target_reservation", ColumnType::Name),
-        required("target_pending", ColumnType::Bool),
-        required("in_use", ColumnType::Bool),
-        nullable("loaned_to", ColumnType::Name),
-        nullable("power_watts", ColumnType::Float64),
-    ],
+    columns: SERVER_COLUMNS.split_at(SERVER_COLUMNS.len() - 1).0,
     key: 1,
+};
+
+/// `servers.parquet` of a region that a store exported: with the column `generation`, which other
+/// readers of the format ignore.
+pub const EXPORTED_SERVERS: TableSchema = TableSchema { columns: SERVER_COLUMNS, ..SERVERS };
+
+/// The part of it that says what a decision rests on.
+pub const GENERATIONS: TableSchema = TableSchema {
+    columns: &[required("server_id", ColumnType::Id), nullable("generation", ColumnType::Int64)],
+    ..SERVERS
 };
 
 /// `reservations.parquet`

@@ -4,7 +4,7 @@ use crate::error::ReadError;
 use crate::schema::{Column, TableSchema};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float64Type, Int32Type, TimestampMicrosecondType, TimestampMillisecondType,
+    Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -201,6 +201,15 @@ impl Batch<'_> {
     pub(crate) fn integers(&self, column: &'static str) -> Result<Vec<i32>, ReadError> {
         let array = self.array(column).as_primitive::<Int32Type>();
         self.required(column, array.iter().collect())
+    }
+
+    /// Large integers that may be missing.
+    pub(crate) fn optional_counts(&self, column: &'static str) -> Vec<Option<i64>> {
+        let array = self.array(column);
+        match array.data_type() {
+            DataType::Null => vec![None; self.rows],
+            _ => array.as_primitive::<Int64Type>().iter().collect(),
+        }
     }
 
     /// Numbers.

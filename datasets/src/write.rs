@@ -1,15 +1,17 @@
 //! Writes a snapshot folder. The same rows give the same bytes.
 
+use crate::basis::Basis;
 use crate::error::WriteError;
 use crate::folder::{FolderKind, write_folder, write_json};
 use crate::read::RegionFile;
 use crate::schema::{
-    AFFINITY, ColumnType, RESERVATIONS, RRU, SERVERS, SNAPSHOT_FORMAT, TableSchema, UNAVAILABILITY,
+    AFFINITY, ColumnType, EXPORTED_SERVERS, RESERVATIONS, RRU, SERVERS, SNAPSHOT_FORMAT,
+    TableSchema, UNAVAILABILITY,
 };
 use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, Int32Array, RecordBatch, StringArray,
+    ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
     TimestampMicrosecondArray,
 };
 use chrono::{DateTime, Timelike, Utc};
@@ -59,12 +61,40 @@ pub fn write_snapshot(dir: &Path, snapshot: &RegionSnapshot) -> Result<(), Write
 pub fn write_parts(dir: &Path, parts: &SnapshotParts) -> Result<(), WriteError> {
     write_folder(dir, &SNAPSHOT_FOLDER, |dir| {
         write_json(&dir.join(Table::Region.file()), &region(parts)?)?;
-        write_table(dir, &SERVERS, &parts.servers, |rows| Ok(servers(rows)))?;
-        write_table(dir, &RESERVATIONS, &parts.reservations, |rows| Ok(reservations(rows)))?;
-        write_table(dir, &RRU, &parts.rru, |rows| Ok(rru(rows)))?;
-        write_table(dir, &AFFINITY, &parts.affinity, |rows| Ok(affinity(rows)))?;
-        write_table(dir, &UNAVAILABILITY, &parts.unavailability, unavailability)
+        write_table(dir, &SERVERS, &parts.servers, |rows| Ok(servers(rows.iter())))?;
+        write_other_tables(dir, parts)
     })
+}
+
+/// Writes rows as a snapshot that also says what a decision made on it rests on.
+///
+/// # Errors
+/// As [`write_parts`].
+///
+/// # Panics
+/// If there is not one generation for each server.
+pub fn write_export(dir: &Path, parts: &SnapshotParts, basis: &Basis) -> Result<(), WriteError> {
+    assert_eq!(parts.servers.len(), basis.generations.len(), "one generation per server");
+    let rows: Vec<(&ServerRow, i64)> =
+        parts.servers.iter().zip(basis.generations.iter().copied()).collect();
+    write_folder(dir, &SNAPSHOT_FOLDER, |dir| {
+        let region = RegionFile { version: Some(basis.version), ..region(parts)? };
+        write_json(&dir.join(Table::Region.file()), &region)?;
+        write_table(dir, &EXPORTED_SERVERS, &rows, |rows| {
+            let mut columns = servers(rows.iter().map(|(row, _)| *row));
+            let generations = rows.iter().map(|(_, generation)| *generation);
+            columns.push(Arc::new(Int64Array::from_iter_values(generations)));
+            Ok(columns)
+        })?;
+        write_other_tables(dir, parts)
+    })
+}
+
+fn write_other_tables(dir: &Path, parts: &SnapshotParts) -> Result<(), WriteError> {
+    write_table(dir, &RESERVATIONS, &parts.reservations, |rows| Ok(reservations(rows)))?;
+    write_table(dir, &RRU, &parts.rru, |rows| Ok(rru(rows)))?;
+    write_table(dir, &AFFINITY, &parts.affinity, |rows| Ok(affinity(rows)))?;
+    write_table(dir, &UNAVAILABILITY, &parts.unavailability, unavailability)
 }
 
 /// Writes one table into a folder under construction. `columns` makes the arrays of some rows, in
@@ -133,6 +163,7 @@ fn region(parts: &SnapshotParts) -> Result<RegionFile, WriteError> {
         taken_at: parts.taken_at,
         weights: parts.weights,
         shared_buffer_fraction: parts.shared_buffer_fraction,
+        version: None,
     })
 }
 
@@ -157,19 +188,19 @@ fn numbers(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
     Arc::new(values.collect::<Float64Array>())
 }
 
-fn servers(rows: &[ServerRow]) -> Vec<ArrayRef> {
+fn servers<'a>(rows: impl Iterator<Item = &'a ServerRow> + Clone) -> Vec<ArrayRef> {
     vec![
-        ids(rows.iter().map(|row| &*row.server_id)),
-        names(rows.iter().map(|row| Some(&*row.datacenter))),
-        names(rows.iter().map(|row| Some(&*row.msb))),
-        names(rows.iter().map(|row| Some(&*row.rack))),
-        names(rows.iter().map(|row| Some(&*row.hardware_type))),
-        names(rows.iter().map(|row| row.current_reservation.as_deref())),
-        names(rows.iter().map(|row| row.target_reservation.as_deref())),
-        flags(rows.iter().map(|row| row.target_pending)),
-        flags(rows.iter().map(|row| row.in_use)),
-        names(rows.iter().map(|row| row.loaned_to.as_deref())),
-        numbers(rows.iter().map(|row| row.power_watts)),
+        ids(rows.clone().map(|row| &*row.server_id)),
+        names(rows.clone().map(|row| Some(&*row.datacenter))),
+        names(rows.clone().map(|row| Some(&*row.msb))),
+        names(rows.clone().map(|row| Some(&*row.rack))),
+        names(rows.clone().map(|row| Some(&*row.hardware_type))),
+        names(rows.clone().map(|row| row.current_reservation.as_deref())),
+        names(rows.clone().map(|row| row.target_reservation.as_deref())),
+        flags(rows.clone().map(|row| row.target_pending)),
+        flags(rows.clone().map(|row| row.in_use)),
+        names(rows.clone().map(|row| row.loaned_to.as_deref())),
+        numbers(rows.map(|row| row.power_watts)),
     ]
 }
 

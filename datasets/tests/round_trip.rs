@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 use common::{bytes_of, midnight, small, small_snapshot};
 use datasets::schema::{SERVERS, SNAPSHOT_TABLES, UNAVAILABILITY};
 use datasets::{
-    read_assignment, read_parts, read_report, read_snapshot, write_parts, write_result,
-    write_snapshot,
+    Basis, read_assignment, read_basis, read_parts, read_report, read_snapshot, write_export,
+    write_parts, write_result, write_snapshot,
 };
 use fleet::{
     AffinityRow, Name, ReservationIx, ReservationRow, RruRow, ServerRow, SnapshotParts, Targets,
@@ -42,6 +42,25 @@ fn a_snapshot_survives_and_is_written_alike_from_shuffled_rows() {
     shuffled.unavailability.rotate_left(1);
     write_snapshot(&second, &fleet::RegionSnapshot::new(shuffled).unwrap()).unwrap();
     assert_eq!(bytes_of(&first), bytes_of(&second));
+}
+
+#[test]
+fn what_a_decision_rests_on_survives_beside_the_snapshot() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folder, plain) = (dir.path().join("exported"), dir.path().join("plain"));
+    let parts = small_snapshot().to_parts();
+    let generations = (0..parts.servers.len() as i64).map(|n| (1 << 40) + n).collect();
+    let basis = Basis { version: 7, generations };
+    write_export(&folder, &parts, &basis).unwrap();
+    // For whoever does not know of it, it is a snapshot like any other.
+    assert_eq!(read_snapshot(&folder).unwrap(), small_snapshot());
+    assert_eq!(read_basis(&folder, &small_snapshot()).unwrap(), Some(basis));
+    write_snapshot(&plain, &small_snapshot()).unwrap();
+    assert_eq!(read_basis(&plain, &small_snapshot()).unwrap(), None);
+    // A version without generations is no ground to publish on.
+    std::fs::copy(plain.join("servers.parquet"), folder.join("servers.parquet")).unwrap();
+    let error = read_basis(&folder, &small_snapshot()).unwrap_err().to_string();
+    assert!(error.contains("0 columns \"generation\""), "{error}");
 }
 
 #[test]

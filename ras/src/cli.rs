@@ -2,6 +2,15 @@
 //!
 //! Only shapes and words stand here; each subcommand does its work in [`crate::command`].
 
+mod mover;
+mod store;
+
+pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
+pub use store::{
+    Export, ImportSnapshot, Listen, Publish, Replay, RequestSolve, ScheduleOptions, Status,
+    StoreOptions, Up, Worker, WorkerOptions,
+};
+
 use crate::quantity;
 use chrono::{DateTime, Utc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -22,7 +31,11 @@ Folders:
 Example, from nothing to a page:
   ras generate --servers 5000 --state steady --out region
   ras solve region --deadline 60s --out result
-  ras report region result --out page.html";
+  ras report region result --out page.html
+
+Example, a living region:
+  ras up region                   # keeps it in a Postgres of its own, until Ctrl-C
+  ras status                      # in another terminal";
 
 /// Assigns the servers of a region to reservations.
 ///
@@ -48,9 +61,30 @@ pub struct Global {
     /// What is logged to standard error, such as `info` or `ras=debug,async_solver=trace`
     #[arg(long, global = true, value_name = "FILTER", env = "RUST_LOG", default_value = "warn")]
     pub log: String,
+    /// How logs are written
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORM")]
+    pub log_format: LogFormat,
+    /// Where traces are sent (OTLP over HTTP), such as http://localhost:4318 [default: nowhere]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "OTEL_EXPORTER_OTLP_ENDPOINT",
+        hide_env = true
+    )]
+    pub otlp_endpoint: Option<String>,
     /// Print nothing but errors, and the JSON document where one is asked for
     #[arg(short, long, global = true)]
     pub quiet: bool,
+}
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
 }
 
 /// How an answer is printed.
@@ -65,7 +99,7 @@ pub enum Output {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Turn an inventory into a snapshot
+    /// Turn an inventory into a snapshot, or a snapshot into the stored region
     #[command(subcommand)]
     Import(Import),
     /// Make a synthetic region, the same for the same seed
@@ -84,6 +118,24 @@ pub enum Command {
     Inspect(Inspect),
     /// Solve a real fleet of 10,001 servers, from the inventory to the page
     Demo(Demo),
+    /// Keep a region in Postgres and serve it until told to stop
+    Up(Up),
+    /// Take solves and replays from the queue of a region until told to stop
+    Worker(Worker),
+    /// Carry out the targets of a region until told to stop
+    Mover(Mover),
+    /// List moves under way, and stop or resume them
+    Moves(Moves),
+    /// Ask for a solve of the stored region now
+    RequestSolve(RequestSolve),
+    /// Solve solves of the past again, with other settings, and compare
+    Replay(Box<Replay>),
+    /// Say what is stored, and how it is
+    Status(Status),
+    /// Write the stored region of one instant as a snapshot
+    Export(Export),
+    /// Publish a result as the next version of the targets
+    Publish(Publish),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -105,6 +157,8 @@ pub enum Command {
 pub enum Import {
     /// From CSV files of servers, requests, events and topology
     Csv(ImportCsv),
+    /// From a snapshot into the store: the plan of what changes, then the change
+    Snapshot(ImportSnapshot),
 }
 
 const IMPORT_EXAMPLES: &str = "\
@@ -256,6 +310,12 @@ pub struct Solve {
     /// List every reservation, however many there are
     #[arg(long)]
     pub all: bool,
+    /// Address space it may take, in bytes: for whoever starts it as a child.
+    #[arg(long, hide = true)]
+    pub memory_limit: Option<u64>,
+    /// It ends at once when its standard input does: likewise.
+    #[arg(long, hide = true)]
+    pub lifeline: bool,
     /// How to solve.
     #[command(flatten)]
     pub options: SolveOptions,

@@ -1,6 +1,8 @@
-//! Ctrl-C: once asks for an early end, twice ends at once.
+//! Ctrl-C: once asks for an early end, twice ends at once. And the end of the parent, of a child.
 
 use anyhow::{Context, Result};
+use rustix::process::Signal;
+use std::io::Read;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -31,4 +33,28 @@ pub fn listen() -> Result<()> {
 /// Whether somebody asked for an early end.
 pub fn asked() -> bool {
     ASKED.load(Ordering::SeqCst) > 0
+}
+
+/// Ends this process when its standard input ends.
+///
+/// # Errors
+/// If the system gives no thread.
+pub fn end_with_standard_input() -> Result<()> {
+    end_with(std::io::stdin())
+}
+
+/// Ends this process when an input ends. The parent holds the other end open as long as it wants
+/// the answer; an end of the input means that the job was dropped or the parent died. SIGKILL,
+/// because an orderly exit would run the destructors of a HiGHS that is at work in another thread.
+///
+/// # Errors
+/// If the system gives no thread.
+pub fn end_with(mut input: impl Read + Send + 'static) -> Result<()> {
+    let watch = move || {
+        let mut ignored = [0; 64];
+        while let Ok(1..) = input.read(&mut ignored) {}
+        let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
+    };
+    let thread = std::thread::Builder::new().name("lifeline".to_owned()).spawn(watch);
+    thread.map(|_| ()).context("starting the thread that watches the parent")
 }

@@ -5,6 +5,8 @@
 //! | [`cli`] | what may be asked for, with the help texts |
 //! | [`settings`], [`overrides`] | `ras.toml` and the command line; what a solve sees otherwise |
 //! | [`command`] | one file for each subcommand: read, call, write |
+//! | [`service`] | what runs as long as `ras up` does |
+//! | [`store`] | where a living region is kept |
 //! | [`solve`] | the shell around a solve: deadline, Ctrl-C, what is on disk when |
 //! | [`highs_process`] | HiGHS in a child process that can be killed |
 //! | [`report_json`], [`reasons`] | the result's report |
@@ -27,8 +29,10 @@ pub mod progress;
 pub mod quantity;
 pub mod reasons;
 pub mod report_json;
+pub mod service;
 pub mod settings;
 pub mod solve;
+pub mod store;
 pub mod tables;
 pub mod telemetry;
 
@@ -56,8 +60,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, began: Instant) -> Exi
         }
     };
     let context = Context { began, global: cli.global };
-    let outcome = telemetry::start(&context.global.log, context.global.quiet)
-        .and_then(|()| command::run(cli.command, &context));
+    let outcome = telemetry::start(&context.global)
+        .and_then(|_telemetry| command::run(cli.command, &context));
     match outcome {
         Ok(command::Verdict::Fine) => ExitCode::SUCCESS,
         Ok(command::Verdict::Short) => ExitCode::from(EXIT_SHORT),

@@ -1,5 +1,6 @@
 //! How much memory a process took, as Linux tells it.
 
+use rustix::process::{Resource, Rlimit};
 use std::fs;
 
 /// Largest resident memory of this process so far, in bytes; `None` where the system does not
@@ -9,6 +10,18 @@ pub fn peak_of_this_process() -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
     kib.checked_mul(1024)
+}
+
+/// Limits what this process may take from now on. Address space, not resident memory: that is what
+/// the kernel can refuse.
+///
+/// # Errors
+/// What the system says.
+pub fn limit(bytes: u64) -> std::io::Result<()> {
+    let hard = rustix::process::getrlimit(Resource::As).maximum;
+    let limit = hard.map_or(bytes, |hard| hard.min(bytes));
+    let limit = Rlimit { current: Some(limit), maximum: Some(limit) };
+    Ok(rustix::process::setrlimit(Resource::As, limit)?)
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -82,6 +82,24 @@ impl Overrides {
         }
     }
 
+    /// As arguments of `ras solve`.
+    pub fn arguments(&self) -> Vec<String> {
+        let weights = &self.weights;
+        let options = [
+            ("--spread-beta", weights.spread_beta),
+            ("--buffer-tau", weights.buffer_tau),
+            ("--move-in-use", weights.move_in_use),
+            ("--move-idle", weights.move_idle),
+            ("--msb-alpha", weights.msb_alpha),
+            ("--rack-alpha", weights.rack_alpha),
+            ("--affinity-theta", weights.affinity_theta),
+            ("--shared-buffer-fraction", self.shared_buffer_fraction),
+            ("--scale-requests", self.scale_requests),
+        ];
+        let given = options.into_iter().filter_map(|(option, value)| Some((option, value?)));
+        given.flat_map(|(option, value)| [option.to_owned(), value.to_string()]).collect()
+    }
+
     /// Those that a report records.
     ///
     /// # Errors
@@ -136,5 +154,35 @@ impl WeightOverrides {
         set(&mut weights.affinity_theta, self.affinity_theta);
         weights.msb_alpha = self.msb_alpha.or(weights.msb_alpha);
         weights.rack_alpha = self.rack_alpha.or(weights.rack_alpha);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Overrides;
+    use crate::cli::OverrideOptions;
+    use clap::{Args, FromArgMatches};
+
+    #[test]
+    fn arguments_are_read_as_what_they_were() {
+        let all = OverrideOptions {
+            spread_beta: Some(0.1 + 0.2),
+            buffer_tau: Some(0.0),
+            move_in_use: Some(12.0),
+            move_idle: Some(1e-9),
+            msb_alpha: Some(0.05),
+            rack_alpha: Some(1.0),
+            affinity_theta: Some(0.25),
+            shared_buffer_fraction: Some(0.015),
+            scale_requests: Some(1.5),
+        };
+        for options in [all, OverrideOptions::default()] {
+            let overrides = Overrides::from(&options);
+            let command = OverrideOptions::augment_args(clap::Command::new("solve"));
+            let words = std::iter::once("solve".to_owned()).chain(overrides.arguments());
+            let matches = command.get_matches_from(words);
+            let read = OverrideOptions::from_arg_matches(&matches).expect("arguments");
+            assert_eq!(Overrides::from(&read), overrides);
+        }
     }
 }

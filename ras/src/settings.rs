@@ -7,7 +7,7 @@ use crate::quantity;
 use anyhow::{Context, Result, anyhow, ensure};
 use async_solver::SolverConfig;
 use serde::{Deserialize, Deserializer};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A settings file of any use is a page long; a larger one is another file.
@@ -26,10 +26,72 @@ pub struct Settings {
     pub overrides: Overrides,
 }
 
+/// `ras.toml`, its parts that are no solver's.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreFile {
+    /// The Postgres that holds the region.
+    pub database_url: Option<String>,
+    /// The data folder.
+    pub data: Option<PathBuf>,
+}
+
+/// `ras.toml`, how a living region is solved.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServiceFile {
+    /// When, as a cron expression in UTC.
+    pub schedule: Option<String>,
+    /// Servers newly unavailable that ask for a solve at once.
+    pub event_servers: Option<u32>,
+    /// How long a solve may take.
+    #[serde(deserialize_with = "optional_duration")]
+    pub deadline: Option<Duration>,
+    /// Memory a solve may take, in bytes.
+    #[serde(deserialize_with = "optional_bytes")]
+    pub memory: Option<u64>,
+    /// For how long a worker has a job without renewing its lease.
+    #[serde(deserialize_with = "optional_duration")]
+    pub lease: Option<Duration>,
+    /// Where solves leave what they did: a folder or a URL.
+    pub archive: Option<String>,
+    /// Solves kept however old they are.
+    pub keep_least: Option<u32>,
+    /// Solves kept at most.
+    pub keep_most: Option<u32>,
+    /// For how long others are kept.
+    #[serde(deserialize_with = "optional_duration")]
+    pub keep_age: Option<Duration>,
+}
+
+/// `ras.toml`, how moves are carried out.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MoverFile {
+    /// Who does the steps, as on the command line.
+    pub agent: Option<String>,
+    /// The file with the key that requests are signed with.
+    pub agent_key: Option<PathBuf>,
+    /// How long one question may take.
+    #[serde(deserialize_with = "optional_duration")]
+    pub agent_timeout: Option<Duration>,
+    /// How long a move may take.
+    #[serde(deserialize_with = "optional_duration")]
+    pub give_up_after: Option<Duration>,
+    /// How many at once and per hour.
+    pub limits: Option<online_mover::Limits>,
+}
+
 /// `ras.toml`
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct SettingsFile {
+pub struct SettingsFile {
+    /// How a living region is solved.
+    pub service: ServiceFile,
+    /// How moves are carried out.
+    pub mover: MoverFile,
+    /// Where the region is kept.
+    pub store: StoreFile,
     #[serde(deserialize_with = "optional_duration")]
     deadline: Option<Duration>,
     #[serde(deserialize_with = "optional_bytes")]
@@ -46,7 +108,7 @@ impl Settings {
     /// # Errors
     /// If the file cannot be read, or says something that is no setting.
     pub fn new(options: &SolveOptions) -> Result<Settings> {
-        let file = options.config.as_deref().map_or_else(|| Ok(SettingsFile::default()), read)?;
+        let file = file(options.config.as_deref())?;
         let mut solver = solver_config(file.solver).with_context(|| {
             let file = options.config.as_deref().unwrap_or(Path::new(""));
             format!("settings file {}", file.display())
@@ -106,13 +168,42 @@ fn solver_config(mut table: toml::Table) -> Result<SolverConfig> {
     table.try_into().map_err(|error| anyhow!("[solver]: {}", error.to_string().trim_end()))
 }
 
+/// The settings file; everything is as it is by default where there is none.
+///
+/// # Errors
+/// If it cannot be read, or says something that is no setting.
+pub fn file(path: Option<&Path>) -> Result<SettingsFile> {
+    path.map_or_else(|| Ok(SettingsFile::default()), read)
+}
+
+/// What a settings file says of solving alone, as a file for one solve and to be recorded. Where the
+/// region is kept is none of its business, and may hold a password.
+///
+/// # Errors
+/// As [`file()`].
+pub fn of_solving(path: Option<&Path>) -> Result<toml::Table> {
+    let Some(path) = path else { return Ok(toml::Table::new()) };
+    let mut table: toml::Table = toml::from_str(&text(path)?)
+        .map_err(|error| anyhow!("settings file {}: {}", path.display(), error))?;
+    table.remove("store");
+    table.remove("service");
+    table.remove("mover");
+    Ok(table)
+}
+
 fn read(path: &Path) -> Result<SettingsFile> {
+    let text = text(path)?;
+    // The message of the TOML reader shows the line; its last newline is ours to drop.
+    toml::from_str(&text).map_err(|error| {
+        anyhow!("settings file {}: {}", path.display(), error.to_string().trim_end())
+    })
+}
+
+fn text(path: &Path) -> Result<String> {
     let name = || format!("settings file {}", path.display());
     let size = std::fs::metadata(path).with_context(name)?.len();
     ensure!(size <= FILE_BYTES_MAX, "{}: {size} bytes are no settings file", name());
-    let text = std::fs::read_to_string(path).with_context(name)?;
-    // The message of the TOML reader shows the line; its last newline is ours to drop.
-    toml::from_str(&text).map_err(|error| anyhow!("{}: {}", name(), error.to_string().trim_end()))
+    std::fs::read_to_string(path).with_context(name)
 }
 
 fn optional_duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {

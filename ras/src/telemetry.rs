@@ -1,21 +1,69 @@
-//! Logs, to standard error.
+//! Logs to standard error, and traces to a collector where one is named.
 
+use crate::cli::{Global, LogFormat};
 use anyhow::{Context, Result};
-use tracing_subscriber::EnvFilter;
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_otlp::{SpanExporter, WithExportConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use std::io::IsTerminal;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
-/// Starts logging what the filter lets through.
+/// Whose spans are traced: what is ours, whatever is logged.
+const TRACED: [&str; 4] = ["ras", "broker", "online_mover", "capacity_portal"];
+
+/// What runs for logs and traces; dropped, it sends the last spans.
+#[must_use = "dropped, it ends the traces"]
+pub struct Telemetry(Option<SdkTracerProvider>);
+
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.0.as_ref().map(SdkTracerProvider::shutdown) {
+            tracing::warn!(%error, "the last spans may be lost");
+        }
+    }
+}
+
+/// Starts logging what the filter lets through, and tracing where an endpoint is named.
 ///
 /// # Errors
-/// If the filter is not one.
-pub fn start(filter: &str, quiet: bool) -> Result<()> {
-    let filter = if quiet { "error" } else { filter };
+/// If the filter is not one, or the endpoint is no URL.
+pub fn start(options: &Global) -> Result<Telemetry> {
+    let filter = if options.quiet { "error" } else { &options.log };
     let filter = EnvFilter::builder()
         .parse(filter)
         .with_context(|| format!("--log: {filter:?} is not a filter such as info or ras=debug"))?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let logs = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .compact()
-        .try_init()
-        .map_err(|error| anyhow::anyhow!("logging cannot start: {error}"))
+        .with_ansi(std::io::stderr().is_terminal());
+    let logs = match options.log_format {
+        LogFormat::Text => logs.compact().with_filter(filter).boxed(),
+        LogFormat::Json => logs.json().flatten_event(true).with_filter(filter).boxed(),
+    };
+    let provider = options.otlp_endpoint.as_deref().map(provider).transpose()?;
+    let traces = provider.as_ref().map(|provider| {
+        let ours = TRACED.map(|target| (target, LevelFilter::INFO));
+        tracing_opentelemetry::layer()
+            .with_tracer(provider.tracer("ras"))
+            .with_filter(Targets::new().with_targets(ours))
+    });
+    let started = tracing_subscriber::registry().with(logs).with(traces).try_init();
+    started.context("logging cannot start")?;
+    Ok(Telemetry(provider))
+}
+
+/// Sends spans to a collector in batches, from a thread of its own.
+fn provider(endpoint: &str) -> Result<SdkTracerProvider> {
+    let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
+    let exporter = SpanExporter::builder().with_http().with_endpoint(url).build();
+    let exporter = exporter.with_context(|| {
+        format!("--otlp-endpoint: {endpoint:?} is not a URL such as http://localhost:4318")
+    })?;
+    let resource = Resource::builder().with_service_name("ras").build();
+    let provider = SdkTracerProvider::builder().with_batch_exporter(exporter);
+    Ok(provider.with_resource(resource).build())
 }

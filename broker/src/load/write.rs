@@ -34,7 +34,7 @@ pub(crate) mod sql {
                 affinity_theta = excluded.affinity_theta, \
                 shared_buffer_fraction = excluded.shared_buffer_fraction";
         /// What is stored as the snapshot says needs no move any more.
-        SUPERSEDE_MOVES = "UPDATE moves m SET state = 'superseded' \
+        SUPERSEDE_MOVES = "UPDATE moves m SET state = 'superseded', reason = 'snapshot_loaded' \
             FROM servers s JOIN staged_servers g USING (server) \
             WHERE m.open AND m.server_id = s.server_id AND NOT g.added \
                 AND (s.current_reservation_id IS DISTINCT FROM g.current_id \
@@ -56,7 +56,7 @@ pub(crate) mod sql {
             FROM staged_servers WHERE added";
         BEGIN_FIRST_LOAD = "SELECT begin_first_load()";
         END_FIRST_LOAD = "SELECT end_first_load()::text";
-        END_MOVES = "UPDATE moves m SET state = 'superseded' FROM servers s \
+        END_MOVES = "UPDATE moves m SET state = 'superseded', reason = 'server_removed' FROM servers s \
             WHERE m.open AND m.server_id = s.server_id AND s.server = ANY ($1)";
         REMOVE_SERVERS = "DELETE FROM servers WHERE server = ANY ($1)";
         REMOVE_RESERVATIONS = "DELETE FROM reservations WHERE reservation = ANY ($1)";

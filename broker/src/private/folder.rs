@@ -3,7 +3,7 @@
 use super::binaries::Binaries;
 use super::error::PrivateError;
 use super::user::User;
-use super::{ROLE, process};
+use super::{DATA, ROLE, SOCKET, process};
 use std::fs::{self, File, TryLockError};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -12,8 +12,7 @@ use std::time::Duration;
 
 /// What lies in the folder. `data.unfinished` is there while `data` is being made; one that is left
 /// was never finished, and is made anew.
-const OURS: [&str; 6] =
-    ["data", "data.unfinished", "socket", "postgres.log", "postgres.log.1", "lock"];
+const OURS: [&str; 6] = [DATA, "data.unfinished", SOCKET, "postgres.log", "postgres.log.1", "lock"];
 
 /// The longest path of a unix socket on Linux, in bytes (`sun_path` without its end).
 const SOCKET_PATH_MAX: usize = 107;
@@ -35,7 +34,7 @@ impl Folder {
     pub(super) fn open(path: &Path, user: Option<&User>) -> Result<Folder, PrivateError> {
         fs::create_dir_all(path).map_err(PrivateError::system(path, "cannot be made"))?;
         let path = path.canonicalize().map_err(PrivateError::system(path, "cannot be found"))?;
-        let socket = path.join("socket").join(".s.PGSQL.5432");
+        let socket = path.join(SOCKET).join(".s.PGSQL.5432");
         let over = socket.as_os_str().as_bytes().len().saturating_sub(SOCKET_PATH_MAX);
         if over > 0 {
             return Err(PrivateError::PathTooLong { folder: path, over });
@@ -73,11 +72,11 @@ impl Folder {
     }
 
     pub(super) fn data(&self) -> PathBuf {
-        self.path.join("data")
+        self.path.join(DATA)
     }
 
     pub(super) fn socket(&self) -> PathBuf {
-        self.path.join("socket")
+        self.path.join(SOCKET)
     }
 
     pub(super) fn log(&self) -> PathBuf {

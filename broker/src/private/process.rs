@@ -7,6 +7,7 @@ use super::user::User;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -156,6 +157,9 @@ fn command(binaries: &Binaries, folder: &Folder, user: Option<&User>) -> Command
         None => Command::new(program),
     };
     harmless(&mut command);
+    // Ctrl-C in a terminal goes to every process of the group: it is for us, and we stop Postgres
+    // when we no longer need it.
+    command.process_group(0);
     command.arg("-D").arg(folder.data());
     let mut socket = std::ffi::OsString::from("unix_socket_directories=");
     socket.push(folder.socket());

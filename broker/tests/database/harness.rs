@@ -1,5 +1,6 @@
 //! One private Postgres for as long as any test needs it, and a fresh database for each test.
 
+use crate::proxy::Proxy;
 use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{Address, Broker};
 use sqlx::{Connection, PgConnection};
@@ -58,11 +59,18 @@ pub fn folder() -> TempDir {
     tempfile::Builder::new().prefix("ras-pg-").tempdir_in("/tmp").expect("a folder")
 }
 
+/// A proxy and the folder of its socket.
+pub struct Proxied {
+    pub proxy: Proxy,
+    _folder: TempDir,
+}
+
 /// A database of its own for one test.
 pub struct Database {
     pub broker: Broker,
     pub address: Address,
-    _cluster: Arc<Cluster>,
+    name: String,
+    cluster: Arc<Cluster>,
 }
 
 impl Database {
@@ -74,7 +82,7 @@ impl Database {
         execute(&mut db, &format!("CREATE DATABASE {name} TEMPLATE region")).await;
         let address = cluster.address().with_database(&name);
         let broker = Broker::open(&address).await.expect("it can be opened");
-        Database { broker, address, _cluster: cluster }
+        Database { broker, address, name, cluster }
     }
 
     /// One without anything in it.
@@ -85,7 +93,17 @@ impl Database {
         execute(&mut db, &format!("CREATE DATABASE {name}")).await;
         let address = cluster.address().with_database(&name);
         let broker = Broker::connect(&address, 4).await.expect("it can be connected to");
-        Database { broker, address, _cluster: cluster }
+        Database { broker, address, name, cluster }
+    }
+
+    /// The same by way of a proxy, and another broker that goes this way.
+    pub async fn behind_a_proxy(&self) -> (Proxied, Broker) {
+        let folder = folder();
+        let server = self.cluster.folder.path().join("socket");
+        let proxy = Proxy::start(&folder.path().join("proxy"), &server);
+        let address = Address::socket(proxy.folder(), "ras", &self.name);
+        let broker = Broker::connect(&address, 4).await.expect("it can be connected to");
+        (Proxied { proxy, _folder: folder }, broker)
     }
 
     /// A connection behind the broker's back.

@@ -120,7 +120,7 @@ async fn deletes_are_never_implied() {
     let removed = database.broker.load("test", &without, remove).await.expect("loaded");
     assert!(removed.seq.is_some());
     assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), without);
-    let ended = "SELECT count(*) FROM moves WHERE state = 'superseded' AND server = 's010'";
+    let ended = "SELECT count(*) FROM moves WHERE reason = 'server_removed' AND server = 's010'";
     assert_eq!(database.number(ended).await, 1);
 }
 

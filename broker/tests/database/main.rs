@@ -1,11 +1,17 @@
 //! The broker on a real Postgres, started by the tests themselves.
 
 mod constraints;
+mod crash;
 mod events;
 mod harness;
+mod jobs;
 mod load;
+mod lost;
+mod metrics;
+mod moves;
 mod plan;
 mod private;
+mod proxy;
 mod publish;
 mod racing;
 mod reading;

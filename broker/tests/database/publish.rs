@@ -3,8 +3,8 @@
 use crate::harness::Database;
 use crate::regions::{at, generated, small};
 use broker::{
-    Action, Export, Fault, ImportOptions, Publication, PublishError, Published, Seq, TargetRow,
-    TargetVersion,
+    Action, Export, Fault, ImportOptions, Lease, Publication, PublishError, Published, Seq,
+    SolveEnd, TargetRow, TargetVersion,
 };
 use fleet::{Name, RegionSnapshot, Targets};
 use uuid::Uuid;
@@ -90,7 +90,13 @@ async fn a_whole_solve_is_published_and_seen_by_the_next() {
         holders.swap(position, position + 1);
     }
     let targets = Targets::new(&snapshot, holders);
-    let publication = Publication::new(Uuid::from_u128(7), &export_before, &snapshot, &targets);
+    let publication = Publication::new(
+        Uuid::from_u128(7),
+        export_before.version,
+        &export_before.generations,
+        &snapshot,
+        &targets,
+    );
     assert!(publication.targets.len() > 100, "{}", publication.targets.len());
     let published = database.broker.publish("solver", &publication).await.expect("published");
     assert_eq!(published.taken, publication.targets.len() as u64);
@@ -203,11 +209,17 @@ async fn a_solve_publishes_only_while_it_runs() {
     let solve = Uuid::from_u128(5);
     database
         .execute(&format!(
-            "INSERT INTO solves (solve_id, state, cause, parent) VALUES ('{solve}', 'requested', 'schedule', 1)"
+            "INSERT INTO solves (solve_id, state, cause, parent) VALUES ('{solve}', 'requested', 'schedule', 1); \
+             INSERT INTO jobs (job_id, kind, task, state) VALUES ('{solve}', 'solve', '{{}}', 'waiting'); \
+             UPDATE jobs SET state = 'running', attempt = 1, worker = 'w', lease_until = now()"
         ))
         .await;
     let mut publication = publication(1, 1, vec![target("s000", 1, None)]);
-    publication.solve = Some(solve);
+    publication.solve = Some(SolveEnd {
+        lease: Lease { job: solve, attempt: 1 },
+        result_url: String::new(),
+        report: serde_json::json!({}),
+    });
     let error = database.broker.publish("solver", &publication).await.expect_err("not running");
     assert!(matches!(error, PublishError::SolveNotRunning { .. }), "{error}");
     assert_eq!(database.broker.version().await.expect("a version"), TargetVersion(1));

@@ -3,8 +3,8 @@
 use crate::harness::{Database, execute};
 use crate::regions::small;
 use broker::{
-    Action, Broker, ImportOptions, MIGRATOR, MoveState, OpenError, SolveState, State,
-    all_statements,
+    Action, Broker, FailureReason, ImportOptions, JobKind, JobState, MIGRATOR, MoveOrigin,
+    MoveReason, MoveState, OpenError, SolveState, State, all_statements,
 };
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
 use std::collections::BTreeSet;
@@ -99,6 +99,7 @@ async fn states_are_the_same_here_and_there() {
     let database = Database::new().await;
     check_states::<MoveState>(&database).await;
     check_states::<SolveState>(&database).await;
+    check_states::<JobState>(&database).await;
     assert!(MoveState::Bound.is_terminal() && !MoveState::Reconfiguring.is_terminal());
     assert!(SolveState::Stale.is_terminal() && !SolveState::Running.is_terminal());
 }
@@ -122,6 +123,14 @@ async fn words_are_the_same_here_and_there() {
     let database = Database::new().await;
     let actions: BTreeSet<String> = Action::ALL.map(|action| action.as_str().to_owned()).into();
     assert_eq!(words(&database, "audit_trail_action_check").await, actions);
+    let reasons = FailureReason::ALL.map(|reason| reason.as_str().to_owned()).into();
+    assert_eq!(words(&database, "solves_reason_check").await, reasons);
+    let kinds = JobKind::ALL.map(|kind| kind.as_str().to_owned()).into();
+    assert_eq!(words(&database, "jobs_kind_check").await, kinds);
+    let origins = MoveOrigin::ALL.map(|origin| origin.as_str().to_owned()).into();
+    assert_eq!(words(&database, "moves_origin_check").await, origins);
+    let reasons = MoveReason::ALL.map(|reason| reason.as_str().to_owned()).into();
+    assert_eq!(words(&database, "moves_reason_check").await, reasons);
     let kinds = words(&database, "promises_kind_check").await;
     assert_eq!(kinds.len(), 3);
     assert!(kinds.iter().all(|word| ReservationKind::parse(word).is_some()), "{kinds:?}");

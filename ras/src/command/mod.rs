@@ -4,12 +4,24 @@ mod apply;
 mod audit;
 mod demo;
 mod explain;
+mod export;
 mod generate;
 mod import;
+mod import_snapshot;
 mod inspect;
+mod mover;
+mod moves;
+mod publish;
+mod replay;
 mod report;
+mod request_solve;
 mod shell;
 mod solve;
+mod status;
+mod up;
+mod worker;
+
+pub(crate) use export::write as write_export;
 
 use crate::cli::{Command, Global, Import, Output};
 use crate::overrides::Overrides;
@@ -59,6 +71,16 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Apply(options) => apply::run(&options, context),
         Command::Inspect(options) => inspect::run(&options, context),
         Command::Demo(options) => demo::run(&options, context),
+        Command::Import(Import::Snapshot(options)) => import_snapshot::run(&options, context),
+        Command::Up(options) => up::run(&options, context),
+        Command::Worker(options) => worker::run(&options, context),
+        Command::Mover(options) => mover::run(&options, context),
+        Command::Moves(options) => moves::run(&options, context),
+        Command::RequestSolve(options) => request_solve::run(&options, context),
+        Command::Replay(options) => replay::run(&options, context),
+        Command::Status(options) => status::run(&options, context),
+        Command::Export(options) => export::run(&options, context),
+        Command::Publish(options) => publish::run(&options, context),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man => shell::man(),
         Command::HighsWorker { memory_limit } => {
@@ -97,13 +119,13 @@ fn read_snapshot(folder: &Path) -> Result<RegionSnapshot> {
 }
 
 /// A result, and the region as its solve saw it.
-struct Solved {
-    snapshot: RegionSnapshot,
-    targets: Targets,
-    report: Value,
+pub(crate) struct Solved {
+    pub(crate) snapshot: RegionSnapshot,
+    pub(crate) targets: Targets,
+    pub(crate) report: Value,
 }
 
-fn read_solved(snapshot: &Path, result: &Path) -> Result<Solved> {
+pub(crate) fn read_solved(snapshot: &Path, result: &Path) -> Result<Solved> {
     let name = || format!("result {} cannot be read", result.display());
     let report = datasets::read_report(result).with_context(name)?;
     let overrides = Overrides::of_report(&report).with_context(name)?;

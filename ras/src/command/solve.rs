@@ -6,12 +6,18 @@ use crate::progress::Reporter;
 use crate::settings::Settings;
 use crate::solve::{Job, Solved};
 use crate::{solve, tables};
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use fleet::{RegionSnapshot, Rru};
 use std::path::Path;
 use std::sync::Arc;
 
 pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
+    if let Some(bytes) = options.memory_limit {
+        crate::memory::limit(bytes).context("limiting the memory of the solve")?;
+    }
+    if options.lifeline {
+        crate::interrupt::end_with_standard_input()?;
+    }
     let settings = Settings::new(&options.options)?;
     let snapshot = settings.overrides.apply(read_snapshot(&options.snapshot)?)?;
     let (_, solved) = solve_to(snapshot, settings, &options.out, context)?;

@@ -15,11 +15,14 @@ mod moves;
 mod number;
 mod power;
 mod progress;
+mod replays;
 mod summary;
 mod svg;
 mod tables;
 #[cfg(test)]
 mod tests;
+
+pub use replays::render_replays;
 
 use buffer::BufferShares;
 use facts::Facts;

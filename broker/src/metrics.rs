@@ -1,0 +1,154 @@
+//! Numbers for monitoring, read from what is stored: whoever is asked says the same, and none is lost
+//! when a process ends.
+
+use crate::broker::Broker;
+use crate::error::{DbError, Doing};
+use crate::state::{MoveState, State};
+use crate::status::{self, ServerCounts};
+use crate::stored::sql::ONE_INSTANT;
+use sqlx::postgres::PgRow;
+use sqlx::{Executor, Row};
+use std::collections::BTreeMap;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Two in one, as every statement here: of a Postgres that is slow, monitoring is to know.
+        COUNTS = "SELECT true, state, coalesce(reason, ''), count(*) FROM solves \
+            WHERE state IN ('published', 'stale', 'failed') GROUP BY 2, 3 \
+            UNION ALL SELECT false, kind, state, count(*) FROM jobs GROUP BY 2, 3 ORDER BY 1, 2, 3";
+        AGES = "SELECT extract(epoch FROM clock_timestamp() - max(state_at))::float8, \
+                (SELECT seq FROM trail_clock), (SELECT max(version) FROM target_versions), \
+                (SELECT (detail ->> 'skipped')::bigint FROM audit_trail \
+                    WHERE subject = (SELECT max(version)::text FROM solves) \
+                        AND action = 'targets_published'), \
+                (SELECT coalesce(sum(losses), 0) FROM jobs) \
+            FROM solves WHERE state = 'published'";
+        MOVES = "SELECT m.state, count(*), count(*) FILTER \
+                (WHERE m.state_at < clock_timestamp() - make_interval(secs => w.longest)) \
+            FROM moves m JOIN unnest($1::text[], $2::float8[]) AS w (state, longest) USING (state) \
+            WHERE m.open GROUP BY m.state ORDER BY m.state";
+        MOVER = "SELECT lease_until >= clock_timestamp(), stopped_by IS NOT NULL FROM mover";
+        LAST = "SELECT (r.report #>> '{phase1,gap}')::float8, (r.report #>> '{moves,in_use}')::float8, \
+                (r.report #>> '{moves,idle}')::float8, (r.report ->> 'shortfall_rru')::float8, \
+                (r.report #>> '{seconds,total}')::float8, (r.report #>> '{buffer,share}')::float8, \
+                r.report -> 'steps' \
+            FROM solves s JOIN solve_reports r USING (solve_id) \
+            WHERE s.state = 'published' ORDER BY s.version DESC LIMIT 1";
+    }
+}
+
+/// What the last solve that was published says of itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LastSolve {
+    /// The proved gap.
+    pub gap: Option<f64>,
+    /// Servers in use that move.
+    pub moves_in_use: Option<f64>,
+    /// Idle servers that move.
+    pub moves_idle: Option<f64>,
+    /// RRU missing.
+    pub shortfall: Option<f64>,
+    /// How long it took.
+    pub seconds: Option<f64>,
+    /// The embedded buffer as a share of what is asked.
+    pub buffer_share: Option<f64>,
+    /// How long each step of each phase took.
+    pub steps: BTreeMap<(String, String), f64>,
+}
+
+/// Numbers of one instant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics {
+    /// Solves that ended, by state and reason.
+    pub solves: Vec<(String, String, i64)>,
+    /// Jobs by kind and state.
+    pub jobs: Vec<(String, String, i64)>,
+    /// How often a worker was lost with a job.
+    pub leases_lost: i64,
+    /// Seconds since a solve was published; `None`: never.
+    pub published_seconds_ago: Option<f64>,
+    /// Servers that the last publication of a solve skipped.
+    pub skipped: Option<i64>,
+    /// The last entry of the audit trail.
+    pub seq: i64,
+    /// The version of the targets.
+    pub version: i64,
+    /// Servers.
+    pub servers: ServerCounts,
+    /// The last solve that was published.
+    pub last: Option<LastSolve>,
+    /// Moves under way by state, and how many of them have been in it for longer than any should.
+    pub moves: Vec<(String, i64, i64)>,
+    /// Whether a mover acts.
+    pub mover_acts: bool,
+    /// Whether its stop switch is pulled.
+    pub mover_stopped: bool,
+}
+
+impl Broker {
+    /// Reads the numbers for monitoring.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn metrics(&self) -> Result<Metrics, DbError> {
+        let doing = "reading metrics";
+        let mut tx = self.begin().await.doing(doing)?;
+        tx.execute(ONE_INSTANT).await.doing(doing)?;
+        let counts: Vec<(bool, String, String, i64)> =
+            sqlx::query_as(sql::COUNTS).fetch_all(&mut *tx).await.doing(doing)?;
+        let of = |solves: bool| {
+            let rows = counts.iter().filter(move |row| row.0 == solves);
+            rows.map(|(_, a, b, count)| (a.clone(), b.clone(), *count)).collect()
+        };
+        let (published_seconds_ago, seq, version, skipped, leases_lost) =
+            sqlx::query_as(sql::AGES).fetch_one(&mut *tx).await.doing(doing)?;
+        let servers = status::servers(&mut tx).await.doing(doing)?;
+        let last = sqlx::query(sql::LAST)
+            .try_map(|row: PgRow| last(&row))
+            .fetch_optional(&mut *tx)
+            .await
+            .doing(doing)?;
+        let stays = MoveState::ALL
+            .iter()
+            .filter_map(|state| Some((state.as_str(), state.longest_stay()?.as_secs_f64())));
+        let (states, longest): (Vec<&str>, Vec<f64>) = stays.unzip();
+        let moves = sqlx::query_as(sql::MOVES).bind(states).bind(longest);
+        let moves = moves.fetch_all(&mut *tx).await.doing(doing)?;
+        let (mover_acts, mover_stopped) =
+            sqlx::query_as(sql::MOVER).fetch_one(&mut *tx).await.doing(doing)?;
+        tx.commit().await.doing(doing)?;
+        Ok(Metrics {
+            solves: of(true),
+            jobs: of(false),
+            leases_lost,
+            published_seconds_ago,
+            skipped,
+            seq,
+            version,
+            servers,
+            last,
+            moves,
+            mover_acts,
+            mover_stopped,
+        })
+    }
+}
+
+fn last(row: &PgRow) -> Result<LastSolve, sqlx::Error> {
+    let steps: Option<serde_json::Value> = row.try_get(6)?;
+    let mut by_name: BTreeMap<(String, String), f64> = BTreeMap::new();
+    for step in steps.as_ref().and_then(|steps| steps.as_array()).into_iter().flatten() {
+        let phase = step["phase"].to_string();
+        let name = step["step"].as_str().unwrap_or_default().to_owned();
+        *by_name.entry((phase, name)).or_default() += step["seconds"].as_f64().unwrap_or(0.0);
+    }
+    Ok(LastSolve {
+        gap: row.try_get(0)?,
+        moves_in_use: row.try_get(1)?,
+        moves_idle: row.try_get(2)?,
+        shortfall: row.try_get(3)?,
+        seconds: row.try_get(4)?,
+        buffer_share: row.try_get(5)?,
+        steps: by_name,
+    })
+}

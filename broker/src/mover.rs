@@ -1,0 +1,139 @@
+//! Which mover acts, and whether it may.
+//!
+//! One at a time: limits on what moves at once are its own, and two would each keep them. It holds a
+//! lease; whoever takes over after it ran out counts the epoch up. Every write of a mover names its
+//! epoch in the transaction that writes, so that one that was cut off writes nothing.
+
+use crate::broker::Broker;
+use crate::change::Change;
+use crate::error::{DbError, Doing};
+use crate::trail::{Action, Seq};
+use sqlx::PgConnection;
+use std::time::Duration;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Renews it, or takes it over where it ran out.
+        LEASE = "UPDATE mover SET holder = $1, epoch = epoch + (holder IS DISTINCT FROM $1)::int, \
+                lease_until = clock_timestamp() + make_interval(secs => $2) \
+            WHERE holder = $1 OR lease_until < clock_timestamp() RETURNING epoch";
+        RELEASE = "UPDATE mover SET lease_until = '-infinity' WHERE epoch = $1";
+        /// Whoever takes over waits until the transaction has ended.
+        STILL_OURS = "SELECT EXISTS (SELECT FROM mover WHERE epoch = $1 FOR SHARE)";
+        STATUS = "SELECT epoch, CASE WHEN lease_until >= clock_timestamp() THEN holder END, \
+            stopped_by, stopped_why FROM mover";
+        STOP = "UPDATE mover SET stopped_by = $1, stopped_why = $2 WHERE stopped_by IS NULL";
+        RESUME = "UPDATE mover SET stopped_by = NULL, stopped_why = NULL WHERE stopped_by IS NOT NULL";
+    }
+}
+
+/// The right to act as the mover: worth something until another takes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Epoch(pub i64);
+
+/// A mover cannot write; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum MoverError {
+    /// Another one acts.
+    #[error("another mover has taken over")]
+    TakenOver,
+    /// Postgres fails.
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+/// Who pulled the stop switch, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub why: String,
+}
+
+/// How the mover stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoverStatus {
+    /// Of the mover that acts, or acted last.
+    pub epoch: Epoch,
+    /// The mover that acts; `None`: none does.
+    pub acting: Option<String>,
+    /// The stop switch, if it is pulled.
+    pub stopped: Option<Stopped>,
+}
+
+impl Broker {
+    /// Becomes the mover that acts, or stays it; `None`: another one is. The name is this one's
+    /// alone, restarts included.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn lease_mover(&self, name: &str, lease: Duration) -> Result<Option<Epoch>, DbError> {
+        let leased = sqlx::query_scalar(sql::LEASE).bind(name).bind(lease.as_secs_f64());
+        let epoch = leased.fetch_optional(&self.pool).await.doing("leasing the mover")?;
+        Ok(epoch.map(Epoch))
+    }
+
+    /// Lets another mover act at once.
+    ///
+    /// # Errors
+    /// If Postgres fails; the lease runs out then.
+    pub async fn release_mover(&self, epoch: Epoch) -> Result<(), DbError> {
+        let released = sqlx::query(sql::RELEASE).bind(epoch.0).execute(&self.pool).await;
+        released.map(|_| ()).doing("releasing the mover")
+    }
+
+    /// Which mover acts, and whether it may.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn mover_status(&self) -> Result<MoverStatus, DbError> {
+        let (epoch, acting, by, why): (_, _, Option<String>, Option<String>) =
+            sqlx::query_as(sql::STATUS)
+                .fetch_one(&self.pool)
+                .await
+                .doing("asking for the mover")?;
+        let stopped = by.zip(why).map(|(by, why)| Stopped { by, why });
+        Ok(MoverStatus { epoch: Epoch(epoch), acting, stopped })
+    }
+
+    /// Pulls the stop switch; `None`: it was pulled already. Steps under way end, no other begins.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn stop_mover(&self, actor: &str, why: &str) -> Result<Option<Seq>, DbError> {
+        let mut change = Change::begin(self, actor).await?;
+        let doing = "pulling the stop switch";
+        let stopped = sqlx::query(sql::STOP).bind(actor).bind(why);
+        let stopped = stopped.execute(change.connection()).await.doing(doing)?;
+        if stopped.rows_affected() == 0 {
+            return change.abandon().await.map(|()| None);
+        }
+        change.record(Action::MoverStopped, "mover", serde_json::json!({ "why": why }));
+        change.commit().await.map(Some)
+    }
+
+    /// Releases the stop switch; `None`: it was not pulled.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn resume_mover(&self, actor: &str) -> Result<Option<Seq>, DbError> {
+        let mut change = Change::begin(self, actor).await?;
+        let resumed = sqlx::query(sql::RESUME).execute(change.connection()).await;
+        if resumed.doing("releasing the stop switch")?.rows_affected() == 0 {
+            return change.abandon().await.map(|()| None);
+        }
+        change.record(Action::MoverResumed, "mover", serde_json::json!({}));
+        change.commit().await.map(Some)
+    }
+}
+
+/// Holds the mover's lease until the end of the transaction.
+pub(crate) async fn still_ours(db: &mut PgConnection, epoch: Epoch) -> Result<(), MoverError> {
+    let ours: bool = sqlx::query_scalar(sql::STILL_OURS)
+        .bind(epoch.0)
+        .fetch_one(db)
+        .await
+        .doing("looking whether another mover has taken over")?;
+    if ours { Ok(()) } else { Err(MoverError::TakenOver) }
+}

@@ -1,0 +1,431 @@
+//! Moves: opened where a target is wanted, taken through their steps, bound or given up.
+//!
+//! The row of a move says how far it certainly is; the host may be further. A move serves one
+//! target: where a newer one differs, it is superseded and another is opened. All of it is done by
+//! the mover that acts ([`Epoch`]).
+
+use crate::broker::Broker;
+use crate::change::Change;
+use crate::error::{DbError, Doing};
+use crate::mover::{Epoch, MoverError, still_ours};
+use crate::state::{MoveState, State};
+use crate::stored;
+use crate::trail::{Action, TargetVersion};
+use chrono::{DateTime, Utc};
+use fleet::Name;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use std::time::Duration;
+use uuid::Uuid;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Ends moves whose target is not wanted any more. Gives the servers that keep their owner
+        /// although a step may have been done: their host profile must be set again.
+        SUPERSEDE = "WITH moot AS (SELECT m.move_id, m.server_id, m.state, s.target_pending \
+                FROM moves m JOIN servers s USING (server_id) \
+                LEFT JOIN reservations t ON t.reservation_id = s.target_reservation_id \
+                WHERE m.open AND CASE m.origin WHEN 'restore' THEN s.target_pending \
+                    ELSE NOT s.target_pending OR t.reservation IS DISTINCT FROM m.target_reservation END \
+                ORDER BY m.move_id FOR UPDATE OF m), \
+            ended AS (UPDATE moves m SET state = 'superseded', reason = 'newer_target' \
+                FROM moot WHERE m.move_id = moot.move_id) \
+            SELECT server_id, NOT target_pending AND state <> 'pending' FROM moot";
+        /// Servers with a target and no move. A look at every server, because an index on what
+        /// publications write would cost each of them more than this costs once.
+        WANTED = "SELECT s.server_id FROM servers s WHERE s.target_pending AND NOT EXISTS \
+            (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id) ORDER BY s.server_id";
+        OPEN = "INSERT INTO moves (move_id, server_id, server, source_reservation, target_reservation, \
+                target_version, state, origin, in_use) \
+            SELECT w.move_id, s.server_id, s.server, c.reservation, \
+                CASE $3 WHEN 'restore' THEN c.reservation ELSE t.reservation END, \
+                coalesce(s.target_version, (SELECT max(version) FROM target_versions)), 'pending', $3, s.in_use \
+            FROM unnest($1::uuid[], $2::integer[]) AS w (move_id, server_id) \
+            JOIN servers s USING (server_id) \
+            LEFT JOIN reservations c ON c.reservation_id = s.current_reservation_id \
+            LEFT JOIN reservations t ON t.reservation_id = s.target_reservation_id \
+            WHERE s.target_pending = ($3 <> 'restore')";
+        UNDER_WAY = "SELECT m.move_id, m.server, k.rack::text, b.msb::text, m.source_reservation, \
+                m.target_reservation, p.host_profile, m.target_version, m.state, m.state_at, \
+                m.opened_at, m.origin, m.in_use \
+            FROM moves m JOIN servers s USING (server_id) JOIN racks k USING (rack_id) \
+            JOIN msbs b USING (msb_id) \
+            LEFT JOIN reservations t ON t.reservation = m.target_reservation \
+            LEFT JOIN promises p USING (promise_id) \
+            WHERE m.open ORDER BY m.opened_at, m.move_id";
+        BOUND_OF_LATE = "SELECT k.rack::text, b.msb::text, m.source_reservation, m.in_use, count(*) \
+            FROM moves m JOIN servers s USING (server_id) JOIN racks k USING (rack_id) \
+            JOIN msbs b USING (msb_id) \
+            WHERE m.state = 'bound' AND m.state_at > clock_timestamp() - make_interval(secs => $1) \
+            GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4";
+        ADVANCE = "UPDATE moves m SET state = w.target \
+            FROM unnest($1::uuid[], $2::text[], $3::text[]) AS w (move_id, source, target) \
+            WHERE m.move_id = w.move_id AND m.state = w.source RETURNING m.move_id";
+        /// Publications refer to the head, so none begins or is under way while this is held: the
+        /// rows of servers are locked by one of the two at a time.
+        HOLD_HEAD = "SELECT version FROM target_versions ORDER BY version DESC LIMIT 1 FOR UPDATE";
+        BIND = "WITH ready AS (SELECT m.move_id, m.server_id, m.server, m.source_reservation, \
+                    m.target_reservation, m.target_version, m.origin \
+                FROM moves m JOIN servers s USING (server_id) \
+                LEFT JOIN reservations t ON t.reservation_id = s.target_reservation_id \
+                WHERE m.move_id = ANY ($1) AND m.open AND CASE m.origin \
+                    WHEN 'restore' THEN NOT s.target_pending \
+                    ELSE s.target_pending AND t.reservation IS NOT DISTINCT FROM m.target_reservation END \
+                ORDER BY m.server_id FOR UPDATE OF m, s), \
+            ended AS (UPDATE moves m SET state = 'bound' FROM ready WHERE m.move_id = ready.move_id), \
+            bound AS (UPDATE servers s SET \
+                    current_reservation_id = CASE WHEN s.target_pending \
+                        THEN s.target_reservation_id ELSE s.current_reservation_id END, \
+                    target_pending = false, target_reservation_id = NULL, target_version = NULL, \
+                    loan_reservation_id = NULL, in_use = false \
+                FROM ready WHERE s.server_id = ready.server_id RETURNING s.server_id) \
+            SELECT r.move_id, r.server, r.source_reservation, r.target_reservation, r.target_version, \
+                r.origin FROM ready r JOIN bound USING (server_id) ORDER BY r.server";
+        GIVE_UP = "WITH ended AS (UPDATE moves SET state = $2, reason = $3, detail = $4 \
+                WHERE move_id = $1 AND open RETURNING server_id, server, target_reservation, origin) \
+            SELECT e.server, e.target_reservation, e.origin, e.server_id FROM ended e";
+        /// The next solve sees a server that stays with its owner, and decides anew.
+        UNTARGET = "UPDATE servers s SET target_pending = false, target_reservation_id = NULL, \
+                target_version = NULL \
+            WHERE s.server_id = $1 AND s.target_pending AND $2 IS NOT DISTINCT FROM \
+                (SELECT t.reservation FROM reservations t WHERE t.reservation_id = s.target_reservation_id)";
+        ENDED = "SELECT state, reason, count(*) FROM moves WHERE NOT open GROUP BY 1, 2 ORDER BY 1, 2";
+    }
+}
+
+/// Why a move was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MoveOrigin {
+    /// A version of the targets wants it.
+    Targets,
+    /// A move was superseded half-way by the owner the server has: its host profile must be set
+    /// again.
+    Restore,
+}
+
+impl MoveOrigin {
+    /// Every origin.
+    pub const ALL: [MoveOrigin; 2] = [MoveOrigin::Targets, MoveOrigin::Restore];
+
+    /// The word of the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            MoveOrigin::Targets => "targets",
+            MoveOrigin::Restore => "restore",
+        }
+    }
+}
+
+/// Why a move ended without being bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MoveReason {
+    /// A newer target made it moot.
+    NewerTarget,
+    /// A snapshot was loaded that says otherwise.
+    SnapshotLoaded,
+    /// The server is gone.
+    ServerRemoved,
+    /// The host refused a step for good.
+    HostRefused,
+    /// It took longer than any move may.
+    TookTooLong,
+}
+
+impl MoveReason {
+    /// Every reason.
+    pub const ALL: [MoveReason; 5] = [
+        MoveReason::NewerTarget,
+        MoveReason::SnapshotLoaded,
+        MoveReason::ServerRemoved,
+        MoveReason::HostRefused,
+        MoveReason::TookTooLong,
+    ];
+
+    /// The word of the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            MoveReason::NewerTarget => "newer_target",
+            MoveReason::SnapshotLoaded => "snapshot_loaded",
+            MoveReason::ServerRemoved => "server_removed",
+            MoveReason::HostRefused => "host_refused",
+            MoveReason::TookTooLong => "took_too_long",
+        }
+    }
+}
+
+/// A move under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenMove {
+    /// Its id, ordered by time.
+    pub id: Uuid,
+    /// The server.
+    pub server: Name,
+    /// Where it stands.
+    pub rack: Name,
+    /// And in which MSB.
+    pub msb: Name,
+    /// Who owns it; `None`: nobody.
+    pub source: Option<Name>,
+    /// Who shall; `None`: nobody.
+    pub target: Option<Name>,
+    /// The host profile that one wants.
+    pub host_profile: Option<Name>,
+    /// The version of the targets it serves.
+    pub version: TargetVersion,
+    /// How far it certainly is.
+    pub state: MoveState,
+    /// Since when.
+    pub state_at: DateTime<Utc>,
+    /// When it was opened.
+    pub opened_at: DateTime<Utc>,
+    /// Why.
+    pub origin: MoveOrigin,
+    /// Whether containers ran on it when it was opened.
+    pub in_use: bool,
+}
+
+impl OpenMove {
+    /// Whether it has been in its state for longer than any move should.
+    pub fn is_stuck(&self, now: DateTime<Utc>) -> bool {
+        let longest = self.state.longest_stay();
+        longest.is_some_and(|longest| (now - self.state_at).to_std().is_ok_and(|age| age > longest))
+    }
+}
+
+/// Moves that were bound of late, from one rack and reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundOfLate {
+    /// The rack.
+    pub rack: Name,
+    /// Its MSB.
+    pub msb: Name,
+    /// Whom they left.
+    pub source: Option<Name>,
+    /// Whether containers ran on them.
+    pub in_use: bool,
+    /// How many.
+    pub count: i64,
+}
+
+/// A move that was bound: id, server, owner before and after, version served, origin.
+type BoundRow = (Uuid, String, Option<String>, Option<String>, i64, String);
+
+/// What opening moves did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Opened {
+    /// Moves opened.
+    pub opened: u64,
+    /// Moves superseded.
+    pub superseded: u64,
+}
+
+impl Broker {
+    /// Supersedes moves whose target is not wanted any more, and opens one for every server that has
+    /// a target and no move. Doing it again changes nothing.
+    ///
+    /// # Errors
+    /// [`MoverError`].
+    pub async fn open_moves(&self, actor: &str, epoch: Epoch) -> Result<Opened, MoverError> {
+        let doing = "opening moves";
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        still_ours(db, epoch).await?;
+        let superseded: Vec<(i32, bool)> =
+            sqlx::query_as(sql::SUPERSEDE).fetch_all(&mut *db).await.doing(doing)?;
+        let half_done = superseded.iter().filter(|(_, half_done)| *half_done);
+        let half_done: Vec<i32> = half_done.map(|(server, _)| *server).collect();
+        let wanted: Vec<i32> =
+            sqlx::query_scalar(sql::WANTED).fetch_all(&mut *db).await.doing(doing)?;
+        let mut opened = 0;
+        for (servers, origin) in [(half_done, MoveOrigin::Restore), (wanted, MoveOrigin::Targets)] {
+            let ids: Vec<Uuid> = servers.iter().map(|_| Uuid::now_v7()).collect();
+            let inserted = sqlx::query(sql::OPEN).bind(ids).bind(servers).bind(origin.as_str());
+            opened += inserted.execute(&mut *db).await.doing(doing)?.rows_affected();
+        }
+        let done = Opened { opened, superseded: superseded.len() as u64 };
+        if done == Opened::default() {
+            change.abandon().await?;
+            return Ok(done);
+        }
+        let version = stored::head(db).await?;
+        let detail = serde_json::json!({ "opened": opened, "superseded": done.superseded });
+        change.record(Action::MovesOpened, &version.to_string(), detail);
+        change.commit().await?;
+        Ok(done)
+    }
+
+    /// The moves under way, the oldest first.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn moves_under_way(&self) -> Result<Vec<OpenMove>, DbError> {
+        let rows = sqlx::query(sql::UNDER_WAY).try_map(|row: PgRow| open_move(&row));
+        rows.fetch_all(&self.pool).await.doing("listing moves under way")
+    }
+
+    /// Moves bound within so long, counted by rack, reservation left and use.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn bound_of_late(&self, within: Duration) -> Result<Vec<BoundOfLate>, DbError> {
+        let rows =
+            sqlx::query(sql::BOUND_OF_LATE).bind(within.as_secs_f64()).try_map(|row: PgRow| {
+                Ok(BoundOfLate {
+                    rack: row.try_get::<&str, _>(0)?.into(),
+                    msb: row.try_get::<&str, _>(1)?.into(),
+                    source: row.try_get::<Option<&str>, _>(2)?.map(Name::from),
+                    in_use: row.try_get(3)?,
+                    count: row.try_get(4)?,
+                })
+            });
+        rows.fetch_all(&self.pool).await.doing("counting moves bound of late")
+    }
+
+    /// Takes moves from one step to a later one. Gives those that were where they were thought to
+    /// be; others were superseded or have gone further.
+    ///
+    /// # Errors
+    /// [`MoverError`].
+    pub async fn advance_moves(
+        &self,
+        epoch: Epoch,
+        steps: &[(Uuid, MoveState, MoveState)],
+    ) -> Result<Vec<Uuid>, MoverError> {
+        let doing = "taking moves a step further";
+        let mut tx = self.begin().await.doing(doing)?;
+        still_ours(&mut tx, epoch).await?;
+        let advanced = sqlx::query_scalar(sql::ADVANCE)
+            .bind(steps.iter().map(|(id, ..)| *id).collect::<Vec<_>>())
+            .bind(steps.iter().map(|(_, source, _)| source.as_str()).collect::<Vec<_>>())
+            .bind(steps.iter().map(|(.., target)| target.as_str()).collect::<Vec<_>>())
+            .fetch_all(&mut *tx)
+            .await
+            .doing(doing)?;
+        tx.commit().await.doing(doing)?;
+        Ok(advanced)
+    }
+
+    /// Binds servers whose moves have done their steps: the target becomes the owner. Gives the
+    /// moves that were; others serve a target that is not wanted any more.
+    ///
+    /// # Errors
+    /// [`MoverError`].
+    pub async fn bind_moves(
+        &self,
+        actor: &str,
+        epoch: Epoch,
+        moves: &[Uuid],
+    ) -> Result<Vec<Uuid>, MoverError> {
+        let doing = "binding servers";
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        still_ours(db, epoch).await?;
+        sqlx::query(sql::HOLD_HEAD).execute(&mut *db).await.doing(doing)?;
+        let rows: Vec<BoundRow> =
+            sqlx::query_as(sql::BIND).bind(moves).fetch_all(&mut *db).await.doing(doing)?;
+        if rows.is_empty() {
+            change.abandon().await?;
+            return Ok(Vec::new());
+        }
+        let mut bound = Vec::with_capacity(rows.len());
+        for (id, server, source, target, version, origin) in rows {
+            let detail = serde_json::json!({
+                "move": id.to_string(), "source": source, "target": target, "version": version,
+                "origin": origin,
+            });
+            change.record(Action::ServerBound, &server, detail);
+            bound.push(id);
+        }
+        change.commit().await?;
+        Ok(bound)
+    }
+
+    /// Gives a move up: its server stays with its owner, and the next solve decides anew. False: it
+    /// had ended.
+    ///
+    /// # Errors
+    /// [`MoverError`].
+    pub async fn give_move_up(
+        &self,
+        actor: &str,
+        epoch: Epoch,
+        id: Uuid,
+        reason: MoveReason,
+        said: &str,
+    ) -> Result<bool, MoverError> {
+        let doing = "giving a move up";
+        let state = match reason {
+            MoveReason::NewerTarget | MoveReason::SnapshotLoaded | MoveReason::ServerRemoved => {
+                MoveState::Superseded
+            }
+            MoveReason::HostRefused => MoveState::Failed,
+            MoveReason::TookTooLong => MoveState::Expired,
+        };
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        still_ours(db, epoch).await?;
+        sqlx::query(sql::HOLD_HEAD).execute(&mut *db).await.doing(doing)?;
+        let ended: Option<(String, Option<String>, String, i32)> = sqlx::query_as(sql::GIVE_UP)
+            .bind(id)
+            .bind(state.as_str())
+            .bind(reason.as_str())
+            .bind(said)
+            .fetch_optional(&mut *db)
+            .await
+            .doing(doing)?;
+        let Some((server, target, origin, server_id)) = ended else {
+            change.abandon().await?;
+            return Ok(false);
+        };
+        if origin == MoveOrigin::Targets.as_str() {
+            let cleared = sqlx::query(sql::UNTARGET).bind(server_id).bind(&target);
+            cleared.execute(db).await.doing(doing)?;
+        }
+        let detail = serde_json::json!({
+            "move": id.to_string(), "target": target, "reason": reason.as_str(), "said": said,
+        });
+        change.record(Action::MoveEnded, &server, detail);
+        change.commit().await?;
+        Ok(true)
+    }
+
+    /// Moves that ended, counted by state and, where they were not bound, by reason.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn moves_ended(&self) -> Result<Vec<(String, Option<String>, i64)>, DbError> {
+        let rows = sqlx::query_as(sql::ENDED).fetch_all(&self.pool);
+        rows.await.doing("counting moves that ended")
+    }
+}
+
+fn open_move(row: &PgRow) -> Result<OpenMove, sqlx::Error> {
+    let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
+    let optional =
+        |column: usize| row.try_get::<Option<&str>, _>(column).map(|name| name.map(Name::from));
+    let (state, origin): (&str, &str) = (row.try_get(8)?, row.try_get(11)?);
+    let unknown =
+        |word: &str| sqlx::Error::Decode(format!("{word:?} is of another program").into());
+    Ok(OpenMove {
+        id: row.try_get(0)?,
+        server: name(1)?,
+        rack: name(2)?,
+        msb: name(3)?,
+        source: optional(4)?,
+        target: optional(5)?,
+        host_profile: optional(6)?,
+        version: TargetVersion(row.try_get(7)?),
+        state: MoveState::ALL
+            .iter()
+            .copied()
+            .find(|known| known.as_str() == state)
+            .ok_or_else(|| unknown(state))?,
+        state_at: row.try_get(9)?,
+        opened_at: row.try_get(10)?,
+        origin: MoveOrigin::ALL
+            .into_iter()
+            .find(|known| known.as_str() == origin)
+            .ok_or_else(|| unknown(origin))?,
+        in_use: row.try_get(12)?,
+    })
+}

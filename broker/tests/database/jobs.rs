@@ -1,0 +1,290 @@
+//! The queue: taken once, lost and taken again, ended by whoever has it.
+
+use crate::harness::Database;
+use crate::publish::{publication, target};
+use crate::regions::small;
+use broker::{
+    Cause, FailureReason, ImportOptions, Job, JobKind, LEASE_MAX, Lease, PublishError, SolveBasis,
+    SolveEnd, TargetVersion,
+};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use uuid::Uuid;
+
+const LONG: Duration = Duration::from_secs(600);
+
+pub async fn with_small() -> Database {
+    let database = Database::new().await;
+    let loaded = database.broker.load("test", &small(), ImportOptions::default()).await;
+    loaded.expect("loaded");
+    database
+}
+
+pub async fn claim(database: &Database, worker: &str, kind: JobKind) -> Option<Job> {
+    database.broker.claim(worker, &[kind], LONG).await.expect("asked")
+}
+
+/// As if the worker's machine had been away for a while.
+pub async fn cut_off(database: &Database, lease: Lease) {
+    let past = "UPDATE jobs SET lease_until = clock_timestamp() - interval '1 second'";
+    database.execute(&format!("{past} WHERE job_id = '{}'", lease.job)).await;
+}
+
+pub async fn request(database: &Database) -> Uuid {
+    let asked =
+        database.broker.request_solve(Uuid::now_v7(), Cause::Demand, None).await.expect("asked");
+    asked.expect("always, without a time").0
+}
+
+pub fn end(lease: Lease) -> Option<SolveEnd> {
+    Some(SolveEnd { lease, result_url: "memory:///".to_owned(), report: json!({ "gap": 0.0 }) })
+}
+
+#[tokio::test]
+async fn every_job_is_taken_once_by_many_who_take() {
+    let database = Database::new().await;
+    let jobs: Vec<(Uuid, serde_json::Value)> =
+        (0..100).map(|n| (Uuid::now_v7(), json!({ "n": n }))).collect();
+    let batch = Uuid::now_v7();
+    database.broker.request_replays(batch, &jobs).await.expect("asked");
+    let take = async |worker: &str| {
+        let mut taken = Vec::new();
+        while let Some(job) = claim(&database, worker, JobKind::Replay).await {
+            assert!(database.broker.finish_replay(job.lease, &json!({})).await.expect("ended"));
+            taken.push(job.lease.job);
+        }
+        taken
+    };
+    let (a, b, c, d) = tokio::join!(take("a"), take("b"), take("c"), take("d"));
+    let all: Vec<Uuid> = [a, b, c, d].concat();
+    assert_eq!(all.len(), 100, "none twice");
+    assert_eq!(all.into_iter().collect::<BTreeSet<_>>().len(), 100, "none left out");
+    let ended = database.broker.batch(batch).await.expect("looked");
+    assert!(ended.iter().all(|job| job.state == "done"));
+}
+
+#[tokio::test]
+async fn a_worker_that_was_cut_off_can_write_nothing() {
+    let database = with_small().await;
+    let id = request(&database).await;
+    let first = claim(&database, "first", JobKind::Solve).await.expect("a job").lease;
+    assert_eq!((first.job, first.attempt), (id, 1));
+    assert!(claim(&database, "second", JobKind::Solve).await.is_none(), "it is taken");
+    cut_off(&database, first).await;
+    let second = claim(&database, "second", JobKind::Solve).await.expect("lost, so free");
+    assert_eq!((second.lease.attempt, second.losses), (2, 1));
+
+    let broker = &database.broker;
+    assert!(!broker.renew(first, LONG).await.expect("asked"));
+    assert!(!broker.give_back(first).await.expect("asked"));
+    assert!(!broker.fail_solve(first, FailureReason::Crashed, "x").await.expect("asked"));
+    assert!(!broker.end_stale_solve(first, "x", "y").await.expect("asked"));
+    let basis = SolveBasis {
+        parent: TargetVersion(0),
+        seq: broker::Seq(1),
+        snapshot_url: "z".to_owned(),
+        config: json!({}),
+    };
+    assert!(!broker.describe_solve(first, &basis).await.expect("asked"));
+    let mut late = publication(1, 1, vec![target("s010", 1, Some("web"))]);
+    late.solve = end(first);
+    let refused = broker.publish("first", &late).await.expect_err("its lease is lost");
+    assert!(matches!(refused, PublishError::LeaseLost { .. }), "{refused}");
+    assert_eq!(broker.version().await.expect("asked"), TargetVersion(1), "nothing happened");
+
+    let mut ours = publication(2, 1, vec![target("s010", 1, Some("web"))]);
+    ours.solve = end(second.lease);
+    let published = broker.publish("second", &ours).await.expect("published");
+    assert_eq!(published.version, TargetVersion(2));
+    let solve = broker.solve(id).await.expect("asked").expect("there");
+    assert_eq!((solve.state.as_str(), solve.version), ("published", Some(TargetVersion(2))));
+    assert!(broker.solve_report(id).await.expect("asked").is_some());
+    // The answer was lost: asked again, it is the same publication.
+    let again = broker.publish("second", &ours).await.expect("published before");
+    assert_eq!((again.version, again.seq), (TargetVersion(2), None));
+    assert_eq!(broker.check().await.expect("asked"), [""; 0]);
+    // Behind everybody's back, as after a restore with the triggers off.
+    for (damage, rule) in [
+        ("DELETE FROM audit_trail WHERE seq = 1", "without holes"),
+        ("UPDATE trail_clock SET seq = seq + 1", "its last entry"),
+        ("UPDATE target_versions SET parent = 0 WHERE version = 2", ""),
+        ("UPDATE solves SET state = 'running', version = NULL", "has a job"),
+        (
+            "UPDATE servers SET target_version = 9 WHERE target_version IS NOT NULL",
+            "a version that is there",
+        ),
+    ] {
+        let sql = format!("SET session_replication_role = replica; {damage}");
+        let mut db = database.connect().await;
+        let done = sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut db).await;
+        if rule.is_empty() {
+            done.expect_err("a constraint holds it even so");
+            continue;
+        }
+        done.expect("damaged");
+        let broken = broker.check().await.expect("asked").join("; ");
+        assert!(broken.contains(rule), "{damage}: {broken}");
+    }
+}
+
+#[tokio::test]
+async fn solves_never_run_at_once_and_one_that_waits_is_enough() {
+    let database = with_small().await;
+    let first = request(&database).await;
+    assert_eq!(request(&database).await, first, "it waits already");
+    let lease = claim(&database, "a", JobKind::Solve).await.expect("a job").lease;
+    let second = request(&database).await;
+    assert_ne!(second, first, "the one that runs has its snapshot already");
+    assert!(claim(&database, "b", JobKind::Solve).await.is_none(), "one at a time");
+    // The second would be free to take, but for the first.
+    let forced = format!(
+        "UPDATE jobs SET state = 'running', attempt = 1, worker = 'x', \
+         lease_until = now() WHERE job_id = '{second}'"
+    );
+    let mut db = database.connect().await;
+    let refused = sqlx::raw_sql(sqlx::AssertSqlSafe(forced)).execute(&mut db).await;
+    assert!(refused.expect_err("one").to_string().contains("jobs_one_solve"));
+    assert!(database.broker.give_back(lease).await.expect("asked"));
+    let again = claim(&database, "b", JobKind::Solve).await.expect("given back").lease;
+    assert_eq!((again.job, again.attempt), (first, 2));
+    let broker = &database.broker;
+    assert!(broker.fail_solve(again, FailureReason::OutOfTime, "late").await.expect("asked"));
+    assert_eq!(claim(&database, "b", JobKind::Solve).await.expect("next").lease.job, second);
+}
+
+#[tokio::test]
+async fn a_missed_time_is_made_up_for_once_whatever_the_clock_did() {
+    let database = with_small().await;
+    let broker = &database.broker;
+    let now = broker.clock().await.expect("asked");
+    let slot = now - chrono::TimeDelta::minutes(5);
+    let ask = async || {
+        broker.request_solve(Uuid::now_v7(), Cause::Schedule, Some(slot)).await.expect("asked")
+    };
+    let (first, new) = ask().await.expect("due");
+    assert!(new);
+    let lease = claim(&database, "a", JobKind::Solve).await.expect("a job").lease;
+    assert_eq!(ask().await, None, "asked for since");
+    broker.fail_solve(lease, FailureReason::Crashed, "boom").await.expect("asked");
+    assert_eq!(ask().await, None, "the next time is soon enough");
+    // Asked for by a clock that was a year ahead: it says nothing about today.
+    let later = format!(
+        "UPDATE solves SET requested_at = now() + interval '1 year' WHERE solve_id = '{first}'"
+    );
+    database.execute(&later).await;
+    assert!(ask().await.expect("due").1);
+    assert!(!ask().await.expect("it waits").1);
+}
+
+/// A clock that was ahead when a worker took a job, and was set back: the lease of a worker that is
+/// gone ends all the same, and one that lives has it renewed by the clock there is.
+#[tokio::test]
+async fn a_clock_that_is_set_back_keeps_no_lease_alive() {
+    let database = with_small().await;
+    let broker = &database.broker;
+    let id = request(&database).await;
+    let first = claim(&database, "first", JobKind::Solve).await.expect("a job").lease;
+    let ahead = async || {
+        let by = "lease_until = clock_timestamp() + interval '1 year', state_at = now() + interval '1 year'";
+        database.execute(&format!("UPDATE jobs SET {by} WHERE job_id = '{id}'")).await;
+    };
+    ahead().await;
+    assert!(broker.renew(first, LONG).await.expect("asked"), "it lives");
+    assert!(claim(&database, "second", JobKind::Solve).await.is_none(), "and keeps it");
+    ahead().await;
+    let second = claim(&database, "second", JobKind::Solve).await.expect("it is gone");
+    assert_eq!((second.lease.job, second.lease.attempt, second.losses), (id, 2, 1));
+    assert!(!broker.renew(first, LONG).await.expect("asked"));
+    // However long a lease is asked for, it never looks like one of those.
+    assert!(broker.renew(second.lease, 100 * LEASE_MAX).await.expect("asked"));
+    assert!(claim(&database, "third", JobKind::Solve).await.is_none());
+    assert_eq!(broker.check().await.expect("asked"), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_loses_its_workers_again_and_again_is_given_up() {
+    let database = with_small().await;
+    let id = request(&database).await;
+    for attempt in 1..=3 {
+        let lease = claim(&database, "w", JobKind::Solve).await.expect("a job").lease;
+        assert_eq!(lease.attempt, attempt);
+        cut_off(&database, lease).await;
+    }
+    let next = request(&database).await;
+    let taken = claim(&database, "w", JobKind::Solve).await.expect("the next one");
+    assert_eq!(taken.lease.job, next);
+    let solve = database.broker.solve(id).await.expect("asked").expect("there");
+    assert_eq!((solve.state.as_str(), solve.reason.as_deref()), ("failed", Some("workers_lost")));
+    // The queue may be read, not rewritten.
+    let mut db = database.connect().await;
+    for statement in [
+        format!("UPDATE jobs SET state = 'waiting' WHERE job_id = '{id}'"),
+        format!("UPDATE jobs SET attempt = 1 WHERE job_id = '{id}'"),
+        format!("UPDATE jobs SET worker = 'thief' WHERE job_id = '{next}'"),
+    ] {
+        let query = sqlx::raw_sql(sqlx::AssertSqlSafe(statement.clone())).execute(&mut db);
+        let error = query.await.expect_err(&statement);
+        assert!(error.to_string().contains("job"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn events_are_counted_from_the_snapshot_of_the_last_solve() {
+    use crate::regions::at;
+    use fleet::{Scope, UnavailabilityKind};
+    let database = with_small().await;
+    let broker = &database.broker;
+    let record = async |event: &str, scope, name: &str, kind| {
+        let occurrence = broker::Occurrence {
+            event: event.into(),
+            scope,
+            scope_id: name.into(),
+            kind,
+            started_at: at(0),
+        };
+        let recorded = broker.record_unavailability("test", &occurrence).await;
+        recorded.expect("recorded").expect("new").0
+    };
+    assert_eq!(broker.newly_unavailable().await.expect("asked").0, 0);
+    record("new1", Scope::Msb, "msb0", UnavailabilityKind::CorrelatedFailure).await;
+    record("new2", Scope::Server, "s000", UnavailabilityKind::RandomFailure).await;
+    assert_eq!(broker.newly_unavailable().await.expect("asked").0, 8, "s000 lies in msb0");
+    let last = record("new3", Scope::Rack, "rack2", UnavailabilityKind::PlannedMaintenance).await;
+    assert_eq!(broker.newly_unavailable().await.expect("asked").0, 8, "maintenance is no failure");
+    request(&database).await;
+    let lease = claim(&database, "w", JobKind::Solve).await.expect("a job").lease;
+    let basis = SolveBasis {
+        parent: TargetVersion(1),
+        seq: broker::Seq(last),
+        snapshot_url: "z".to_owned(),
+        config: json!({}),
+    };
+    assert!(broker.describe_solve(lease, &basis).await.expect("asked"));
+    assert_eq!(broker.newly_unavailable().await.expect("asked").0, 0, "it has seen them");
+}
+
+#[tokio::test]
+async fn old_solves_are_forgotten_but_never_the_newest_nor_what_runs() {
+    let database = with_small().await;
+    let broker = &database.broker;
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(request(&database).await);
+        let lease = claim(&database, "w", JobKind::Solve).await.expect("a job").lease;
+        broker.fail_solve(lease, FailureReason::Crashed, "boom").await.expect("asked");
+    }
+    ids.push(request(&database).await);
+    claim(&database, "w", JobKind::Solve).await.expect("runs");
+    let to_forget = async |least, most, age| {
+        broker.solves_to_forget(least, most, Duration::from_secs(age)).await.expect("asked")
+    };
+    assert!(to_forget(0, 100, 3600).await.is_empty(), "none is old");
+    assert_eq!(to_forget(0, 0, 3600).await.len(), 5, "but the one that runs");
+    assert_eq!(to_forget(3, 3, 0).await, [ids[2], ids[1], ids[0]]);
+    database.execute("UPDATE solves SET requested_at = requested_at - interval '1 day'").await;
+    assert_eq!(to_forget(4, 100, 3600).await, [ids[1], ids[0]]);
+    broker.forget_solve(ids[0]).await.expect("forgotten");
+    assert_eq!(to_forget(4, 100, 3600).await, [ids[1]]);
+    assert!(broker.solve(ids[0]).await.expect("asked").is_some(), "that it was stays");
+}

@@ -1,0 +1,66 @@
+//! Numbers for monitoring, after things have happened.
+
+use crate::harness::Database;
+use crate::jobs::{claim, cut_off, request, with_small};
+use crate::publish::{publication, target};
+use broker::{FailureReason, JobKind, Metrics, SolveEnd};
+use serde_json::json;
+
+#[tokio::test]
+async fn what_happened_is_counted() {
+    let empty = Database::new().await.broker.metrics().await.expect("read");
+    let nothing = Metrics::default();
+    assert_eq!(empty, nothing, "of a store with nothing in it");
+
+    let database = with_small().await;
+    let broker = &database.broker;
+    // One crashes; one loses a worker and is published, but for a server that moved meanwhile.
+    request(&database).await;
+    let lease = claim(&database, "a", JobKind::Solve).await.expect("a job").lease;
+    broker.fail_solve(lease, FailureReason::Crashed, "boom").await.expect("asked");
+    request(&database).await;
+    let lost = claim(&database, "a", JobKind::Solve).await.expect("a job").lease;
+    cut_off(&database, lost).await;
+    let lease = claim(&database, "b", JobKind::Solve).await.expect("a job").lease;
+    let mut targets =
+        publication(1, 1, vec![target("s010", 1, Some("web")), target("s000", 9, None)]);
+    let report = json!({
+        "phase1": { "gap": 0.25 },
+        "moves": { "in_use": 3, "idle": 40 },
+        "shortfall_rru": 1.5,
+        "seconds": { "total": 12.5 },
+        "buffer": { "share": 0.2 },
+        "steps": [
+            { "phase": 1, "step": "lp", "seconds": 1.0 },
+            { "phase": 1, "step": "lp", "seconds": 0.5 },
+            { "phase": 2, "step": "racks", "seconds": 0.25 }
+        ],
+    });
+    targets.solve = Some(SolveEnd { lease, result_url: "memory:///".to_owned(), report });
+    broker.publish("b", &targets).await.expect("published");
+    request(&database).await;
+
+    let read = broker.metrics().await.expect("read");
+    let row = |a: &str, b: &str, count| (a.to_owned(), b.to_owned(), count);
+    assert_eq!(read.solves, [row("failed", "crashed", 1), row("published", "", 1)]);
+    let waiting = row("solve", "waiting", 1);
+    assert!(read.jobs.contains(&waiting), "{:?}", read.jobs);
+    assert_eq!((read.leases_lost, read.skipped), (1, Some(1)));
+    assert_eq!((read.version, read.seq), (2, 2));
+    let ago = read.published_seconds_ago.expect("published");
+    assert!((0.0..60.0).contains(&ago), "{ago}");
+    let status = broker.status().await.expect("counted");
+    assert_eq!(read.servers, status.servers);
+    assert_eq!((read.servers.total, read.servers.on_the_move), (24, 3));
+    let last = read.last.expect("one was published");
+    assert_eq!((last.gap, last.moves_in_use, last.moves_idle), (Some(0.25), Some(3.0), Some(40.0)));
+    assert_eq!((last.shortfall, last.seconds), (Some(1.5), Some(12.5)));
+    assert_eq!(last.buffer_share, Some(0.2));
+    let step = |phase: &str, name: &str| last.steps.get(&(phase.to_owned(), name.to_owned()));
+    assert_eq!((step("1", "lp"), step("2", "racks")), (Some(&1.5), Some(&0.25)));
+
+    // A report of another program: what it does not say is not known, and nothing fails.
+    database.execute("UPDATE solve_reports SET report = '{\"steps\": 7}'").await;
+    let last = broker.metrics().await.expect("read").last.expect("one was published");
+    assert_eq!((last.gap, last.steps.len()), (None, 0));
+}

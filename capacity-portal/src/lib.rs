@@ -1,0 +1,135 @@
+//! What is asked over HTTP: whether a region is served, and how it is. The only crate that knows
+//! HTTP.
+//!
+//! | path | answer |
+//! |---|---|
+//! | `/live` | 200, as long as the process answers at all |
+//! | `/ready` | 200 if Postgres answers, else 503 and why |
+//! | `/status` | what is stored, as JSON; else 503 and why |
+//! | `/metrics` | numbers for monitoring, as Prometheus reads them; `ras_postgres_up 0` alone if Postgres does not answer |
+//!
+//! It changes nothing and knows nothing of solves but what the broker says. Start with [`Portal`].
+
+mod metrics;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use broker::Broker;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+/// How long Postgres may take to answer before the region counts as not ready: balancers ask every
+/// few seconds and give up after about as long.
+const READY_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long it may take to answer anything else: Prometheus waits for ten seconds, and a Postgres
+/// that is slow is not down.
+const ANSWER_WITHIN: Duration = Duration::from_secs(9);
+
+/// HTTP cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum PortalError {
+    /// Nobody may listen there, or somebody does.
+    #[error("http://{at} cannot be served")]
+    Bind {
+        /// The address.
+        at: SocketAddr,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It ended.
+    #[error("serving HTTP")]
+    Serve(#[source] std::io::Error),
+}
+
+/// An address that is listened on.
+#[derive(Debug)]
+pub struct Portal {
+    listener: TcpListener,
+    at: SocketAddr,
+    router: Router,
+}
+
+impl Portal {
+    /// Starts to listen; port 0 is any that is free.
+    ///
+    /// # Errors
+    /// [`PortalError::Bind`].
+    pub async fn bind(at: SocketAddr, broker: Broker) -> Result<Portal, PortalError> {
+        let cannot = |source| PortalError::Bind { at, source };
+        let listener = TcpListener::bind(at).await.map_err(cannot)?;
+        let at = listener.local_addr().map_err(cannot)?;
+        Ok(Portal { listener, at, router: router(broker) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.at
+    }
+
+    /// Answers until dropped.
+    ///
+    /// # Errors
+    /// [`PortalError::Serve`].
+    pub async fn serve(self) -> Result<(), PortalError> {
+        axum::serve(self.listener, self.router).await.map_err(PortalError::Serve)
+    }
+}
+
+fn router(broker: Broker) -> Router {
+    Router::new()
+        .route("/live", get(async || "alive\n"))
+        .route("/ready", get(ready))
+        .route("/status", get(status))
+        .route("/metrics", get(metrics))
+        .with_state(broker)
+}
+
+async fn ready(State(broker): State<Broker>) -> Response {
+    match broker.answers(READY_WITHIN).await {
+        Ok(()) => Json(json!({ "ready": true })).into_response(),
+        Err(error) => unavailable(&error.to_string()),
+    }
+}
+
+fn unavailable(reason: &str) -> Response {
+    let body = Json(json!({ "ready": false, "reason": reason }));
+    (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
+}
+
+async fn status(State(broker): State<Broker>) -> Response {
+    match timeout(ANSWER_WITHIN, broker.status()).await {
+        Ok(Ok(status)) => Json(status).into_response(),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "a question over HTTP was not answered");
+            unavailable(&error.to_string())
+        }
+        Err(_) => unavailable("Postgres does not answer in time"),
+    }
+}
+
+async fn metrics(State(broker): State<Broker>) -> Response {
+    let read = match timeout(ANSWER_WITHIN, broker.metrics()).await {
+        Ok(Ok(read)) => Some(read),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "no metrics");
+            None
+        }
+        Err(_) => None,
+    };
+    match metrics::text(read.as_ref()) {
+        Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => {
+            tracing::warn!(%error, "metrics cannot be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}

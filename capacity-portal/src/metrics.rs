@@ -1,0 +1,189 @@
+//! Metrics in the text format of Prometheus.
+
+use broker::{FailureReason, JobKind, LastSolve, Metrics};
+use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
+
+/// The content type of the format.
+pub(crate) const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
+
+/// Writes what there is; `None`: Postgres does not answer, which is all there is to say.
+pub(crate) fn text(metrics: Option<&Metrics>) -> Result<String, prometheus::Error> {
+    let page = Page(Registry::new());
+    let up = if metrics.is_some() { 1.0 } else { 0.0 };
+    page.gauge("ras_postgres_up", "whether Postgres answers", Some(up))?;
+    if let Some(metrics) = metrics {
+        stored(&page, metrics)?;
+        if let Some(last) = &metrics.last {
+            last_solve(&page, last)?;
+        }
+    }
+    let mut text = Vec::new();
+    TextEncoder::new().encode(&page.0.gather(), &mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Made anew for each question: the numbers are the database's, not ours.
+struct Page(Registry);
+
+impl Page {
+    /// One number; nothing, if it is not known.
+    fn gauge(&self, name: &str, help: &str, value: Option<f64>) -> Result<(), prometheus::Error> {
+        let Some(value) = value else { return Ok(()) };
+        self.gauges(name, help, [], [([], value)])
+    }
+
+    fn gauges<const N: usize>(
+        &self,
+        name: &str,
+        help: &str,
+        labels: [&str; N],
+        rows: impl IntoIterator<Item = ([String; N], f64)>,
+    ) -> Result<(), prometheus::Error> {
+        let gauges = GaugeVec::new(Opts::new(name, help), &labels)?;
+        for (values, value) in rows {
+            gauges.with_label_values(&values).set(value);
+        }
+        self.0.register(Box::new(gauges))
+    }
+
+    fn counters<const N: usize>(
+        &self,
+        name: &str,
+        help: &str,
+        labels: [&str; N],
+        rows: impl IntoIterator<Item = ([String; N], i64)>,
+    ) -> Result<(), prometheus::Error> {
+        let counters = IntCounterVec::new(Opts::new(name, help), &labels)?;
+        for (values, value) in rows {
+            counters.with_label_values(&values).inc_by(value.unsigned_abs());
+        }
+        self.0.register(Box::new(counters))
+    }
+}
+
+fn stored(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
+    // Those that never were are zero: of a number that is not there nobody can say that it grew.
+    let reasons = FailureReason::ALL.map(|reason| ("failed", reason.as_str()));
+    let ends = [("published", ""), ("stale", "")].into_iter().chain(reasons);
+    page.counters(
+        "ras_solves_total",
+        "solves that ended, by state (published, stale, failed) and reason of failure",
+        ["state", "reason"],
+        ends.map(|(state, reason)| words(&metrics.solves, state, reason)),
+    )?;
+    let open = JobKind::ALL.into_iter().flat_map(|kind| [(kind, "waiting"), (kind, "running")]);
+    let open = open.map(|(kind, state)| words(&metrics.jobs, kind.as_str(), state));
+    page.gauges(
+        "ras_queue_jobs",
+        "jobs that wait or run",
+        ["kind", "state"],
+        open.map(|(labels, count)| (labels, count as f64)),
+    )?;
+    page.counters(
+        "ras_jobs_failed_total",
+        "jobs that failed for good",
+        ["kind"],
+        JobKind::ALL.map(|kind| {
+            let ([kind, _], count) = words(&metrics.jobs, kind.as_str(), "failed");
+            ([kind], count)
+        }),
+    )?;
+    let moves = |of: fn(&(String, i64, i64)) -> i64| {
+        metrics.moves.iter().map(move |row| ([row.0.clone()], of(row) as f64))
+    };
+    page.gauges("ras_moves", "moves under way", ["state"], moves(|row| row.1))?;
+    let help = "moves that have been in their state for longer than any should";
+    page.gauges("ras_moves_stuck", help, ["state"], moves(|row| row.2))?;
+    let flag = |flag: bool| Some(if flag { 1.0 } else { 0.0 });
+    page.gauge("ras_mover_acts", "whether a mover acts", flag(metrics.mover_acts))?;
+    let help = "whether the mover's stop switch is pulled";
+    page.gauge("ras_mover_stopped", help, flag(metrics.mover_stopped))?;
+    let lost = [([], metrics.leases_lost)];
+    page.counters("ras_leases_lost_total", "workers lost with a job", [], lost)?;
+    let ago = metrics.published_seconds_ago;
+    page.gauge("ras_last_published_solve_age_seconds", "since a solve was published", ago)?;
+    let skipped = metrics.skipped.map(|skipped| skipped as f64);
+    page.gauge("ras_last_publication_skipped_servers", "servers whose binding had moved", skipped)?;
+    page.gauge("ras_targets_version", "version of the targets", Some(metrics.version as f64))?;
+    page.gauge("ras_audit_trail_seq", "last entry of the audit trail", Some(metrics.seq as f64))?;
+    let servers = &metrics.servers;
+    for (name, help, count) in [
+        ("ras_servers", "servers of the region", servers.total),
+        ("ras_servers_held", "servers that some reservation owns", servers.held),
+        ("ras_servers_in_use", "servers with running containers", servers.in_use),
+        ("ras_servers_on_the_move", "servers with a move under way", servers.on_the_move),
+        ("ras_servers_lent", "servers lent to an elastic reservation", servers.lent),
+        ("ras_servers_unavailable", "servers that an event takes out of use", servers.unavailable),
+    ] {
+        page.gauge(name, help, Some(count as f64))?;
+    }
+    Ok(())
+}
+
+/// Two words as labels, and what is counted of them.
+fn words(counted: &[(String, String, i64)], a: &str, b: &str) -> ([String; 2], i64) {
+    let found = counted.iter().find(|(c, d, _)| c == a && d == b);
+    ([a.to_owned(), b.to_owned()], found.map_or(0, |(.., count)| *count))
+}
+
+fn last_solve(page: &Page, last: &LastSolve) -> Result<(), prometheus::Error> {
+    page.gauge("ras_last_solve_gap", "proved gap, as a share of the primal", last.gap)?;
+    page.gauge("ras_last_solve_shortfall_rru", "RRU missing", last.shortfall)?;
+    page.gauge("ras_last_solve_seconds", "how long it took", last.seconds)?;
+    let share = last.buffer_share;
+    page.gauge("ras_last_solve_buffer_share", "embedded buffer by what is asked", share)?;
+    let moves = [("yes", last.moves_in_use), ("no", last.moves_idle)];
+    let moves = moves.into_iter().filter_map(|(word, n)| Some(([word.to_owned()], n?)));
+    page.gauges("ras_last_solve_moves", "servers that move", ["in_use"], moves)?;
+    let steps = last.steps.iter();
+    let steps = steps.map(|((phase, step), seconds)| ([phase.clone(), step.clone()], *seconds));
+    let help = "how long each step took";
+    page.gauges("ras_last_solve_step_seconds", help, ["phase", "step"], steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+    use broker::{LastSolve, Metrics, ServerCounts};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let down = text(None).expect("text");
+        assert!(down.contains("\nras_postgres_up 0\n"), "{down}");
+        assert!(!down.contains("ras_targets_version"), "{down}");
+        let metrics = Metrics {
+            solves: vec![("failed".into(), "crashed".into(), 3)],
+            jobs: vec![("solve".into(), "waiting".into(), 1), ("solve".into(), "done".into(), 9)],
+            version: 7,
+            moves: vec![("preempting".into(), 12, 3)],
+            mover_stopped: true,
+            servers: ServerCounts { unavailable: 4, ..ServerCounts::default() },
+            last: Some(LastSolve {
+                gap: Some(0.25),
+                steps: BTreeMap::from([(("1".into(), "mip".into()), 1.5)]),
+                ..LastSolve::default()
+            }),
+            ..Metrics::default()
+        };
+        let up = text(Some(&metrics)).expect("text");
+        for line in [
+            "ras_postgres_up 1",
+            "ras_targets_version 7",
+            "ras_solves_total{reason=\"crashed\",state=\"failed\"} 3",
+            "ras_solves_total{reason=\"out_of_time\",state=\"failed\"} 0",
+            "ras_queue_jobs{kind=\"solve\",state=\"waiting\"} 1",
+            "ras_queue_jobs{kind=\"replay\",state=\"running\"} 0",
+            "ras_servers_unavailable 4",
+            "ras_last_solve_gap 0.25",
+            "ras_moves{state=\"preempting\"} 12",
+            "ras_moves_stuck{state=\"preempting\"} 3",
+            "ras_mover_acts 0",
+            "ras_mover_stopped 1",
+            "ras_last_solve_step_seconds{phase=\"1\",step=\"mip\"} 1.5",
+        ] {
+            assert!(up.lines().any(|said| said == line), "no {line:?} in\n{up}");
+        }
+        assert!(!up.contains("done") && !up.contains("age_seconds"), "{up}");
+    }
+}

@@ -1,0 +1,133 @@
+//! What is asked of a host, and what it answers.
+//!
+//! The doing is not ours: operators have automation that drains, wipes and configures. An agent asks
+//! it to bring one step about and is told how far it is. **Asking again for the same step of the same
+//! move must be harmless**: after a crash, or when an answer was lost, that is all we can do. What
+//! counts is what the host reports, never what was sent.
+
+pub mod command;
+pub mod http;
+pub mod simulated;
+
+use crate::steps::Step;
+use fleet::Name;
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// One step of one move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StepOrder {
+    /// The move: with the step, the key by which a host knows that it was asked before.
+    #[serde(rename = "move", serialize_with = "as_text")]
+    pub move_id: Uuid,
+    /// What to do.
+    pub step: Step,
+    /// The server.
+    pub server: Name,
+    /// Who owns it; `None`: nobody.
+    pub source: Option<Name>,
+    /// Who shall; `None`: nobody.
+    pub target: Option<Name>,
+    /// The host profile of that one.
+    pub host_profile: Option<Name>,
+    /// The version of the targets: of two orders for a server the higher one counts.
+    pub version: i64,
+}
+
+fn as_text<S: serde::Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
+/// How far a step is, as the host says.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum StepReport {
+    /// It is done.
+    Done,
+    /// It was begun and is to be asked for again.
+    UnderWay {
+        /// When to ask again; without it, after a pause of our own.
+        #[serde(default)]
+        again_after_seconds: Option<u32>,
+    },
+    /// It will not be done, however often it is asked for.
+    Refused {
+        /// Why, for people.
+        #[serde(default)]
+        why: String,
+    },
+}
+
+/// A host was not asked, or its answer is not known: it may have done the step.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// Nobody answered, or not in time.
+    #[error("no answer within {} s", .0.as_secs_f32())]
+    TooLate(Duration),
+    /// It could not be asked, or the answer was lost.
+    #[error("the automation cannot be reached: {0}")]
+    Unreachable(String),
+    /// The answer is none of the contract.
+    #[error("the automation's answer is none: {0}")]
+    NotAnAnswer(String),
+}
+
+/// Asks hosts for steps.
+pub trait HostAgent: Send + Sync {
+    /// Asks for a step, for the first time or again, and gives how far it is.
+    fn ask<'a>(&'a self, order: &'a StepOrder) -> BoxFuture<'a, Result<StepReport, AgentError>>;
+}
+
+/// Reads an answer.
+fn read(answer: &[u8]) -> Result<StepReport, AgentError> {
+    serde_json::from_slice(answer).map_err(|error| AgentError::NotAnAnswer(error.to_string()))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::{AgentError, StepOrder, StepReport, read};
+    use crate::steps::Step;
+    use uuid::Uuid;
+
+    pub(crate) fn order(number: u128, step: Step) -> StepOrder {
+        StepOrder {
+            move_id: Uuid::from_u128(number),
+            step,
+            server: "s1".into(),
+            source: Some("web".into()),
+            target: None,
+            host_profile: None,
+            version: 7,
+        }
+    }
+
+    #[test]
+    fn the_contract_is_what_is_written() {
+        let json = serde_json::to_value(order(1, Step::CleanUp)).expect("JSON");
+        let expected = serde_json::json!({
+            "move": "00000000-0000-0000-0000-000000000001", "step": "clean_up", "server": "s1",
+            "source": "web", "target": null, "host_profile": null, "version": 7,
+        });
+        assert_eq!(json, expected);
+        for (answer, report) in [
+            (r#"{"state": "done", "took": 3}"#, StepReport::Done),
+            (r#"{"state": "under_way"}"#, StepReport::UnderWay { again_after_seconds: None }),
+            (
+                r#"{"state": "under_way", "again_after_seconds": 9}"#,
+                StepReport::UnderWay { again_after_seconds: Some(9) },
+            ),
+            (
+                r#"{"state": "refused", "why": "no power"}"#,
+                StepReport::Refused { why: "no power".into() },
+            ),
+        ] {
+            assert_eq!(read(answer.as_bytes()).expect("an answer"), report);
+        }
+        for wrong in ["", "{}", r#"{"state": "finished"}"#, "<html>"] {
+            let error = read(wrong.as_bytes()).expect_err("no answer");
+            assert!(matches!(error, AgentError::NotAnAnswer(_)), "{error}");
+        }
+    }
+}

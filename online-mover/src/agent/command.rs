@@ -1,0 +1,133 @@
+//! Asks by running a program for each step.
+//!
+//! It is given the step and the server as arguments and the whole [`StepOrder`] as JSON on standard
+//! input. Exit code 0 means done, 3 under way, 4 refused with the reason on standard output; a
+//! [`StepReport`] as JSON there with code 0 says the same. Anything else is no answer.
+
+use super::{AgentError, HostAgent, StepOrder, StepReport, read};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+/// The exit codes that mean something, beside 0.
+const UNDER_WAY: i32 = 3;
+const REFUSED: i32 = 4;
+
+/// How much of what a program says is kept.
+const SAID_MAX: usize = 2_000;
+
+/// A program that asks the automation.
+pub struct CommandAgent {
+    program: PathBuf,
+    timeout: Duration,
+}
+
+impl CommandAgent {
+    /// Runs this program; one that takes longer is killed.
+    pub fn new(program: PathBuf, timeout: Duration) -> CommandAgent {
+        CommandAgent { program, timeout }
+    }
+
+    async fn run(&self, order: &StepOrder) -> Result<StepReport, AgentError> {
+        let lost = |error: std::io::Error| {
+            AgentError::Unreachable(format!("{}: {error}", self.program.display()))
+        };
+        let mut child = Command::new(&self.program)
+            .args([order.step.as_str(), &order.server])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(lost)?;
+        let json = serde_json::to_vec(order).expect("an order has no map and no float");
+        let mut input = child.stdin.take().expect("piped");
+        let give = async move {
+            // One that does not want it may have ended.
+            let _ = input.write_all(&json).await;
+        };
+        let (output, ()) = tokio::join!(child.wait_with_output(), give);
+        let output = output.map_err(lost)?;
+        let said = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes);
+            text.trim().chars().take(SAID_MAX).collect::<String>()
+        };
+        match output.status.code() {
+            Some(0) if output.stdout.trim_ascii().is_empty() => Ok(StepReport::Done),
+            Some(0) => read(&output.stdout),
+            Some(UNDER_WAY) => Ok(StepReport::UnderWay { again_after_seconds: None }),
+            Some(REFUSED) => Ok(StepReport::Refused { why: said(&output.stdout) }),
+            _ => Err(AgentError::Unreachable(format!(
+                "{} ended with {}: {}",
+                self.program.display(),
+                output.status,
+                said(&output.stderr)
+            ))),
+        }
+    }
+}
+
+impl HostAgent for CommandAgent {
+    fn ask<'a>(&'a self, order: &'a StepOrder) -> BoxFuture<'a, Result<StepReport, AgentError>> {
+        let run = async {
+            let run = tokio::time::timeout(self.timeout, self.run(order));
+            run.await.unwrap_or(Err(AgentError::TooLate(self.timeout)))
+        };
+        run.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CommandAgent;
+    use crate::agent::tests::order;
+    use crate::agent::{AgentError, HostAgent, StepReport};
+    use crate::steps::Step;
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
+
+    async fn ask(script: &str) -> Result<StepReport, AgentError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("agent");
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&path, executable).expect("set");
+        let order = order(1, Step::CleanUp);
+        CommandAgent::new(path, Duration::from_secs(5)).ask(&order).await
+    }
+
+    #[tokio::test]
+    async fn exit_codes_and_words_are_answers() {
+        let under_way = |again_after_seconds| StepReport::UnderWay { again_after_seconds };
+        let seen = r#"[ "$1 $2" = "clean_up s1" ] && grep -q '"version":7'"#;
+        assert_eq!(ask(seen).await.expect("an answer"), StepReport::Done);
+        assert_eq!(ask("exit 3").await.expect("an answer"), under_way(None));
+        let json = r#"echo '{"state": "under_way", "again_after_seconds": 2}'"#;
+        assert_eq!(ask(json).await.expect("an answer"), under_way(Some(2)));
+        let refused = StepReport::Refused { why: "no power".into() };
+        assert_eq!(ask("echo no power; exit 4").await.expect("an answer"), refused);
+        let failed = ask("echo broken >&2; exit 1").await;
+        assert!(matches!(failed, Err(AgentError::Unreachable(said)) if said.contains("broken")));
+        assert!(matches!(ask("echo done").await, Err(AgentError::NotAnAnswer(_))));
+        assert!(matches!(ask("kill -9 $$").await, Err(AgentError::Unreachable(_))));
+        let none = CommandAgent::new("/no/such/program".into(), Duration::from_secs(1));
+        let order = order(1, Step::Preempt);
+        assert!(matches!(none.ask(&order).await, Err(AgentError::Unreachable(_))));
+    }
+
+    #[tokio::test]
+    async fn one_that_does_not_end_is_killed() {
+        let order = order(1, Step::Preempt);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("agent");
+        std::fs::write(&path, "#!/bin/sh\nexec sleep 1000\n").expect("written");
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&path, executable).expect("set");
+        let slow = CommandAgent::new(path, Duration::from_millis(100));
+        assert!(matches!(slow.ask(&order).await, Err(AgentError::TooLate(_))));
+    }
+}

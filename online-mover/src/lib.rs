@@ -1,0 +1,26 @@
+//! The online mover: makes owners of targets.
+//!
+//! It finds nothing out and chooses nothing that a solve has not chosen. It looks at what the broker
+//! says is wanted, lets as many moves begin as the limits allow, asks the hosts' automation for one
+//! step after another, and writes down what the hosts report. A doorbell or a timer tells it when to
+//! look; neither tells it what to do, so losing one costs time and nothing else. It may be killed at
+//! any instant: the next one reads where each move certainly is and asks for that step again, which
+//! is why every step must bear being asked for twice.
+//!
+//! | module | one line |
+//! |---|---|
+//! | [`steps`] | which step comes next |
+//! | [`limits`] | how many moves at once and per hour, and which of those that wait may begin |
+//! | [`agent`] | what is asked of a host and what it answers; over HTTP, by a program, or made up |
+//! | [`mover`] | the loop: look, admit, ask, write down |
+//!
+//! It does not know SQL, and it does not know how targets are found. Start with [`Mover`].
+
+pub mod agent;
+pub mod limits;
+pub mod mover;
+pub mod steps;
+
+pub use agent::{AgentError, HostAgent, StepOrder, StepReport};
+pub use limits::{Caps, Limits, Pace};
+pub use mover::{Mover, MoverSettings};

@@ -1,0 +1,309 @@
+//! How many moves at once and per hour, and which of those that wait may begin.
+//!
+//! A move counts for its region, its MSB, its rack and the reservation it leaves; for each of the
+//! four, servers in use and idle ones have limits of their own. A move that would break any of them
+//! waits; those behind it that break none may pass it.
+
+use broker::{BoundOfLate, MoveState, OpenMove};
+use fleet::Name;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How many moves of one kind, in one place or of one reservation. `None`: no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Caps {
+    /// Under way at the same time.
+    pub at_once: Option<u32>,
+    /// Begun or done within [`Limits::window`].
+    pub per_window: Option<u32>,
+}
+
+/// Limits of one scope.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Pace {
+    /// Of servers on which containers run.
+    pub in_use: Caps,
+    /// Of all others.
+    pub idle: Caps,
+}
+
+/// The limits on moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Of the region.
+    pub region: Pace,
+    /// Of each MSB.
+    pub msb: Pace,
+    /// Of each rack.
+    pub rack: Pace,
+    /// Of each reservation that servers leave.
+    pub reservation: Pace,
+    /// The window, in seconds.
+    pub window_seconds: u32,
+}
+
+impl Default for Limits {
+    /// What a region bears without anyone looking: a hundredth of a large one at once, no more than
+    /// a few servers in use of one rack, whose switch and power they share.
+    fn default() -> Limits {
+        let at_once = |in_use, idle| Pace {
+            in_use: Caps { at_once: Some(in_use), per_window: None },
+            idle: Caps { at_once: Some(idle), per_window: None },
+        };
+        Limits {
+            region: at_once(2_000, 10_000),
+            msb: at_once(200, 1_000),
+            rack: at_once(4, 40),
+            reservation: at_once(100, 2_000),
+            window_seconds: 3_600,
+        }
+    }
+}
+
+impl Limits {
+    /// The window.
+    pub fn window(&self) -> Duration {
+        Duration::from_secs(self.window_seconds.into())
+    }
+
+    /// Whether any of them counts what was done earlier.
+    pub fn looks_back(&self) -> bool {
+        [self.region, self.msb, self.rack, self.reservation]
+            .iter()
+            .any(|pace| pace.in_use.per_window.is_some() || pace.idle.per_window.is_some())
+    }
+}
+
+/// What a move counts for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Scope {
+    Region,
+    Msb(Name),
+    Rack(Name),
+    Reservation(Name),
+}
+
+/// Which of the moves that wait may begin, in the order they should: idle servers first, then those
+/// that have waited longest. `moves` are all moves under way, those that wait included.
+pub fn admit(limits: &Limits, moves: &[OpenMove], late: &[BoundOfLate]) -> Vec<Uuid> {
+    let mut counts = Counts { limits, under_way: BTreeMap::new(), begun: BTreeMap::new() };
+    for row in late {
+        let scopes = scopes(&row.rack, &row.msb, row.source.as_ref());
+        for scope in scopes {
+            *counts.begun.entry((scope, row.in_use)).or_default() +=
+                u64::try_from(row.count).unwrap_or(0);
+        }
+    }
+    let (mut waiting, begun): (Vec<&OpenMove>, Vec<&OpenMove>) =
+        moves.iter().partition(|of| of.state == MoveState::Pending);
+    for of in begun {
+        counts.add(of);
+    }
+    waiting.sort_by_key(|of| (of.in_use, of.opened_at, of.id));
+    let mut admitted = Vec::new();
+    for of in waiting {
+        if counts.allow(of) {
+            counts.add(of);
+            admitted.push(of.id);
+        }
+    }
+    admitted
+}
+
+fn scopes(rack: &Name, msb: &Name, source: Option<&Name>) -> impl Iterator<Item = Scope> {
+    let places = [Scope::Region, Scope::Msb(msb.clone()), Scope::Rack(rack.clone())];
+    places.into_iter().chain(source.cloned().map(Scope::Reservation))
+}
+
+struct Counts<'a> {
+    limits: &'a Limits,
+    /// By scope and use.
+    under_way: BTreeMap<(Scope, bool), u64>,
+    /// Under way or bound within the window.
+    begun: BTreeMap<(Scope, bool), u64>,
+}
+
+impl Counts<'_> {
+    fn allow(&self, of: &OpenMove) -> bool {
+        scopes(&of.rack, &of.msb, of.source.as_ref()).all(|scope| {
+            let pace = match scope {
+                Scope::Region => self.limits.region,
+                Scope::Msb(_) => self.limits.msb,
+                Scope::Rack(_) => self.limits.rack,
+                Scope::Reservation(_) => self.limits.reservation,
+            };
+            let caps = if of.in_use { pace.in_use } else { pace.idle };
+            let key = (scope, of.in_use);
+            let below = |cap: Option<u32>, counts: &BTreeMap<(Scope, bool), u64>| {
+                cap.is_none_or(|cap| counts.get(&key).copied().unwrap_or(0) < u64::from(cap))
+            };
+            below(caps.at_once, &self.under_way) && below(caps.per_window, &self.begun)
+        })
+    }
+
+    fn add(&mut self, of: &OpenMove) {
+        for scope in scopes(&of.rack, &of.msb, of.source.as_ref()) {
+            *self.under_way.entry((scope.clone(), of.in_use)).or_default() += 1;
+            *self.begun.entry((scope, of.in_use)).or_default() += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::{Caps, Limits, Pace, admit};
+    use broker::{BoundOfLate, MoveOrigin, MoveState, OpenMove, TargetVersion};
+    use chrono::{DateTime, TimeDelta};
+    use fleet::Name;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use uuid::Uuid;
+
+    /// A move that waits: the larger its number, the younger.
+    pub(crate) fn open_move(number: u32, source: Option<&str>, target: Option<&str>) -> OpenMove {
+        let opened_at = DateTime::UNIX_EPOCH + TimeDelta::seconds(number.into());
+        OpenMove {
+            id: Uuid::from_u128(number.into()),
+            server: format!("s{number}").into(),
+            rack: format!("rack{}", number % 4).into(),
+            msb: format!("msb{}", number % 2).into(),
+            source: source.map(Name::from),
+            target: target.map(Name::from),
+            host_profile: None,
+            version: TargetVersion(1),
+            state: MoveState::Pending,
+            state_at: opened_at,
+            opened_at,
+            origin: MoveOrigin::Targets,
+            in_use: false,
+        }
+    }
+
+    fn pace(at_once: u32) -> Pace {
+        let caps = Caps { at_once: Some(at_once), per_window: None };
+        Pace { in_use: caps, idle: caps }
+    }
+
+    const NONE: Limits = Limits {
+        region: Pace {
+            in_use: Caps { at_once: None, per_window: None },
+            idle: Caps { at_once: None, per_window: None },
+        },
+        msb: Pace {
+            in_use: Caps { at_once: None, per_window: None },
+            idle: Caps { at_once: None, per_window: None },
+        },
+        rack: Pace {
+            in_use: Caps { at_once: None, per_window: None },
+            idle: Caps { at_once: None, per_window: None },
+        },
+        reservation: Pace {
+            in_use: Caps { at_once: None, per_window: None },
+            idle: Caps { at_once: None, per_window: None },
+        },
+        window_seconds: 3_600,
+    };
+
+    fn numbers(ids: &[Uuid]) -> Vec<u128> {
+        ids.iter().map(|id| id.as_u128()).collect()
+    }
+
+    #[test]
+    fn idle_servers_come_first_then_the_oldest() {
+        let mut moves: Vec<OpenMove> = (0..4).map(|n| open_move(n, Some("a"), None)).collect();
+        moves[0].in_use = true;
+        assert_eq!(numbers(&admit(&NONE, &moves, &[])), [1, 2, 3, 0]);
+    }
+
+    #[test]
+    fn one_that_must_wait_is_passed_by_others() {
+        let moves: Vec<OpenMove> = (0..8).map(|n| open_move(n, Some("a"), None)).collect();
+        let racks = Limits { rack: pace(1), ..NONE };
+        assert_eq!(numbers(&admit(&racks, &moves, &[])), [0, 1, 2, 3]);
+        let msbs = Limits { msb: pace(1), ..NONE };
+        assert_eq!(numbers(&admit(&msbs, &moves, &[])), [0, 1]);
+        let region = Limits { region: pace(3), ..NONE };
+        assert_eq!(numbers(&admit(&region, &moves, &[])), [0, 1, 2]);
+        let mut moves = moves;
+        moves[7].source = Some("b".into());
+        moves[5].source = None;
+        let reservations = Limits { reservation: pace(1), ..NONE };
+        assert_eq!(numbers(&admit(&reservations, &moves, &[])), [0, 5, 7], "nobody's has no limit");
+        moves[0].state = MoveState::CleaningUp;
+        assert_eq!(numbers(&admit(&reservations, &moves, &[])), [5, 7], "one is under way");
+    }
+
+    #[test]
+    fn a_window_counts_what_was_done_in_it() {
+        let caps = Caps { at_once: None, per_window: Some(3) };
+        let mut limits =
+            Limits { reservation: Pace { in_use: caps, idle: Caps::default() }, ..NONE };
+        assert!(limits.looks_back() && !NONE.looks_back());
+        let mut moves: Vec<OpenMove> = (0..4).map(|n| open_move(n, Some("a"), None)).collect();
+        moves.iter_mut().for_each(|of| of.in_use = true);
+        let late = |in_use, count| {
+            let (rack, msb) = ("rack9".into(), "msb9".into());
+            [BoundOfLate { rack, msb, source: Some("a".into()), in_use, count }]
+        };
+        assert_eq!(numbers(&admit(&limits, &moves, &late(true, 2))), [0]);
+        assert_eq!(numbers(&admit(&limits, &moves, &late(false, 2))), [0, 1, 2]);
+        moves[3].state = MoveState::Preempting;
+        assert_eq!(numbers(&admit(&limits, &moves, &late(true, 1))), [0]);
+        limits.reservation.in_use.per_window = Some(0);
+        assert_eq!(numbers(&admit(&limits, &moves, &[])), [0; 0]);
+    }
+
+    proptest! {
+        /// Never beyond a limit, and none is left waiting that breaks none.
+        #[test]
+        fn limits_are_kept_and_used(
+            caps in proptest::array::uniform4(0_u32..6),
+            rows in proptest::collection::vec((0_u8..3, any::<bool>(), any::<bool>()), 0..40),
+        ) {
+            let [region, msb, rack, reservation] = caps.map(pace);
+            let limits = Limits { region, msb, rack, reservation, window_seconds: 60 };
+            let mut moves: Vec<OpenMove> = Vec::new();
+            for (number, (owner, in_use, waits)) in (0..).zip(rows) {
+                let owner = format!("r{owner}");
+                let mut of = open_move(number, Some(&owner), None);
+                of.in_use = in_use;
+                if !waits {
+                    of.state = MoveState::Preempting;
+                }
+                moves.push(of);
+            }
+            let admitted = admit(&limits, &moves, &[]);
+            let begun = |of: &&OpenMove| of.state != MoveState::Pending || admitted.contains(&of.id);
+            type Key = fn(&OpenMove) -> Option<Name>;
+            let keys: [(Key, u32); 4] = [
+                (|_| Some("".into()), caps[0]),
+                (|of| Some(of.msb.clone()), caps[1]),
+                (|of| Some(of.rack.clone()), caps[2]),
+                (|of| of.source.clone(), caps[3]),
+            ];
+            let full = |of: &OpenMove| keys.iter().any(|(key, cap)| {
+                let like = moves.iter().filter(begun);
+                let like = like.filter(|o| o.in_use == of.in_use && key(o) == key(of)).count();
+                like >= *cap as usize
+            });
+            for of in moves.iter().filter(|of| !begun(of)) {
+                prop_assert!(full(of), "{} waits for nothing", of.server);
+            }
+            for (key, cap) in keys {
+                let mut counts: BTreeMap<_, [usize; 2]> = BTreeMap::new();
+                for of in moves.iter().filter(begun) {
+                    counts.entry((key(of), of.in_use)).or_default()
+                        [usize::from(admitted.contains(&of.id))] += 1;
+                }
+                for [before, ours] in counts.into_values() {
+                    prop_assert!(ours == 0 || before + ours <= cap as usize);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,463 @@
+//! The loop: look, admit, ask, write down.
+//!
+//! Everything is one future, without tasks of its own: dropped at any await it leaves nothing behind
+//! that still acts, and what it had not written down is asked for again by the next.
+
+use crate::agent::{HostAgent, StepOrder, StepReport};
+use crate::limits::{Limits, admit};
+use crate::steps::{Step, next};
+use broker::{
+    Broker, DbError, Epoch, MoveReason, MoveState, MoverError, OpenMove, Seq, Subscription,
+};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tracing::Instrument;
+use uuid::Uuid;
+
+/// Servers bound in one transaction: it holds the head of the targets, and publications wait for it.
+const BIND_MAX: usize = 500;
+
+/// How long reports are gathered before they are written down together.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// Heartbeats within a lease: two may be lost.
+const HEARTBEATS: u32 = 3;
+
+/// How a mover behaves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MoverSettings {
+    /// How many moves at once and per hour.
+    pub limits: Limits,
+    /// How long it may be silent before another takes over.
+    pub lease: Duration,
+    /// How often it looks although nothing rang.
+    pub look_every: Duration,
+    /// The pause before a step is asked for again, doubled each time up to [`Self::pause_max`].
+    pub pause: Duration,
+    /// The longest such pause.
+    pub pause_max: Duration,
+    /// Questions to hosts at the same time.
+    pub asking_max: usize,
+    /// How long a move may take before it is given up.
+    pub give_up_after: Duration,
+}
+
+impl Default for MoverSettings {
+    fn default() -> MoverSettings {
+        MoverSettings {
+            limits: Limits::default(),
+            lease: Duration::from_secs(10),
+            look_every: Duration::from_secs(30),
+            pause: Duration::from_secs(2),
+            pause_max: Duration::from_secs(60),
+            asking_max: 256,
+            give_up_after: Duration::from_secs(24 * 3600),
+        }
+    }
+}
+
+/// Carries out what the broker says is wanted, as long as it runs.
+pub struct Mover<A> {
+    broker: Broker,
+    agent: A,
+    settings: MoverSettings,
+    name: String,
+}
+
+/// Why a mover stops acting.
+enum Ended {
+    /// Another one acts.
+    TakenOver,
+    /// Postgres fails: what is under way is looked up again once it answers.
+    Db(DbError),
+}
+
+impl From<MoverError> for Ended {
+    fn from(error: MoverError) -> Ended {
+        match error {
+            MoverError::TakenOver => Ended::TakenOver,
+            MoverError::Db(error) => Ended::Db(error),
+        }
+    }
+}
+
+impl From<DbError> for Ended {
+    fn from(error: DbError) -> Ended {
+        Ended::Db(error)
+    }
+}
+
+impl<A: HostAgent> Mover<A> {
+    /// A mover. No two may have the same name, those of earlier runs included.
+    pub fn new(broker: Broker, agent: A, settings: MoverSettings, name: String) -> Mover<A> {
+        Mover { broker, agent, settings, name }
+    }
+
+    /// Stands by while another acts, and acts while none does. Ends when dropped; the lease then
+    /// runs out by itself.
+    pub async fn run(&self) -> ! {
+        loop {
+            match self.broker.lease_mover(&self.name, self.settings.lease).await {
+                Ok(Some(epoch)) => {
+                    tracing::info!(mover = self.name, epoch = epoch.0, "this mover acts");
+                    match self.act(epoch).await {
+                        Ended::TakenOver => tracing::warn!("another mover has taken over"),
+                        Ended::Db(error) => tracing::warn!(%error, "the mover waits for Postgres"),
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => tracing::warn!(%error, "the mover waits for Postgres"),
+            }
+            sleep(self.settings.lease / HEARTBEATS).await;
+        }
+    }
+
+    /// Gives up acting, so that another may at once.
+    pub async fn release(&self) {
+        // Whoever does not hold the lease gets none here, either: it is renewed to be given up.
+        if let Ok(Some(epoch)) = self.broker.lease_mover(&self.name, self.settings.lease).await
+            && let Err(error) = self.broker.release_mover(epoch).await
+        {
+            tracing::warn!(%error, "the mover's lease runs out by itself");
+        }
+    }
+
+    async fn act(&self, epoch: Epoch) -> Ended {
+        tokio::select! {
+            ended = self.keep_lease() => ended,
+            ended = self.carry_out(epoch) => ended,
+        }
+    }
+
+    /// Renews the lease until it is lost: taken over, or not renewed for as long as it holds.
+    async fn keep_lease(&self) -> Ended {
+        let lease = self.settings.lease;
+        let mut renewed = Instant::now();
+        loop {
+            sleep(lease / HEARTBEATS).await;
+            let begun = Instant::now();
+            match timeout(lease / HEARTBEATS, self.broker.lease_mover(&self.name, lease)).await {
+                Ok(Ok(Some(_))) => renewed = begun,
+                Ok(Ok(None)) => return Ended::TakenOver,
+                Ok(Err(error)) => tracing::warn!(%error, "no heartbeat of the mover"),
+                Err(_) => tracing::warn!("no heartbeat of the mover in time"),
+            }
+            if renewed.elapsed() >= lease {
+                return Ended::TakenOver;
+            }
+        }
+    }
+
+    async fn carry_out(&self, epoch: Epoch) -> Ended {
+        let acting = Acting { mover: self, epoch, moves: BTreeMap::new(), stopped: false };
+        match acting.run().await {
+            Ok(never) => match never {},
+            Err(ended) => ended,
+        }
+    }
+}
+
+/// What a question to a host came to.
+struct Answer {
+    id: Uuid,
+    step: Step,
+    tries: u32,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    Done,
+    Again(Duration),
+    Refused(String),
+}
+
+/// A mover while it acts.
+struct Acting<'a, A> {
+    mover: &'a Mover<A>,
+    epoch: Epoch,
+    /// Moves under way, as they are written down.
+    moves: BTreeMap<Uuid, OpenMove>,
+    /// Whether the stop switch is pulled.
+    stopped: bool,
+}
+
+type Questions<'a> = FuturesUnordered<Pin<Box<dyn Future<Output = Answer> + Send + 'a>>>;
+
+/// What the questions under way are about, and those that wait for their turn.
+#[derive(Default)]
+struct Turns {
+    asking: BTreeSet<Uuid>,
+    waiting: std::collections::VecDeque<Uuid>,
+    /// How often the step of a move was asked for, and when it may be again.
+    paused: BTreeMap<Uuid, (u32, Instant)>,
+}
+
+impl<'a, A: HostAgent> Acting<'a, A> {
+    async fn run(mut self) -> Result<std::convert::Infallible, Ended> {
+        let settings = &self.mover.settings;
+        // Before the first look, so that nothing falls between.
+        let mut trail: Subscription = self.mover.broker.subscribe(self.last_seq().await?).await?;
+        let mut look = interval(settings.look_every);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut wake = interval(settings.pause.min(Duration::from_secs(1)));
+        wake.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut questions: Questions<'a> = FuturesUnordered::new();
+        let mut turns = Turns::default();
+        loop {
+            tokio::select! {
+                _ = look.tick() => {
+                    self.look().await?;
+                    self.give_up_old(&mut turns).await?;
+                    self.begin(&mut turns).await?;
+                }
+                entry = trail.next() => {
+                    let entry = entry?;
+                    if concerns_moves(&entry.action) {
+                        self.look().await?;
+                        self.begin(&mut turns).await?;
+                    }
+                }
+                Some(answer) = questions.next(), if !questions.is_empty() => {
+                    let mut answers = vec![answer];
+                    let until = Instant::now() + GATHER;
+                    while answers.len() < BIND_MAX && !questions.is_empty() {
+                        match tokio::time::timeout_at(until, questions.next()).await {
+                            Ok(Some(answer)) => answers.push(answer),
+                            _ => break,
+                        }
+                    }
+                    self.write_down(answers, &mut turns).await?;
+                }
+                _ = wake.tick() => self.line_up(&mut turns),
+            }
+            self.ask(&mut turns, &mut questions);
+        }
+    }
+
+    async fn last_seq(&self) -> Result<Seq, DbError> {
+        self.mover.broker.last_seq().await
+    }
+
+    /// Opens moves for what is wanted and reads all that are under way.
+    async fn look(&mut self) -> Result<(), Ended> {
+        let broker = &self.mover.broker;
+        let opened = broker.open_moves(&self.mover.name, self.epoch).await?;
+        if opened.opened + opened.superseded > 0 {
+            tracing::info!(opened.opened, opened.superseded, "moves opened");
+        }
+        let moves = broker.moves_under_way().await?;
+        self.moves = moves.into_iter().map(|of| (of.id, of)).collect();
+        Ok(())
+    }
+
+    /// Lets moves begin as far as the limits allow, and puts every one that has a step to do in
+    /// line.
+    async fn begin(&mut self, turns: &mut Turns) -> Result<(), Ended> {
+        let broker = &self.mover.broker;
+        turns.paused.retain(|id, _| self.moves.contains_key(id));
+        turns.waiting.retain(|id| self.moves.contains_key(id));
+        self.stopped = broker.mover_status().await?.stopped.is_some();
+        if !self.stopped {
+            let limits = &self.mover.settings.limits;
+            let late = if limits.looks_back() {
+                broker.bound_of_late(limits.window()).await?
+            } else {
+                Vec::new()
+            };
+            let moves: Vec<OpenMove> = self.moves.values().cloned().collect();
+            let admitted = admit(limits, &moves, &late);
+            self.advance(&admitted, turns).await?;
+        }
+        self.line_up(turns);
+        Ok(())
+    }
+
+    /// Takes moves to their next step, or binds those that have none left.
+    async fn advance(&mut self, ids: &[Uuid], turns: &mut Turns) -> Result<(), Ended> {
+        let (mut steps, mut ready) = (Vec::new(), Vec::new());
+        for of in ids.iter().filter_map(|id| self.moves.get(id)) {
+            match next(of) {
+                Some(step) => steps.push((of.id, of.state, step.state())),
+                None => ready.push(of.id),
+            }
+        }
+        let broker = &self.mover.broker;
+        let mut lost = BTreeSet::new();
+        if !steps.is_empty() {
+            let advanced = broker.advance_moves(self.epoch, &steps).await?;
+            let advanced: BTreeSet<Uuid> = advanced.into_iter().collect();
+            for (id, _, state) in &steps {
+                if advanced.contains(id) {
+                    if let Some(of) = self.moves.get_mut(id) {
+                        of.state = *state;
+                    }
+                } else {
+                    lost.insert(*id);
+                }
+            }
+        }
+        for ready in ready.chunks(BIND_MAX) {
+            let bound = broker.bind_moves(&self.mover.name, self.epoch, ready).await?;
+            let bound: BTreeSet<Uuid> = bound.into_iter().collect();
+            lost.extend(ready.iter().filter(|id| !bound.contains(id)));
+            for id in bound {
+                self.forget(id, turns);
+            }
+        }
+        for id in &lost {
+            // Superseded, or the target is not wanted any more: the next look says.
+            self.forget(*id, turns);
+        }
+        if !lost.is_empty() {
+            self.look().await?;
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, id: Uuid, turns: &mut Turns) {
+        self.moves.remove(&id);
+        turns.paused.remove(&id);
+    }
+
+    /// Puts moves in line that have a step under way and are neither asked about nor paused.
+    fn line_up(&self, turns: &mut Turns) {
+        if self.stopped {
+            turns.waiting.clear();
+            return;
+        }
+        let now = Instant::now();
+        let in_line: BTreeSet<Uuid> = turns.waiting.iter().copied().collect();
+        for of in self.moves.values().filter(|of| of.state != MoveState::Pending) {
+            let paused = turns.paused.get(&of.id).is_some_and(|(_, until)| *until > now);
+            if !paused && !turns.asking.contains(&of.id) && !in_line.contains(&of.id) {
+                turns.waiting.push_back(of.id);
+            }
+        }
+    }
+
+    /// Asks hosts, as many as may be asked at the same time.
+    fn ask(&self, turns: &mut Turns, questions: &mut Questions<'a>) {
+        while turns.asking.len() < self.mover.settings.asking_max {
+            let Some(id) = turns.waiting.pop_front() else { return };
+            let Some((of, step)) =
+                self.moves.get(&id).and_then(|of| Some((of, Step::of(of.state)?)))
+            else {
+                continue;
+            };
+            let tries = turns.paused.get(&id).map_or(0, |(tries, _)| *tries);
+            turns.asking.insert(id);
+            questions.push(Box::pin(ask(self.mover, order(of, step), tries)));
+        }
+    }
+
+    /// Writes down what hosts reported, and what follows from it.
+    async fn write_down(&mut self, answers: Vec<Answer>, turns: &mut Turns) -> Result<(), Ended> {
+        let mut done = Vec::new();
+        for Answer { id, step, tries, outcome } in answers {
+            turns.asking.remove(&id);
+            let Some(of) = self.moves.get(&id).filter(|of| of.state == step.state()) else {
+                // Superseded while it was asked.
+                continue;
+            };
+            match outcome {
+                Outcome::Done => {
+                    turns.paused.remove(&id);
+                    done.push(id);
+                }
+                Outcome::Again(after) => {
+                    turns.paused.insert(id, (tries + 1, Instant::now() + after));
+                }
+                Outcome::Refused(why) => {
+                    tracing::warn!(server = %of.server, step = step.as_str(), why, "step refused");
+                    self.give_up(id, MoveReason::HostRefused, &why, turns).await?;
+                }
+            }
+        }
+        let ends = |id: &Uuid| self.moves.get(id).is_some_and(|of| next(of).is_none());
+        let made_room = done.iter().any(ends);
+        if self.stopped {
+            // Written down it would mean that the next step was asked for. Once the switch is
+            // released, this one is asked for again and says that it is done.
+            done.retain(ends);
+        }
+        self.advance(&done, turns).await?;
+        if made_room {
+            return self.begin(turns).await;
+        }
+        self.line_up(turns);
+        Ok(())
+    }
+
+    async fn give_up(
+        &mut self,
+        id: Uuid,
+        reason: MoveReason,
+        why: &str,
+        turns: &mut Turns,
+    ) -> Result<(), Ended> {
+        let name = &self.mover.name;
+        self.mover.broker.give_move_up(name, self.epoch, id, reason, why).await?;
+        self.forget(id, turns);
+        Ok(())
+    }
+
+    /// Gives up what has taken too long, by the clock that times are of.
+    async fn give_up_old(&mut self, turns: &mut Turns) -> Result<(), Ended> {
+        let now = self.mover.broker.clock().await?;
+        let longest = self.mover.settings.give_up_after;
+        let is_old = |of: &OpenMove| (now - of.opened_at).to_std().is_ok_and(|age| age > longest);
+        let old: Vec<Uuid> = self.moves.values().filter(|of| is_old(of)).map(|of| of.id).collect();
+        for id in old {
+            let why = "it took longer than a move may";
+            self.give_up(id, MoveReason::TookTooLong, why, turns).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether an entry of the audit trail may change which moves are wanted.
+fn concerns_moves(action: &str) -> bool {
+    use broker::Action;
+    [Action::TargetsPublished, Action::SnapshotLoaded, Action::MoverStopped, Action::MoverResumed]
+        .iter()
+        .any(|known| known.as_str() == action)
+}
+
+fn order(of: &OpenMove, step: Step) -> StepOrder {
+    StepOrder {
+        move_id: of.id,
+        step,
+        server: of.server.clone(),
+        source: of.source.clone(),
+        target: of.target.clone(),
+        host_profile: of.host_profile.clone(),
+        version: of.version.0,
+    }
+}
+
+async fn ask<A: HostAgent>(mover: &Mover<A>, order: StepOrder, tries: u32) -> Answer {
+    let MoverSettings { pause, pause_max, .. } = mover.settings;
+    let doubled = pause.saturating_mul(1 << tries.min(16)).min(pause_max);
+    let span = tracing::info_span!(
+        "step of a move",
+        move_id = %order.move_id, server = %order.server, step = order.step.as_str(), tries
+    );
+    let outcome = match mover.agent.ask(&order).instrument(span).await {
+        Ok(StepReport::Done) => Outcome::Done,
+        Ok(StepReport::UnderWay { again_after_seconds }) => {
+            let after = again_after_seconds.map(|s| Duration::from_secs(s.into()));
+            Outcome::Again(after.unwrap_or(doubled).min(pause_max))
+        }
+        Ok(StepReport::Refused { why }) => Outcome::Refused(why),
+        Err(error) => {
+            tracing::warn!(server = %order.server, step = order.step.as_str(), %error, "no answer");
+            Outcome::Again(doubled)
+        }
+    };
+    Answer { id: order.move_id, step: order.step, tries, outcome }
+}

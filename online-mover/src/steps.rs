@@ -1,0 +1,90 @@
+//! Which step of a move comes next.
+
+use broker::{MoveOrigin, MoveState, OpenMove};
+use serde::Serialize;
+
+/// Something a host must do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// End the containers that run on it.
+    Preempt,
+    /// Remove the traces of its last owner.
+    CleanUp,
+    /// Set the host profile of its next owner.
+    Reconfigure,
+}
+
+impl Step {
+    /// Every step, in order.
+    pub const ALL: [Step; 3] = [Step::Preempt, Step::CleanUp, Step::Reconfigure];
+
+    /// The word of the contract with agents.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Step::Preempt => "preempt",
+            Step::CleanUp => "clean_up",
+            Step::Reconfigure => "reconfigure",
+        }
+    }
+
+    /// The state of a move while a host does it.
+    pub const fn state(self) -> MoveState {
+        match self {
+            Step::Preempt => MoveState::Preempting,
+            Step::CleanUp => MoveState::CleaningUp,
+            Step::Reconfigure => MoveState::Reconfiguring,
+        }
+    }
+
+    /// What a move in this state is having done.
+    pub fn of(state: MoveState) -> Option<Step> {
+        Step::ALL.into_iter().find(|step| step.state() == state)
+    }
+
+    /// Whether a move needs it: what nobody owned needs no cleaning up, what nobody shall own no
+    /// profile. Containers are ended wherever somebody could have started some: whether any run is
+    /// for the host to say, not for what was true when the move was opened.
+    fn is_needed(self, of: &OpenMove) -> bool {
+        match self {
+            Step::Preempt => of.source.is_some(),
+            Step::CleanUp => of.source.is_some() && of.origin != MoveOrigin::Restore,
+            Step::Reconfigure => of.target.is_some(),
+        }
+    }
+}
+
+/// The step after what a move has done so far; `None`: it can be bound.
+pub fn next(of: &OpenMove) -> Option<Step> {
+    Step::ALL.into_iter().find(|step| step.state() > of.state && step.is_needed(of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Step, next};
+    use crate::limits::tests::open_move;
+    use broker::{MoveOrigin, MoveState};
+
+    #[test]
+    fn steps_are_left_out_but_never_gone_back() {
+        let steps = |source: Option<&str>, target: Option<&str>, origin| {
+            let mut of = open_move(1, source, target);
+            of.origin = origin;
+            std::iter::from_fn(move || {
+                let step = next(&of)?;
+                of.state = step.state();
+                Some(step)
+            })
+            .collect::<Vec<_>>()
+        };
+        let targets = MoveOrigin::Targets;
+        assert_eq!(steps(Some("a"), Some("b"), targets), Step::ALL);
+        assert_eq!(steps(None, Some("b"), targets), [Step::Reconfigure]);
+        assert_eq!(steps(Some("a"), None, targets), [Step::Preempt, Step::CleanUp]);
+        assert_eq!(steps(None, None, targets), []);
+        let restored = [Step::Preempt, Step::Reconfigure];
+        assert_eq!(steps(Some("a"), Some("a"), MoveOrigin::Restore), restored);
+        assert!(Step::ALL.iter().all(|step| Step::of(step.state()) == Some(*step)));
+        assert_eq!(Step::of(MoveState::Pending), None);
+    }
+}

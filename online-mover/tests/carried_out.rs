@@ -1,0 +1,321 @@
+//! Targets carried out on a real Postgres, with made-up hosts that make trouble.
+
+mod place;
+
+use broker::{Broker, MoverError, State};
+use online_mover::agent::simulated::{SimulatedAgent, Trouble};
+use online_mover::steps::Step;
+use online_mover::{Caps, HostAgent, Limits, Mover, MoverSettings, Pace};
+use place::{Place, settings, until};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestRunner};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+static NAMES: AtomicU64 = AtomicU64::new(0);
+
+fn mover<'a>(
+    broker: &Broker,
+    agent: &'a SimulatedAgent,
+    settings: MoverSettings,
+) -> Mover<Shared<'a>> {
+    let name = format!("mover {}", NAMES.fetch_add(1, Ordering::Relaxed));
+    Mover::new(broker.clone(), Shared(agent), settings, name)
+}
+
+/// Hosts outlive the movers that ask them.
+struct Shared<'a>(&'a SimulatedAgent);
+
+impl HostAgent for Shared<'_> {
+    fn ask<'a>(
+        &'a self,
+        order: &'a online_mover::StepOrder,
+    ) -> futures_util::future::BoxFuture<
+        'a,
+        Result<online_mover::StepReport, online_mover::AgentError>,
+    > {
+        self.0.ask(order)
+    }
+}
+
+/// A future that is dropped after so many polls: a crash at that await.
+struct Crashes<F> {
+    future: F,
+    polls: u64,
+}
+
+impl<F: Future + Unpin> Future for Crashes<F> {
+    /// Whether it crashed before its end.
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.polls == 0 {
+            return Poll::Ready(None);
+        }
+        self.polls -= 1;
+        let polled = Pin::new(&mut self.future).poll(context);
+        if self.polls == 0 && polled.is_pending() {
+            return Poll::Ready(None);
+        }
+        polled.map(Some)
+    }
+}
+
+#[tokio::test]
+async fn a_publication_is_carried_out_step_by_step() {
+    let place = Place::new().await;
+    let agent = SimulatedAgent::default();
+    let wanted = place.publish(&[(0, Some("b")), (1, None), (20, Some("a"))]).await;
+    let mover = mover(&place.broker, &agent, settings());
+    until(mover.run(), async || place.owners().await == wanted).await;
+    let steps = |server: &str| {
+        let done = agent.done().into_iter().filter(|done| &*done.server == server);
+        done.map(|done| done.step).collect::<Vec<_>>()
+    };
+    assert_eq!(steps("s00"), Step::ALL);
+    assert_eq!(steps("s01"), [Step::Preempt, Step::CleanUp]);
+    assert_eq!(steps("s20"), [Step::Reconfigure]);
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn trouble_of_hosts_costs_time_and_nothing_else() {
+    let place = Place::new().await;
+    let agent = SimulatedAgent::default();
+    for step in Step::ALL {
+        let trouble = [Trouble::Busy, Trouble::AnswerLost, Trouble::Silent];
+        agent.script("s00", step, &trouble);
+    }
+    agent.script("s01", Step::CleanUp, &[Trouble::Refuses]);
+    let mut wanted = place.publish(&[(0, Some("b")), (1, Some("b"))]).await;
+    wanted.insert("s01".to_owned(), Some("a".to_owned()));
+    let mover = mover(&place.broker, &agent, settings());
+    let ended = async || {
+        place.broker.moves_under_way().await.expect("listed").is_empty()
+            && place.broker.moves_ended().await.expect("counted").len() == 2
+    };
+    until(mover.run(), ended).await;
+    assert_eq!(place.owners().await, wanted, "what is refused stays where it is");
+    let ended = place.broker.moves_ended().await.expect("counted");
+    let failed = ("failed".to_owned(), Some("host_refused".to_owned()), 1);
+    assert_eq!(ended, [("bound".to_owned(), None, 1), failed]);
+    assert_eq!(agent.done().iter().filter(|done| &*done.server == "s00").count(), 3, "once each");
+    place.at_rest().await;
+}
+
+/// Crashes at the first await, then at the second, and so on, until one mover finds nothing to do
+/// before it crashes.
+#[tokio::test]
+async fn a_mover_that_crashes_at_any_await_is_taken_up_where_it_was() {
+    let place = Place::new().await;
+    let agent = SimulatedAgent::default();
+    for step in Step::ALL {
+        agent.script("s01", step, &[Trouble::AnswerLost, Trouble::Busy]);
+    }
+    let mut crashes = 0;
+    for polls in 1.. {
+        // Every time something is wanted that was not before.
+        let to = ["a", "b"][usize::try_from(polls % 2).expect("small")];
+        let wanted = place.publish(&[(0, Some(to)), (1, None), (2, Some(to))]).await;
+        let carried_out = async || place.owners().await == wanted;
+        let mut crashed = false;
+        {
+            let mover = mover(&place.broker, &agent, settings());
+            let run = pin!(async {
+                tokio::select! {
+                    never = mover.run() => never,
+                    () = place::poll(carried_out) => {}
+                }
+            });
+            if (Crashes { future: run, polls }).await.is_none() {
+                crashed = true;
+                crashes += 1;
+            }
+        }
+        place.free_the_lease().await;
+        let mover = mover(&place.broker, &agent, settings());
+        until(mover.run(), carried_out).await;
+        mover.release().await;
+        place.at_rest().await;
+        if !crashed {
+            break;
+        }
+    }
+    assert!(crashes > 20, "{crashes} awaits");
+    place.no_step_backwards(&agent);
+}
+
+#[tokio::test]
+async fn of_two_movers_one_acts_and_the_other_takes_over() {
+    let place = Place::new().await;
+    let agent = SimulatedAgent::new(Duration::from_millis(5));
+    let all: Vec<(usize, Option<&str>)> = (0..24).map(|n| (n, Some("b"))).collect();
+    let wanted = place.publish(&all).await;
+    let (one, two) =
+        (mover(&place.broker, &agent, settings()), mover(&place.broker, &agent, settings()));
+    let half = async || agent.done().len() >= 10;
+    let both = async {
+        tokio::select! {
+            never = one.run() => never,
+            never = two.run() => never,
+        }
+    };
+    until(both, half).await;
+    // Both are gone, and one of them had the lease: a third waits for it to run out.
+    let three = mover(&place.broker, &agent, settings());
+    let four = mover(&place.broker, &agent, settings());
+    let both = async {
+        tokio::select! {
+            never = three.run() => never,
+            never = four.run() => never,
+        }
+    };
+    until(both, async || place.owners().await == wanted).await;
+    place.no_step_backwards(&agent);
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_the_stop_switch_holds_goes_on_after_it() {
+    let place = Place::new().await;
+    let agent = SimulatedAgent::default();
+    place.broker.stop_mover("ann", "power work").await.expect("stopped");
+    let wanted = place.publish(&[(0, Some("b"))]).await;
+    let mover = mover(&place.broker, &agent, settings());
+    let opened = async || !place.broker.moves_under_way().await.expect("listed").is_empty();
+    until(mover.run(), opened).await;
+    let looked = tokio::time::timeout(Duration::from_millis(300), mover.run()).await;
+    assert!(looked.is_err() && agent.asked() == 0, "no step begins");
+    let run = async {
+        tokio::join!(mover.run(), async {
+            place.broker.resume_mover("ann").await.expect("resumed");
+        })
+        .0
+    };
+    until(run, async || place.owners().await == wanted).await;
+}
+
+#[tokio::test]
+async fn limits_hold_while_moves_run() {
+    let place = Place::new().await;
+    let agent = SimulatedAgent::new(Duration::from_millis(10));
+    let all: Vec<(usize, Option<&str>)> = (0..24).map(|n| (n, Some("b"))).collect();
+    let wanted = place.publish(&all).await;
+    let caps = Caps { at_once: Some(2), per_window: None };
+    let limits = Limits { msb: Pace { in_use: caps, idle: caps }, ..Limits::default() };
+    let mover = mover(&place.broker, &agent, MoverSettings { limits, ..settings() });
+    let seen = std::cell::Cell::new(0);
+    let looked = async || {
+        let mut counts: BTreeMap<_, usize> = BTreeMap::new();
+        for of in place.broker.moves_under_way().await.expect("listed") {
+            if of.state != broker::MoveState::Pending {
+                assert!(!of.state.is_terminal());
+                *counts.entry((of.msb, of.in_use)).or_default() += 1;
+            }
+        }
+        seen.set(seen.get().max(counts.values().copied().max().unwrap_or(0)));
+        place.owners().await == wanted
+    };
+    until(mover.run(), looked).await;
+    assert_eq!(seen.get(), 2, "two of an MSB at once, and no more");
+}
+
+#[tokio::test]
+async fn what_takes_too_long_is_given_up() {
+    let place = Place::new().await;
+    let agent = SimulatedAgent::default();
+    agent.script("s00", Step::Preempt, &[Trouble::Silent; 10_000]);
+    place.publish(&[(0, Some("b"))]).await;
+    let settings = MoverSettings { give_up_after: Duration::from_millis(200), ..settings() };
+    let mover = mover(&place.broker, &agent, settings);
+    let expired = ("expired".to_owned(), Some("took_too_long".to_owned()), 1);
+    until(mover.run(), async || {
+        place.broker.moves_ended().await.expect("counted") == [expired.clone()]
+    })
+    .await;
+    assert_eq!(place.owners().await["s00"].as_deref(), Some("a"));
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_mover_that_was_taken_over_stops_acting() {
+    let place = Place::new().await;
+    let agent = SimulatedAgent::default();
+    let mover = mover(&place.broker, &agent, settings());
+    until(mover.run(), async || place.broker.mover_status().await.expect("asked").acting.is_some())
+        .await;
+    let epoch = place.take_the_lease("another").await;
+    let wanted = place.publish(&[(0, Some("b"))]).await;
+    let looked = tokio::time::timeout(Duration::from_millis(500), mover.run()).await;
+    assert!(looked.is_err() && agent.asked() == 0, "another acts");
+    let refused = place.broker.open_moves("late", broker::Epoch(epoch.0 - 1)).await;
+    assert!(matches!(refused, Err(MoverError::TakenOver)));
+    place.broker.release_mover(epoch).await.expect("released");
+    until(mover.run(), async || place.owners().await == wanted).await;
+}
+
+/// Publications, crashes and troubled hosts, in any order: the latest targets are carried out.
+#[test]
+fn whatever_happens_the_latest_targets_are_carried_out() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let place = runtime.block_on(Place::new());
+    let agent = SimulatedAgent::default();
+    let config = Config {
+        cases: 12,
+        rng_algorithm: RngAlgorithm::ChaCha,
+        rng_seed: RngSeed::Fixed(4),
+        failure_persistence: None,
+        // A case that fails takes as long as our patience.
+        max_shrink_iters: 0,
+        ..Config::default()
+    };
+    let targets = prop::collection::vec((0_usize..24, 0_usize..3), 1..6);
+    let rounds = prop::collection::vec((targets, 1_u64..60, 0_usize..3), 1..6);
+    let case = async |rounds: Vec<Round<usize>>| {
+        let mut wanted = BTreeMap::new();
+        for (rows, polls, trouble) in rows_of(rounds) {
+            let trouble = [Trouble::Busy, Trouble::AnswerLost, Trouble::Silent][trouble];
+            for (server, _) in &rows {
+                agent.script(&format!("s{server:02}"), Step::CleanUp, &[trouble]);
+            }
+            wanted = place.publish(&rows).await;
+            {
+                let mover = mover(&place.broker, &agent, settings());
+                let run = pin!(mover.run());
+                let _ = Crashes { future: run, polls }.await;
+            }
+            place.free_the_lease().await;
+        }
+        let mover = mover(&place.broker, &agent, settings());
+        let carried_out = async || {
+            place.owners().await == wanted
+                && place.broker.moves_under_way().await.expect("listed").is_empty()
+        };
+        until(mover.run(), carried_out).await;
+        mover.release().await;
+        place.at_rest().await;
+        place.no_step_backwards(&agent);
+    };
+    let outcome = TestRunner::new(config).run(&rounds, |rounds| {
+        runtime.block_on(case(rounds));
+        Ok(())
+    });
+    outcome.expect("every case");
+}
+
+type Round<T> = (Vec<(usize, T)>, u64, usize);
+
+/// Each server once in a round, and owners by name.
+fn rows_of(rounds: Vec<Round<usize>>) -> Vec<Round<Option<&'static str>>> {
+    let name = |(server, to): (usize, usize)| (server, [None, Some("a"), Some("b")][to]);
+    let rounds = rounds.into_iter().map(|(rows, polls, trouble)| {
+        let rows: BTreeMap<usize, Option<&str>> = rows.into_iter().map(name).collect();
+        (rows.into_iter().collect(), polls, trouble)
+    });
+    rounds.collect()
+}

@@ -1,0 +1,189 @@
+//! A private Postgres with a small region in it, and how to look at it.
+
+use broker::private::{PrivateOptions, PrivatePostgres};
+use broker::{Broker, Epoch, ImportOptions, Publication, TargetRow, TargetVersion};
+use fleet::{Name, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Weights};
+use online_mover::MoverSettings;
+use online_mover::agent::simulated::SimulatedAgent;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How long anything here may take; a machine under load is slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const LEASE: Duration = Duration::from_secs(600);
+
+pub fn settings() -> MoverSettings {
+    MoverSettings {
+        lease: Duration::from_secs(1),
+        look_every: Duration::from_millis(100),
+        pause: Duration::from_millis(5),
+        pause_max: Duration::from_millis(20),
+        ..MoverSettings::default()
+    }
+}
+
+/// Fields are dropped in this order: the folder last.
+pub struct Place {
+    pub broker: Broker,
+    pub postgres: Option<PrivatePostgres>,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for Place {
+    /// Waits for the end of the server before the folder goes.
+    fn drop(&mut self) {
+        let Some(postgres) = self.postgres.take() else { return };
+        let stop = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(postgres.stop()).expect("it stops");
+        });
+        stop.join().expect("it stops");
+    }
+}
+
+fn region() -> RegionSnapshot {
+    let reservation = |id: &str| ReservationRow {
+        reservation_id: id.into(),
+        owner: id.into(),
+        kind: "guaranteed".into(),
+        capacity_rru: 4.0,
+        msb_buffer: true,
+        priority: 1,
+        msb_alpha: None,
+        rack_alpha: None,
+        affinity_theta: None,
+        host_profile: Some(format!("profile of {id}").into()),
+    };
+    let server = |number: usize| ServerRow {
+        server_id: format!("s{number:02}").into(),
+        datacenter: "dc".into(),
+        msb: format!("msb{}", number % 3).into(),
+        rack: format!("rack{}", number % 6).into(),
+        hardware_type: "type".into(),
+        current_reservation: match number {
+            0..8 => Some("a".into()),
+            8..16 => Some("b".into()),
+            _ => None,
+        },
+        target_reservation: None,
+        target_pending: false,
+        in_use: number < 4,
+        loaned_to: None,
+        power_watts: None,
+    };
+    let value =
+        |id: &str| RruRow { reservation_id: id.into(), hardware_type: "type".into(), rru: 1.0 };
+    let parts = SnapshotParts {
+        region: "region".into(),
+        taken_at: chrono::DateTime::UNIX_EPOCH,
+        weights: Weights::default(),
+        shared_buffer_fraction: Some(0.0),
+        servers: (0..24).map(server).collect(),
+        reservations: vec![reservation("a"), reservation("b")],
+        rru: vec![value("a"), value("b")],
+        affinity: Vec::new(),
+        unavailability: Vec::new(),
+    };
+    RegionSnapshot::new(parts).expect("a snapshot")
+}
+
+impl Place {
+    /// 24 servers in six racks and three MSBs: eight of `a`, eight of `b`, eight of nobody.
+    pub async fn new() -> Place {
+        // The path of a socket is short, so it is not in a build's folder.
+        let folder = tempfile::Builder::new().prefix("ras-mv-").tempdir_in("/tmp");
+        let folder = folder.expect("a folder");
+        let postgres = PrivatePostgres::start(&PrivateOptions::new(folder.path())).await;
+        let postgres = postgres.expect("a machine that tests the mover has Postgres");
+        let broker = Broker::open(&postgres.address()).await.expect("opened");
+        broker.load("test", &region(), ImportOptions::default()).await.expect("loaded");
+        Place { broker, postgres: Some(postgres), _folder: folder }
+    }
+
+    /// Publishes targets on top of what is; gives the owners that are then wanted, by server.
+    pub async fn publish(
+        &self,
+        rows: &[(usize, Option<&str>)],
+    ) -> BTreeMap<String, Option<String>> {
+        let export = self.broker.export(None).await.expect("exported");
+        let targets = rows.iter().map(|(number, to)| TargetRow {
+            server: export.parts.servers[*number].server_id.clone(),
+            generation: export.generations[*number],
+            target: to.map(Name::from),
+        });
+        let (id, parent, targets) = (Uuid::now_v7(), export.version, targets.collect());
+        let publication = Publication { id, parent, solve: None, targets };
+        let published = self.broker.publish("test", &publication).await.expect("published");
+        assert_eq!(published.skipped, 0);
+        assert_eq!(published.version, TargetVersion(parent.0 + 1));
+        let export = self.broker.export(None).await.expect("exported");
+        let holders = export.parts.servers.into_iter().map(|row| {
+            let holder =
+                if row.target_pending { row.target_reservation } else { row.current_reservation };
+            (row.server_id.to_string(), holder.map(|name| name.to_string()))
+        });
+        holders.collect()
+    }
+
+    /// The owner of each server now.
+    pub async fn owners(&self) -> BTreeMap<String, Option<String>> {
+        let export = self.broker.export(None).await.expect("exported");
+        let owners = export.parts.servers.into_iter().map(|row| {
+            let owner = row.current_reservation.map(|name| name.to_string());
+            (row.server_id.to_string(), owner)
+        });
+        owners.collect()
+    }
+
+    /// Nothing that must hold is broken.
+    pub async fn at_rest(&self) {
+        assert_eq!(self.broker.check().await.expect("asked"), [""; 0]);
+    }
+
+    /// As if whoever holds the lease had been gone for long.
+    pub async fn free_the_lease(&self) {
+        let status = self.broker.mover_status().await.expect("asked");
+        self.broker.release_mover(status.epoch).await.expect("released");
+    }
+
+    /// Takes the lease from whoever has it.
+    pub async fn take_the_lease(&self, name: &str) -> Epoch {
+        self.free_the_lease().await;
+        let leased = self.broker.lease_mover(name, LEASE).await.expect("asked");
+        leased.expect("it is free")
+    }
+
+    /// No host was asked for a step of an older version after one of a newer, nor for an earlier step
+    /// of a move after a later one.
+    pub fn no_step_backwards(&self, agent: &SimulatedAgent) {
+        let mut last: BTreeMap<Name, (i64, Uuid, online_mover::steps::Step)> = BTreeMap::new();
+        for done in agent.done() {
+            if let Some((version, id, step)) = last.get(&done.server) {
+                assert!(*version <= done.version, "{done:?} after version {version}");
+                assert!(*id != done.move_id || *step < done.step, "{done:?} after {step:?}");
+            }
+            last.insert(done.server.clone(), (done.version, done.move_id, done.step));
+        }
+    }
+}
+
+/// Waits for something, looking every few milliseconds.
+pub async fn poll(mut look: impl AsyncFnMut() -> bool) {
+    while !look().await {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Runs something without an end until something else is so.
+pub async fn until<T>(run: impl Future<Output = T>, look: impl AsyncFnMut() -> bool) {
+    let waited = tokio::time::timeout(PATIENCE, async {
+        tokio::select! {
+            _ = run => unreachable!("it has no end"),
+            () = poll(look) => {}
+        }
+    });
+    waited.await.expect("it takes too long");
+}

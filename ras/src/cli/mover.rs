@@ -1,0 +1,135 @@
+//! What may be asked of the mover.
+
+use super::StoreOptions;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Who does the steps of moves: for `up` and `mover`.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Moves")]
+pub struct MoverOptions {
+    /// Who does the steps of moves: http://HOST:PORT/PATH, program:FILE, simulated, or none
+    /// [default: none]
+    #[arg(long, value_name = "AGENT")]
+    pub agent: Option<AgentPlace>,
+    /// The file with the key that HTTP requests are signed with
+    #[arg(long, value_name = "FILE")]
+    pub agent_key: Option<PathBuf>,
+}
+
+/// Where the steps of moves are done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentPlace {
+    /// Nowhere: targets stay what they are.
+    Nowhere,
+    /// By automation behind a URL.
+    Http(String),
+    /// By a program that is run for each step.
+    Program(PathBuf),
+    /// By nobody, but it is said that they are done: to try things out.
+    Simulated,
+}
+
+impl FromStr for AgentPlace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<AgentPlace, String> {
+        match text {
+            "none" => Ok(AgentPlace::Nowhere),
+            "simulated" => Ok(AgentPlace::Simulated),
+            _ if text.starts_with("http://") => Ok(AgentPlace::Http(text.to_owned())),
+            _ => match text.strip_prefix("program:") {
+                Some(file) if !file.is_empty() => Ok(AgentPlace::Program(file.into())),
+                _ => Err(format!(
+                    "{text:?} is none of http://HOST:PORT/PATH, program:FILE, simulated, none"
+                )),
+            },
+        }
+    }
+}
+
+const MOVER_HELP: &str = "\
+Brings the owners of servers to the targets: every move is asked of the operator's automation step by
+step (preempt, clean_up, reconfigure), within limits, and bound when the host says that it is done.
+Any number of movers may run; one acts, the others stand by.
+
+The automation is asked with a POST of JSON, or by running a program with it on standard input:
+  {\"move\": \"0198...\", \"step\": \"clean_up\", \"server\": \"s17\", \"source\": \"web\", \"target\": \"ads\",
+   \"host_profile\": \"linux-6\", \"version\": 12}
+It answers with one of
+  {\"state\": \"done\"}
+  {\"state\": \"under_way\", \"again_after_seconds\": 30}
+  {\"state\": \"refused\", \"why\": \"no power\"}
+A program may also say it by its exit code: 0 done, 3 under way, 4 refused. Every step may be asked for
+again and must bear that.
+
+With --agent-key a request has X-Ras-Timestamp (seconds since 1970) and X-Ras-Signature, the HMAC-SHA256 of
+timestamp, a dot and the body, in hexadecimal.
+
+ras.toml:
+  [mover]
+  agent = \"http://automation.example:8080/steps\"
+  agent_key = \"/etc/ras/agent.key\"
+  agent_timeout = \"30s\"
+  give_up_after = \"24h\"       # a move that takes longer is given up; the next solve decides anew
+  [mover.limits]              # of moves, for servers in use and idle ones
+  window_seconds = 3600
+  region = { in_use = { at_once = 2000, per_window = 5000 }, idle = { at_once = 10000 } }
+  msb = { in_use = { at_once = 200 } }
+  rack = { in_use = { at_once = 4 } }
+  reservation = { in_use = { at_once = 100 } }";
+
+/// `ras mover`
+#[derive(Debug, Args)]
+#[command(after_help = MOVER_HELP)]
+pub struct Mover {
+    /// Who does the steps.
+    #[command(flatten)]
+    pub mover: MoverOptions,
+    /// Where the region is kept.
+    #[command(flatten)]
+    pub store: StoreOptions,
+}
+
+/// `ras moves`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "\
+A move is stuck if it has been in its state for longer than any should: pending 2 h, preempting 30 min,
+cleaning up or reconfiguring 1 h.",
+    args_conflicts_with_subcommands = true
+)]
+pub struct Moves {
+    /// Only those that are stuck
+    #[arg(long)]
+    pub stuck: bool,
+    /// At most so many
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    pub limit: usize,
+    /// What to do with them.
+    #[command(subcommand)]
+    pub action: Option<MovesAction>,
+    /// Where the region is kept.
+    #[command(flatten)]
+    pub store: StoreOptions,
+}
+
+/// What may be done with moves.
+#[derive(Debug, Subcommand)]
+pub enum MovesAction {
+    /// Pull the stop switch: no step begins until it is released
+    Stop {
+        /// Why, for those who wonder
+        why: String,
+        /// Where the region is kept.
+        #[command(flatten)]
+        store: StoreOptions,
+    },
+    /// Release the stop switch
+    Resume {
+        /// Where the region is kept.
+        #[command(flatten)]
+        store: StoreOptions,
+    },
+}

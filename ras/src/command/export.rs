@@ -1,0 +1,34 @@
+//! `ras export`
+
+use super::{Context, Verdict};
+use crate::cli::Export;
+use crate::number::count;
+use crate::store::{Need, with_store};
+use anyhow::{Context as _, Result};
+use datasets::Basis;
+use serde_json::json;
+use std::path::Path;
+
+pub(super) fn run(options: &Export, context: &Context) -> Result<Verdict> {
+    let export = with_store(&options.store, Need::There, async |store| {
+        store.broker.export(None).await.context("nothing was exported")
+    })?;
+    let (version, seq, servers) = (export.version, export.seq, export.parts.servers.len());
+    write(&options.out, export)?;
+    let text = || {
+        let (out, servers) = (options.out.display(), count(servers));
+        format!("{servers} servers at version {version} of the targets, written to {out}")
+    };
+    let json = json!({
+        "snapshot": options.out, "version": version.0, "seq": seq.0, "servers": servers,
+    });
+    context.answer(text, &json)?;
+    Ok(Verdict::Fine)
+}
+
+/// Writes an export as a snapshot that says what it rests on.
+pub(crate) fn write(out: &Path, export: broker::Export) -> Result<()> {
+    let basis = Basis { version: export.version.0, generations: export.generations };
+    datasets::write_export(out, &export.parts, &basis)
+        .with_context(|| format!("the snapshot cannot be written to {}", out.display()))
+}

@@ -1,0 +1,104 @@
+//! `ras import snapshot`
+
+use super::{Context, Verdict, read_snapshot};
+use crate::cli::ImportSnapshot;
+use crate::store::{Need, with_store};
+use anyhow::{Error, Result, ensure};
+use broker::{Changes, ImportOptions, ImportPlan, LoadError, Loaded, Missing};
+use serde_json::{Value, json};
+
+/// Names of one kind of change in the JSON answer: enough to look into, few enough to print.
+const NAMES_MAX: usize = 100;
+
+pub(super) fn run(options: &ImportSnapshot, context: &Context) -> Result<Verdict> {
+    let snapshot = read_snapshot(&options.snapshot)?;
+    let outcome = with_store(&options.store, Need::Made, async |store| {
+        let broker = &store.broker;
+        if options.plan {
+            let stored = broker.status().await?.region;
+            let same = stored.as_deref().is_none_or(|stored| stored == snapshot.region.as_ref());
+            let stored = stored.unwrap_or_default();
+            ensure!(
+                same,
+                "the store holds region {stored:?}, the snapshot is of {:?}",
+                snapshot.region
+            );
+            return Ok(Ok((broker.plan(&snapshot).await?, None)));
+        }
+        let how = ImportOptions {
+            missing: if options.remove_missing { Missing::Remove } else { Missing::Keep },
+            force: options.force,
+            accept_contradictions: options.accept_contradictions,
+        };
+        let loaded = broker.load(&options.store.actor, &snapshot, how).await;
+        Ok(loaded.map(|loaded| (loaded.plan.clone(), Some(loaded))))
+    })?;
+    match outcome {
+        Ok((plan, loaded)) => {
+            let text = || format!("{plan}{}", outcome_text(&plan, loaded.as_ref()));
+            let json = json!({
+                "plan": plan_json(&plan),
+                "loaded": loaded.as_ref().is_some_and(|loaded| loaded.seq.is_some()),
+                "version": loaded.as_ref().map(|loaded| loaded.version.0),
+            });
+            context.answer(text, &json)?;
+            Ok(Verdict::Fine)
+        }
+        Err(error) => Err(refused(error, context)?),
+    }
+}
+
+fn outcome_text(plan: &ImportPlan, loaded: Option<&Loaded>) -> String {
+    match loaded {
+        None if plan.vanishing().is_some() => "only planned; loading it needs --force".to_owned(),
+        None if plan.contradicts() => {
+            "only planned; loading it needs --accept-contradictions".to_owned()
+        }
+        None => "only planned; nothing was changed".to_owned(),
+        Some(Loaded { seq: None, version, .. }) => format!("nothing to change; version {version}"),
+        Some(Loaded { version, .. }) => format!("loaded as version {version} of the targets"),
+    }
+}
+
+/// The plan first, where there is one: what is refused can be read before it is forced.
+fn refused(error: LoadError, context: &Context) -> Result<Error> {
+    let (plan, option) = match &error {
+        LoadError::Vanishing { plan, .. } => (plan, "--force"),
+        LoadError::Contradicts { plan, .. } => (plan, "--accept-contradictions"),
+        _ => return Ok(Error::new(error).context("nothing was loaded")),
+    };
+    let json = json!({ "plan": plan_json(plan), "loaded": false, "version": null });
+    context.answer(|| plan.to_string(), &json)?;
+    Ok(Error::new(error).context(format!("nothing was loaded; {option} loads it all the same")))
+}
+
+pub(super) fn plan_json(plan: &ImportPlan) -> Value {
+    let names = |names: &[fleet::Name]| json!({ "count": names.len(), "first": names[..names.len().min(NAMES_MAX)] });
+    let changes = |changes: &Changes| {
+        json!({
+            "stored": changes.stored,
+            "added": names(&changes.added),
+            "changed": names(&changes.changed),
+            "missing": names(&changes.missing),
+        })
+    };
+    let contradictions: Vec<Value> = (plan.contradictions.iter().take(NAMES_MAX))
+        .map(|found| {
+            json!({
+                "what": found.what, "name": found.name,
+                "stored": found.stored, "wanted": found.wanted,
+            })
+        })
+        .collect();
+    json!({
+        "first": plan.first,
+        "weights_changed": plan.weights_changed,
+        "servers": changes(&plan.servers),
+        "bindings_changed": plan.bindings_changed,
+        "reservations": changes(&plan.reservations),
+        "unavailability": changes(&plan.unavailability),
+        "contradictions": { "count": plan.contradictions.len(), "first": contradictions },
+        "types_missing": plan.types_missing,
+        "vanishing": plan.vanishing().map(|(what, _)| what),
+    })
+}

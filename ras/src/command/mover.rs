@@ -1,0 +1,39 @@
+//! `ras mover`
+
+use super::{Context, Verdict};
+use crate::cli::Mover;
+use crate::service::{MoverService, Stop};
+use crate::store::{self, Need, Places, Store};
+use anyhow::{Context as _, Result};
+use serde_json::json;
+
+pub(super) fn run(options: &Mover, context: &Context) -> Result<Verdict> {
+    store::run(async {
+        let mut stop = Stop::listen()?;
+        let mut store = Store::open(&Places::of(&options.store)?, Need::There).await?;
+        let carried_out = carry_out(&mut store, options, context, &mut stop).await;
+        let closed = store.close().await;
+        carried_out.and(closed)
+    })?;
+    Ok(Verdict::Fine)
+}
+
+async fn carry_out(
+    store: &mut Store,
+    options: &Mover,
+    context: &Context,
+    stop: &mut Stop,
+) -> Result<()> {
+    let mover = MoverService::new(&store.broker, &options.mover, options.store.config.as_deref())?;
+    let mover =
+        mover.context("say who does the steps: --agent, or agent in [mover] of ras.toml")?;
+    let text = || {
+        let (place, agent) = (&store.place, &mover.place);
+        format!("store         {place}\nagent         {agent}\nready; Ctrl-C stops it")
+    };
+    context.answer(text, &json!({ "store": store.place, "agent": mover.place }))?;
+    tokio::select! {
+        () = mover.until(stop) => Ok(()),
+        error = store.ended() => Err(error),
+    }
+}

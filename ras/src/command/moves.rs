@@ -1,0 +1,126 @@
+//! `ras moves`
+
+use super::{Context, Verdict};
+use crate::cli::{Moves, MovesAction};
+use crate::store::{Need, with_store};
+use crate::tables;
+use anyhow::Result;
+use broker::{MoverStatus, OpenMove, State};
+use chrono::{DateTime, SubsecRound, Utc};
+use serde_json::{Value, json};
+
+pub(super) fn run(options: &Moves, context: &Context) -> Result<Verdict> {
+    match &options.action {
+        None => list(options, context),
+        Some(MovesAction::Stop { why, store }) => {
+            let pulled = with_store(store, Need::There, async |opened| {
+                Ok(opened.broker.stop_mover(&store.actor, why).await?.is_some())
+            })?;
+            let text = if pulled {
+                "stopped: no step begins until `ras moves resume`; those under way end"
+            } else {
+                "it was stopped already"
+            };
+            context.answer(|| text.to_owned(), &json!({ "stopped": pulled }))?;
+            Ok(Verdict::Fine)
+        }
+        Some(MovesAction::Resume { store }) => {
+            let released = with_store(store, Need::There, async |opened| {
+                Ok(opened.broker.resume_mover(&store.actor).await?.is_some())
+            })?;
+            let text = if released { "moves go on" } else { "it was not stopped" };
+            context.answer(|| text.to_owned(), &json!({ "resumed": released }))?;
+            Ok(Verdict::Fine)
+        }
+    }
+}
+
+/// What is shown.
+struct Shown {
+    mover: MoverStatus,
+    now: DateTime<Utc>,
+    moves: Vec<OpenMove>,
+    ended: Vec<(String, Option<String>, i64)>,
+}
+
+fn list(options: &Moves, context: &Context) -> Result<Verdict> {
+    let shown = with_store(&options.store, Need::There, async |store| {
+        let broker = &store.broker;
+        Ok(Shown {
+            mover: broker.mover_status().await?,
+            now: broker.clock().await?,
+            moves: broker.moves_under_way().await?,
+            ended: broker.moves_ended().await?,
+        })
+    })?;
+    let stuck = |of: &OpenMove| of.is_stuck(shown.now);
+    let chosen: Vec<&OpenMove> =
+        shown.moves.iter().filter(|of| !options.stuck || stuck(of)).collect();
+    let listed = &chosen[..chosen.len().min(options.limit)];
+    context.answer(|| text(&shown, &chosen, listed), &json(&shown, listed))?;
+    // Whoever asks for stuck ones wants to be told by the exit code, too.
+    Ok(Verdict::fine_if(!options.stuck || chosen.is_empty()))
+}
+
+fn text(shown: &Shown, chosen: &[&OpenMove], listed: &[&OpenMove]) -> String {
+    let Shown { mover, now, moves, ended } = shown;
+    let mut text = match &mover.acting {
+        Some(name) => format!("acting        {name}\n"),
+        None => "acting        no mover: `ras up --agent` or `ras mover` starts one\n".to_owned(),
+    };
+    if let Some(stopped) = &mover.stopped {
+        text.push_str(&format!("stopped       by {}: {}\n", stopped.by, stopped.why));
+    }
+    let stuck = moves.iter().filter(|of| of.is_stuck(*now)).count();
+    text.push_str(&format!("under way     {}, {stuck} of them stuck\n", moves.len()));
+    for (state, reason, count) in ended {
+        let why = reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
+        text.push_str(&format!("{:<14}{count}{why}\n", state));
+    }
+    if listed.is_empty() {
+        return text;
+    }
+    let header = ["server", "from", "to", "state", "in use", "MSB", "for", "version"];
+    let mut table = tables::table(&header, 6..header.len());
+    for of in listed {
+        let name = |name: &Option<fleet::Name>| name.as_deref().unwrap_or("-").to_owned();
+        let age = (*now - of.state_at).num_seconds().max(0);
+        table.add_row([
+            of.server.to_string(),
+            name(&of.source),
+            name(&of.target),
+            of.state.as_str().to_owned() + if of.is_stuck(*now) { ", stuck" } else { "" },
+            if of.in_use { "yes" } else { "no" }.to_owned(),
+            of.msb.to_string(),
+            format!("{age} s"),
+            of.version.to_string(),
+        ]);
+    }
+    text.push_str(&format!("\n{}", table.trim_fmt()));
+    if listed.len() < chosen.len() {
+        text.push_str(&format!("\n... and {} more", chosen.len() - listed.len()));
+    }
+    text
+}
+
+fn json(shown: &Shown, listed: &[&OpenMove]) -> Value {
+    let Shown { mover, now, moves, ended } = shown;
+    let one = |of: &&OpenMove| {
+        json!({
+            "move": of.id.to_string(), "server": of.server, "rack": of.rack, "msb": of.msb,
+            "source": of.source, "target": of.target, "version": of.version,
+            "state": of.state.as_str(), "state_at": of.state_at.trunc_subsecs(6),
+            "opened_at": of.opened_at, "origin": of.origin.as_str(), "in_use": of.in_use,
+            "stuck": of.is_stuck(*now),
+        })
+    };
+    let stopped = mover.stopped.as_ref().map(|s| json!({ "by": s.by, "why": s.why }));
+    json!({
+        "acting": mover.acting, "stopped": stopped, "under_way": moves.len(),
+        "stuck": moves.iter().filter(|of| of.is_stuck(*now)).count(),
+        "ended": ended.iter().map(|(state, reason, count)| {
+            json!({ "state": state, "reason": reason, "count": count })
+        }).collect::<Vec<_>>(),
+        "moves": listed.iter().map(one).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,208 @@
+//! `ras replay`
+
+use super::report::write_text;
+use super::{Context, Verdict};
+use crate::cli::Replay;
+use crate::html::render_replays;
+use crate::overrides::Overrides;
+use crate::service::replay::{self, Figures, Measure, Replayed, Task};
+use crate::service::{Archive, ServiceSettings};
+use crate::store::{self, Need, Places, Store};
+use crate::tables;
+use anyhow::{Context as _, Result, bail, ensure};
+use broker::{Broker, SolveRow};
+use chrono::DateTime;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// The most solves replayed at once: a year of hourly ones.
+const SOLVES_MAX: u32 = 10_000;
+
+/// How often a fan-out is looked at although nothing rang.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+pub(super) fn run(options: &Replay, context: &Context) -> Result<Verdict> {
+    let overrides = Overrides::from(&options.overrides);
+    let rows = store::run(replay(options, &overrides))?;
+    let settings = match overrides.arguments() {
+        arguments if arguments.is_empty() => "with the settings they had".to_owned(),
+        arguments => format!("with {}", arguments.join(" ")),
+    };
+    if let Some(page) = &options.out {
+        write_text(page, &render_replays(&rows, &settings))?;
+    }
+    let failed = rows.iter().filter(|row| row.failure.is_some()).count();
+    let text = || {
+        let mut text = format!("{}\n\n{} replayed {settings}", table(&rows), rows.len());
+        for row in rows.iter().filter(|row| row.failure.is_some()) {
+            text.push_str(&format!(
+                "\n{} failed: {}",
+                row.name,
+                row.failure.as_deref().unwrap_or("")
+            ));
+        }
+        if let Some(page) = &options.out {
+            text.push_str(&format!("\npage written to {}", page.display()));
+        }
+        text
+    };
+    context.answer(text, &json!({ "overrides": overrides, "solves": rows }))?;
+    ensure!(failed == 0, "{failed} of {} replays failed", rows.len());
+    Ok(Verdict::Fine)
+}
+
+async fn replay(options: &Replay, overrides: &Overrides) -> Result<Vec<Replayed>> {
+    let places = Places::of(&options.store)?;
+    let config = options.store.config.as_deref();
+    let settings = ServiceSettings::new(&options.worker, None, config, &places)?;
+    let (ids, folders): (Vec<&String>, Vec<&String>) =
+        options.what.iter().partition(|what| Uuid::parse_str(what).is_ok());
+    let stored = !ids.is_empty() || options.last.is_some() || options.since.is_some();
+    ensure!(
+        stored || !folders.is_empty(),
+        "say what to replay: solves, folders, --last or --since"
+    );
+    let mut work =
+        Work { settings, arguments: overrides.arguments(), rows: Vec::new(), tasks: Vec::new() };
+    for folder in folders {
+        work.add_folder(folder)?;
+    }
+    if !stored && !options.fan_out {
+        work.solve_here(None).await;
+        return Ok(work.rows);
+    }
+    let store = Store::open(&places, Need::There).await?;
+    let outcome = async {
+        let archive = Archive::open(&work.settings.archive)?;
+        for solve in chosen(&store.broker, options, &ids).await? {
+            work.add_solve(&store.broker, &solve).await?;
+        }
+        ensure!(!work.rows.is_empty(), "there is no such solve");
+        if options.fan_out {
+            work.fan_out(&store.broker, &archive).await
+        } else {
+            work.solve_here(Some(&archive)).await;
+            Ok(())
+        }
+    };
+    let outcome = outcome.await;
+    let closed = store.close().await;
+    outcome.and(closed)?;
+    Ok(work.rows)
+}
+
+/// The solves meant, the oldest first.
+async fn chosen(broker: &Broker, options: &Replay, ids: &[&String]) -> Result<Vec<SolveRow>> {
+    let mut solves = Vec::new();
+    for id in ids {
+        let solve = broker.solve(Uuid::parse_str(id)?).await?;
+        solves.push(solve.with_context(|| format!("there is no solve {id}"))?);
+    }
+    if options.last.is_some() || options.since.is_some() {
+        let since = options.since.unwrap_or(DateTime::UNIX_EPOCH);
+        let mut latest = broker.solves(since, SOLVES_MAX).await?;
+        latest.retain(|solve| solve.version.is_some() && solve.snapshot_url.is_some());
+        latest.truncate(options.last.unwrap_or(SOLVES_MAX) as usize);
+        latest.reverse();
+        solves.extend(latest);
+    }
+    Ok(solves)
+}
+
+/// What is to be done, and what came of it: one task for each row.
+struct Work {
+    settings: ServiceSettings,
+    arguments: Vec<String>,
+    rows: Vec<Replayed>,
+    tasks: Vec<Task>,
+}
+
+impl Work {
+    fn add(&mut self, name: String, snapshot: String, config: String, recorded: Option<Figures>) {
+        let arguments = self.arguments.clone();
+        self.tasks.push(Task { name: name.clone(), snapshot: snapshot.clone(), config, arguments });
+        self.rows.push(Replayed { name, snapshot, recorded, replayed: None, failure: None });
+    }
+
+    fn add_folder(&mut self, folder: &str) -> Result<()> {
+        let path = std::path::absolute(folder)?;
+        ensure!(path.is_dir(), "{folder}: is neither the id of a solve nor a folder");
+        let config = self.settings.solving.to_string();
+        self.add(folder.to_owned(), path.display().to_string(), config, None);
+        Ok(())
+    }
+
+    async fn add_solve(&mut self, broker: &Broker, solve: &SolveRow) -> Result<()> {
+        let id = solve.id;
+        let Some(url) = solve.snapshot_url.clone() else {
+            bail!("solve {id}: its snapshot was not kept, or is not kept any more");
+        };
+        let config = broker.solve_config(id).await?.unwrap_or_default();
+        let config = toml::to_string(config.get("settings").unwrap_or(&json!({})));
+        let config = config.with_context(|| format!("solve {id}: its settings"))?;
+        let recorded = broker.solve_report(id).await?.map(|report| Figures::of(&report));
+        let name = format!("{} {}", solve.requested_at.format("%Y-%m-%d %H:%M:%S"), id);
+        self.add(name, url, config, recorded);
+        Ok(())
+    }
+
+    /// One after another, in this process's children.
+    async fn solve_here(&mut self, archive: Option<&Archive>) {
+        for (row, task) in self.rows.iter_mut().zip(&self.tasks) {
+            match replay::solve(archive, &self.settings, task).await {
+                Ok(outcome) => row.take(&outcome),
+                Err(error) => row.failure = Some(format!("{error:#}")),
+            }
+        }
+    }
+
+    /// By the workers of the queue; folders of this machine go to the archive first.
+    async fn fan_out(&mut self, broker: &Broker, archive: &Archive) -> Result<()> {
+        let batch = Uuid::now_v7();
+        let mut jobs: Vec<(Uuid, Value)> = Vec::new();
+        for (number, task) in self.tasks.iter_mut().enumerate() {
+            if !task.snapshot.contains("://") {
+                let name = format!("replays/{batch}/{number}/snapshot");
+                task.snapshot = archive.put(&name, Path::new(&task.snapshot)).await?;
+            }
+            jobs.push((Uuid::now_v7(), serde_json::to_value(&*task)?));
+        }
+        let mut doorbell = broker.job_doorbell().await?;
+        broker.request_replays(batch, &jobs).await?;
+        let ended = loop {
+            let ended = broker.batch(batch).await?;
+            if ended.iter().all(|job| job.outcome.is_some() || job.failure.is_some()) {
+                break ended;
+            }
+            doorbell.wait(LOOK_EVERY).await;
+        };
+        for job in ended {
+            let place = jobs.iter().position(|(id, _)| *id == job.job);
+            let row = &mut self.rows[place.expect("a job of this batch")];
+            match (job.outcome, job.failure) {
+                (Some(outcome), _) => row.take(&outcome),
+                (None, failure) => row.failure = failure,
+            }
+        }
+        // Snapshots that were put there for this alone.
+        archive.delete(&format!("replays/{batch}")).await
+    }
+}
+
+fn table(rows: &[Replayed]) -> String {
+    let titles = Measure::ALL.map(Measure::title);
+    let header = [&["solve", ""][..], &titles].concat();
+    let mut table = tables::table(&header, 2..header.len());
+    for row in rows {
+        for (place, words) in [(0, "recorded"), (1, "replayed")] {
+            let name = if place == 0 { row.name.clone() } else { String::new() };
+            let values = Measure::ALL.map(|measure| {
+                row.pair(measure)[place].map_or("-".to_owned(), |value| measure.show(value))
+            });
+            table.add_row([name, words.to_owned()].into_iter().chain(values));
+        }
+    }
+    table.trim_fmt()
+}

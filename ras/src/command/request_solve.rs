@@ -1,0 +1,75 @@
+//! `ras request-solve`
+
+use super::{Context, Verdict};
+use crate::cli::RequestSolve;
+use crate::store::{Need, with_store};
+use anyhow::{Context as _, Result, bail};
+use broker::{Broker, Cause, Fault, SolveRow, SolveState, State};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How often a solve that is waited for is looked at although nothing rang.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// How often it is asked for one whose answer was lost.
+const ASK_ATTEMPTS: u32 = 5;
+const ASK_PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) fn run(options: &RequestSolve, context: &Context) -> Result<Verdict> {
+    let solve = with_store(&options.store, Need::There, async |store| {
+        let broker = &store.broker;
+        let id = ask(broker).await?;
+        if options.wait { wait(broker, id).await } else { find(broker, id).await }
+    })?;
+    context.answer(|| text(&solve), &solve)?;
+    if options.wait && solve.version.is_none() {
+        bail!("solve {} was not published", solve.id);
+    }
+    Ok(Verdict::Fine)
+}
+
+/// Asks until there is an answer: the same id is asked for once.
+async fn ask(broker: &Broker) -> Result<Uuid> {
+    let id = Uuid::now_v7();
+    let mut attempts = 1;
+    loop {
+        match broker.request_solve(id, Cause::Demand, None).await {
+            Err(error) if error.fault == Fault::Unreachable && attempts < ASK_ATTEMPTS => {
+                tracing::warn!(%error, "asking for a solve; trying again");
+                tokio::time::sleep(ASK_PAUSE).await;
+            }
+            asked => return Ok(asked?.context("no solve was asked for")?.0),
+        }
+        attempts += 1;
+    }
+}
+
+async fn wait(broker: &Broker, id: Uuid) -> Result<SolveRow> {
+    let mut doorbell = broker.job_doorbell().await?;
+    loop {
+        let solve = find(broker, id).await?;
+        let ended = SolveState::ALL.iter().any(|s| s.as_str() == solve.state && s.is_terminal());
+        if ended {
+            return Ok(solve);
+        }
+        doorbell.wait(LOOK_EVERY).await;
+    }
+}
+
+async fn find(broker: &Broker, id: Uuid) -> Result<SolveRow> {
+    broker.solve(id).await?.context("the solve is gone")
+}
+
+/// One line on a solve.
+pub(super) fn text(solve: &SolveRow) -> String {
+    let SolveRow { id, state, cause, requested_at, .. } = solve;
+    let at = requested_at.format("%Y-%m-%d %H:%M:%S");
+    let mut text = format!("{id} {at} {cause}: {state}");
+    if let Some(version) = solve.version {
+        text.push_str(&format!(" as version {version}"));
+    }
+    for said in [&solve.reason, &solve.failure].into_iter().flatten() {
+        text.push_str(&format!("; {}", said.lines().next().unwrap_or_default()));
+    }
+    text
+}

@@ -1,0 +1,120 @@
+//! `ras up`
+
+use super::{Context, Verdict, read_snapshot, status};
+use crate::cli::{Listen, Up};
+use crate::service::{MoverService, ServiceSettings, Stop, Worker, beside, keep_schedule};
+use crate::store::{self, Need, Places, Store};
+use anyhow::{Context as _, Result, ensure};
+use broker::ImportOptions;
+use capacity_portal::Portal;
+use fleet::RegionSnapshot;
+use serde_json::json;
+use std::net::SocketAddr;
+
+pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
+    store::run(async {
+        // Before anything is started that would have to be stopped.
+        let mut stop = Stop::listen()?;
+        let snapshot = options.snapshot.as_deref().map(read_snapshot).transpose()?;
+        let places = Places::of(&options.store)?;
+        let config = options.store.config.as_deref();
+        let settings =
+            ServiceSettings::new(&options.worker, Some(&options.schedule), config, &places)?;
+        let mut store = Store::open(&places, Need::Made).await?;
+        let served = serve(&mut store, snapshot, &settings, options, context, &mut stop).await;
+        let closed = store.close().await;
+        served.and(closed)
+    })?;
+    Ok(Verdict::Fine)
+}
+
+async fn serve(
+    store: &mut Store,
+    snapshot: Option<RegionSnapshot>,
+    settings: &ServiceSettings,
+    options: &Up,
+    context: &Context,
+    stop: &mut Stop,
+) -> Result<()> {
+    if let Some(snapshot) = snapshot {
+        first_load(store, &snapshot, options).await?;
+    }
+    let portal = match options.listen {
+        Listen::Nowhere => None,
+        Listen::At(at) => Some(Portal::bind(at, store.broker.clone()).await?),
+    };
+    let at = portal.as_ref().map(Portal::address);
+    let worker = Worker::new(store.broker.clone(), settings.clone())?;
+    let config = options.store.config.as_deref();
+    let mover = MoverService::new(&store.broker, &options.mover, config)?;
+    let agent = mover.as_ref().map(|mover| mover.place.as_str());
+    announce(store, at, settings, (&worker, agent), options, context).await?;
+    let http = async {
+        match portal {
+            Some(portal) => portal.serve().await.map_err(anyhow::Error::from),
+            None => std::future::pending().await,
+        }
+    };
+    let broker = store.broker.clone();
+    let until = async {
+        tokio::select! {
+            () = stop.asked() => Ok(()),
+            error = store.ended() => Err(error),
+            ended = http => ended,
+            () = keep_schedule(&broker, settings) => Ok(()),
+        }
+    };
+    let until = MoverService::beside(mover.as_ref(), until);
+    beside(Some(&worker).filter(|_| !options.schedule.no_worker), until).await
+}
+
+/// Loads the snapshot where nothing was ever loaded.
+async fn first_load(store: &Store, snapshot: &RegionSnapshot, options: &Up) -> Result<()> {
+    let stored = store.broker.status().await?.region;
+    ensure!(
+        stored.is_none(),
+        "the store holds region {:?} already; `ras import snapshot` loads a snapshot into it, and \
+         `ras up` without one serves what is there",
+        stored.unwrap_or_default()
+    );
+    let loaded = store.broker.load(&options.store.actor, snapshot, ImportOptions::default()).await;
+    loaded.map(|_| ()).context("the snapshot cannot be loaded")
+}
+
+/// What runs where, and how to reach it.
+async fn announce(
+    store: &Store,
+    http: Option<SocketAddr>,
+    settings: &ServiceSettings,
+    (worker, agent): (&Worker, Option<&str>),
+    options: &Up,
+    context: &Context,
+) -> Result<()> {
+    let now = store.broker.status().await?;
+    let clock = store.broker.clock().await?;
+    let next = settings.schedule.as_ref().and_then(|schedule| schedule.next_due(clock));
+    let takes = Some(worker.name()).filter(|_| !options.schedule.no_worker);
+    let json = json!({
+        "store": store.place, "private": store.is_ours(), "http": http, "status": now,
+        "next_solve": next, "worker": takes, "agent": agent, "archive": worker.archive().url(),
+    });
+    let text = || {
+        let line = |name: &str, text: String| format!("{name:<14}{text}\n");
+        let mut text = status::text(&now, &store.place);
+        if let Some(at) = http {
+            text.push_str(&line("http", format!("http://{at}/status, /metrics, /ready, /live")));
+        }
+        let next = next.map_or("when somebody asks".to_owned(), |next| next.to_rfc3339());
+        text.push_str(&line("next solve", next));
+        text.push_str(&line(
+            "worker",
+            takes.map_or("none in this process", |name| name).to_owned(),
+        ));
+        let agent = agent.unwrap_or("none: targets are not carried out");
+        text.push_str(&line("moves", agent.to_owned()));
+        text.push_str(&line("archive", worker.archive().url().to_owned()));
+        text.push_str("ready; Ctrl-C stops it, and the data stays");
+        text
+    };
+    context.answer(text, &json)
+}

@@ -1,0 +1,47 @@
+//! `ras worker`
+
+use super::{Context, Verdict};
+use crate::cli::Worker as Options;
+use crate::service::{ServiceSettings, Stop, Worker, beside};
+use crate::store::{self, Need, Places, Store};
+use anyhow::Result;
+use serde_json::json;
+
+pub(super) fn run(options: &Options, context: &Context) -> Result<Verdict> {
+    store::run(async {
+        let mut stop = Stop::listen()?;
+        let places = Places::of(&options.store)?;
+        let config = options.store.config.as_deref();
+        let settings = ServiceSettings::new(&options.worker, None, config, &places)?;
+        let mut store = Store::open(&places, Need::There).await?;
+        let worked = work(&mut store, settings, context, &mut stop).await;
+        let closed = store.close().await;
+        worked.and(closed)
+    })?;
+    Ok(Verdict::Fine)
+}
+
+async fn work(
+    store: &mut Store,
+    settings: ServiceSettings,
+    context: &Context,
+    stop: &mut Stop,
+) -> Result<()> {
+    let worker = Worker::new(store.broker.clone(), settings)?;
+    let (name, archive) = (worker.name(), worker.archive().url());
+    let json = json!({ "worker": name, "store": store.place, "archive": archive });
+    let text = || {
+        let place = &store.place;
+        format!(
+            "worker        {name}\nstore         {place}\narchive       {archive}\nready; Ctrl-C stops it"
+        )
+    };
+    context.answer(text, &json)?;
+    let until = async {
+        tokio::select! {
+            () = stop.asked() => Ok(()),
+            error = store.ended() => Err(error),
+        }
+    };
+    beside(Some(&worker), until).await
+}

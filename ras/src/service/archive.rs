@@ -1,0 +1,179 @@
+//! What solves leave behind: folders in a folder, or in an object store.
+//!
+//! A folder goes file by file, the JSON file that says what it is last: one without it was never
+//! finished, and readers refuse it.
+
+use anyhow::{Context, Result, anyhow};
+use futures_util::TryStreamExt;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as Place;
+use object_store::{ObjectStore, ObjectStoreExt};
+use std::path::Path;
+use std::sync::Arc;
+use url::Url;
+
+/// An archive.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    store: Arc<dyn ObjectStore>,
+    /// Where it begins in the store.
+    root: Place,
+    url: Url,
+}
+
+impl Archive {
+    /// Opens one; a folder is made if it is not there.
+    ///
+    /// # Errors
+    /// If the place is neither a folder nor a URL that this program knows.
+    pub fn open(place: &str) -> Result<Archive> {
+        let name = || format!("archive {place}");
+        match Url::parse(place) {
+            // What has one letter before its colon is a path somewhere.
+            Ok(url) if url.scheme().len() > 1 => Archive::remote(url).with_context(name),
+            _ => Archive::local(Path::new(place)).with_context(name),
+        }
+    }
+
+    fn local(folder: &Path) -> Result<Archive> {
+        std::fs::create_dir_all(folder)?;
+        let folder = folder.canonicalize()?;
+        let url = Url::from_directory_path(&folder)
+            .map_err(|()| anyhow!("{}: is no folder", folder.display()))?;
+        let store = LocalFileSystem::new_with_prefix(&folder)?.with_automatic_cleanup(true);
+        Ok(Archive { store: Arc::new(store), root: Place::default(), url })
+    }
+
+    fn remote(url: Url) -> Result<Archive> {
+        match url.scheme() {
+            "file" => {
+                let folder = url.to_file_path().map_err(|()| anyhow!("is no folder"))?;
+                Archive::local(&folder)
+            }
+            #[cfg(feature = "s3")]
+            "s3" | "s3a" => {
+                // Keys and region come from the environment, as for every client of S3.
+                let builder = object_store::aws::AmazonS3Builder::from_env().with_url(url.as_str());
+                let root = Place::from_url_path(url.path())?;
+                let mut url = url;
+                if !url.path().ends_with('/') {
+                    url.set_path(&format!("{}/", url.path()));
+                }
+                Ok(Archive { store: Arc::new(builder.build()?), root, url })
+            }
+            scheme => Err(anyhow!(
+                "{scheme}: is none of the stores this program was built with (file{})",
+                if cfg!(feature = "s3") { ", s3" } else { "; s3 with the feature of that name" }
+            )),
+        }
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// The URL of something in it.
+    ///
+    /// # Errors
+    /// If the name is none.
+    pub fn url_of(&self, name: &str) -> Result<String> {
+        Ok(self.url.join(&format!("{name}/"))?.to_string())
+    }
+
+    fn place(&self, name: &str) -> Place {
+        name.split('/')
+            .filter(|part| !part.is_empty())
+            .fold(self.root.clone(), |at, part| at.join(part))
+    }
+
+    /// Keeps the files of a folder under a name; gives its URL.
+    ///
+    /// # Errors
+    /// If the folder cannot be read or the store refuses.
+    pub async fn put(&self, name: &str, folder: &Path) -> Result<String> {
+        let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+        let mut files: Vec<_> =
+            entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+        // By what they are, then by name: JSON last.
+        files.sort_by_key(|file| (file.extension().is_some_and(|e| e == "json"), file.clone()));
+        for file in files {
+            let named = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let content = std::fs::read(&file).with_context(|| file.display().to_string())?;
+            let at = self.place(name).join(named.as_str());
+            self.store.put(&at, content.into()).await.with_context(|| format!("keeping {at}"))?;
+        }
+        self.url_of(name)
+    }
+
+    /// Brings what is kept under a URL of this archive into a folder.
+    ///
+    /// # Errors
+    /// If it is not there, or is no URL of this archive.
+    pub async fn get(&self, url: &str, folder: &Path) -> Result<()> {
+        let name = url.strip_prefix(self.url.as_str()).with_context(|| {
+            format!("{url} is not in the archive {}; name the one it is in", self.url)
+        })?;
+        let prefix = self.place(name);
+        let kept: Vec<_> = self.store.list(Some(&prefix)).try_collect().await?;
+        if kept.is_empty() {
+            return Err(anyhow!("{url}: nothing is kept there"));
+        }
+        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        for object in kept {
+            let at = object.location;
+            let content = self.store.get(&at).await.with_context(|| format!("reading {at}"))?;
+            let content = content.bytes().await.with_context(|| format!("reading {at}"))?;
+            let file = folder.join(at.filename().unwrap_or_default());
+            std::fs::write(&file, &content).with_context(|| file.display().to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Deletes everything under a name. What is not there is deleted already.
+    ///
+    /// # Errors
+    /// If the store refuses.
+    pub async fn delete(&self, name: &str) -> Result<()> {
+        let prefix = self.place(name);
+        let kept: Vec<_> = self.store.list(Some(&prefix)).try_collect().await?;
+        for object in kept {
+            match self.store.delete(&object.location).await {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(error).context(format!("deleting {}", object.location)),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Archive;
+    use std::fs;
+
+    #[tokio::test]
+    async fn folders_are_kept_brought_back_and_deleted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::create_dir(&from).expect("made");
+        fs::write(from.join("a.parquet"), "rows").expect("written");
+        fs::write(from.join("region.json"), "{}").expect("written");
+        let place = folder.path().join("archive with a space");
+        let archive = Archive::open(&place.display().to_string()).expect("opened");
+        let url = archive.put("solves/1/snapshot", &from).await.expect("kept");
+        assert!(url.starts_with("file:///") && url.contains("%20"), "{url}");
+        archive.get(&url, &to).await.expect("there");
+        assert_eq!(fs::read_to_string(to.join("a.parquet")).expect("there"), "rows");
+        // By URL it is the same archive.
+        let again = Archive::open(archive.url()).expect("opened");
+        again.get(&url, &to).await.expect("there");
+        archive.delete("solves/1").await.expect("deleted");
+        archive.delete("solves/1").await.expect("deleted before");
+        assert!(archive.get(&url, &to).await.is_err(), "gone");
+        let error = archive.get("file:///elsewhere/x", &to).await.expect_err("elsewhere");
+        assert!(error.to_string().contains("not in the archive"), "{error}");
+        let error = Archive::open("gopher://x/y").expect_err("unknown");
+        assert!(format!("{error:#}").contains("gopher"), "{error:#}");
+    }
+}

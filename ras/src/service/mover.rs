@@ -1,0 +1,110 @@
+//! The mover of this process: who does the steps, and how many at once.
+
+use super::Stop;
+use crate::cli::{AgentPlace, MoverOptions};
+use crate::settings;
+use anyhow::{Context, Result, ensure};
+use broker::Broker;
+use futures_util::future::BoxFuture;
+use online_mover::agent::command::CommandAgent;
+use online_mover::agent::http::HttpAgent;
+use online_mover::agent::simulated::SimulatedAgent;
+use online_mover::{AgentError, HostAgent, Mover, MoverSettings, StepOrder, StepReport};
+use std::path::Path;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Automation answers at once, and says "under way" where it takes longer.
+const AGENT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A key is a line; a larger file is another one.
+const KEY_BYTES_MAX: u64 = 1 << 16;
+
+/// A mover and what it asks.
+pub struct MoverService {
+    mover: Mover<Agent>,
+    /// Where it asks.
+    pub place: String,
+}
+
+/// One of the agents there are.
+struct Agent(Box<dyn HostAgent>);
+
+impl HostAgent for Agent {
+    fn ask<'a>(&'a self, order: &'a StepOrder) -> BoxFuture<'a, Result<StepReport, AgentError>> {
+        self.0.ask(order)
+    }
+}
+
+impl MoverService {
+    /// The mover that the command line and the settings file ask for, if they do.
+    ///
+    /// # Errors
+    /// If an agent cannot be made of it.
+    pub fn new(
+        broker: &Broker,
+        options: &MoverOptions,
+        config: Option<&Path>,
+    ) -> Result<Option<MoverService>> {
+        let file = settings::file(config)?.mover;
+        let place = match (&options.agent, &file.agent) {
+            (Some(place), _) => place.clone(),
+            (None, Some(text)) => {
+                text.parse().map_err(anyhow::Error::msg).context("[mover]: agent")?
+            }
+            (None, None) => AgentPlace::Nowhere,
+        };
+        let timeout = file.agent_timeout.unwrap_or(AGENT_TIMEOUT);
+        let key = options.agent_key.as_deref().or(file.agent_key.as_deref());
+        let key = key.map(read_key).transpose()?;
+        let (agent, place): (Box<dyn HostAgent>, String) = match place {
+            AgentPlace::Nowhere => return Ok(None),
+            AgentPlace::Http(url) => (Box::new(HttpAgent::new(&url, key, timeout)?), url),
+            AgentPlace::Program(program) => {
+                ensure!(program.is_file(), "{}: there is no such program", program.display());
+                let place = program.display().to_string();
+                let program = std::path::absolute(program).context("the program of --agent")?;
+                (Box::new(CommandAgent::new(program, timeout)), place)
+            }
+            AgentPlace::Simulated => {
+                let agent = SimulatedAgent::forgetful(Duration::ZERO);
+                (Box::new(agent), "nobody: steps are simulated".to_owned())
+            }
+        };
+        let mut settings = MoverSettings::default();
+        if let Some(limits) = file.limits {
+            settings.limits = limits;
+        }
+        if let Some(after) = file.give_up_after {
+            settings.give_up_after = after;
+        }
+        let name = format!("mover {}", Uuid::now_v7());
+        let mover = Mover::new(broker.clone(), Agent(agent), settings, name);
+        Ok(Some(MoverService { mover, place }))
+    }
+
+    /// Carries moves out until something else ends; then another mover may act at once.
+    pub async fn beside<T>(this: Option<&MoverService>, other: impl Future<Output = T>) -> T {
+        let Some(MoverService { mover, .. }) = this else { return other.await };
+        let outcome = tokio::select! {
+            never = mover.run() => never,
+            outcome = other => outcome,
+        };
+        mover.release().await;
+        outcome
+    }
+
+    /// Carries moves out until told to stop.
+    pub async fn until(&self, stop: &mut Stop) {
+        MoverService::beside(Some(self), stop.asked()).await;
+    }
+}
+
+fn read_key(path: &Path) -> Result<Vec<u8>> {
+    let name = || format!("key {}", path.display());
+    let size = std::fs::metadata(path).with_context(name)?.len();
+    ensure!(size <= KEY_BYTES_MAX, "{}: {size} bytes are no key", name());
+    let key = std::fs::read(path).with_context(name)?.trim_ascii_end().to_vec();
+    ensure!(!key.is_empty(), "{}: it is empty", name());
+    Ok(key)
+}

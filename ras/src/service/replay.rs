@@ -1,0 +1,231 @@
+//! A solve of the past, solved again: on its archived snapshot, with other settings if wanted.
+
+use super::archive::Archive;
+use super::child::{ChildFailure, ChildSolve};
+use super::settings::ServiceSettings;
+use anyhow::{Context, Result, anyhow};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// What is to be solved again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// How it is named in the table.
+    pub name: String,
+    /// Where its snapshot is: a URL of the archive, or a folder.
+    pub snapshot: String,
+    /// The settings, as TOML.
+    pub config: String,
+    /// What of the command line of `ras solve` differs.
+    pub arguments: Vec<String>,
+}
+
+/// Does a replay of the queue.
+///
+/// # Errors
+/// If the snapshot is not there, or the solve fails.
+pub async fn run(archive: &Archive, settings: &ServiceSettings, task: &Value) -> Result<Value> {
+    let task = Task::deserialize(task).context("the task is of another program")?;
+    solve(Some(archive), settings, &task).await
+}
+
+/// Solves again; gives the report.
+///
+/// # Errors
+/// As [`run`].
+pub async fn solve(
+    archive: Option<&Archive>,
+    settings: &ServiceSettings,
+    task: &Task,
+) -> Result<Value> {
+    let scratch = tempfile::Builder::new().prefix("ras-replay-").tempdir();
+    let scratch = scratch.context("a folder for the replay cannot be made")?;
+    let path = |name: &str| scratch.path().join(name);
+    let snapshot = match archive.filter(|_| task.snapshot.contains("://")) {
+        Some(archive) => {
+            archive.get(&task.snapshot, &path("snapshot")).await?;
+            path("snapshot")
+        }
+        None => Path::new(&task.snapshot).to_owned(),
+    };
+    std::fs::write(path("config.toml"), &task.config).context("writing the settings")?;
+    let child = ChildSolve {
+        program: settings.solver.as_deref(),
+        snapshot: &snapshot,
+        result: &path("result"),
+        config: &path("config.toml"),
+        arguments: &task.arguments,
+        deadline: settings.deadline,
+        memory: settings.memory,
+    };
+    child
+        .run()
+        .await
+        .map_err(|ChildFailure { reason, detail }| anyhow!("{}: {detail}", reason.as_str()))?;
+    let report = datasets::read_report(&path("result")).context("its result cannot be read")?;
+    Ok(json!({ "figures": Figures::of(&report) }))
+}
+
+/// What is compared of a solve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Figures {
+    /// Expressions 1 to 4 together.
+    pub objective: Option<f64>,
+    /// Expression 1.
+    pub stability: Option<f64>,
+    /// Expression 2.
+    pub rack_spread: Option<f64>,
+    /// Expression 3.
+    pub msb_spread: Option<f64>,
+    /// Expression 4.
+    pub buffer: Option<f64>,
+    /// Servers in use that move.
+    pub moves_in_use: Option<f64>,
+    /// Idle servers that move.
+    pub moves_idle: Option<f64>,
+    /// The embedded buffer as a share of what is asked.
+    pub buffer_share: Option<f64>,
+    /// RRU missing.
+    pub shortfall: Option<f64>,
+    /// The proved gap.
+    pub gap: Option<f64>,
+    /// How long it took.
+    pub seconds: Option<f64>,
+}
+
+impl Figures {
+    /// From a report.
+    pub fn of(report: &Value) -> Figures {
+        let number = |pointer: &str| report.pointer(pointer).and_then(Value::as_f64);
+        Figures {
+            objective: number("/objective/total"),
+            stability: number("/objective/stability"),
+            rack_spread: number("/objective/rack_spread"),
+            msb_spread: number("/objective/msb_spread"),
+            buffer: number("/objective/buffer"),
+            moves_in_use: number("/moves/in_use"),
+            moves_idle: number("/moves/idle"),
+            buffer_share: number("/buffer/share"),
+            shortfall: number("/shortfall_rru"),
+            gap: number("/phase1/gap"),
+            seconds: number("/seconds/total"),
+        }
+    }
+}
+
+/// What is drawn and listed of replays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Expressions 1 to 4 together.
+    Objective,
+    /// Expression 1.
+    Stability,
+    /// Expression 2.
+    RackSpread,
+    /// Expression 3.
+    MsbSpread,
+    /// Expression 4.
+    Buffer,
+    /// The embedded buffer as a share of what is asked.
+    BufferShare,
+    /// Servers in use that move.
+    MovesInUse,
+    /// Idle servers that move.
+    MovesIdle,
+    /// RRU missing.
+    Shortfall,
+    /// The proved gap.
+    Gap,
+}
+
+impl Measure {
+    /// Every one, in the order they are shown.
+    pub const ALL: [Measure; 10] = [
+        Measure::Objective,
+        Measure::Stability,
+        Measure::RackSpread,
+        Measure::MsbSpread,
+        Measure::Buffer,
+        Measure::BufferShare,
+        Measure::MovesInUse,
+        Measure::MovesIdle,
+        Measure::Shortfall,
+        Measure::Gap,
+    ];
+
+    /// Its words.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Measure::Objective => "objective",
+            Measure::Stability => "stability",
+            Measure::RackSpread => "rack spread",
+            Measure::MsbSpread => "MSB spread",
+            Measure::Buffer => "buffer",
+            Measure::BufferShare => "buffer share",
+            Measure::MovesInUse => "moves in use",
+            Measure::MovesIdle => "moves idle",
+            Measure::Shortfall => "shortfall",
+            Measure::Gap => "gap",
+        }
+    }
+
+    /// Its value.
+    pub fn of(self, figures: &Figures) -> Option<f64> {
+        match self {
+            Measure::Objective => figures.objective,
+            Measure::Stability => figures.stability,
+            Measure::RackSpread => figures.rack_spread,
+            Measure::MsbSpread => figures.msb_spread,
+            Measure::Buffer => figures.buffer,
+            Measure::BufferShare => figures.buffer_share,
+            Measure::MovesInUse => figures.moves_in_use,
+            Measure::MovesIdle => figures.moves_idle,
+            Measure::Shortfall => figures.shortfall,
+            Measure::Gap => figures.gap,
+        }
+    }
+
+    /// A value of it as people read it.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Measure::BufferShare | Measure::Gap => format!("{:.2} %", 100.0 * value),
+            Measure::MovesInUse | Measure::MovesIdle => format!("{value:.0}"),
+            _ => format!("{value:.1}"),
+        }
+    }
+}
+
+/// A solve of the past beside itself solved again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Replayed {
+    /// How it is named.
+    pub name: String,
+    /// Where its snapshot is.
+    pub snapshot: String,
+    /// What it ended in then; `None`: that was not recorded.
+    pub recorded: Option<Figures>,
+    /// What it ends in now; `None`: it failed.
+    pub replayed: Option<Figures>,
+    /// Why it failed.
+    pub failure: Option<String>,
+}
+
+impl Replayed {
+    /// One measure, recorded and replayed.
+    pub fn pair(&self, measure: Measure) -> [Option<f64>; 2] {
+        [&self.recorded, &self.replayed]
+            .map(|figures| figures.as_ref().and_then(|figures| measure.of(figures)))
+    }
+
+    /// Takes what came of a replay.
+    pub fn take(&mut self, outcome: &Value) {
+        let figures = outcome.get("figures").map(Figures::deserialize);
+        match figures {
+            Some(Ok(figures)) => self.replayed = Some(figures),
+            _ => self.failure = Some("its outcome is of another program".to_owned()),
+        }
+    }
+}

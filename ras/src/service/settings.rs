@@ -1,0 +1,90 @@
+//! How a living region is solved: defaults, then `ras.toml`, then the command line.
+
+use super::schedule::Schedule;
+use crate::cli::{ScheduleOptions, SolveOptions, WorkerOptions};
+use crate::settings::{self, Settings};
+use crate::store::Places;
+use anyhow::{Result, ensure};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The paper's objective is one hour from snapshot to targets; ten minutes are for everything else.
+const DEADLINE: Duration = Duration::from_secs(50 * 60);
+/// A million servers take 3 GiB; a limit is there to catch a leak before the machine does.
+const MEMORY: u64 = 16 << 30;
+/// Long enough for a pause of a virtual machine, short against a solve.
+const LEASE: Duration = Duration::from_secs(60);
+const SCHEDULE: &str = "0 * * * *";
+/// A tenth of an MSB of a large region.
+const EVENT_SERVERS: u32 = 100;
+/// A day of hourly solves.
+const KEEP_LEAST: u32 = 24;
+/// A month of hourly solves, and some on demand.
+const KEEP_MOST: u32 = 1_000;
+/// A month.
+const KEEP_AGE: Duration = Duration::from_secs(31 * 24 * 3600);
+
+/// The settings of a service.
+#[derive(Clone, Debug)]
+pub struct ServiceSettings {
+    /// When the region is solved; `None`: when somebody asks.
+    pub schedule: Option<Schedule>,
+    /// Servers newly unavailable that ask for a solve at once; 0: never.
+    pub event_servers: u32,
+    /// How long a solve may take.
+    pub deadline: Duration,
+    /// Memory it may take, in bytes.
+    pub memory: u64,
+    /// For how long a worker has a job without renewing its lease.
+    pub lease: Duration,
+    /// Where solves leave what they did.
+    pub archive: String,
+    /// Solves kept however old they are.
+    pub keep_least: u32,
+    /// Solves kept at most.
+    pub keep_most: u32,
+    /// For how long others are kept.
+    pub keep_age: Duration,
+    /// What `ras.toml` says of solving.
+    pub solving: toml::Table,
+    /// The program that solves; `None`: this one.
+    pub solver: Option<PathBuf>,
+}
+
+impl ServiceSettings {
+    /// Puts the three sources together.
+    ///
+    /// # Errors
+    /// If the settings file cannot be read, or a setting is none.
+    pub fn new(
+        worker: &WorkerOptions,
+        schedule: Option<&ScheduleOptions>,
+        config: Option<&Path>,
+        places: &Places,
+    ) -> Result<ServiceSettings> {
+        let file = settings::file(config)?.service;
+        // Now rather than in every solve.
+        let options = SolveOptions { config: config.map(Path::to_owned), ..Default::default() };
+        Settings::new(&options)?;
+        let cron = schedule.and_then(|options| options.schedule.clone()).or(file.schedule);
+        let cron = cron.unwrap_or_else(|| SCHEDULE.to_owned());
+        let event_servers = schedule.and_then(|options| options.event_servers);
+        let archive = worker.archive.clone().or(file.archive);
+        let settings = ServiceSettings {
+            schedule: if cron == "never" { None } else { Some(Schedule::parse(&cron)?) },
+            event_servers: event_servers.or(file.event_servers).unwrap_or(EVENT_SERVERS),
+            deadline: worker.deadline.or(file.deadline).unwrap_or(DEADLINE),
+            memory: worker.memory.or(file.memory).unwrap_or(MEMORY),
+            lease: worker.lease.or(file.lease).unwrap_or(LEASE),
+            archive: archive.unwrap_or_else(|| places.archive().display().to_string()),
+            keep_least: file.keep_least.unwrap_or(KEEP_LEAST),
+            keep_most: file.keep_most.unwrap_or(KEEP_MOST),
+            keep_age: file.keep_age.unwrap_or(KEEP_AGE),
+            solving: settings::of_solving(config)?,
+            solver: worker.solver.clone(),
+        };
+        let leases = Duration::from_secs(1)..=broker::LEASE_MAX;
+        ensure!(leases.contains(&settings.lease), "a lease is 1s to {}s", leases.end().as_secs());
+        Ok(settings)
+    }
+}

@@ -1,0 +1,267 @@
+//! One solve of the stored region: snapshot, archive, child process, audit, archive, publication.
+//!
+//! Nothing is changed before the last step, which is one transaction and needs the lease. So
+//! whatever happens before, or to us, the region is as it was.
+
+use super::archive::Archive;
+use super::child::{ChildFailure, ChildSolve};
+use super::settings::ServiceSettings;
+use crate::command::write_export;
+use crate::solve::claims;
+use anyhow::{Context, Result};
+use broker::{
+    Broker, DbError, Export, ExportError, FailureReason, Lease, Publication, PublishError, Seq,
+    SolveBasis, SolveEnd, TargetVersion,
+};
+use fleet::audit::audit;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tracing::Instrument;
+use uuid::Uuid;
+
+/// How often a publication is tried whose answer was lost or for which there was no connection.
+const PUBLISH_ATTEMPTS: u32 = 60;
+const PUBLISH_PAUSE: Duration = Duration::from_secs(1);
+
+/// The file of the settings it is solved with.
+const SETTINGS: &str = "ras.toml";
+
+/// How a solve ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// Its targets are this version.
+    Published(TargetVersion),
+    /// Another version came first.
+    Stale {
+        /// Which.
+        detail: String,
+        /// Where its result is.
+        result_url: String,
+    },
+    /// Without targets.
+    Failed {
+        /// The kind of reason.
+        reason: FailureReason,
+        /// What happened.
+        detail: String,
+    },
+    /// Another worker has it.
+    LeaseLost,
+}
+
+/// Why a step did not do what it should.
+enum Trouble {
+    /// The solve ends here.
+    Ended(Ended),
+    /// Postgres fails: nothing can be written about it, either.
+    Db(DbError),
+}
+
+impl From<DbError> for Trouble {
+    fn from(error: DbError) -> Trouble {
+        Trouble::Db(error)
+    }
+}
+
+fn failed(reason: FailureReason) -> impl FnOnce(anyhow::Error) -> Trouble {
+    move |error| Trouble::Ended(Ended::Failed { reason, detail: format!("{error:#}") })
+}
+
+/// Does it, up to its end.
+///
+/// # Errors
+/// If Postgres fails; the job is then to be given back.
+pub async fn run(
+    broker: &Broker,
+    archive: &Archive,
+    settings: &ServiceSettings,
+    worker: &str,
+    lease: Lease,
+) -> Result<Ended, DbError> {
+    let ended = SolveJob { broker, archive, settings, worker, lease }.run().await;
+    match ended {
+        Ok(version) => Ok(Ended::Published(version)),
+        Err(Trouble::Ended(ended)) => Ok(ended),
+        Err(Trouble::Db(error)) => Err(error),
+    }
+}
+
+struct SolveJob<'a> {
+    broker: &'a Broker,
+    archive: &'a Archive,
+    settings: &'a ServiceSettings,
+    worker: &'a str,
+    lease: Lease,
+}
+
+/// The files of a solve while it runs.
+struct Scratch {
+    folder: tempfile::TempDir,
+}
+
+impl Scratch {
+    fn new() -> Result<Scratch> {
+        let folder = tempfile::Builder::new().prefix("ras-solve-").tempdir();
+        Ok(Scratch { folder: folder.context("a folder for the solve cannot be made")? })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+impl SolveJob<'_> {
+    async fn run(&self) -> Result<TargetVersion, Trouble> {
+        let scratch = Scratch::new().map_err(failed(FailureReason::ArchiveFailed))?;
+        let step = |name: &'static str| tracing::info_span!("step", otel.name = name, step = name);
+        let (version, seq) = self.export(&scratch).instrument(step("export")).await?;
+        let config = self.config();
+        let archive = async {
+            self.keep("settings", &scratch.path("settings")).await?;
+            self.keep("snapshot", &scratch.path("snapshot")).await
+        };
+        let snapshot_url = archive.instrument(step("archive snapshot")).await?;
+        let basis = SolveBasis { parent: version, seq, snapshot_url, config };
+        if !self.broker.describe_solve(self.lease, &basis).await? {
+            return Err(Trouble::Ended(Ended::LeaseLost));
+        }
+        self.solve(&scratch).instrument(step("solve")).await?;
+        let check = self.check(&scratch).instrument(step("audit"));
+        let (publication, report) = check.await?;
+        let result = scratch.path("result");
+        let keep = self.keep("result", &result).instrument(step("archive result"));
+        let result_url = keep.await?;
+        self.publish(publication, report, result_url).instrument(step("publish")).await
+    }
+
+    async fn export(&self, scratch: &Scratch) -> Result<(TargetVersion, Seq), Trouble> {
+        let export: Export = match self.broker.export(None).await {
+            Ok(export) => export,
+            Err(ExportError::Db(error)) => return Err(error.into()),
+            Err(error) => return Err(failed(FailureReason::Cancelled)(error.into())),
+        };
+        let (version, seq) = (export.version, export.seq);
+        let (snapshot, config) = (scratch.path("snapshot"), scratch.path("settings"));
+        let solving = self.settings.solving.to_string();
+        let write = move || -> Result<()> {
+            write_export(&snapshot, export)?;
+            std::fs::create_dir(&config)
+                .and_then(|()| std::fs::write(config.join(SETTINGS), solving))
+                .context("writing the settings of the solve")
+        };
+        blocking(write).await.map_err(failed(FailureReason::ArchiveFailed))?;
+        Ok((version, seq))
+    }
+
+    /// The settings, as they are recorded.
+    fn config(&self) -> Value {
+        json!({
+            "program": env!("CARGO_PKG_VERSION"),
+            "worker": self.worker,
+            "deadline_seconds": self.settings.deadline.as_secs_f64(),
+            "memory_bytes": self.settings.memory,
+            "settings": self.settings.solving,
+        })
+    }
+
+    /// Keeps a folder; each attempt in a place of its own, so that one that was cut off spoils
+    /// nothing.
+    async fn keep(&self, what: &str, folder: &Path) -> Result<String, Trouble> {
+        let name = format!("solves/{}/{}/{what}", self.lease.job, self.lease.attempt);
+        let kept = self.archive.put(&name, folder).await;
+        kept.context("the archive").map_err(failed(FailureReason::ArchiveFailed))
+    }
+
+    async fn solve(&self, scratch: &Scratch) -> Result<(), Trouble> {
+        let child = ChildSolve {
+            program: self.settings.solver.as_deref(),
+            snapshot: &scratch.path("snapshot"),
+            result: &scratch.path("result"),
+            config: &scratch.path("settings").join(SETTINGS),
+            arguments: &[],
+            deadline: self.settings.deadline,
+            memory: self.settings.memory,
+        };
+        child.run().await.map_err(|ChildFailure { reason, detail }| {
+            Trouble::Ended(Ended::Failed { reason, detail })
+        })
+    }
+
+    /// Reads the result and audits it against the snapshot it was made from.
+    async fn check(&self, scratch: &Scratch) -> Result<(Publication, Value), Trouble> {
+        let (snapshot, result) = (scratch.path("snapshot"), scratch.path("result"));
+        let lease = self.lease;
+        let check = move || -> Result<(Publication, Value), (FailureReason, anyhow::Error)> {
+            let unreadable = |error: anyhow::Error| (FailureReason::ResultUnreadable, error);
+            let solved = crate::command::read_solved(&snapshot, &result).map_err(unreadable)?;
+            let basis =
+                datasets::read_basis(&snapshot, &solved.snapshot).map_err(anyhow::Error::from);
+            let basis = basis.map_err(unreadable)?.expect("an export was written there");
+            let claims = claims(&solved.report).map_err(unreadable)?;
+            let found = audit(&solved.snapshot, &solved.targets);
+            let differences = found.compare(&claims);
+            if !found.is_clean() || !differences.is_empty() {
+                let detail = match differences.first() {
+                    Some(difference) => format!("the report differs: {difference}"),
+                    None => "a rule is broken".to_owned(),
+                };
+                return Err((FailureReason::AuditRefused, anyhow::Error::msg(detail)));
+            }
+            // The same attempt is the same publication, however often its answer is lost.
+            let name = format!("{} {}", lease.job, lease.attempt);
+            let publication = Publication::new(
+                Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()),
+                TargetVersion(basis.version),
+                &basis.generations,
+                &solved.snapshot,
+                &solved.targets,
+            );
+            Ok((publication, solved.report))
+        };
+        let checked = tokio::task::spawn_blocking(check).await;
+        let checked = checked.unwrap_or_else(|panic| {
+            Err((FailureReason::ResultUnreadable, anyhow::Error::msg(panic.to_string())))
+        });
+        checked.map_err(|(reason, error)| failed(reason)(error))
+    }
+
+    async fn publish(
+        &self,
+        mut publication: Publication,
+        report: Value,
+        result_url: String,
+    ) -> Result<TargetVersion, Trouble> {
+        let result_url_kept = result_url.clone();
+        publication.solve = Some(SolveEnd { lease: self.lease, result_url, report });
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            match self.broker.publish(self.worker, &publication).await {
+                Ok(published) => return Ok(published.version),
+                // Whether it happened is not known: the same again does it once.
+                Err(PublishError::Db(error))
+                    if error.is_passing() && attempts < PUBLISH_ATTEMPTS =>
+                {
+                    tracing::warn!(%error, "publishing; trying again");
+                    tokio::time::sleep(PUBLISH_PAUSE).await;
+                }
+                Err(PublishError::Db(error)) => return Err(error.into()),
+                Err(PublishError::LeaseLost { .. }) => {
+                    return Err(Trouble::Ended(Ended::LeaseLost));
+                }
+                Err(stale @ PublishError::Stale { .. }) => {
+                    let (detail, result_url) = (stale.to_string(), result_url_kept);
+                    return Err(Trouble::Ended(Ended::Stale { detail, result_url }));
+                }
+                Err(error) => return Err(failed(FailureReason::NotPublishable)(error.into())),
+            }
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(work).await?
+}

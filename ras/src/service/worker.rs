@@ -1,0 +1,214 @@
+//! A worker: takes a job, keeps its lease while it does it, and ends it or gives it back.
+
+use super::archive::Archive;
+use super::settings::ServiceSettings;
+use super::solve::{self, Ended};
+use super::{replay, retention};
+use anyhow::{Context, Result};
+use broker::{Broker, DbError, Job, JobDoorbell, JobKind, Lease};
+use std::future::Future;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tracing::Instrument;
+
+/// How often the queue is looked at although nothing rang: a lease that runs out rings no bell.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// How long Postgres may take to answer what is no long work: a network that swallows packets tells
+/// nobody, and the next attempt has a connection of its own.
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// Heartbeats within a lease: two may be lost.
+const HEARTBEATS: u32 = 3;
+
+/// A worker of the queue.
+pub struct Worker {
+    broker: Broker,
+    archive: Archive,
+    settings: ServiceSettings,
+    name: String,
+}
+
+impl Worker {
+    /// A worker of this machine and process.
+    ///
+    /// # Errors
+    /// If the archive cannot be opened.
+    pub fn new(broker: Broker, settings: ServiceSettings) -> Result<Worker> {
+        let archive = Archive::open(&settings.archive)?;
+        let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let name = format!("{}:{}", machine.trim(), std::process::id());
+        Ok(Worker { broker, archive, settings, name })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it keeps what solves leave behind.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    /// Takes jobs until told to stop; the one under way is given back then. Failures of Postgres
+    /// are logged and waited out.
+    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+        while !*stop.borrow() {
+            let worked = async {
+                let mut doorbell = in_time(self.broker.job_doorbell()).await?;
+                self.take_jobs(&mut doorbell, &stop).await
+            };
+            if let Err(error) = worked.await {
+                tracing::warn!("the queue cannot be reached; trying again: {error:#}");
+                let pause = tokio::time::sleep(LOOK_EVERY.min(self.settings.lease));
+                tokio::select! { () = pause => {}, _ = stop.changed() => {} }
+            }
+        }
+    }
+
+    async fn take_jobs(
+        &self,
+        doorbell: &mut JobDoorbell,
+        stop: &watch::Receiver<bool>,
+    ) -> Result<()> {
+        let mut asked = stop.clone();
+        while !*stop.borrow() {
+            let claim = self.broker.claim(&self.name, &JobKind::ALL, self.settings.lease);
+            // If the answer is lost and not the job, its lease runs out.
+            match in_time(claim).await? {
+                Some(job) => self.do_job(&job, stop.clone()).await,
+                None => {
+                    let look = doorbell.wait(LOOK_EVERY.min(self.settings.lease));
+                    tokio::select! { () = look => {}, _ = asked.changed() => {} }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Does a job while its lease holds and nobody asks to stop.
+    async fn do_job(&self, job: &Job, mut stop: watch::Receiver<bool>) {
+        let Lease { job: id, attempt } = job.lease;
+        tracing::info!(job = %id, attempt, kind = job.kind.as_str(), "job taken");
+        let span = tracing::info_span!("job", job = %id, attempt, kind = job.kind.as_str());
+        let work = async {
+            match job.kind {
+                JobKind::Solve => self.solve(job.lease).await,
+                JobKind::Replay => self.replay(job).await,
+            }
+        };
+        let ended = tokio::select! {
+            ended = work.instrument(span) => ended,
+            () = self.keep(job.lease) => {
+                tracing::warn!(job = %id, attempt, "lease lost; the work is dropped");
+                return;
+            }
+            _ = stop.wait_for(|stop| *stop) => {
+                tracing::info!(job = %id, attempt, "stopping; the job is given back");
+                self.give_back(job.lease).await;
+                return;
+            }
+        };
+        match ended {
+            Ok(()) => {}
+            Err(error) => {
+                tracing::warn!(job = %id, attempt, %error, "the job is given back");
+                self.give_back(job.lease).await;
+            }
+        }
+    }
+
+    /// Where it cannot be given back, its lease runs out.
+    async fn give_back(&self, lease: Lease) {
+        if let Err(error) = in_time(self.broker.give_back(lease)).await {
+            tracing::warn!(job = %lease.job, "not given back; its lease runs out: {error:#}");
+        }
+    }
+
+    /// Renews a lease until it is lost: taken by another, or not renewed for as long as it holds,
+    /// so that another may have it.
+    async fn keep(&self, lease: Lease) {
+        let mut renewed = Instant::now();
+        loop {
+            tokio::time::sleep(self.settings.lease / HEARTBEATS).await;
+            let begun = Instant::now();
+            let renew = self.broker.renew(lease, self.settings.lease);
+            match tokio::time::timeout(self.settings.lease / HEARTBEATS, renew).await {
+                Ok(Ok(true)) => renewed = begun,
+                Ok(Ok(false)) => return,
+                Ok(Err(error)) => tracing::warn!(job = %lease.job, %error, "no heartbeat"),
+                Err(_) => tracing::warn!(job = %lease.job, "no heartbeat in time"),
+            }
+            if renewed.elapsed() >= self.settings.lease {
+                return;
+            }
+        }
+    }
+
+    async fn solve(&self, lease: Lease) -> Result<(), DbError> {
+        let ended = solve::run(&self.broker, &self.archive, &self.settings, &self.name, lease);
+        let solve = lease.job;
+        let ours = match ended.await? {
+            Ended::Published(version) => {
+                tracing::info!(%solve, %version, "solve published");
+                true
+            }
+            Ended::Stale { detail, result_url } => {
+                tracing::warn!(%solve, detail, "solve came too late");
+                self.broker.end_stale_solve(lease, &detail, &result_url).await?
+            }
+            Ended::Failed { reason, detail } => {
+                tracing::warn!(%solve, reason = reason.as_str(), detail, "solve failed");
+                self.broker.fail_solve(lease, reason, &detail).await?
+            }
+            Ended::LeaseLost => false,
+        };
+        if !ours {
+            tracing::warn!(%solve, "lease lost; nothing was written");
+        }
+        if let Err(error) = retention::tidy(&self.broker, &self.archive, &self.settings).await {
+            tracing::warn!("old solves were not deleted: {error:#}");
+        }
+        Ok(())
+    }
+
+    async fn replay(&self, job: &Job) -> Result<(), DbError> {
+        let outcome = replay::run(&self.archive, &self.settings, &job.task).await;
+        let ours = match outcome.context("the replay") {
+            Ok(outcome) => self.broker.finish_replay(job.lease, &outcome).await?,
+            Err(error) => {
+                let failure = format!("{error:#}");
+                tracing::warn!(job = %job.lease.job, failure, "replay failed");
+                self.broker.fail_replay(job.lease, &failure).await?
+            }
+        };
+        if !ours {
+            tracing::warn!(job = %job.lease.job, "lease lost; nothing was written");
+        }
+        Ok(())
+    }
+}
+
+/// What Postgres answers, if it does so in time.
+pub(super) async fn in_time<T>(asked: impl Future<Output = Result<T, DbError>>) -> Result<T> {
+    let answer = tokio::time::timeout(ANSWER_WITHIN, asked).await;
+    Ok(answer.with_context(|| format!("no answer within {} s", ANSWER_WITHIN.as_secs()))??)
+}
+
+/// Runs a worker beside something else, which ends first; then the worker stops.
+pub async fn beside<T>(worker: Option<&Worker>, other: impl Future<Output = T>) -> T {
+    let (tell, told) = watch::channel(false);
+    let work = async {
+        match worker {
+            Some(worker) => worker.run(told).await,
+            None => drop(told),
+        }
+    };
+    let other = async {
+        let outcome = other.await;
+        let _ = tell.send(true);
+        outcome
+    };
+    tokio::join!(work, other).1
+}

@@ -1,0 +1,13 @@
+//! A living region through the real binary, on a real Postgres that the tests start themselves.
+
+mod faults;
+mod moves;
+mod place;
+mod postgres;
+#[path = "../../../broker/tests/database/proxy.rs"]
+#[expect(dead_code, reason = "shared with the broker's tests")]
+mod proxy;
+mod replays;
+mod solves;
+mod steps;
+mod store;

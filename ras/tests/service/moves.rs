@@ -1,0 +1,155 @@
+//! Targets carried out by the binary: agents, the stop switch, traces.
+
+use crate::place::{PATIENCE, Place, Running, until_true};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+fn moves(place: &Place) -> Value {
+    place.json("moves --data data")
+}
+
+fn ended(place: &Place) -> BTreeMap<String, i64> {
+    let ended = moves(place)["ended"].as_array().expect("rows").clone();
+    let row = |row: &Value| {
+        (
+            row["state"].as_str().expect("a word").to_owned(),
+            row["count"].as_i64().expect("a number"),
+        )
+    };
+    ended.iter().map(row).collect()
+}
+
+fn up(place: &Place, agent: &str) -> Running {
+    place.start(&format!(
+        "up region --data data --listen none --schedule never --deadline 5s --agent {agent}"
+    ))
+}
+
+/// A collector of traces: what it was sent, as bytes.
+fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let all = Arc::clone(&received);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let all = Arc::clone(&all);
+            std::thread::spawn(move || answer(stream, &all));
+        }
+    });
+    (url, received)
+}
+
+fn answer(mut stream: std::net::TcpStream, all: &Mutex<Vec<u8>>) {
+    let mut request = Vec::new();
+    let mut buffer = [0; 65536];
+    while let Ok(read @ 1..) = stream.read(&mut buffer) {
+        request.extend_from_slice(&buffer[..read]);
+        let Some(end) = request.windows(4).position(|w| w == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&request[..end]).to_ascii_lowercase();
+        let length = head
+            .split("content-length: ")
+            .nth(1)
+            .and_then(|rest| rest.split("\r\n").next()?.parse::<usize>().ok());
+        if length.is_some_and(|length| request.len() >= end + 4 + length) {
+            all.lock().expect("whole").append(&mut request);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+        }
+    }
+}
+
+#[test]
+fn a_solve_is_carried_out_and_traced() {
+    let place = Place::new();
+    place.region("region");
+    let (url, traces) = collector();
+    let up = up(&place, &format!("simulated --otlp-endpoint {url}"));
+    assert!(up.said.contains("steps are simulated"), "{}", up.said);
+    let solve = crate::solves::solve_and_wait(&place);
+    assert_eq!(solve["version"], 2, "{solve}");
+    let until = Instant::now() + PATIENCE;
+    until_true("all is carried out", until, || {
+        let seen = crate::solves::status(&place);
+        seen["servers"]["on_the_move"] == 0 && moves(&place)["under_way"] == 0
+    });
+    let ended = ended(&place);
+    assert_eq!(ended.len(), 1, "{ended:?}");
+    assert!(ended["bound"] > 2, "{ended:?}");
+    let seen = crate::solves::status(&place);
+    assert_eq!(seen["broken"], serde_json::json!([]));
+    // What is carried out is what was decided: solved again, nothing moves.
+    let again = crate::solves::solve_and_wait(&place);
+    assert_eq!(again["version"], 3);
+    assert_eq!(crate::solves::status(&place)["servers"]["on_the_move"], 0);
+    up.stop();
+    let traces = String::from_utf8_lossy(&traces.lock().expect("whole")).into_owned();
+    assert!(traces.starts_with("POST /v1/traces HTTP/1.1"), "{}", &traces[..100]);
+    for span in ["job", "export", "archive snapshot", "audit", "publish", "step of a move"] {
+        assert!(traces.contains(span), "no span {span:?}");
+    }
+}
+
+#[test]
+fn programs_do_the_steps_and_may_refuse_them() {
+    let place = Place::new();
+    place.region("region");
+    let log = place.path("log");
+    // One server refuses to be wiped, one says "under way" until somebody helps.
+    let script = format!(
+        "#!/bin/sh\necho \"$1 $2\" >> {log}\n\
+         if [ \"$1\" = clean_up ] && mkdir {refused} 2>/dev/null; then echo no power; exit 4; fi\n\
+         if [ \"$1\" = reconfigure ] && [ ! -e {helped} ]; then exit 3; fi\n",
+        log = log.display(),
+        refused = place.path("refused").display(),
+        helped = place.path("helped").display(),
+    );
+    let program = place.path("agent");
+    fs::write(&program, script).expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("set");
+    let up = up(&place, &format!("program:{}", program.display()));
+    assert_eq!(crate::solves::solve_and_wait(&place)["version"], 2);
+    let until = Instant::now() + PATIENCE;
+    until_true("one is refused", until, || ended(&place).get("failed") == Some(&1));
+    let waits = |seen: &Value| {
+        let rows = seen["moves"].as_array().expect("rows");
+        !rows.is_empty() && rows.iter().all(|row| row["state"] == "reconfiguring")
+    };
+    until_true("the others wait", until, || waits(&moves(&place)));
+    place.ras("moves --stuck --data data").code(0);
+    let shown = place.ras("moves --data data").code(0).stdout();
+    assert!(shown.contains("reconfiguring") && shown.contains("host_refused"), "{shown}");
+    place.ras("moves stop trouble --data data").code(0);
+    assert_eq!(moves(&place)["stopped"]["why"], "trouble");
+    fs::write(place.path("helped"), "").expect("written");
+    place.ras("moves resume --data data").code(0);
+    until_true("all is carried out", Instant::now() + PATIENCE, || moves(&place)["under_way"] == 0);
+    assert_eq!(crate::solves::status(&place)["broken"], serde_json::json!([]));
+    let log = fs::read_to_string(log).expect("a log");
+    for step in ["preempt ", "clean_up ", "reconfigure "] {
+        assert!(log.lines().any(|line| line.starts_with(step)), "{step} in\n{log}");
+    }
+    up.stop();
+}
+
+#[test]
+fn an_agent_that_is_none_is_refused() {
+    let place = Place::new();
+    place.region("region");
+    place.ras("import snapshot region --data data -q").code(0);
+    for (options, parts) in [
+        ("", &["--agent"][..]),
+        ("--agent somewhere", &["\"somewhere\"", "program:FILE"]),
+        ("--agent program:/no/such", &["/no/such", "no such program"]),
+        ("--agent http://", &["http://"]),
+        ("--agent simulated --agent-key nowhere", &["key nowhere"]),
+        ("--agent simulated --otlp-endpoint nonsense", &["--otlp-endpoint", "nonsense"]),
+    ] {
+        place.ras(&format!("mover --data data {options}")).fails_with(parts);
+    }
+}

@@ -1,0 +1,229 @@
+//! Solves of a stored region: workers that die, solves that fail, events that ask for one.
+
+use crate::place::{PATIENCE, Place, Running, until_true};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Instant;
+
+/// A solver that does what the file `mode` says, in place of the real one. It is given what that
+/// would be: `solve SNAPSHOT --out RESULT ...`.
+pub fn solver(place: &Place) {
+    let ras = env!("CARGO_BIN_EXE_ras");
+    let here = place.path("");
+    let here = here.display();
+    let script = format!(
+        "#!/bin/sh\ncd {here}\n. ./mode\nexec {ras} \"$@\"\n# After `mode` it is the real one, unless it ends before.\n"
+    );
+    let path = place.path("solver");
+    fs::write(&path, script).expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
+    mode(place, "");
+}
+
+pub fn mode(place: &Place, script: &str) {
+    fs::write(place.path("mode"), format!("{script}\n")).expect("written");
+}
+
+/// Solves wait until the file `gate` is there.
+pub const GATED: &str = "while [ ! -e gate ]; do sleep 0.05; done";
+
+fn worker(place: &Place) -> Running {
+    let solver = place.path("solver");
+    let options = "--data data --lease 2s --deadline 20s --log info";
+    place.start(&format!("worker {options} --solver {}", solver.display()))
+}
+
+pub fn status(place: &Place) -> Value {
+    place.json("status --check --data data")
+}
+
+/// The process that has the one job under way, and the attempt.
+fn holder(place: &Place) -> Option<(u32, i64)> {
+    let job = &status(place)["running"][0];
+    let pid = job["worker"].as_str()?.rsplit(':').next()?.parse().ok()?;
+    Some((pid, job["attempt"].as_i64()?))
+}
+
+pub fn wait_for_holder(place: &Place, attempt: i64) -> u32 {
+    let mut found = None;
+    until_true("a worker takes it", Instant::now() + PATIENCE, || {
+        found = holder(place).filter(|(_, current)| *current == attempt);
+        found.is_some()
+    });
+    found.expect("found").0
+}
+
+fn logged(running: &Running, words: &str) {
+    let said = || fs::read_to_string(&running.errors).expect("a log");
+    until_true(words, Instant::now() + PATIENCE, || said().contains(words));
+}
+
+pub fn solve_and_wait(place: &Place) -> Value {
+    let done = place.ras("request-solve --wait --data data --output json").code_in(&[0, 1]);
+    serde_json::from_str(&done.stdout()).expect("JSON")
+}
+
+#[test]
+fn of_three_workers_one_is_killed_and_one_cut_off_and_each_solve_is_published_once() {
+    let place = Place::new();
+    place.region("region");
+    solver(&place);
+    let _up = place.start("up region --data data --listen none --schedule never --no-worker");
+    let mut workers: Vec<Running> = (0..3).map(|_| worker(&place)).collect();
+    mode(&place, GATED);
+    place.ras("request-solve --data data").code(0);
+
+    // The first is cut off: its lease runs out, and another takes the solve.
+    let first = wait_for_holder(&place, 1);
+    let cut_off = workers.iter().position(|w| w.child.id() == first).expect("one of ours");
+    let cut_off = workers.remove(cut_off);
+    cut_off.signal("-STOP");
+    // That one is killed in the middle of it.
+    let second = wait_for_holder(&place, 2);
+    assert_ne!(second, first);
+    let killed = workers.iter().position(|w| w.child.id() == second).expect("one of ours");
+    let mut killed = workers.remove(killed);
+    killed.signal("-KILL");
+    killed.child.wait().expect("it ended");
+    // The third brings it to its end.
+    let third = wait_for_holder(&place, 3);
+    assert_eq!(third, workers[0].child.id());
+    fs::write(place.path("gate"), "").expect("opened");
+    until_true("it is published", Instant::now() + PATIENCE, || status(&place)["version"] == 2);
+
+    // The first comes back, with a result of its own: it may do nothing with it.
+    cut_off.signal("-CONT");
+    logged(&cut_off, "lease lost");
+    for version in 3..6 {
+        assert_eq!(solve_and_wait(&place)["version"], version, "no hole, nothing doubled");
+    }
+    let seen = status(&place);
+    assert_eq!((&seen["version"], &seen["leases_lost"]), (&5.into(), &2.into()));
+    assert_eq!(seen["seq"], 5, "one entry for each version");
+    assert_eq!(seen["broken"], serde_json::json!([]));
+    let solves = seen["solves"].as_array().expect("rows");
+    assert_eq!(solves.len(), 4);
+    assert!(solves.iter().all(|solve| solve["state"] == "published"), "{solves:?}");
+    workers.remove(0).stop();
+    cut_off.stop();
+}
+
+#[test]
+fn a_worker_that_is_told_to_stop_gives_its_solve_back() {
+    let place = Place::new();
+    place.region("region");
+    solver(&place);
+    let _up = place.start("up region --data data --listen none --schedule never --no-worker");
+    let leaving = worker(&place);
+    mode(&place, GATED);
+    place.ras("request-solve --data data").code(0);
+    assert_eq!(wait_for_holder(&place, 1), leaving.child.id());
+    leaving.stop();
+    let seen = status(&place);
+    assert_eq!((&seen["leases_lost"], &seen["running"]), (&0.into(), &serde_json::json!([])));
+    assert_eq!(seen["solves"][0]["state"], "requested");
+    fs::write(place.path("gate"), "").expect("opened");
+    let staying = worker(&place);
+    until_true("it is published", Instant::now() + PATIENCE, || status(&place)["version"] == 2);
+    staying.stop();
+    assert_eq!(status(&place)["broken"], serde_json::json!([]));
+}
+
+#[test]
+fn a_solve_that_fails_changes_nothing_and_the_next_runs() {
+    let place = Place::new();
+    place.region("region");
+    solver(&place);
+    let solver = place.path("solver");
+    let options = "--schedule never --deadline 3s --lease 2s --memory 2GiB";
+    let up = format!("up --data data --listen none {options} --solver {}", solver.display());
+    place.ras("import snapshot region --data data -q").code(0);
+    let mut up = place.start(&up);
+    let ras = env!("CARGO_BIN_EXE_ras");
+    for (script, reason) in [
+        ("echo 'no luck' >&2; exit 1".to_owned(), "crashed"),
+        ("kill -9 $$".to_owned(), "crashed"),
+        ("exec sleep 1000".to_owned(), "out_of_time"),
+        // What Rust says and does where memory is refused.
+        (
+            "echo 'memory allocation of 41 bytes failed' >&2; kill -ABRT $$".to_owned(),
+            "out_of_memory",
+        ),
+        // With its result written.
+        (format!("{ras} \"$@\"; kill -9 $$"), "crashed"),
+        ("exit 0".to_owned(), "result_unreadable"),
+        (format!("{ras} \"$@\"; echo '{{' > \"$4/report.json\"; exit 0"), "result_unreadable"),
+        (
+            // Not what its assignment is.
+            format!(
+                "{ras} \"$@\"; sed -i 's/\"shortfall_rru\": [0-9.]*/\"shortfall_rru\": 7.5/' \"$4/report.json\"; exit 0"
+            ),
+            "audit_refused",
+        ),
+    ] {
+        mode(&place, &script);
+        let solve = solve_and_wait(&place);
+        assert_eq!(
+            (&solve["state"], &solve["reason"]),
+            (&"failed".into(), &reason.into()),
+            "{solve}"
+        );
+        assert_eq!(status(&place)["version"], 1, "{script}");
+    }
+    // Somebody else is faster.
+    let import = format!("{ras} \"$@\"; {ras} import snapshot other --data data -q; exit 0");
+    mode(&place, &import);
+    let mut parts = datasets::read_parts(&place.path("region")).expect("a snapshot");
+    let free = parts.servers.iter_mut().find(|row| row.in_use).expect("one in use");
+    free.in_use = false;
+    datasets::write_parts(&place.path("other"), &parts).expect("written");
+    let solve = solve_and_wait(&place);
+    assert_eq!(solve["state"], "stale", "{solve}");
+    let failure = solve["failure"].as_str().expect("why");
+    assert!(failure.contains("made on version 1") && failure.contains("is at 2"), "{failure}");
+    mode(&place, "");
+    assert_eq!(solve_and_wait(&place)["version"], 3, "the next runs");
+    // The service is killed in the middle of a solve; its own next start takes it up.
+    mode(&place, GATED);
+    place.ras("request-solve --data data").code(0);
+    wait_for_holder(&place, 1);
+    up.signal("-KILL");
+    up.child.wait().expect("it ended");
+    fs::write(place.path("gate"), "").expect("opened");
+    let again = format!("up --data data --listen none {options}");
+    let up = place.start(&again);
+    until_true("it is published", Instant::now() + 2 * PATIENCE, || status(&place)["version"] == 4);
+    assert_eq!(status(&place)["broken"], serde_json::json!([]));
+    up.stop();
+}
+
+#[test]
+fn many_servers_newly_unavailable_ask_for_a_solve() {
+    use broker::{Address, Broker, Occurrence};
+    let place = Place::new();
+    place.region("region");
+    let _up = place.start(
+        "up region --data data --listen none --schedule never --event-servers 20 --deadline 3s",
+    );
+    let msb =
+        datasets::read_parts(&place.path("region")).expect("a snapshot").servers[0].msb.clone();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let address = Address::socket(&place.path("data/postgres/socket"), "ras", "region");
+        let broker = Broker::attach(&address).await.expect("attached");
+        let occurrence = Occurrence {
+            event: "power".into(),
+            scope: fleet::Scope::Msb,
+            scope_id: msb,
+            kind: fleet::UnavailabilityKind::CorrelatedFailure,
+            started_at: broker.clock().await.expect("asked"),
+        };
+        broker.record_unavailability("test", &occurrence).await.expect("recorded");
+        broker.close().await;
+    });
+    until_true("it is solved", Instant::now() + PATIENCE, || status(&place)["version"] == 2);
+    let seen = status(&place);
+    assert_eq!(seen["solves"][0]["cause"], "event");
+    assert_eq!(seen["solves"].as_array().expect("rows").len(), 1, "once");
+}

@@ -1,0 +1,115 @@
+//! Killed at every step: the worker of a solve, and the service with everything in it.
+
+use crate::place::{PATIENCE, Place, until_true};
+use crate::proxy::{Proxy, Way};
+use crate::solves::{GATED, mode, solver, wait_for_holder};
+use serde_json::json;
+use std::fs;
+use std::time::Instant;
+
+/// Solves end with the first assignment that is no worse than today's.
+pub fn quick(place: &Place) {
+    fs::write(place.path("ras.toml"), "[solver]\ngap_limit = 1.0\n").expect("written");
+}
+
+/// Steps of a solve, by what its worker says to Postgres next; and whether it is published already.
+const STEPS: [(&str, Way, bool); 10] = [
+    ("taking the job", Way::Hold { after: "", at: "UPDATE jobs SET state = 'running'" }, false),
+    ("after taking it", Way::HoldAnswer { after: "UPDATE jobs SET state = 'running'" }, false),
+    (
+        "before the export",
+        Way::Hold { after: "UPDATE jobs SET state", at: "REPEATABLE READ" },
+        false,
+    ),
+    ("during the export", Way::Hold { after: "", at: "loan_reservation_id, power_watts" }, false),
+    (
+        "before the archive",
+        Way::Hold { after: "loan_reservation_id, power_watts", at: "COMMIT\0" },
+        false,
+    ),
+    ("after the archive", Way::Hold { after: "", at: "UPDATE solves SET parent" }, false),
+    ("before the publication", Way::Hold { after: "", at: "INSERT INTO target_versions" }, false),
+    ("during the publication", Way::Hold { after: "", at: "WITH taken AS" }, false),
+    ("before its commit", Way::Hold { after: "WITH taken AS", at: "COMMIT\0" }, false),
+    ("after its commit", Way::HoldAnswer { after: "WITH taken AS" }, true),
+];
+
+#[test]
+fn a_worker_killed_at_every_step_publishes_each_solve_once() {
+    let place = Place::new();
+    place.region("region");
+    quick(&place);
+    let _up = place.start("up region --data data --listen none --schedule never --no-worker");
+    let proxy = Proxy::start(&place.path("proxy"), &place.path("data/postgres/socket"));
+    let url = format!("postgres://ras@localhost/region?host={}", proxy.folder().display());
+    let options =
+        format!("--database-url {url} --data data --config ras.toml --lease 1s --deadline 20s");
+    let status = || place.json("status --check --data data");
+    // Every other time it is `ras up`, whose worker is its own.
+    let programs = ["worker", "up --listen none --schedule never"];
+    for (number, (step, way, published)) in STEPS.into_iter().enumerate() {
+        let program = programs[number % 2];
+        let version = i64::try_from(number).expect("few") + 2;
+        let mut killed = place.start(&format!("{program} {options}"));
+        proxy.set(way);
+        place.ras("request-solve --data data").code(0);
+        proxy.wait_until_reached(PATIENCE);
+        killed.signal("-KILL");
+        killed.child.wait().expect("it ended");
+        let expected = if published { version } else { version - 1 };
+        assert_eq!(status()["version"], expected, "{step}");
+        proxy.set(Way::Refused);
+        proxy.set(Way::Open);
+        let again = place.start(&format!("{program} {options}"));
+        let until = Instant::now() + PATIENCE;
+        until_true(step, until, || {
+            let seen = status();
+            seen["version"] == version && seen["solves"][0]["state"] == "published"
+        });
+        let seen = status();
+        assert_eq!((&seen["broken"], &seen["seq"]), (&json!([]), &version.into()), "{step}");
+        let done = json!([{ "kind": "solve", "state": "done", "count": number + 1 }]);
+        assert_eq!(seen["queue"], done, "{step}");
+        again.stop();
+    }
+}
+
+/// A service whose Postgres is its own: both go at once, while the solver runs and when it has ended.
+#[test]
+fn a_service_killed_with_its_postgres_takes_up_where_the_queue_stands() {
+    let place = Place::new();
+    place.region("region");
+    solver(&place);
+    quick(&place);
+    place.ras("import snapshot region --data data -q").code(0);
+    let up = format!(
+        "up --data data --config ras.toml --listen none --schedule never --lease 1s \
+         --deadline 20s --solver {}",
+        place.path("solver").display()
+    );
+    let ras = env!("CARGO_BIN_EXE_ras");
+    for (version, script) in [
+        (2, format!("touch reached; {GATED}")),
+        (3, format!("{ras} \"$@\"; touch reached; {GATED}; exit 0")),
+    ] {
+        mode(&place, &script);
+        let mut killed = place.start(&up);
+        place.ras("request-solve --data data").code(0);
+        wait_for_holder(&place, 1);
+        let until = Instant::now() + PATIENCE;
+        until_true("it comes so far", until, || place.path("reached").exists());
+        killed.signal("-KILL");
+        killed.child.wait().expect("it ended");
+        fs::write(place.path("gate"), "").expect("opened");
+        let again = place.start(&up);
+        let seen = || place.json("status --check --data data");
+        let until = Instant::now() + PATIENCE;
+        until_true("it is published", until, || seen()["version"] == version);
+        let seen = seen();
+        assert_eq!((&seen["broken"], &seen["seq"]), (&json!([]), &version.into()));
+        again.stop();
+        for file in ["gate", "reached"] {
+            fs::remove_file(place.path(file)).expect("removed");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The region from the command line: up, in, out, published.
+
+use crate::place::{PATIENCE, Place, until_true};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Instant;
+
+const UP: &str = "up --data data --listen 127.0.0.1:0";
+
+#[test]
+fn a_region_is_there_again_after_a_stop_and_after_a_kill() {
+    let place = Place::new();
+    place.region("region");
+    let up = place.start(&format!("{UP} region"));
+    let seen = place.json("status --data data");
+    assert_eq!((&seen["region"], &seen["version"]), (&"generated".into(), &1.into()));
+    assert_eq!(seen["servers"]["total"], 1000);
+    assert_eq!(up.get("/live").0, 200);
+    assert_eq!(up.get("/ready").0, 200);
+    let (code, status) = up.get("/status");
+    let status: Value = serde_json::from_str(&status).expect("JSON");
+    assert_eq!((code, &status["servers"]), (200, &seen["servers"]));
+    // Somebody else may not start a second one on it.
+    place
+        .ras(&format!("{UP} region"))
+        .fails_with(&["holds region \"generated\"", "import snapshot"]);
+    up.stop();
+    assert!(!place.path("data/postgres/data/postmaster.pid").exists(), "Postgres stopped, too");
+
+    let mut up = place.start(UP);
+    assert_eq!(place.json("status --data data")["version"], 1);
+    up.signal("-KILL");
+    up.child.wait().expect("it ended");
+    // Its Postgres ends with it; whoever comes next waits for that.
+    place.start(UP).stop();
+    assert_eq!(
+        place.json("status --data data")["servers"],
+        seen["servers"],
+        "without `ras up`, too"
+    );
+    place.ras(&format!("{UP} region")).fails_with(&["import snapshot"]);
+}
+
+#[test]
+fn a_result_is_published_from_files_alone_on_what_was_exported() {
+    let place = Place::new();
+    place.region("region");
+    let _up = place.start(&format!("{UP} region"));
+    place.ras("export first --data data").code(0);
+    place.ras("export second --data data").code(0);
+    place.ras("solve first --out result -q --deadline 5s").code_in(&[0, 2]);
+    place.ras("publish region result --data data").fails_with(&["region", "not exported"]);
+
+    let published = place.json("publish first result --data data");
+    assert_eq!((&published["version"], &published["again"]), (&2.into(), &false.into()));
+    let taken = published["taken"].as_u64().expect("a number");
+    assert!(taken > 0, "{published}");
+    // Whoever lost the answer asks again.
+    let again = place.json("publish first result --data data");
+    assert_eq!((&again["version"], &again["again"]), (&2.into(), &true.into()));
+    assert_eq!(place.json("status --data data")["servers"]["on_the_move"], taken + 2);
+
+    // Another decision on the same version comes too late.
+    place.ras("solve second --out other -q --spread-beta 0 --deadline 5s").code_in(&[0, 2]);
+    place.ras("publish second other --data data").fails_with(&["made on version 1", "is at 2"]);
+    // And one that does not stand up to the audit never comes.
+    let path = place.path("result/report.json");
+    let report = fs::read_to_string(&path).expect("the report");
+    let mut report: Value = serde_json::from_str(&report).expect("JSON");
+    report["objective"]["buffer"] = 0.0.into();
+    fs::write(&path, report.to_string()).expect("written");
+    place.ras("publish first result --data data").fails_with(&["does not pass the audit"]);
+    assert_eq!(place.json("status --data data")["version"], 2);
+}
+
+/// Writes a snapshot without some of its servers.
+fn thin_out(from: &Path, to: &Path, keep: impl Fn(usize) -> bool) {
+    let mut parts = datasets::read_parts(from).expect("a snapshot");
+    let mut number = 0;
+    parts.servers.retain(|_| {
+        number += 1;
+        keep(number - 1)
+    });
+    let servers: Vec<_> = parts.servers.iter().map(|row| row.server_id.clone()).collect();
+    parts.unavailability.retain(|row| &*row.scope != "server" || servers.contains(&row.scope_id));
+    datasets::write_parts(to, &parts).expect("written");
+}
+
+#[test]
+fn a_snapshot_is_compared_before_it_is_loaded() {
+    let place = Place::new();
+    place.region("region");
+    // It makes the store where there is none.
+    let first = place.json("import snapshot region --data data");
+    assert_eq!((&first["version"], &first["plan"]["first"]), (&1.into(), &true.into()));
+    let again = place.json("import snapshot region --data data");
+    assert_eq!((&again["loaded"], &again["version"]), (&false.into(), &1.into()));
+
+    thin_out(&place.path("region"), &place.path("thinner"), |n| n % 50 != 0);
+    let planned = place.ras("import snapshot thinner --plan --data data").code(0).stdout();
+    assert!(planned.contains("20 not in the snapshot"), "{planned}");
+    assert!(planned.contains("nothing was changed"), "{planned}");
+    assert_eq!(place.json("status --data data")["version"], 1);
+
+    thin_out(&place.path("region"), &place.path("thin"), |n| n % 10 != 0);
+    let refused = place.ras("import snapshot thin --remove-missing --data data");
+    let refused = refused.fails_with(&["lacks 100 of 1000 servers", "--force"]);
+    assert!(refused.stdout().contains("100 not in the snapshot"), "the plan comes first");
+    assert_eq!(place.json("status --data data")["servers"]["total"], 1000);
+    place.ras("import snapshot thin --remove-missing --force --data data").code(0);
+    assert_eq!(place.json("status --data data")["servers"]["total"], 900);
+
+    place.ras("generate --servers 1000 --region elsewhere --out other -q").code(0);
+    for plan in ["", "--plan"] {
+        place
+            .ras(&format!("import snapshot other {plan} --data data"))
+            .fails_with(&["\"generated\"", "\"elsewhere\""]);
+    }
+}
+
+/// Programs that say and do what a test needs, where Postgres' are looked for.
+fn programs(place: &Place, name: &str, postgres: &str, initdb: &str) {
+    fs::create_dir(place.path(name)).expect("made");
+    for (program, script) in [("postgres", postgres), ("initdb", initdb)] {
+        let path = place.path(name).join(program);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_store_is_said() {
+    let place = Place::new();
+    place.region("region");
+    for line in ["status", "export out", "publish region result"] {
+        let expected = if line.starts_with("publish") { "result" } else { "no store" };
+        place.ras(&format!("{line} --data data")).fails_with(&[expected]);
+    }
+    assert!(!place.path("data").exists(), "asking makes nothing");
+    let version = |version: &str| format!("echo 'postgres (PostgreSQL) {version}'");
+    programs(&place, "old", &version("13.2"), "exit 1");
+    let full = "echo 'initdb: error: could not write: No space left on device' >&2; exit 1";
+    programs(&place, "full", &version("15.1"), full);
+    fs::create_dir(place.path("none")).expect("made");
+    for (name, parts) in [
+        ("old", &["Postgres 13", "14 or newer"][..]),
+        ("full", &["the disk is full"]),
+        ("none", &["no Postgres is installed", "apt-get install postgresql"]),
+    ] {
+        place.ras(&format!("{UP} --postgres-programs {name}")).fails_with(parts);
+    }
+    place
+        .ras(&format!("{UP} --database-url nowhere"))
+        .fails_with(&["postgres://user@host/database"]);
+    let nobody = "postgres://ras:secret@localhost/region?host=/nowhere";
+    let refused = place.ras(&format!("status --database-url {nobody}"));
+    refused.fails_with(&["opening the store", "cannot be reached"]);
+    place.ras("up --data data --listen somewhere").fails_with(&["--listen", "none"]);
+    fs::write(place.path("ras.toml"), "[store]\nurl = \"x\"\n").expect("written");
+    place.ras("status --config ras.toml").fails_with(&["ras.toml", "url"]);
+}
+
+#[test]
+fn what_a_crash_left_is_no_obstacle() {
+    let place = Place::new();
+    place.region("region");
+    place.ras("import snapshot region --data data -q").code(0);
+    // A pid file of a process that is gone, or is another program's by now.
+    let pid = place.path("data/postgres/data/postmaster.pid");
+    fs::write(&pid, format!("{}\n/nowhere\n0\n5432\n\n\n\n", std::process::id())).expect("written");
+    place.start(UP).stop();
+    assert_eq!(place.json("status --data data")["version"], 1);
+    // A data folder that was never finished.
+    fs::create_dir_all(place.path("new/postgres/data.unfinished/base")).expect("made");
+    place.ras("import snapshot region --data new -q").code(0);
+    assert_eq!(place.json("status --data new")["version"], 1);
+}
+
+/// A Postgres that somebody else runs, here the private one of another store.
+#[test]
+fn a_postgres_that_is_there_is_used_and_left_as_it_is() {
+    let place = Place::new();
+    place.region("region");
+    let host = place.start("up --data host --listen none");
+    let socket = place.path("host/postgres/socket");
+    let url = format!("postgres://ras@localhost/region?host={}", socket.display());
+    fs::write(place.path("ras.toml"), format!("[store]\ndatabase_url = {url:?}\n"))
+        .expect("written");
+    let guest = place.start("up region --config ras.toml --listen none --data guest");
+    assert_eq!(place.json(&format!("status --database-url {url}"))["version"], 1);
+    assert!(!guest.said.contains("private"), "{}", guest.said);
+    guest.stop();
+    assert!(!place.path("guest/postgres").exists(), "none is started where one is named");
+    assert_eq!(place.json("status --data host")["servers"]["total"], 1000, "it runs on");
+    // When its Postgres goes, whoever started it says so and ends.
+    let mut host = host;
+    let pid = fs::read_to_string(place.path("host/postgres/data/postmaster.pid")).expect("a pid");
+    let pid = pid.lines().next().expect("a pid").to_owned();
+    assert!(
+        std::process::Command::new("kill").args(["-INT", &pid]).status().expect("kill").success()
+    );
+    let until = Instant::now() + PATIENCE;
+    until_true("it ends", until, || host.child.try_wait().expect("waits").is_some());
+    assert_eq!(host.child.wait().expect("it ended").code(), Some(1));
+}
