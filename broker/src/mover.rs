@@ -7,16 +7,19 @@
 use crate::broker::Broker;
 use crate::change::Change;
 use crate::error::{DbError, Doing};
+use crate::job::LEASE_MAX;
 use crate::trail::{Action, Seq};
 use sqlx::PgConnection;
 use std::time::Duration;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Renews it, or takes it over where it ran out.
+        /// Renews it, or takes it over where it ran out. One that runs for longer than any is given
+        /// for is by a clock that was ahead then.
         LEASE = "UPDATE mover SET holder = $1, epoch = epoch + (holder IS DISTINCT FROM $1)::int, \
                 lease_until = clock_timestamp() + make_interval(secs => $2) \
-            WHERE holder = $1 OR lease_until < clock_timestamp() RETURNING epoch";
+            WHERE holder = $1 OR lease_until NOT BETWEEN clock_timestamp() \
+                AND clock_timestamp() + make_interval(secs => $3) RETURNING epoch";
         RELEASE = "UPDATE mover SET lease_until = '-infinity' WHERE epoch = $1";
         /// Whoever takes over waits until the transaction has ended.
         STILL_OURS = "SELECT EXISTS (SELECT FROM mover WHERE epoch = $1 FOR SHARE)";
@@ -69,7 +72,10 @@ impl Broker {
     /// # Errors
     /// If Postgres fails.
     pub async fn lease_mover(&self, name: &str, lease: Duration) -> Result<Option<Epoch>, DbError> {
-        let leased = sqlx::query_scalar(sql::LEASE).bind(name).bind(lease.as_secs_f64());
+        let leased = sqlx::query_scalar(sql::LEASE)
+            .bind(name)
+            .bind(lease.min(LEASE_MAX).as_secs_f64())
+            .bind(LEASE_MAX.as_secs_f64());
         let epoch = leased.fetch_optional(&self.pool).await.doing("leasing the mover")?;
         Ok(epoch.map(Epoch))
     }

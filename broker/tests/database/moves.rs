@@ -190,6 +190,13 @@ async fn a_mover_that_was_cut_off_can_write_nothing() {
     broker.advance_moves(second, &step).await.expect("advanced");
     broker.release_mover(second).await.expect("released");
     assert_eq!(lease(&database, "third").await, Some(Epoch(second.0 + 1)), "at once");
+    // By a clock that was a day ahead and has been set back.
+    database.execute("UPDATE mover SET lease_until = clock_timestamp() + interval '1 day'").await;
+    assert_eq!(
+        lease(&database, "fourth").await,
+        Some(Epoch(second.0 + 2)),
+        "it counts for nothing"
+    );
     at_rest(&database).await;
 }
 
