@@ -143,7 +143,8 @@ impl Work {
         let config = toml::to_string(config.get("settings").unwrap_or(&json!({})));
         let config = config.with_context(|| format!("solve {id}: its settings"))?;
         let recorded = broker.solve_report(id).await?.map(|report| Figures::of(&report));
-        let name = format!("{} {}", solve.requested_at.format("%Y-%m-%d %H:%M:%S"), id);
+        // Its id stands in the URL of its snapshot; here it would leave no room for the figures.
+        let name = solve.requested_at.format("%Y-%m-%d %H:%M:%S").to_string();
         self.add(name, url, config, recorded);
         Ok(())
     }
