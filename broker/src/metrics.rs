@@ -12,22 +12,24 @@ use std::collections::BTreeMap;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Two in one, as every statement here: of a Postgres that is slow, monitoring is to know.
-        COUNTS = "SELECT true, state, coalesce(reason, ''), count(*) FROM solves \
+        /// Many in one, as every statement here: of a Postgres that is slow, monitoring is to know.
+        COUNTS = "SELECT 'solves', state, coalesce(reason, ''), count(*) FROM solves \
             WHERE state IN ('published', 'stale', 'failed') GROUP BY 2, 3 \
-            UNION ALL SELECT false, kind, state, count(*) FROM jobs GROUP BY 2, 3 ORDER BY 1, 2, 3";
+            UNION ALL SELECT 'jobs', kind, state, count(*) FROM jobs GROUP BY 2, 3 \
+            UNION ALL SELECT 'moves', state, stuck, count(*) FROM (SELECT m.state, CASE \
+                    WHEN m.state_at < clock_timestamp() - make_interval(secs => w.longest) \
+                    THEN 'stuck' ELSE '' END AS stuck \
+                FROM moves m JOIN unnest($1::text[], $2::float8[]) AS w (state, longest) USING (state) \
+                WHERE m.open) o GROUP BY 2, 3 ORDER BY 1, 2, 3";
         AGES = "SELECT extract(epoch FROM clock_timestamp() - max(state_at))::float8, \
                 (SELECT seq FROM trail_clock), (SELECT max(version) FROM target_versions), \
                 (SELECT (detail ->> 'skipped')::bigint FROM audit_trail \
                     WHERE subject = (SELECT max(version)::text FROM solves) \
                         AND action = 'targets_published'), \
-                (SELECT coalesce(sum(losses), 0) FROM jobs) \
+                (SELECT coalesce(sum(losses), 0) FROM jobs), \
+                (SELECT lease_until >= clock_timestamp() FROM mover), \
+                (SELECT stopped_by IS NOT NULL FROM mover) \
             FROM solves WHERE state = 'published'";
-        MOVES = "SELECT m.state, count(*), count(*) FILTER \
-                (WHERE m.state_at < clock_timestamp() - make_interval(secs => w.longest)) \
-            FROM moves m JOIN unnest($1::text[], $2::float8[]) AS w (state, longest) USING (state) \
-            WHERE m.open GROUP BY m.state ORDER BY m.state";
-        MOVER = "SELECT lease_until >= clock_timestamp(), stopped_by IS NOT NULL FROM mover";
         LAST = "SELECT (r.report #>> '{phase1,gap}')::float8, (r.report #>> '{moves,in_use}')::float8, \
                 (r.report #>> '{moves,idle}')::float8, (r.report ->> 'shortfall_rru')::float8, \
                 (r.report #>> '{seconds,total}')::float8, (r.report #>> '{buffer,share}')::float8, \
@@ -94,13 +96,27 @@ impl Broker {
         let doing = "reading metrics";
         let mut tx = self.begin().await.doing(doing)?;
         tx.execute(ONE_INSTANT).await.doing(doing)?;
-        let counts: Vec<(bool, String, String, i64)> =
-            sqlx::query_as(sql::COUNTS).fetch_all(&mut *tx).await.doing(doing)?;
-        let of = |solves: bool| {
-            let rows = counts.iter().filter(move |row| row.0 == solves);
+        let stays = MoveState::ALL
+            .iter()
+            .filter_map(|state| Some((state.as_str(), state.longest_stay()?.as_secs_f64())));
+        let (states, longest): (Vec<&str>, Vec<f64>) = stays.unzip();
+        let counts: Vec<(String, String, String, i64)> = sqlx::query_as(sql::COUNTS)
+            .bind(states)
+            .bind(longest)
+            .fetch_all(&mut *tx)
+            .await
+            .doing(doing)?;
+        let of = |what: &str| -> Vec<(String, String, i64)> {
+            let rows = counts.iter().filter(|row| row.0 == what);
             rows.map(|(_, a, b, count)| (a.clone(), b.clone(), *count)).collect()
         };
-        let (published_seconds_ago, seq, version, skipped, leases_lost) =
+        let mut moves: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+        for (state, stuck, count) in of("moves") {
+            let (all, late) = moves.entry(state).or_default();
+            *all += count;
+            *late += if stuck.is_empty() { 0 } else { count };
+        }
+        let (published_seconds_ago, seq, version, skipped, leases_lost, mover_acts, mover_stopped) =
             sqlx::query_as(sql::AGES).fetch_one(&mut *tx).await.doing(doing)?;
         let servers = status::servers(&mut tx).await.doing(doing)?;
         let last = sqlx::query(sql::LAST)
@@ -108,18 +124,10 @@ impl Broker {
             .fetch_optional(&mut *tx)
             .await
             .doing(doing)?;
-        let stays = MoveState::ALL
-            .iter()
-            .filter_map(|state| Some((state.as_str(), state.longest_stay()?.as_secs_f64())));
-        let (states, longest): (Vec<&str>, Vec<f64>) = stays.unzip();
-        let moves = sqlx::query_as(sql::MOVES).bind(states).bind(longest);
-        let moves = moves.fetch_all(&mut *tx).await.doing(doing)?;
-        let (mover_acts, mover_stopped) =
-            sqlx::query_as(sql::MOVER).fetch_one(&mut *tx).await.doing(doing)?;
         tx.commit().await.doing(doing)?;
         Ok(Metrics {
-            solves: of(true),
-            jobs: of(false),
+            solves: of("solves"),
+            jobs: of("jobs"),
             leases_lost,
             published_seconds_ago,
             skipped,
@@ -127,7 +135,7 @@ impl Broker {
             version,
             servers,
             last,
-            moves,
+            moves: moves.into_iter().map(|(state, (all, late))| (state, all, late)).collect(),
             mover_acts,
             mover_stopped,
         })
