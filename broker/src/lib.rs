@@ -77,7 +77,7 @@ pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
-pub use state::{JobState, MoveState, SolveState, State};
+pub use state::{JobState, MoveState, ReplacementState, SolveState, State};
 pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
 pub use subscribe::Subscription;
 pub use trail::{Action, Entry, Seq, TargetVersion};

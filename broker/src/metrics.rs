@@ -18,6 +18,8 @@ pub(crate) mod sql {
             UNION ALL SELECT 'jobs', kind, state, count(*) FROM jobs GROUP BY 2, 3 \
             UNION ALL SELECT 'moves', state, stuck, count(*) FROM (SELECT m.state, CASE \
                     WHEN m.state_at < clock_timestamp() - make_interval(secs => w.longest) \
+                        AND NOT EXISTS (SELECT FROM unavailable_servers o WHERE o.server_id = m.server_id \
+                            AND o.kind <> 'planned_maintenance') \
                     THEN 'stuck' ELSE '' END AS stuck \
                 FROM moves m JOIN unnest($1::text[], $2::float8[]) AS w (state, longest) USING (state) \
                 WHERE m.open) o GROUP BY 2, 3 ORDER BY 1, 2, 3";

@@ -25,7 +25,7 @@ pub(crate) mod sql {
         SUPERSEDE = "WITH moot AS (SELECT m.move_id, m.server_id, m.state, s.target_pending \
                 FROM moves m JOIN servers s USING (server_id) \
                 LEFT JOIN reservations t ON t.reservation_id = s.target_reservation_id \
-                WHERE m.open AND CASE m.origin WHEN 'restore' THEN s.target_pending \
+                WHERE m.open AND CASE WHEN m.stays THEN s.target_pending \
                     ELSE NOT s.target_pending OR t.reservation IS DISTINCT FROM m.target_reservation END \
                 ORDER BY m.move_id FOR UPDATE OF m), \
             ended AS (UPDATE moves m SET state = 'superseded', reason = 'newer_target' \
@@ -38,20 +38,24 @@ pub(crate) mod sql {
         OPEN = "INSERT INTO moves (move_id, server_id, server, source_reservation, target_reservation, \
                 target_version, state, origin, in_use) \
             SELECT w.move_id, s.server_id, s.server, c.reservation, \
-                CASE $3 WHEN 'restore' THEN c.reservation ELSE t.reservation END, \
-                coalesce(s.target_version, (SELECT max(version) FROM target_versions)), 'pending', $3, s.in_use \
+                CASE WHEN s.target_pending THEN t.reservation ELSE c.reservation END, \
+                coalesce(s.target_version, (SELECT max(version) FROM target_versions)), 'pending', \
+                CASE WHEN s.target_pending THEN coalesce(s.target_origin, 'targets') ELSE $3 END, s.in_use \
             FROM unnest($1::uuid[], $2::integer[]) AS w (move_id, server_id) \
             JOIN servers s USING (server_id) \
             LEFT JOIN reservations c ON c.reservation_id = s.current_reservation_id \
             LEFT JOIN reservations t ON t.reservation_id = s.target_reservation_id \
-            WHERE s.target_pending = ($3 <> 'restore')";
+            WHERE s.target_pending = ($3::text IS NULL) AND NOT EXISTS \
+                (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id)";
         UNDER_WAY = "SELECT m.move_id, m.server, k.rack::text, b.msb::text, m.source_reservation, \
                 m.target_reservation, p.host_profile, m.target_version, m.state, m.state_at, \
-                m.opened_at, m.origin, m.in_use \
+                m.opened_at, m.origin, m.in_use, o.server_id IS NOT NULL \
             FROM moves m JOIN servers s USING (server_id) JOIN racks k USING (rack_id) \
             JOIN msbs b USING (msb_id) \
             LEFT JOIN reservations t ON t.reservation = m.target_reservation \
             LEFT JOIN promises p USING (promise_id) \
+            LEFT JOIN (SELECT DISTINCT server_id FROM unavailable_servers \
+                WHERE kind <> 'planned_maintenance') o ON o.server_id = m.server_id \
             WHERE m.open ORDER BY m.opened_at, m.move_id";
         BOUND_OF_LATE = "SELECT k.rack::text, b.msb::text, m.source_reservation, m.in_use, count(*) \
             FROM moves m JOIN servers s USING (server_id) JOIN racks k USING (rack_id) \
@@ -65,28 +69,32 @@ pub(crate) mod sql {
         /// rows of servers are locked by one of the two at a time.
         HOLD_HEAD = "SELECT version FROM target_versions ORDER BY version DESC LIMIT 1 FOR UPDATE";
         BIND = "WITH ready AS (SELECT m.move_id, m.server_id, m.server, m.source_reservation, \
-                    m.target_reservation, m.target_version, m.origin \
+                    m.target_reservation, m.target_version, m.origin, m.stays \
                 FROM moves m JOIN servers s USING (server_id) \
                 LEFT JOIN reservations t ON t.reservation_id = s.target_reservation_id \
-                WHERE m.move_id = ANY ($1) AND m.open AND CASE m.origin \
-                    WHEN 'restore' THEN NOT s.target_pending \
+                WHERE m.move_id = ANY ($1) AND m.open AND CASE \
+                    WHEN m.stays THEN NOT s.target_pending \
                     ELSE s.target_pending AND t.reservation IS NOT DISTINCT FROM m.target_reservation END \
                 ORDER BY m.server_id FOR UPDATE OF m, s), \
             ended AS (UPDATE moves m SET state = 'bound' FROM ready WHERE m.move_id = ready.move_id), \
+            settled AS (UPDATE replacements p SET state = 'bound' FROM ready \
+                WHERE p.spare_id = ready.server_id AND p.state = 'swapped' AND NOT ready.stays \
+                    AND p.reservation = ready.target_reservation), \
             bound AS (UPDATE servers s SET \
                     current_reservation_id = CASE WHEN s.target_pending \
                         THEN s.target_reservation_id ELSE s.current_reservation_id END, \
                     target_pending = false, target_reservation_id = NULL, target_version = NULL, \
-                    loan_reservation_id = NULL, in_use = false \
+                    target_origin = NULL, loan_reservation_id = NULL, \
+                    in_use = s.in_use AND ready.origin = 'recall' \
                 FROM ready WHERE s.server_id = ready.server_id RETURNING s.server_id) \
             SELECT r.move_id, r.server, r.source_reservation, r.target_reservation, r.target_version, \
                 r.origin FROM ready r JOIN bound USING (server_id) ORDER BY r.server";
         GIVE_UP = "WITH ended AS (UPDATE moves SET state = $2, reason = $3, detail = $4 \
-                WHERE move_id = $1 AND open RETURNING server_id, server, target_reservation, origin) \
-            SELECT e.server, e.target_reservation, e.origin, e.server_id FROM ended e";
+                WHERE move_id = $1 AND open RETURNING server_id, server, target_reservation, stays) \
+            SELECT e.server, e.target_reservation, e.stays, e.server_id FROM ended e";
         /// The next solve sees a server that stays with its owner, and decides anew.
         UNTARGET = "UPDATE servers s SET target_pending = false, target_reservation_id = NULL, \
-                target_version = NULL \
+                target_version = NULL, target_origin = NULL \
             WHERE s.server_id = $1 AND s.target_pending AND $2 IS NOT DISTINCT FROM \
                 (SELECT t.reservation FROM reservations t WHERE t.reservation_id = s.target_reservation_id)";
         ENDED = "SELECT state, reason, count(*) FROM moves WHERE NOT open GROUP BY 1, 2 ORDER BY 1, 2";
@@ -98,21 +106,60 @@ pub(crate) mod sql {
 pub enum MoveOrigin {
     /// A version of the targets wants it.
     Targets,
+    /// A server failed: a spare takes its place, and it becomes a spare once it is repaired.
+    Replacement,
+    /// Somebody asked for capacity at once.
+    Emergency,
+    /// Of what an outage left, a more important reservation needs it more.
+    GiveWay,
     /// A move was superseded half-way by the owner the server has: its host profile must be set
     /// again.
     Restore,
+    /// What was lent comes back.
+    Recall,
+    /// Maintenance is due: containers are ended.
+    Drain,
 }
 
 impl MoveOrigin {
     /// Every origin.
-    pub const ALL: [MoveOrigin; 2] = [MoveOrigin::Targets, MoveOrigin::Restore];
+    pub const ALL: [MoveOrigin; 7] = [
+        MoveOrigin::Targets,
+        MoveOrigin::Replacement,
+        MoveOrigin::Emergency,
+        MoveOrigin::GiveWay,
+        MoveOrigin::Restore,
+        MoveOrigin::Recall,
+        MoveOrigin::Drain,
+    ];
 
     /// The word of the table.
     pub const fn as_str(self) -> &'static str {
         match self {
             MoveOrigin::Targets => "targets",
+            MoveOrigin::Replacement => "replacement",
+            MoveOrigin::Emergency => "emergency",
+            MoveOrigin::GiveWay => "give_way",
             MoveOrigin::Restore => "restore",
+            MoveOrigin::Recall => "recall",
+            MoveOrigin::Drain => "drain",
         }
+    }
+
+    /// Whether the server keeps its owner.
+    pub const fn stays(self) -> bool {
+        matches!(self, MoveOrigin::Restore | MoveOrigin::Recall | MoveOrigin::Drain)
+    }
+
+    /// Whether somebody is short until it is done: it waits for no limit.
+    pub const fn is_urgent(self) -> bool {
+        matches!(
+            self,
+            MoveOrigin::Replacement
+                | MoveOrigin::Emergency
+                | MoveOrigin::GiveWay
+                | MoveOrigin::Recall
+        )
     }
 }
 
@@ -182,12 +229,15 @@ pub struct OpenMove {
     pub origin: MoveOrigin,
     /// Whether containers ran on it when it was opened.
     pub in_use: bool,
+    /// Whether its server is out of use, so that nothing can be asked of it.
+    pub out_of_use: bool,
 }
 
 impl OpenMove {
-    /// Whether it has been in its state for longer than any move should.
+    /// Whether it has been in its state for longer than any move should. One that waits for a
+    /// repair is not: what is stuck is the repair.
     pub fn is_stuck(&self, now: DateTime<Utc>) -> bool {
-        let longest = self.state.longest_stay();
+        let longest = self.state.longest_stay().filter(|_| !self.out_of_use);
         longest.is_some_and(|longest| (now - self.state_at).to_std().is_ok_and(|age| age > longest))
     }
 }
@@ -237,9 +287,10 @@ impl Broker {
         let wanted: Vec<i32> =
             sqlx::query_scalar(sql::WANTED).fetch_all(&mut *db).await.doing(doing)?;
         let mut opened = 0;
-        for (servers, origin) in [(half_done, MoveOrigin::Restore), (wanted, MoveOrigin::Targets)] {
+        for (servers, stays) in [(half_done, Some(MoveOrigin::Restore)), (wanted, None)] {
             let ids: Vec<Uuid> = servers.iter().map(|_| Uuid::now_v7()).collect();
-            let inserted = sqlx::query(sql::OPEN).bind(ids).bind(servers).bind(origin.as_str());
+            let inserted =
+                sqlx::query(sql::OPEN).bind(ids).bind(servers).bind(stays.map(MoveOrigin::as_str));
             opened += inserted.execute(&mut *db).await.doing(doing)?.rows_affected();
         }
         let done = Opened { opened, superseded: superseded.len() as u64 };
@@ -365,7 +416,7 @@ impl Broker {
         let db = change.connection();
         still_ours(db, epoch).await?;
         sqlx::query(sql::HOLD_HEAD).execute(&mut *db).await.doing(doing)?;
-        let ended: Option<(String, Option<String>, String, i32)> = sqlx::query_as(sql::GIVE_UP)
+        let ended: Option<(String, Option<String>, bool, i32)> = sqlx::query_as(sql::GIVE_UP)
             .bind(id)
             .bind(state.as_str())
             .bind(reason.as_str())
@@ -373,11 +424,11 @@ impl Broker {
             .fetch_optional(&mut *db)
             .await
             .doing(doing)?;
-        let Some((server, target, origin, server_id)) = ended else {
+        let Some((server, target, stays, server_id)) = ended else {
             change.abandon().await?;
             return Ok(false);
         };
-        if origin == MoveOrigin::Targets.as_str() {
+        if !stays {
             let cleared = sqlx::query(sql::UNTARGET).bind(server_id).bind(&target);
             cleared.execute(db).await.doing(doing)?;
         }
@@ -427,5 +478,6 @@ fn open_move(row: &PgRow) -> Result<OpenMove, sqlx::Error> {
             .find(|known| known.as_str() == origin)
             .ok_or_else(|| unknown(origin))?,
         in_use: row.try_get(12)?,
+        out_of_use: row.try_get(13)?,
     })
 }

@@ -34,7 +34,8 @@ pub(crate) mod sql {
                 target_reservation_id = CASE \
                     WHEN s.current_reservation_id IS DISTINCT FROM g.target_id THEN g.target_id END, \
                 target_version = CASE \
-                    WHEN s.current_reservation_id IS DISTINCT FROM g.target_id THEN $1::bigint END \
+                    WHEN s.current_reservation_id IS DISTINCT FROM g.target_id THEN $1::bigint END, \
+                target_origin = NULL \
             FROM staged_targets g WHERE s.server = g.server AND s.generation = g.generation \
             RETURNING g.server) \
             INSERT INTO target_changes (version, server, target_reservation, taken) \

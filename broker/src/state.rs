@@ -176,3 +176,54 @@ impl State for JobState {
         }
     }
 }
+
+/// What became of a server that failed while a reservation held it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReplacementState {
+    /// No spare has its place yet: a debt.
+    Owed,
+    /// A spare is on its way.
+    Swapped,
+    /// The spare is bound.
+    Bound,
+    /// The server came back before a spare was found.
+    Recovered,
+    /// A solve that knew of the failure was published: it has given what there was.
+    Paid,
+    /// Whoever was short is gone, or the server is.
+    Withdrawn,
+}
+
+impl State for ReplacementState {
+    const MACHINE: &'static str = "replacements";
+    const ALL: &'static [ReplacementState] = &[
+        ReplacementState::Owed,
+        ReplacementState::Swapped,
+        ReplacementState::Bound,
+        ReplacementState::Recovered,
+        ReplacementState::Paid,
+        ReplacementState::Withdrawn,
+    ];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            ReplacementState::Owed => "owed",
+            ReplacementState::Swapped => "swapped",
+            ReplacementState::Bound => "bound",
+            ReplacementState::Recovered => "recovered",
+            ReplacementState::Paid => "paid",
+            ReplacementState::Withdrawn => "withdrawn",
+        }
+    }
+
+    fn may_follow(self, source: Option<ReplacementState>) -> bool {
+        use ReplacementState::{Bound, Owed, Paid, Recovered, Swapped, Withdrawn};
+        match source {
+            None => self == Owed,
+            Some(Owed) => matches!(self, Swapped | Recovered | Paid | Withdrawn),
+            // Back to owed: the spare failed as well, or its host refused.
+            Some(Swapped) => matches!(self, Owed | Bound | Withdrawn),
+            Some(_) => false,
+        }
+    }
+}

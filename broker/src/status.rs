@@ -25,17 +25,8 @@ pub(crate) mod sql {
         RESERVATIONS = "SELECT count(*) FILTER (WHERE kind = 'guaranteed'), \
                 count(*) FILTER (WHERE kind = 'shared_buffer'), \
                 count(*) FILTER (WHERE kind = 'elastic') FROM reservations";
-        /// Scope by scope, because one join on any of four columns would look at every server for
-        /// every event.
-        UNAVAILABLE = "WITH active AS (SELECT * FROM unavailability \
-                WHERE kind <> 'planned_maintenance' AND started_at <= now() \
-                    AND (ended_at IS NULL OR ended_at > now())) \
-            SELECT count(*) FROM (SELECT server_id FROM active WHERE server_id IS NOT NULL \
-                UNION SELECT s.server_id FROM active a JOIN servers s USING (rack_id) \
-                UNION SELECT s.server_id FROM active a JOIN racks r USING (msb_id) \
-                    JOIN servers s ON s.rack_id = r.rack_id \
-                UNION SELECT s.server_id FROM active a JOIN msbs m USING (datacenter_id) \
-                    JOIN racks r ON r.msb_id = m.msb_id JOIN servers s ON s.rack_id = r.rack_id) u";
+        UNAVAILABLE = "SELECT count(DISTINCT server_id) FROM unavailable_servers \
+            WHERE kind <> 'planned_maintenance'";
     }
 }
 

@@ -49,11 +49,39 @@ pub enum Action {
     MoverStopped,
     /// Somebody released it. Subject: the mover.
     MoverResumed,
+    /// A spare takes the place of a server that failed. Subject: the server that failed.
+    ServerReplaced,
+    /// A server failed and no spare fits: a debt. Subject: the server that failed.
+    ReplacementOwed,
+    /// An MSB is lost. Subject: the MSB.
+    OutageBegan,
+    /// It is back. Subject: the MSB.
+    OutageEnded,
+    /// Idle servers were lent. Subject: the elastic reservation that borrows them.
+    ServersLent,
+    /// Servers that are lent are to come back. Subject: the elastic reservation that borrows them.
+    ServersRecalled,
+    /// Servers came into use or fell idle. Subject: none.
+    UsageReported,
+    /// Maintenance was planned. Subject: its window.
+    MaintenancePlanned,
+    /// Maintenance began, ended, or was cancelled or put off. Subject: its window.
+    MaintenanceChanged,
+    /// The churn contract of a reservation was set. Subject: the reservation.
+    ContractSet,
+    /// It was removed. Subject: the reservation.
+    ContractRemoved,
+    /// Capacity was granted at once. Subject: the reservation.
+    EmergencyGranted,
+    /// The emergency is over. Subject: the reservation.
+    EmergencyEnded,
+    /// Reservations gave way to more important ones. Subject: none.
+    ReservationsGaveWay,
 }
 
 impl Action {
     /// Every action.
-    pub const ALL: [Action; 9] = [
+    pub const ALL: [Action; 23] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -63,6 +91,20 @@ impl Action {
         Action::MoveEnded,
         Action::MoverStopped,
         Action::MoverResumed,
+        Action::ServerReplaced,
+        Action::ReplacementOwed,
+        Action::OutageBegan,
+        Action::OutageEnded,
+        Action::ServersLent,
+        Action::ServersRecalled,
+        Action::UsageReported,
+        Action::MaintenancePlanned,
+        Action::MaintenanceChanged,
+        Action::ContractSet,
+        Action::ContractRemoved,
+        Action::EmergencyGranted,
+        Action::EmergencyEnded,
+        Action::ReservationsGaveWay,
     ];
 
     /// The word of the table.
@@ -77,6 +119,20 @@ impl Action {
             Action::MoveEnded => "move_ended",
             Action::MoverStopped => "mover_stopped",
             Action::MoverResumed => "mover_resumed",
+            Action::ServerReplaced => "server_replaced",
+            Action::ReplacementOwed => "replacement_owed",
+            Action::OutageBegan => "outage_began",
+            Action::OutageEnded => "outage_ended",
+            Action::ServersLent => "servers_lent",
+            Action::ServersRecalled => "servers_recalled",
+            Action::UsageReported => "usage_reported",
+            Action::MaintenancePlanned => "maintenance_planned",
+            Action::MaintenanceChanged => "maintenance_changed",
+            Action::ContractSet => "contract_set",
+            Action::ContractRemoved => "contract_removed",
+            Action::EmergencyGranted => "emergency_granted",
+            Action::EmergencyEnded => "emergency_ended",
+            Action::ReservationsGaveWay => "reservations_gave_way",
         }
     }
 }

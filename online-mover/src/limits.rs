@@ -88,8 +88,9 @@ enum Scope {
     Reservation(Name),
 }
 
-/// Which of the moves that wait may begin, in the order they should: idle servers first, then those
-/// that have waited longest. `moves` are all moves under way, those that wait included.
+/// Which of the moves that wait may begin, in the order they should: those somebody is short without
+/// (they wait for no limit, and count), idle servers, then those that have waited longest. What is out
+/// of use waits for its repair. `moves` are all moves under way, those that wait included.
 pub fn admit(limits: &Limits, moves: &[OpenMove], late: &[BoundOfLate]) -> Vec<Uuid> {
     let mut counts = Counts { limits, under_way: BTreeMap::new(), begun: BTreeMap::new() };
     for row in late {
@@ -104,10 +105,11 @@ pub fn admit(limits: &Limits, moves: &[OpenMove], late: &[BoundOfLate]) -> Vec<U
     for of in begun {
         counts.add(of);
     }
-    waiting.sort_by_key(|of| (of.in_use, of.opened_at, of.id));
+    waiting.retain(|of| !of.out_of_use);
+    waiting.sort_by_key(|of| (!of.origin.is_urgent(), of.in_use, of.opened_at, of.id));
     let mut admitted = Vec::new();
     for of in waiting {
-        if counts.allow(of) {
+        if of.origin.is_urgent() || counts.allow(of) {
             counts.add(of);
             admitted.push(of.id);
         }
@@ -181,6 +183,7 @@ pub(crate) mod tests {
             opened_at,
             origin: MoveOrigin::Targets,
             in_use: false,
+            out_of_use: false,
         }
     }
 

@@ -410,7 +410,9 @@ impl<'a, A: HostAgent> Acting<'a, A> {
     async fn give_up_old(&mut self, turns: &mut Turns) -> Result<(), Ended> {
         let now = self.mover.broker.clock().await?;
         let longest = self.mover.settings.give_up_after;
-        let is_old = |of: &OpenMove| (now - of.opened_at).to_std().is_ok_and(|age| age > longest);
+        let is_old = |of: &OpenMove| {
+            !of.out_of_use && (now - of.opened_at).to_std().is_ok_and(|age| age > longest)
+        };
         let old: Vec<Uuid> = self.moves.values().filter(|of| is_old(of)).map(|of| of.id).collect();
         for id in old {
             let why = "it took longer than a move may";

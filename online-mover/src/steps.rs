@@ -43,13 +43,19 @@ impl Step {
     }
 
     /// Whether a move needs it: what nobody owned needs no cleaning up, what nobody shall own no
-    /// profile. Containers are ended wherever somebody could have started some: whether any run is
+    /// profile; a server that keeps its owner keeps the most of what it has. Containers are ended wherever somebody could have started some: whether any run is
     /// for the host to say, not for what was true when the move was opened.
     fn is_needed(self, of: &OpenMove) -> bool {
         match self {
             Step::Preempt => of.source.is_some(),
-            Step::CleanUp => of.source.is_some() && of.origin != MoveOrigin::Restore,
-            Step::Reconfigure => of.target.is_some(),
+            Step::CleanUp => {
+                let kept = matches!(of.origin, MoveOrigin::Restore | MoveOrigin::Drain);
+                of.source.is_some() && !kept
+            }
+            Step::Reconfigure => {
+                let kept = matches!(of.origin, MoveOrigin::Recall | MoveOrigin::Drain);
+                of.target.is_some() && !kept
+            }
         }
     }
 }
@@ -84,6 +90,9 @@ mod tests {
         assert_eq!(steps(None, None, targets), []);
         let restored = [Step::Preempt, Step::Reconfigure];
         assert_eq!(steps(Some("a"), Some("a"), MoveOrigin::Restore), restored);
+        let recalled = [Step::Preempt, Step::CleanUp];
+        assert_eq!(steps(Some("a"), Some("a"), MoveOrigin::Recall), recalled);
+        assert_eq!(steps(Some("a"), Some("a"), MoveOrigin::Drain), [Step::Preempt]);
         assert!(Step::ALL.iter().all(|step| Step::of(step.state()) == Some(*step)));
         assert_eq!(Step::of(MoveState::Pending), None);
     }

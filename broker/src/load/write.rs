@@ -46,6 +46,9 @@ pub(crate) mod sql {
                 target_version = CASE WHEN NOT g.pending THEN NULL \
                     WHEN s.target_pending AND s.target_reservation_id IS NOT DISTINCT FROM g.target_id \
                     THEN s.target_version ELSE $1 END, \
+                target_origin = CASE WHEN g.pending AND s.target_pending \
+                        AND s.target_reservation_id IS NOT DISTINCT FROM g.target_id \
+                    THEN s.target_origin END, \
                 in_use = g.in_use, loan_reservation_id = g.loan_id, power_watts = g.watts \
             FROM staged_servers g WHERE s.server = g.server AND NOT g.added";
         ADD_SERVERS = "INSERT INTO servers (server, rack_id, hardware_type_id, \

@@ -4,7 +4,7 @@ use crate::harness::{Database, execute};
 use crate::regions::small;
 use broker::{
     Action, Broker, FailureReason, ImportOptions, JobKind, JobState, MIGRATOR, MoveOrigin,
-    MoveReason, MoveState, OpenError, SolveState, State, all_statements,
+    MoveReason, MoveState, OpenError, ReplacementState, SolveState, State, all_statements,
 };
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
 use std::collections::BTreeSet;
@@ -100,6 +100,7 @@ async fn states_are_the_same_here_and_there() {
     check_states::<MoveState>(&database).await;
     check_states::<SolveState>(&database).await;
     check_states::<JobState>(&database).await;
+    check_states::<ReplacementState>(&database).await;
     assert!(MoveState::Bound.is_terminal() && !MoveState::Reconfiguring.is_terminal());
     assert!(SolveState::Stale.is_terminal() && !SolveState::Running.is_terminal());
 }
@@ -129,6 +130,8 @@ async fn words_are_the_same_here_and_there() {
     assert_eq!(words(&database, "jobs_kind_check").await, kinds);
     let origins = MoveOrigin::ALL.map(|origin| origin.as_str().to_owned()).into();
     assert_eq!(words(&database, "moves_origin_check").await, origins);
+    let between = words(&database, "servers_target_origin_check").await;
+    assert!(between.is_subset(&words(&database, "moves_origin_check").await), "{between:?}");
     let reasons = MoveReason::ALL.map(|reason| reason.as_str().to_owned()).into();
     assert_eq!(words(&database, "moves_reason_check").await, reasons);
     let kinds = words(&database, "promises_kind_check").await;
@@ -148,7 +151,7 @@ async fn every_table_and_column_has_a_comment() {
          JOIN LATERAL (SELECT 0 AS attnum, NULL::name AS attname UNION ALL \
              SELECT attnum, attname FROM pg_attribute \
              WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped) a ON true \
-         WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace \
+         WHERE c.relkind IN ('r', 'v') AND c.relnamespace = 'public'::regnamespace \
              AND c.relname <> '_sqlx_migrations' \
              AND col_description(c.oid, a.attnum) IS NULL \
              AND (a.attnum > 0 OR obj_description(c.oid, 'pg_class') IS NULL)",
