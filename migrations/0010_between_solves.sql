@@ -8,6 +8,11 @@ ALTER TABLE servers ADD CONSTRAINT servers_orphan_origin CHECK (target_pending O
 COMMENT ON COLUMN servers.target_origin IS 'who decided the move under way, if not a version of the targets';
 COMMENT ON COLUMN servers.generation IS 'counts what a decision rests on: changes of owner, rack and type, and decisions between two solves';
 
+-- Few servers at any time, so that what is urgent is found without a look at every server.
+CREATE INDEX servers_between_solves ON servers (server_id) WHERE target_origin IS NOT NULL;
+-- What stands in a rack or an MSB, for events that cover one.
+CREATE INDEX servers_by_rack ON servers (rack_id);
+
 DROP TRIGGER servers_generation ON servers;
 CREATE TRIGGER servers_generation BEFORE UPDATE ON servers FOR EACH ROW
     WHEN (OLD.current_reservation_id IS DISTINCT FROM NEW.current_reservation_id

@@ -41,10 +41,12 @@ mod load;
 mod metrics;
 mod mover;
 mod moves;
+mod outage;
 mod plan;
 pub mod private;
 mod promise;
 mod publish;
+mod replacement;
 mod reservation;
 mod solve;
 mod state;
@@ -72,9 +74,11 @@ pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use metrics::{LastSolve, Metrics};
 pub use mover::{Epoch, MoverError, MoverStatus, Stopped};
-pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened};
+pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
+pub use outage::{MsbHealth, Outage, OutageReason};
 pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
+pub use replacement::{Failed, Replaced, ReplacementRow, Spare, Swap, Worth};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
 pub use state::{JobState, MoveState, ReplacementState, SolveState, State};
@@ -97,7 +101,9 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         metrics::sql::ALL,
         mover::sql::ALL,
         moves::sql::ALL,
+        outage::sql::ALL,
         promise::sql::ALL,
+        replacement::sql::ALL,
         reservation::sql::ALL,
         solve::sql::ALL,
         status::sql::ALL,

@@ -8,13 +8,13 @@ use crate::broker::Broker;
 use crate::change::Change;
 use crate::error::{DbError, Doing};
 use crate::mover::{Epoch, MoverError, still_ours};
-use crate::state::{MoveState, State};
+use crate::state::{self, MoveState, State};
 use crate::stored;
 use crate::trail::{Action, TargetVersion};
 use chrono::{DateTime, Utc};
 use fleet::Name;
-use sqlx::Row;
 use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -34,6 +34,8 @@ pub(crate) mod sql {
         /// Servers with a target and no move. A look at every server, because an index on what
         /// publications write would cost each of them more than this costs once.
         WANTED = "SELECT s.server_id FROM servers s WHERE s.target_pending AND NOT EXISTS \
+            (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id) ORDER BY s.server_id";
+        WANTED_BETWEEN = "SELECT s.server_id FROM servers s WHERE s.target_origin IS NOT NULL AND NOT EXISTS \
             (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id) ORDER BY s.server_id";
         OPEN = "INSERT INTO moves (move_id, server_id, server, source_reservation, target_reservation, \
                 target_version, state, origin, in_use) \
@@ -68,6 +70,7 @@ pub(crate) mod sql {
         /// Publications refer to the head, so none begins or is under way while this is held: the
         /// rows of servers are locked by one of the two at a time.
         HOLD_HEAD = "SELECT version FROM target_versions ORDER BY version DESC LIMIT 1 FOR UPDATE";
+        LOCK_SERVERS = "SELECT server_id FROM servers WHERE server = ANY ($1) ORDER BY server_id FOR UPDATE";
         BIND = "WITH ready AS (SELECT m.move_id, m.server_id, m.server, m.source_reservation, \
                     m.target_reservation, m.target_version, m.origin, m.stays \
                 FROM moves m JOIN servers s USING (server_id) \
@@ -260,6 +263,15 @@ pub struct BoundOfLate {
 /// A move that was bound: id, server, owner before and after, version served, origin.
 type BoundRow = (Uuid, String, Option<String>, Option<String>, i64, String);
 
+/// Which targets moves are opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of them: a look at every server.
+    All,
+    /// Those decided between two solves, which are found at once.
+    BetweenSolves,
+}
+
 /// What opening moves did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
@@ -275,7 +287,12 @@ impl Broker {
     ///
     /// # Errors
     /// [`MoverError`].
-    pub async fn open_moves(&self, actor: &str, epoch: Epoch) -> Result<Opened, MoverError> {
+    pub async fn open_moves(
+        &self,
+        actor: &str,
+        epoch: Epoch,
+        wanted: Wanted,
+    ) -> Result<Opened, MoverError> {
         let doing = "opening moves";
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
@@ -284,8 +301,11 @@ impl Broker {
             sqlx::query_as(sql::SUPERSEDE).fetch_all(&mut *db).await.doing(doing)?;
         let half_done = superseded.iter().filter(|(_, half_done)| *half_done);
         let half_done: Vec<i32> = half_done.map(|(server, _)| *server).collect();
-        let wanted: Vec<i32> =
-            sqlx::query_scalar(sql::WANTED).fetch_all(&mut *db).await.doing(doing)?;
+        let wanted = match wanted {
+            Wanted::All => sql::WANTED,
+            Wanted::BetweenSolves => sql::WANTED_BETWEEN,
+        };
+        let wanted: Vec<i32> = sqlx::query_scalar(wanted).fetch_all(&mut *db).await.doing(doing)?;
         let mut opened = 0;
         for (servers, stays) in [(half_done, Some(MoveOrigin::Restore)), (wanted, None)] {
             let ids: Vec<Uuid> = servers.iter().map(|_| Uuid::now_v7()).collect();
@@ -371,7 +391,7 @@ impl Broker {
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         still_ours(db, epoch).await?;
-        sqlx::query(sql::HOLD_HEAD).execute(&mut *db).await.doing(doing)?;
+        hold_head(db).await?;
         let rows: Vec<BoundRow> =
             sqlx::query_as(sql::BIND).bind(moves).fetch_all(&mut *db).await.doing(doing)?;
         if rows.is_empty() {
@@ -415,7 +435,7 @@ impl Broker {
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         still_ours(db, epoch).await?;
-        sqlx::query(sql::HOLD_HEAD).execute(&mut *db).await.doing(doing)?;
+        hold_head(db).await?;
         let ended: Option<(String, Option<String>, bool, i32)> = sqlx::query_as(sql::GIVE_UP)
             .bind(id)
             .bind(state.as_str())
@@ -450,6 +470,18 @@ impl Broker {
     }
 }
 
+/// Keeps publications waiting until the end of the transaction; gives the version they go on top of.
+pub(crate) async fn hold_head(db: &mut PgConnection) -> Result<TargetVersion, DbError> {
+    let head = sqlx::query_scalar(sql::HOLD_HEAD).fetch_one(db).await;
+    head.map(TargetVersion).doing("holding the version of the targets")
+}
+
+/// Locks the rows of servers, in the order everybody does.
+pub(crate) async fn lock_servers(db: &mut PgConnection, servers: &[&str]) -> Result<(), DbError> {
+    let locked = sqlx::query(sql::LOCK_SERVERS).bind(servers).execute(db).await;
+    locked.map(|_| ()).doing("locking servers")
+}
+
 fn open_move(row: &PgRow) -> Result<OpenMove, sqlx::Error> {
     let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
     let optional =
@@ -466,11 +498,7 @@ fn open_move(row: &PgRow) -> Result<OpenMove, sqlx::Error> {
         target: optional(5)?,
         host_profile: optional(6)?,
         version: TargetVersion(row.try_get(7)?),
-        state: MoveState::ALL
-            .iter()
-            .copied()
-            .find(|known| known.as_str() == state)
-            .ok_or_else(|| unknown(state))?,
+        state: state::read(state)?,
         state_at: row.try_get(9)?,
         opened_at: row.try_get(10)?,
         origin: MoveOrigin::ALL

@@ -21,6 +21,12 @@ pub trait State: Copy + PartialEq + 'static {
     }
 }
 
+/// Reads the word of a table.
+pub(crate) fn read<S: State>(word: &str) -> Result<S, sqlx::Error> {
+    let found = S::ALL.iter().copied().find(|known| known.as_str() == word);
+    found.ok_or_else(|| sqlx::Error::Decode(format!("{word:?} is of another program").into()))
+}
+
 /// How far a move is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MoveState {

@@ -19,6 +19,7 @@
 pub mod agent;
 pub mod limits;
 pub mod mover;
+pub mod outage;
 pub mod replace;
 pub mod steps;
 

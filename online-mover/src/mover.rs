@@ -5,17 +5,21 @@
 
 use crate::agent::{HostAgent, StepOrder, StepReport};
 use crate::limits::{Limits, admit};
+use crate::outage::{self, StormGuard};
+use crate::replace;
 use crate::steps::{Step, next};
 use broker::{
-    Broker, DbError, Epoch, MoveReason, MoveState, MoverError, OpenMove, Seq, Subscription,
+    Broker, DbError, Epoch, MoveReason, MoveState, MoverError, MsbHealth, OpenMove, Seq,
+    Subscription, Wanted,
 };
+use fleet::Name;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -45,6 +49,11 @@ pub struct MoverSettings {
     pub asking_max: usize,
     /// How long a move may take before it is given up.
     pub give_up_after: Duration,
+    /// How long a failure is left alone before it is dealt with: what else fails meanwhile says
+    /// whether it was one of many.
+    pub settle: Duration,
+    /// When single failures count as the loss of an MSB.
+    pub storm_guard: StormGuard,
 }
 
 impl Default for MoverSettings {
@@ -57,6 +66,8 @@ impl Default for MoverSettings {
             pause_max: Duration::from_secs(60),
             asking_max: 256,
             give_up_after: Duration::from_secs(24 * 3600),
+            settle: Duration::from_secs(1),
+            storm_guard: StormGuard::default(),
         }
     }
 }
@@ -154,7 +165,15 @@ impl<A: HostAgent> Mover<A> {
     }
 
     async fn carry_out(&self, epoch: Epoch) -> Ended {
-        let acting = Acting { mover: self, epoch, moves: BTreeMap::new(), stopped: false };
+        let acting = Acting {
+            mover: self,
+            epoch,
+            moves: BTreeMap::new(),
+            stopped: false,
+            sizes: BTreeMap::new(),
+            decide_at: None,
+            last_event: Instant::now(),
+        };
         match acting.run().await {
             Ok(never) => match never {},
             Err(ended) => ended,
@@ -184,6 +203,11 @@ struct Acting<'a, A> {
     moves: BTreeMap<Uuid, OpenMove>,
     /// Whether the stop switch is pulled.
     stopped: bool,
+    /// How many servers each MSB has, as of the last look.
+    sizes: BTreeMap<Name, u64>,
+    /// When failures are to be dealt with, and when the last was recorded.
+    decide_at: Option<Instant>,
+    last_event: Instant,
 }
 
 type Questions<'a> = FuturesUnordered<Pin<Box<dyn Future<Output = Answer> + Send + 'a>>>;
@@ -211,16 +235,26 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         loop {
             tokio::select! {
                 _ = look.tick() => {
-                    self.look().await?;
+                    self.sizes = self.mover.broker.msb_sizes().await?;
+                    self.decide().await?;
+                    self.look(Wanted::All).await?;
                     self.give_up_old(&mut turns).await?;
                     self.begin(&mut turns).await?;
                 }
                 entry = trail.next() => {
                     let entry = entry?;
                     if concerns_moves(&entry.action) {
-                        self.look().await?;
+                        self.look(Wanted::All).await?;
                         self.begin(&mut turns).await?;
+                    } else if concerns_health(&entry.action) {
+                        self.last_event = Instant::now();
+                        self.decide_at.get_or_insert(self.last_event + settings.settle);
                     }
+                }
+                () = until(self.decide_at) => {
+                    self.decide().await?;
+                    self.look(Wanted::BetweenSolves).await?;
+                    self.begin(&mut turns).await?;
                 }
                 Some(answer) = questions.next(), if !questions.is_empty() => {
                     let mut answers = vec![answer];
@@ -243,10 +277,26 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         self.mover.broker.last_seq().await
     }
 
+    /// Decides what cannot wait for a solve.
+    async fn decide(&mut self) -> Result<(), Ended> {
+        let Mover { broker, settings, name, .. } = self.mover;
+        let judge = |health: &[MsbHealth]| outage::lost(health, &settings.storm_guard);
+        broker.note_outages(name, self.epoch, &self.sizes, judge).await?;
+        let replaced =
+            broker.replace_failed(name, self.epoch, settings.settle, replace::choose).await?;
+        if replaced.failed + replaced.swapped > 0 {
+            tracing::info!(replaced.failed, replaced.swapped, replaced.owed, "servers replaced");
+        }
+        // What was recorded too late for this is dealt with as soon as it has settled.
+        let settled = self.last_event + settings.settle;
+        self.decide_at = Some(settled).filter(|settled| *settled > Instant::now());
+        Ok(())
+    }
+
     /// Opens moves for what is wanted and reads all that are under way.
-    async fn look(&mut self) -> Result<(), Ended> {
+    async fn look(&mut self, wanted: Wanted) -> Result<(), Ended> {
         let broker = &self.mover.broker;
-        let opened = broker.open_moves(&self.mover.name, self.epoch).await?;
+        let opened = broker.open_moves(&self.mover.name, self.epoch, wanted).await?;
         if opened.opened + opened.superseded > 0 {
             tracing::info!(opened.opened, opened.superseded, "moves opened");
         }
@@ -314,7 +364,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
             self.forget(*id, turns);
         }
         if !lost.is_empty() {
-            self.look().await?;
+            self.look(Wanted::All).await?;
         }
         Ok(())
     }
@@ -428,6 +478,22 @@ fn concerns_moves(action: &str) -> bool {
     [Action::TargetsPublished, Action::SnapshotLoaded, Action::MoverStopped, Action::MoverResumed]
         .iter()
         .any(|known| known.as_str() == action)
+}
+
+/// Whether an entry of the audit trail may change what is out of use.
+fn concerns_health(action: &str) -> bool {
+    use broker::Action;
+    [Action::UnavailabilityRecorded, Action::UnavailabilityCleared]
+        .iter()
+        .any(|known| known.as_str() == action)
+}
+
+/// Waits for an instant; without one, for ever.
+async fn until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
 }
 
 fn order(of: &OpenMove, step: Step) -> StepOrder {

@@ -6,57 +6,9 @@
 //! MSB takes (eq. 4, 6); it is worth the least, so that the better ones stay for those who need
 //! them; its name comes first. Reservations are served by priority, then those who have waited longest.
 
-use chrono::{DateTime, Utc};
+use broker::{Failed, Spare, Swap, Worth};
 use fleet::{Name, Rru};
 use std::collections::BTreeMap;
-
-/// A server that failed, and whom it leaves short.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
-    /// The server.
-    pub server: Name,
-    /// Who owns it.
-    pub reservation: Name,
-    /// How important that one is; 0 is the most.
-    pub priority: i32,
-    /// Its hardware type.
-    pub hardware_type: Name,
-    /// Since when it is missing.
-    pub since: DateTime<Utc>,
-}
-
-/// A server of a shared buffer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spare {
-    /// The server.
-    pub server: Name,
-    /// Its MSB.
-    pub msb: Name,
-    /// Its hardware type.
-    pub hardware_type: Name,
-    /// Whether an elastic reservation borrows it.
-    pub lent: bool,
-}
-
-/// What is known of the reservations that are short.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Worth {
-    /// V: by reservation and hardware type.
-    pub values: BTreeMap<(Name, Name), Rru>,
-    /// What a reservation has in an MSB, without what failed.
-    pub held: BTreeMap<(Name, Name), Rru>,
-}
-
-/// A server that failed and the spare that takes its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Swap {
-    /// The server that failed.
-    pub failed: Name,
-    /// Who gets the spare.
-    pub reservation: Name,
-    /// The spare.
-    pub spare: Name,
-}
 
 /// Chooses spares; who is not in the answer finds none that fits. Each spare is used once.
 pub fn choose(failed: &[Failed], spares: &[Spare], worth: &Worth) -> Vec<Swap> {
@@ -95,7 +47,8 @@ pub fn choose(failed: &[Failed], spares: &[Spare], worth: &Worth) -> Vec<Swap> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failed, Spare, Swap, Worth, choose};
+    use super::choose;
+    use broker::{Failed, Spare, Swap, Worth};
     use chrono::{DateTime, TimeDelta};
     use fleet::Rru;
     use proptest::prelude::*;

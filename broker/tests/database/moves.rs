@@ -38,7 +38,7 @@ async fn publish(database: &Database, number: u128, parent: i64, server: &str, t
 }
 
 async fn open(database: &Database, epoch: Epoch) -> Opened {
-    database.broker.open_moves("mover", epoch).await.expect("opened")
+    database.broker.open_moves("mover", epoch, broker::Wanted::All).await.expect("opened")
 }
 
 async fn stopped(database: &Database) -> Option<Stopped> {
@@ -179,7 +179,7 @@ async fn a_mover_that_was_cut_off_can_write_nothing() {
     assert_eq!(lease(&database, "first").await, None);
     let step = [(id, MoveState::Pending, MoveState::Preempting)];
     for refused in [
-        broker.open_moves("first", first).await.map(|_| ()),
+        broker.open_moves("first", first, broker::Wanted::All).await.map(|_| ()),
         broker.advance_moves(first, &step).await.map(|_| ()),
         broker.bind_moves("first", first, &[id]).await.map(|_| ()),
         broker.give_move_up("first", first, id, MoveReason::TookTooLong, "").await.map(|_| ()),
