@@ -20,9 +20,8 @@ pub struct StormGuard {
 }
 
 impl Default for StormGuard {
-    /// Random failures take about a hundredth of a fleet out of use at any time (RAS section 3.3); a
-    /// tenth of one MSB is far from that, and well below the two racks or so that one switch pair takes
-    /// down in an MSB of a few thousand servers.
+    /// Random failures take about a hundredth of a fleet out of use at any time (RAS section 3.3). A
+    /// tenth of one MSB is far from that, and bounds what is replaced before the guard can tell.
     fn default() -> StormGuard {
         StormGuard { share: 0.1, servers: 20 }
     }

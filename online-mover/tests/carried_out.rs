@@ -252,7 +252,8 @@ async fn a_mover_that_was_taken_over_stops_acting() {
     let wanted = place.publish(&[(0, Some("b"))]).await;
     let looked = tokio::time::timeout(Duration::from_millis(500), mover.run()).await;
     assert!(looked.is_err() && agent.asked() == 0, "another acts");
-    let refused = place.broker.open_moves("late", broker::Epoch(epoch.0 - 1), broker::Wanted::All).await;
+    let refused =
+        place.broker.open_moves("late", broker::Epoch(epoch.0 - 1), broker::Wanted::All).await;
     assert!(matches!(refused, Err(MoverError::TakenOver)));
     place.broker.release_mover(epoch).await.expect("released");
     until(mover.run(), async || place.owners().await == wanted).await;

@@ -90,16 +90,90 @@ fn region() -> RegionSnapshot {
     RegionSnapshot::new(parts).expect("a snapshot")
 }
 
+/// 120 servers of the types x and y in three MSBs of four racks; `web` and `ads` have 50 each, the
+/// shared buffers four of each type, nobody the rest. An elastic reservation borrows nothing yet.
+pub fn town() -> RegionSnapshot {
+    let reservation = |id: &str, kind: &str, priority: i32, capacity_rru: f64| ReservationRow {
+        reservation_id: id.into(),
+        owner: id.into(),
+        kind: kind.into(),
+        capacity_rru,
+        msb_buffer: kind == "guaranteed",
+        priority,
+        msb_alpha: None,
+        rack_alpha: None,
+        affinity_theta: None,
+        host_profile: None,
+    };
+    let server = |number: usize| {
+        let ty = ["x", "y"][number % 2];
+        ServerRow {
+            server_id: format!("s{number:03}").into(),
+            datacenter: "dc".into(),
+            msb: format!("msb{}", number / 2 % 3).into(),
+            rack: format!("rack{:02}", number / 2 % 12).into(),
+            hardware_type: ty.into(),
+            current_reservation: match number {
+                0..50 => Some("web".into()),
+                50..100 => Some("ads".into()),
+                100..108 => Some(format!("shared-buffer/{ty}").into()),
+                _ => None,
+            },
+            target_reservation: None,
+            target_pending: false,
+            in_use: number < 100 && number % 50 < 30,
+            loaned_to: None,
+            power_watts: None,
+        }
+    };
+    let value = |id: &str, ty: &str, rru: f64| RruRow {
+        reservation_id: id.into(),
+        hardware_type: ty.into(),
+        rru,
+    };
+    let parts = SnapshotParts {
+        region: "town".into(),
+        taken_at: chrono::DateTime::UNIX_EPOCH,
+        weights: Weights::default(),
+        shared_buffer_fraction: Some(4.0 / 60.0),
+        servers: (0..120).map(server).collect(),
+        reservations: vec![
+            reservation("web", "guaranteed", 0, 40.0),
+            reservation("ads", "guaranteed", 1, 25.0),
+            reservation("batch", "elastic", 9, 0.0),
+            reservation("trial", "elastic", 9, 0.0),
+        ],
+        rru: vec![
+            value("web", "x", 1.0),
+            value("web", "y", 2.0),
+            value("ads", "x", 1.0),
+            value("batch", "x", 1.0),
+            value("batch", "y", 1.0),
+            value("trial", "x", 1.0),
+            value("trial", "y", 1.0),
+            value("ads", "y", 1.0),
+        ],
+        affinity: Vec::new(),
+        unavailability: Vec::new(),
+    };
+    RegionSnapshot::new(parts).expect("a snapshot")
+}
+
 impl Place {
     /// 24 servers in six racks and three MSBs: eight of `a`, eight of `b`, eight of nobody.
     pub async fn new() -> Place {
+        Place::with(&region()).await
+    }
+
+    /// A region of one's own.
+    pub async fn with(region: &RegionSnapshot) -> Place {
         // The path of a socket is short, so it is not in a build's folder.
         let folder = tempfile::Builder::new().prefix("ras-mv-").tempdir_in("/tmp");
         let folder = folder.expect("a folder");
         let postgres = PrivatePostgres::start(&PrivateOptions::new(folder.path())).await;
         let postgres = postgres.expect("a machine that tests the mover has Postgres");
         let broker = Broker::open(&postgres.address()).await.expect("opened");
-        broker.load("test", &region(), ImportOptions::default()).await.expect("loaded");
+        broker.load("test", region, ImportOptions::default()).await.expect("loaded");
         Place { broker, postgres: Some(postgres), _folder: folder }
     }
 

@@ -1,0 +1,162 @@
+//! What cannot wait for a solve, on a real Postgres: failures, outages.
+
+mod place;
+
+use broker::{Broker, Occurrence, ReplacementState, State};
+use chrono::Utc;
+use fleet::{Scope, UnavailabilityKind};
+use online_mover::agent::simulated::{SimulatedAgent, Trouble};
+use online_mover::outage::StormGuard;
+use online_mover::steps::Step;
+use online_mover::{Mover, MoverSettings};
+use place::{Place, town, until};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+fn settings() -> MoverSettings {
+    // Four of an MSB of forty are a storm.
+    let storm_guard = StormGuard { servers: 4, ..StormGuard::default() };
+    MoverSettings { settle: Duration::from_millis(50), storm_guard, ..place::settings() }
+}
+
+fn mover(broker: &Broker, agent: SimulatedAgent) -> Mover<SimulatedAgent> {
+    let name = format!("mover {}", uuid::Uuid::now_v7());
+    Mover::new(broker.clone(), agent, settings(), name)
+}
+
+async fn fails(place: &Place, scope: Scope, name: &str, kind: UnavailabilityKind) {
+    let (event, scope_id) = (format!("{name} fails").into(), name.into());
+    let occurrence = Occurrence { event, scope, scope_id, kind, started_at: Utc::now() };
+    place.broker.record_unavailability("monitoring", &occurrence).await.expect("recorded");
+}
+
+async fn returns(place: &Place, name: &str) {
+    let event = format!("{name} fails");
+    place.broker.clear_unavailability("monitoring", &event, Utc::now()).await.expect("cleared");
+}
+
+/// How many replacements are in each state.
+async fn counts(place: &Place) -> BTreeMap<String, i64> {
+    place.broker.replacement_times().await.expect("counted").0.into_iter().collect()
+}
+
+async fn owner(place: &Place, server: &str) -> Option<String> {
+    place.owners().await[server].clone()
+}
+
+fn count(of: &BTreeMap<String, i64>, state: ReplacementState) -> i64 {
+    of.get(state.as_str()).copied().unwrap_or(0)
+}
+
+const RANDOM: UnavailabilityKind = UnavailabilityKind::RandomFailure;
+
+#[tokio::test]
+async fn a_server_that_fails_is_replaced_and_returns_to_the_buffer() {
+    let place = Place::with(&town()).await;
+    let mover = mover(&place.broker, SimulatedAgent::default());
+    fails(&place, Scope::Server, "s000", RANDOM).await;
+    let bound = async || count(&counts(&place).await, ReplacementState::Bound) == 1;
+    until(mover.run(), bound).await;
+    let row = place.broker.replacements(&[], 9).await.expect("listed").remove(0);
+    assert_eq!((&*row.server, &*row.reservation), ("s000", "web"));
+    let spare = row.spare.expect("a spare");
+    assert_eq!(owner(&place, &spare).await.as_deref(), Some("web"));
+    // It belongs to web until it has been wiped, but web is not where it is going.
+    assert_eq!(owner(&place, "s000").await.as_deref(), Some("web"));
+    let moves = place.broker.moves_under_way().await.expect("listed");
+    assert!(matches!(&moves[..], [of] if &*of.server == "s000" && of.out_of_use));
+    returns(&place, "s000").await;
+    let back = async || owner(&place, "s000").await.as_deref() == Some("shared-buffer/x");
+    until(mover.run(), back).await;
+    assert_eq!(counts(&place).await.values().sum::<i64>(), 1);
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn an_empty_buffer_owes_and_pays_by_priority() {
+    let place = Place::with(&town()).await;
+    // Ten of type x, five of each: four spares of x, and four of y, which are worth more to web.
+    for number in [0, 2, 4, 6, 8, 50, 52, 54, 56, 58] {
+        fails(&place, Scope::Server, &format!("s{number:03}"), RANDOM).await;
+    }
+    let mover = mover(&place.broker, SimulatedAgent::default());
+    let served = async || count(&counts(&place).await, ReplacementState::Bound) == 8;
+    until(mover.run(), served).await;
+    assert_eq!(count(&counts(&place).await, ReplacementState::Owed), 2);
+    let owed = place.broker.replacements(&[ReplacementState::Owed], 9).await.expect("listed");
+    assert!(owed.iter().all(|row| &*row.reservation == "ads"), "web comes first: {owed:?}");
+    // One of the two comes back by itself; the other is served by a server that was repaired.
+    returns(&place, &owed[0].server).await;
+    returns(&place, "s000").await;
+    let settled = async || count(&counts(&place).await, ReplacementState::Owed) == 0;
+    until(mover.run(), settled).await;
+    let counts = counts(&place).await;
+    assert_eq!(count(&counts, ReplacementState::Recovered), 1, "{counts:?}");
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_spare_that_fails_or_refuses_is_replaced_in_turn() {
+    let place = Place::with(&town()).await;
+    let agent = SimulatedAgent::default();
+    // The first that is tried refuses, whichever it is.
+    for number in 100..108 {
+        agent.script(&format!("s{number}"), Step::CleanUp, &[Trouble::Refuses; 1]);
+    }
+    let mover = mover(&place.broker, agent);
+    fails(&place, Scope::Server, "s001", RANDOM).await;
+    let bound = async || count(&counts(&place).await, ReplacementState::Bound) == 1;
+    until(mover.run(), bound).await;
+    let row = place.broker.replacements(&[], 9).await.expect("listed").remove(0);
+    let spare = row.spare.expect("a spare");
+    fails(&place, Scope::Server, &spare, RANDOM).await;
+    until(mover.run(), async || count(&counts(&place).await, ReplacementState::Bound) == 2).await;
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_rack_is_replaced_and_an_msb_is_not() {
+    let place = Place::with(&town()).await;
+    fails(&place, Scope::Rack, "rack00", RANDOM).await;
+    let mover = mover(&place.broker, SimulatedAgent::default());
+    // Ten servers: eight of web and ads, one spare, one free at most.
+    until(mover.run(), async || !counts(&place).await.is_empty()).await;
+    assert!(place.broker.outages(true, 9).await.expect("listed").is_empty(), "one switch");
+    let before = counts(&place).await.values().sum::<i64>();
+    fails(&place, Scope::Msb, "msb1", UnavailabilityKind::CorrelatedFailure).await;
+    let lost = async || place.broker.outages(true, 9).await.expect("listed").len() == 1;
+    until(mover.run(), lost).await;
+    let _ = tokio::time::timeout(Duration::from_millis(500), mover.run()).await;
+    assert_eq!(counts(&place).await.values().sum::<i64>(), before, "embedded buffers serve");
+    returns(&place, "msb1").await;
+    until(mover.run(), async || place.broker.outages(true, 9).await.expect("listed").is_empty())
+        .await;
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_storm_of_single_failures_drains_no_buffer() {
+    let place = Place::with(&town()).await;
+    let mover = mover(&place.broker, SimulatedAgent::default());
+    let storm = async {
+        let owners = place.owners().await;
+        let export = place.broker.export(None).await.expect("exported");
+        for server in export.parts.servers.iter().filter(|server| &*server.msb == "msb2") {
+            fails(&place, Scope::Server, &server.server_id, RANDOM).await;
+        }
+        owners
+    };
+    let (_, before) = tokio::join!(
+        async { tokio::time::timeout(Duration::from_secs(3), mover.run()).await.is_err() },
+        storm
+    );
+    let outages = place.broker.outages(true, 9).await.expect("listed");
+    assert_eq!((outages.len(), outages[0].reason), (1, broker::OutageReason::Storm));
+    let spares = |owners: &BTreeMap<String, Option<String>>| {
+        owners.values().flatten().filter(|owner| owner.starts_with("shared")).count()
+    };
+    // Fewer than make a storm may have been replaced before it was one.
+    let taken = spares(&before) - spares(&place.owners().await);
+    assert!(taken < 4, "{taken} spares went");
+    place.at_rest().await;
+}
