@@ -38,6 +38,7 @@ mod error;
 mod export;
 mod job;
 mod load;
+mod loan;
 mod metrics;
 mod mover;
 mod moves;
@@ -72,6 +73,7 @@ pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
+pub use loan::{Lent, Loan, LoanGroup, LoanPlan, LoanView};
 pub use metrics::{LastSolve, Metrics};
 pub use mover::{Epoch, MoverError, MoverStatus, Stopped};
 pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
@@ -98,6 +100,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         change::sql::ALL,
         check::sql::ALL,
         job::sql::ALL,
+        loan::sql::ALL,
         metrics::sql::ALL,
         mover::sql::ALL,
         moves::sql::ALL,

@@ -308,10 +308,7 @@ impl Broker {
         let wanted: Vec<i32> = sqlx::query_scalar(wanted).fetch_all(&mut *db).await.doing(doing)?;
         let mut opened = 0;
         for (servers, stays) in [(half_done, Some(MoveOrigin::Restore)), (wanted, None)] {
-            let ids: Vec<Uuid> = servers.iter().map(|_| Uuid::now_v7()).collect();
-            let inserted =
-                sqlx::query(sql::OPEN).bind(ids).bind(servers).bind(stays.map(MoveOrigin::as_str));
-            opened += inserted.execute(&mut *db).await.doing(doing)?.rows_affected();
+            opened += open(db, &servers, stays).await?;
         }
         let done = Opened { opened, superseded: superseded.len() as u64 };
         if done == Opened::default() {
@@ -468,6 +465,22 @@ impl Broker {
         let rows = sqlx::query_as(sql::ENDED).fetch_all(&self.pool);
         rows.await.doing("counting moves that ended")
     }
+}
+
+/// Opens moves of servers that have none: to their targets, or where they are. Gives how many.
+pub(crate) async fn open(
+    db: &mut PgConnection,
+    servers: &[i32],
+    stays: Option<MoveOrigin>,
+) -> Result<u64, DbError> {
+    if servers.is_empty() {
+        return Ok(0);
+    }
+    let ids: Vec<Uuid> = servers.iter().map(|_| Uuid::now_v7()).collect();
+    let inserted =
+        sqlx::query(sql::OPEN).bind(ids).bind(servers).bind(stays.map(MoveOrigin::as_str));
+    let inserted = inserted.execute(db).await.doing("opening moves")?;
+    Ok(inserted.rows_affected())
 }
 
 /// Keeps publications waiting until the end of the transaction; gives the version they go on top of.

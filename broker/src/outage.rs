@@ -110,7 +110,7 @@ impl Broker {
     }
 
     /// Counts what is out of use in each MSB, asks which are lost, and writes down those that were
-    /// not before and those that are back. Gives whether any was or is.
+    /// not before and those that are back. Gives whether there was any of either.
     ///
     /// # Errors
     /// [`MoverError`].
@@ -136,7 +136,7 @@ impl Broker {
         let ended: Vec<&MsbHealth> =
             health.iter().filter(|of| of.was_lost && !lost.contains_key(&of.msb)).collect();
         if begun.is_empty() && ended.is_empty() {
-            return Ok(!lost.is_empty());
+            return Ok(false);
         }
         let mut change = Change::begin(self, actor).await?;
         still_ours(change.connection(), epoch).await?;

@@ -17,6 +17,7 @@
 //! It does not know SQL, and it does not know how targets are found. Start with [`Mover`].
 
 pub mod agent;
+pub mod elastic;
 pub mod limits;
 pub mod mover;
 pub mod outage;

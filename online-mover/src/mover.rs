@@ -4,13 +4,14 @@
 //! that still acts, and what it had not written down is asked for again by the next.
 
 use crate::agent::{HostAgent, StepOrder, StepReport};
+use crate::elastic::{self, Elastic};
 use crate::limits::{Limits, admit};
 use crate::outage::{self, StormGuard};
 use crate::replace;
 use crate::steps::{Step, next};
 use broker::{
-    Broker, DbError, Epoch, MoveReason, MoveState, MoverError, MsbHealth, OpenMove, Seq,
-    Subscription, Wanted,
+    Broker, DbError, Epoch, Lent, LoanView, MoveReason, MoveState, MoverError, MsbHealth, OpenMove,
+    Seq, Subscription, Wanted,
 };
 use fleet::Name;
 use futures_util::StreamExt;
@@ -54,6 +55,8 @@ pub struct MoverSettings {
     pub settle: Duration,
     /// When single failures count as the loss of an MSB.
     pub storm_guard: StormGuard,
+    /// How idle buffers are lent.
+    pub elastic: Elastic,
 }
 
 impl Default for MoverSettings {
@@ -68,6 +71,7 @@ impl Default for MoverSettings {
             give_up_after: Duration::from_secs(24 * 3600),
             settle: Duration::from_secs(1),
             storm_guard: StormGuard::default(),
+            elastic: Elastic::default(),
         }
     }
 }
@@ -173,6 +177,7 @@ impl<A: HostAgent> Mover<A> {
             sizes: BTreeMap::new(),
             decide_at: None,
             last_event: Instant::now(),
+            loans_due: true,
         };
         match acting.run().await {
             Ok(never) => match never {},
@@ -208,6 +213,8 @@ struct Acting<'a, A> {
     /// When failures are to be dealt with, and when the last was recorded.
     decide_at: Option<Instant>,
     last_event: Instant,
+    /// Whether something happened that loans depend on.
+    loans_due: bool,
 }
 
 type Questions<'a> = FuturesUnordered<Pin<Box<dyn Future<Output = Answer> + Send + 'a>>>;
@@ -236,6 +243,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
             tokio::select! {
                 _ = look.tick() => {
                     self.sizes = self.mover.broker.msb_sizes().await?;
+                    self.loans_due = true;
                     self.decide().await?;
                     self.look(Wanted::All).await?;
                     self.give_up_old(&mut turns).await?;
@@ -249,6 +257,9 @@ impl<'a, A: HostAgent> Acting<'a, A> {
                     } else if concerns_health(&entry.action) {
                         self.last_event = Instant::now();
                         self.decide_at.get_or_insert(self.last_event + settings.settle);
+                    } else if concerns_loans(&entry.action) {
+                        self.loans_due = true;
+                        self.decide_at.get_or_insert(Instant::now() + settings.settle);
                     }
                 }
                 () = until(self.decide_at) => {
@@ -281,7 +292,14 @@ impl<'a, A: HostAgent> Acting<'a, A> {
     async fn decide(&mut self) -> Result<(), Ended> {
         let Mover { broker, settings, name, .. } = self.mover;
         let judge = |health: &[MsbHealth]| outage::lost(health, &settings.storm_guard);
-        broker.note_outages(name, self.epoch, &self.sizes, judge).await?;
+        self.loans_due |= broker.note_outages(name, self.epoch, &self.sizes, judge).await?;
+        if std::mem::take(&mut self.loans_due) {
+            let plan = |view: &LoanView| elastic::plan(view, &settings.elastic);
+            let lent = broker.balance_loans(name, self.epoch, plan).await?;
+            if lent != Lent::default() {
+                tracing::info!(lent.lent, lent.recalled, lent.ended, "loans");
+            }
+        }
         let replaced =
             broker.replace_failed(name, self.epoch, settings.settle, replace::choose).await?;
         if replaced.failed + replaced.swapped > 0 {
@@ -486,6 +504,12 @@ fn concerns_health(action: &str) -> bool {
     [Action::UnavailabilityRecorded, Action::UnavailabilityCleared]
         .iter()
         .any(|known| known.as_str() == action)
+}
+
+/// Whether an entry of the audit trail may change what can be lent.
+fn concerns_loans(action: &str) -> bool {
+    use broker::Action;
+    [Action::UsageReported, Action::MaintenanceChanged].iter().any(|known| known.as_str() == action)
 }
 
 /// Waits for an instant; without one, for ever.

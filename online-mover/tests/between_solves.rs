@@ -14,14 +14,20 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 fn settings() -> MoverSettings {
-    // Four of an MSB of forty are a storm.
-    let storm_guard = StormGuard { servers: 4, ..StormGuard::default() };
-    MoverSettings { settle: Duration::from_millis(50), storm_guard, ..place::settings() }
+    MoverSettings { settle: Duration::from_millis(50), ..place::settings() }
 }
 
 fn mover(broker: &Broker, agent: SimulatedAgent) -> Mover<SimulatedAgent> {
+    mover_with(broker, agent, settings())
+}
+
+fn mover_with(
+    broker: &Broker,
+    agent: SimulatedAgent,
+    settings: MoverSettings,
+) -> Mover<SimulatedAgent> {
     let name = format!("mover {}", uuid::Uuid::now_v7());
-    Mover::new(broker.clone(), agent, settings(), name)
+    Mover::new(broker.clone(), agent, settings, name)
 }
 
 async fn fails(place: &Place, scope: Scope, name: &str, kind: UnavailabilityKind) {
@@ -137,7 +143,10 @@ async fn a_rack_is_replaced_and_an_msb_is_not() {
 #[tokio::test]
 async fn a_storm_of_single_failures_drains_no_buffer() {
     let place = Place::with(&town()).await;
-    let mover = mover(&place.broker, SimulatedAgent::default());
+    // Four of an MSB of forty are a storm.
+    let storm_guard = StormGuard { servers: 4, ..StormGuard::default() };
+    let settings = MoverSettings { storm_guard, ..settings() };
+    let mover = mover_with(&place.broker, SimulatedAgent::default(), settings);
     let storm = async {
         let owners = place.owners().await;
         let export = place.broker.export(None).await.expect("exported");
@@ -158,5 +167,66 @@ async fn a_storm_of_single_failures_drains_no_buffer() {
     // Fewer than make a storm may have been replaced before it was one.
     let taken = spares(&before) - spares(&place.owners().await);
     assert!(taken < 4, "{taken} spares went");
+    place.at_rest().await;
+}
+
+async fn lent(place: &Place) -> BTreeMap<String, usize> {
+    let export = place.broker.export(None).await.expect("exported");
+    let mut by: BTreeMap<String, usize> = BTreeMap::new();
+    for row in export.parts.servers {
+        if let Some(borrower) = row.loaned_to {
+            *by.entry(borrower.to_string()).or_default() += 1;
+        }
+    }
+    by
+}
+
+#[tokio::test]
+async fn idle_buffers_are_lent_fairly_and_come_back_when_an_msb_is_lost() {
+    let place = Place::with(&town()).await;
+    let agent = SimulatedAgent::default();
+    let mover = mover(&place.broker, agent);
+    // Web may lend what it has in one MSB at most, and so may ads; of each shared buffer of four, three.
+    let all = async || {
+        let lent = lent(&place).await;
+        lent.values().sum::<usize>() >= 24 && lent["batch"].abs_diff(lent["trial"]) <= 1
+    };
+    until(mover.run(), all).await;
+    let before = lent(&place).await;
+    fails(&place, Scope::Msb, "msb0", UnavailabilityKind::CorrelatedFailure).await;
+    let back = async || {
+        let outage = place.broker.outages(true, 1).await.expect("listed");
+        let Some(outage) = outage.first() else { return false };
+        // What shared buffers lent stays.
+        let guaranteed = before.values().sum::<usize>() - 6;
+        let export = place.broker.export(None).await.expect("exported");
+        let still = export.parts.servers.iter().filter(|row| {
+            row.loaned_to.is_some()
+                && matches!(row.current_reservation.as_deref(), Some("web" | "ads"))
+        });
+        guaranteed == usize::try_from(outage.lent).expect("few")
+            && still.count() <= guaranteed / 4
+            && place.broker.moves_under_way().await.expect("listed").is_empty()
+    };
+    until(mover.run(), back).await;
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_lent_spare_is_taken_from_its_borrower_and_an_owner_gets_its_server_back() {
+    let place = Place::with(&town()).await;
+    let mover = mover(&place.broker, SimulatedAgent::default());
+    until(mover.run(), async || lent(&place).await.values().sum::<usize>() >= 24).await;
+    // Three of the four spares of a type are lent; four servers of it fail.
+    for number in [0, 2, 4, 6] {
+        fails(&place, Scope::Server, &format!("s{number:03}"), RANDOM).await;
+    }
+    until(mover.run(), async || count(&counts(&place).await, ReplacementState::Bound) == 4).await;
+    for row in place.broker.replacements(&[], 9).await.expect("listed") {
+        let export = place.broker.export(None).await.expect("exported");
+        let spare = row.spare.expect("a spare");
+        let server = export.parts.servers.iter().find(|of| of.server_id == spare).expect("there");
+        assert_eq!(server.loaned_to, None, "{spare}");
+    }
     place.at_rest().await;
 }

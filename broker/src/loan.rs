@@ -1,0 +1,357 @@
+//! Loans: idle buffer servers used by elastic reservations, and taken back.
+//!
+//! A loan is one column; the owner stays who it is. Counts by group go to a pure function, which says
+//! how many of each group to lend to whom and how many to take back; which servers those are is decided
+//! here, in the statement that writes, so a server that came into use meanwhile is left alone. What is
+//! taken back is a move that ends where it began: containers of the borrower are ended first.
+
+use crate::broker::Broker;
+use crate::change::Change;
+use crate::error::{DbError, Doing};
+use crate::mover::{Epoch, MoverError, still_ours};
+use crate::moves::{self, MoveOrigin};
+use crate::trail::Action;
+use fleet::{Name, Rru};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Servers named in one entry of the audit trail.
+const NAMED_MAX: usize = 1_000;
+
+pub(crate) mod sql {
+    crate::statements! {
+        ANY_BORROWER = "SELECT EXISTS (SELECT FROM reservations WHERE kind = 'elastic') \
+            OR EXISTS (SELECT FROM servers WHERE loan_reservation_id IS NOT NULL)";
+        /// What is bound and stays, by owner, place and type. One look at every server.
+        GROUPS = "SELECT r.reservation, r.kind, p.priority, m.msb::text, h.hardware_type::text, \
+                coalesce(v.value_micro, 0), g.total, g.idle, g.lent, EXISTS (SELECT FROM outages o \
+                    WHERE o.ended_at IS NULL AND o.msb_id = g.msb_id) \
+            FROM (SELECT s.current_reservation_id AS reservation_id, k.msb_id, s.hardware_type_id, \
+                    count(*) AS total, \
+                    count(*) FILTER (WHERE NOT s.in_use AND s.loan_reservation_id IS NULL \
+                        AND x.server_id IS NULL) AS idle, \
+                    count(s.loan_reservation_id) AS lent \
+                FROM servers s JOIN racks k USING (rack_id) \
+                LEFT JOIN (SELECT server_id FROM unavailable_servers \
+                    UNION SELECT server_id FROM moves WHERE open) x USING (server_id) \
+                WHERE s.current_reservation_id IS NOT NULL AND NOT s.target_pending GROUP BY 1, 2, 3) g \
+            JOIN reservations r USING (reservation_id) JOIN promises p USING (promise_id) \
+            JOIN msbs m USING (msb_id) JOIN hardware_types h USING (hardware_type_id) \
+            LEFT JOIN rru_values v ON v.promise_id = r.promise_id \
+                AND v.hardware_type_id = g.hardware_type_id \
+            WHERE r.kind IN ('guaranteed', 'shared_buffer') AND (g.idle > 0 OR g.lent > 0 OR r.kind = 'guaranteed') \
+            ORDER BY r.reservation, m.msb, h.hardware_type";
+        BORROWED = "SELECT b.reservation, r.reservation, m.msb::text, h.hardware_type::text, count(*) \
+            FROM servers s JOIN reservations b ON b.reservation_id = s.loan_reservation_id \
+            JOIN reservations r ON r.reservation_id = s.current_reservation_id \
+            JOIN racks k USING (rack_id) JOIN msbs m USING (msb_id) \
+            JOIN hardware_types h USING (hardware_type_id) \
+            WHERE NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
+            GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4";
+        BORROWERS = "SELECT r.reservation, h.hardware_type::text, v.value_micro FROM reservations r \
+            JOIN rru_values v USING (promise_id) JOIN hardware_types h USING (hardware_type_id) \
+            WHERE r.kind = 'elastic' ORDER BY 1, 2";
+        /// The outage that began first of those there are: seconds since, and what was lent then.
+        OUTAGE = "SELECT extract(epoch FROM clock_timestamp() - began_at)::float8, lent FROM outages \
+            WHERE ended_at IS NULL ORDER BY began_at, outage_id LIMIT 1";
+        /// The group's idle servers in order of name, a slice of them for each borrower.
+        LEND = "WITH wanted AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], \
+                    $5::bigint[], $6::bigint[]) AS w (borrower, owner, msb, hardware_type, count, after)), \
+            chosen AS (SELECT c.server_id, b.reservation_id FROM wanted w \
+                JOIN reservations b ON b.reservation = w.borrower AND b.kind = 'elastic' \
+                JOIN reservations r ON r.reservation = w.owner JOIN msbs m ON m.msb = w.msb \
+                JOIN hardware_types h ON h.hardware_type = w.hardware_type \
+                CROSS JOIN LATERAL (SELECT s.server_id FROM servers s JOIN racks k USING (rack_id) \
+                    WHERE s.current_reservation_id = r.reservation_id AND k.msb_id = m.msb_id \
+                        AND s.hardware_type_id = h.hardware_type_id AND NOT s.in_use \
+                        AND NOT s.target_pending AND s.loan_reservation_id IS NULL \
+                        AND s.server_id NOT IN (SELECT u.server_id FROM unavailable_servers u) \
+                        AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
+                    ORDER BY s.server OFFSET w.after LIMIT w.count) c) \
+            UPDATE servers s SET loan_reservation_id = c.reservation_id FROM chosen c \
+            WHERE s.server_id = c.server_id AND NOT s.in_use AND s.loan_reservation_id IS NULL \
+            RETURNING (SELECT b.reservation FROM reservations b WHERE b.reservation_id = s.loan_reservation_id), \
+                s.server::text";
+        RECALLED = "SELECT b.reservation, c.server_id, c.server FROM unnest($1::text[], $2::text[], \
+                $3::text[], $4::text[], $5::bigint[]) AS w (borrower, owner, msb, hardware_type, count) \
+            JOIN reservations b ON b.reservation = w.borrower \
+            JOIN reservations r ON r.reservation = w.owner JOIN msbs m ON m.msb = w.msb \
+            JOIN hardware_types h ON h.hardware_type = w.hardware_type \
+            CROSS JOIN LATERAL (SELECT s.server_id, s.server::text FROM servers s JOIN racks k USING (rack_id) \
+                WHERE s.loan_reservation_id = b.reservation_id \
+                    AND s.current_reservation_id = r.reservation_id AND k.msb_id = m.msb_id \
+                    AND s.hardware_type_id = h.hardware_type_id AND NOT s.target_pending \
+                    AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
+                ORDER BY s.server DESC LIMIT w.count) c";
+        /// Lent servers that their owner has come to use, or that stand where maintenance is due.
+        OVERDUE = "SELECT b.reservation, s.server_id, s.server::text FROM servers s \
+            JOIN reservations b ON b.reservation_id = s.loan_reservation_id \
+            WHERE s.loan_reservation_id IS NOT NULL AND NOT s.target_pending \
+                AND (s.in_use OR s.current_reservation_id IS NULL OR EXISTS (SELECT FROM unavailable_servers u \
+                    WHERE u.server_id = s.server_id AND u.kind = 'planned_maintenance')) \
+                AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
+            ORDER BY s.server";
+        /// Nothing runs on what is out of use: those loans end by themselves.
+        END_LOST = "UPDATE servers s SET loan_reservation_id = NULL FROM reservations b \
+            WHERE b.reservation_id = s.loan_reservation_id AND s.server_id IN \
+                (SELECT u.server_id FROM unavailable_servers u WHERE u.kind <> 'planned_maintenance') \
+            RETURNING b.reservation, s.server::text";
+    }
+}
+
+/// Servers of one owner, place and type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoanGroup {
+    /// Who owns them.
+    pub owner: Name,
+    /// Whether that is a shared buffer.
+    pub shared: bool,
+    /// How important the owner is; 0 is the most.
+    pub priority: i32,
+    /// Their MSB.
+    pub msb: Name,
+    /// Their type.
+    pub hardware_type: Name,
+    /// What one is worth to its owner.
+    pub value: Rru,
+    /// How many.
+    pub total: u64,
+    /// How many may be lent.
+    pub idle: u64,
+    /// How many are.
+    pub lent: u64,
+    /// Whether their MSB is lost.
+    pub lost: bool,
+}
+
+/// Servers of a group, in the hands of a borrower or on their way.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Loan {
+    /// The elastic reservation.
+    pub borrower: Name,
+    /// Who owns them.
+    pub owner: Name,
+    /// Their MSB.
+    pub msb: Name,
+    /// Their type.
+    pub hardware_type: Name,
+    /// How many.
+    pub count: u64,
+}
+
+/// What a decision about loans rests on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoanView {
+    /// What there is to lend, by owner, MSB and type.
+    pub groups: Vec<LoanGroup>,
+    /// What is lent and not on its way back.
+    pub loans: Vec<Loan>,
+    /// V of each elastic reservation, by hardware type.
+    pub borrowers: BTreeMap<Name, BTreeMap<Name, Rru>>,
+    /// How long an MSB has been lost, and how many servers of guaranteed reservations were lent when
+    /// that began.
+    pub outage: Option<(Duration, u64)>,
+}
+
+/// What to lend and what to take back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoanPlan {
+    /// Lend these.
+    pub lend: Vec<Loan>,
+    /// Take these back.
+    pub recall: Vec<Loan>,
+}
+
+/// What became of it, in servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lent {
+    /// Lent.
+    pub lent: usize,
+    /// Asked back.
+    pub recalled: usize,
+    /// Loans of servers that failed.
+    pub ended: usize,
+}
+
+/// A server and who borrows or borrowed it.
+type LentServer = (String, String);
+
+impl Broker {
+    /// Lends and takes back as a pure function says, and takes back what its owner uses.
+    ///
+    /// # Errors
+    /// [`MoverError`].
+    pub async fn balance_loans(
+        &self,
+        actor: &str,
+        epoch: Epoch,
+        plan: impl FnOnce(&LoanView) -> LoanPlan,
+    ) -> Result<Lent, MoverError> {
+        let doing = "balancing loans";
+        let any: bool =
+            sqlx::query_scalar(sql::ANY_BORROWER).fetch_one(&self.pool).await.doing(doing)?;
+        if !any {
+            return Ok(Lent::default());
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        still_ours(db, epoch).await?;
+        moves::hold_head(db).await?;
+        let ended: Vec<LentServer> =
+            sqlx::query_as(sql::END_LOST).fetch_all(&mut *db).await.doing(doing)?;
+        let overdue: Vec<(String, i32, String)> =
+            sqlx::query_as(sql::OVERDUE).fetch_all(&mut *db).await.doing(doing)?;
+        open_recalls(db, &overdue).await?;
+        let view = view(db).await.doing(doing)?;
+        let plan = plan(&view);
+        let lent = lend(db, &plan.lend).await.doing(doing)?;
+        let mut recalled = recalled(db, &plan.recall).await.doing(doing)?;
+        open_recalls(db, &recalled).await?;
+        recalled.extend(overdue);
+        let recalled: Vec<LentServer> =
+            recalled.into_iter().map(|(borrower, _, server)| (borrower, server)).collect();
+        let done = Lent { lent: lent.len(), recalled: recalled.len(), ended: ended.len() };
+        if done == Lent::default() {
+            change.abandon().await?;
+            return Ok(done);
+        }
+        for (action, servers) in [
+            (Action::ServersRecalled, recalled),
+            (Action::ServersRecalled, ended),
+            (Action::ServersLent, lent),
+        ] {
+            for (borrower, servers) in by_borrower(servers) {
+                for servers in servers.chunks(NAMED_MAX) {
+                    change.record(action, &borrower, serde_json::json!({ "servers": servers }));
+                }
+            }
+        }
+        change.commit().await?;
+        Ok(done)
+    }
+}
+
+fn by_borrower(servers: Vec<LentServer>) -> BTreeMap<String, Vec<String>> {
+    let mut by: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (borrower, server) in servers {
+        by.entry(borrower).or_default().push(server);
+    }
+    by.values_mut().for_each(|servers| servers.sort_unstable());
+    by
+}
+
+async fn open_recalls(
+    db: &mut PgConnection,
+    servers: &[(String, i32, String)],
+) -> Result<(), DbError> {
+    let ids: Vec<i32> = servers.iter().map(|(_, id, _)| *id).collect();
+    moves::open(db, &ids, Some(MoveOrigin::Recall)).await.map(|_| ())
+}
+
+async fn view(db: &mut PgConnection) -> Result<LoanView, sqlx::Error> {
+    let name = |row: &PgRow, column: usize| row.try_get::<&str, _>(column).map(Name::from);
+    let count = |row: &PgRow, column: usize| row.try_get(column).map(i64::unsigned_abs);
+    let group = |row: PgRow| {
+        Ok(LoanGroup {
+            owner: name(&row, 0)?,
+            shared: row.try_get::<&str, _>(1)? == "shared_buffer",
+            priority: row.try_get(2)?,
+            msb: name(&row, 3)?,
+            hardware_type: name(&row, 4)?,
+            value: Rru(row.try_get(5)?),
+            total: count(&row, 6)?,
+            idle: count(&row, 7)?,
+            lent: count(&row, 8)?,
+            lost: row.try_get(9)?,
+        })
+    };
+    let groups = sqlx::query(sql::GROUPS).try_map(group).fetch_all(&mut *db).await?;
+    let loan = |row: PgRow| {
+        Ok(Loan {
+            borrower: name(&row, 0)?,
+            owner: name(&row, 1)?,
+            msb: name(&row, 2)?,
+            hardware_type: name(&row, 3)?,
+            count: count(&row, 4)?,
+        })
+    };
+    let loans = sqlx::query(sql::BORROWED).try_map(loan).fetch_all(&mut *db).await?;
+    let mut borrowers: BTreeMap<Name, BTreeMap<Name, Rru>> = BTreeMap::new();
+    let values: Vec<(String, String, i64)> =
+        sqlx::query_as(sql::BORROWERS).fetch_all(&mut *db).await?;
+    for (borrower, hardware_type, micro) in values {
+        borrowers.entry(borrower.into()).or_default().insert(hardware_type.into(), Rru(micro));
+    }
+    let outage: Option<(f64, i32)> = sqlx::query_as(sql::OUTAGE).fetch_optional(db).await?;
+    let outage = outage.map(|(since, lent)| {
+        let since = Duration::try_from_secs_f64(since).unwrap_or_default();
+        (since, u64::try_from(lent).unwrap_or(0))
+    });
+    Ok(LoanView { groups, loans, borrowers, outage })
+}
+
+/// The columns of loans, as statements take them.
+struct Columns<'a> {
+    borrowers: Vec<&'a str>,
+    owners: Vec<&'a str>,
+    msbs: Vec<&'a str>,
+    types: Vec<&'a str>,
+    counts: Vec<i64>,
+}
+
+fn columns(loans: &[Loan]) -> Columns<'_> {
+    let text = |of: fn(&Loan) -> &Name| -> Vec<&str> {
+        loans.iter().map(|loan| of(loan).as_ref()).collect()
+    };
+    Columns {
+        borrowers: text(|loan| &loan.borrower),
+        owners: text(|loan| &loan.owner),
+        msbs: text(|loan| &loan.msb),
+        types: text(|loan| &loan.hardware_type),
+        counts: loans.iter().map(|loan| i64::try_from(loan.count).unwrap_or(i64::MAX)).collect(),
+    }
+}
+
+async fn lend(db: &mut PgConnection, loans: &[Loan]) -> Result<Vec<LentServer>, sqlx::Error> {
+    if loans.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Where a group is lent to several, each goes on where the one before ended.
+    let mut taken: BTreeMap<(&Name, &Name, &Name), i64> = BTreeMap::new();
+    let of = columns(loans);
+    let after: Vec<i64> = (loans.iter().zip(&of.counts))
+        .map(|(loan, count)| {
+            let taken = taken.entry((&loan.owner, &loan.msb, &loan.hardware_type)).or_default();
+            let after = *taken;
+            *taken += count;
+            after
+        })
+        .collect();
+    let lent = sqlx::query_as(sql::LEND)
+        .bind(of.borrowers)
+        .bind(of.owners)
+        .bind(of.msbs)
+        .bind(of.types)
+        .bind(of.counts)
+        .bind(after);
+    lent.fetch_all(db).await
+}
+
+async fn recalled(
+    db: &mut PgConnection,
+    loans: &[Loan],
+) -> Result<Vec<(String, i32, String)>, sqlx::Error> {
+    if loans.is_empty() {
+        return Ok(Vec::new());
+    }
+    let of = columns(loans);
+    let recalled = sqlx::query_as(sql::RECALLED)
+        .bind(of.borrowers)
+        .bind(of.owners)
+        .bind(of.msbs)
+        .bind(of.types)
+        .bind(of.counts);
+    recalled.fetch_all(db).await
+}
