@@ -131,5 +131,5 @@ ALTER TABLE audit_trail ADD CONSTRAINT audit_trail_action_check CHECK (action IN
      'moves_opened', 'server_bound', 'move_ended', 'mover_stopped', 'mover_resumed',
      'server_replaced', 'replacement_owed', 'outage_began', 'outage_ended', 'servers_lent',
      'servers_recalled', 'usage_reported', 'maintenance_planned', 'maintenance_changed',
-     'contract_set', 'contract_removed', 'emergency_granted', 'emergency_ended',
+     'contract_set', 'contract_removed', 'emergency_asked', 'emergency_granted', 'emergency_ended',
      'reservations_gave_way'));

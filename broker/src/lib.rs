@@ -34,8 +34,10 @@ mod broker;
 mod change;
 mod check;
 mod copy;
+mod emergency;
 mod error;
 mod export;
+mod give_way;
 mod job;
 mod load;
 mod loan;
@@ -69,8 +71,10 @@ macro_rules! statements {
 use statements;
 
 pub use broker::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
+pub use emergency::{Emergency, EmergencyError, Grant, Pick, Refusal, Stock, StockGroup};
 pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
+pub use give_way::{GiveWay, HeldGroup, Holder, RegionHeld};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use loan::{Lent, Loan, LoanGroup, LoanPlan, LoanView};
@@ -83,7 +87,7 @@ pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 pub use replacement::{Failed, Replaced, ReplacementRow, Spare, Swap, Worth};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
-pub use state::{JobState, MoveState, ReplacementState, SolveState, State};
+pub use state::{EmergencyState, JobState, MoveState, ReplacementState, SolveState, State};
 pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
 pub use subscribe::Subscription;
 pub use trail::{Action, Entry, Seq, TargetVersion};
@@ -99,6 +103,8 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         broker::sql::ALL,
         change::sql::ALL,
         check::sql::ALL,
+        emergency::sql::ALL,
+        give_way::sql::ALL,
         job::sql::ALL,
         loan::sql::ALL,
         metrics::sql::ALL,

@@ -104,6 +104,11 @@ impl Promise {
         }
     }
 
+    /// The same with so much more capacity, or less; never less than none.
+    pub(crate) fn with_more(&self, more: Rru) -> Promise {
+        Promise { capacity: (self.capacity + more).or_zero(), ..self.clone() }
+    }
+
     /// The type a shared buffer is of.
     pub(crate) fn buffer_type(&self) -> Option<&Name> {
         let shared = self.kind == ReservationKind::SharedBuffer;

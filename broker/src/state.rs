@@ -233,3 +233,49 @@ impl State for ReplacementState {
         }
     }
 }
+
+/// What became of an emergency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EmergencyState {
+    /// Asked for; the mover answers within seconds.
+    Asked,
+    /// Granted, in whole or in part.
+    Granted,
+    /// Nothing could be granted.
+    Refused,
+    /// Taken back before it was answered.
+    Cancelled,
+    /// Over: the promise is what it would be without it.
+    Ended,
+}
+
+impl State for EmergencyState {
+    const MACHINE: &'static str = "emergencies";
+    const ALL: &'static [EmergencyState] = &[
+        EmergencyState::Asked,
+        EmergencyState::Granted,
+        EmergencyState::Refused,
+        EmergencyState::Cancelled,
+        EmergencyState::Ended,
+    ];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            EmergencyState::Asked => "asked",
+            EmergencyState::Granted => "granted",
+            EmergencyState::Refused => "refused",
+            EmergencyState::Cancelled => "cancelled",
+            EmergencyState::Ended => "ended",
+        }
+    }
+
+    fn may_follow(self, source: Option<EmergencyState>) -> bool {
+        use EmergencyState::{Asked, Cancelled, Ended, Granted, Refused};
+        match source {
+            None => self == Asked,
+            Some(Asked) => matches!(self, Granted | Refused | Cancelled),
+            Some(Granted) => self == Ended,
+            Some(_) => false,
+        }
+    }
+}

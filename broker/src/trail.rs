@@ -71,7 +71,9 @@ pub enum Action {
     ContractSet,
     /// It was removed. Subject: the reservation.
     ContractRemoved,
-    /// Capacity was granted at once. Subject: the reservation.
+    /// Somebody asked for capacity at once. Subject: the reservation.
+    EmergencyAsked,
+    /// Capacity was granted at once, or refused. Subject: the reservation.
     EmergencyGranted,
     /// The emergency is over. Subject: the reservation.
     EmergencyEnded,
@@ -81,7 +83,7 @@ pub enum Action {
 
 impl Action {
     /// Every action.
-    pub const ALL: [Action; 23] = [
+    pub const ALL: [Action; 24] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -102,6 +104,7 @@ impl Action {
         Action::MaintenanceChanged,
         Action::ContractSet,
         Action::ContractRemoved,
+        Action::EmergencyAsked,
         Action::EmergencyGranted,
         Action::EmergencyEnded,
         Action::ReservationsGaveWay,
@@ -130,6 +133,7 @@ impl Action {
             Action::MaintenanceChanged => "maintenance_changed",
             Action::ContractSet => "contract_set",
             Action::ContractRemoved => "contract_removed",
+            Action::EmergencyAsked => "emergency_asked",
             Action::EmergencyGranted => "emergency_granted",
             Action::EmergencyEnded => "emergency_ended",
             Action::ReservationsGaveWay => "reservations_gave_way",

@@ -18,6 +18,8 @@
 
 pub mod agent;
 pub mod elastic;
+pub mod emergency;
+pub mod give_way;
 pub mod limits;
 pub mod mover;
 pub mod outage;

@@ -7,11 +7,11 @@ use crate::agent::{HostAgent, StepOrder, StepReport};
 use crate::elastic::{self, Elastic};
 use crate::limits::{Limits, admit};
 use crate::outage::{self, StormGuard};
-use crate::replace;
 use crate::steps::{Step, next};
+use crate::{emergency, replace};
 use broker::{
-    Broker, DbError, Epoch, Lent, LoanView, MoveReason, MoveState, MoverError, MsbHealth, OpenMove,
-    Seq, Subscription, Wanted,
+    Action, Broker, DbError, Epoch, Lent, LoanView, MoveReason, MoveState, MoverError, MsbHealth,
+    OpenMove, Seq, Subscription, Wanted,
 };
 use fleet::Name;
 use futures_util::StreamExt;
@@ -257,6 +257,8 @@ impl<'a, A: HostAgent> Acting<'a, A> {
                     } else if concerns_health(&entry.action) {
                         self.last_event = Instant::now();
                         self.decide_at.get_or_insert(self.last_event + settings.settle);
+                    } else if entry.action == Action::EmergencyAsked.as_str() {
+                        self.decide_at = Some(Instant::now());
                     } else if concerns_loans(&entry.action) {
                         self.loans_due = true;
                         self.decide_at.get_or_insert(Instant::now() + settings.settle);
@@ -291,6 +293,8 @@ impl<'a, A: HostAgent> Acting<'a, A> {
     /// Decides what cannot wait for a solve.
     async fn decide(&mut self) -> Result<(), Ended> {
         let Mover { broker, settings, name, .. } = self.mover;
+        // First, because somebody waits for the answer.
+        broker.grant_emergencies(name, self.epoch, emergency::choose).await?;
         let judge = |health: &[MsbHealth]| outage::lost(health, &settings.storm_guard);
         self.loans_due |= broker.note_outages(name, self.epoch, &self.sizes, judge).await?;
         if std::mem::take(&mut self.loans_due) {
@@ -492,7 +496,6 @@ impl<'a, A: HostAgent> Acting<'a, A> {
 
 /// Whether an entry of the audit trail may change which moves are wanted.
 fn concerns_moves(action: &str) -> bool {
-    use broker::Action;
     [Action::TargetsPublished, Action::SnapshotLoaded, Action::MoverStopped, Action::MoverResumed]
         .iter()
         .any(|known| known.as_str() == action)
@@ -500,7 +503,6 @@ fn concerns_moves(action: &str) -> bool {
 
 /// Whether an entry of the audit trail may change what is out of use.
 fn concerns_health(action: &str) -> bool {
-    use broker::Action;
     [Action::UnavailabilityRecorded, Action::UnavailabilityCleared]
         .iter()
         .any(|known| known.as_str() == action)
@@ -508,7 +510,6 @@ fn concerns_health(action: &str) -> bool {
 
 /// Whether an entry of the audit trail may change what can be lent.
 fn concerns_loans(action: &str) -> bool {
-    use broker::Action;
     [Action::UsageReported, Action::MaintenanceChanged].iter().any(|known| known.as_str() == action)
 }
 

@@ -2,9 +2,9 @@
 
 mod place;
 
-use broker::{Broker, Occurrence, ReplacementState, State};
+use broker::{Broker, EmergencyState, Occurrence, Refusal, ReplacementState, State};
 use chrono::Utc;
-use fleet::{Scope, UnavailabilityKind};
+use fleet::{Rru, Scope, UnavailabilityKind};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
 use online_mover::outage::StormGuard;
 use online_mover::steps::Step;
@@ -228,5 +228,51 @@ async fn a_lent_spare_is_taken_from_its_borrower_and_an_owner_gets_its_server_ba
         let server = export.parts.servers.iter().find(|of| of.server_id == spare).expect("there");
         assert_eq!(server.loaned_to, None, "{spare}");
     }
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn an_emergency_is_served_at_once_and_promised_from_then_on() {
+    let place = Place::with(&town()).await;
+    let mover = mover(&place.broker, SimulatedAgent::default());
+    let broker = &place.broker;
+    let ask = async |name: &str, rru: usize| {
+        let id = uuid::Uuid::now_v7();
+        broker.ask_emergency("ann", id, name, Rru::units(rru), "site outage").await.expect("asked");
+        broker.ask_emergency("ann", id, name, Rru::units(rru), "again").await.expect("the same");
+        id
+    };
+    let answer = async |id| broker.emergency(id).await.expect("listed").expect("there");
+    // Six of each type are nobody's, worth 18 to web.
+    let (web, nobody, elastic) = (ask("web", 16).await, ask("nil", 1).await, ask("batch", 1).await);
+    until(mover.run(), async || answer(elastic).await.state != EmergencyState::Asked).await;
+    let grant = answer(web).await.granted.expect("granted");
+    assert_eq!((grant.amount, grant.from_shared), (Rru::units(16), 0));
+    assert!(answer(web).await.debt, "no solve has seen it");
+    assert_eq!(answer(nobody).await.refusal, Some(Refusal::NoSuchReservation));
+    assert_eq!(answer(elastic).await.refusal, Some(Refusal::NotGuaranteed));
+    let promised = async || {
+        let export = broker.export(None).await.expect("exported");
+        let web = export.parts.reservations.iter().find(|of| &*of.reservation_id == "web");
+        web.expect("there").capacity_rru
+    };
+    assert!((promised().await - 56.0).abs() < 1e-6);
+    let bound = async || {
+        let owners = place.owners().await;
+        let now = owners.values().flatten().filter(|owner| *owner == "web").count();
+        now == 50 + usize::try_from(grant.servers).expect("few")
+    };
+    until(mover.run(), bound).await;
+    // More than there is: what is left of free servers, then the shared buffers.
+    let more = ask("web", 1_000).await;
+    until(mover.run(), async || answer(more).await.state != EmergencyState::Asked).await;
+    assert_eq!(answer(more).await.granted.expect("some").from_shared, 8);
+    let none = ask("web", 1).await;
+    until(mover.run(), async || answer(none).await.state != EmergencyState::Asked).await;
+    assert_eq!(answer(none).await.refusal, Some(Refusal::NothingFits));
+    broker.end_emergency("ann", web).await.expect("ended");
+    broker.end_emergency("ann", more).await.expect("ended");
+    assert!(broker.end_emergency("ann", web).await.is_err(), "it is over");
+    assert!((promised().await - 40.0).abs() < 1e-6);
     place.at_rest().await;
 }

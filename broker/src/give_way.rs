@@ -1,0 +1,230 @@
+//! When more is lost than buffers cover: servers of less important reservations for more important ones.
+//!
+//! The plan is a value that people look at first; carrying it out makes it again, in the transaction that
+//! writes it. Its moves are ordinary ones, so a reservation gets its servers back by the next solve after
+//! the outage.
+
+use crate::broker::Broker;
+use crate::change::Change;
+use crate::error::{DbError, Doing};
+use crate::moves;
+use crate::trail::Action;
+use fleet::{Name, Rru};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+use std::collections::BTreeMap;
+
+pub(crate) mod sql {
+    crate::statements! {
+        HOLDERS = "SELECT r.reservation, p.priority, p.capacity_micro, h.hardware_type::text, v.value_micro \
+            FROM reservations r JOIN promises p USING (promise_id) \
+            LEFT JOIN rru_values v USING (promise_id) LEFT JOIN hardware_types h USING (hardware_type_id) \
+            WHERE r.kind = 'guaranteed' ORDER BY 1, 4";
+        /// Servers that work, by who holds them: the target of a move under way, else the owner. What
+        /// is on the move already is held and cannot be taken.
+        HELD = "SELECT r.reservation, coalesce(r.kind = 'shared_buffer', false), m.msb::text, \
+                h.hardware_type::text, g.in_use, g.held, g.takable \
+            FROM (SELECT CASE WHEN s.target_pending THEN s.target_reservation_id \
+                        ELSE s.current_reservation_id END AS reservation_id, \
+                    k.msb_id, s.hardware_type_id, s.in_use, count(*) AS held, \
+                    count(*) FILTER (WHERE NOT s.target_pending AND o.server_id IS NULL) AS takable \
+                FROM servers s JOIN racks k USING (rack_id) \
+                LEFT JOIN (SELECT server_id FROM moves WHERE open AND origin <> 'recall') o USING (server_id) \
+                WHERE s.server_id NOT IN (SELECT u.server_id FROM unavailable_servers u \
+                    WHERE u.kind <> 'planned_maintenance') \
+                GROUP BY 1, 2, 3, 4) g \
+            LEFT JOIN reservations r USING (reservation_id) \
+            JOIN msbs m USING (msb_id) JOIN hardware_types h USING (hardware_type_id) \
+            ORDER BY 1, 3, 4, 5";
+        TAKE = "WITH wanted AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], \
+                    $5::boolean[], $6::bigint[], $7::bigint[]) \
+                    AS w (source, target, msb, hardware_type, in_use, count, after)), \
+            chosen AS (SELECT c.server_id, t.reservation_id FROM wanted w \
+                JOIN reservations t ON t.reservation = w.target \
+                JOIN msbs m ON m.msb = w.msb JOIN hardware_types h ON h.hardware_type = w.hardware_type \
+                LEFT JOIN reservations r ON r.reservation = w.source \
+                CROSS JOIN LATERAL (SELECT s.server_id FROM servers s JOIN racks k USING (rack_id) \
+                    WHERE s.current_reservation_id IS NOT DISTINCT FROM r.reservation_id \
+                        AND k.msb_id = m.msb_id AND s.hardware_type_id = h.hardware_type_id \
+                        AND s.in_use = w.in_use AND NOT s.target_pending \
+                        AND s.server_id NOT IN (SELECT u.server_id FROM unavailable_servers u \
+                            WHERE u.kind <> 'planned_maintenance') \
+                        AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id \
+                            AND o.origin <> 'recall') \
+                    ORDER BY s.server OFFSET w.after LIMIT w.count) c) \
+            UPDATE servers s SET target_pending = true, target_reservation_id = c.reservation_id, \
+                target_version = $8, target_origin = 'give_way' \
+            FROM chosen c WHERE s.server_id = c.server_id RETURNING s.server::text";
+    }
+}
+
+/// A guaranteed reservation, and what it wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its name.
+    pub reservation: Name,
+    /// 0 is the most important.
+    pub priority: i32,
+    /// C.
+    pub capacity: Rru,
+    /// V, by hardware type.
+    pub values: BTreeMap<Name, Rru>,
+}
+
+/// Servers that work, of one holder, place, type and use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldGroup {
+    /// Who holds them; `None`: nobody.
+    pub holder: Option<Name>,
+    /// Whether that is a shared buffer.
+    pub shared: bool,
+    /// Their MSB.
+    pub msb: Name,
+    /// Their type.
+    pub hardware_type: Name,
+    /// Whether containers run on them.
+    pub in_use: bool,
+    /// How many.
+    pub held: u64,
+    /// How many of them are not on the move.
+    pub takable: u64,
+}
+
+/// Who holds what of what works.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegionHeld {
+    /// Guaranteed reservations, by name.
+    pub holders: Vec<Holder>,
+    /// Servers, those of nobody, of shared buffers and of guaranteed reservations.
+    pub groups: Vec<HeldGroup>,
+}
+
+/// Servers that change hands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GiveWay {
+    /// Who gives them; `None`: they are nobody's.
+    pub source: Option<Name>,
+    /// Who gets them.
+    pub target: Name,
+    /// Their MSB.
+    pub msb: Name,
+    /// Their type.
+    pub hardware_type: Name,
+    /// Whether containers run on them.
+    pub in_use: bool,
+    /// How many.
+    pub count: u64,
+}
+
+impl Broker {
+    /// Counts who holds what of what works.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn region_held(&self) -> Result<RegionHeld, DbError> {
+        let doing = "counting who holds what";
+        let mut db = self.pool.acquire().await.doing(doing)?;
+        read(&mut db).await.doing(doing)
+    }
+
+    /// Lets reservations give way as a pure function says. Gives what it said and how many servers
+    /// have got a target by it.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn give_way(
+        &self,
+        actor: &str,
+        plan: impl FnOnce(&RegionHeld) -> Vec<GiveWay>,
+    ) -> Result<(Vec<GiveWay>, usize), DbError> {
+        let doing = "letting reservations give way";
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        let head = moves::hold_head(db).await?;
+        let held = read(db).await.doing(doing)?;
+        let plan = plan(&held);
+        let taken = take(db, &plan, head.0).await.doing(doing)?;
+        if taken.is_empty() {
+            change.abandon().await?;
+            return Ok((plan, 0));
+        }
+        let rows: Vec<serde_json::Value> = plan
+            .iter()
+            .map(|of| {
+                serde_json::json!({
+                    "source": of.source, "target": of.target, "msb": of.msb,
+                    "hardware_type": of.hardware_type, "in_use": of.in_use, "count": of.count,
+                })
+            })
+            .collect();
+        let detail = serde_json::json!({ "plan": rows, "servers": taken });
+        change.record(Action::ReservationsGaveWay, "region", detail);
+        change.commit().await?;
+        Ok((plan, taken.len()))
+    }
+}
+
+async fn read(db: &mut PgConnection) -> Result<RegionHeld, sqlx::Error> {
+    let mut holders: Vec<Holder> = Vec::new();
+    let rows: Vec<(String, i32, i64, Option<String>, Option<i64>)> =
+        sqlx::query_as(sql::HOLDERS).fetch_all(&mut *db).await?;
+    for (reservation, priority, capacity, hardware_type, value) in rows {
+        if holders.last().is_none_or(|last| *last.reservation != *reservation) {
+            let (reservation, capacity) = (reservation.into(), Rru(capacity));
+            holders.push(Holder { reservation, priority, capacity, values: BTreeMap::new() });
+        }
+        if let (Some(last), Some(ty), Some(value)) = (holders.last_mut(), hardware_type, value) {
+            last.values.insert(ty.into(), Rru(value));
+        }
+    }
+    let group = |row: PgRow| {
+        Ok(HeldGroup {
+            holder: row.try_get::<Option<&str>, _>(0)?.map(Name::from),
+            shared: row.try_get(1)?,
+            msb: row.try_get::<&str, _>(2)?.into(),
+            hardware_type: row.try_get::<&str, _>(3)?.into(),
+            in_use: row.try_get(4)?,
+            held: row.try_get::<i64, _>(5)?.unsigned_abs(),
+            takable: row.try_get::<i64, _>(6)?.unsigned_abs(),
+        })
+    };
+    let groups = sqlx::query(sql::HELD).try_map(group).fetch_all(db).await?;
+    Ok(RegionHeld { holders, groups })
+}
+
+async fn take(
+    db: &mut PgConnection,
+    plan: &[GiveWay],
+    head: i64,
+) -> Result<Vec<String>, sqlx::Error> {
+    if plan.is_empty() {
+        return Ok(Vec::new());
+    }
+    let text = |of: fn(&GiveWay) -> &Name| -> Vec<&str> {
+        plan.iter().map(|row| of(row).as_ref()).collect()
+    };
+    let counts: Vec<i64> =
+        plan.iter().map(|row| i64::try_from(row.count).unwrap_or(i64::MAX)).collect();
+    // Where a group goes to several, each goes on where the one before ended.
+    let mut taken: BTreeMap<_, i64> = BTreeMap::new();
+    let after: Vec<i64> = (plan.iter().zip(&counts))
+        .map(|(row, count)| {
+            let key = (&row.source, &row.msb, &row.hardware_type, row.in_use);
+            let taken = taken.entry(key).or_default();
+            let after = *taken;
+            *taken += count;
+            after
+        })
+        .collect();
+    sqlx::query_scalar(sql::TAKE)
+        .bind(plan.iter().map(|row| row.source.as_deref()).collect::<Vec<_>>())
+        .bind(text(|row| &row.target))
+        .bind(text(|row| &row.msb))
+        .bind(text(|row| &row.hardware_type))
+        .bind(plan.iter().map(|row| row.in_use).collect::<Vec<_>>())
+        .bind(counts)
+        .bind(after)
+        .bind(head)
+        .fetch_all(db)
+        .await
+}

@@ -1,0 +1,243 @@
+//! Who gives way to whom when more than one MSB is lost.
+//!
+//! RAS treats all reservations alike then and says that this is not the last word (section 5.4). Here the
+//! declared priority decides. The most important reservation that is short is made whole first: from
+//! what nobody owns, then from shared buffers, then from reservations that are less important than it,
+//! the least important first, idle servers before those in use. Who gave may be short by that, and takes
+//! from those below in its turn. What elastic reservations borrow is the owner's in any case: loans come
+//! back when an MSB is lost, before anybody gives way.
+
+use broker::{GiveWay, Holder, RegionHeld};
+use fleet::{Name, Rru};
+use std::collections::BTreeMap;
+
+/// What a reservation has, of what it wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The reservation.
+    pub reservation: Name,
+    /// 0 is the most important.
+    pub priority: i32,
+    /// C.
+    pub capacity: Rru,
+    /// What works of what it has.
+    pub before: Rru,
+    /// And would after the plan.
+    pub after: Rru,
+}
+
+/// Who gives way, and how everybody who is touched or short stands before and after.
+pub fn plan(held: &RegionHeld) -> (Vec<GiveWay>, Vec<Standing>) {
+    let by_name: BTreeMap<&Name, &Holder> =
+        held.holders.iter().map(|holder| (&holder.reservation, holder)).collect();
+    let mut has: BTreeMap<&Name, Rru> = by_name.keys().map(|name| (*name, Rru::ZERO)).collect();
+    for group in &held.groups {
+        if let Some(holder) = group.holder.as_ref().and_then(|name| by_name.get(name)) {
+            let value = value(holder, &group.hardware_type);
+            *has.entry(&holder.reservation).or_default() += times(value, group.held);
+        }
+    }
+    let before = has.clone();
+    let mut left: Vec<u64> = held.groups.iter().map(|group| group.takable).collect();
+    let mut rows = Vec::new();
+    let mut order: Vec<&Holder> = held.holders.iter().collect();
+    order.sort_by_key(|holder| (holder.priority, &holder.reservation));
+    for holder in order {
+        let mut sources: Vec<usize> = (0..held.groups.len())
+            .filter(|&g| value(holder, &held.groups[g].hardware_type) > Rru::ZERO)
+            .filter_map(|g| Some((rank(holder, g, held, &by_name)?, g)))
+            .map(|(_, g)| g)
+            .collect();
+        sources.sort_by_key(|&g| rank(holder, g, held, &by_name));
+        for g in sources {
+            let missing = holder.capacity - has[&holder.reservation];
+            if missing <= Rru::ZERO {
+                break;
+            }
+            let group = &held.groups[g];
+            let worth = value(holder, &group.hardware_type);
+            let enough = u64::try_from((missing.0 + worth.0 - 1) / worth.0).unwrap_or(0);
+            let count = enough.min(left[g]);
+            if count == 0 {
+                continue;
+            }
+            left[g] -= count;
+            *has.entry(&holder.reservation).or_default() += times(worth, count);
+            if let Some(source) = group.holder.as_ref().and_then(|name| by_name.get(name)) {
+                let lost = times(value(source, &group.hardware_type), count);
+                *has.entry(&source.reservation).or_default() -= lost;
+            }
+            rows.push(GiveWay {
+                source: group.holder.clone(),
+                target: holder.reservation.clone(),
+                msb: group.msb.clone(),
+                hardware_type: group.hardware_type.clone(),
+                in_use: group.in_use,
+                count,
+            });
+        }
+    }
+    let standing = |holder: &Holder| Standing {
+        reservation: holder.reservation.clone(),
+        priority: holder.priority,
+        capacity: holder.capacity,
+        before: before[&holder.reservation],
+        after: has[&holder.reservation],
+    };
+    let mut standings: Vec<Standing> = held.holders.iter().map(standing).collect();
+    standings.retain(|of| of.before != of.after || of.before < of.capacity);
+    standings.sort_by(|a, b| (a.priority, &a.reservation).cmp(&(b.priority, &b.reservation)));
+    (rows, standings)
+}
+
+/// Where a group stands in the order it is taken for a reservation; `None`: it may not be.
+fn rank<'a>(
+    holder: &Holder,
+    g: usize,
+    held: &'a RegionHeld,
+    by_name: &BTreeMap<&Name, &'a Holder>,
+) -> Option<(u8, i32, bool, Option<&'a Name>, &'a Name, &'a Name)> {
+    let group = &held.groups[g];
+    let (step, priority) = match group.holder.as_ref().map(|name| by_name.get(name)) {
+        None => (0, 0),
+        Some(None) if group.shared => (1, 0),
+        // Less important: a larger number. The largest comes first.
+        Some(Some(source)) if source.priority > holder.priority => (2, -source.priority),
+        Some(_) => return None,
+    };
+    let name = group.holder.as_ref();
+    Some((step, priority, group.in_use, name, &group.msb, &group.hardware_type))
+}
+
+fn value(holder: &Holder, hardware_type: &Name) -> Rru {
+    holder.values.get(hardware_type).copied().unwrap_or_default()
+}
+
+fn times(value: Rru, count: u64) -> Rru {
+    value.times(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plan;
+    use broker::{HeldGroup, Holder, RegionHeld};
+    use fleet::Rru;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn holder(name: &str, priority: i32, capacity: usize) -> Holder {
+        let values = BTreeMap::from([("a".into(), Rru::units(1)), ("b".into(), Rru::units(2))]);
+        Holder { reservation: name.into(), priority, capacity: Rru::units(capacity), values }
+    }
+
+    fn group(holder: Option<&str>, hardware_type: &str, in_use: bool, held: u64) -> HeldGroup {
+        HeldGroup {
+            holder: holder.map(Into::into),
+            shared: holder.is_some_and(|name| name.starts_with("shared")),
+            msb: "m".into(),
+            hardware_type: hardware_type.into(),
+            in_use,
+            held,
+            takable: held,
+        }
+    }
+
+    fn rows(held: &RegionHeld) -> Vec<(String, String, bool, u64)> {
+        let name = |name: &Option<fleet::Name>| name.as_deref().unwrap_or("-").to_owned();
+        let row =
+            |of: &broker::GiveWay| (name(&of.source), of.target.to_string(), of.in_use, of.count);
+        plan(held).0.iter().map(row).collect()
+    }
+
+    fn row(source: &str, target: &str, in_use: bool, count: u64) -> (String, String, bool, u64) {
+        (source.into(), target.into(), in_use, count)
+    }
+
+    #[test]
+    fn the_least_important_gives_first_and_takes_in_its_turn() {
+        let held = RegionHeld {
+            holders: vec![holder("ads", 1, 10), holder("batch", 5, 10), holder("web", 0, 20)],
+            groups: vec![
+                group(None, "a", false, 1),
+                group(Some("ads"), "a", false, 4),
+                group(Some("ads"), "a", true, 6),
+                group(Some("batch"), "a", false, 3),
+                group(Some("batch"), "a", true, 7),
+                group(Some("shared/a"), "a", false, 2),
+                group(Some("web"), "a", true, 2),
+            ],
+        };
+        // Web lacks 18: one of nobody, two of the buffer, all ten of batch, and five of ads, who has
+        // nobody below it left to take from.
+        let expected = [
+            row("-", "web", false, 1),
+            row("shared/a", "web", false, 2),
+            row("batch", "web", false, 3),
+            row("batch", "web", true, 7),
+            row("ads", "web", false, 4),
+            row("ads", "web", true, 1),
+        ];
+        assert_eq!(rows(&held), expected);
+        let standings = plan(&held).1;
+        let after: Vec<_> = standings.iter().map(|of| (&*of.reservation, of.after)).collect();
+        let units = Rru::units;
+        assert_eq!(after, [("web", units(20)), ("ads", units(5)), ("batch", units(0))]);
+    }
+
+    #[test]
+    fn nobody_gives_to_an_equal_and_nobody_who_is_whole_takes() {
+        let held = RegionHeld {
+            holders: vec![holder("ads", 1, 4), holder("web", 1, 10)],
+            groups: vec![group(Some("ads"), "a", false, 9), group(Some("web"), "a", true, 2)],
+        };
+        assert_eq!(rows(&held), []);
+        let held = RegionHeld { holders: vec![holder("web", 0, 2)], groups: held.groups };
+        assert_eq!(rows(&held), []);
+    }
+
+    proptest! {
+        /// Nobody gives to somebody less important, nobody gives what it has not, and after it no
+        /// short reservation is left beside somebody less important who has what it could use.
+        #[test]
+        fn priority_decides(
+            holders in prop::collection::vec((0_i32..3, 0_usize..20), 1..5),
+            groups in prop::collection::vec((0_usize..7, 0_usize..2, any::<bool>(), 0_u64..12), 0..12),
+        ) {
+            let names = ["r0", "r1", "r2", "r3", "r4"];
+            let count = holders.len();
+            let holders: Vec<Holder> =
+                (holders.iter().zip(names)).map(|(of, name)| holder(name, of.0, of.1)).collect();
+            let mut unique = BTreeMap::new();
+            for (who, ty, in_use, held) in groups {
+                let who = match who {
+                    5 => None,
+                    6 => Some("shared/a"),
+                    n => Some(names[n % count]),
+                };
+                unique.insert((who, ty, in_use), group(who, ["a", "b"][ty], in_use, held));
+            }
+            let held = RegionHeld { holders, groups: unique.into_values().collect() };
+            let (rows, standings) = plan(&held);
+            let priority = |name: &fleet::Name| {
+                held.holders.iter().find(|of| of.reservation == *name).map(|of| of.priority)
+            };
+            let mut groups = held.groups.clone();
+            for row in &rows {
+                if let Some(source) = row.source.as_ref().and_then(priority) {
+                    prop_assert!(source > priority(&row.target).expect("guaranteed"));
+                }
+                let from = groups.iter_mut().find(|of| of.holder == row.source
+                    && of.hardware_type == row.hardware_type && of.in_use == row.in_use);
+                let from = from.expect("it is there");
+                prop_assert!(from.held >= row.count);
+                from.held -= row.count;
+            }
+            for short in standings.iter().filter(|of| of.after < of.capacity) {
+                for group in groups.iter().filter(|group| group.held > 0) {
+                    let below = group.holder.as_ref().and_then(priority).is_none_or(|p| p > short.priority);
+                    prop_assert!(!below, "{short:?} could have {group:?}");
+                }
+            }
+        }
+    }
+}
