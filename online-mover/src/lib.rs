@@ -17,6 +17,7 @@
 //! It does not know SQL, and it does not know how targets are found. Start with [`Mover`].
 
 pub mod agent;
+pub mod drill;
 pub mod elastic;
 pub mod emergency;
 pub mod give_way;
