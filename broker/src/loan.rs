@@ -179,6 +179,16 @@ pub struct Lent {
 type LentServer = (String, String);
 
 impl Broker {
+    /// What is lent and not on its way back, by borrower, owner, MSB and type.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn loans(&self) -> Result<Vec<Loan>, DbError> {
+        let doing = "listing loans";
+        let mut db = self.pool.acquire().await.doing(doing)?;
+        loans(&mut db).await.doing(doing)
+    }
+
     /// Lends and takes back as a pure function says, and takes back what its owner uses.
     ///
     /// # Errors
@@ -250,6 +260,20 @@ async fn open_recalls(
     moves::open(db, &ids, Some(MoveOrigin::Recall)).await.map(|_| ())
 }
 
+async fn loans(db: &mut PgConnection) -> Result<Vec<Loan>, sqlx::Error> {
+    let loan = |row: PgRow| {
+        let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
+        Ok(Loan {
+            borrower: name(0)?,
+            owner: name(1)?,
+            msb: name(2)?,
+            hardware_type: name(3)?,
+            count: row.try_get::<i64, _>(4)?.unsigned_abs(),
+        })
+    };
+    sqlx::query(sql::BORROWED).try_map(loan).fetch_all(db).await
+}
+
 async fn view(db: &mut PgConnection) -> Result<LoanView, sqlx::Error> {
     let name = |row: &PgRow, column: usize| row.try_get::<&str, _>(column).map(Name::from);
     let count = |row: &PgRow, column: usize| row.try_get(column).map(i64::unsigned_abs);
@@ -268,16 +292,7 @@ async fn view(db: &mut PgConnection) -> Result<LoanView, sqlx::Error> {
         })
     };
     let groups = sqlx::query(sql::GROUPS).try_map(group).fetch_all(&mut *db).await?;
-    let loan = |row: PgRow| {
-        Ok(Loan {
-            borrower: name(&row, 0)?,
-            owner: name(&row, 1)?,
-            msb: name(&row, 2)?,
-            hardware_type: name(&row, 3)?,
-            count: count(&row, 4)?,
-        })
-    };
-    let loans = sqlx::query(sql::BORROWED).try_map(loan).fetch_all(&mut *db).await?;
+    let loans = loans(db).await?;
     let mut borrowers: BTreeMap<Name, BTreeMap<Name, Rru>> = BTreeMap::new();
     let values: Vec<(String, String, i64)> =
         sqlx::query_as(sql::BORROWERS).fetch_all(&mut *db).await?;

@@ -1,23 +1,19 @@
 //! Measures moves carried out in a large region, in a private Postgres, with made-up hosts:
 //!
-//! `cargo bench -p online-mover -- [--servers N] [--moves N] [--step-ms MILLISECONDS]`
+//! `cargo bench -p online-mover --bench moves -- [--servers N] [--moves N] [--step-ms MILLISECONDS]`
 //!
 //! From a publication until the last of its moves is bound, and what the process takes for it. All
 //! limits are off: what is measured is the mover and the database, not patience.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
-use broker::private::{PrivateOptions, PrivatePostgres};
-use broker::{Broker, ImportOptions, MoveState, Publication, TargetRow};
-use fleet::{RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Weights};
+mod common;
+
+use broker::{MoveState, Publication, TargetRow};
+use common::{Place, memory, option, processor};
 use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{Limits, Mover, MoverSettings, Pace};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
-
-fn option(name: &str, default: usize) -> usize {
-    let mut arguments = std::env::args().skip_while(|argument| argument != name).skip(1);
-    arguments.next().map_or(default, |value| value.parse().expect("a number"))
-}
 
 fn main() {
     let runtime =
@@ -25,83 +21,17 @@ fn main() {
     runtime.expect("a runtime").block_on(measure());
 }
 
-fn region(servers: usize) -> RegionSnapshot {
-    let reservation = |id: &str| ReservationRow {
-        reservation_id: id.into(),
-        owner: id.into(),
-        kind: "guaranteed".into(),
-        capacity_rru: 1.0,
-        msb_buffer: true,
-        priority: 1,
-        msb_alpha: None,
-        rack_alpha: None,
-        affinity_theta: None,
-        host_profile: None,
-    };
-    let server = |number: usize| ServerRow {
-        server_id: format!("s{number:07}").into(),
-        datacenter: "dc".into(),
-        msb: format!("msb{:02}", number / 40 % 36).into(),
-        rack: format!("rack{:05}", number / 40).into(),
-        hardware_type: "type".into(),
-        current_reservation: Some(if number.is_multiple_of(2) { "a" } else { "b" }.into()),
-        target_reservation: None,
-        target_pending: false,
-        in_use: number.is_multiple_of(3),
-        loaned_to: None,
-        power_watts: None,
-    };
-    let value =
-        |id: &str| RruRow { reservation_id: id.into(), hardware_type: "type".into(), rru: 1.0 };
-    let parts = SnapshotParts {
-        region: "region".into(),
-        taken_at: chrono::DateTime::UNIX_EPOCH,
-        weights: Weights::default(),
-        shared_buffer_fraction: Some(0.0),
-        servers: (0..servers).map(server).collect(),
-        reservations: vec![reservation("a"), reservation("b")],
-        rru: vec![value("a"), value("b")],
-        affinity: Vec::new(),
-        unavailability: Vec::new(),
-    };
-    RegionSnapshot::new(parts).expect("a snapshot")
-}
-
-/// A member of /proc/self/status in MiB.
-fn memory(member: &str) -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find(|line| line.starts_with(member)).expect("a member");
-    let kib: f64 = line.split_whitespace().nth(1).expect("a value").parse().expect("a number");
-    kib / 1024.0
-}
-
-/// Processor seconds of this process.
-fn processor() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
-    let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
-    let ticks = |place: usize| fields[place].parse::<f64>().expect("a number");
-    (ticks(11) + ticks(12)) / 100.0
-}
-
 async fn measure() {
     let (servers, moves) = (option("--servers", 1_000_000), option("--moves", 10_000));
     let step = Duration::from_millis(option("--step-ms", 1_000) as u64);
-    let folder =
-        tempfile::Builder::new().prefix("ras-mv-").tempdir_in("/var/tmp").expect("a folder");
-    let postgres = PrivatePostgres::start(&PrivateOptions::new(folder.path())).await;
-    let postgres = postgres.expect("Postgres starts");
-    let broker = Broker::open(&postgres.address()).await.expect("it can be opened");
-    broker.load("bench", &region(servers), ImportOptions::default()).await.expect("loaded");
+    let place = Place::new(servers).await;
+    let broker = &place.broker;
     println!("{servers} servers, {moves} moves, three steps of {} ms each", step.as_millis());
 
     let targets = (0..moves).map(|n| {
         let number = n * (servers / moves);
         let target = if number.is_multiple_of(2) { "b" } else { "a" };
-        TargetRow {
-            server: format!("s{number:07}").into(),
-            generation: 1,
-            target: Some(target.into()),
-        }
+        TargetRow { server: common::name(number), generation: 1, target: Some(target.into()) }
     });
     let (id, parent) = (Uuid::now_v7(), broker.version().await.expect("asked"));
     let publication = Publication { id, parent, solve: None, targets: targets.collect() };
@@ -154,6 +84,5 @@ async fn measure() {
     }
     let ended = broker.moves_ended().await.expect("counted");
     println!("ended: {ended:?}; broken rules: {:?}", broker.check().await.expect("asked"));
-    broker.close().await;
-    postgres.stop().await.expect("it stops");
+    place.stop().await;
 }

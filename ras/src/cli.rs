@@ -2,9 +2,11 @@
 //!
 //! Only shapes and words stand here; each subcommand does its work in [`crate::command`].
 
+mod between;
 mod mover;
 mod store;
 
+pub use between::{Drill, EmergencyAction, Loans, Outages, OutagesAction, Replacements};
 pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
 pub use store::{
     Export, ImportSnapshot, Listen, Publish, Replay, RequestSolve, ScheduleOptions, Status,
@@ -126,6 +128,17 @@ pub enum Command {
     Mover(Mover),
     /// List moves under way, and stop or resume them
     Moves(Moves),
+    /// List servers that failed, what replaced them and how soon
+    Replacements(Replacements),
+    /// List MSBs that are lost, and who could give way to whom
+    Outages(Outages),
+    /// List what elastic reservations borrow
+    Loans(Loans),
+    /// Ask for capacity at once, without waiting for a solve
+    #[command(subcommand)]
+    Emergency(EmergencyAction),
+    /// Replay a log of failures in virtual time: what is a shared buffer worth?
+    Drill(Box<Drill>),
     /// Ask for a solve of the stored region now
     RequestSolve(RequestSolve),
     /// Solve solves of the past again, with other settings, and compare

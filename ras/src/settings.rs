@@ -80,6 +80,13 @@ pub struct MoverFile {
     pub give_up_after: Option<Duration>,
     /// How many at once and per hour.
     pub limits: Option<online_mover::Limits>,
+    /// How long a failure is left alone before it is dealt with.
+    #[serde(deserialize_with = "optional_duration")]
+    pub settle: Option<Duration>,
+    /// When single failures count as the loss of an MSB.
+    pub storm_guard: Option<online_mover::outage::StormGuard>,
+    /// How idle buffers are lent.
+    pub elastic: Option<online_mover::elastic::Elastic>,
 }
 
 /// `ras.toml`

@@ -6,9 +6,9 @@ use super::sheet::{Column, Line, Sheet};
 use super::summary::ImportSummary;
 use super::{ImportOptions, log_instant};
 use chrono::{DateTime, Utc};
-use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
+use fleet::{Name, RegionSnapshot, Scope, UnavailabilityKind, UnavailabilityRow};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Word of logs that only know that a server went away: of the kinds of the snapshot format, the
 /// one that makes the fewest claims.
@@ -38,27 +38,16 @@ fn read_events(
     rows: &mut BTreeMap<Name, UnavailabilityRow>,
 ) -> Result<(), ImportError> {
     let mut sheet = Sheet::read(file)?;
-    let server = sheet.column("server_id")?;
-    let kind = sheet.column("kind")?;
-    let start = sheet.column("start")?;
-    let end = sheet.column("end")?;
+    let columns = Columns::of(&mut sheet)?;
     for line in sheet.lines() {
-        let server_id = line.name(server)?;
-        let Some((server_id, &present)) = inventory.listed.get_key_value(server_id) else {
+        let server_id = line.name(columns.server)?;
+        let Some(&present) = inventory.listed.get(server_id) else {
             let name = server_id.to_owned();
-            return Err(line.broken(server, FieldRule::UnknownServer { name }));
+            return Err(line.broken(columns.server, FieldRule::UnknownServer { name }));
         };
-        let kind_id = event_kind(line, kind)?;
-        let began = line.number_in(start)?;
-        let ended = line.optional_number(end)?;
-        if let Some(ended) = ended.filter(|&ended| ended < began) {
-            let rule = FieldRule::EndsBeforeStart { start: began, end: ended };
-            return Err(line.broken(end, rule));
-        }
-        let started_at = instant(line, start, began)?;
-        let ended_at = ended.map(|ended| instant(line, end, ended)).transpose()?;
+        let mut row = event(line, &columns)?;
         summary.events += 1;
-        if started_at > at {
+        if row.started_at > at {
             summary.events_later += 1;
             continue;
         }
@@ -66,25 +55,90 @@ fn read_events(
             summary.events_absent += 1;
             continue;
         }
-        let ended_at = ended_at.filter(|&ended| ended <= at);
-        summary.events_active += usize::from(ended_at.is_none());
-        let event_id: Name = format!("{server_id}@{}", line.text(start)).into();
-        let row = UnavailabilityRow {
-            event_id: event_id.clone(),
-            scope: Scope::Server.as_str().into(),
-            scope_id: server_id.clone(),
-            kind: kind_id.as_str().into(),
-            started_at,
-            ended_at,
-        };
-        if rows.insert(event_id, row).is_some() {
-            // Two logs that overlap, or one read twice.
-            let name = format!("{server_id} from {}", line.text(start));
-            return Err(line.broken(start, FieldRule::NamedTwice { name }));
-        }
+        row.ended_at = row.ended_at.filter(|&ended| ended <= at);
+        summary.events_active += usize::from(row.ended_at.is_none());
+        insert(rows, row, line, &columns)?;
     }
     summary.ignored(&sheet);
     Ok(())
+}
+
+/// Reads everything that logs say of these servers, ends included, and counts the events of others.
+///
+/// # Errors
+/// The first thing that is not understood, with file, line and field.
+pub fn read_log(
+    files: &[PathBuf],
+    snapshot: &RegionSnapshot,
+) -> Result<(Vec<UnavailabilityRow>, usize), ImportError> {
+    let mut rows: BTreeMap<Name, UnavailabilityRow> = BTreeMap::new();
+    let mut others = 0;
+    for file in files {
+        let mut sheet = Sheet::read(file)?;
+        let columns = Columns::of(&mut sheet)?;
+        for line in sheet.lines() {
+            let row = event(line, &columns)?;
+            if snapshot.server(&row.scope_id).is_some() {
+                insert(&mut rows, row, line, &columns)?;
+            } else {
+                others += 1;
+            }
+        }
+    }
+    Ok((rows.into_values().collect(), others))
+}
+
+/// The columns of a log.
+struct Columns {
+    server: Column,
+    kind: Column,
+    start: Column,
+    end: Column,
+}
+
+impl Columns {
+    fn of(sheet: &mut Sheet) -> Result<Columns, ImportError> {
+        Ok(Columns {
+            server: sheet.column("server_id")?,
+            kind: sheet.column("kind")?,
+            start: sheet.column("start")?,
+            end: sheet.column("end")?,
+        })
+    }
+}
+
+fn event(line: Line, columns: &Columns) -> Result<UnavailabilityRow, ImportError> {
+    let server_id = line.name(columns.server)?;
+    let kind = event_kind(line, columns.kind)?;
+    let began = line.number_in(columns.start)?;
+    let ended = line.optional_number(columns.end)?;
+    if let Some(ended) = ended.filter(|&ended| ended < began) {
+        let rule = FieldRule::EndsBeforeStart { start: began, end: ended };
+        return Err(line.broken(columns.end, rule));
+    }
+    let ended_at = ended.map(|ended| instant(line, columns.end, ended)).transpose()?;
+    Ok(UnavailabilityRow {
+        event_id: format!("{server_id}@{}", line.text(columns.start)).into(),
+        scope: Scope::Server.as_str().into(),
+        scope_id: server_id.into(),
+        kind: kind.as_str().into(),
+        started_at: instant(line, columns.start, began)?,
+        ended_at,
+    })
+}
+
+fn insert(
+    rows: &mut BTreeMap<Name, UnavailabilityRow>,
+    row: UnavailabilityRow,
+    line: Line,
+    columns: &Columns,
+) -> Result<(), ImportError> {
+    let name = format!("{} from {}", row.scope_id, line.text(columns.start));
+    match rows.insert(row.event_id.clone(), row) {
+        None => Ok(()),
+        // Two logs that overlap, or one read twice.
+        Some(_) => Err(line.broken(columns.start, FieldRule::NamedTwice { name })),
+    }
 }
 
 fn event_kind(line: Line, column: Column) -> Result<UnavailabilityKind, ImportError> {

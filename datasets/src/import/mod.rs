@@ -22,6 +22,7 @@ mod sheet;
 mod summary;
 
 pub use error::{FieldRule, ImportError};
+pub use events::read_log;
 pub use resize::change_requests;
 pub use summary::ImportSummary;
 

@@ -78,7 +78,15 @@ ras.toml:
   region = { in_use = { at_once = 2000, per_window = 5000 }, idle = { at_once = 10000 } }
   msb = { in_use = { at_once = 200 } }
   rack = { in_use = { at_once = 4 } }
-  reservation = { in_use = { at_once = 100 } }";
+  reservation = { in_use = { at_once = 100 } }
+  [mover]
+  settle = \"1s\"               # a failure is left alone for so long: was it one of many?
+  [mover.storm_guard]         # so much of an MSB out of use at once is its loss: nothing is replaced
+  share = 0.1
+  servers = 20
+  [mover.elastic]
+  shared_kept = 0.25          # the share of each shared buffer that is not lent
+  shares = { batch = 2.0 }    # by which borrowers are served; 1 for those that are not named";
 
 /// `ras mover`
 #[derive(Debug, Args)]

@@ -3,15 +3,20 @@
 mod apply;
 mod audit;
 mod demo;
+mod drill;
+mod emergency;
 mod explain;
 mod export;
 mod generate;
 mod import;
 mod import_snapshot;
 mod inspect;
+mod loans;
 mod mover;
 mod moves;
+mod outages;
 mod publish;
+mod replacements;
 mod replay;
 mod report;
 mod request_solve;
@@ -76,6 +81,11 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Worker(options) => worker::run(&options, context),
         Command::Mover(options) => mover::run(&options, context),
         Command::Moves(options) => moves::run(&options, context),
+        Command::Replacements(options) => replacements::run(&options, context),
+        Command::Outages(options) => outages::run(&options, context),
+        Command::Loans(options) => loans::run(&options, context),
+        Command::Emergency(action) => emergency::run(&action, context),
+        Command::Drill(options) => drill::run(&options, context),
         Command::RequestSolve(options) => request_solve::run(&options, context),
         Command::Replay(options) => replay::run(&options, context),
         Command::Status(options) => status::run(&options, context),

@@ -78,6 +78,24 @@ impl MoverService {
         if let Some(after) = file.give_up_after {
             settings.give_up_after = after;
         }
+        if let Some(settle) = file.settle {
+            settings.settle = settle;
+        }
+        if let Some(guard) = file.storm_guard {
+            ensure!(
+                (0.0..=1.0).contains(&guard.share),
+                "[mover.storm_guard]: share is from 0 to 1"
+            );
+            settings.storm_guard = guard;
+        }
+        if let Some(elastic) = file.elastic {
+            let kept = elastic.shared_kept;
+            ensure!((0.0..=1.0).contains(&kept), "[mover.elastic]: shared_kept is from 0 to 1");
+            let share =
+                elastic.shares.iter().find(|(_, share)| !(**share > 0.0 && share.is_finite()));
+            ensure!(share.is_none(), "[mover.elastic.shares]: a share is more than 0");
+            settings.elastic = elastic;
+        }
         let name = format!("mover {}", Uuid::now_v7());
         let mover = Mover::new(broker.clone(), Agent(agent), settings, name);
         Ok(Some(MoverService { mover, place }))

@@ -1,0 +1,123 @@
+//! Measures how soon servers that fail are replaced in a large region, in a private Postgres, with
+//! made-up hosts that take no time:
+//!
+//! `cargo bench -p online-mover --bench failures -- [--servers N] [--failures N] [--seconds S] [--moves N]`
+//!
+//! Servers fail one after another, evenly over so many seconds, as monitoring would report them. What is
+//! measured is from the event that was recorded to the spare that is bound, by the database's own clock.
+//! With `--moves`, so many other moves of slow hosts are under way all the while.
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
+
+mod common;
+
+use broker::{Occurrence, Publication, ReplacementState, State, TargetRow};
+use common::{Place, memory, option, processor};
+use fleet::{Scope, UnavailabilityKind};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use online_mover::agent::simulated::SimulatedAgent;
+use online_mover::{AgentError, HostAgent, Mover, MoverSettings, StepOrder, StepReport};
+use std::time::{Duration, Instant};
+use tokio::time::{MissedTickBehavior, interval};
+use uuid::Uuid;
+
+/// Hosts of replacements answer at once, all others never end.
+struct Slow(SimulatedAgent);
+
+impl HostAgent for Slow {
+    fn ask<'a>(&'a self, order: &'a StepOrder) -> BoxFuture<'a, Result<StepReport, AgentError>> {
+        if order.target.as_deref() == Some("c") {
+            let busy = async { Ok(StepReport::UnderWay { again_after_seconds: Some(60) }) };
+            return busy.boxed();
+        }
+        self.0.ask(order)
+    }
+}
+
+fn main() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(measure());
+}
+
+async fn measure() {
+    let (servers, failures) = (option("--servers", 1_000_000), option("--failures", 1_000));
+    let (seconds, moves) = (option("--seconds", 60), option("--moves", 0));
+    let place = Place::new(servers).await;
+    let broker = &place.broker;
+    println!("{servers} servers, {failures} failures in {seconds} s, {moves} other moves");
+    if moves > 0 {
+        // Those of type 3 are in nobody's way.
+        let targets = (0..moves).map(|n| TargetRow {
+            server: common::name(n * (servers / moves) + 3),
+            generation: 1,
+            target: Some("c".into()),
+        });
+        let (id, parent) = (Uuid::now_v7(), broker.version().await.expect("asked"));
+        let publication = Publication { id, parent, solve: None, targets: targets.collect() };
+        broker.publish("bench", &publication).await.expect("published");
+    }
+    let agent = Slow(SimulatedAgent::forgetful(Duration::ZERO));
+    let mover = Mover::new(broker.clone(), agent, MoverSettings::default(), "bench".to_owned());
+    let look = async {
+        while broker.mover_status().await.expect("asked").acting.is_none() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        // The first look is at everything.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let (begin, used, theirs) = (Instant::now(), processor(), place.postgres_processor());
+        let mut tick = interval(Duration::from_secs_f64(seconds as f64 / failures as f64));
+        tick.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        let mut recorded = Duration::ZERO;
+        for n in 0..failures {
+            tick.tick().await;
+            // Every tenth server or so of the guaranteed ones, all over the region.
+            let number = n * (servers / failures) / 4 * 4;
+            let occurrence = Occurrence {
+                event: format!("failure {n}").into(),
+                scope: Scope::Server,
+                scope_id: common::name(number),
+                kind: UnavailabilityKind::RandomFailure,
+                started_at: chrono::Utc::now(),
+            };
+            let asked = Instant::now();
+            broker.record_unavailability("bench", &occurrence).await.expect("recorded");
+            recorded = recorded.max(asked.elapsed());
+        }
+        println!("until all are recorded            {:8.2} s", begin.elapsed().as_secs_f64());
+        println!("slowest record                    {:8.3} s", recorded.as_secs_f64());
+        let bound = loop {
+            let (counts, times) = broker.replacement_times().await.expect("counted");
+            let open = |(state, count): &(String, i64)| {
+                let open = [ReplacementState::Owed, ReplacementState::Swapped];
+                if open.iter().any(|of| of.as_str() == state) { *count } else { 0 }
+            };
+            if counts.iter().map(open).sum::<i64>() == 0 && times.len() >= failures {
+                break times;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(600), "never bound: {counts:?}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        };
+        println!("until all are bound               {:8.2} s", begin.elapsed().as_secs_f64());
+        let quantile =
+            |share: f64| bound[((bound.len() as f64 * share) as usize).min(bound.len() - 1)];
+        for (name, share) in [("half", 0.5), ("99 %", 0.99), ("all", 1.0)] {
+            println!("event to binding, {name:<16}{:8.2} s", quantile(share));
+        }
+        let mut below = 0;
+        for end in [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 60.0] {
+            let until = bound.partition_point(|t| *t <= end);
+            println!("  at most {end:4} s  {:6}", until - below);
+            below = until;
+        }
+        println!("processor, without Postgres       {:8.2} s", processor() - used);
+        println!("processor of Postgres             {:8.2} s", place.postgres_processor() - theirs);
+        println!("memory, at most                   {:8.0} MiB", memory("VmHWM"));
+    };
+    tokio::select! {
+        never = mover.run() => never,
+        () = look => {}
+    }
+    println!("broken rules: {:?}", broker.check().await.expect("asked"));
+    place.stop().await;
+}

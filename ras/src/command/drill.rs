@@ -1,0 +1,199 @@
+//! `ras drill`
+
+use super::replacements::{histogram, quantile};
+use super::solve::{settings, solve_to};
+use super::{Context, Verdict, read_snapshot};
+use crate::cli::Drill;
+use crate::number::{percent, seconds};
+use crate::overrides::Overrides;
+use crate::settings::Settings;
+use crate::tables;
+use anyhow::{Context as _, Result, ensure};
+use datasets::import::read_log;
+use fleet::{RegionSnapshot, Targets};
+use online_mover::drill::{Downtime, DrillReport, DrillSettings, ReservationDrill, drill};
+use online_mover::outage::StormGuard;
+use serde_json::{Value, json};
+use std::time::Instant;
+
+pub(super) fn run(options: &Drill, context: &Context) -> Result<Verdict> {
+    let own = settings(&options.options)?;
+    let region = own.overrides.apply(read_snapshot(&options.snapshot)?)?;
+    let (rows, others) = read_log(&options.events, &region).context("the log cannot be read")?;
+    ensure!(!rows.is_empty(), "the log names no server of the region");
+    let shares = match &options.shared_buffer[..] {
+        [] => vec![region.shared_buffer_fraction],
+        shares => shares.to_vec(),
+    };
+    let mut drills = Vec::new();
+    for share in shares {
+        let overrides = Overrides { shared_buffer_fraction: Some(share), ..Overrides::default() };
+        let region = overrides.apply(region.clone())?;
+        let report = one(region, &rows, options, &own, context)?;
+        drills.push((share, report));
+    }
+    let json = json!({
+        "events": rows.len(), "events_of_other_servers": others,
+        "drills": drills.iter().map(|(share, report)| to_json(*share, report)).collect::<Vec<_>>(),
+    });
+    context.answer(|| text(&drills, rows.len(), others), &json)?;
+    Ok(Verdict::Fine)
+}
+
+/// Solves the region as it is, then lets its servers fail.
+fn one(
+    region: RegionSnapshot,
+    rows: &[fleet::UnavailabilityRow],
+    options: &Drill,
+    own: &Settings,
+    context: &Context,
+) -> Result<DrillReport> {
+    let scratch = tempfile::tempdir().context("making a folder for results")?;
+    // Each solve has a deadline of its own.
+    let solved = |region: RegionSnapshot| -> Result<(RegionSnapshot, Targets)> {
+        let quiet = Context { began: now(), global: context.global.clone() };
+        let (region, solved) = solve_to(region, own.clone(), scratch.path(), &quiet)?;
+        Ok((RegionSnapshot::clone(&region), solved.targets))
+    };
+    let (region, targets) = solved(region)?;
+    let region =
+        RegionSnapshot::new(targets.apply(&region)).context("the region after the solve")?;
+    let downtimes: Vec<Downtime> = rows
+        .iter()
+        .filter_map(|row| {
+            let server = region.server(&row.scope_id)?;
+            Some(Downtime { server, from: row.started_at, until: row.ended_at })
+        })
+        .collect();
+    let last = downtimes.iter().map(|of| of.until.unwrap_or(of.from).max(of.from)).max();
+    let until = match options.span {
+        Some(span) => region.taken_at + span,
+        None => last.context("the log is empty")?,
+    };
+    let settings = DrillSettings {
+        until,
+        settle: options.settle,
+        move_takes: options.move_takes,
+        storm_guard: StormGuard::default(),
+        solve_every: options.solve_every.filter(|every| !every.is_zero()),
+    };
+    let mut failed = None;
+    let report = drill(&region, &downtimes, &settings, |region| match solved(region.clone()) {
+        Ok((_, targets)) => targets,
+        Err(error) => {
+            failed.get_or_insert(error);
+            Targets::unchanged(region)
+        }
+    });
+    match failed {
+        Some(error) => Err(error.context("a solve of the drill")),
+        None => Ok(report),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the solves of a drill have deadlines of their own")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn to_json(share: f64, report: &DrillReport) -> Value {
+    let sum = |of: fn(&ReservationDrill) -> f64| report.reservations.iter().map(of).sum::<f64>();
+    json!({
+        "shared_buffer": share, "hours": report.hours, "failures": report.failures,
+        "replaced": report.replaced, "recovered": report.recovered, "paid": report.paid,
+        "owed": report.owed, "owed_most": report.owed_most, "returned": report.returned,
+        "storms": report.storms, "solves": report.solves, "moved_by_solves": report.moved_by_solves,
+        "spares": { "first": report.spares.0, "fewest": report.spares.1 },
+        "seconds_to_replace": {
+            "p50": quantile(&report.waits, 0.5), "p99": quantile(&report.waits, 0.99),
+            "most": report.waits.last(),
+        },
+        "rru_hours": {
+            "missing": sum(|of| of.missing), "short": sum(|of| of.short),
+            "unguaranteed": sum(|of| of.unguaranteed),
+        },
+        "reservations": report.reservations.iter().map(|of| json!({
+            "reservation": of.reservation, "capacity_rru": of.capacity.to_f64(), "failures": of.failures,
+            "missing_rru_hours": of.missing, "short_rru_hours": of.short,
+            "unguaranteed_rru_hours": of.unguaranteed,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn text(drills: &[(f64, DrillReport)], events: usize, others: usize) -> String {
+    let Some((_, first)) = drills.first() else { return String::new() };
+    let mut text = format!(
+        "{events} events in {:.0} h; {others} more of servers that are not here\n\n",
+        first.hours
+    );
+    let header = [
+        "shared buffer",
+        "spares",
+        "fewest",
+        "failures",
+        "replaced",
+        "recovered",
+        "by solves",
+        "owed",
+        "p50",
+        "p99",
+        "most",
+        "moves",
+    ];
+    let mut table = tables::table(&header, 0..12);
+    let time = |t: Option<f64>| t.map_or("-".to_owned(), seconds);
+    for (share, report) in drills {
+        table.add_row([
+            percent(*share),
+            report.spares.0.to_string(),
+            report.spares.1.to_string(),
+            report.failures.to_string(),
+            report.replaced.to_string(),
+            report.recovered.to_string(),
+            report.paid.to_string(),
+            report.owed.to_string(),
+            time(quantile(&report.waits, 0.5)),
+            time(quantile(&report.waits, 0.99)),
+            time(report.waits.last().copied()),
+            (report.replaced + report.returned + report.moved_by_solves).to_string(),
+        ]);
+    }
+    text.push_str(&table.trim_fmt());
+    text.push_str(
+        "\n\nRRU-hours of failed servers that nobody replaced; below what was asked; below what the loss \
+         of any MSB\nmust leave:\n",
+    );
+    let names: Vec<String> = drills.iter().map(|(share, _)| percent(*share)).collect();
+    let header: Vec<&str> =
+        ["reservation"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let mut table = tables::table(&header, 1..header.len());
+    let cell = |of: &ReservationDrill| {
+        format!("{:.1} / {:.1} / {:.1}", of.missing, of.short, of.unguaranteed)
+    };
+    for (place, row) in first.reservations.iter().enumerate() {
+        let cells = drills.iter().map(|(_, report)| cell(&report.reservations[place]));
+        table.add_row([row.reservation.to_string()].into_iter().chain(cells));
+    }
+    let total = |report: &DrillReport| {
+        let mut all = ReservationDrill {
+            reservation: "all".into(),
+            capacity: fleet::Rru::ZERO,
+            failures: 0,
+            missing: 0.0,
+            short: 0.0,
+            unguaranteed: 0.0,
+        };
+        for of in &report.reservations {
+            all.missing += of.missing;
+            all.short += of.short;
+            all.unguaranteed += of.unguaranteed;
+        }
+        cell(&all)
+    };
+    table.add_row(["all".to_owned()].into_iter().chain(drills.iter().map(|(_, r)| total(r))));
+    text.push_str(&table.trim_fmt());
+    if drills.len() == 1 && !first.waits.is_empty() {
+        text.push_str(&format!("\n\nfrom failure to binding:\n{}", histogram(&first.waits)));
+    }
+    text
+}
