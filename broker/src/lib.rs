@@ -78,7 +78,7 @@ pub use give_way::{GiveWay, HeldGroup, Holder, RegionHeld};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use loan::{Lent, Loan, LoanGroup, LoanPlan, LoanView};
-pub use metrics::{LastSolve, Metrics};
+pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
 pub use mover::{Epoch, MoverError, MoverStatus, Stopped};
 pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
 pub use outage::{MsbHealth, Outage, OutageReason};

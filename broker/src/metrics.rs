@@ -22,7 +22,16 @@ pub(crate) mod sql {
                             AND o.kind <> 'planned_maintenance') \
                     THEN 'stuck' ELSE '' END AS stuck \
                 FROM moves m JOIN unnest($1::text[], $2::float8[]) AS w (state, longest) USING (state) \
-                WHERE m.open) o GROUP BY 2, 3 ORDER BY 1, 2, 3";
+                WHERE m.open) o GROUP BY 2, 3 \
+            UNION ALL SELECT 'replacements', state, '', count(*) FROM replacements GROUP BY 2 \
+            UNION ALL SELECT 'waits', b.bound::text, '', count(p.state) FROM unnest($3::float8[]) AS b (bound) \
+                LEFT JOIN replacements p ON p.state = 'bound' \
+                    AND extract(epoch FROM p.state_at - p.recorded_at) <= b.bound GROUP BY b.bound \
+            UNION ALL SELECT 'emergencies', state, CASE WHEN state = 'granted' AND granted_at > coalesce( \
+                    (SELECT max(v.started_at) FROM solves v WHERE v.state = 'published'), '-infinity') \
+                THEN 'debt' ELSE '' END, count(*) FROM emergencies GROUP BY 2, 3 \
+            UNION ALL SELECT 'outages', 'lost', '', count(*) FROM outages WHERE ended_at IS NULL \
+            ORDER BY 1, 2, 3";
         AGES = "SELECT extract(epoch FROM clock_timestamp() - max(state_at))::float8, \
                 (SELECT seq FROM trail_clock), (SELECT max(version) FROM target_versions), \
                 (SELECT (detail ->> 'skipped')::bigint FROM audit_trail \
@@ -30,7 +39,9 @@ pub(crate) mod sql {
                         AND action = 'targets_published'), \
                 (SELECT coalesce(sum(losses), 0) FROM jobs), \
                 (SELECT lease_until >= clock_timestamp() FROM mover), \
-                (SELECT stopped_by IS NOT NULL FROM mover) \
+                (SELECT stopped_by IS NOT NULL FROM mover), \
+                (SELECT coalesce(sum(extract(epoch FROM state_at - recorded_at)), 0)::float8 \
+                    FROM replacements WHERE state = 'bound') \
             FROM solves WHERE state = 'published'";
         LAST = "SELECT (r.report #>> '{phase1,gap}')::float8, (r.report #>> '{moves,in_use}')::float8, \
                 (r.report #>> '{moves,idle}')::float8, (r.report ->> 'shortfall_rru')::float8, \
@@ -40,6 +51,9 @@ pub(crate) mod sql {
             WHERE s.state = 'published' ORDER BY s.version DESC LIMIT 1";
     }
 }
+
+/// Upper ends of the buckets that times to replace are counted in, in seconds: RAS promises 60.
+pub const REPLACED_WITHIN: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
 
 /// What the last solve that was published says of itself.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,6 +97,16 @@ pub struct Metrics {
     pub last: Option<LastSolve>,
     /// Moves under way by state, and how many of them have been in it for longer than any should.
     pub moves: Vec<(String, i64, i64)>,
+    /// Servers that failed, by what became of them.
+    pub replacements: Vec<(String, i64)>,
+    /// Of those replaced, how many within each of [`REPLACED_WITHIN`] from event to binding.
+    pub replaced_within: Vec<i64>,
+    /// The sum of those times, in seconds.
+    pub replaced_seconds: f64,
+    /// Emergencies by state, and how many of them no solve has mended yet.
+    pub emergencies: Vec<(String, i64, i64)>,
+    /// MSBs that are lost.
+    pub outages: i64,
     /// Whether a mover acts.
     pub mover_acts: bool,
     /// Whether its stop switch is pulled.
@@ -105,6 +129,7 @@ impl Broker {
         let counts: Vec<(String, String, String, i64)> = sqlx::query_as(sql::COUNTS)
             .bind(states)
             .bind(longest)
+            .bind(REPLACED_WITHIN.to_vec())
             .fetch_all(&mut *tx)
             .await
             .doing(doing)?;
@@ -118,8 +143,26 @@ impl Broker {
             *all += count;
             *late += if stuck.is_empty() { 0 } else { count };
         }
-        let (published_seconds_ago, seq, version, skipped, leases_lost, mover_acts, mover_stopped) =
-            sqlx::query_as(sql::AGES).fetch_one(&mut *tx).await.doing(doing)?;
+        let mut emergencies: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+        for (state, debt, count) in of("emergencies") {
+            let (all, debts) = emergencies.entry(state).or_default();
+            *all += count;
+            *debts += if debt.is_empty() { 0 } else { count };
+        }
+        let within = |end: &f64| {
+            let word = end.to_string();
+            of("waits").iter().find(|row| row.0 == word).map_or(0, |row| row.2)
+        };
+        let (
+            published_seconds_ago,
+            seq,
+            version,
+            skipped,
+            leases_lost,
+            mover_acts,
+            mover_stopped,
+            replaced_seconds,
+        ) = sqlx::query_as(sql::AGES).fetch_one(&mut *tx).await.doing(doing)?;
         let servers = status::servers(&mut tx).await.doing(doing)?;
         let last = sqlx::query(sql::LAST)
             .try_map(|row: PgRow| last(&row))
@@ -138,6 +181,14 @@ impl Broker {
             servers,
             last,
             moves: moves.into_iter().map(|(state, (all, late))| (state, all, late)).collect(),
+            replacements: of("replacements").into_iter().map(|row| (row.0, row.2)).collect(),
+            replaced_within: REPLACED_WITHIN.iter().map(within).collect(),
+            replaced_seconds,
+            emergencies: emergencies
+                .into_iter()
+                .map(|(state, (n, debts))| (state, n, debts))
+                .collect(),
+            outages: of("outages").iter().map(|row| row.2).sum(),
             mover_acts,
             mover_stopped,
         })

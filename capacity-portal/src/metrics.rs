@@ -1,7 +1,13 @@
 //! Metrics in the text format of Prometheus.
 
-use broker::{FailureReason, JobKind, LastSolve, Metrics};
+use broker::{
+    EmergencyState, FailureReason, JobKind, LastSolve, Metrics, REPLACED_WITHIN, ReplacementState,
+    State,
+};
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::{Bucket, Histogram, Metric, MetricFamily, MetricType};
 use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
+use std::collections::HashMap;
 
 /// The content type of the format.
 pub(crate) const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
@@ -13,6 +19,7 @@ pub(crate) fn text(metrics: Option<&Metrics>) -> Result<String, prometheus::Erro
     page.gauge("ras_postgres_up", "whether Postgres answers", Some(up))?;
     if let Some(metrics) = metrics {
         stored(&page, metrics)?;
+        between_solves(&page, metrics)?;
         if let Some(last) = &metrics.last {
             last_solve(&page, last)?;
         }
@@ -46,6 +53,25 @@ impl Page {
         self.0.register(Box::new(gauges))
     }
 
+    /// Counted elsewhere: how many are not above each of `ends`, and how many there are in all, with
+    /// their sum.
+    fn histogram(
+        &self,
+        name: &str,
+        help: &str,
+        ends: &[f64],
+        within: &[i64],
+        (count, sum): (i64, f64),
+    ) -> Result<(), prometheus::Error> {
+        let counted = Counted {
+            desc: Desc::new(name.to_owned(), help.to_owned(), Vec::new(), HashMap::new())?,
+            buckets: ends.iter().copied().zip(within.iter().map(|n| n.unsigned_abs())).collect(),
+            count: count.unsigned_abs(),
+            sum,
+        };
+        self.0.register(Box::new(counted))
+    }
+
     fn counters<const N: usize>(
         &self,
         name: &str,
@@ -58,6 +84,41 @@ impl Page {
             counters.with_label_values(&values).inc_by(value.unsigned_abs());
         }
         self.0.register(Box::new(counters))
+    }
+}
+
+/// A histogram whose counts are the database's.
+struct Counted {
+    desc: Desc,
+    buckets: Vec<(f64, u64)>,
+    count: u64,
+    sum: f64,
+}
+
+impl Collector for Counted {
+    fn desc(&self) -> Vec<&Desc> {
+        vec![&self.desc]
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let mut histogram = Histogram::default();
+        let buckets = self.buckets.iter().map(|(end, count)| {
+            let mut bucket = Bucket::default();
+            bucket.set_upper_bound(*end);
+            bucket.set_cumulative_count(*count);
+            bucket
+        });
+        histogram.set_bucket(buckets.collect());
+        histogram.set_sample_count(self.count);
+        histogram.set_sample_sum(self.sum);
+        let mut metric = Metric::default();
+        metric.set_histogram(histogram);
+        let mut family = MetricFamily::default();
+        family.set_name(self.desc.fq_name.clone());
+        family.set_help(self.desc.help.clone());
+        family.set_field_type(MetricType::HISTOGRAM);
+        family.set_metric(vec![metric]);
+        vec![family]
     }
 }
 
@@ -120,6 +181,46 @@ fn stored(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
     Ok(())
 }
 
+/// What is decided between two solves.
+fn between_solves(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
+    let counted = |state: ReplacementState| {
+        let found = metrics.replacements.iter().find(|(word, _)| word == state.as_str());
+        found.map_or(0, |(_, count)| *count)
+    };
+    let all = ReplacementState::ALL.iter().copied();
+    let (open, ended): (Vec<_>, Vec<_>) = all.partition(|state| !state.is_terminal());
+    let word = |state: ReplacementState| [state.as_str().to_owned()];
+    page.gauges(
+        "ras_replacements",
+        "servers that failed: owed a spare, or with one on its way",
+        ["state"],
+        open.into_iter().map(|state| (word(state), counted(state) as f64)),
+    )?;
+    page.counters(
+        "ras_replacements_total",
+        "servers that failed, by what became of them",
+        ["state"],
+        ended.into_iter().map(|state| (word(state), counted(state))),
+    )?;
+    let bound = counted(ReplacementState::Bound);
+    page.histogram(
+        "ras_replacement_seconds",
+        "from the event that was recorded to the spare that was bound",
+        &REPLACED_WITHIN,
+        &metrics.replaced_within,
+        (bound, metrics.replaced_seconds),
+    )?;
+    let emergencies = EmergencyState::ALL.iter().map(|state| {
+        let found = metrics.emergencies.iter().find(|(word, ..)| word == state.as_str());
+        ([state.as_str().to_owned()], found.map_or(0.0, |(_, count, _)| *count as f64))
+    });
+    page.gauges("ras_emergencies", "emergencies", ["state"], emergencies)?;
+    let debts = metrics.emergencies.iter().map(|(.., debts)| *debts as f64).sum();
+    let help = "emergencies that no solve has spread and buffered yet";
+    page.gauge("ras_emergencies_debt", help, Some(debts))?;
+    page.gauge("ras_msbs_lost", "MSBs that are lost", Some(metrics.outages as f64))
+}
+
 /// Two words as labels, and what is counted of them.
 fn words(counted: &[(String, String, i64)], a: &str, b: &str) -> ([String; 2], i64) {
     let found = counted.iter().find(|(c, d, _)| c == a && d == b);
@@ -158,6 +259,11 @@ mod tests {
             version: 7,
             moves: vec![("preempting".into(), 12, 3)],
             mover_stopped: true,
+            replacements: vec![("owed".into(), 2), ("bound".into(), 5)],
+            replaced_within: vec![1, 4, 5, 5, 5, 5, 5, 5],
+            replaced_seconds: 9.5,
+            emergencies: vec![("granted".into(), 3, 1)],
+            outages: 1,
             servers: ServerCounts { unavailable: 4, ..ServerCounts::default() },
             last: Some(LastSolve {
                 gap: Some(0.25),
@@ -180,6 +286,16 @@ mod tests {
             "ras_moves_stuck{state=\"preempting\"} 3",
             "ras_mover_acts 0",
             "ras_mover_stopped 1",
+            "ras_replacements{state=\"owed\"} 2",
+            "ras_replacements_total{state=\"paid\"} 0",
+            "ras_replacement_seconds_bucket{le=\"2\"} 4",
+            "ras_replacement_seconds_bucket{le=\"60\"} 5",
+            "ras_replacement_seconds_bucket{le=\"+Inf\"} 5",
+            "ras_replacement_seconds_sum 9.5",
+            "ras_replacement_seconds_count 5",
+            "ras_emergencies{state=\"granted\"} 3",
+            "ras_emergencies_debt 1",
+            "ras_msbs_lost 1",
             "ras_last_solve_step_seconds{phase=\"1\",step=\"mip\"} 1.5",
         ] {
             assert!(up.lines().any(|said| said == line), "no {line:?} in\n{up}");

@@ -6,11 +6,8 @@ use crate::number::seconds;
 use crate::store::{Need, with_store};
 use crate::tables;
 use anyhow::Result;
-use broker::{ReplacementRow, ReplacementState, State};
+use broker::{REPLACED_WITHIN, ReplacementRow, ReplacementState, State};
 use serde_json::{Value, json};
-
-/// Upper ends of the buckets that times are counted in, in seconds: the promise of RAS is 60.
-pub(super) const BUCKETS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
 
 /// The longest bar.
 const BAR: usize = 40;
@@ -28,7 +25,7 @@ pub(super) fn run(options: &Replacements, context: &Context) -> Result<Verdict> 
             .collect::<serde_json::Map<String, Value>>(),
         "seconds": {
             "p50": quantile(&times, 0.5), "p99": quantile(&times, 0.99), "most": times.last(),
-            "at_most": BUCKETS.map(|end| json!([end, times.partition_point(|t| *t <= end)])),
+            "at_most": REPLACED_WITHIN.map(|end| json!([end, times.partition_point(|t| *t <= end)])),
         },
         "replacements": rows.iter().map(one).collect::<Vec<_>>(),
     });
@@ -51,7 +48,7 @@ pub(super) fn quantile(ordered: &[f64], share: f64) -> Option<f64> {
 pub(super) fn histogram(ordered: &[f64]) -> String {
     let mut text = String::new();
     let mut below = 0;
-    let ends = BUCKETS.into_iter().map(Some).chain([None]);
+    let ends = REPLACED_WITHIN.into_iter().map(Some).chain([None]);
     let counts: Vec<(Option<f64>, usize)> = ends
         .map(|end| {
             let until = end.map_or(ordered.len(), |end| ordered.partition_point(|t| *t <= end));
