@@ -17,7 +17,6 @@ use fleet::{Name, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 use uuid::Uuid;
 
 pub(crate) mod sql {
@@ -68,7 +67,7 @@ pub(crate) mod sql {
             JOIN reservations r ON r.reservation_id = CASE WHEN s.target_pending \
                 THEN s.target_reservation_id ELSE s.current_reservation_id END \
             WHERE u.kind IN ('random_failure', 'software') AND u.scope IN ('server', 'rack') \
-                AND u.recorded_at <= clock_timestamp() - make_interval(secs => $1) \
+                AND u.recorded_at <= $1 \
                 AND u.recorded_at > coalesce((SELECT max(v.started_at) FROM solves v \
                     WHERE v.state = 'published'), '-infinity') \
                 AND r.kind = 'guaranteed' \
@@ -232,8 +231,8 @@ pub struct ReplacementRow {
 
 impl Broker {
     /// Notes servers that failed and what became of earlier ones, asks which spares to take and lets
-    /// them be targets. Failures are left alone for `settle`: what else fails in that time says
-    /// whether it was one of many. Spares that `choose` may not take are skipped.
+    /// them be targets. Failures recorded after `until` are left alone: whether they are some of many
+    /// is not known yet.
     ///
     /// # Errors
     /// [`MoverError`].
@@ -241,7 +240,7 @@ impl Broker {
         &self,
         actor: &str,
         epoch: Epoch,
-        settle: Duration,
+        until: DateTime<Utc>,
         choose: impl FnOnce(&[Failed], &[Spare], &Worth) -> Vec<Swap>,
     ) -> Result<Replaced, MoverError> {
         let doing = "replacing servers that failed";
@@ -254,7 +253,7 @@ impl Broker {
         let db = change.connection();
         still_ours(db, epoch).await?;
         let head = moves::hold_head(db).await?;
-        let failures = note(db, settle).await.doing(doing)?;
+        let failures = note(db, until).await.doing(doing)?;
         let owed = owed(db).await.doing(doing)?;
         let swaps = if owed.is_empty() {
             Vec::new()
@@ -348,10 +347,10 @@ type FailureRow = (i32, String, String, String, DateTime<Utc>, DateTime<Utc>);
 /// Adds what failed; gives servers and whom they leave short.
 async fn note(
     db: &mut PgConnection,
-    settle: Duration,
+    until: DateTime<Utc>,
 ) -> Result<Vec<(String, String)>, sqlx::Error> {
     let rows: Vec<FailureRow> =
-        sqlx::query_as(sql::FAILURES).bind(settle.as_secs_f64()).fetch_all(&mut *db).await?;
+        sqlx::query_as(sql::FAILURES).bind(until).fetch_all(&mut *db).await?;
     if rows.is_empty() {
         return Ok(Vec::new());
     }

@@ -295,6 +295,8 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         let Mover { broker, settings, name, .. } = self.mover;
         // First, because somebody waits for the answer.
         broker.grant_emergencies(name, self.epoch, emergency::choose).await?;
+        // What the guard has not seen is not replaced, however long anything here takes.
+        let settled = broker.clock().await? - settings.settle;
         let judge = |health: &[MsbHealth]| outage::lost(health, &settings.storm_guard);
         self.loans_due |= broker.note_outages(name, self.epoch, &self.sizes, judge).await?;
         if std::mem::take(&mut self.loans_due) {
@@ -304,8 +306,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
                 tracing::info!(lent.lent, lent.recalled, lent.ended, "loans");
             }
         }
-        let replaced =
-            broker.replace_failed(name, self.epoch, settings.settle, replace::choose).await?;
+        let replaced = broker.replace_failed(name, self.epoch, settled, replace::choose).await?;
         if replaced.failed + replaced.swapped > 0 {
             tracing::info!(replaced.failed, replaced.swapped, replaced.owed, "servers replaced");
         }

@@ -31,14 +31,21 @@ fn mover_with(
 }
 
 async fn fails(place: &Place, scope: Scope, name: &str, kind: UnavailabilityKind) {
-    let (event, scope_id) = (format!("{name} fails").into(), name.into());
+    record(place, &format!("{name} fails"), scope, name, kind).await;
+}
+
+async fn record(place: &Place, event: &str, scope: Scope, name: &str, kind: UnavailabilityKind) {
+    let (event, scope_id) = (event.into(), name.into());
     let occurrence = Occurrence { event, scope, scope_id, kind, started_at: Utc::now() };
     place.broker.record_unavailability("monitoring", &occurrence).await.expect("recorded");
 }
 
 async fn returns(place: &Place, name: &str) {
-    let event = format!("{name} fails");
-    place.broker.clear_unavailability("monitoring", &event, Utc::now()).await.expect("cleared");
+    clear(place, &format!("{name} fails")).await;
+}
+
+async fn clear(place: &Place, event: &str) {
+    place.broker.clear_unavailability("monitoring", event, Utc::now()).await.expect("cleared");
 }
 
 /// How many replacements are in each state.
@@ -275,4 +282,106 @@ async fn an_emergency_is_served_at_once_and_promised_from_then_on() {
     assert!(broker.end_emergency("ann", web).await.is_err(), "it is over");
     assert!((promised().await - 40.0).abs() < 1e-6);
     place.at_rest().await;
+}
+
+/// Owners as people would put them right: who failed is replaced once, and no server serves twice.
+async fn consistent(place: &Place) {
+    let rows = place.broker.replacements(&[], 10_000).await.expect("listed");
+    let open = |row: &&broker::ReplacementRow| !row.state.is_terminal();
+    let mut failed: Vec<_> = rows.iter().filter(open).map(|row| row.server.clone()).collect();
+    let mut spares: Vec<_> = (rows.iter())
+        .filter(|row| row.state == ReplacementState::Swapped)
+        .filter_map(|row| row.spare.clone())
+        .collect();
+    for names in [&mut failed, &mut spares] {
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "twice: {rows:?}");
+    }
+    place.at_rest().await;
+}
+
+/// Crashes at the first await, then at the second, and so on, while servers fail and come back, until
+/// one run settles everything before it would crash.
+#[tokio::test]
+async fn a_mover_that_crashes_while_it_decides_is_taken_up_where_it_was() {
+    let place = Place::with(&town()).await;
+    let mut crashes = 0;
+    for polls in 1.. {
+        let owners = place.owners().await;
+        let held =
+            owners.iter().filter(|(_, owner)| matches!(owner.as_deref(), Some("web" | "ads")));
+        let nth = usize::try_from(polls % 50).expect("few");
+        let name = held.map(|(server, _)| server.clone()).nth(nth).expect("a hundred are");
+        let event = format!("{name} fails for the {polls}th time");
+        record(&place, &event, Scope::Server, &name, RANDOM).await;
+        let settled = async || {
+            let rows = place.broker.replacements(&[], 10_000).await.expect("listed");
+            rows.iter().any(|row| *row.event == *event)
+                && rows.iter().all(|row| row.state.is_terminal())
+                && place
+                    .broker
+                    .moves_under_way()
+                    .await
+                    .expect("listed")
+                    .iter()
+                    .all(|of| of.out_of_use)
+        };
+        let mut crashed = false;
+        {
+            let mover = mover(&place.broker, SimulatedAgent::default());
+            let run = std::pin::pin!(async {
+                tokio::select! {
+                    never = mover.run() => never,
+                    () = place::poll(settled) => {}
+                }
+            });
+            if (place::Crashes { future: run, polls: polls * 5 }).await.is_none() {
+                (crashed, crashes) = (true, crashes + 1);
+            }
+        }
+        place.free_the_lease().await;
+        consistent(&place).await;
+        let mover = mover(&place.broker, SimulatedAgent::default());
+        until(mover.run(), settled).await;
+        // Repaired, it becomes a spare again.
+        clear(&place, &event).await;
+        let rested = async || place.broker.moves_under_way().await.expect("listed").is_empty();
+        until(mover.run(), rested).await;
+        mover.release().await;
+        consistent(&place).await;
+        if !crashed {
+            break;
+        }
+    }
+    assert!(crashes > 20, "{crashes} awaits");
+}
+
+#[tokio::test]
+async fn a_postgres_that_is_gone_for_a_while_costs_time_and_nothing_else() {
+    let mut place = Place::with(&town()).await;
+    let mover = mover(&place.broker, SimulatedAgent::default());
+    fails(&place, Scope::Server, "s000", RANDOM).await;
+    until(mover.run(), async || count(&counts(&place).await, ReplacementState::Bound) == 1).await;
+    fails(&place, Scope::Server, "s002", RANDOM).await;
+    let broker = place.broker.clone();
+    let bound = async || {
+        let counted = broker.replacement_times().await;
+        counted.is_ok_and(|(counts, _)| counts.iter().any(|(state, n)| state == "bound" && *n == 2))
+    };
+    let away = async {
+        place.stop_postgres().await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        place.start_postgres().await;
+        std::future::pending::<()>().await;
+    };
+    let both = async {
+        tokio::select! {
+            _ = mover.run() => {}
+            () = away => {}
+        }
+    };
+    until(both, bound).await;
+    consistent(&place).await;
 }

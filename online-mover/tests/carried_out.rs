@@ -6,14 +6,12 @@ use broker::{Broker, MoverError, State};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
 use online_mover::steps::Step;
 use online_mover::{Caps, HostAgent, Limits, Mover, MoverSettings, Pace};
-use place::{Place, settings, until};
+use place::{Crashes, Place, settings, until};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestRunner};
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 static NAMES: AtomicU64 = AtomicU64::new(0);
@@ -39,29 +37,6 @@ impl HostAgent for Shared<'_> {
         Result<online_mover::StepReport, online_mover::AgentError>,
     > {
         self.0.ask(order)
-    }
-}
-
-/// A future that is dropped after so many polls: a crash at that await.
-struct Crashes<F> {
-    future: F,
-    polls: u64,
-}
-
-impl<F: Future + Unpin> Future for Crashes<F> {
-    /// Whether it crashed before its end.
-    type Output = Option<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.polls == 0 {
-            return Poll::Ready(None);
-        }
-        self.polls -= 1;
-        let polled = Pin::new(&mut self.future).poll(context);
-        if self.polls == 0 && polled.is_pending() {
-            return Poll::Ready(None);
-        }
-        polled.map(Some)
     }
 }
 

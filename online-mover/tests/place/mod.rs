@@ -7,6 +7,8 @@ use online_mover::MoverSettings;
 use online_mover::agent::simulated::SimulatedAgent;
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -29,7 +31,7 @@ pub fn settings() -> MoverSettings {
 pub struct Place {
     pub broker: Broker,
     pub postgres: Option<PrivatePostgres>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Drop for Place {
@@ -174,7 +176,7 @@ impl Place {
         let postgres = postgres.expect("a machine that tests the mover has Postgres");
         let broker = Broker::open(&postgres.address()).await.expect("opened");
         broker.load("test", region, ImportOptions::default()).await.expect("loaded");
-        Place { broker, postgres: Some(postgres), _folder: folder }
+        Place { broker, postgres: Some(postgres), folder }
     }
 
     /// Publishes targets on top of what is; gives the owners that are then wanted, by server.
@@ -217,6 +219,17 @@ impl Place {
         assert_eq!(self.broker.check().await.expect("asked"), [""; 0]);
     }
 
+    /// Stops Postgres under everybody's feet.
+    pub async fn stop_postgres(&mut self) {
+        self.postgres.take().expect("it runs").stop().await.expect("it stops");
+    }
+
+    /// Starts it again, where it was.
+    pub async fn start_postgres(&mut self) {
+        let started = PrivatePostgres::start(&PrivateOptions::new(self.folder.path())).await;
+        self.postgres = Some(started.expect("it starts"));
+    }
+
     /// As if whoever holds the lease had been gone for long.
     pub async fn free_the_lease(&self) {
         let status = self.broker.mover_status().await.expect("asked");
@@ -241,6 +254,29 @@ impl Place {
             }
             last.insert(done.server.clone(), (done.version, done.move_id, done.step));
         }
+    }
+}
+
+/// A future that is dropped after so many polls: a crash at that await.
+pub struct Crashes<F> {
+    pub future: F,
+    pub polls: u64,
+}
+
+impl<F: Future + Unpin> Future for Crashes<F> {
+    /// Whether it crashed before its end.
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.polls == 0 {
+            return Poll::Ready(None);
+        }
+        self.polls -= 1;
+        let polled = Pin::new(&mut self.future).poll(context);
+        if self.polls == 0 && polled.is_pending() {
+            return Poll::Ready(None);
+        }
+        polled.map(Some)
     }
 }
 
