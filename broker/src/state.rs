@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+const HOUR: Duration = Duration::from_secs(3600);
+
 /// Something with states.
 pub trait State: Copy + PartialEq + 'static {
     /// The table whose states these are.
@@ -14,6 +16,10 @@ pub trait State: Copy + PartialEq + 'static {
 
     /// Whether this one may follow; `None`: may be the first.
     fn may_follow(self, source: Option<Self>) -> bool;
+
+    /// How long anything may be in it before somebody should look; `None`: it has ended, or lasts for
+    /// as long as people want it to.
+    fn longest_stay(self) -> Option<Duration>;
 
     /// Whether nothing can follow.
     fn is_terminal(self) -> bool {
@@ -48,22 +54,6 @@ pub enum MoveState {
     Expired,
 }
 
-impl MoveState {
-    /// How long a move may be in it before somebody should look; `None`: it has ended. Pending ones
-    /// wait for others within the limits; containers have half an hour to end; wiping and setting up
-    /// a host take minutes, and an hour where a person must help.
-    pub const fn longest_stay(self) -> Option<Duration> {
-        match self {
-            MoveState::Pending => Some(Duration::from_secs(2 * 3600)),
-            MoveState::Preempting => Some(Duration::from_secs(30 * 60)),
-            MoveState::CleaningUp | MoveState::Reconfiguring => Some(Duration::from_secs(3600)),
-            MoveState::Bound | MoveState::Superseded | MoveState::Failed | MoveState::Expired => {
-                None
-            }
-        }
-    }
-}
-
 impl State for MoveState {
     const MACHINE: &'static str = "moves";
     const ALL: &'static [MoveState] = &[
@@ -87,6 +77,19 @@ impl State for MoveState {
             MoveState::Superseded => "superseded",
             MoveState::Failed => "failed",
             MoveState::Expired => "expired",
+        }
+    }
+
+    /// Pending ones wait for others within the limits; containers have half an hour to end; wiping and
+    /// setting up a host take minutes, and an hour where a person must help.
+    fn longest_stay(self) -> Option<Duration> {
+        match self {
+            MoveState::Pending => Some(2 * HOUR),
+            MoveState::Preempting => Some(HOUR / 2),
+            MoveState::CleaningUp | MoveState::Reconfiguring => Some(HOUR),
+            MoveState::Bound | MoveState::Superseded | MoveState::Failed | MoveState::Expired => {
+                None
+            }
         }
     }
 
@@ -134,6 +137,15 @@ impl State for SolveState {
         }
     }
 
+    /// A worker takes one within minutes, unless there is none; a solve is hourly work.
+    fn longest_stay(self) -> Option<Duration> {
+        match self {
+            SolveState::Requested => Some(HOUR),
+            SolveState::Running => Some(2 * HOUR),
+            SolveState::Published | SolveState::Stale | SolveState::Failed => None,
+        }
+    }
+
     fn may_follow(self, source: Option<SolveState>) -> bool {
         match source {
             None => self == SolveState::Requested,
@@ -169,6 +181,14 @@ impl State for JobState {
             JobState::Running => "running",
             JobState::Done => "done",
             JobState::Failed => "failed",
+        }
+    }
+
+    /// Replays of a month wait for each other.
+    fn longest_stay(self) -> Option<Duration> {
+        match self {
+            JobState::Waiting | JobState::Running => Some(24 * HOUR),
+            JobState::Done | JobState::Failed => None,
         }
     }
 
@@ -222,6 +242,18 @@ impl State for ReplacementState {
         }
     }
 
+    /// The next solve pays what is owed; a spare is bound as soon as its host is ready.
+    fn longest_stay(self) -> Option<Duration> {
+        match self {
+            ReplacementState::Owed => Some(2 * HOUR),
+            ReplacementState::Swapped => Some(HOUR),
+            ReplacementState::Bound
+            | ReplacementState::Recovered
+            | ReplacementState::Paid
+            | ReplacementState::Withdrawn => None,
+        }
+    }
+
     fn may_follow(self, source: Option<ReplacementState>) -> bool {
         use ReplacementState::{Bound, Owed, Paid, Recovered, Swapped, Withdrawn};
         match source {
@@ -267,6 +299,11 @@ impl State for EmergencyState {
             EmergencyState::Cancelled => "cancelled",
             EmergencyState::Ended => "ended",
         }
+    }
+
+    /// Whoever asks waits. What was granted lasts until somebody ends it.
+    fn longest_stay(self) -> Option<Duration> {
+        (self == EmergencyState::Asked).then_some(HOUR / 60)
     }
 
     fn may_follow(self, source: Option<EmergencyState>) -> bool {

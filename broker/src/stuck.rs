@@ -1,0 +1,82 @@
+//! What has been in a state for longer than anything should.
+
+use crate::broker::Broker;
+use crate::error::{DbError, Doing};
+use crate::state::{EmergencyState, JobState, MoveState, ReplacementState, SolveState, State};
+use chrono::{DateTime, Utc};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Moves of servers that are out of use wait for a repair: what is stuck is the repair.
+        STUCK = "WITH stays AS (SELECT * FROM unnest($1::text[], $2::text[], $3::float8[]) \
+                AS w (machine, state, longest)), \
+            all_of AS (SELECT 'moves' AS machine, m.server AS subject, m.state, m.state_at FROM moves m \
+                    WHERE m.open AND NOT EXISTS (SELECT FROM unavailable_servers o \
+                        WHERE o.server_id = m.server_id AND o.kind <> 'planned_maintenance') \
+                UNION ALL SELECT 'solves', solve_id::text, state, state_at FROM solves \
+                    WHERE state IN ('requested', 'running') \
+                UNION ALL SELECT 'jobs', job_id::text, state, state_at FROM jobs \
+                    WHERE state IN ('waiting', 'running') \
+                UNION ALL SELECT 'replacements', server, state, state_at FROM replacements \
+                    WHERE state IN ('owed', 'swapped') \
+                UNION ALL SELECT 'emergencies', emergency_id::text, state, state_at FROM emergencies \
+                    WHERE state = 'asked') \
+            SELECT a.machine, a.subject, a.state, a.state_at FROM all_of a JOIN stays USING (machine, state) \
+            WHERE a.state_at < clock_timestamp() - make_interval(secs => stays.longest) \
+            ORDER BY a.state_at, a.machine, a.subject";
+    }
+}
+
+/// Something that has been in its state for too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// What it is: the table of its states.
+    pub machine: String,
+    /// Which one: a server by name, or an id.
+    pub subject: String,
+    /// Its state.
+    pub state: String,
+    /// Since when.
+    pub since: DateTime<Utc>,
+}
+
+/// The longest stays of all machines: machine, state, seconds.
+pub(crate) fn stays() -> (Vec<&'static str>, Vec<&'static str>, Vec<f64>) {
+    fn of<S: State>(rows: &mut Vec<(&'static str, &'static str, f64)>) {
+        for state in S::ALL {
+            if let Some(longest) = state.longest_stay() {
+                rows.push((S::MACHINE, state.as_str(), longest.as_secs_f64()));
+            }
+        }
+    }
+    let mut rows = Vec::new();
+    of::<MoveState>(&mut rows);
+    of::<SolveState>(&mut rows);
+    of::<JobState>(&mut rows);
+    of::<ReplacementState>(&mut rows);
+    of::<EmergencyState>(&mut rows);
+    let machines = rows.iter().map(|row| row.0).collect();
+    (machines, rows.iter().map(|row| row.1).collect(), rows.iter().map(|row| row.2).collect())
+}
+
+impl Broker {
+    /// Everything that has been in its state for longer than anything should, the longest first.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn stuck(&self) -> Result<Vec<Stuck>, DbError> {
+        let (machines, states, longest) = stays();
+        let stuck = |row: PgRow| {
+            Ok(Stuck {
+                machine: row.try_get(0)?,
+                subject: row.try_get(1)?,
+                state: row.try_get(2)?,
+                since: row.try_get(3)?,
+            })
+        };
+        let rows = sqlx::query(sql::STUCK).bind(machines).bind(states).bind(longest);
+        rows.try_map(stuck).fetch_all(&self.pool).await.doing("looking for what is stuck")
+    }
+}
