@@ -33,6 +33,7 @@
 mod broker;
 mod change;
 mod check;
+mod contract;
 mod copy;
 mod error;
 mod export;
@@ -66,6 +67,7 @@ macro_rules! statements {
 use statements;
 
 pub use broker::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
+pub use contract::{Contract, ContractError, ContractUse, QuietTime};
 pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
@@ -93,6 +95,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         broker::sql::ALL,
         change::sql::ALL,
         check::sql::ALL,
+        contract::sql::ALL,
         job::sql::ALL,
         metrics::sql::ALL,
         mover::sql::ALL,

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 pub(crate) mod sql {
     crate::statements! {
         /// Many in one, as every statement here: of a Postgres that is slow, monitoring is to know.
+        /// What may wait for a churn contract is not stuck.
         COUNTS = "SELECT 'solves', state, coalesce(reason, ''), count(*) FROM solves \
             WHERE state IN ('published', 'stale', 'failed') GROUP BY 2, 3 \
             UNION ALL SELECT 'jobs', kind, state, count(*) FROM jobs GROUP BY 2, 3 \
@@ -20,6 +21,9 @@ pub(crate) mod sql {
                     WHEN m.state_at < clock_timestamp() - make_interval(secs => w.longest) \
                         AND NOT EXISTS (SELECT FROM unavailable_servers o WHERE o.server_id = m.server_id \
                             AND o.kind <> 'planned_maintenance') \
+                        AND NOT (m.state = 'pending' AND m.in_use AND m.origin = 'targets' AND EXISTS \
+                            (SELECT FROM churn_contracts c JOIN reservations r USING (reservation_id) \
+                                WHERE r.reservation = m.source_reservation)) \
                     THEN 'stuck' ELSE '' END AS stuck \
                 FROM moves m JOIN unnest($1::text[], $2::float8[]) AS w (state, longest) USING (state) \
                 WHERE m.open) o GROUP BY 2, 3 ORDER BY 1, 2, 3";

@@ -4,6 +4,7 @@
 //! that still acts, and what it had not written down is asked for again by the next.
 
 use crate::agent::{HostAgent, StepOrder, StepReport};
+use crate::contracts;
 use crate::limits::{Limits, admit};
 use crate::steps::{Step, next};
 use broker::{
@@ -270,8 +271,12 @@ impl<'a, A: HostAgent> Acting<'a, A> {
                 Vec::new()
             };
             let moves: Vec<OpenMove> = self.moves.values().cloned().collect();
-            let admitted = admit(limits, &moves, &late);
-            self.advance(&admitted, turns).await?;
+            let contracts = match contracts::concerned(&moves) {
+                none if none.is_empty() => Vec::new(),
+                some => broker.contracts(Some(&some)).await?,
+            };
+            let admission = admit(limits, &contracts, &moves, &late);
+            self.advance(&admission.begin, turns).await?;
         }
         self.line_up(turns);
         Ok(())
@@ -425,9 +430,16 @@ impl<'a, A: HostAgent> Acting<'a, A> {
 /// Whether an entry of the audit trail may change which moves are wanted.
 fn concerns_moves(action: &str) -> bool {
     use broker::Action;
-    [Action::TargetsPublished, Action::SnapshotLoaded, Action::MoverStopped, Action::MoverResumed]
-        .iter()
-        .any(|known| known.as_str() == action)
+    [
+        Action::TargetsPublished,
+        Action::SnapshotLoaded,
+        Action::MoverStopped,
+        Action::MoverResumed,
+        Action::ContractSet,
+        Action::ContractRemoved,
+    ]
+    .iter()
+    .any(|known| known.as_str() == action)
 }
 
 fn order(of: &OpenMove, step: Step) -> StepOrder {

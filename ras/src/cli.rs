@@ -2,9 +2,11 @@
 //!
 //! Only shapes and words stand here; each subcommand does its work in [`crate::command`].
 
+mod contract;
 mod mover;
 mod store;
 
+pub use contract::{ContractAction, ContractOf, SetContract};
 pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
 pub use store::{
     Export, ImportSnapshot, Listen, Publish, Replay, RequestSolve, ScheduleOptions, Status,
@@ -126,6 +128,8 @@ pub enum Command {
     Mover(Mover),
     /// List moves under way, and stop or resume them
     Moves(Moves),
+    /// Say how much of a reservation in use may be moved, and when
+    Contract(ContractOf),
     /// Ask for a solve of the stored region now
     RequestSolve(RequestSolve),
     /// Solve solves of the past again, with other settings, and compare

@@ -1,6 +1,7 @@
 //! The broker on a real Postgres, started by the tests themselves.
 
 mod constraints;
+mod contracts;
 mod crash;
 mod events;
 mod harness;

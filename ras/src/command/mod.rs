@@ -2,6 +2,7 @@
 
 mod apply;
 mod audit;
+mod contract;
 mod demo;
 mod explain;
 mod export;
@@ -76,6 +77,7 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Worker(options) => worker::run(&options, context),
         Command::Mover(options) => mover::run(&options, context),
         Command::Moves(options) => moves::run(&options, context),
+        Command::Contract(options) => contract::run(&options, context),
         Command::RequestSolve(options) => request_solve::run(&options, context),
         Command::Replay(options) => replay::run(&options, context),
         Command::Status(options) => status::run(&options, context),
