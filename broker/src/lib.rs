@@ -39,6 +39,7 @@ mod error;
 mod export;
 mod job;
 mod load;
+mod maintenance;
 mod metrics;
 mod mover;
 mod moves;
@@ -72,6 +73,10 @@ pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
+pub use maintenance::{
+    AHEAD_MAX, MAINTENANCE_MAX, MaintenanceError, MaintenanceReason, MaintenanceRequest,
+    MaintenanceWindow, Refusal, SHARE_MICRO,
+};
 pub use metrics::{LastSolve, Metrics};
 pub use mover::{Epoch, MoverError, MoverStatus, Stopped};
 pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened};
@@ -79,7 +84,7 @@ pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
-pub use state::{JobState, MoveState, ReplacementState, SolveState, State};
+pub use state::{JobState, MaintenanceState, MoveState, ReplacementState, SolveState, State};
 pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
 pub use subscribe::Subscription;
 pub use trail::{Action, Entry, Seq, TargetVersion};
@@ -109,5 +114,5 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         trail::sql::ALL,
         unavailability::sql::ALL,
     ];
-    lists.concat()
+    lists.into_iter().chain(maintenance::statements()).flatten().copied().collect()
 }

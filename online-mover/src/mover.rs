@@ -244,9 +244,10 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         self.mover.broker.last_seq().await
     }
 
-    /// Opens moves for what is wanted and reads all that are under way.
+    /// Lets maintenance go on, opens moves for what is wanted and reads all that are under way.
     async fn look(&mut self) -> Result<(), Ended> {
         let broker = &self.mover.broker;
+        broker.advance_maintenance(&self.mover.name, self.epoch).await?;
         let opened = broker.open_moves(&self.mover.name, self.epoch).await?;
         if opened.opened + opened.superseded > 0 {
             tracing::info!(opened.opened, opened.superseded, "moves opened");
@@ -437,6 +438,8 @@ fn concerns_moves(action: &str) -> bool {
         Action::MoverResumed,
         Action::ContractSet,
         Action::ContractRemoved,
+        Action::MaintenancePlanned,
+        Action::MaintenanceChanged,
     ]
     .iter()
     .any(|known| known.as_str() == action)

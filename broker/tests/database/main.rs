@@ -8,6 +8,7 @@ mod harness;
 mod jobs;
 mod load;
 mod lost;
+mod maintenance;
 mod metrics;
 mod moves;
 mod plan;

@@ -3,8 +3,9 @@
 use crate::harness::{Database, execute};
 use crate::regions::small;
 use broker::{
-    Action, Broker, FailureReason, ImportOptions, JobKind, JobState, MIGRATOR, MoveOrigin,
-    MoveReason, MoveState, OpenError, ReplacementState, SolveState, State, all_statements,
+    Action, Broker, FailureReason, ImportOptions, JobKind, JobState, MIGRATOR, MaintenanceReason,
+    MaintenanceState, MoveOrigin, MoveReason, MoveState, OpenError, ReplacementState, SolveState,
+    State, all_statements,
 };
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
 use std::collections::BTreeSet;
@@ -101,6 +102,7 @@ async fn states_are_the_same_here_and_there() {
     check_states::<SolveState>(&database).await;
     check_states::<JobState>(&database).await;
     check_states::<ReplacementState>(&database).await;
+    check_states::<MaintenanceState>(&database).await;
     assert!(MoveState::Bound.is_terminal() && !MoveState::Reconfiguring.is_terminal());
     assert!(SolveState::Stale.is_terminal() && !SolveState::Running.is_terminal());
 }
@@ -134,6 +136,12 @@ async fn words_are_the_same_here_and_there() {
     assert!(between.is_subset(&words(&database, "moves_origin_check").await), "{between:?}");
     let reasons = MoveReason::ALL.map(|reason| reason.as_str().to_owned()).into();
     assert_eq!(words(&database, "moves_reason_check").await, reasons);
+    let reasons = MaintenanceReason::ALL.map(|reason| reason.as_str().to_owned()).into();
+    assert_eq!(words(&database, "maintenance_reason_check").await, reasons);
+    for constraint in ["maintenance_asked_for_check", "maintenance_scope_check"] {
+        let scopes = words(&database, constraint).await;
+        assert!(scopes.iter().all(|word| fleet::Scope::parse(word).is_some()), "{scopes:?}");
+    }
     let kinds = words(&database, "promises_kind_check").await;
     assert_eq!(kinds.len(), 3);
     assert!(kinds.iter().all(|word| ReservationKind::parse(word).is_some()), "{kinds:?}");
