@@ -3,10 +3,14 @@
 //! Only shapes and words stand here; each subcommand does its work in [`crate::command`].
 
 mod contract;
+mod maintenance;
 mod mover;
 mod store;
 
 pub use contract::{ContractAction, ContractOf, SetContract};
+pub use maintenance::{
+    Begin, ListMaintenance, Maintenance, MaintenanceAction, PlanMaintenance, StopMaintenance,
+};
 pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
 pub use store::{
     Export, ImportSnapshot, Listen, Publish, Replay, RequestSolve, ScheduleOptions, Status,
@@ -24,7 +28,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  an error: nothing was written, or today's assignment stands as the result
-  2  done, and somebody is short, or the audit found a broken rule
+  2  done, and somebody is short, or the audit found a broken rule, or what was asked for is refused
 
 Folders:
   SNAPSHOT  a region at one instant: region.json and five Parquet tables (ras-snapshot/1)
@@ -130,6 +134,8 @@ pub enum Command {
     Moves(Moves),
     /// Say how much of a reservation in use may be moved, and when
     Contract(ContractOf),
+    /// Plan maintenance of servers, racks and MSBs, or hear why it cannot be
+    Maintenance(Maintenance),
     /// Ask for a solve of the stored region now
     RequestSolve(RequestSolve),
     /// Solve solves of the past again, with other settings, and compare

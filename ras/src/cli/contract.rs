@@ -7,14 +7,15 @@ use clap::{Args, Subcommand};
 use std::time::Duration;
 
 const CONTRACT_HELP: &str = "\
-A contract says how many servers in use may leave a reservation within a window that slides, and at which
-times of the day none may begin to. The share is of its servers in use, rounded down, but at least one server
-where it is above 0. The mover holds back moves that the targets want; what replaces a failed server, answers
-an emergency or gives way in an outage does not wait, and counts. Idle servers move as ever.
+A contract says how many servers in use may leave a reservation within a window that slides, and
+at which times of the day none may begin to. The share is of its servers in use, rounded down,
+but at least one server where it is above 0. The mover holds back moves that the targets want;
+what replaces a failed server, answers an emergency or gives way in an outage does not wait, and
+counts. Idle servers move as ever.
 
 Examples:
-  ras contract set web --in-use 2% --quiet 08:00-18:00 --zone Europe/Berlin
-  ras contract set db --in-use 0.5% --per 7d --quiet 22:00-06:00 --quiet 12:00-13:00
+  ras contract set web --in-use 2% --quiet-time 08:00-18:00 --zone Europe/Berlin
+  ras contract set db --in-use 0.5% --per 7d --quiet-time 22:00-06:00 --quiet-time 12:00-13:00
   ras contract list";
 
 /// `ras contract`
@@ -60,7 +61,7 @@ pub struct SetContract {
     pub per: Duration,
     /// A time of the day at which no server in use begins to leave it; may be given more than once
     #[arg(long, value_name = "HH:MM-HH:MM", value_parser = quiet)]
-    pub quiet: Vec<QuietTime>,
+    pub quiet_time: Vec<QuietTime>,
     /// The time zone of quiet times, by name
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     pub zone: String,

@@ -37,7 +37,7 @@ fn set(options: &SetContract, context: &Context) -> Result<()> {
     let contract = Contract {
         in_use_micro,
         window: options.per,
-        quiet: options.quiet.clone(),
+        quiet: options.quiet_time.clone(),
         zone: options.zone.clone(),
     };
     let SetContract { reservation, store, .. } = options;

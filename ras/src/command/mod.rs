@@ -10,6 +10,7 @@ mod generate;
 mod import;
 mod import_snapshot;
 mod inspect;
+mod maintenance;
 mod mover;
 mod moves;
 mod publish;
@@ -47,7 +48,7 @@ pub struct Context {
 pub enum Verdict {
     /// Well.
     Fine,
-    /// Somebody is short, or a rule is broken.
+    /// Somebody is short, a rule is broken, or what was asked for is refused.
     Short,
 }
 
@@ -78,6 +79,7 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Mover(options) => mover::run(&options, context),
         Command::Moves(options) => moves::run(&options, context),
         Command::Contract(options) => contract::run(&options, context),
+        Command::Maintenance(options) => maintenance::run(&options, context),
         Command::RequestSolve(options) => request_solve::run(&options, context),
         Command::Replay(options) => replay::run(&options, context),
         Command::Status(options) => status::run(&options, context),

@@ -11,3 +11,4 @@ mod replays;
 mod solves;
 mod steps;
 mod store;
+mod upkeep;
