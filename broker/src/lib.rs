@@ -74,8 +74,8 @@ pub use export::{Export, ExportError};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use maintenance::{
-    AHEAD_MAX, MAINTENANCE_MAX, MaintenanceError, MaintenanceReason, MaintenanceRequest,
-    MaintenanceWindow, Refusal, SHARE_MICRO,
+    AHEAD_MAX, MAINTENANCE_MAX, MaintenanceError, MaintenanceReason, MaintenanceRefusal,
+    MaintenanceRequest, MaintenanceWindow, SHARE_MICRO,
 };
 pub use metrics::{LastSolve, Metrics};
 pub use mover::{Epoch, MoverError, MoverStatus, Stopped};

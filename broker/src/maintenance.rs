@@ -19,7 +19,7 @@ use crate::state::{MaintenanceState, State};
 use crate::trail::Action;
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use fleet::{Name, Scope};
-pub use refusal::{MaintenanceError, Refusal};
+pub use refusal::{MaintenanceError, MaintenanceRefusal};
 pub use rules::SHARE_MICRO;
 use rules::{Out, TooMuch, batches};
 use sqlx::postgres::PgRow;
@@ -192,7 +192,7 @@ impl Broker {
         request: &MaintenanceRequest,
     ) -> Result<Vec<MaintenanceWindow>, MaintenanceError> {
         let MaintenanceRequest { scope, name, length, drain, why, .. } = request;
-        let unknown = || Refusal::UnknownScope { scope: *scope, name: name.clone() };
+        let unknown = || MaintenanceRefusal::UnknownScope { scope: *scope, name: name.clone() };
         if *scope == Scope::Datacenter || name.contains('\0') {
             return Err(unknown().into());
         }
@@ -203,7 +203,7 @@ impl Broker {
         if starts_at - *drain <= now
             && let Some(msb) = outage(db).await?
         {
-            return Err(Refusal::OutageNow { msb }.into());
+            return Err(MaintenanceRefusal::OutageNow { msb }.into());
         }
         let share_micro = request.share_micro.unwrap_or(SHARE_MICRO).clamp(1, 1_000_000);
         let situation = Situation::read(db, now, Some((*scope, name))).await?;
@@ -214,10 +214,14 @@ impl Broker {
             let sizes = racks.iter().map(|(rack, servers)| (rack.clone(), servers.len() as u64));
             let mut windows = Vec::new();
             let mut from = starts_at;
-            for batch in batches(msb, &sizes.collect(), share_micro).map_err(Refusal::from)? {
+            for batch in
+                batches(msb, &sizes.collect(), share_micro).map_err(MaintenanceRefusal::from)?
+            {
                 let servers = batch.iter().flat_map(|rack| &racks[rack]).copied().collect();
                 let ours = Out { from, until: from + *length, servers };
-                situation.check(open.iter(), &ours, share_micro).map_err(Refusal::from)?;
+                situation
+                    .check(open.iter(), &ours, share_micro)
+                    .map_err(MaintenanceRefusal::from)?;
                 windows.extend(batch.into_iter().map(|rack| (Scope::Rack, rack, from)));
                 from += *length;
             }
@@ -225,7 +229,7 @@ impl Broker {
         } else {
             let servers = situation.asked.clone();
             let ours = Out { from: starts_at, until: starts_at + *length, servers };
-            situation.check(open.iter(), &ours, share_micro).map_err(Refusal::from)?;
+            situation.check(open.iter(), &ours, share_micro).map_err(MaintenanceRefusal::from)?;
             vec![(*scope, name.clone(), starts_at)]
         };
         let plan = Uuid::now_v7();
@@ -280,7 +284,10 @@ impl Broker {
 }
 
 /// When it begins, if its times are possible.
-fn begins(request: &MaintenanceRequest, now: DateTime<Utc>) -> Result<DateTime<Utc>, Refusal> {
+fn begins(
+    request: &MaintenanceRequest,
+    now: DateTime<Utc>,
+) -> Result<DateTime<Utc>, MaintenanceRefusal> {
     let lengths = [
         ("a window", request.length, Duration::from_secs(1), MAINTENANCE_MAX),
         ("a drain", request.drain, Duration::ZERO, MAINTENANCE_MAX),
@@ -288,18 +295,18 @@ fn begins(request: &MaintenanceRequest, now: DateTime<Utc>) -> Result<DateTime<U
     for (what, length, least, most) in lengths {
         if !(least..=most).contains(&length) {
             let (seconds, least, most) = (length.as_secs(), least.as_secs(), most.as_secs());
-            return Err(Refusal::Length { what, seconds, least, most });
+            return Err(MaintenanceRefusal::Length { what, seconds, least, most });
         }
     }
     let starts_at = request.starts_at.unwrap_or(now + request.drain).trunc_subsecs(6);
     let ahead = starts_at - now;
     if ahead < TimeDelta::zero() && request.starts_at.is_some() {
-        return Err(Refusal::InThePast { starts_at, now });
+        return Err(MaintenanceRefusal::InThePast { starts_at, now });
     }
     let ahead = ahead.to_std().unwrap_or(Duration::ZERO);
     if ahead > AHEAD_MAX {
         let (what, least, most) = ("a time ahead", 0, AHEAD_MAX.as_secs());
-        return Err(Refusal::Length { what, seconds: ahead.as_secs(), least, most });
+        return Err(MaintenanceRefusal::Length { what, seconds: ahead.as_secs(), least, most });
     }
     Ok(starts_at)
 }

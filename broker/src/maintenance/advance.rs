@@ -8,7 +8,7 @@
 
 use super::rules::Out;
 use super::view::Situation;
-use super::{MaintenanceError, MaintenanceReason, MaintenanceWindow, Refusal};
+use super::{MaintenanceError, MaintenanceReason, MaintenanceRefusal, MaintenanceWindow};
 use super::{lock, open, outage};
 use crate::broker::Broker;
 use crate::change::Change;
@@ -58,6 +58,7 @@ pub(crate) mod sql {
                 WHEN 'server' THEN s.server_id = w.server_id ELSE s.rack_id = w.rack_id END \
             WHERE w.window_id = $1 AND m.open AND m.origin = 'drain' AND m.server_id = s.server_id \
                 AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id)";
+        END_EVENT = "UPDATE unavailability SET ended_at = $2 WHERE event_id = $1";
         SERVERS_OF = "SELECT s.server::text FROM maintenance w JOIN servers s ON CASE w.scope \
                 WHEN 'server' THEN s.server_id = w.server_id ELSE s.rack_id = w.rack_id END \
             WHERE w.window_id = $1 ORDER BY s.server LIMIT $2";
@@ -220,7 +221,7 @@ fn next(
 ) -> Next {
     use MaintenanceState::{Active, Cancelled, Done, Draining, Paused, Planned};
     let outage = || {
-        let refusal = Refusal::OutageNow { msb: lost?.clone() };
+        let refusal = MaintenanceRefusal::OutageNow { msb: lost?.clone() };
         Some((MaintenanceReason::Outage, Some(refusal.to_string())))
     };
     let held_back = || outage().or_else(&too_much);
@@ -272,9 +273,10 @@ fn too_much(
     });
     let Out { from, until, servers } = situation.out(window);
     let ours = Out { from: from.max(now), until, servers };
-    let refusal = situation.check(begun, &ours, window.share_micro).err().map(Refusal::from)?;
+    let refusal =
+        situation.check(begun, &ours, window.share_micro).err().map(MaintenanceRefusal::from)?;
     let reason = match refusal {
-        Refusal::Share { .. } => MaintenanceReason::Share,
+        MaintenanceRefusal::Share { .. } => MaintenanceReason::Share,
         _ => MaintenanceReason::Guarantee,
     };
     Some((reason, Some(refusal.to_string())))
@@ -379,9 +381,11 @@ async fn end_event(
     ended_at: DateTime<Utc>,
 ) -> Result<(), DbError> {
     let event = event(window);
-    let ended = sqlx::query(unavailability::sql::CLEAR).bind(&*event).bind(ended_at);
+    let ended = sqlx::query(sql::END_EVENT).bind(&*event).bind(ended_at);
     ended.execute(change.connection()).await.doing("ending the event of maintenance")?;
-    let detail = serde_json::json!({ "ended_at": ended_at });
+    let detail = serde_json::json!({
+        "scope": window.scope.as_str(), "scope_id": window.name, "ended_at": ended_at,
+    });
     change.record(Action::UnavailabilityCleared, &event, detail);
     Ok(())
 }

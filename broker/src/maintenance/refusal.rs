@@ -9,7 +9,7 @@ use uuid::Uuid;
 /// Why maintenance is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
-pub enum Refusal {
+pub enum MaintenanceRefusal {
     #[error("there is no {} {name:?} with a server in it", scope.as_str())]
     UnknownScope { scope: Scope, name: Name },
     #[error("it would begin at {}, and it is {} now", starts_at.to_rfc3339(), now.to_rfc3339())]
@@ -30,51 +30,51 @@ pub enum Refusal {
     OutageNow { msb: Name },
 }
 
-impl Refusal {
+impl MaintenanceRefusal {
     /// A word for programs.
     pub const fn code(&self) -> &'static str {
         match self {
-            Refusal::UnknownScope { .. } => "unknown_scope",
-            Refusal::InThePast { .. } => "in_the_past",
-            Refusal::Length { .. } => "length",
-            Refusal::Share { .. } => "share",
-            Refusal::Guarantee { .. } => "guarantee",
-            Refusal::OutageNow { .. } => "outage_now",
+            MaintenanceRefusal::UnknownScope { .. } => "unknown_scope",
+            MaintenanceRefusal::InThePast { .. } => "in_the_past",
+            MaintenanceRefusal::Length { .. } => "length",
+            MaintenanceRefusal::Share { .. } => "share",
+            MaintenanceRefusal::Guarantee { .. } => "guarantee",
+            MaintenanceRefusal::OutageNow { .. } => "outage_now",
         }
     }
 
     /// The numbers behind it.
     pub fn numbers(&self) -> serde_json::Value {
         match self {
-            Refusal::UnknownScope { scope, name } => {
+            MaintenanceRefusal::UnknownScope { scope, name } => {
                 serde_json::json!({ "scope": scope.as_str(), "name": name })
             }
-            Refusal::InThePast { starts_at, now } => {
+            MaintenanceRefusal::InThePast { starts_at, now } => {
                 serde_json::json!({ "starts_at": starts_at, "now": now })
             }
-            Refusal::Length { what, seconds, least, most } => serde_json::json!({
+            MaintenanceRefusal::Length { what, seconds, least, most } => serde_json::json!({
                 "what": what, "seconds": seconds, "least": least, "most": most,
             }),
-            Refusal::Share { msb, out, servers, most } => {
+            MaintenanceRefusal::Share { msb, out, servers, most } => {
                 serde_json::json!({ "msb": msb, "out": out, "servers": servers, "most": most })
             }
-            Refusal::Guarantee { reservation, needed, left, msb } => serde_json::json!({
+            MaintenanceRefusal::Guarantee { reservation, needed, left, msb } => serde_json::json!({
                 "reservation": reservation, "needed_rru": needed.to_f64(),
                 "left_rru": left.to_f64(), "msb": msb,
             }),
-            Refusal::OutageNow { msb } => serde_json::json!({ "msb": msb }),
+            MaintenanceRefusal::OutageNow { msb } => serde_json::json!({ "msb": msb }),
         }
     }
 }
 
-impl From<TooMuch> for Refusal {
-    fn from(too_much: TooMuch) -> Refusal {
+impl From<TooMuch> for MaintenanceRefusal {
+    fn from(too_much: TooMuch) -> MaintenanceRefusal {
         match too_much {
             TooMuch::Share { msb, out, servers, most } => {
-                Refusal::Share { msb, out, servers, most }
+                MaintenanceRefusal::Share { msb, out, servers, most }
             }
             TooMuch::Guarantee { reservation, needed, left, msb } => {
-                Refusal::Guarantee { reservation, needed, left, msb }
+                MaintenanceRefusal::Guarantee { reservation, needed, left, msb }
             }
         }
     }
@@ -85,7 +85,7 @@ impl From<TooMuch> for Refusal {
 #[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum MaintenanceError {
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] MaintenanceRefusal),
     #[error("there is no maintenance {id}")]
     Unknown { id: Uuid },
     #[error("maintenance {id} is over")]

@@ -3,9 +3,9 @@
 use crate::harness::Database;
 use crate::regions::{reservation, server};
 use broker::{
-    Broker, Epoch, ImportOptions, MaintenanceError, MaintenanceReason, MaintenanceRequest,
-    MaintenanceState, MaintenanceWindow, MoveOrigin, MoveState, MoverError, Occurrence, Refusal,
-    Seq,
+    Broker, Epoch, ImportOptions, MaintenanceError, MaintenanceReason, MaintenanceRefusal,
+    MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoveOrigin, MoveState, MoverError,
+    Occurrence, Seq,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{
@@ -75,7 +75,7 @@ impl Place {
         self.broker().plan_maintenance("ann", request).await.expect("planned")
     }
 
-    async fn refused(&self, request: &MaintenanceRequest) -> Refusal {
+    async fn refused(&self, request: &MaintenanceRequest) -> MaintenanceRefusal {
         match self.broker().plan_maintenance("ann", request).await {
             Err(MaintenanceError::Refused(refusal)) => refusal,
             other => panic!("{other:?}"),
@@ -220,11 +220,11 @@ async fn what_cannot_be_is_refused_with_its_numbers() {
         (Scope::Datacenter, "dc"),
     ] {
         let refusal = place.refused(&request(scope, name)).await;
-        assert_eq!(refusal, Refusal::UnknownScope { scope, name: name.into() });
+        assert_eq!(refusal, MaintenanceRefusal::UnknownScope { scope, name: name.into() });
     }
     let at = |starts_at| MaintenanceRequest { starts_at: Some(starts_at), ..rack(0) };
     let past = place.refused(&at(now - TimeDelta::minutes(1))).await;
-    assert!(matches!(past, Refusal::InThePast { .. }), "{past}");
+    assert!(matches!(past, MaintenanceRefusal::InThePast { .. }), "{past}");
     for starts_at in [DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC] {
         let refusal = place.refused(&at(starts_at)).await;
         assert!(matches!(refusal.code(), "in_the_past" | "length"), "{refusal}");
@@ -239,12 +239,12 @@ async fn what_cannot_be_is_refused_with_its_numbers() {
     }
     // Five racks of an MSB are more than a quarter of it.
     let share = MaintenanceRequest { share_micro: Some(100_000), ..rack(0) };
-    let refused = Refusal::Share { msb: "msb0".into(), out: 2, servers: 16, most: 1 };
+    let refused = MaintenanceRefusal::Share { msb: "msb0".into(), out: 2, servers: 16, most: 1 };
     assert_eq!(place.refused(&share).await, refused);
     for number in [0, 1] {
         place.plan(&rack(number)).await;
     }
-    let refused = Refusal::Share { msb: "msb0".into(), out: 6, servers: 16, most: 4 };
+    let refused = MaintenanceRefusal::Share { msb: "msb0".into(), out: 6, servers: 16, most: 4 };
     assert_eq!(place.refused(&rack(2)).await, refused);
     assert_eq!(refused.numbers()["most"], 4);
     place.plan(&at(now + TimeDelta::hours(3))).await;
@@ -252,7 +252,7 @@ async fn what_cannot_be_is_refused_with_its_numbers() {
     place.plan(&later).await;
     // A third of web's servers in another MSB, and a fourth.
     place.plan(&rack(8)).await;
-    let refused = Refusal::Guarantee {
+    let refused = MaintenanceRefusal::Guarantee {
         reservation: "web".into(),
         needed: Rru::units(21),
         left: Rru::units(20),
@@ -265,7 +265,7 @@ async fn what_cannot_be_is_refused_with_its_numbers() {
     );
     place.plan(&request(Scope::Server, "s033")).await;
     place.outage().await;
-    let refused = Refusal::OutageNow { msb: "msb2".into() };
+    let refused = MaintenanceRefusal::OutageNow { msb: "msb2".into() };
     assert_eq!(place.refused(&request(Scope::Server, "s047")).await, refused);
     place
         .plan(&MaintenanceRequest { name: "rack10".into(), ..at(now + TimeDelta::hours(9)) })
@@ -290,12 +290,15 @@ async fn what_failed_and_what_others_maintain_is_counted() {
     place.plan(&rack(8)).await;
     let refused = place.refused(&rack(16)).await;
     assert!(
-        matches!(&refused, Refusal::Guarantee { left, .. } if *left == Rru::units(20)),
+        matches!(&refused, MaintenanceRefusal::Guarantee { left, .. } if *left == Rru::units(20)),
         "{refused}"
     );
     let refused =
         place.refused(&MaintenanceRequest { share_micro: Some(200_000), ..rack(1) }).await;
-    assert_eq!(refused, Refusal::Share { msb: "msb0".into(), out: 4, servers: 16, most: 3 });
+    assert_eq!(
+        refused,
+        MaintenanceRefusal::Share { msb: "msb0".into(), out: 4, servers: 16, most: 3 }
+    );
     record("e3", Scope::Server, "s046", UnavailabilityKind::Software).await;
     place.look().await;
     assert_eq!(place.cordoned().await, 4, "both begin");

@@ -6,7 +6,7 @@ use crate::quantity::show_window;
 use crate::store::{Need, with_store};
 use crate::tables;
 use anyhow::Result;
-use broker::{MaintenanceError, MaintenanceRequest, MaintenanceWindow, Refusal, State};
+use broker::{MaintenanceError, MaintenanceRefusal, MaintenanceRequest, MaintenanceWindow, State};
 use chrono::{DateTime, SubsecRound, Utc};
 use fleet::Scope;
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn plan(options: &PlanMaintenance, context: &Context) -> Result<Verdict> {
     }
 }
 
-fn refused(refusal: &Refusal) -> Value {
+fn refused(refusal: &MaintenanceRefusal) -> Value {
     let mut said = refusal.numbers();
     said["code"] = refusal.code().into();
     said["why"] = refusal.to_string().into();
