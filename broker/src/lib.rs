@@ -45,6 +45,7 @@ mod plan;
 pub mod private;
 mod promise;
 mod publish;
+mod report;
 mod reservation;
 mod solve;
 mod state;
@@ -54,6 +55,7 @@ mod subscribe;
 mod topology;
 mod trail;
 mod unavailability;
+mod usage;
 
 /// Declares statements: a constant for each, and a list of all for the test that prepares them.
 macro_rules! statements {
@@ -75,6 +77,7 @@ pub use mover::{Epoch, MoverError, MoverStatus, Stopped};
 pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened};
 pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
+pub use report::{Refusal, Report, ReportOutcome, Reported};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
 pub use state::{JobState, MoveState, ReplacementState, SolveState, State};
@@ -82,6 +85,7 @@ pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status
 pub use subscribe::Subscription;
 pub use trail::{Action, Entry, Seq, TargetVersion};
 pub use unavailability::{Occurrence, UnavailabilityError};
+pub use usage::{Usage, UsageOutcome};
 
 /// Every statement this crate sends, by name, those that make staging tables first: for the test
 /// that prepares them against the schema.
@@ -98,6 +102,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         mover::sql::ALL,
         moves::sql::ALL,
         promise::sql::ALL,
+        report::sql::ALL,
         reservation::sql::ALL,
         solve::sql::ALL,
         status::sql::ALL,
@@ -105,6 +110,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         topology::sql::ALL,
         trail::sql::ALL,
         unavailability::sql::ALL,
+        usage::sql::ALL,
     ];
     lists.concat()
 }

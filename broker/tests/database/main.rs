@@ -16,5 +16,6 @@ mod publish;
 mod racing;
 mod reading;
 mod regions;
+mod reports;
 mod schema;
 mod unavailability;
