@@ -36,6 +36,7 @@ mod check;
 mod copy;
 mod error;
 mod export;
+mod follow;
 mod job;
 mod load;
 mod metrics;
@@ -47,12 +48,14 @@ mod promise;
 mod publish;
 mod report;
 mod reservation;
+mod reserved;
 mod solve;
 mod state;
 mod status;
 mod stored;
 mod subscribe;
 mod topology;
+mod touched;
 mod trail;
 mod unavailability;
 mod usage;
@@ -70,6 +73,7 @@ use statements;
 pub use broker::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
 pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
+pub use follow::{Follower, Look, ServerChange};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use metrics::{LastSolve, Metrics};
@@ -79,10 +83,11 @@ pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 pub use report::{Refusal, Report, ReportOutcome, Reported};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
+pub use reserved::{ReservedPage, ReservedServer, ReservedTotals, SERVERS_PAGE_MAX, ServerState};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
 pub use state::{JobState, MoveState, ReplacementState, SolveState, State};
 pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
-pub use subscribe::Subscription;
+pub use subscribe::{Subscription, TrailDoorbell};
 pub use trail::{Action, Entry, Seq, TargetVersion};
 pub use unavailability::{Occurrence, UnavailabilityError};
 pub use usage::{Usage, UsageOutcome};
@@ -97,6 +102,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         broker::sql::ALL,
         change::sql::ALL,
         check::sql::ALL,
+        follow::sql::ALL,
         job::sql::ALL,
         metrics::sql::ALL,
         mover::sql::ALL,
@@ -104,6 +110,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         promise::sql::ALL,
         report::sql::ALL,
         reservation::sql::ALL,
+        reserved::sql::ALL,
         solve::sql::ALL,
         status::sql::ALL,
         stored::sql::ALL,

@@ -17,5 +17,6 @@ mod racing;
 mod reading;
 mod regions;
 mod reports;
+mod reserved;
 mod schema;
 mod unavailability;

@@ -173,7 +173,7 @@ async fn converge(rows: Vec<(usize, Option<i64>)>, other: Vec<(usize, Option<i64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_the_order_the_same_is_stored(
