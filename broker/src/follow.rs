@@ -58,8 +58,8 @@ pub(crate) mod sql {
             WHERE u.started_at > $1 AND u.started_at <= now() \
                 OR coalesce(u.ended_at, 'infinity'::timestamptz) > $1 \
                     AND coalesce(u.ended_at, 'infinity'::timestamptz) <= now()";
-        /// Whether there were any.
-        CLOCK_RINGS = "SELECT now(), EXISTS (SELECT FROM unavailability u \
+        /// Whether there were any, and where the trail is.
+        TICK = "SELECT now(), (SELECT seq FROM trail_clock), EXISTS (SELECT FROM unavailability u \
             WHERE u.started_at > $1 AND u.started_at <= now() \
                 OR coalesce(u.ended_at, 'infinity'::timestamptz) > $1 \
                     AND coalesce(u.ended_at, 'infinity'::timestamptz) <= now())";
@@ -167,18 +167,27 @@ impl Broker {
         Ok(Look { seq, reset: touched.anything, changes, more: seq < header.seq })
     }
 
-    /// Whether events began or ended by the clock alone since then, and what the clock says now:
-    /// the audit trail has no entry of that.
+    /// What may have changed since then although no bell rang: events that began or ended by the
+    /// clock alone, of which the audit trail says nothing, and entries whose bell was lost.
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn clock_rings(
-        &self,
-        since: DateTime<Utc>,
-    ) -> Result<(DateTime<Utc>, bool), crate::DbError> {
-        let asked = sqlx::query_as(sql::CLOCK_RINGS).bind(since).fetch_one(&self.pool);
-        asked.await.doing("looking for events that begin or end by the clock")
+    pub async fn tick(&self, since: DateTime<Utc>) -> Result<Tick, crate::DbError> {
+        let asked = sqlx::query_as(sql::TICK).bind(since).fetch_one(&self.pool);
+        let (now, seq, by_clock): (_, i64, _) = asked.await.doing("looking at the clock")?;
+        Ok(Tick { now, seq: Seq(seq), by_clock })
     }
+}
+
+/// One look at the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tick {
+    /// The time, by the database's clock.
+    pub now: DateTime<Utc>,
+    /// The last entry of the audit trail.
+    pub seq: Seq,
+    /// Whether events began or ended since the time that was named.
+    pub by_clock: bool,
 }
 
 /// Reads on in the trail; gives where to look, and up to where that is. What is not to be told ends

@@ -73,7 +73,7 @@ use statements;
 pub use broker::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
 pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
-pub use follow::{Follower, Look, ServerChange};
+pub use follow::{Follower, Look, ServerChange, Tick};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use metrics::{LastSolve, Metrics};
