@@ -37,6 +37,7 @@ mod contract;
 mod copy;
 mod error;
 mod export;
+mod follow;
 mod job;
 mod load;
 mod maintenance;
@@ -47,15 +48,19 @@ mod plan;
 pub mod private;
 mod promise;
 mod publish;
+mod report;
 mod reservation;
+mod reserved;
 mod solve;
 mod state;
 mod status;
 mod stored;
 mod subscribe;
 mod topology;
+mod touched;
 mod trail;
 mod unavailability;
+mod usage;
 
 /// Declares statements: a constant for each, and a list of all for the test that prepares them.
 macro_rules! statements {
@@ -71,6 +76,7 @@ pub use broker::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
 pub use contract::{Contract, ContractError, ContractUse, QuietTime};
 pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
+pub use follow::{Follower, Look, ServerChange, Tick};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use maintenance::{
@@ -82,13 +88,16 @@ pub use mover::{Epoch, MoverError, MoverStatus, Stopped};
 pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened};
 pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
+pub use report::{Refusal, Report, ReportOutcome, Reported};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
+pub use reserved::{ReservedPage, ReservedServer, ReservedTotals, SERVERS_PAGE_MAX, ServerState};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
 pub use state::{JobState, MaintenanceState, MoveState, ReplacementState, SolveState, State};
 pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
-pub use subscribe::Subscription;
+pub use subscribe::{Subscription, TrailDoorbell};
 pub use trail::{Action, Entry, Seq, TargetVersion};
 pub use unavailability::{Occurrence, UnavailabilityError};
+pub use usage::{Usage, UsageOutcome};
 
 /// Every statement this crate sends, by name, those that make staging tables first: for the test
 /// that prepares them against the schema.
@@ -101,18 +110,22 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         change::sql::ALL,
         check::sql::ALL,
         contract::sql::ALL,
+        follow::sql::ALL,
         job::sql::ALL,
         metrics::sql::ALL,
         mover::sql::ALL,
         moves::sql::ALL,
         promise::sql::ALL,
+        report::sql::ALL,
         reservation::sql::ALL,
+        reserved::sql::ALL,
         solve::sql::ALL,
         status::sql::ALL,
         stored::sql::ALL,
         topology::sql::ALL,
         trail::sql::ALL,
         unavailability::sql::ALL,
+        usage::sql::ALL,
     ];
     lists.into_iter().chain(maintenance::statements()).flatten().copied().collect()
 }

@@ -18,5 +18,7 @@ mod publish;
 mod racing;
 mod reading;
 mod regions;
+mod reports;
+mod reserved;
 mod schema;
 mod unavailability;

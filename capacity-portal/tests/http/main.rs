@@ -1,0 +1,6 @@
+//! The portal over HTTP, in front of a real Postgres that the tests start themselves.
+
+mod allocators;
+mod events;
+mod place;
+mod tokens;
