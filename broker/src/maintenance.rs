@@ -179,6 +179,21 @@ impl MaintenanceWindow {
     pub fn drains_at(&self) -> DateTime<Utc> {
         self.starts_at - TimeDelta::from_std(self.drain).unwrap_or(TimeDelta::zero())
     }
+
+    /// All that is said of it, for programs.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "window": self.id.to_string(), "plan": self.plan.to_string(),
+            "asked_for": self.asked_for.as_str(), "scope": self.scope.as_str(),
+            "scope_id": self.name, "msb": self.msb, "drains_at": self.drains_at(),
+            "starts_at": self.starts_at, "ends_at": self.ends_at,
+            "drain_seconds": self.drain.as_secs(), "share": f64::from(self.share_micro) / 1e6,
+            "why": self.why, "requested_by": self.requested_by, "requested_at": self.requested_at,
+            "state": self.state.as_str(), "state_at": self.state_at,
+            "reason": self.reason.map(MaintenanceReason::as_str), "detail": self.detail,
+            "servers": self.servers, "in_use": self.in_use,
+        })
+    }
 }
 
 impl Broker {

@@ -12,6 +12,8 @@
 //! | `POST /v1/usage` | which servers are in use |
 //! | `GET /v1/reservations/{name}/servers` | what a reservation owns, gets or borrows, and what may be done with each |
 //! | `GET /v1/reservations/{name}/changes` | the same as server-sent events, from an entry of the audit trail on |
+//! | `POST /v1/maintenance` | plans a window, or says why it cannot be; `GET` lists them, `/{id}` one window or plan |
+//! | `POST /v1/maintenance/{id}/end`, `/cancel` | work is done early; or will not be |
 //!
 //! Whoever says something needs a bearer token with the role for it, and its name stands in the
 //! audit trail. Errors under `/v1` are `application/problem+json` (RFC 9457).

@@ -5,6 +5,7 @@ mod alertmanager;
 pub(crate) mod authority;
 mod changes;
 mod events;
+mod maintenance;
 mod problem;
 mod servers;
 mod usage;
@@ -52,6 +53,10 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/alertmanager", post(alertmanager::take))
         .route("/reservations/{name}/servers", get(servers::list))
         .route("/reservations/{name}/changes", get(changes::follow))
+        .route("/maintenance", get(maintenance::list).post(maintenance::plan))
+        .route("/maintenance/{id}", get(maintenance::find))
+        .route("/maintenance/{id}/end", post(maintenance::end))
+        .route("/maintenance/{id}/cancel", post(maintenance::cancel))
         .fallback(async || StatusCode::NOT_FOUND)
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(problem::finish))

@@ -2,5 +2,6 @@
 
 mod allocators;
 mod events;
+mod maintenance;
 mod place;
 mod tokens;

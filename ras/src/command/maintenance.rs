@@ -7,7 +7,7 @@ use crate::store::{Need, with_store};
 use crate::tables;
 use anyhow::Result;
 use broker::{MaintenanceError, MaintenanceRefusal, MaintenanceRequest, MaintenanceWindow, State};
-use chrono::{DateTime, SubsecRound, Utc};
+use chrono::{DateTime, Utc};
 use fleet::Scope;
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn plan(options: &PlanMaintenance, context: &Context) -> Result<Verdict> {
                 let plan = plan.as_deref().unwrap_or_default();
                 format!("planned       {plan}\n\n{}", text(&windows, now))
             };
-            let json: Vec<Value> = windows.iter().map(json).collect();
+            let json: Vec<Value> = windows.iter().map(MaintenanceWindow::json).collect();
             context.answer(shown, &json!({ "plan": plan, "windows": json }))?;
             Ok(Verdict::Fine)
         }
@@ -102,7 +102,7 @@ fn list(options: &ListMaintenance, context: &Context) -> Result<Verdict> {
         }
         text
     };
-    let json: Vec<Value> = windows.iter().map(json).collect();
+    let json: Vec<Value> = windows.iter().map(MaintenanceWindow::json).collect();
     context.answer(shown, &json!({ "windows": json }))?;
     Ok(Verdict::Fine)
 }
@@ -140,18 +140,4 @@ fn state(of: &MaintenanceWindow, now: DateTime<Utc>) -> String {
         text.push_str(": containers end");
     }
     text
-}
-
-fn json(of: &MaintenanceWindow) -> Value {
-    json!({
-        "window": of.id.to_string(), "plan": of.plan.to_string(),
-        "asked_for": of.asked_for.as_str(), "scope": of.scope.as_str(), "scope_id": of.name,
-        "msb": of.msb, "drains_at": of.drains_at(), "starts_at": of.starts_at,
-        "ends_at": of.ends_at, "drain_seconds": of.drain.as_secs(),
-        "share": f64::from(of.share_micro) / 1e6, "why": of.why,
-        "requested_by": of.requested_by, "requested_at": of.requested_at.trunc_subsecs(6),
-        "state": of.state.as_str(), "state_at": of.state_at.trunc_subsecs(6),
-        "reason": of.reason.map(broker::MaintenanceReason::as_str), "detail": of.detail,
-        "servers": of.servers, "in_use": of.in_use,
-    })
 }

@@ -6,7 +6,7 @@ use crate::service::{MoverService, ServiceSettings, Stop, Worker, beside, keep_s
 use crate::store::{self, Need, Places, Store};
 use anyhow::{Context as _, Result, ensure};
 use broker::ImportOptions;
-use capacity_portal::{Portal, PortalSettings};
+use capacity_portal::Portal;
 use fleet::RegionSnapshot;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -41,9 +41,7 @@ async fn serve(
     }
     let portal = match options.listen {
         Listen::Nowhere => None,
-        Listen::At(at) => {
-            Some(Portal::bind(at, store.broker.clone(), PortalSettings::default()).await?)
-        }
+        Listen::At(at) => Some(Portal::bind(at, store.broker.clone()).await?),
     };
     let at = portal.as_ref().map(Portal::address);
     let worker = Worker::new(store.broker.clone(), settings.clone())?;
