@@ -45,8 +45,17 @@ impl Change {
 
     /// Notes what was done; written at the commit.
     pub(crate) fn record(&mut self, action: Action, subject: &str, detail: serde_json::Value) {
+        self.note(action, Some(subject.to_owned()), detail);
+    }
+
+    /// The same of what has no subject, because it is about many.
+    pub(crate) fn record_all(&mut self, action: Action, detail: serde_json::Value) {
+        self.note(action, None, detail);
+    }
+
+    fn note(&mut self, action: Action, subject: Option<String>, detail: serde_json::Value) {
         self.actions.push(action.as_str());
-        self.subjects.push(Some(subject.to_owned()));
+        self.subjects.push(subject);
         self.details.push(detail);
     }
 

@@ -35,7 +35,8 @@ pub(crate) mod sql {
             LEFT JOIN reservations r ON r.reservation_id = s.current_reservation_id \
             WHERE (s.current_reservation_id IS NULL OR r.kind = 'shared_buffer') AND NOT s.target_pending \
                 AND h.hardware_type = ANY ($1) \
-                AND s.server_id NOT IN (SELECT u.server_id FROM unavailable_servers u) \
+                AND s.server_id NOT IN (SELECT u.server_id FROM unavailable_servers u \
+                    UNION ALL SELECT c.server_id FROM cordoned_servers c) \
                 AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
                 AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = k.msb_id AND o.ended_at IS NULL) \
             GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
@@ -49,7 +50,8 @@ pub(crate) mod sql {
                         AND NOT s.target_pending \
                         AND CASE WHEN w.shared THEN r.kind = 'shared_buffer' \
                             ELSE s.current_reservation_id IS NULL END \
-                        AND s.server_id NOT IN (SELECT u.server_id FROM unavailable_servers u) \
+                        AND s.server_id NOT IN (SELECT u.server_id FROM unavailable_servers u \
+                    UNION ALL SELECT c.server_id FROM cordoned_servers c) \
                         AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
                     ORDER BY s.loan_reservation_id IS NOT NULL, s.server LIMIT w.count) c) \
             UPDATE servers s SET target_pending = true, target_reservation_id = r.reservation_id, \
@@ -72,7 +74,7 @@ pub(crate) mod sql {
 
 /// Why nothing was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refusal {
+pub enum EmergencyRefusal {
     /// There is none of this name.
     NoSuchReservation,
     /// It is a shared buffer or elastic.
@@ -81,26 +83,29 @@ pub enum Refusal {
     NothingFits,
 }
 
-impl Refusal {
+impl EmergencyRefusal {
     /// Every refusal.
-    pub const ALL: [Refusal; 3] =
-        [Refusal::NoSuchReservation, Refusal::NotGuaranteed, Refusal::NothingFits];
+    pub const ALL: [EmergencyRefusal; 3] = [
+        EmergencyRefusal::NoSuchReservation,
+        EmergencyRefusal::NotGuaranteed,
+        EmergencyRefusal::NothingFits,
+    ];
 
     /// The word of the table.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Refusal::NoSuchReservation => "no_such_reservation",
-            Refusal::NotGuaranteed => "not_guaranteed",
-            Refusal::NothingFits => "nothing_fits",
+            EmergencyRefusal::NoSuchReservation => "no_such_reservation",
+            EmergencyRefusal::NotGuaranteed => "not_guaranteed",
+            EmergencyRefusal::NothingFits => "nothing_fits",
         }
     }
 
     /// What it means, for people.
     pub const fn text(self) -> &'static str {
         match self {
-            Refusal::NoSuchReservation => "there is no such reservation",
-            Refusal::NotGuaranteed => "only guaranteed reservations get capacity",
-            Refusal::NothingFits => {
+            EmergencyRefusal::NoSuchReservation => "there is no such reservation",
+            EmergencyRefusal::NotGuaranteed => "only guaranteed reservations get capacity",
+            EmergencyRefusal::NothingFits => {
                 "no server that is free or in a shared buffer is of a type it can use"
             }
         }
@@ -127,7 +132,7 @@ pub struct Emergency {
     /// What was granted.
     pub granted: Option<Grant>,
     /// Why nothing was.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<EmergencyRefusal>,
     /// Whether no solve has spread and buffered it yet.
     pub debt: bool,
 }
@@ -269,7 +274,9 @@ impl Broker {
                 Err(refusal) => {
                     let refused = sqlx::query(sql::REFUSE).bind(id).bind(refusal.as_str());
                     refused.execute(db).await.doing(doing)?;
-                    serde_json::json!({ "emergency": id.to_string(), "refused": refusal.as_str() })
+                    serde_json::json!({
+                        "emergency": id.to_string(), "refused": refusal.as_str(), "servers": [],
+                    })
                 }
             };
             change.record(Action::EmergencyGranted, &reservation, detail);
@@ -348,15 +355,15 @@ async fn answer(
     asked: Rru,
     head: TargetVersion,
     choose: &mut impl FnMut(&Stock) -> Vec<Pick>,
-) -> Result<Result<Taken, Refusal>, DbError> {
+) -> Result<Result<Taken, EmergencyRefusal>, DbError> {
     let doing = "choosing servers at once";
     let topology = Topology::read(db).await?;
     let (_, promises) = promise::read(db, &topology).await?;
     let Some(promise) = promises.get(reservation) else {
-        return Ok(Err(Refusal::NoSuchReservation));
+        return Ok(Err(EmergencyRefusal::NoSuchReservation));
     };
     if promise.kind != ReservationKind::Guaranteed {
-        return Ok(Err(Refusal::NotGuaranteed));
+        return Ok(Err(EmergencyRefusal::NotGuaranteed));
     }
     let types: Vec<&str> = promise.rru.iter().map(|(ty, _)| ty.as_ref()).collect();
     let groups = sqlx::query(sql::STOCK)
@@ -389,7 +396,7 @@ async fn answer(
         .await
         .doing(doing)?;
     if servers.is_empty() {
-        return Ok(Err(Refusal::NothingFits));
+        return Ok(Err(EmergencyRefusal::NothingFits));
     }
     let of = |pick: &Pick| {
         let key = (reservation.clone(), pick.group.hardware_type.clone());
@@ -440,7 +447,7 @@ fn listed(row: &PgRow) -> Result<Emergency, sqlx::Error> {
         asked_at: row.try_get(5)?,
         state: state::read(row.try_get(6)?)?,
         granted,
-        refusal: Refusal::ALL.into_iter().find(|refusal| Some(refusal.as_str()) == word),
+        refusal: EmergencyRefusal::ALL.into_iter().find(|refusal| Some(refusal.as_str()) == word),
         debt: row.try_get(12)?,
     })
 }

@@ -33,14 +33,17 @@
 mod broker;
 mod change;
 mod check;
+mod contract;
 mod copy;
 mod emergency;
 mod error;
 mod export;
+mod follow;
 mod give_way;
 mod job;
 mod load;
 mod loan;
+mod maintenance;
 mod metrics;
 mod mover;
 mod moves;
@@ -50,15 +53,20 @@ pub mod private;
 mod promise;
 mod publish;
 mod replacement;
+mod report;
 mod reservation;
+mod reserved;
 mod solve;
 mod state;
 mod status;
 mod stored;
+mod stuck;
 mod subscribe;
 mod topology;
+mod touched;
 mod trail;
 mod unavailability;
+mod usage;
 
 /// Declares statements: a constant for each, and a list of all for the test that prepares them.
 macro_rules! statements {
@@ -71,13 +79,19 @@ macro_rules! statements {
 use statements;
 
 pub use broker::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
-pub use emergency::{Emergency, EmergencyError, Grant, Pick, Refusal, Stock, StockGroup};
+pub use contract::{Contract, ContractError, ContractUse, QuietTime};
+pub use emergency::{Emergency, EmergencyError, EmergencyRefusal, Grant, Pick, Stock, StockGroup};
 pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
+pub use follow::{Follower, Look, ServerChange, Tick};
 pub use give_way::{GiveWay, HeldGroup, Holder, RegionHeld};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use loan::{Lent, Loan, LoanGroup, LoanPlan, LoanView};
+pub use maintenance::{
+    AHEAD_MAX, MAINTENANCE_MAX, MaintenanceError, MaintenanceReason, MaintenanceRefusal,
+    MaintenanceRequest, MaintenanceWindow, SHARE_MICRO,
+};
 pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
 pub use mover::{Epoch, MoverError, MoverStatus, Stopped};
 pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
@@ -85,13 +99,19 @@ pub use outage::{MsbHealth, Outage, OutageReason};
 pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 pub use replacement::{Failed, Replaced, ReplacementRow, Spare, Swap, Worth};
+pub use report::{Refusal, Report, ReportOutcome, Reported};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
+pub use reserved::{ReservedPage, ReservedServer, ReservedTotals, SERVERS_PAGE_MAX, ServerState};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
-pub use state::{EmergencyState, JobState, MoveState, ReplacementState, SolveState, State};
+pub use state::{
+    EmergencyState, JobState, MaintenanceState, MoveState, ReplacementState, SolveState, State,
+};
 pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
-pub use subscribe::Subscription;
+pub use stuck::Stuck;
+pub use subscribe::{Subscription, TrailDoorbell};
 pub use trail::{Action, Entry, Seq, TargetVersion};
 pub use unavailability::{Occurrence, UnavailabilityError};
+pub use usage::{Usage, UsageOutcome};
 
 /// Every statement this crate sends, by name, those that make staging tables first: for the test
 /// that prepares them against the schema.
@@ -105,6 +125,8 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         check::sql::ALL,
         emergency::sql::ALL,
         give_way::sql::ALL,
+        contract::sql::ALL,
+        follow::sql::ALL,
         job::sql::ALL,
         loan::sql::ALL,
         metrics::sql::ALL,
@@ -113,13 +135,17 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         outage::sql::ALL,
         promise::sql::ALL,
         replacement::sql::ALL,
+        report::sql::ALL,
         reservation::sql::ALL,
+        reserved::sql::ALL,
         solve::sql::ALL,
         status::sql::ALL,
         stored::sql::ALL,
+        stuck::sql::ALL,
         topology::sql::ALL,
         trail::sql::ALL,
         unavailability::sql::ALL,
+        usage::sql::ALL,
     ];
-    lists.concat()
+    lists.into_iter().chain(maintenance::statements()).flatten().copied().collect()
 }

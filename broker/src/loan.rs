@@ -35,6 +35,7 @@ pub(crate) mod sql {
                     count(s.loan_reservation_id) AS lent \
                 FROM servers s JOIN racks k USING (rack_id) \
                 LEFT JOIN (SELECT server_id FROM unavailable_servers \
+                    UNION SELECT server_id FROM cordoned_servers \
                     UNION SELECT server_id FROM moves WHERE open) x USING (server_id) \
                 WHERE s.current_reservation_id IS NOT NULL AND NOT s.target_pending GROUP BY 1, 2, 3) g \
             JOIN reservations r USING (reservation_id) JOIN promises p USING (promise_id) \
@@ -67,7 +68,8 @@ pub(crate) mod sql {
                     WHERE s.current_reservation_id = r.reservation_id AND k.msb_id = m.msb_id \
                         AND s.hardware_type_id = h.hardware_type_id AND NOT s.in_use \
                         AND NOT s.target_pending AND s.loan_reservation_id IS NULL \
-                        AND s.server_id NOT IN (SELECT u.server_id FROM unavailable_servers u) \
+                        AND s.server_id NOT IN (SELECT u.server_id FROM unavailable_servers u \
+                            UNION ALL SELECT c.server_id FROM cordoned_servers c) \
                         AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
                     ORDER BY s.server OFFSET w.after LIMIT w.count) c) \
             UPDATE servers s SET loan_reservation_id = c.reservation_id FROM chosen c \
@@ -90,7 +92,8 @@ pub(crate) mod sql {
             JOIN reservations b ON b.reservation_id = s.loan_reservation_id \
             WHERE s.loan_reservation_id IS NOT NULL AND NOT s.target_pending \
                 AND (s.in_use OR s.current_reservation_id IS NULL OR EXISTS (SELECT FROM unavailable_servers u \
-                    WHERE u.server_id = s.server_id AND u.kind = 'planned_maintenance')) \
+                    WHERE u.server_id = s.server_id AND u.kind = 'planned_maintenance') \
+                    OR EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id)) \
                 AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
             ORDER BY s.server";
         /// Nothing runs on what is out of use: those loans end by themselves.

@@ -3,9 +3,9 @@
 
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
-use crate::state::{MoveState, State};
 use crate::status::{self, ServerCounts};
 use crate::stored::sql::ONE_INSTANT;
+use crate::stuck;
 use sqlx::postgres::PgRow;
 use sqlx::{Executor, Row};
 use std::collections::BTreeMap;
@@ -16,15 +16,13 @@ pub(crate) mod sql {
         COUNTS = "SELECT 'solves', state, coalesce(reason, ''), count(*) FROM solves \
             WHERE state IN ('published', 'stale', 'failed') GROUP BY 2, 3 \
             UNION ALL SELECT 'jobs', kind, state, count(*) FROM jobs GROUP BY 2, 3 \
-            UNION ALL SELECT 'moves', state, stuck, count(*) FROM (SELECT m.state, CASE \
-                    WHEN m.state_at < clock_timestamp() - make_interval(secs => w.longest) \
-                        AND NOT EXISTS (SELECT FROM unavailable_servers o WHERE o.server_id = m.server_id \
-                            AND o.kind <> 'planned_maintenance') \
-                    THEN 'stuck' ELSE '' END AS stuck \
-                FROM moves m JOIN unnest($1::text[], $2::float8[]) AS w (state, longest) USING (state) \
-                WHERE m.open) o GROUP BY 2, 3 \
+            UNION ALL SELECT 'moves', state, '', count(*) FROM moves WHERE open GROUP BY 2 \
+            UNION ALL SELECT 'stuck', machine, state, count(*) FROM open_states o \
+                JOIN unnest($1::text[], $2::text[], $3::float8[]) AS w (machine, state, longest) \
+                    USING (machine, state) \
+                WHERE o.state_at < clock_timestamp() - make_interval(secs => w.longest) GROUP BY 2, 3 \
             UNION ALL SELECT 'replacements', state, '', count(*) FROM replacements GROUP BY 2 \
-            UNION ALL SELECT 'waits', b.bound::text, '', count(p.state) FROM unnest($3::float8[]) AS b (bound) \
+            UNION ALL SELECT 'waits', b.bound::text, '', count(p.state) FROM unnest($4::float8[]) AS b (bound) \
                 LEFT JOIN replacements p ON p.state = 'bound' \
                     AND extract(epoch FROM p.state_at - p.recorded_at) <= b.bound GROUP BY b.bound \
             UNION ALL SELECT 'emergencies', state, CASE WHEN state = 'granted' AND granted_at > coalesce( \
@@ -95,8 +93,11 @@ pub struct Metrics {
     pub servers: ServerCounts,
     /// The last solve that was published.
     pub last: Option<LastSolve>,
-    /// Moves under way by state, and how many of them have been in it for longer than any should.
-    pub moves: Vec<(String, i64, i64)>,
+    /// Moves under way by state.
+    pub moves: Vec<(String, i64)>,
+    /// What has been in its state for longer than anything should, by machine and state; those that
+    /// count nothing, too.
+    pub stuck: Vec<(String, String, i64)>,
     /// Servers that failed, by what became of them.
     pub replacements: Vec<(String, i64)>,
     /// Of those replaced, how many within each of [`REPLACED_WITHIN`] from event to binding.
@@ -122,12 +123,10 @@ impl Broker {
         let doing = "reading metrics";
         let mut tx = self.begin().await.doing(doing)?;
         tx.execute(ONE_INSTANT).await.doing(doing)?;
-        let stays = MoveState::ALL
-            .iter()
-            .filter_map(|state| Some((state.as_str(), state.longest_stay()?.as_secs_f64())));
-        let (states, longest): (Vec<&str>, Vec<f64>) = stays.unzip();
+        let (machines, states, longest) = stuck::stays();
         let counts: Vec<(String, String, String, i64)> = sqlx::query_as(sql::COUNTS)
-            .bind(states)
+            .bind(&machines)
+            .bind(&states)
             .bind(longest)
             .bind(REPLACED_WITHIN.to_vec())
             .fetch_all(&mut *tx)
@@ -137,12 +136,6 @@ impl Broker {
             let rows = counts.iter().filter(|row| row.0 == what);
             rows.map(|(_, a, b, count)| (a.clone(), b.clone(), *count)).collect()
         };
-        let mut moves: BTreeMap<String, (i64, i64)> = BTreeMap::new();
-        for (state, stuck, count) in of("moves") {
-            let (all, late) = moves.entry(state).or_default();
-            *all += count;
-            *late += if stuck.is_empty() { 0 } else { count };
-        }
         let mut emergencies: BTreeMap<String, (i64, i64)> = BTreeMap::new();
         for (state, debt, count) in of("emergencies") {
             let (all, debts) = emergencies.entry(state).or_default();
@@ -180,7 +173,8 @@ impl Broker {
             version,
             servers,
             last,
-            moves: moves.into_iter().map(|(state, (all, late))| (state, all, late)).collect(),
+            moves: of("moves").into_iter().map(|row| (row.0, row.2)).collect(),
+            stuck: kinds_of_stay(&machines, &states, &of("stuck")),
             replacements: of("replacements").into_iter().map(|row| (row.0, row.2)).collect(),
             replaced_within: REPLACED_WITHIN.iter().map(within).collect(),
             replaced_seconds,
@@ -193,6 +187,19 @@ impl Broker {
             mover_stopped,
         })
     }
+}
+
+fn kinds_of_stay(
+    machines: &[&str],
+    states: &[&str],
+    counted: &[(String, String, i64)],
+) -> Vec<(String, String, i64)> {
+    let kinds = machines.iter().zip(states);
+    let count = |machine: &str, state: &str| {
+        let found = counted.iter().find(|row| row.0 == machine && row.1 == state);
+        found.map_or(0, |row| row.2)
+    };
+    kinds.map(|(a, b)| ((*a).to_owned(), (*b).to_owned(), count(a, b))).collect()
 }
 
 fn last(row: &PgRow) -> Result<LastSolve, sqlx::Error> {

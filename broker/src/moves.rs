@@ -179,16 +179,19 @@ pub enum MoveReason {
     HostRefused,
     /// It took longer than any move may.
     TookTooLong,
+    /// The maintenance it drained for is over, held back or cancelled.
+    MaintenanceOver,
 }
 
 impl MoveReason {
     /// Every reason.
-    pub const ALL: [MoveReason; 5] = [
+    pub const ALL: [MoveReason; 6] = [
         MoveReason::NewerTarget,
         MoveReason::SnapshotLoaded,
         MoveReason::ServerRemoved,
         MoveReason::HostRefused,
         MoveReason::TookTooLong,
+        MoveReason::MaintenanceOver,
     ];
 
     /// The word of the table.
@@ -199,6 +202,7 @@ impl MoveReason {
             MoveReason::ServerRemoved => "server_removed",
             MoveReason::HostRefused => "host_refused",
             MoveReason::TookTooLong => "took_too_long",
+            MoveReason::MaintenanceOver => "maintenance_over",
         }
     }
 }
@@ -423,9 +427,10 @@ impl Broker {
     ) -> Result<bool, MoverError> {
         let doing = "giving a move up";
         let state = match reason {
-            MoveReason::NewerTarget | MoveReason::SnapshotLoaded | MoveReason::ServerRemoved => {
-                MoveState::Superseded
-            }
+            MoveReason::NewerTarget
+            | MoveReason::SnapshotLoaded
+            | MoveReason::ServerRemoved
+            | MoveReason::MaintenanceOver => MoveState::Superseded,
             MoveReason::HostRefused => MoveState::Failed,
             MoveReason::TookTooLong => MoveState::Expired,
         };

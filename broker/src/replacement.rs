@@ -90,7 +90,8 @@ pub(crate) mod sql {
             JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
             JOIN hardware_types h USING (hardware_type_id) \
             WHERE r.kind = 'shared_buffer' AND NOT s.target_pending \
-                AND s.server_id NOT IN (SELECT u.server_id FROM unavailable_servers u) \
+                AND s.server_id NOT IN (SELECT u.server_id FROM unavailable_servers u \
+                    UNION ALL SELECT c.server_id FROM cordoned_servers c) \
                 AND NOT EXISTS (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id \
                     AND m.origin <> 'recall') \
                 AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = k.msb_id AND o.ended_at IS NULL) \

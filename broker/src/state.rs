@@ -316,3 +316,68 @@ impl State for EmergencyState {
         }
     }
 }
+
+/// How far a window of planned maintenance is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MaintenanceState {
+    /// Its time is to come.
+    Planned,
+    /// Something holds it back.
+    Paused,
+    /// Nothing new is put on its servers, and what runs there is to end.
+    Draining,
+    /// Work is done on them.
+    Active,
+    /// Work is done.
+    Done,
+    /// It will not be.
+    Cancelled,
+}
+
+impl State for MaintenanceState {
+    const MACHINE: &'static str = "maintenance";
+    const ALL: &'static [MaintenanceState] = &[
+        MaintenanceState::Planned,
+        MaintenanceState::Paused,
+        MaintenanceState::Draining,
+        MaintenanceState::Active,
+        MaintenanceState::Done,
+        MaintenanceState::Cancelled,
+    ];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            MaintenanceState::Planned => "planned",
+            MaintenanceState::Paused => "paused",
+            MaintenanceState::Draining => "draining",
+            MaintenanceState::Active => "active",
+            MaintenanceState::Done => "done",
+            MaintenanceState::Cancelled => "cancelled",
+        }
+    }
+
+    /// What is planned or held back has its time; what is under way ends within a week, the longest
+    /// there is.
+    fn longest_stay(self) -> Option<Duration> {
+        match self {
+            MaintenanceState::Draining | MaintenanceState::Active => Some(8 * 24 * HOUR),
+            MaintenanceState::Planned
+            | MaintenanceState::Paused
+            | MaintenanceState::Done
+            | MaintenanceState::Cancelled => None,
+        }
+    }
+
+    fn may_follow(self, source: Option<MaintenanceState>) -> bool {
+        use MaintenanceState::{Active, Cancelled, Done, Draining, Paused, Planned};
+        match source {
+            None => self == Planned,
+            Some(Planned) => matches!(self, Draining | Paused | Cancelled),
+            Some(Draining) => matches!(self, Active | Paused | Cancelled),
+            // Back to planned: what held it back is over.
+            Some(Paused) => matches!(self, Planned | Cancelled),
+            Some(Active) => matches!(self, Done | Cancelled),
+            Some(Done | Cancelled) => false,
+        }
+    }
+}

@@ -2,30 +2,20 @@
 
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
-use crate::state::{EmergencyState, JobState, MoveState, ReplacementState, SolveState, State};
+use crate::state::{
+    EmergencyState, JobState, MaintenanceState, MoveState, ReplacementState, SolveState, State,
+};
 use chrono::{DateTime, Utc};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Moves of servers that are out of use wait for a repair: what is stuck is the repair.
-        STUCK = "WITH stays AS (SELECT * FROM unnest($1::text[], $2::text[], $3::float8[]) \
-                AS w (machine, state, longest)), \
-            all_of AS (SELECT 'moves' AS machine, m.server AS subject, m.state, m.state_at FROM moves m \
-                    WHERE m.open AND NOT EXISTS (SELECT FROM unavailable_servers o \
-                        WHERE o.server_id = m.server_id AND o.kind <> 'planned_maintenance') \
-                UNION ALL SELECT 'solves', solve_id::text, state, state_at FROM solves \
-                    WHERE state IN ('requested', 'running') \
-                UNION ALL SELECT 'jobs', job_id::text, state, state_at FROM jobs \
-                    WHERE state IN ('waiting', 'running') \
-                UNION ALL SELECT 'replacements', server, state, state_at FROM replacements \
-                    WHERE state IN ('owed', 'swapped') \
-                UNION ALL SELECT 'emergencies', emergency_id::text, state, state_at FROM emergencies \
-                    WHERE state = 'asked') \
-            SELECT a.machine, a.subject, a.state, a.state_at FROM all_of a JOIN stays USING (machine, state) \
-            WHERE a.state_at < clock_timestamp() - make_interval(secs => stays.longest) \
-            ORDER BY a.state_at, a.machine, a.subject";
+        STUCK = "SELECT o.machine, o.subject, o.state, o.state_at FROM open_states o \
+            JOIN unnest($1::text[], $2::text[], $3::float8[]) AS w (machine, state, longest) \
+                USING (machine, state) \
+            WHERE o.state_at < clock_timestamp() - make_interval(secs => w.longest) \
+            ORDER BY o.state_at, o.machine, o.subject";
     }
 }
 
@@ -56,6 +46,7 @@ pub(crate) fn stays() -> (Vec<&'static str>, Vec<&'static str>, Vec<f64>) {
     of::<SolveState>(&mut rows);
     of::<JobState>(&mut rows);
     of::<ReplacementState>(&mut rows);
+    of::<MaintenanceState>(&mut rows);
     of::<EmergencyState>(&mut rows);
     let machines = rows.iter().map(|row| row.0).collect();
     (machines, rows.iter().map(|row| row.1).collect(), rows.iter().map(|row| row.2).collect())

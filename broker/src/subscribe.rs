@@ -72,3 +72,34 @@ impl Subscription {
         }
     }
 }
+
+/// Rings when the audit trail has grown, or seems to have: for those who read it themselves. It
+/// holds one connection of its own.
+pub struct TrailDoorbell(PgListener);
+
+impl Broker {
+    /// Waits at the audit trail.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn trail_doorbell(&self) -> Result<TrailDoorbell, DbError> {
+        let own = PgPoolOptions::new().max_connections(1).connect_lazy_with(self.address.options());
+        let mut doorbell = PgListener::connect_with(&own).await.doing("subscribing")?;
+        doorbell.listen(DOORBELL).await.doing("subscribing")?;
+        Ok(TrailDoorbell(doorbell))
+    }
+}
+
+impl TrailDoorbell {
+    /// Waits until the trail may have grown, at most so long; gives whether it rang. Dropping the
+    /// future loses nothing.
+    pub async fn wait(&mut self, at_most: Duration) -> bool {
+        let rung = tokio::time::timeout(at_most, self.0.try_recv()).await;
+        if let Ok(Err(_)) = rung {
+            // Broken is like rung: who looks hears from the database what is wrong.
+            tokio::time::sleep(at_most.min(Duration::from_secs(1))).await;
+        }
+        while self.0.next_buffered().is_some() {}
+        rung.is_ok()
+    }
+}

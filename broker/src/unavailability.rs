@@ -1,9 +1,9 @@
 //! Unavailability events: recorded when they begin, cleared when they end.
 
 use crate::broker::Broker;
-use crate::change::Change;
 use crate::error::{DbError, Doing};
-use crate::trail::{Action, Seq};
+use crate::report::{Refusal, Report, Reported};
+use crate::trail::Seq;
 use chrono::{DateTime, SubsecRound, Utc};
 use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
 use sqlx::PgConnection;
@@ -24,18 +24,12 @@ pub(crate) mod sql {
                 rack_id = excluded.rack_id, msb_id = excluded.msb_id, \
                 datacenter_id = excluded.datacenter_id, kind = excluded.kind, \
                 started_at = excluded.started_at, ended_at = excluded.ended_at";
-        /// Holds the event, if it is there, until the end of the transaction.
-        FIND = "SELECT u.scope, coalesce(s.server, r.rack, m.msb, d.datacenter)::text, u.kind, \
-                u.started_at, u.ended_at \
+        FIND = "SELECT u.scope, coalesce(s.server, r.rack, m.msb, d.datacenter)::text, u.kind, u.started_at \
             FROM unavailability u LEFT JOIN servers s ON s.server_id = u.server_id \
             LEFT JOIN racks r ON r.rack_id = u.rack_id \
             LEFT JOIN msbs m ON m.msb_id = u.msb_id \
-            LEFT JOIN datacenters d ON d.datacenter_id = u.datacenter_id \
-            WHERE u.event_id = $1 FOR UPDATE OF u";
-        CLEAR = "UPDATE unavailability SET ended_at = $2 WHERE event_id = $1";
+            LEFT JOIN datacenters d ON d.datacenter_id = u.datacenter_id WHERE u.event_id = $1";
         REMOVE = "DELETE FROM unavailability WHERE event_id = ANY ($1)";
-        /// Two who record the same event at once take turns.
-        ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
     }
 }
 
@@ -66,18 +60,32 @@ pub enum UnavailabilityError {
     BadName { event: Name },
     #[error("there is no event {event:?}")]
     Unknown { event: Name },
+    #[error("event {event:?}: times are of the years -4000 to 200000")]
+    BadTime { event: Name },
     #[error("event {event:?} cannot end before it started")]
     EndsBeforeStart { event: Name },
     #[error(transparent)]
     Db(#[from] DbError),
 }
 
-/// What is stored of an event: scope, name, kind, start, end.
-type Stored = (String, String, String, DateTime<Utc>, Option<DateTime<Utc>>);
+impl UnavailabilityError {
+    fn refused(event: &Name, refusal: Refusal) -> UnavailabilityError {
+        let event = event.clone();
+        match refusal {
+            Refusal::UnknownScope { scope, scope_id } => {
+                UnavailabilityError::UnknownScope { event, scope, scope_id }
+            }
+            Refusal::Different => UnavailabilityError::Different { event },
+            Refusal::BadName => UnavailabilityError::BadName { event },
+            Refusal::BadTime => UnavailabilityError::BadTime { event },
+            Refusal::EndsBeforeStart => UnavailabilityError::EndsBeforeStart { event },
+        }
+    }
+}
 
 impl Broker {
-    /// Records that something became unavailable. Recording the same again changes nothing and
-    /// gives `None`: monitoring may repeat itself.
+    /// Records that something became unavailable: [`Broker::report_unavailability`] of one event.
+    /// Recording the same again changes nothing and gives `None`.
     ///
     /// # Errors
     /// [`UnavailabilityError`].
@@ -86,48 +94,12 @@ impl Broker {
         actor: &str,
         occurrence: &Occurrence,
     ) -> Result<Option<Seq>, UnavailabilityError> {
-        let Occurrence { event, scope, scope_id, kind, .. } = occurrence;
-        if event.contains('\0') || scope_id.contains('\0') {
-            return Err(UnavailabilityError::BadName { event: event.clone() });
-        }
-        let started_at = occurrence.started_at.trunc_subsecs(6);
-        let mut change = Change::begin(self, actor).await?;
-        if let Some((of, name, why, start, _)) = find(change.connection(), event).await? {
-            let same = of == scope.as_str() && name == **scope_id && why == kind.as_str();
-            change.abandon().await?;
-            return if same && start == started_at {
-                Ok(None)
-            } else {
-                Err(UnavailabilityError::Different { event: event.clone() })
-            };
-        }
-        let row = UnavailabilityRow {
-            event_id: event.clone(),
-            scope: scope.as_str().into(),
-            scope_id: scope_id.clone(),
-            kind: kind.as_str().into(),
-            started_at,
-            ended_at: None,
-        };
-        write(change.connection(), &[&row]).await.map_err(|error| {
-            let (event, scope_id) = (event.clone(), scope_id.clone());
-            if error.refused_by("unavailability_scope") {
-                UnavailabilityError::UnknownScope { event, scope: *scope, scope_id }
-            } else if error.refused_by("entity_name_check") {
-                UnavailabilityError::BadName { event }
-            } else {
-                error.into()
-            }
-        })?;
-        let detail = serde_json::json!({
-            "scope": scope.as_str(), "scope_id": scope_id.as_ref(),
-            "kind": kind.as_str(), "started_at": started_at,
-        });
-        change.record(Action::UnavailabilityRecorded, event, detail);
-        Ok(Some(change.commit().await?))
+        let Occurrence { event, scope, scope_id, kind, started_at } = occurrence.clone();
+        self.report_one(actor, Report { event, scope, scope_id, kind, started_at, ended_at: None })
+            .await
     }
 
-    /// Ends an event. One that has ended already stays as it is and gives `None`.
+    /// Ends an event. One that has ended by then already stays as it is and gives `None`.
     ///
     /// # Errors
     /// [`UnavailabilityError`].
@@ -137,24 +109,39 @@ impl Broker {
         event: &str,
         ended_at: DateTime<Utc>,
     ) -> Result<Option<Seq>, UnavailabilityError> {
-        let ended_at = ended_at.trunc_subsecs(6);
-        let name = || Name::from(event);
-        let mut change = Change::begin(self, actor).await?;
-        let found = find(change.connection(), event).await?;
-        let (.., started_at, ended) =
-            found.ok_or_else(|| UnavailabilityError::Unknown { event: name() })?;
-        if ended.is_some() {
-            change.abandon().await?;
-            return Ok(None);
+        // What it covers never changes, so it may be looked up before.
+        let found: Option<(String, String, String, DateTime<Utc>)> = sqlx::query_as(sql::FIND)
+            .bind(event)
+            .fetch_optional(&self.pool)
+            .await
+            .doing("looking an unavailability event up")?;
+        let event = Name::from(event);
+        let known = found.and_then(|(scope, scope_id, kind, started_at)| {
+            let (scope, kind) = (Scope::parse(&scope)?, UnavailabilityKind::parse(&kind)?);
+            Some(Report {
+                event: event.clone(),
+                scope,
+                scope_id: scope_id.into(),
+                kind,
+                started_at,
+                ended_at: Some(ended_at),
+            })
+        });
+        let report = known.ok_or(UnavailabilityError::Unknown { event })?;
+        self.report_one(actor, report).await
+    }
+
+    async fn report_one(
+        &self,
+        actor: &str,
+        report: Report,
+    ) -> Result<Option<Seq>, UnavailabilityError> {
+        let event = report.event.clone();
+        let outcome = self.report_unavailability(actor, &[report]).await?;
+        match outcome.rows.into_iter().next() {
+            Some(Reported::Refused(refusal)) => Err(UnavailabilityError::refused(&event, refusal)),
+            _ => Ok(outcome.seq),
         }
-        if ended_at < started_at {
-            return Err(UnavailabilityError::EndsBeforeStart { event: name() });
-        }
-        let cleared = sqlx::query(sql::CLEAR).bind(event).bind(ended_at);
-        cleared.execute(change.connection()).await.doing("clearing an unavailability event")?;
-        let detail = serde_json::json!({ "ended_at": ended_at });
-        change.record(Action::UnavailabilityCleared, event, detail);
-        Ok(Some(change.commit().await?))
     }
 }
 
@@ -162,12 +149,6 @@ impl Broker {
 pub(crate) fn is_storable(at: DateTime<Utc>) -> bool {
     use chrono::Datelike;
     at.trunc_subsecs(6) == at && (-4_000..=200_000).contains(&at.year())
-}
-
-async fn find(db: &mut PgConnection, event: &str) -> Result<Option<Stored>, DbError> {
-    let doing = "looking an unavailability event up";
-    sqlx::query(sql::ONE_AT_A_TIME).bind(event).execute(&mut *db).await.doing(doing)?;
-    sqlx::query_as(sql::FIND).bind(event).fetch_optional(db).await.doing(doing)
 }
 
 /// Stores events as they are; those that are there already are replaced.

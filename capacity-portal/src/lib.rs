@@ -1,5 +1,5 @@
-//! What is asked over HTTP: whether a region is served, and how it is. The only crate that knows
-//! HTTP.
+//! What is asked and said over HTTP: whether a region is served, how it is, what is out of use, and
+//! which servers containers may be placed on. The only crate that knows HTTP.
 //!
 //! | path | answer |
 //! |---|---|
@@ -7,20 +7,39 @@
 //! | `/ready` | 200 if Postgres answers, else 503 and why |
 //! | `/status` | what is stored, as JSON; else 503 and why |
 //! | `/metrics` | numbers for monitoring, as Prometheus reads them; `ras_postgres_up 0` alone if Postgres does not answer |
+//! | `POST /v1/events` | unavailability events, one or many: what became of each |
+//! | `POST /v1/alertmanager` | the same from Alertmanager's webhook |
+//! | `POST /v1/usage` | which servers are in use |
+//! | `GET /v1/reservations/{name}/servers` | what a reservation owns, gets or borrows, and what may be done with each |
+//! | `GET /v1/reservations/{name}/changes` | the same as server-sent events, from an entry of the audit trail on |
+//! | `POST /v1/maintenance` | plans a window, or says why it cannot be; `GET` lists them, `/{id}` one window or plan |
+//! | `POST /v1/maintenance/{id}/end`, `/cancel` | work is done early; or will not be |
 //!
-//! It changes nothing and knows nothing of solves but what the broker says. Start with [`Portal`].
+//! Whoever says something needs a bearer token with the role for it, and its name stands in the
+//! audit trail. Errors under `/v1` are `application/problem+json` (RFC 9457).
+//!
+//! It knows nothing of solves and moves but what the broker says. Start with [`Portal`].
 
+mod api;
+mod bell;
+mod intake;
 mod metrics;
 
+pub use api::authority::{Authority, Role, Token, TokenError};
+
+use api::Site;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use bell::Bell;
 use broker::Broker;
+use intake::Intake;
 use serde_json::json;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -50,6 +69,13 @@ pub enum PortalError {
     Serve(#[source] std::io::Error),
 }
 
+/// What may be chosen.
+#[derive(Clone, Debug, Default)]
+pub struct PortalSettings {
+    /// Who may do what. By default everybody may read and nobody may write.
+    pub authority: Authority,
+}
+
 /// An address that is listened on.
 #[derive(Debug)]
 pub struct Portal {
@@ -63,11 +89,15 @@ impl Portal {
     ///
     /// # Errors
     /// [`PortalError::Bind`].
-    pub async fn bind(at: SocketAddr, broker: Broker) -> Result<Portal, PortalError> {
+    pub async fn bind(
+        at: SocketAddr,
+        broker: Broker,
+        settings: PortalSettings,
+    ) -> Result<Portal, PortalError> {
         let cannot = |source| PortalError::Bind { at, source };
         let listener = TcpListener::bind(at).await.map_err(cannot)?;
         let at = listener.local_addr().map_err(cannot)?;
-        Ok(Portal { listener, at, router: router(broker) })
+        Ok(Portal { listener, at, router: router(broker, settings) })
     }
 
     /// Where it listens.
@@ -84,13 +114,20 @@ impl Portal {
     }
 }
 
-fn router(broker: Broker) -> Router {
+fn router(broker: Broker, settings: PortalSettings) -> Router {
+    let site = Site {
+        authority: Arc::new(settings.authority),
+        intake: Intake::start(broker.clone()),
+        bell: Bell::start(broker.clone()),
+        broker,
+    };
     Router::new()
         .route("/live", get(async || "alive\n"))
         .route("/ready", get(ready))
         .route("/status", get(status))
         .route("/metrics", get(metrics))
-        .with_state(broker)
+        .nest("/v1", api::routes())
+        .with_state(site)
 }
 
 async fn ready(State(broker): State<Broker>) -> Response {

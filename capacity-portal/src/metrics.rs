@@ -149,12 +149,15 @@ fn stored(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
             ([kind], count)
         }),
     )?;
-    let moves = |of: fn(&(String, i64, i64)) -> i64| {
-        metrics.moves.iter().map(move |row| ([row.0.clone()], of(row) as f64))
-    };
-    page.gauges("ras_moves", "moves under way", ["state"], moves(|row| row.1))?;
-    let help = "moves that have been in their state for longer than any should";
-    page.gauges("ras_moves_stuck", help, ["state"], moves(|row| row.2))?;
+    let moves = metrics.moves.iter().map(|(state, count)| ([state.clone()], *count as f64));
+    page.gauges("ras_moves", "moves under way", ["state"], moves)?;
+    let stuck = metrics.stuck.iter();
+    page.gauges(
+        "ras_stuck",
+        "what has been in its state for longer than anything should",
+        ["machine", "state"],
+        stuck.map(|(machine, state, count)| ([machine.clone(), state.clone()], *count as f64)),
+    )?;
     let flag = |flag: bool| Some(if flag { 1.0 } else { 0.0 });
     page.gauge("ras_mover_acts", "whether a mover acts", flag(metrics.mover_acts))?;
     let help = "whether the mover's stop switch is pulled";
@@ -257,7 +260,8 @@ mod tests {
             solves: vec![("failed".into(), "crashed".into(), 3)],
             jobs: vec![("solve".into(), "waiting".into(), 1), ("solve".into(), "done".into(), 9)],
             version: 7,
-            moves: vec![("preempting".into(), 12, 3)],
+            moves: vec![("preempting".into(), 12)],
+            stuck: vec![("moves".into(), "preempting".into(), 3)],
             mover_stopped: true,
             replacements: vec![("owed".into(), 2), ("bound".into(), 5)],
             replaced_within: vec![1, 4, 5, 5, 5, 5, 5, 5],
@@ -283,7 +287,7 @@ mod tests {
             "ras_servers_unavailable 4",
             "ras_last_solve_gap 0.25",
             "ras_moves{state=\"preempting\"} 12",
-            "ras_moves_stuck{state=\"preempting\"} 3",
+            "ras_stuck{machine=\"moves\",state=\"preempting\"} 3",
             "ras_mover_acts 0",
             "ras_mover_stopped 1",
             "ras_replacements{state=\"owed\"} 2",

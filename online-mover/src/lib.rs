@@ -11,12 +11,14 @@
 //! |---|---|
 //! | [`steps`] | which step comes next |
 //! | [`limits`] | how many moves at once and per hour, and which of those that wait may begin |
+//! | [`contracts`] | what churn contracts leave of the servers in use of a reservation |
 //! | [`agent`] | what is asked of a host and what it answers; over HTTP, by a program, or made up |
 //! | [`mover`] | the loop: look, admit, ask, write down |
 //!
 //! It does not know SQL, and it does not know how targets are found. Start with [`Mover`].
 
 pub mod agent;
+pub mod contracts;
 pub mod drill;
 pub mod elastic;
 pub mod emergency;
@@ -28,5 +30,5 @@ pub mod replace;
 pub mod steps;
 
 pub use agent::{AgentError, HostAgent, StepOrder, StepReport};
-pub use limits::{Caps, Limits, Pace};
+pub use limits::{Admission, Caps, Limits, Pace, Wait, admit};
 pub use mover::{Mover, MoverSettings};

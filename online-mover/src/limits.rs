@@ -4,7 +4,8 @@
 //! four, servers in use and idle ones have limits of their own. A move that would break any of them
 //! waits; those behind it that break none may pass it.
 
-use broker::{BoundOfLate, MoveState, OpenMove};
+use crate::contracts::Budgets;
+use broker::{BoundOfLate, ContractUse, MoveState, OpenMove};
 use fleet::Name;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -88,10 +89,54 @@ enum Scope {
     Reservation(Name),
 }
 
+/// Why a move does not begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wait {
+    /// Its server is out of use and waits for its repair.
+    OutOfUse,
+    /// A time of the day at which the reservation it leaves is not disturbed.
+    Quiet,
+    /// As many servers in use have left that reservation within its window as it agreed to.
+    Contract,
+    /// A limit of the region, its MSB, its rack or the reservation it leaves.
+    Limit,
+}
+
+impl Wait {
+    /// Every reason.
+    pub const ALL: [Wait; 4] = [Wait::OutOfUse, Wait::Quiet, Wait::Contract, Wait::Limit];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Wait::OutOfUse => "out_of_use",
+            Wait::Quiet => "quiet",
+            Wait::Contract => "contract",
+            Wait::Limit => "limit",
+        }
+    }
+}
+
+/// What becomes of the moves that wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Admission {
+    /// Those that may begin, in the order they should.
+    pub begin: Vec<Uuid>,
+    /// The others, and why they wait.
+    pub wait: BTreeMap<Uuid, Wait>,
+}
+
 /// Which of the moves that wait may begin, in the order they should: those somebody is short without
-/// (they wait for no limit, and count), idle servers, then those that have waited longest. What is out
-/// of use waits for its repair. `moves` are all moves under way, those that wait included.
-pub fn admit(limits: &Limits, moves: &[OpenMove], late: &[BoundOfLate]) -> Vec<Uuid> {
+/// (they wait for no limit and no contract, and count), idle servers, then those that have waited
+/// longest. What is out of use waits for its repair. `moves` are all moves under way, those that wait
+/// included; `contracts` are those of the reservations that servers leave.
+pub fn admit(
+    limits: &Limits,
+    contracts: &[ContractUse],
+    moves: &[OpenMove],
+    late: &[BoundOfLate],
+) -> Admission {
+    let mut budgets = Budgets::new(contracts);
     let mut counts = Counts { limits, under_way: BTreeMap::new(), begun: BTreeMap::new() };
     for row in late {
         let scopes = scopes(&row.rack, &row.msb, row.source.as_ref());
@@ -104,17 +149,25 @@ pub fn admit(limits: &Limits, moves: &[OpenMove], late: &[BoundOfLate]) -> Vec<U
         moves.iter().partition(|of| of.state == MoveState::Pending);
     for of in begun {
         counts.add(of);
+        budgets.add(of);
     }
-    waiting.retain(|of| !of.out_of_use);
     waiting.sort_by_key(|of| (!of.origin.is_urgent(), of.in_use, of.opened_at, of.id));
-    let mut admitted = Vec::new();
+    let mut admission = Admission::default();
     for of in waiting {
-        if of.origin.is_urgent() || counts.allow(of) {
+        let wait = match of {
+            of if of.out_of_use => Some(Wait::OutOfUse),
+            of if of.origin.is_urgent() => None,
+            of => budgets.wait(of).or_else(|| (!counts.allow(of)).then_some(Wait::Limit)),
+        };
+        if let Some(wait) = wait {
+            admission.wait.insert(of.id, wait);
+        } else {
             counts.add(of);
-            admitted.push(of.id);
+            budgets.add(of);
+            admission.begin.push(of.id);
         }
     }
-    admitted
+    admission
 }
 
 fn scopes(rack: &Name, msb: &Name, source: Option<&Name>) -> impl Iterator<Item = Scope> {
@@ -158,7 +211,7 @@ impl Counts<'_> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::{Caps, Limits, Pace, admit};
+    use super::{Caps, Limits, Pace, Wait, admit};
     use broker::{BoundOfLate, MoveOrigin, MoveState, OpenMove, TargetVersion};
     use chrono::{DateTime, TimeDelta};
     use fleet::Name;
@@ -212,33 +265,35 @@ pub(crate) mod tests {
         window_seconds: 3_600,
     };
 
-    fn numbers(ids: &[Uuid]) -> Vec<u128> {
-        ids.iter().map(|id| id.as_u128()).collect()
+    fn admitted(limits: &Limits, moves: &[OpenMove], late: &[BoundOfLate]) -> Vec<u128> {
+        let admission = admit(limits, &[], moves, late);
+        assert!(admission.wait.values().all(|wait| *wait == Wait::Limit));
+        admission.begin.iter().map(|id| id.as_u128()).collect()
     }
 
     #[test]
     fn idle_servers_come_first_then_the_oldest() {
         let mut moves: Vec<OpenMove> = (0..4).map(|n| open_move(n, Some("a"), None)).collect();
         moves[0].in_use = true;
-        assert_eq!(numbers(&admit(&NONE, &moves, &[])), [1, 2, 3, 0]);
+        assert_eq!(admitted(&NONE, &moves, &[]), [1, 2, 3, 0]);
     }
 
     #[test]
     fn one_that_must_wait_is_passed_by_others() {
         let moves: Vec<OpenMove> = (0..8).map(|n| open_move(n, Some("a"), None)).collect();
         let racks = Limits { rack: pace(1), ..NONE };
-        assert_eq!(numbers(&admit(&racks, &moves, &[])), [0, 1, 2, 3]);
+        assert_eq!(admitted(&racks, &moves, &[]), [0, 1, 2, 3]);
         let msbs = Limits { msb: pace(1), ..NONE };
-        assert_eq!(numbers(&admit(&msbs, &moves, &[])), [0, 1]);
+        assert_eq!(admitted(&msbs, &moves, &[]), [0, 1]);
         let region = Limits { region: pace(3), ..NONE };
-        assert_eq!(numbers(&admit(&region, &moves, &[])), [0, 1, 2]);
+        assert_eq!(admitted(&region, &moves, &[]), [0, 1, 2]);
         let mut moves = moves;
         moves[7].source = Some("b".into());
         moves[5].source = None;
         let reservations = Limits { reservation: pace(1), ..NONE };
-        assert_eq!(numbers(&admit(&reservations, &moves, &[])), [0, 5, 7], "nobody's has no limit");
+        assert_eq!(admitted(&reservations, &moves, &[]), [0, 5, 7], "nobody's has no limit");
         moves[0].state = MoveState::CleaningUp;
-        assert_eq!(numbers(&admit(&reservations, &moves, &[])), [5, 7], "one is under way");
+        assert_eq!(admitted(&reservations, &moves, &[]), [5, 7], "one is under way");
     }
 
     #[test]
@@ -253,12 +308,12 @@ pub(crate) mod tests {
             let (rack, msb) = ("rack9".into(), "msb9".into());
             [BoundOfLate { rack, msb, source: Some("a".into()), in_use, count }]
         };
-        assert_eq!(numbers(&admit(&limits, &moves, &late(true, 2))), [0]);
-        assert_eq!(numbers(&admit(&limits, &moves, &late(false, 2))), [0, 1, 2]);
+        assert_eq!(admitted(&limits, &moves, &late(true, 2)), [0]);
+        assert_eq!(admitted(&limits, &moves, &late(false, 2)), [0, 1, 2]);
         moves[3].state = MoveState::Preempting;
-        assert_eq!(numbers(&admit(&limits, &moves, &late(true, 1))), [0]);
+        assert_eq!(admitted(&limits, &moves, &late(true, 1)), [0]);
         limits.reservation.in_use.per_window = Some(0);
-        assert_eq!(numbers(&admit(&limits, &moves, &[])), [0; 0]);
+        assert_eq!(admitted(&limits, &moves, &[]), [0; 0]);
     }
 
     proptest! {
@@ -280,7 +335,7 @@ pub(crate) mod tests {
                 }
                 moves.push(of);
             }
-            let admitted = admit(&limits, &moves, &[]);
+            let admitted = admit(&limits, &[], &moves, &[]).begin;
             let begun = |of: &&OpenMove| of.state != MoveState::Pending || admitted.contains(&of.id);
             type Key = fn(&OpenMove) -> Option<Name>;
             let keys: [(Key, u32); 4] = [

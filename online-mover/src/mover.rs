@@ -4,6 +4,7 @@
 //! that still acts, and what it had not written down is asked for again by the next.
 
 use crate::agent::{HostAgent, StepOrder, StepReport};
+use crate::contracts;
 use crate::elastic::{self, Elastic};
 use crate::limits::{Limits, admit};
 use crate::outage::{self, StormGuard};
@@ -251,17 +252,10 @@ impl<'a, A: HostAgent> Acting<'a, A> {
                 }
                 entry = trail.next() => {
                     let entry = entry?;
+                    self.heed(&entry.action);
                     if concerns_moves(&entry.action) {
                         self.look(Wanted::All).await?;
                         self.begin(&mut turns).await?;
-                    } else if concerns_health(&entry.action) {
-                        self.last_event = Instant::now();
-                        self.decide_at.get_or_insert(self.last_event + settings.settle);
-                    } else if entry.action == Action::EmergencyAsked.as_str() {
-                        self.decide_at = Some(Instant::now());
-                    } else if concerns_loans(&entry.action) {
-                        self.loans_due = true;
-                        self.decide_at.get_or_insert(Instant::now() + settings.settle);
                     }
                 }
                 () = until(self.decide_at) => {
@@ -290,6 +284,20 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         self.mover.broker.last_seq().await
     }
 
+    /// Notes what an entry of the audit trail asks to be decided, and when.
+    fn heed(&mut self, action: &str) {
+        let settle = self.mover.settings.settle;
+        if action == Action::EmergencyAsked.as_str() {
+            self.decide_at = Some(Instant::now());
+        } else if concerns_health(action) {
+            self.last_event = Instant::now();
+            self.decide_at.get_or_insert(self.last_event + settle);
+        } else if concerns_loans(action) {
+            self.loans_due = true;
+            self.decide_at.get_or_insert(Instant::now() + settle);
+        }
+    }
+
     /// Decides what cannot wait for a solve.
     async fn decide(&mut self) -> Result<(), Ended> {
         let Mover { broker, settings, name, .. } = self.mover;
@@ -316,9 +324,10 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         Ok(())
     }
 
-    /// Opens moves for what is wanted and reads all that are under way.
+    /// Lets maintenance go on, opens moves for what is wanted and reads all that are under way.
     async fn look(&mut self, wanted: Wanted) -> Result<(), Ended> {
         let broker = &self.mover.broker;
+        broker.advance_maintenance(&self.mover.name, self.epoch).await?;
         let opened = broker.open_moves(&self.mover.name, self.epoch, wanted).await?;
         if opened.opened + opened.superseded > 0 {
             tracing::info!(opened.opened, opened.superseded, "moves opened");
@@ -343,8 +352,12 @@ impl<'a, A: HostAgent> Acting<'a, A> {
                 Vec::new()
             };
             let moves: Vec<OpenMove> = self.moves.values().cloned().collect();
-            let admitted = admit(limits, &moves, &late);
-            self.advance(&admitted, turns).await?;
+            let contracts = match contracts::concerned(&moves) {
+                none if none.is_empty() => Vec::new(),
+                some => broker.contracts(Some(&some)).await?,
+            };
+            let admission = admit(limits, &contracts, &moves, &late);
+            self.advance(&admission.begin, turns).await?;
         }
         self.line_up(turns);
         Ok(())
@@ -497,9 +510,18 @@ impl<'a, A: HostAgent> Acting<'a, A> {
 
 /// Whether an entry of the audit trail may change which moves are wanted.
 fn concerns_moves(action: &str) -> bool {
-    [Action::TargetsPublished, Action::SnapshotLoaded, Action::MoverStopped, Action::MoverResumed]
-        .iter()
-        .any(|known| known.as_str() == action)
+    [
+        Action::TargetsPublished,
+        Action::SnapshotLoaded,
+        Action::MoverStopped,
+        Action::MoverResumed,
+        Action::ContractSet,
+        Action::ContractRemoved,
+        Action::MaintenancePlanned,
+        Action::MaintenanceChanged,
+    ]
+    .iter()
+    .any(|known| known.as_str() == action)
 }
 
 /// Whether an entry of the audit trail may change what is out of use.

@@ -2,7 +2,7 @@
 
 mod place;
 
-use broker::{Broker, EmergencyState, Occurrence, Refusal, ReplacementState, State};
+use broker::{Broker, EmergencyRefusal, EmergencyState, Occurrence, ReplacementState, State};
 use chrono::Utc;
 use fleet::{Rru, Scope, UnavailabilityKind};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
@@ -256,8 +256,8 @@ async fn an_emergency_is_served_at_once_and_promised_from_then_on() {
     let grant = answer(web).await.granted.expect("granted");
     assert_eq!((grant.amount, grant.from_shared), (Rru::units(16), 0));
     assert!(answer(web).await.debt, "no solve has seen it");
-    assert_eq!(answer(nobody).await.refusal, Some(Refusal::NoSuchReservation));
-    assert_eq!(answer(elastic).await.refusal, Some(Refusal::NotGuaranteed));
+    assert_eq!(answer(nobody).await.refusal, Some(EmergencyRefusal::NoSuchReservation));
+    assert_eq!(answer(elastic).await.refusal, Some(EmergencyRefusal::NotGuaranteed));
     let promised = async || {
         let export = broker.export(None).await.expect("exported");
         let web = export.parts.reservations.iter().find(|of| &*of.reservation_id == "web");
@@ -276,7 +276,7 @@ async fn an_emergency_is_served_at_once_and_promised_from_then_on() {
     assert_eq!(answer(more).await.granted.expect("some").from_shared, 8);
     let none = ask("web", 1).await;
     until(mover.run(), async || answer(none).await.state != EmergencyState::Asked).await;
-    assert_eq!(answer(none).await.refusal, Some(Refusal::NothingFits));
+    assert_eq!(answer(none).await.refusal, Some(EmergencyRefusal::NothingFits));
     broker.end_emergency("ann", web).await.expect("ended");
     broker.end_emergency("ann", more).await.expect("ended");
     assert!(broker.end_emergency("ann", web).await.is_err(), "it is over");

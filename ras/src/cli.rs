@@ -7,6 +7,12 @@ mod mover;
 mod store;
 
 pub use between::{Drill, EmergencyAction, Loans, Outages, OutagesAction, Replacements};
+mod contract;
+mod maintenance;
+pub use contract::{ContractAction, ContractOf, SetContract};
+pub use maintenance::{
+    Begin, ListMaintenance, Maintenance, MaintenanceAction, PlanMaintenance, StopMaintenance,
+};
 pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
 pub use store::{
     Export, ImportSnapshot, Listen, Publish, Replay, RequestSolve, ScheduleOptions, Status,
@@ -24,7 +30,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  an error: nothing was written, or today's assignment stands as the result
-  2  done, and somebody is short, or the audit found a broken rule
+  2  done, and somebody is short, or the audit found a broken rule, or what was asked for is refused
 
 Folders:
   SNAPSHOT  a region at one instant: region.json and five Parquet tables (ras-snapshot/1)
@@ -139,6 +145,10 @@ pub enum Command {
     Emergency(EmergencyAction),
     /// Replay a log of failures in virtual time: what is a shared buffer worth?
     Drill(Box<Drill>),
+    /// Say how much of a reservation in use may be moved, and when
+    Contract(ContractOf),
+    /// Plan maintenance of servers, racks and MSBs, or hear why it cannot be
+    Maintenance(Maintenance),
     /// Ask for a solve of the stored region now
     RequestSolve(RequestSolve),
     /// Solve solves of the past again, with other settings, and compare

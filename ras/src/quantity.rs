@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 /// Units of time, longest spelling first so that `ms` is not read as `m`.
-const TIME_UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+const TIME_UNITS: [(&str, f64); 5] =
+    [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
 
 /// No deadline is longer: a solve is hourly work, and a month catches a slip of the finger.
 const SECONDS_MAX: f64 = 31.0 * 24.0 * 3600.0;
@@ -95,6 +96,22 @@ pub fn show_duration(duration: Duration) -> String {
     if seconds >= 10.0 { format!("{seconds:.0}s") } else { format!("{seconds:.1}s") }
 }
 
+/// Writes a long duration in the largest units that show it whole: `1d`, `1h30m`, `90s`.
+pub fn show_window(window: Duration) -> String {
+    let mut seconds = window.as_secs();
+    if seconds == 0 {
+        return "0s".to_owned();
+    }
+    let mut text = String::new();
+    for (unit, size) in [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)] {
+        if seconds >= size {
+            text.push_str(&format!("{}{unit}", seconds / size));
+            seconds %= size;
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +125,7 @@ mod tests {
             ("250ms", 250),
             ("1.5s", 1_500),
             ("1h", 3_600_000),
+            ("1d12h", 129_600_000),
             ("0", 0),
             ("0s", 0),
         ] {
@@ -115,6 +133,13 @@ mod tests {
         }
         for text in ["", "60", "s", "-1s", "1x", "1s2", "1e400h", "nan s", "9999999h", "1..2s"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn windows_are_shown_as_typed() {
+        for text in ["1d", "7d", "1h30m", "1d12h", "45s", "0s"] {
+            assert_eq!(show_window(duration(text).expect("a duration")), text);
         }
     }
 

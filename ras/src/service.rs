@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `stop` | being told to stop |
 //! | `mover` | carries moves out, by the agent that is asked for |
+//! | `portal` | who may ask and say what over HTTP |
 //! | `settings` | how the region is solved: defaults, `ras.toml`, command line |
 //! | `schedule` | asks for solves: by the clock, and after many servers became unavailable |
 //! | `worker` | takes jobs, keeps their leases, ends them |
@@ -20,6 +21,7 @@
 mod archive;
 mod child;
 mod mover;
+mod portal;
 pub mod replay;
 mod retention;
 mod schedule;
@@ -30,6 +32,7 @@ mod worker;
 
 pub use archive::Archive;
 pub use mover::MoverService;
+pub use portal::portal_settings;
 pub use schedule::Schedule;
 pub use settings::ServiceSettings;
 pub use stop::Stop;

@@ -89,6 +89,39 @@ pub struct MoverFile {
     pub elastic: Option<online_mover::elastic::Elastic>,
 }
 
+/// `ras.toml`, who may ask and say what over HTTP.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PortalFile {
+    /// Who may read.
+    pub read: ReadAccess,
+    /// Who may write.
+    pub tokens: Vec<TokenFile>,
+}
+
+/// Who may read over HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadAccess {
+    /// Everybody who reaches it.
+    #[default]
+    Open,
+    /// Whoever has a token.
+    Token,
+}
+
+/// One token of [`PortalFile`].
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenFile {
+    /// Who stands in the audit trail.
+    pub name: String,
+    /// What may be done with it, as words of [`capacity_portal::Role`].
+    pub roles: Vec<String>,
+    /// The file with the secret.
+    pub token_file: PathBuf,
+}
+
 /// `ras.toml`
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -97,6 +130,8 @@ pub struct SettingsFile {
     pub service: ServiceFile,
     /// How moves are carried out.
     pub mover: MoverFile,
+    /// Who may ask and say what over HTTP.
+    pub portal: PortalFile,
     /// Where the region is kept.
     pub store: StoreFile,
     #[serde(deserialize_with = "optional_duration")]
@@ -195,6 +230,7 @@ pub fn of_solving(path: Option<&Path>) -> Result<toml::Table> {
     table.remove("store");
     table.remove("service");
     table.remove("mover");
+    table.remove("portal");
     Ok(table)
 }
 

@@ -3,7 +3,9 @@
 use crate::number::{amount, count, percent, seconds};
 use crate::quantity::show_bytes;
 use crate::solve::Solved;
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle, presets};
+use comfy_table::{
+    CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, presets,
+};
 use fleet::audit::{AuditReport, ReservationAudit};
 use fleet::{ReservationKind, Rru};
 use serde_json::Value;
@@ -47,6 +49,15 @@ pub fn table(header: &[&str], right: std::ops::Range<usize>) -> Table {
         }
     }
     table
+}
+
+/// Keeps what is copied in one piece: ids and times of these columns are never wrapped.
+pub fn never_wrap(table: &mut Table, columns: &[usize]) {
+    for column in columns {
+        if let Some(column) = table.column_mut(*column) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
 }
 
 fn wrapping(style: TableStyle) -> Table {

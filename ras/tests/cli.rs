@@ -432,9 +432,13 @@ fn scripts_for_shells_and_the_manual_are_there() {
 #[test]
 fn help_is_as_it_was_read_last() {
     let place = Place::new();
-    for (file, line) in
-        [("ras", "--help"), ("solve", "solve --help"), ("import_csv", "import csv --help")]
-    {
+    for (file, line) in [
+        ("ras", "--help"),
+        ("solve", "solve --help"),
+        ("import_csv", "import csv --help"),
+        ("contract", "contract --help"),
+        ("maintenance", "maintenance --help"),
+    ] {
         let golden = format!("{}/tests/help/{file}.txt", env!("CARGO_MANIFEST_DIR"));
         expectorate::assert_contents(golden, &place.ras(line).code(0).stdout());
     }

@@ -1,12 +1,14 @@
 //! The broker on a real Postgres, started by the tests themselves.
 
 mod constraints;
+mod contracts;
 mod crash;
 mod events;
 mod harness;
 mod jobs;
 mod load;
 mod lost;
+mod maintenance;
 mod metrics;
 mod moves;
 mod plan;
@@ -16,5 +18,7 @@ mod publish;
 mod racing;
 mod reading;
 mod regions;
+mod reports;
+mod reserved;
 mod schema;
 mod unavailability;

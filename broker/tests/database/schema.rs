@@ -3,9 +3,9 @@
 use crate::harness::{Database, execute};
 use crate::regions::small;
 use broker::{
-    Action, Broker, EmergencyState, FailureReason, ImportOptions, JobKind, JobState, MIGRATOR,
-    MoveOrigin, MoveReason, MoveState, OpenError, OutageReason, Refusal, ReplacementState,
-    SolveState, State, all_statements,
+    Action, Broker, EmergencyRefusal, EmergencyState, FailureReason, ImportOptions, JobKind,
+    JobState, MIGRATOR, MaintenanceReason, MaintenanceState, MoveOrigin, MoveReason, MoveState,
+    OpenError, OutageReason, ReplacementState, SolveState, State, all_statements,
 };
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
 use std::collections::BTreeSet;
@@ -103,6 +103,7 @@ async fn states_are_the_same_here_and_there() {
     check_states::<JobState>(&database).await;
     check_states::<ReplacementState>(&database).await;
     check_states::<EmergencyState>(&database).await;
+    check_states::<MaintenanceState>(&database).await;
     assert!(MoveState::Bound.is_terminal() && !MoveState::Reconfiguring.is_terminal());
     assert!(SolveState::Stale.is_terminal() && !SolveState::Running.is_terminal());
 }
@@ -134,12 +135,18 @@ async fn words_are_the_same_here_and_there() {
     assert_eq!(words(&database, "moves_origin_check").await, origins);
     let between = words(&database, "servers_target_origin_check").await;
     assert!(between.is_subset(&words(&database, "moves_origin_check").await), "{between:?}");
-    let refusals = Refusal::ALL.map(|refusal| refusal.as_str().to_owned()).into();
+    let refusals = EmergencyRefusal::ALL.map(|refusal| refusal.as_str().to_owned()).into();
     assert_eq!(words(&database, "emergencies_refusal_check").await, refusals);
     let reasons = OutageReason::ALL.map(|reason| reason.as_str().to_owned()).into();
     assert_eq!(words(&database, "outages_reason_check").await, reasons);
     let reasons = MoveReason::ALL.map(|reason| reason.as_str().to_owned()).into();
     assert_eq!(words(&database, "moves_reason_check").await, reasons);
+    let reasons = MaintenanceReason::ALL.map(|reason| reason.as_str().to_owned()).into();
+    assert_eq!(words(&database, "maintenance_reason_check").await, reasons);
+    for constraint in ["maintenance_asked_for_check", "maintenance_scope_check"] {
+        let scopes = words(&database, constraint).await;
+        assert!(scopes.iter().all(|word| fleet::Scope::parse(word).is_some()), "{scopes:?}");
+    }
     let kinds = words(&database, "promises_kind_check").await;
     assert_eq!(kinds.len(), 3);
     assert!(kinds.iter().all(|word| ReservationKind::parse(word).is_some()), "{kinds:?}");

@@ -1,4 +1,5 @@
 //! A private Postgres with a small region in it, and how to look at it.
+#![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{Broker, Epoch, ImportOptions, Publication, TargetRow, TargetVersion};

@@ -105,7 +105,8 @@ pub struct Mover {
 #[command(
     after_help = "\
 A move is stuck if it has been in its state for longer than any should: pending 2 h, preempting 30 min,
-cleaning up or reconfiguring 1 h.",
+cleaning up or reconfiguring 1 h. So are replacements owed for 2 h or on their way for 1 h, emergencies that
+nobody answered for a minute, solves that wait for 1 h or run for 2 h, and jobs of a day.",
     args_conflicts_with_subcommands = true
 )]
 pub struct Moves {

@@ -52,7 +52,17 @@ ras.toml:
   keep_least = 24             # solves kept in any case, the newest
   keep_most = 1000            # and at most
   keep_age = \"744h\"          # and for how long
+  [portal]
+  read = \"open\"               # or \"token\": who reads /v1 needs a token as well
+  [[portal.tokens]]           # without any, nobody says anything under /v1
+  name = \"alertmanager\"       # stands in the audit trail
+  roles = [\"health\"]          # health, operator, emergency, viewer
+  token_file = \"/etc/ras/alertmanager.token\"
 The sections of `ras solve --help` hold for each solve, [mover] of `ras mover --help` for moves.
+
+Over HTTP, on --listen: health in (POST /v1/events, /v1/alertmanager, /v1/usage), what container
+allocators read (GET /v1/reservations/NAME/servers and /changes), and planned maintenance
+(/v1/maintenance); docs/operations.md has examples.
 
 Examples:
   ras up region
@@ -65,7 +75,7 @@ Examples:
 pub struct Up {
     /// The region to load, where none is loaded yet
     pub snapshot: Option<PathBuf>,
-    /// Where health is served over HTTP, or `none`
+    /// Where the region is served over HTTP, or `none`
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = listen)]
     pub listen: Listen,
     /// When the region is solved.

@@ -2,6 +2,7 @@
 
 mod apply;
 mod audit;
+mod contract;
 mod demo;
 mod drill;
 mod emergency;
@@ -12,6 +13,7 @@ mod import;
 mod import_snapshot;
 mod inspect;
 mod loans;
+mod maintenance;
 mod mover;
 mod moves;
 mod outages;
@@ -51,7 +53,7 @@ pub struct Context {
 pub enum Verdict {
     /// Well.
     Fine,
-    /// Somebody is short, or a rule is broken.
+    /// Somebody is short, a rule is broken, or what was asked for is refused.
     Short,
 }
 
@@ -86,6 +88,8 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Loans(options) => loans::run(&options, context),
         Command::Emergency(action) => emergency::run(&action, context),
         Command::Drill(options) => drill::run(&options, context),
+        Command::Contract(options) => contract::run(&options, context),
+        Command::Maintenance(options) => maintenance::run(&options, context),
         Command::RequestSolve(options) => request_solve::run(&options, context),
         Command::Replay(options) => replay::run(&options, context),
         Command::Status(options) => status::run(&options, context),

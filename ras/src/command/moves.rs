@@ -3,11 +3,14 @@
 use super::{Context, Verdict};
 use crate::cli::{Moves, MovesAction};
 use crate::store::{Need, with_store};
-use crate::tables;
+use crate::{settings, tables};
 use anyhow::Result;
-use broker::{MoverStatus, OpenMove, State};
+use broker::{MoverStatus, OpenMove, State, Stuck};
 use chrono::{DateTime, SubsecRound, Utc};
+use online_mover::{Wait, admit, contracts};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use uuid::Uuid;
 
 pub(super) fn run(options: &Moves, context: &Context) -> Result<Verdict> {
     match &options.action {
@@ -40,30 +43,57 @@ struct Shown {
     mover: MoverStatus,
     now: DateTime<Utc>,
     moves: Vec<OpenMove>,
+    /// Why those that wait do, by the limits of our own settings.
+    wait: BTreeMap<Uuid, Wait>,
     ended: Vec<(String, Option<String>, i64)>,
+    /// What else has been in its state for too long: replacements, emergencies, maintenance, solves.
+    elsewhere: Vec<Stuck>,
+}
+
+impl Shown {
+    /// Whether somebody should look at a move. What waits for a reservation's sake is as agreed.
+    fn is_stuck(&self, of: &OpenMove) -> bool {
+        let agreed = matches!(self.wait.get(&of.id), Some(Wait::Contract | Wait::Quiet));
+        of.is_stuck(self.now) && !agreed
+    }
+
+    fn stuck(&self) -> usize {
+        self.moves.iter().filter(|of| self.is_stuck(of)).count()
+    }
 }
 
 fn list(options: &Moves, context: &Context) -> Result<Verdict> {
+    let limits = settings::file(options.store.config.as_deref())?.mover.limits.unwrap_or_default();
     let shown = with_store(&options.store, Need::There, async |store| {
         let broker = &store.broker;
+        let moves = broker.moves_under_way().await?;
+        let concerned = contracts::concerned(&moves);
+        let contracts = broker.contracts(Some(&concerned)).await?;
+        let late = broker.bound_of_late(limits.window()).await?;
         Ok(Shown {
             mover: broker.mover_status().await?,
             now: broker.clock().await?,
-            moves: broker.moves_under_way().await?,
+            wait: admit(&limits, &contracts, &moves, &late).wait,
+            moves,
             ended: broker.moves_ended().await?,
+            elsewhere: broker
+                .stuck()
+                .await?
+                .into_iter()
+                .filter(|of| of.machine != "moves")
+                .collect(),
         })
     })?;
-    let stuck = |of: &OpenMove| of.is_stuck(shown.now);
     let chosen: Vec<&OpenMove> =
-        shown.moves.iter().filter(|of| !options.stuck || stuck(of)).collect();
+        shown.moves.iter().filter(|of| !options.stuck || shown.is_stuck(of)).collect();
     let listed = &chosen[..chosen.len().min(options.limit)];
     context.answer(|| text(&shown, &chosen, listed), &json(&shown, listed))?;
     // Whoever asks for stuck ones wants to be told by the exit code, too.
-    Ok(Verdict::fine_if(!options.stuck || chosen.is_empty()))
+    Ok(Verdict::fine_if(!options.stuck || (chosen.is_empty() && shown.elsewhere.is_empty())))
 }
 
 fn text(shown: &Shown, chosen: &[&OpenMove], listed: &[&OpenMove]) -> String {
-    let Shown { mover, now, moves, ended } = shown;
+    let Shown { mover, now, moves, wait, ended, elsewhere } = shown;
     let mut text = match &mover.acting {
         Some(name) => format!("acting        {name}\n"),
         None => "acting        no mover: `ras up --agent` or `ras mover` starts one\n".to_owned(),
@@ -71,11 +101,16 @@ fn text(shown: &Shown, chosen: &[&OpenMove], listed: &[&OpenMove]) -> String {
     if let Some(stopped) = &mover.stopped {
         text.push_str(&format!("stopped       by {}: {}\n", stopped.by, stopped.why));
     }
-    let stuck = moves.iter().filter(|of| of.is_stuck(*now)).count();
+    let stuck = shown.stuck();
     text.push_str(&format!("under way     {}, {stuck} of them stuck\n", moves.len()));
     for (state, reason, count) in ended {
         let why = reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
         text.push_str(&format!("{:<14}{count}{why}\n", state));
+    }
+    for of in elsewhere {
+        let since = of.since.format("%F %T");
+        let Stuck { machine, subject, state, .. } = of;
+        text.push_str(&format!("{:<14}{machine} {subject}: {state} since {since}\n", "also stuck"));
     }
     if listed.is_empty() {
         return text;
@@ -89,7 +124,9 @@ fn text(shown: &Shown, chosen: &[&OpenMove], listed: &[&OpenMove]) -> String {
             of.server.to_string(),
             name(&of.source),
             name(&of.target),
-            of.state.as_str().to_owned() + if of.is_stuck(*now) { ", stuck" } else { "" },
+            of.state.as_str().to_owned()
+                + wait.get(&of.id).map_or("", |wait| because(*wait))
+                + if shown.is_stuck(of) { ", stuck" } else { "" },
             if of.in_use { "yes" } else { "no" }.to_owned(),
             of.msb.to_string(),
             format!("{age} s"),
@@ -103,24 +140,37 @@ fn text(shown: &Shown, chosen: &[&OpenMove], listed: &[&OpenMove]) -> String {
     text
 }
 
+/// Why a move waits, behind its state.
+fn because(wait: Wait) -> &'static str {
+    match wait {
+        Wait::OutOfUse => ": out of use",
+        Wait::Quiet => ": quiet time",
+        Wait::Contract => ": contract",
+        Wait::Limit => ": limit",
+    }
+}
+
 fn json(shown: &Shown, listed: &[&OpenMove]) -> Value {
-    let Shown { mover, now, moves, ended } = shown;
+    let Shown { mover, moves, wait, ended, .. } = shown;
     let one = |of: &&OpenMove| {
         json!({
             "move": of.id.to_string(), "server": of.server, "rack": of.rack, "msb": of.msb,
             "source": of.source, "target": of.target, "version": of.version,
             "state": of.state.as_str(), "state_at": of.state_at.trunc_subsecs(6),
             "opened_at": of.opened_at, "origin": of.origin.as_str(), "in_use": of.in_use,
-            "stuck": of.is_stuck(*now),
+            "stuck": shown.is_stuck(of), "waits_for": wait.get(&of.id).map(|wait| wait.as_str()),
         })
     };
     let stopped = mover.stopped.as_ref().map(|s| json!({ "by": s.by, "why": s.why }));
     json!({
         "acting": mover.acting, "stopped": stopped, "under_way": moves.len(),
-        "stuck": moves.iter().filter(|of| of.is_stuck(*now)).count(),
+        "stuck": shown.stuck(),
         "ended": ended.iter().map(|(state, reason, count)| {
             json!({ "state": state, "reason": reason, "count": count })
         }).collect::<Vec<_>>(),
         "moves": listed.iter().map(one).collect::<Vec<_>>(),
+        "also_stuck": shown.elsewhere.iter().map(|of| json!({
+            "machine": of.machine, "subject": of.subject, "state": of.state, "since": of.since,
+        })).collect::<Vec<_>>(),
     })
 }

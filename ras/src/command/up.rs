@@ -2,11 +2,13 @@
 
 use super::{Context, Verdict, read_snapshot, status};
 use crate::cli::{Listen, Up};
-use crate::service::{MoverService, ServiceSettings, Stop, Worker, beside, keep_schedule};
+use crate::service::{
+    MoverService, ServiceSettings, Stop, Worker, beside, keep_schedule, portal_settings,
+};
 use crate::store::{self, Need, Places, Store};
 use anyhow::{Context as _, Result, ensure};
 use broker::ImportOptions;
-use capacity_portal::Portal;
+use capacity_portal::{Portal, PortalSettings};
 use fleet::RegionSnapshot;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -20,8 +22,10 @@ pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
         let config = options.store.config.as_deref();
         let settings =
             ServiceSettings::new(&options.worker, Some(&options.schedule), config, &places)?;
+        let portal = portal_settings(config)?;
         let mut store = Store::open(&places, Need::Made).await?;
-        let served = serve(&mut store, snapshot, &settings, options, context, &mut stop).await;
+        let settings = (&settings, portal);
+        let served = serve(&mut store, snapshot, settings, options, context, &mut stop).await;
         let closed = store.close().await;
         served.and(closed)
     })?;
@@ -31,7 +35,7 @@ pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
 async fn serve(
     store: &mut Store,
     snapshot: Option<RegionSnapshot>,
-    settings: &ServiceSettings,
+    (settings, portal): (&ServiceSettings, PortalSettings),
     options: &Up,
     context: &Context,
     stop: &mut Stop,
@@ -41,7 +45,7 @@ async fn serve(
     }
     let portal = match options.listen {
         Listen::Nowhere => None,
-        Listen::At(at) => Some(Portal::bind(at, store.broker.clone()).await?),
+        Listen::At(at) => Some(Portal::bind(at, store.broker.clone(), portal).await?),
     };
     let at = portal.as_ref().map(Portal::address);
     let worker = Worker::new(store.broker.clone(), settings.clone())?;
@@ -102,7 +106,10 @@ async fn announce(
         let line = |name: &str, text: String| format!("{name:<14}{text}\n");
         let mut text = status::text(&now, &store.place);
         if let Some(at) = http {
-            text.push_str(&line("http", format!("http://{at}/status, /metrics, /ready, /live")));
+            text.push_str(&line(
+                "http",
+                format!("http://{at}/status, /metrics, /ready, /live, /v1"),
+            ));
         }
         let next = next.map_or("when somebody asks".to_owned(), |next| next.to_rfc3339());
         text.push_str(&line("next solve", next));

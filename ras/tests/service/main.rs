@@ -1,6 +1,7 @@
 //! A living region through the real binary, on a real Postgres that the tests start themselves.
 
 mod faults;
+mod health;
 mod moves;
 mod place;
 mod postgres;
@@ -11,3 +12,4 @@ mod replays;
 mod solves;
 mod steps;
 mod store;
+mod upkeep;

@@ -143,11 +143,23 @@ impl Running {
 
     /// The answer to a question over HTTP: status code and body.
     pub fn get(&self, path: &str) -> (u16, String) {
+        self.ask(&format!("GET {path} HTTP/1.1\r\n"), "")
+    }
+
+    /// The answer to something said with a token.
+    pub fn post(&self, path: &str, token: &str, body: &str) -> (u16, String) {
+        let length = body.len();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nAuthorization: Bearer {token}\r\nContent-Length: {length}\r\n"
+        );
+        self.ask(&head, body)
+    }
+
+    fn ask(&self, head: &str, body: &str) -> (u16, String) {
         let at = self.said.split("http://").nth(1).expect("it says where");
         let at = at.split('/').next().expect("an address");
         let mut stream = TcpStream::connect(at).expect("it listens");
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: ras\r\nConnection: close\r\n\r\n")
-            .expect("sent");
+        write!(stream, "{head}Host: ras\r\nConnection: close\r\n\r\n{body}").expect("sent");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");
         let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a code");

@@ -1,0 +1,421 @@
+//! How windows go on: by the mover's look, and when somebody ends or cancels one.
+//!
+//! Nothing is remembered between looks. A window goes as many steps as its times allow, and looking
+//! twice does nothing more. What holds one back (a lost MSB, its share of the MSB, a guarantee) is
+//! looked at when its drain begins and when its work does; it is paused then, and begins later or, when
+//! its end has passed, not at all. Work that has begun is not called back: for that a share of an
+//! MSB is all that may be under maintenance at once.
+
+use super::rules::Out;
+use super::view::Situation;
+use super::{MaintenanceError, MaintenanceReason, MaintenanceRefusal, MaintenanceWindow};
+use super::{lock, open, outage};
+use crate::broker::Broker;
+use crate::change::Change;
+use crate::error::{DbError, Doing};
+use crate::mover::{Epoch, MoverError, still_ours};
+use crate::moves::{self, MoveOrigin};
+use crate::state::{MaintenanceState, State};
+use crate::trail::Action;
+use crate::{stored, unavailability};
+use chrono::{DateTime, Utc};
+use fleet::{Name, UnavailabilityKind, UnavailabilityRow};
+use sqlx::PgConnection;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How long work waits for what still ends on its servers: as long as a move may stay in that step.
+/// At most half of the window.
+const DRAIN_GRACE: Duration = Duration::from_secs(30 * 60);
+
+/// Servers that an entry of the audit trail names; of more, it says the scope.
+const NAMED_MAX: usize = 1_000;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Whether any window may go on: asked at every look, and mostly no.
+        DUE = "SELECT EXISTS (SELECT FROM maintenance WHERE open AND (CASE state \
+                WHEN 'planned' THEN starts_at - make_interval(secs => drain_seconds) <= clock_timestamp() \
+                WHEN 'active' THEN ends_at <= clock_timestamp() \
+                WHEN 'draining' THEN starts_at <= clock_timestamp() \
+                    OR EXISTS (SELECT FROM outages WHERE ended_at IS NULL) \
+                ELSE true END OR scope = 'server' AND server_id IS NULL))";
+        GO_ON = "UPDATE maintenance SET state = $3, reason = $4, detail = $5, \
+                drained_at = CASE WHEN $3 = 'paused' THEN NULL ELSE drained_at END \
+            WHERE window_id = $1 AND state = $2";
+        SAY_WHY = "UPDATE maintenance SET reason = $2, detail = $3 WHERE window_id = $1";
+        /// What runs there, for whoever owns or borrows it. What is on the move ends it by itself.
+        TO_DRAIN = "SELECT s.server_id FROM cordoned_servers c JOIN servers s USING (server_id) \
+            WHERE c.window_id = $1 AND (s.in_use OR s.loan_reservation_id IS NOT NULL) \
+                AND NOT s.target_pending AND NOT EXISTS \
+                (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id) ORDER BY s.server_id";
+        DRAINED = "UPDATE maintenance SET drained_at = clock_timestamp() WHERE window_id = $1";
+        STILL_DRAINS = "SELECT EXISTS (SELECT FROM cordoned_servers c JOIN moves m USING (server_id) \
+            WHERE c.window_id = $1 AND m.open AND m.origin = 'drain')";
+        /// Those of no other window: it wants them, too.
+        END_DRAINS = "UPDATE moves m SET state = 'superseded', reason = 'maintenance_over' \
+            FROM maintenance w JOIN servers s ON CASE w.scope \
+                WHEN 'server' THEN s.server_id = w.server_id ELSE s.rack_id = w.rack_id END \
+            WHERE w.window_id = $1 AND m.open AND m.origin = 'drain' AND m.server_id = s.server_id \
+                AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id)";
+        END_EVENT = "UPDATE unavailability SET ended_at = $2 WHERE event_id = $1";
+        SERVERS_OF = "SELECT s.server::text FROM maintenance w JOIN servers s ON CASE w.scope \
+                WHEN 'server' THEN s.server_id = w.server_id ELSE s.rack_id = w.rack_id END \
+            WHERE w.window_id = $1 ORDER BY s.server LIMIT $2";
+    }
+}
+
+/// What a window does next.
+enum Next {
+    Nothing,
+    To(MaintenanceState, Option<Why>),
+    /// Still paused, and for another reason.
+    Because(Why),
+    /// Its time has come: what still runs there is to end.
+    Drain,
+}
+
+/// Why it does, with the numbers.
+type Why = (MaintenanceReason, Option<String>);
+
+impl Broker {
+    /// Lets windows of maintenance go on whose time has come; gives how many steps were done.
+    ///
+    /// # Errors
+    /// [`MoverError`].
+    pub async fn advance_maintenance(
+        &self,
+        actor: &str,
+        epoch: Epoch,
+    ) -> Result<usize, MoverError> {
+        let doing = "looking for maintenance that is due";
+        let due: bool = sqlx::query_scalar(sql::DUE).fetch_one(&self.pool).await.doing(doing)?;
+        if !due {
+            return Ok(0);
+        }
+        let mut change = Change::begin(self, actor).await?;
+        still_ours(change.connection(), epoch).await?;
+        let now = lock(change.connection()).await?;
+        let lost = outage(change.connection()).await?;
+        let mut windows = open(change.connection()).await?;
+        let looks = lost.is_none() && windows.iter().any(|window| is_looked_at(window, now));
+        let situation = match looks {
+            true => Some(Situation::read(change.connection(), now, None).await?),
+            false => None,
+        };
+        let mut steps = 0;
+        for index in 0..windows.len() {
+            loop {
+                let window = &windows[index];
+                let next = {
+                    let drains = still_drains(change.connection(), window).await?;
+                    let too_much = || too_much(situation.as_ref()?, &windows, window, now);
+                    next(window, now, drains, lost.as_ref(), too_much)
+                };
+                let window = &mut windows[index];
+                match next {
+                    Next::Nothing => break,
+                    Next::To(state, why) => {
+                        go_on(&mut change, window, state, why, now).await?;
+                        steps += 1;
+                    }
+                    Next::Because(why) => {
+                        say_why(&mut change, window, why).await?;
+                        steps += 1;
+                        break;
+                    }
+                    Next::Drain => {
+                        steps += usize::from(drain(&mut change, window).await?);
+                        window.drained_at = Some(now);
+                    }
+                }
+            }
+        }
+        if steps == 0 {
+            change.abandon().await?;
+        } else {
+            change.commit().await?;
+        }
+        Ok(steps)
+    }
+
+    /// Ends work that is done before its time: a window, or all of a plan that are under way.
+    /// Gives them.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`].
+    pub async fn end_maintenance(
+        &self,
+        actor: &str,
+        id: Uuid,
+    ) -> Result<Vec<Uuid>, MaintenanceError> {
+        let why = (MaintenanceReason::EndedEarly, None);
+        self.stop(actor, id, MaintenanceState::Done, why).await
+    }
+
+    /// Cancels a window, or all of a plan that are not over, however far they are: what still ends on
+    /// their servers is left alone, and work is over. Gives them.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`].
+    pub async fn cancel_maintenance(
+        &self,
+        actor: &str,
+        id: Uuid,
+    ) -> Result<Vec<Uuid>, MaintenanceError> {
+        let why = (MaintenanceReason::Asked, Some(format!("by {actor}")));
+        self.stop(actor, id, MaintenanceState::Cancelled, why).await
+    }
+
+    async fn stop(
+        &self,
+        actor: &str,
+        id: Uuid,
+        state: MaintenanceState,
+        why: Why,
+    ) -> Result<Vec<Uuid>, MaintenanceError> {
+        let mut change = Change::begin(self, actor).await?;
+        let now = lock(change.connection()).await?;
+        let all = super::listed(change.connection(), true, Some(id), i64::MAX).await;
+        let all = all.doing("looking maintenance up")?;
+        if all.is_empty() {
+            return Err(MaintenanceError::Unknown { id });
+        }
+        let (mut open, mut stopped) = (false, Vec::new());
+        for mut window in all {
+            open |= !window.state.is_terminal();
+            if state.may_follow(Some(window.state)) {
+                go_on(&mut change, &mut window, state, Some(why.clone()), now).await?;
+                stopped.push(window.id);
+            }
+        }
+        if stopped.is_empty() {
+            change.abandon().await?;
+            return Err(match open {
+                true => MaintenanceError::NotActive { id },
+                false => MaintenanceError::Over { id },
+            });
+        }
+        change.commit().await?;
+        Ok(stopped)
+    }
+}
+
+/// Whether it matters now what a window would take: its drain or its work would begin.
+fn is_looked_at(window: &MaintenanceWindow, now: DateTime<Utc>) -> bool {
+    match window.state {
+        MaintenanceState::Planned => window.drains_at() <= now,
+        MaintenanceState::Paused => true,
+        MaintenanceState::Draining => window.drained_at.is_none() && window.starts_at <= now,
+        _ => false,
+    }
+}
+
+/// What a window does next, as far as its times and what holds it back say.
+fn next(
+    window: &MaintenanceWindow,
+    now: DateTime<Utc>,
+    still_drains: bool,
+    lost: Option<&Name>,
+    too_much: impl Fn() -> Option<Why>,
+) -> Next {
+    use MaintenanceState::{Active, Cancelled, Done, Draining, Paused, Planned};
+    let outage = || {
+        let refusal = MaintenanceRefusal::OutageNow { msb: lost?.clone() };
+        Some((MaintenanceReason::Outage, Some(refusal.to_string())))
+    };
+    let held_back = || outage().or_else(&too_much);
+    match window.state {
+        Done | Cancelled => Next::Nothing,
+        _ if window.gone => Next::To(Cancelled, Some((MaintenanceReason::Gone, None))),
+        Active if window.ends_at <= now => Next::To(Done, None),
+        Active => Next::Nothing,
+        _ if window.ends_at <= now => {
+            Next::To(Cancelled, Some((MaintenanceReason::Missed, window.detail.clone())))
+        }
+        Planned if now < window.drains_at() => Next::Nothing,
+        Planned => match held_back() {
+            Some(why) => Next::To(Paused, Some(why)),
+            None => Next::To(Draining, None),
+        },
+        Paused => match held_back() {
+            Some(why) if window.reason == Some(why.0) => Next::Nothing,
+            Some(why) => Next::Because(why),
+            None => Next::To(Planned, None),
+        },
+        Draining if lost.is_some() => Next::To(Paused, outage()),
+        Draining if now < window.starts_at => Next::Nothing,
+        Draining => match window.drained_at {
+            None => match too_much() {
+                Some(why) => Next::To(Paused, Some(why)),
+                None => Next::Drain,
+            },
+            Some(since) => {
+                let half = (window.ends_at - window.starts_at).to_std().unwrap_or_default() / 2;
+                let waited = (now - since).to_std().unwrap_or_default();
+                let waits = still_drains && waited < half.min(DRAIN_GRACE);
+                if waits { Next::Nothing } else { Next::To(Active, None) }
+            }
+        },
+    }
+}
+
+/// What a window would take too much of, beside those that have begun.
+fn too_much(
+    situation: &Situation,
+    windows: &[MaintenanceWindow],
+    window: &MaintenanceWindow,
+    now: DateTime<Utc>,
+) -> Option<Why> {
+    let begun = windows.iter().filter(|other| {
+        let begun = matches!(other.state, MaintenanceState::Draining | MaintenanceState::Active);
+        begun && other.id != window.id
+    });
+    let Out { from, until, servers } = situation.out(window);
+    let ours = Out { from: from.max(now), until, servers };
+    let refusal =
+        situation.check(begun, &ours, window.share_micro).err().map(MaintenanceRefusal::from)?;
+    let reason = match refusal {
+        MaintenanceRefusal::Share { .. } => MaintenanceReason::Share,
+        _ => MaintenanceReason::Guarantee,
+    };
+    Some((reason, Some(refusal.to_string())))
+}
+
+/// Whether anything that a drain is to end still runs.
+async fn still_drains(db: &mut PgConnection, window: &MaintenanceWindow) -> Result<bool, DbError> {
+    if window.state != MaintenanceState::Draining || window.drained_at.is_none() {
+        return Ok(false);
+    }
+    let drains = sqlx::query_scalar(sql::STILL_DRAINS).bind(window.id).fetch_one(db).await;
+    drains.doing("looking whether servers are drained")
+}
+
+/// Opens moves that end what still runs on a window's servers; gives whether there are any.
+async fn drain(change: &mut Change, window: &MaintenanceWindow) -> Result<bool, DbError> {
+    let doing = "draining servers for maintenance";
+    let db = change.connection();
+    let servers: Vec<i32> =
+        sqlx::query_scalar(sql::TO_DRAIN).bind(window.id).fetch_all(&mut *db).await.doing(doing)?;
+    sqlx::query(sql::DRAINED).bind(window.id).execute(&mut *db).await.doing(doing)?;
+    let ids: Vec<Uuid> = servers.iter().map(|_| Uuid::now_v7()).collect();
+    let moves = sqlx::query(moves::sql::OPEN).bind(ids).bind(servers);
+    let moves = moves.bind(MoveOrigin::Drain.as_str()).execute(&mut *db).await.doing(doing)?;
+    let opened = moves.rows_affected();
+    if opened > 0 {
+        let version = stored::head(db).await?;
+        let detail = serde_json::json!({
+            "opened": opened, "superseded": 0, "maintenance": window.id.to_string(),
+        });
+        change.record(Action::MovesOpened, &version.to_string(), detail);
+    }
+    Ok(opened > 0)
+}
+
+/// Takes a window to a state, with all that follows from it.
+async fn go_on(
+    change: &mut Change,
+    window: &mut MaintenanceWindow,
+    state: MaintenanceState,
+    why: Option<Why>,
+    now: DateTime<Utc>,
+) -> Result<(), DbError> {
+    let doing = "taking maintenance further";
+    let before = window.state;
+    let (reason, detail) = why.map_or((None, None), |(reason, detail)| (Some(reason), detail));
+    let db = change.connection();
+    let went = sqlx::query(sql::GO_ON)
+        .bind(window.id)
+        .bind(before.as_str())
+        .bind(state.as_str())
+        .bind(reason.map(MaintenanceReason::as_str))
+        .bind(&detail);
+    went.execute(&mut *db).await.doing(doing)?;
+    (window.state, window.reason, window.detail) = (state, reason, detail);
+    if state == MaintenanceState::Paused {
+        window.drained_at = None;
+    }
+    let cordons = |state| matches!(state, MaintenanceState::Draining | MaintenanceState::Active);
+    if cordons(before) && !cordons(state) {
+        sqlx::query(sql::END_DRAINS).bind(window.id).execute(&mut *db).await.doing(doing)?;
+    }
+    if state == MaintenanceState::Active {
+        begin_event(change, window, now).await?;
+    } else if before == MaintenanceState::Active {
+        end_event(change, window, window.ends_at.min(now)).await?;
+    }
+    window.state_at = now;
+    record(change, window).await
+}
+
+fn event(window: &MaintenanceWindow) -> Name {
+    format!("maintenance/{}", window.id).into()
+}
+
+/// Records that servers are out of use. The event knows its end, so it ends without a mover, too.
+async fn begin_event(
+    change: &mut Change,
+    window: &MaintenanceWindow,
+    started_at: DateTime<Utc>,
+) -> Result<(), DbError> {
+    let row = UnavailabilityRow {
+        event_id: event(window),
+        scope: window.scope.as_str().into(),
+        scope_id: window.name.clone(),
+        kind: UnavailabilityKind::PlannedMaintenance.as_str().into(),
+        started_at,
+        ended_at: Some(window.ends_at),
+    };
+    unavailability::write(change.connection(), &[&row]).await?;
+    let detail = serde_json::json!({
+        "scope": row.scope, "scope_id": row.scope_id, "kind": row.kind,
+        "started_at": started_at, "ended_at": row.ended_at,
+    });
+    change.record(Action::UnavailabilityRecorded, &row.event_id, detail);
+    Ok(())
+}
+
+async fn end_event(
+    change: &mut Change,
+    window: &MaintenanceWindow,
+    ended_at: DateTime<Utc>,
+) -> Result<(), DbError> {
+    let event = event(window);
+    let ended = sqlx::query(sql::END_EVENT).bind(&*event).bind(ended_at);
+    ended.execute(change.connection()).await.doing("ending the event of maintenance")?;
+    let detail = serde_json::json!({
+        "scope": window.scope.as_str(), "scope_id": window.name, "ended_at": ended_at,
+    });
+    change.record(Action::UnavailabilityCleared, &event, detail);
+    Ok(())
+}
+
+async fn say_why(
+    change: &mut Change,
+    window: &mut MaintenanceWindow,
+    (reason, detail): Why,
+) -> Result<(), DbError> {
+    let said = sqlx::query(sql::SAY_WHY).bind(window.id).bind(reason.as_str()).bind(&detail);
+    said.execute(change.connection()).await.doing("saying why maintenance is paused")?;
+    (window.reason, window.detail) = (Some(reason), detail);
+    record(change, window).await
+}
+
+async fn record(change: &mut Change, window: &MaintenanceWindow) -> Result<(), DbError> {
+    let servers: Vec<String> = sqlx::query_scalar(sql::SERVERS_OF)
+        .bind(window.id)
+        .bind(i64::try_from(NAMED_MAX).unwrap_or(i64::MAX).saturating_add(1))
+        .fetch_all(change.connection())
+        .await
+        .doing("listing servers of maintenance")?;
+    let mut detail = serde_json::json!({
+        "window": window.id.to_string(), "state": window.state.as_str(),
+        "reason": window.reason.map(MaintenanceReason::as_str), "detail": window.detail,
+        "scope": window.scope.as_str(), "scope_id": window.name,
+    });
+    if servers.len() <= NAMED_MAX {
+        detail["servers"] = servers.into();
+    }
+    change.record(Action::MaintenanceChanged, &window.id.to_string(), detail);
+    Ok(())
+}

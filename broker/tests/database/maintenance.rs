@@ -1,0 +1,490 @@
+//! Planned maintenance: what is refused and why, and how windows go on.
+
+use crate::harness::Database;
+use crate::regions::{reservation, server};
+use broker::{
+    Broker, Epoch, ImportOptions, MaintenanceError, MaintenanceReason, MaintenanceRefusal,
+    MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoveOrigin, MoveState, MoverError,
+    Occurrence, Seq,
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use fleet::{
+    RegionSnapshot, Rru, RruRow, Scope, SnapshotParts, UnavailabilityKind, UnavailabilityRow,
+    Weights,
+};
+use std::time::Duration;
+use uuid::Uuid;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// Three MSBs of eight racks of two servers: `web` has the first of each rack, of which the first
+/// eight are in use, and `ads` the second; web can spare three of its 24.
+fn region() -> RegionSnapshot {
+    let servers = (0..48).map(|number| {
+        let mut row = server(number);
+        row.msb = format!("msb{}", number / 16).into();
+        row.datacenter = "dc".into();
+        row.rack = format!("rack{:02}", number / 2).into();
+        row.hardware_type = "type".into();
+        let owner = if number.is_multiple_of(2) { "web" } else { "ads" };
+        row.current_reservation = Some(owner.into());
+        row.in_use = number < 16 && number.is_multiple_of(2);
+        row
+    });
+    let value =
+        |id: &str| RruRow { reservation_id: id.into(), hardware_type: "type".into(), rru: 1.0 };
+    let parts = SnapshotParts {
+        region: "region".into(),
+        taken_at: DateTime::UNIX_EPOCH,
+        weights: Weights::default(),
+        shared_buffer_fraction: Some(0.0),
+        servers: servers.collect(),
+        reservations: vec![
+            reservation("web", "guaranteed", 21.0),
+            reservation("ads", "guaranteed", 4.0),
+        ],
+        rru: vec![value("web"), value("ads")],
+        affinity: Vec::new(),
+        unavailability: Vec::<UnavailabilityRow>::new(),
+    };
+    RegionSnapshot::new(parts).expect("a snapshot")
+}
+
+struct Place {
+    database: Database,
+    epoch: Epoch,
+}
+
+impl Place {
+    async fn new() -> Place {
+        let database = Database::new().await;
+        database.broker.load("test", &region(), ImportOptions::default()).await.expect("loaded");
+        let epoch = database.broker.lease_mover("m", HOUR).await.expect("asked").expect("free");
+        Place { database, epoch }
+    }
+
+    fn broker(&self) -> &Broker {
+        &self.database.broker
+    }
+
+    async fn now(&self) -> DateTime<Utc> {
+        self.broker().clock().await.expect("asked")
+    }
+
+    async fn plan(&self, request: &MaintenanceRequest) -> Vec<MaintenanceWindow> {
+        self.broker().plan_maintenance("ann", request).await.expect("planned")
+    }
+
+    async fn refused(&self, request: &MaintenanceRequest) -> MaintenanceRefusal {
+        match self.broker().plan_maintenance("ann", request).await {
+            Err(MaintenanceError::Refused(refusal)) => refusal,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Looks twice: the second time nothing happens.
+    async fn look(&self) {
+        self.broker().advance_maintenance("m", self.epoch).await.expect("looked");
+        let again = self.broker().advance_maintenance("m", self.epoch).await.expect("looked");
+        assert_eq!(again, 0, "once is enough");
+    }
+
+    /// As if so much time had passed for every window.
+    async fn later(&self, minutes: i64) {
+        let earlier = format!("- interval '{minutes} min'");
+        self.database
+            .execute(&format!(
+                "UPDATE maintenance SET starts_at = starts_at {earlier}, ends_at = ends_at {earlier}, \
+                    drained_at = drained_at {earlier}; \
+                 UPDATE unavailability SET started_at = started_at {earlier}, ended_at = ended_at {earlier}"
+            ))
+            .await;
+    }
+
+    async fn window(&self, id: Uuid) -> MaintenanceWindow {
+        self.broker().maintenance(true, Some(id), 9).await.expect("listed").remove(0)
+    }
+
+    async fn state(&self, id: Uuid) -> (MaintenanceState, Option<MaintenanceReason>) {
+        let window = self.window(id).await;
+        (window.state, window.reason)
+    }
+
+    async fn cordoned(&self) -> i64 {
+        self.database.number("SELECT count(*) FROM cordoned_servers").await
+    }
+
+    /// Servers that a planned event takes out of use now.
+    async fn out(&self) -> i64 {
+        let sql = "SELECT count(*) FROM unavailable_servers WHERE kind = 'planned_maintenance'";
+        self.database.number(sql).await
+    }
+
+    /// Does the drains there are.
+    async fn end_drains(&self) {
+        let moves = self.broker().moves_under_way().await.expect("listed");
+        let drains = moves.iter().filter(|of| of.origin == MoveOrigin::Drain);
+        let ids: Vec<Uuid> = drains.map(|of| of.id).collect();
+        let steps: Vec<_> =
+            ids.iter().map(|id| (*id, MoveState::Pending, MoveState::Preempting)).collect();
+        self.broker().advance_moves(self.epoch, &steps).await.expect("advanced");
+        let bound = self.broker().bind_moves("m", self.epoch, &ids).await.expect("bound");
+        assert_eq!(bound.len(), ids.len());
+    }
+
+    async fn outage(&self) {
+        self.database
+            .execute(
+                "INSERT INTO outages (outage_id, msb_id, msb, reason, servers, lent) \
+                 SELECT gen_random_uuid(), msb_id, msb, 'reported', 16, 0 FROM msbs WHERE msb = 'msb2'",
+            )
+            .await;
+    }
+
+    async fn outage_over(&self) {
+        self.database.execute("UPDATE outages SET ended_at = clock_timestamp()").await;
+    }
+
+    async fn at_rest(&self) {
+        assert_eq!(self.broker().check().await.expect("asked"), [""; 0]);
+        assert!(self.broker().trail_is_whole().await.expect("asked"));
+    }
+}
+
+fn request(scope: Scope, name: &str) -> MaintenanceRequest {
+    MaintenanceRequest {
+        scope,
+        name: name.into(),
+        starts_at: None,
+        length: HOUR,
+        drain: Duration::from_secs(600),
+        share_micro: None,
+        why: "new fans".to_owned(),
+    }
+}
+
+fn rack(number: usize) -> MaintenanceRequest {
+    request(Scope::Rack, &format!("rack{number:02}"))
+}
+
+#[tokio::test]
+async fn a_window_lives_its_life() {
+    let place = Place::new().await;
+    let broker = place.broker();
+    let id = place.plan(&rack(0)).await.remove(0).id;
+    let planned = place.window(id).await;
+    assert_eq!((planned.state, planned.servers, planned.in_use), (MaintenanceState::Planned, 2, 1));
+    assert_eq!((planned.plan, &*planned.msb, &*planned.requested_by), (id, "msb0", "ann"));
+    assert_eq!(planned.ends_at - planned.starts_at, TimeDelta::hours(1));
+    place.look().await;
+    assert_eq!(place.state(id).await, (MaintenanceState::Draining, None));
+    assert_eq!((place.cordoned().await, place.out().await), (2, 0));
+    assert!(broker.moves_under_way().await.expect("listed").is_empty(), "it may end by itself");
+    place.later(10).await;
+    place.look().await;
+    assert_eq!(place.state(id).await.0, MaintenanceState::Draining, "something runs there");
+    let drains = broker.moves_under_way().await.expect("listed");
+    assert_eq!(drains.len(), 1, "what is idle needs no drain");
+    assert_eq!((&*drains[0].server, drains[0].origin), ("s000", MoveOrigin::Drain));
+    place.end_drains().await;
+    place.look().await;
+    assert_eq!(place.state(id).await, (MaintenanceState::Active, None));
+    assert_eq!((place.cordoned().await, place.out().await), (2, 2));
+    assert_eq!(place.window(id).await.in_use, 0);
+    let owner = "SELECT count(*) FROM servers s JOIN reservations r \
+        ON r.reservation_id = s.current_reservation_id WHERE s.server = 's000' AND r.reservation = 'web'";
+    assert_eq!(place.database.number(owner).await, 1, "it stays whose it was");
+    place.later(60).await;
+    assert_eq!(place.out().await, 0, "the event knows its end");
+    place.look().await;
+    assert_eq!(place.state(id).await, (MaintenanceState::Done, None));
+    assert_eq!((place.cordoned().await, place.out().await), (0, 0));
+    assert!(broker.maintenance(false, None, 9).await.expect("listed").is_empty());
+    let trail = broker.trail_of(&id.to_string(), Seq(0), 20).await.expect("read");
+    let said: Vec<_> = trail.iter().map(|entry| entry.detail["state"].as_str()).collect();
+    assert_eq!(said, [None, Some("draining"), Some("active"), Some("done")]);
+    assert_eq!(trail[1].detail["servers"], serde_json::json!(["s000", "s001"]));
+    let trail = broker.trail_of(&format!("maintenance/{id}"), Seq(0), 9).await.expect("read");
+    assert_eq!(trail.len(), 2, "the event began and ended");
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_with_its_numbers() {
+    let place = Place::new().await;
+    let now = place.now().await;
+    for (scope, name) in [
+        (Scope::Server, "nobody"),
+        (Scope::Rack, "s000"),
+        (Scope::Msb, "a\0b"),
+        (Scope::Datacenter, "dc"),
+    ] {
+        let refusal = place.refused(&request(scope, name)).await;
+        assert_eq!(refusal, MaintenanceRefusal::UnknownScope { scope, name: name.into() });
+    }
+    let at = |starts_at| MaintenanceRequest { starts_at: Some(starts_at), ..rack(0) };
+    let past = place.refused(&at(now - TimeDelta::minutes(1))).await;
+    assert!(matches!(past, MaintenanceRefusal::InThePast { .. }), "{past}");
+    for starts_at in [DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC] {
+        let refusal = place.refused(&at(starts_at)).await;
+        assert!(matches!(refusal.code(), "in_the_past" | "length"), "{refusal}");
+    }
+    for (length, drain) in [
+        (Duration::ZERO, Duration::ZERO),
+        (168 * HOUR + Duration::from_secs(1), Duration::ZERO),
+        (HOUR, Duration::MAX),
+    ] {
+        let refusal = place.refused(&MaintenanceRequest { length, drain, ..rack(0) }).await;
+        assert_eq!(refusal.code(), "length");
+    }
+    // Five racks of an MSB are more than a quarter of it.
+    let share = MaintenanceRequest { share_micro: Some(100_000), ..rack(0) };
+    let refused = MaintenanceRefusal::Share { msb: "msb0".into(), out: 2, servers: 16, most: 1 };
+    assert_eq!(place.refused(&share).await, refused);
+    for number in [0, 1] {
+        place.plan(&rack(number)).await;
+    }
+    let refused = MaintenanceRefusal::Share { msb: "msb0".into(), out: 6, servers: 16, most: 4 };
+    assert_eq!(place.refused(&rack(2)).await, refused);
+    assert_eq!(refused.numbers()["most"], 4);
+    place.plan(&at(now + TimeDelta::hours(3))).await;
+    let later = MaintenanceRequest { name: "rack02".into(), ..at(now + TimeDelta::hours(2)) };
+    place.plan(&later).await;
+    // A third of web's servers in another MSB, and a fourth.
+    place.plan(&rack(8)).await;
+    let refused = MaintenanceRefusal::Guarantee {
+        reservation: "web".into(),
+        needed: Rru::units(21),
+        left: Rru::units(20),
+        msb: "msb2".into(),
+    };
+    assert_eq!(place.refused(&rack(16)).await, refused);
+    assert_eq!(
+        refused.to_string(),
+        "reservation \"web\" needs 21 RRU and would have 20 while servers of MSB \"msb2\" are out"
+    );
+    place.plan(&request(Scope::Server, "s033")).await;
+    place.outage().await;
+    let refused = MaintenanceRefusal::OutageNow { msb: "msb2".into() };
+    assert_eq!(place.refused(&request(Scope::Server, "s047")).await, refused);
+    place
+        .plan(&MaintenanceRequest { name: "rack10".into(), ..at(now + TimeDelta::hours(9)) })
+        .await;
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_failed_and_what_others_maintain_is_counted() {
+    let place = Place::new().await;
+    let broker = place.broker();
+    let started_at = place.now().await - TimeDelta::minutes(5);
+    let record = async |event: &str, scope, name: &str, kind| {
+        let (event, scope_id) = (event.into(), name.into());
+        let occurrence = Occurrence { event, scope, scope_id, kind, started_at };
+        broker.record_unavailability("monitor", &occurrence).await.expect("recorded");
+    };
+    record("e1", Scope::Rack, "rack23", UnavailabilityKind::RandomFailure).await;
+    record("e2", Scope::Rack, "rack00", UnavailabilityKind::PlannedMaintenance).await;
+    // 24, one failed, one under somebody's maintenance: one more may go.
+    place.plan(&rack(23)).await;
+    place.plan(&rack(8)).await;
+    let refused = place.refused(&rack(16)).await;
+    assert!(
+        matches!(&refused, MaintenanceRefusal::Guarantee { left, .. } if *left == Rru::units(20)),
+        "{refused}"
+    );
+    let refused =
+        place.refused(&MaintenanceRequest { share_micro: Some(200_000), ..rack(1) }).await;
+    assert_eq!(
+        refused,
+        MaintenanceRefusal::Share { msb: "msb0".into(), out: 4, servers: 16, most: 3 }
+    );
+    record("e3", Scope::Server, "s046", UnavailabilityKind::Software).await;
+    place.look().await;
+    assert_eq!(place.cordoned().await, 4, "both begin");
+}
+
+#[tokio::test]
+async fn an_msb_goes_a_quarter_at_a_time() {
+    let place = Place::new().await;
+    let windows = place.plan(&request(Scope::Msb, "msb1")).await;
+    assert_eq!(windows.len(), 8);
+    let plan = windows[0].plan;
+    let begin = windows[0].starts_at;
+    for (number, window) in windows.iter().enumerate() {
+        assert_eq!((window.plan, window.asked_for, window.scope), (plan, Scope::Msb, Scope::Rack));
+        let batch = i32::try_from(number / 2).expect("few");
+        assert_eq!(window.starts_at, begin + TimeDelta::hours(1) * batch, "{}", window.name);
+    }
+    place.look().await;
+    assert_eq!(place.cordoned().await, 4);
+    place.later(10).await;
+    place.look().await;
+    assert_eq!((place.cordoned().await, place.out().await), (4, 4));
+    place.later(55).await;
+    place.look().await;
+    assert_eq!((place.cordoned().await, place.out().await), (8, 4), "the next ones drain");
+    place.later(5).await;
+    place.look().await;
+    assert_eq!((place.cordoned().await, place.out().await), (4, 4));
+    let ended = place.broker().end_maintenance("ann", plan).await.expect("ended");
+    assert_eq!(ended.len(), 2, "those under way");
+    let cancelled = place.broker().cancel_maintenance("ann", plan).await.expect("cancelled");
+    assert_eq!(cancelled.len(), 4, "those to come");
+    assert_eq!((place.cordoned().await, place.out().await), (0, 0));
+    place.look().await;
+    let share = MaintenanceRequest { share_micro: Some(500_000), ..request(Scope::Msb, "msb1") };
+    let refused = place.refused(&share).await;
+    assert_eq!(refused.code(), "guarantee", "no share makes a guarantee break");
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn it_is_cancelled_in_any_state() {
+    use MaintenanceState::{Active, Cancelled, Draining, Paused, Planned};
+    for state in [Planned, Draining, Active, Paused] {
+        let place = Place::new().await;
+        let id = place.plan(&rack(0)).await.remove(0).id;
+        if state == Paused {
+            place.outage().await;
+        }
+        if state != Planned {
+            place.later(10).await;
+            place.look().await;
+        }
+        if state == Active {
+            place.end_drains().await;
+            place.look().await;
+        }
+        assert_eq!(place.state(id).await.0, state);
+        let drains = i64::from(state == Draining);
+        let open = "SELECT count(*) FROM moves WHERE open AND origin = 'drain'";
+        assert_eq!(place.database.number(open).await, drains);
+        let cancelled = place.broker().cancel_maintenance("bob", id).await.expect("cancelled");
+        assert_eq!(cancelled, [id]);
+        assert_eq!(place.state(id).await, (Cancelled, Some(MaintenanceReason::Asked)));
+        assert_eq!((place.cordoned().await, place.out().await), (0, 0), "{state:?}");
+        assert_eq!(place.database.number(open).await, 0, "what runs goes on");
+        let ended = "SELECT count(*) FROM moves WHERE reason = 'maintenance_over'";
+        assert_eq!(place.database.number(ended).await, drains);
+        place.look().await;
+        let again = place.broker().cancel_maintenance("bob", id).await;
+        assert!(matches!(again, Err(MaintenanceError::Over { .. })), "{again:?}");
+        place.at_rest().await;
+    }
+}
+
+#[tokio::test]
+async fn an_outage_holds_back_what_has_not_begun() {
+    use MaintenanceState::{Active, Cancelled, Draining, Paused, Planned};
+    let place = Place::new().await;
+    let works = place.plan(&request(Scope::Server, "s017")).await.remove(0).id;
+    place.later(10).await;
+    place.look().await;
+    let drains = place.plan(&rack(0)).await.remove(0).id;
+    let soon = MaintenanceRequest { drain: Duration::ZERO, ..rack(1) };
+    let soon =
+        MaintenanceRequest { starts_at: Some(place.now().await + TimeDelta::minutes(5)), ..soon };
+    let comes = place.plan(&soon).await.remove(0).id;
+    place.look().await;
+    place.outage().await;
+    place.look().await;
+    assert_eq!(place.state(works).await.0, Active, "work that has begun goes on");
+    assert_eq!(place.state(drains).await, (Paused, Some(MaintenanceReason::Outage)));
+    assert_eq!(place.state(comes).await, (Planned, None), "its time is to come");
+    assert_eq!(place.cordoned().await, 1);
+    place.later(10).await;
+    place.look().await;
+    assert_eq!(place.state(comes).await.0, Paused);
+    place.outage_over().await;
+    place.look().await;
+    assert_eq!(place.state(drains).await.0, Draining);
+    assert_eq!(place.state(comes).await.0, Draining, "what runs there is ending");
+    place.outage().await;
+    place.look().await;
+    place.later(61).await;
+    place.look().await;
+    let missed = (Cancelled, Some(MaintenanceReason::Missed));
+    assert_eq!((place.state(drains).await, place.state(comes).await), (missed, missed));
+    assert_eq!(place.state(works).await.0, MaintenanceState::Done);
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_is_promised_meanwhile_holds_a_window_back() {
+    let place = Place::new().await;
+    let id = place.plan(&rack(0)).await.remove(0).id;
+    let other = place.plan(&request(Scope::Server, "s018")).await.remove(0).id;
+    let mut parts = region().to_parts();
+    parts.reservations.iter_mut().for_each(|of| of.capacity_rru = 23.0);
+    let grown = RegionSnapshot::new(parts).expect("a snapshot");
+    place.broker().load("test", &grown, ImportOptions::default()).await.expect("loaded");
+    place.look().await;
+    assert_eq!(place.state(id).await.0, MaintenanceState::Draining, "one may go");
+    let paused = (MaintenanceState::Paused, Some(MaintenanceReason::Guarantee));
+    assert_eq!(place.state(other).await, paused);
+    let detail = place.window(other).await.detail.expect("numbers");
+    assert!(detail.contains("needs 23 RRU and would have 22"), "{detail}");
+    place.broker().cancel_maintenance("ann", id).await.expect("cancelled");
+    place.look().await;
+    assert_eq!(place.state(other).await.0, MaintenanceState::Draining);
+}
+
+#[tokio::test]
+async fn a_drain_that_does_not_end_is_not_waited_for_for_ever() {
+    let place = Place::new().await;
+    let id = place.plan(&rack(0)).await.remove(0).id;
+    place.look().await;
+    place.later(10).await;
+    place.look().await;
+    place.later(29).await;
+    place.look().await;
+    assert_eq!(place.state(id).await.0, MaintenanceState::Draining);
+    place.later(1).await;
+    place.look().await;
+    assert_eq!(place.state(id).await.0, MaintenanceState::Active);
+    assert_eq!(place.window(id).await.in_use, 1, "whoever works there is told");
+    // A drain that failed is not opened again.
+    let drain = place.broker().moves_under_way().await.expect("listed").remove(0).id;
+    let why = broker::MoveReason::HostRefused;
+    place.broker().give_move_up("m", place.epoch, drain, why, "no").await.expect("given up");
+    place.look().await;
+    assert!(place.broker().moves_under_way().await.expect("listed").is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_goes_takes_its_windows_along() {
+    let place = Place::new().await;
+    let id = place.plan(&request(Scope::Server, "s001")).await.remove(0).id;
+    let other = place.plan(&rack(0)).await.remove(0).id;
+    let mut parts = region().to_parts();
+    parts.servers.remove(1);
+    let fewer = RegionSnapshot::new(parts).expect("a snapshot");
+    let options = ImportOptions { missing: broker::Missing::Remove, ..ImportOptions::default() };
+    place.broker().load("test", &fewer, options).await.expect("loaded");
+    place.look().await;
+    let gone = (MaintenanceState::Cancelled, Some(MaintenanceReason::Gone));
+    assert_eq!(place.state(id).await, gone);
+    assert_eq!(place.state(other).await.0, MaintenanceState::Draining);
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn who_may_not_changes_nothing() {
+    let place = Place::new().await;
+    let broker = place.broker();
+    let id = place.plan(&rack(0)).await.remove(0).id;
+    let late = broker.advance_maintenance("late", Epoch(place.epoch.0 - 1)).await;
+    assert!(matches!(late, Err(MoverError::TakenOver)), "{late:?}");
+    let early = broker.end_maintenance("ann", id).await;
+    assert!(matches!(early, Err(MaintenanceError::NotActive { .. })), "{early:?}");
+    let unknown = broker.cancel_maintenance("ann", Uuid::nil()).await;
+    assert!(matches!(unknown, Err(MaintenanceError::Unknown { .. })), "{unknown:?}");
+    assert_eq!(place.state(id).await.0, MaintenanceState::Planned);
+    // Of many at once that together are too much, some are refused.
+    let requests: Vec<_> = (1..8).map(rack).collect();
+    let plans = requests.iter().map(|request| broker.plan_maintenance("all", request));
+    let planned = futures_util::future::join_all(plans).await;
+    assert_eq!(planned.iter().filter(|planned| planned.is_ok()).count(), 1);
+    place.at_rest().await;
+}

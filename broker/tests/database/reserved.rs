@@ -1,0 +1,352 @@
+//! What an allocator reads: the list of a reservation's servers, and following it.
+
+use crate::harness::Database;
+use crate::publish::{publication, target};
+use crate::regions::{at, small};
+use broker::{
+    Broker, Epoch, Follower, ImportOptions, MoveReason, Report, ReservationError, ReservedServer,
+    Seq, ServerChange, ServerState,
+};
+use fleet::{Rru, Scope, UnavailabilityKind};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const HOLDERS: [&str; 4] = ["web", "odd buffer", "shared-buffer/even", "spare"];
+
+async fn with_small() -> Database {
+    let database = Database::new().await;
+    let broker = &database.broker;
+    broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");
+    database
+}
+
+/// The servers of a reservation, in pages of three.
+async fn listed(broker: &Broker, reservation: &str) -> BTreeMap<String, ReservedServer> {
+    let (mut all, mut after) = (BTreeMap::new(), String::new());
+    loop {
+        let page = broker.reserved_servers(reservation, &after, 3).await.expect("a page");
+        assert!(page.servers.is_sorted_by(|a, b| a.server < b.server));
+        assert_eq!(page.totals.is_some(), after.is_empty());
+        all.extend(page.servers.into_iter().map(|row| (row.server.to_string(), row)));
+        match page.next {
+            Some(next) => after = next.to_string(),
+            None => return all,
+        }
+    }
+}
+
+fn states(of: &BTreeMap<String, ReservedServer>) -> Vec<(&str, ServerState)> {
+    of.iter().map(|(server, row)| (server.as_str(), row.state)).collect()
+}
+
+#[tokio::test]
+async fn each_server_has_one_state() {
+    use ServerState::{Arriving, Available, Borrowed, InMaintenance, Leaving, OnLoan, Unavailable};
+    let database = with_small().await;
+    let broker = &database.broker;
+    // Long over, by the clock: e1 and s010 alone are out of use.
+    database
+        .execute(
+            "UPDATE servers SET loan_reservation_id = (SELECT reservation_id FROM \
+        reservations WHERE reservation = 'spare') WHERE server = 's002'",
+        )
+        .await;
+    let report = |event: &str, scope, name: &str, kind| Report {
+        event: event.into(),
+        scope,
+        scope_id: name.into(),
+        kind,
+        started_at: at(0),
+        ended_at: None,
+    };
+    let reports = [
+        report("down", Scope::Server, "s001", UnavailabilityKind::Software),
+        report("work", Scope::Rack, "rack1", UnavailabilityKind::PlannedMaintenance),
+    ];
+    broker.report_unavailability("watch", &reports).await.expect("stored");
+    let web = listed(broker, "web").await;
+    assert_eq!(
+        states(&web),
+        [
+            ("s000", Available),
+            ("s001", Unavailable),
+            ("s002", OnLoan),
+            ("s004", InMaintenance),
+            ("s005", InMaintenance),
+            ("s006", InMaintenance),
+            ("s007", Leaving),
+            ("tab\tnew\nline\\N ü", Available),
+        ]
+    );
+    assert!(!web["s006"].bound && web["s007"].bound);
+    assert_eq!(web["s002"].loaned_to.as_deref(), Some("spare"));
+    assert_eq!((&*web["s001"].rack, &*web["s001"].datacenter), ("rack0", "dc0"));
+    assert_eq!((web["s000"].rru, web["s001"].rru), (Rru(1_000_000), Rru(1_250_000)));
+    let spare = listed(broker, "spare").await;
+    assert_eq!(states(&spare), [("s002", Borrowed), ("s008", Borrowed)]);
+
+    let page = broker.reserved_servers("web", "", 100).await.expect("a page");
+    let totals = page.totals.expect("the first");
+    assert_eq!(page.seq, Seq(3));
+    assert_eq!(totals.capacity, Rru(6_958_984));
+    assert_eq!(totals.available, Rru(1_000_000 + 1_250_000), "s000 and the odd one");
+    // Everything of web stands in msb0: all but s001, which is down, and s006, which is not here.
+    assert_eq!(totals.embedded_buffer, Rru(3 * 1_000_000 + 3 * 1_250_000));
+
+    let ended = [Report { ended_at: Some(at(1)), ..reports[1].clone() }];
+    broker.report_unavailability("watch", &ended).await.expect("stored");
+    assert_eq!(listed(broker, "web").await["s006"].state, Arriving);
+    let error = broker.reserved_servers("nobody", "", 1).await.expect_err("none");
+    assert!(matches!(error, ReservationError::Unknown { .. }), "{error}");
+}
+
+/// Somebody's picture of a reservation.
+struct Reader {
+    follower: Follower,
+    picture: BTreeMap<String, ReservedServer>,
+    seq: Seq,
+    resets: u32,
+}
+
+impl Reader {
+    async fn begin(broker: &Broker, reservation: &str) -> Reader {
+        let seq = broker.reserved_servers(reservation, "", 100).await.expect("a page").seq;
+        let picture = listed(broker, reservation).await;
+        Reader { follower: Follower::new(reservation, seq), picture, seq, resets: 0 }
+    }
+
+    /// Cut off, it knows its picture and the last number, and nothing else.
+    fn resume(&mut self, reservation: &str) {
+        self.follower = Follower::new(reservation, self.seq);
+    }
+
+    async fn catch_up(&mut self, broker: &Broker, reservation: &str) {
+        loop {
+            let look = broker.look(&mut self.follower).await.expect("looked");
+            if look.reset {
+                self.resets += 1;
+                self.picture = listed(broker, reservation).await;
+            }
+            for change in look.changes {
+                match change {
+                    ServerChange::Server(row) => {
+                        self.picture.insert(row.server.to_string(), row);
+                    }
+                    ServerChange::Gone(server) => drop(self.picture.remove(&*server)),
+                }
+            }
+            self.seq = look.seq;
+            if !look.more {
+                return;
+            }
+        }
+    }
+}
+
+/// What may happen to a region.
+#[derive(Clone, Debug)]
+enum Step {
+    Publish(usize, Option<usize>),
+    Bind,
+    GiveUp,
+    Event(usize, usize, Option<i64>),
+    Use(usize, bool),
+    Lend(usize, bool),
+    /// An announced event begins or ends, by the clock.
+    Clock(usize),
+    Read(usize),
+    Resume,
+    Load,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let server = || 0_usize..24;
+    prop_oneof![
+        6 => (server(), proptest::option::of(0_usize..3)).prop_map(|(s, to)| Step::Publish(s, to)),
+        4 => Just(Step::Bind),
+        1 => Just(Step::GiveUp),
+        4 => (0_usize..6, 0_usize..4, proptest::option::of(0_i64..9))
+            .prop_map(|(event, scope, end)| Step::Event(event, scope, end)),
+        2 => (server(), any::<bool>()).prop_map(|(s, used)| Step::Use(s, used)),
+        3 => (server(), any::<bool>()).prop_map(|(s, lend)| Step::Lend(s, lend)),
+        1 => server().prop_map(Step::Clock),
+        3 => (0_usize..4).prop_map(Step::Read),
+        1 => Just(Step::Resume),
+        1 => Just(Step::Load),
+    ]
+}
+
+struct World {
+    database: Database,
+    epoch: Epoch,
+    publications: u128,
+}
+
+impl World {
+    async fn take(&mut self, step: &Step) {
+        let broker = &self.database.broker;
+        let name = |number: &usize| match number {
+            3 => "tab\tnew\nline\\N ü".to_owned(),
+            number => format!("s{number:03}"),
+        };
+        match step {
+            Step::Publish(server, to) => {
+                let export = broker.export(None).await.expect("exported");
+                let place = |row: &fleet::ServerRow| *row.server_id == *name(server);
+                let place = export.parts.servers.iter().position(place).expect("there");
+                let generation = export.generations[place];
+                let row = target(&name(server), generation, to.map(|to| HOLDERS[to]));
+                self.publications += 1;
+                let publication = publication(self.publications, export.version.0, vec![row]);
+                broker.publish("test", &publication).await.expect("published");
+            }
+            Step::Bind | Step::GiveUp => {
+                broker.open_moves("mover", self.epoch).await.expect("opened");
+                let moves = broker.moves_under_way().await.expect("listed");
+                let ids: Vec<_> = moves.iter().take(2).map(|of| of.id).collect();
+                if matches!(step, Step::Bind) {
+                    broker.bind_moves("mover", self.epoch, &ids).await.expect("bound");
+                } else if let Some(id) = ids.first() {
+                    let reason = MoveReason::HostRefused;
+                    let done = broker.give_move_up("mover", self.epoch, *id, reason, "no").await;
+                    done.expect("asked");
+                }
+            }
+            Step::Event(event, scope, end) => {
+                let (scope, scope_id) = [
+                    (Scope::Server, name(event)),
+                    (Scope::Rack, format!("rack{event}")),
+                    (Scope::Msb, format!("msb{}", event % 3)),
+                    (Scope::Datacenter, format!("dc{}", event % 2)),
+                ][*scope]
+                    .clone();
+                let kind = if event.is_multiple_of(2) {
+                    UnavailabilityKind::PlannedMaintenance
+                } else {
+                    UnavailabilityKind::RandomFailure
+                };
+                let report = Report {
+                    event: format!("of {} {scope_id}", scope.as_str()).into(),
+                    scope,
+                    scope_id: scope_id.into(),
+                    kind,
+                    started_at: at(0),
+                    ended_at: end.map(at),
+                };
+                broker.report_unavailability("watch", &[report]).await.expect("stored");
+            }
+            Step::Use(server, used) => {
+                let rows = [(name(server).into(), *used)];
+                broker.report_usage("twine", &rows).await.expect("stored");
+            }
+            Step::Lend(server, lend) => {
+                let (to, action) = if *lend {
+                    (
+                        "(SELECT reservation_id FROM reservations WHERE reservation = 'spare')",
+                        "lent",
+                    )
+                } else {
+                    ("NULL", "recalled")
+                };
+                let name = name(server).replace('\'', "''");
+                let sql = format!(
+                    "BEGIN; UPDATE servers SET loan_reservation_id = {to} WHERE server = '{name}'; \
+                     INSERT INTO audit_trail (actor, action, subject, detail) VALUES ('lender', \
+                     'servers_{action}', 'spare', jsonb_build_object('servers', \
+                     jsonb_build_array('{name}'))); COMMIT"
+                );
+                self.database.execute(&sql).await;
+            }
+            Step::Clock(server) => {
+                let now = broker.clock().await.expect("asked");
+                let report = Report {
+                    event: format!("soon {}", now.timestamp_micros()).into(),
+                    scope: Scope::Server,
+                    scope_id: name(server).into(),
+                    kind: UnavailabilityKind::Software,
+                    started_at: now + Duration::from_millis(20),
+                    ended_at: Some(now + Duration::from_millis(60)),
+                };
+                broker.report_unavailability("watch", &[report]).await.expect("stored");
+            }
+            Step::Load => {
+                let options = ImportOptions { accept_contradictions: true, ..Default::default() };
+                broker.load("test", &small(), options).await.expect("loaded");
+            }
+            Step::Read(_) | Step::Resume => {}
+        }
+    }
+}
+
+/// Readers who came at different times, and one who was cut off, all have the same picture in the
+/// end as a list has.
+async fn follow(steps: Vec<Step>, reservation: &str) {
+    let database = with_small().await;
+    let broker = database.broker.clone();
+    let epoch = broker.lease_mover("first", Duration::from_secs(600)).await.expect("asked");
+    let epoch = epoch.expect("nobody else acts");
+    let mut world = World { database, epoch, publications: 0 };
+    let mut readers = vec![Reader::begin(&broker, reservation).await];
+    for (number, step) in steps.iter().enumerate() {
+        world.take(step).await;
+        if number == steps.len() / 3 {
+            readers.push(Reader::begin(&broker, reservation).await);
+            readers.push(Reader::begin(&broker, reservation).await);
+        }
+        match step {
+            Step::Read(reader) => {
+                if let Some(reader) = readers.get_mut(*reader) {
+                    reader.catch_up(&broker, reservation).await;
+                }
+            }
+            Step::Resume => readers.iter_mut().for_each(|reader| reader.resume(reservation)),
+            _ => {}
+        }
+    }
+    readers[0].resume(reservation);
+    // What was announced is over.
+    tokio::time::sleep(Duration::from_millis(80)).await;
+    let list = listed(&broker, reservation).await;
+    for reader in &mut readers {
+        reader.catch_up(&broker, reservation).await;
+        assert_eq!(reader.picture, list);
+    }
+    assert!(broker.trail_is_whole().await.expect("asked"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whoever_follows_has_the_picture_of_the_list(
+        steps in proptest::collection::vec(step(), 10..40),
+        reservation in 0_usize..4,
+    ) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        runtime.expect("a runtime").block_on(follow(steps, HOLDERS[reservation]));
+    }
+}
+
+#[tokio::test]
+async fn who_cannot_be_told_lists_anew() {
+    let database = with_small().await;
+    let broker = &database.broker;
+    for from in [0, 7, -3, i64::MIN, i64::MAX] {
+        let mut follower = Follower::new("web", Seq(from));
+        let look = broker.look(&mut follower).await.expect("looked");
+        assert_eq!((look.reset, look.seq, look.more), (true, Seq(1), false), "from {from}");
+        let look = broker.look(&mut follower).await.expect("looked");
+        assert!(!look.reset && look.changes.is_empty(), "and goes on from there");
+    }
+    // Nothing is told of what is another's, and nothing of what is known already.
+    let mut follower = Follower::new("web", Seq(1));
+    broker
+        .report_usage("twine", &[("s012".into(), true), ("s000".into(), false)])
+        .await
+        .expect("stored");
+    let look = broker.look(&mut follower).await.expect("looked");
+    assert_eq!(look.changes.len(), 1, "{look:?}");
+    assert_eq!(look.seq, Seq(2));
+    assert!(broker.look(&mut follower).await.expect("looked").changes.is_empty());
+}

@@ -1,0 +1,184 @@
+//! `GET /v1/reservations/{name}/changes`: server-sent events for allocators.
+//!
+//! | event | data | what to do |
+//! |---|---|---|
+//! | `server` | as in the list | put it in place of what was known of it |
+//! | `gone` | `{"server": ...}` | forget it, if it was known |
+//! | `reset` | `{"seq": ...}` | list anew, and go on reading |
+//!
+//! States are what is so now, whatever happened in between, so a reader that is slow is told less
+//! and never wrongly. The id of the last event of a look is where to resume; looks that bring
+//! nothing send an id alone, which dispatches no event.
+
+use super::Site;
+use super::authority::Caller;
+use super::problem::Problem;
+use super::servers::reservation;
+use crate::ANSWER_WITHIN;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use broker::{Broker, Follower, Look, ReservationError, Seq, ServerChange};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::time::{sleep, timeout};
+
+/// How often a comment is sent where nothing else is, so that nobody between cuts the connection.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How long to wait from one look to the next: what comes meanwhile is looked at together.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long to wait for a Postgres that does not answer.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Events that wait for a slow reader, beside those of one look.
+const WAITING_MAX: usize = 64;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct From {
+    from: Option<String>,
+}
+
+/// Where to begin: a reader that connects again says it in a header and leaves its path as it was.
+fn begin(from: Option<&str>, headers: &HeaderMap) -> Result<Seq, Problem> {
+    let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let said = resumed.filter(|id| !id.is_empty()).or(from);
+    let number = said.and_then(|said| said.trim().parse::<i64>().ok()).filter(|seq| *seq >= 0);
+    number.map(Seq).ok_or_else(|| {
+        let detail = "say after which entry to begin: ?from= the `seq` of the first page of the list, \
+                      or the header Last-Event-ID";
+        Problem::bad_request("malformed", detail)
+    })
+}
+
+/// Follows a reservation until the reader goes.
+pub(super) async fn follow(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(name): Path<String>,
+    from: Result<Query<From>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    caller.reads()?;
+    let name = reservation(name)?;
+    let refused = |error: QueryRejection| Problem::bad_request("malformed", error.body_text());
+    let Query(From { from }) = from.map_err(refused)?;
+    let from = begin(from.as_deref(), &headers)?;
+    let (bell, place) = site.bell.listen().ok_or_else(|| {
+        Problem::unavailable("too_many_readers", "as many follow reservations as may at once")
+    })?;
+    let mut follower = Follower::new(&name, from);
+    // The first look now: it says whether there is such a reservation.
+    let look = timeout(ANSWER_WITHIN, site.broker.look(&mut follower)).await;
+    let late = |_| Problem::unavailable("postgres_unavailable", "Postgres does not answer in time");
+    let look = look.map_err(late)??;
+    let (sender, receiver) = mpsc::channel(WAITING_MAX);
+    // In a task of its own, so that whoever does not read on holds up events and no transaction.
+    let reader = Reader { broker: site.broker, follower, sent: from, sender, bell };
+    tokio::spawn(run(reader, look, place));
+    let events = futures_util::stream::unfold(receiver, async |mut receiver| {
+        let event = receiver.recv().await?;
+        Some((Ok::<Event, Infallible>(event), receiver))
+    });
+    let heartbeat = KeepAlive::new().interval(HEARTBEAT);
+    Ok(Sse::new(events).keep_alive(heartbeat).into_response())
+}
+
+/// Somebody who follows.
+struct Reader {
+    broker: Broker,
+    follower: Follower,
+    /// The last id that was sent.
+    sent: Seq,
+    sender: mpsc::Sender<Event>,
+    bell: watch::Receiver<u64>,
+}
+
+/// The reader has gone.
+struct Gone;
+
+async fn run(mut reader: Reader, first: Look, _place: OwnedSemaphorePermit) {
+    let sender = reader.sender.clone();
+    tokio::select! {
+        () = sender.closed() => {}
+        _ = reader.read_on(first) => {}
+    }
+}
+
+impl Reader {
+    async fn read_on(&mut self, mut look: Look) -> Result<Infallible, Gone> {
+        loop {
+            let more = look.more;
+            self.send(look).await?;
+            if !more {
+                self.bell.changed().await.map_err(|_| Gone)?;
+                sleep(LOOK_PAUSE).await;
+            }
+            look = self.look().await?;
+        }
+    }
+
+    async fn look(&mut self) -> Result<Look, Gone> {
+        loop {
+            // Before the look: what rings while it is under way is looked at again.
+            self.bell.mark_unchanged();
+            match self.broker.look(&mut self.follower).await {
+                Ok(look) => return Ok(look),
+                Err(ReservationError::Unknown { .. }) => {
+                    // Whoever lists anew is told so.
+                    self.say(event("reset", &json!({}))).await?;
+                    return Err(Gone);
+                }
+                Err(ReservationError::Db(error)) if error.is_passing() => {
+                    tracing::debug!(%error, "a reader waits for Postgres");
+                    sleep(RETRY_PAUSE).await;
+                }
+                Err(ReservationError::Db(error)) => {
+                    tracing::error!(%error, "a reader cannot read on");
+                    return Err(Gone);
+                }
+            }
+        }
+    }
+
+    async fn send(&mut self, look: Look) -> Result<(), Gone> {
+        let id = look.seq.to_string();
+        let mut left = look.changes.len() + usize::from(look.reset);
+        if left == 0 && look.seq != self.sent {
+            self.say(Event::default().id(&id)).await?;
+        }
+        // Whoever is cut off before the last of them begins with this look again.
+        let mut with_id = |event: Event| {
+            left -= 1;
+            if left == 0 { event.id(&id) } else { event }
+        };
+        if look.reset {
+            self.say(with_id(event("reset", &json!({ "seq": look.seq })))).await?;
+        }
+        for change in look.changes {
+            let event = match change {
+                ServerChange::Server(row) => event("server", &row),
+                ServerChange::Gone(server) => event("gone", &json!({ "server": server })),
+            };
+            self.say(with_id(event)).await?;
+        }
+        self.sent = look.seq;
+        Ok(())
+    }
+
+    async fn say(&self, event: Event) -> Result<(), Gone> {
+        self.sender.send(event).await.map_err(|_| Gone)
+    }
+}
+
+fn event(name: &str, data: &impl Serialize) -> Event {
+    let data = serde_json::to_string(data).expect("names and numbers can be written as JSON");
+    Event::default().event(name).data(data)
+}

@@ -1,0 +1,128 @@
+//! Errors over HTTP: RFC 9457, with a `code` that stays as it is and the id of the request.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use broker::{DbError, ReservationError};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+/// The header with the id of a request.
+const REQUEST_ID: &str = "x-request-id";
+
+/// Why a request is not answered as it was meant to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    members: Map<String, Value>,
+}
+
+impl Problem {
+    pub(crate) fn new(
+        status: StatusCode,
+        code: &'static str,
+        detail: impl Into<String>,
+    ) -> Problem {
+        Problem { status, code, detail: detail.into(), members: Map::new() }
+    }
+
+    /// What is asked for cannot be read.
+    pub(crate) fn bad_request(code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// The same request may do later.
+    pub(crate) fn unavailable(code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
+    }
+
+    /// Says more, by a name.
+    pub(crate) fn with(mut self, member: &str, value: Value) -> Problem {
+        self.members.insert(member.to_owned(), value);
+        self
+    }
+
+    /// What an answer without a problem of its own means: of the router, mostly.
+    fn of(status: StatusCode) -> Option<Problem> {
+        if !status.is_client_error() && !status.is_server_error() {
+            return None;
+        }
+        let (code, detail) = match status {
+            StatusCode::NOT_FOUND => ("not_found", "there is nothing at this path"),
+            StatusCode::METHOD_NOT_ALLOWED => {
+                ("method_not_allowed", "this path does not take this method")
+            }
+            StatusCode::PAYLOAD_TOO_LARGE => ("body_too_large", "a body has 4 MiB at most"),
+            _ => ("not_answered", "the request cannot be answered"),
+        };
+        Some(Problem::new(status, code, detail))
+    }
+
+    fn body(mut self, id: Uuid) -> Vec<u8> {
+        let title = self.status.canonical_reason().unwrap_or("problem");
+        let fixed = json!({
+            "type": "about:blank", "title": title, "status": self.status.as_u16(),
+            "code": self.code, "detail": self.detail, "request_id": id.to_string(),
+        });
+        if let Value::Object(fixed) = fixed {
+            self.members.extend(fixed);
+        }
+        Value::Object(self.members).to_string().into_bytes()
+    }
+}
+
+impl From<DbError> for Problem {
+    fn from(error: DbError) -> Problem {
+        if error.is_passing() {
+            return Problem::unavailable("postgres_unavailable", error.to_string());
+        }
+        tracing::error!(%error, "a request failed");
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
+    }
+}
+
+impl From<ReservationError> for Problem {
+    fn from(error: ReservationError) -> Problem {
+        match error {
+            ReservationError::Unknown { .. } => {
+                Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", error.to_string())
+            }
+            ReservationError::Db(error) => error.into(),
+        }
+    }
+}
+
+/// The body is written by [`finish`], which knows the id.
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Gives every request an id, and every error a body that says it.
+pub(crate) async fn finish(request: Request, next: Next) -> Response {
+    let id = Uuid::now_v7();
+    let mut response = next.run(request).await;
+    let own = response.extensions_mut().remove::<Problem>();
+    if let Some(problem) = own.or_else(|| Problem::of(response.status())) {
+        tracing::debug!(request_id = %id, code = problem.code, "a request was refused");
+        let headers = response.headers_mut();
+        headers.remove(CONTENT_LENGTH);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if problem.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        *response.body_mut() = Body::from(problem.body(id));
+    }
+    if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response
+}

@@ -1,0 +1,91 @@
+//! One doorbell for all who follow reservations: whoever is rung reads on by itself.
+
+use broker::Broker;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::sleep;
+
+/// The most who follow at once in one process. Each costs a few messages to Postgres for each look,
+/// through the few connections of the broker.
+const READERS_MAX: usize = 1_000;
+
+/// How often the clock is looked at: events that were announced begin by it alone.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Rings when there may be something to read.
+#[derive(Clone, Debug)]
+pub(crate) struct Bell {
+    rings: Arc<watch::Sender<u64>>,
+    places: Arc<Semaphore>,
+}
+
+impl Bell {
+    /// Starts to listen, on one connection, for as long as there is anybody who could be rung.
+    pub(crate) fn start(broker: Broker) -> Bell {
+        let rings = Arc::new(watch::Sender::new(0));
+        tokio::spawn(run(broker, Arc::downgrade(&rings)));
+        Bell { rings, places: Arc::new(Semaphore::new(READERS_MAX)) }
+    }
+
+    /// A place among those who are rung; `None`: all are taken.
+    pub(crate) fn listen(&self) -> Option<(watch::Receiver<u64>, OwnedSemaphorePermit)> {
+        let place = self.places.clone().try_acquire_owned().ok()?;
+        Some((self.rings.subscribe(), place))
+    }
+}
+
+async fn run(broker: Broker, rings: std::sync::Weak<watch::Sender<u64>>) {
+    let ring = || match rings.upgrade() {
+        Some(rings) => {
+            rings.send_modify(|rung| *rung += 1);
+            true
+        }
+        None => false,
+    };
+    let trail = async {
+        loop {
+            match broker.trail_doorbell().await {
+                // Whatever was missed until now is rung for.
+                Ok(mut doorbell) => {
+                    while ring() {
+                        while !doorbell.wait(10 * TICK).await && rings.strong_count() > 0 {}
+                    }
+                }
+                Err(error) => tracing::debug!(%error, "the audit trail cannot be listened to"),
+            }
+            if rings.strong_count() == 0 {
+                return;
+            }
+            sleep(TICK).await;
+        }
+    };
+    let clock = async {
+        let mut last = None;
+        while rings.strong_count() > 0 {
+            sleep(TICK).await;
+            if rings.upgrade().is_none_or(|rings| rings.receiver_count() == 0) {
+                // Whoever comes looks at once.
+                last = None;
+                continue;
+            }
+            let ticked = async {
+                let since = match last {
+                    Some((since, _)) => since,
+                    None => broker.clock().await?,
+                };
+                broker.tick(since).await
+            };
+            match ticked.await {
+                Ok(tick) => {
+                    if tick.by_clock || last.is_none_or(|(_, seq)| seq != tick.seq) {
+                        ring();
+                    }
+                    last = Some((tick.now, tick.seq));
+                }
+                Err(error) => tracing::debug!(%error, "the clock cannot be looked at"),
+            }
+        }
+    };
+    tokio::join!(trail, clock);
+}

@@ -1,0 +1,195 @@
+//! A private Postgres with a small region in it, a portal in front, and a client.
+
+use broker::private::{PrivateOptions, PrivatePostgres};
+use broker::{Broker, ImportOptions, Publication, TargetRow};
+use capacity_portal::{Authority, Portal, PortalSettings, Role, Token};
+use fleet::{Name, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Weights};
+use reqwest::{Method, Response, StatusCode};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How long anything here may take; a machine under load is slow.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+pub const WATCH: &str = "secret-of-the-watch";
+pub const READER: &str = "secret-of-a-reader";
+pub const ROOT: &str = "secret-of-an-operator";
+
+/// Fields are dropped in this order: the folder last.
+pub struct Place {
+    pub broker: Broker,
+    pub base: String,
+    pub client: reqwest::Client,
+    portal: tokio::task::JoinHandle<()>,
+    pub postgres: Option<PrivatePostgres>,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for Place {
+    /// Waits for the end of the server before the folder goes.
+    fn drop(&mut self) {
+        self.portal.abort();
+        let Some(postgres) = self.postgres.take() else { return };
+        let stop = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(postgres.stop()).expect("it stops");
+        });
+        stop.join().expect("it stops");
+    }
+}
+
+fn region() -> RegionSnapshot {
+    let reservation = |id: &str| ReservationRow {
+        reservation_id: id.into(),
+        owner: id.into(),
+        kind: "guaranteed".into(),
+        capacity_rru: 4.5,
+        msb_buffer: true,
+        priority: 1,
+        msb_alpha: None,
+        rack_alpha: None,
+        affinity_theta: None,
+        host_profile: None,
+    };
+    let server = |number: usize| ServerRow {
+        server_id: format!("s{number:02}").into(),
+        datacenter: "dc".into(),
+        msb: format!("msb{}", number % 3).into(),
+        rack: format!("rack{}", number % 6).into(),
+        hardware_type: "type".into(),
+        current_reservation: match number {
+            0..8 => Some("a".into()),
+            8..16 => Some("b/ü".into()),
+            _ => None,
+        },
+        target_reservation: None,
+        target_pending: false,
+        in_use: number < 4,
+        loaned_to: None,
+        power_watts: None,
+    };
+    let value =
+        |id: &str| RruRow { reservation_id: id.into(), hardware_type: "type".into(), rru: 1.25 };
+    let parts = SnapshotParts {
+        region: "region".into(),
+        taken_at: chrono::DateTime::UNIX_EPOCH,
+        weights: Weights::default(),
+        shared_buffer_fraction: Some(0.0),
+        servers: (0..24).map(server).collect(),
+        reservations: vec![reservation("a"), reservation("b/ü")],
+        rru: vec![value("a"), value("b/ü")],
+        affinity: Vec::new(),
+        unavailability: Vec::new(),
+    };
+    RegionSnapshot::new(parts).expect("a snapshot")
+}
+
+fn tokens() -> Vec<Token> {
+    vec![
+        Token::new("watch", &[Role::Health], WATCH).expect("a token"),
+        Token::new("reader", &[Role::Viewer], READER).expect("a token"),
+        Token::new("root", &[Role::Operator], ROOT).expect("a token"),
+    ]
+}
+
+impl Place {
+    /// 24 servers in six racks and three MSBs: eight of `a`, eight of `b/ü`, eight of nobody.
+    pub async fn new() -> Place {
+        Place::with(Authority::new(tokens(), false).expect("three tokens")).await
+    }
+
+    /// One where whoever reads needs a token as well.
+    pub async fn closed() -> Place {
+        Place::with(Authority::new(tokens(), true).expect("three tokens")).await
+    }
+
+    pub async fn with(authority: Authority) -> Place {
+        // The path of a socket is short, so it is not in a build's folder.
+        let folder = tempfile::Builder::new().prefix("ras-cp-").tempdir_in("/tmp");
+        let folder = folder.expect("a folder");
+        let postgres = PrivatePostgres::start(&PrivateOptions::new(folder.path())).await;
+        let postgres = postgres.expect("a machine that tests the portal has Postgres");
+        let broker = Broker::open(&postgres.address()).await.expect("opened");
+        broker.load("test", &region(), ImportOptions::default()).await.expect("loaded");
+        let at = "127.0.0.1:0".parse().expect("an address");
+        let portal = Portal::bind(at, broker.clone(), PortalSettings { authority }).await;
+        let portal = portal.expect("it listens");
+        let base = format!("http://{}", portal.address());
+        let portal = tokio::spawn(async { portal.serve().await.expect("it serves") });
+        let client = reqwest::Client::builder().build().expect("a client");
+        Place { broker, base, client, portal, postgres: Some(postgres), _folder: folder }
+    }
+
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        token: Option<&str>,
+        body: impl Into<reqwest::Body>,
+    ) -> Response {
+        let request = self.client.request(method, format!("{}{path}", self.base)).body(body);
+        let request = match token {
+            Some(token) => request.header("Authorization", format!("Bearer {token}")),
+            None => request,
+        };
+        request.send().await.expect("an answer")
+    }
+
+    /// What is answered to a body, with the token that may do it.
+    pub async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+        answer(self.send(Method::POST, path, Some(WATCH), body.to_string()).await).await
+    }
+
+    pub async fn get(&self, path: &str) -> (StatusCode, Value) {
+        answer(self.send(Method::GET, path, None, "").await).await
+    }
+
+    /// A reservation's servers, page by page, as they are listed; and where to follow from.
+    pub async fn list(&self, reservation: &str) -> (i64, BTreeMap<String, Value>) {
+        let (mut all, mut after, mut seq) = (BTreeMap::new(), String::new(), None);
+        loop {
+            let path = format!("/v1/reservations/{reservation}/servers?limit=3&after={after}");
+            let (status, page) = self.get(&path).await;
+            assert_eq!(status, 200, "{page}");
+            seq = seq.or(page["seq"].as_i64());
+            for row in page["servers"].as_array().expect("a list") {
+                all.insert(row["server"].as_str().expect("a name").to_owned(), row.clone());
+            }
+            match page["next"].as_str() {
+                Some(next) => after = next.to_owned(),
+                None => return (seq.expect("a number"), all),
+            }
+        }
+    }
+
+    pub async fn publish(&self, server: usize, to: Option<&str>) {
+        let export = self.broker.export(None).await.expect("exported");
+        let target = TargetRow {
+            server: export.parts.servers[server].server_id.clone(),
+            generation: export.generations[server],
+            target: to.map(Name::from),
+        };
+        let (id, parent) = (Uuid::now_v7(), export.version);
+        let publication = Publication { id, parent, solve: None, targets: vec![target] };
+        self.broker.publish("test", &publication).await.expect("published");
+    }
+}
+
+pub async fn answer(response: Response) -> (StatusCode, Value) {
+    let status = response.status();
+    let id = response.headers().get("x-request-id").cloned().expect("every answer has an id");
+    let kind = response.headers().get("content-type").cloned().expect("a type");
+    let text = response.text().await.expect("text");
+    let body: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"));
+    if status.is_client_error() || status.is_server_error() {
+        assert_eq!(kind, "application/problem+json");
+        assert_eq!(body["request_id"].as_str(), id.to_str().ok());
+        assert_eq!(body["status"], status.as_u16());
+        for member in ["type", "title", "code", "detail"] {
+            assert!(body[member].is_string(), "no {member} in {body}");
+        }
+    }
+    (status, body)
+}

@@ -1,0 +1,134 @@
+//! Windows of planned maintenance on a real Postgres, driven by the mover.
+
+mod place;
+
+use broker::{
+    MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoveOrigin, OpenMove, State,
+};
+use fleet::Scope;
+use online_mover::agent::simulated::{SimulatedAgent, Trouble};
+use online_mover::steps::Step;
+use online_mover::{HostAgent, Mover};
+use place::{Place, settings, until};
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Hosts that are looked at after the mover asked them.
+struct Hosts(Arc<SimulatedAgent>);
+
+impl HostAgent for Hosts {
+    fn ask<'a>(
+        &'a self,
+        order: &'a online_mover::StepOrder,
+    ) -> futures_util::future::BoxFuture<
+        'a,
+        Result<online_mover::StepReport, online_mover::AgentError>,
+    > {
+        self.0.ask(order)
+    }
+}
+
+fn mover(place: &Place, agent: &Arc<SimulatedAgent>, name: &str) -> Mover<Hosts> {
+    Mover::new(place.broker.clone(), Hosts(Arc::clone(agent)), settings(), name.to_owned())
+}
+
+/// Half of an MSB of eight: `s00` is a's and in use, `s06` a's, `s12` b's, `s18` nobody's.
+fn rack(length: u64, drain: u64) -> MaintenanceRequest {
+    MaintenanceRequest {
+        scope: Scope::Rack,
+        name: "rack0".into(),
+        starts_at: None,
+        length: Duration::from_secs(length),
+        drain: Duration::from_secs(drain),
+        share_micro: Some(500_000),
+        why: "new fans".to_owned(),
+    }
+}
+
+async fn plan(place: &Place, request: &MaintenanceRequest) -> Uuid {
+    place.broker.plan_maintenance("ann", request).await.expect("planned").remove(0).id
+}
+
+async fn window(place: &Place, id: Uuid) -> MaintenanceWindow {
+    place.broker.maintenance(true, Some(id), 1).await.expect("listed").remove(0)
+}
+
+async fn is(place: &Place, id: Uuid, state: MaintenanceState) -> bool {
+    window(place, id).await.state == state
+}
+
+async fn drains(place: &Place) -> Vec<OpenMove> {
+    let mut moves = place.broker.moves_under_way().await.expect("listed");
+    moves.retain(|of| of.origin == MoveOrigin::Drain);
+    moves
+}
+
+#[tokio::test]
+async fn a_window_goes_from_its_drain_to_its_end() {
+    let place = Place::new().await;
+    let agent = Arc::new(SimulatedAgent::default());
+    let owners = place.owners().await;
+    let id = plan(&place, &rack(600, 3)).await;
+    let mover = mover(&place, &agent, "mover");
+    until(mover.run(), async || is(&place, id, MaintenanceState::Draining).await).await;
+    assert_eq!(agent.asked(), 0, "it may end by itself until the deadline");
+    until(mover.run(), async || is(&place, id, MaintenanceState::Active).await).await;
+    let done: Vec<_> =
+        agent.done().into_iter().map(|done| (done.server.to_string(), done.step)).collect();
+    assert_eq!(done, [("s00".to_owned(), Step::Preempt)], "what runs there ends, and no more");
+    let export = place.broker.export(None).await.expect("exported");
+    let event = export.parts.unavailability.first().expect("an event");
+    assert_eq!((&*event.kind, &*event.scope_id), ("planned_maintenance", "rack0"));
+    assert_eq!(event.ended_at, Some(window(&place, id).await.ends_at));
+    place.broker.end_maintenance("ann", id).await.expect("ended");
+    assert!(is(&place, id, MaintenanceState::Done).await, "work was done early");
+    let looked = tokio::time::timeout(Duration::from_millis(300), mover.run()).await;
+    assert!(looked.is_err());
+    assert_eq!(place.owners().await, owners, "nothing was replaced");
+    let ended = place.broker.moves_ended().await.expect("counted");
+    assert_eq!(ended, [("bound".to_owned(), None, 1)]);
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_window_that_is_cancelled_leaves_what_runs_alone() {
+    let place = Place::new().await;
+    let agent = Arc::new(SimulatedAgent::default());
+    agent.script("s00", Step::Preempt, &[Trouble::Busy; 10_000]);
+    let id = plan(&place, &rack(600, 0)).await;
+    let mover = mover(&place, &agent, "mover");
+    until(mover.run(), async || agent.asked() > 2).await;
+    assert!(is(&place, id, MaintenanceState::Draining).await && drains(&place).await.len() == 1);
+    place.broker.cancel_maintenance("ann", id).await.expect("cancelled");
+    assert!(drains(&place).await.is_empty());
+    let asked = agent.asked();
+    let looked = tokio::time::timeout(Duration::from_millis(400), mover.run()).await;
+    assert!(looked.is_err() && agent.asked() <= asked + 1, "nobody is asked any more");
+    assert!(is(&place, id, MaintenanceState::Cancelled).await);
+    let ended = place.broker.moves_ended().await.expect("counted");
+    assert_eq!(ended, [("superseded".to_owned(), Some("maintenance_over".to_owned()), 1)]);
+    place.at_rest().await;
+}
+
+/// Dropped again and again, wherever it is; another goes on.
+#[tokio::test]
+async fn movers_that_die_change_nothing_about_a_window() {
+    let place = Place::new().await;
+    let agent = Arc::new(SimulatedAgent::default());
+    agent.script("s00", Step::Preempt, &[Trouble::AnswerLost, Trouble::Busy, Trouble::Silent]);
+    let id = plan(&place, &rack(6, 1)).await;
+    let mut movers = 0;
+    while !window(&place, id).await.state.is_terminal() {
+        movers += 1;
+        let mover = mover(&place, &agent, &format!("mover {movers}"));
+        let life = Duration::from_millis(20 + 37 * (movers % 9));
+        assert!(tokio::time::timeout(life, mover.run()).await.is_err());
+        place.free_the_lease().await;
+    }
+    let trail = place.broker.trail_of(&id.to_string(), broker::Seq(0), 100).await.expect("read");
+    let said: Vec<_> = trail.iter().filter_map(|entry| entry.detail["state"].as_str()).collect();
+    assert_eq!(said, ["draining", "active", "done"], "each step once, by {movers} movers");
+    assert_eq!(agent.done().len(), 1);
+    place.at_rest().await;
+}

@@ -1,0 +1,80 @@
+//! Who may ask and say what over HTTP: tokens, from files.
+
+use crate::settings::{self, ReadAccess, TokenFile};
+use anyhow::{Context, Result, anyhow, ensure};
+use capacity_portal::{Authority, PortalSettings, Role, Token};
+use std::path::Path;
+
+/// A token is a line; a larger file is another one.
+const TOKEN_BYTES_MAX: u64 = 1 << 12;
+
+/// What the section `[portal]` of the settings file says.
+///
+/// # Errors
+/// If it names a role there is none of, or a token that cannot be read or used.
+pub fn portal_settings(config: Option<&Path>) -> Result<PortalSettings> {
+    let file = settings::file(config)?.portal;
+    let read_needs_token = file.read == ReadAccess::Token;
+    ensure!(
+        !read_needs_token || !file.tokens.is_empty(),
+        "[portal]: read = \"token\" without any tokens would let nobody read"
+    );
+    let tokens = file.tokens.iter().map(token).collect::<Result<Vec<_>>>().context("[portal]")?;
+    let authority = Authority::new(tokens, read_needs_token).context("[portal]")?;
+    Ok(PortalSettings { authority })
+}
+
+fn token(of: &TokenFile) -> Result<Token> {
+    let role = |word: &String| {
+        Role::parse(word).ok_or_else(|| {
+            let roles = Role::ALL.map(Role::as_str).join(", ");
+            anyhow!("token {:?}: role {word:?} is none of {roles}", of.name)
+        })
+    };
+    let roles = of.roles.iter().map(role).collect::<Result<Vec<_>>>()?;
+    let path = &of.token_file;
+    let name = || format!("token {:?}, file {}", of.name, path.display());
+    let size = std::fs::metadata(path).with_context(name)?.len();
+    ensure!(size <= TOKEN_BYTES_MAX, "{}: {size} bytes are no token", name());
+    let secret = std::fs::read_to_string(path).with_context(name)?;
+    Ok(Token::new(&of.name, &roles, secret.trim())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::portal_settings;
+    use std::fs;
+
+    #[test]
+    fn tokens_are_read_from_their_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("good"), "0123456789abcdef\n").expect("written");
+        fs::write(path("short"), "0123").expect("written");
+        let settings = |text: &str| {
+            let text = text.replace("FOLDER", &folder.path().display().to_string());
+            fs::write(path("ras.toml"), text).expect("written");
+            portal_settings(Some(&path("ras.toml")))
+        };
+        let token = |roles: &str, file: &str| {
+            format!(
+                "[[portal.tokens]]\nname = \"watch\"\nroles = [{roles}]\ntoken_file = \"FOLDER/{file}\"\n"
+            )
+        };
+        settings(&token("\"health\", \"viewer\"", "good")).expect("a token");
+        settings("").expect("none");
+        for (text, named) in [
+            (token("\"health\"", "nowhere"), "nowhere"),
+            (token("\"health\"", "short"), "at least 16"),
+            (token("\"king\"", "good"), "health, operator, emergency, viewer"),
+            (token("", "good"), "no roles"),
+            (token("\"health\"", "good").repeat(2), "two tokens"),
+            ("[portal]\nread = \"token\"\n".to_owned(), "nobody"),
+            ("[portal]\nread = \"maybe\"\n".to_owned(), "maybe"),
+            ("[portal]\ntoken = 3\n".to_owned(), "token"),
+        ] {
+            let error = settings(&text).expect_err(&text);
+            assert!(format!("{error:#}").contains(named), "{text}: {error:#}");
+        }
+    }
+}

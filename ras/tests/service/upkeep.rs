@@ -1,0 +1,106 @@
+//! Churn contracts and planned maintenance by the binary.
+
+use crate::place::{PATIENCE, Place, until_true};
+use serde_json::Value;
+use std::time::Instant;
+
+/// The store of a small region.
+fn place() -> Place {
+    let place = Place::new();
+    place.region("region");
+    place.ras("import snapshot region --data data -q").code(0);
+    place
+}
+
+fn windows(place: &Place) -> Vec<Value> {
+    let listed = place.json("maintenance list --all --data data");
+    listed["windows"].as_array().expect("rows").clone()
+}
+
+/// The word of a state of the window that was planned first.
+fn state(place: &Place, id: &Value) -> String {
+    let all = windows(place);
+    let of = all.iter().find(|of| of["window"] == *id).expect("it is listed");
+    of["state"].as_str().expect("a word").to_owned()
+}
+
+#[test]
+fn contracts_are_set_listed_and_removed() {
+    let place = place();
+    let none = place.ras("contract list --data data").code(0).stdout();
+    assert!(none.contains("no reservation has a churn contract"), "{none}");
+    let set = "contract set backend-02 --in-use 2% --quiet-time 00:00-24:00 --zone Europe/Berlin";
+    let shown = place.ras(&format!("{set} --data data")).code(0).stdout();
+    assert!(shown.contains("backend-02") && shown.contains("00:00-24:00 Europe/Berlin"), "{shown}");
+    let listed = place.json("contract list --data data");
+    let of = &listed["contracts"][0];
+    assert_eq!((&of["in_use_share"], &of["window_seconds"]), (&0.02.into(), &86_400.into()));
+    assert_eq!((&of["now"], &of["quiet_now"]), (&"quiet".into(), &true.into()));
+    let allowed = of["in_use"].as_u64().expect("a number") / 50;
+    assert_eq!(of["allowed"], allowed);
+    for (options, parts) in [
+        ("set nobody --in-use 2%", &["there is no reservation \"nobody\""][..]),
+        ("set backend-02 --in-use 2% --zone Mars", &["no time zone \"Mars\"", "Europe/Berlin"]),
+        ("set backend-02 --in-use 2% --per 30s", &["from a minute to 31 days"]),
+        ("remove web-04", &["\"web-04\" has no contract"]),
+    ] {
+        place.ras(&format!("contract {options} --data data")).fails_with(parts);
+    }
+    place.ras("contract remove backend-02 --data data").code(0);
+    assert_eq!(place.json("contract list --data data"), serde_json::json!({ "contracts": [] }));
+}
+
+#[test]
+fn moves_say_why_they_wait() {
+    let place = place();
+    for reservation in ["backend-02", "cache-01", "datastore-03", "feed-ranking-05", "web-04"] {
+        place.ras(&format!("contract set {reservation} --in-use 0% --data data -q")).code(0);
+    }
+    let up = "up --data data --listen none --schedule never --deadline 5s --agent simulated";
+    let up = place.start(up);
+    assert_eq!(crate::solves::solve_and_wait(&place)["version"], 2);
+    let moves = || place.json("moves --data data");
+    until_true("what may move does", Instant::now() + PATIENCE, || {
+        let seen = moves();
+        let rows = seen["moves"].as_array().expect("rows");
+        rows.iter().all(|row| row["waits_for"] == "contract" && row["in_use"] == true)
+            && crate::solves::status(&place)["servers"]["on_the_move"] == rows.len()
+    });
+    let shown = place.ras("moves --data data").code(0).stdout();
+    assert!(shown.contains("pending: contract"), "one in use at least would move:\n{shown}");
+    up.stop();
+}
+
+#[test]
+fn maintenance_is_planned_refused_ended_and_cancelled() {
+    let place = place();
+    let up =
+        place.start("up --data data --listen none --schedule never --no-worker --agent simulated");
+    let plan = |options: &str| format!("maintenance plan {options} --why fans --data data");
+    let planned = place.json(&plan("--rack m03-r001 --from now --for 1h"));
+    let id = &planned["plan"];
+    assert_eq!(planned["windows"][0]["window"], *id);
+    until_true("work begins", Instant::now() + PATIENCE, || state(&place, id) == "active");
+    let seen = &windows(&place)[0];
+    assert_eq!((&seen["in_use"], &seen["scope_id"]), (&0.into(), &"m03-r001".into()), "{seen}");
+    // A quarter of an MSB, and no more.
+    let refused = place.json(&plan("--rack m03-r002 --from now --for 1h"));
+    assert_eq!(refused["refused"]["code"], "share", "{refused}");
+    assert_eq!(refused["refused"]["msb"], "m03");
+    let shown = place.ras(&plan("--msb m02 --share 100% --from now --for 1h")).code(2).stdout();
+    assert!(shown.starts_with("refused: reservation"), "{shown}");
+    let planned = place.json(&plan("--msb m02 --from 2100-01-01T00:00:00Z --for 1h"));
+    assert_eq!(planned["refused"]["code"], "length", "{planned}");
+    let batches = place.json(&plan("--msb m02 --from now --for 1h --drain 24h"));
+    assert!(batches["windows"].as_array().expect("rows").len() > 4, "{batches}");
+    place.ras(&format!("maintenance end {} --data data", id.as_str().expect("an id"))).code(0);
+    assert_eq!(state(&place, id), "done");
+    let batch = batches["plan"].as_str().expect("an id");
+    place.ras(&format!("maintenance end {batch} --data data")).fails_with(&["has not begun"]);
+    place.ras(&format!("maintenance cancel {batch} --data data")).code(0);
+    place.ras(&format!("maintenance cancel {batch} --data data")).fails_with(&["is over"]);
+    let shown = place.ras("maintenance list --data data").code(0).stdout();
+    assert!(shown.contains("no maintenance"), "{shown}");
+    assert_eq!(crate::solves::status(&place)["broken"], serde_json::json!([]));
+    up.stop();
+}
