@@ -35,6 +35,9 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long to wait from one look to the next: what comes meanwhile is looked at together.
 const LOOK_PAUSE: Duration = Duration::from_millis(250);
 
+/// When to look again, where the clock was left for later.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// How long to wait for a Postgres that does not answer.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -128,10 +131,12 @@ async fn run(mut reader: Reader, first: Look, _place: OwnedSemaphorePermit) {
 impl Reader {
     async fn read_on(&mut self, mut look: Look) -> Result<Infallible, Gone> {
         loop {
-            let more = look.more;
+            let (more, again) = (look.more, look.again);
             self.send(look).await?;
             if !more {
-                self.bell.changed().await.map_err(|_| Gone)?;
+                let rung = self.bell.changed();
+                let rung = if again { timeout(AGAIN, rung).await } else { Ok(rung.await) };
+                rung.unwrap_or(Ok(())).map_err(|_| Gone)?;
                 sleep(LOOK_PAUSE).await;
             }
             look = self.look().await?;
