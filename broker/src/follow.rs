@@ -11,7 +11,7 @@ use crate::reserved::{Header, ReservedServer, columns, described, header, placed
 use crate::stored::sql::ONE_INSTANT;
 use crate::touched::Touched;
 use crate::trail::{self, ENTRIES_MAX, Entry, Seq, entry};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use fleet::Name;
 use futures_util::TryStreamExt;
 use sqlx::postgres::PgRow;
@@ -21,6 +21,10 @@ use std::collections::BTreeSet;
 /// Whoever is further behind than this lists anew: reading so many entries takes seconds, a list
 /// takes less.
 const CATCH_UP_MAX: i64 = 100_000;
+
+/// How often events that begin or end by the clock are looked for: they are few, and who is told of
+/// them a second later is told in time.
+const CLOCK_EVERY: TimeDelta = TimeDelta::seconds(1);
 
 pub(crate) mod sql {
     crate::statements! {
@@ -71,7 +75,7 @@ pub(crate) mod sql {
 pub struct Follower {
     reservation: String,
     seq: Seq,
-    /// The database's clock at the last look.
+    /// The database's clock when it was last looked for what begins or ends by it.
     looked_at: Option<DateTime<Utc>>,
     /// The servers that are known to be the reservation's; `None`: what was told before is not
     /// known, so that more is taken back than was ever given.
@@ -106,6 +110,8 @@ pub struct Look {
     pub changes: Vec<ServerChange>,
     /// Whether there is more at once.
     pub more: bool,
+    /// Whether to look again within a second even if nothing rings: the clock was not looked at.
+    pub again: bool,
 }
 
 impl Broker {
@@ -122,7 +128,7 @@ impl Broker {
         let (id, promise, _) = header
             .reservation
             .ok_or_else(|| ReservationError::Unknown { name: follower.reservation.clone() })?;
-        let (touched, seq) = read_on(&mut tx, follower, &header).await.doing(doing)?;
+        let (touched, seq, again) = read_on(&mut tx, follower, &header).await.doing(doing)?;
         let mut changes = Vec::new();
         if !touched.anything && !touched.is_empty() {
             let query = sqlx::query(sql::STATES).bind(id).bind(promise);
@@ -150,7 +156,9 @@ impl Broker {
         tx.commit().await.doing(doing)?;
 
         follower.seq = seq;
-        follower.looked_at = Some(header.now);
+        if !again {
+            follower.looked_at = Some(header.now);
+        }
         match (known, &mut follower.known) {
             (Some(known), _) => follower.known = Some(known),
             (None, Some(known)) => {
@@ -164,7 +172,7 @@ impl Broker {
             (None, None) => {}
         }
         let changes = changes.into_iter().map(|(_, change)| change).collect();
-        Ok(Look { seq, reset: touched.anything, changes, more: seq < header.seq })
+        Ok(Look { seq, reset: touched.anything, changes, more: seq < header.seq, again })
     }
 
     /// What may have changed since then although no bell rang: events that began or ended by the
@@ -190,13 +198,13 @@ pub struct Tick {
     pub by_clock: bool,
 }
 
-/// Reads on in the trail; gives where to look, and up to where that is. What is not to be told ends
-/// at the last entry.
+/// Reads on in the trail; gives where to look, up to where that is, and whether the clock was left
+/// for later. What is not to be told ends at the last entry.
 async fn read_on(
     db: &mut PgConnection,
     follower: &Follower,
     header: &Header,
-) -> Result<(Touched, Seq), sqlx::Error> {
+) -> Result<(Touched, Seq, bool), sqlx::Error> {
     let mut touched = Touched::default();
     let (from, head) = (follower.seq, header.seq);
     let since = match follower.looked_at {
@@ -206,7 +214,7 @@ async fn read_on(
     let near = (0..=CATCH_UP_MAX).contains(&head.0.saturating_sub(from.0));
     let Some(since) = since.filter(|_| near) else {
         touched.anything = true;
-        return Ok((touched, head));
+        return Ok((touched, head, false));
     };
     let entries: Vec<Entry> = sqlx::query(trail::sql::TRAIL)
         .bind(from.0)
@@ -222,14 +230,18 @@ async fn read_on(
         seq = entry.seq;
     }
     if touched.anything {
-        return Ok((touched, head));
+        return Ok((touched, head, false));
+    }
+    let lately = follower.looked_at.is_some_and(|at| header.now - at < CLOCK_EVERY);
+    if lately && !entries.is_empty() {
+        return Ok((touched, seq, true));
     }
     let by_clock: Vec<(String, String)> =
         sqlx::query_as(sql::BY_THE_CLOCK).bind(since).fetch_all(&mut *db).await?;
     for (scope, name) in by_clock {
         touched.add_scope(&scope, &name);
     }
-    Ok((touched, seq))
+    Ok((touched, seq, false))
 }
 
 fn list(names: &BTreeSet<String>) -> Vec<&str> {

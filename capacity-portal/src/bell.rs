@@ -10,6 +10,9 @@ use tokio::time::sleep;
 /// through the few connections of the broker.
 const READERS_MAX: usize = 1_000;
 
+/// How many of them look at once: the broker has eight connections, and those who write come first.
+const LOOKS_MAX: usize = 2;
+
 /// How often the clock is looked at: events that were announced begin by it alone.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -18,6 +21,7 @@ const TICK: Duration = Duration::from_secs(1);
 pub(crate) struct Bell {
     rings: Arc<watch::Sender<u64>>,
     places: Arc<Semaphore>,
+    looks: Arc<Semaphore>,
 }
 
 impl Bell {
@@ -25,7 +29,13 @@ impl Bell {
     pub(crate) fn start(broker: Broker) -> Bell {
         let rings = Arc::new(watch::Sender::new(0));
         tokio::spawn(run(broker, Arc::downgrade(&rings)));
-        Bell { rings, places: Arc::new(Semaphore::new(READERS_MAX)) }
+        let looks = Arc::new(Semaphore::new(LOOKS_MAX));
+        Bell { rings, places: Arc::new(Semaphore::new(READERS_MAX)), looks }
+    }
+
+    /// What to hold while looking.
+    pub(crate) fn looks(&self) -> Arc<Semaphore> {
+        self.looks.clone()
     }
 
     /// A place among those who are rung; `None`: all are taken.

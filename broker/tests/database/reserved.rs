@@ -137,7 +137,7 @@ impl Reader {
                 }
             }
             self.seq = look.seq;
-            if !look.more {
+            if !look.more && !look.again {
                 return;
             }
         }

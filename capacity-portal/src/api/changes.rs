@@ -24,15 +24,19 @@ use broker::{Broker, Follower, Look, ReservationError, Seq, ServerChange};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 /// How often a comment is sent where nothing else is, so that nobody between cuts the connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// How long to wait from one look to the next: what comes meanwhile is looked at together.
-const LOOK_PAUSE: Duration = Duration::from_millis(100);
+const LOOK_PAUSE: Duration = Duration::from_millis(250);
+
+/// When to look again, where the clock was left for later.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// How long to wait for a Postgres that does not answer.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -74,14 +78,14 @@ pub(super) async fn follow(
     let (bell, place) = site.bell.listen().ok_or_else(|| {
         Problem::unavailable("too_many_readers", "as many follow reservations as may at once")
     })?;
-    let mut follower = Follower::new(&name, from);
+    let (mut follower, looks) = (Follower::new(&name, from), site.bell.looks());
     // The first look now: it says whether there is such a reservation.
-    let look = timeout(ANSWER_WITHIN, site.broker.look(&mut follower)).await;
+    let look = timeout(ANSWER_WITHIN, look(&looks, &site.broker, &mut follower)).await;
     let late = |_| Problem::unavailable("postgres_unavailable", "Postgres does not answer in time");
     let look = look.map_err(late)??;
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
     // In a task of its own, so that whoever does not read on holds up events and no transaction.
-    let reader = Reader { broker: site.broker, follower, sent: from, sender, bell };
+    let reader = Reader { broker: site.broker, follower, sent: from, sender, bell, looks };
     tokio::spawn(run(reader, look, place));
     let events = futures_util::stream::unfold(receiver, async |mut receiver| {
         let event = receiver.recv().await?;
@@ -99,6 +103,18 @@ struct Reader {
     sent: Seq,
     sender: mpsc::Sender<Event>,
     bell: watch::Receiver<u64>,
+    looks: Arc<Semaphore>,
+}
+
+/// Looks, when it is this reader's turn.
+async fn look(
+    turns: &Semaphore,
+    broker: &Broker,
+    follower: &mut Follower,
+) -> Result<Look, ReservationError> {
+    // Never closed; without a turn nothing is worse than slow.
+    let _turn = turns.acquire().await;
+    broker.look(follower).await
 }
 
 /// The reader has gone.
@@ -115,10 +131,12 @@ async fn run(mut reader: Reader, first: Look, _place: OwnedSemaphorePermit) {
 impl Reader {
     async fn read_on(&mut self, mut look: Look) -> Result<Infallible, Gone> {
         loop {
-            let more = look.more;
+            let (more, again) = (look.more, look.again);
             self.send(look).await?;
             if !more {
-                self.bell.changed().await.map_err(|_| Gone)?;
+                let rung = self.bell.changed();
+                let rung = if again { timeout(AGAIN, rung).await } else { Ok(rung.await) };
+                rung.unwrap_or(Ok(())).map_err(|_| Gone)?;
                 sleep(LOOK_PAUSE).await;
             }
             look = self.look().await?;
@@ -129,7 +147,7 @@ impl Reader {
         loop {
             // Before the look: what rings while it is under way is looked at again.
             self.bell.mark_unchanged();
-            match self.broker.look(&mut self.follower).await {
+            match look(&self.looks, &self.broker, &mut self.follower).await {
                 Ok(look) => return Ok(look),
                 Err(ReservationError::Unknown { .. }) => {
                     // Whoever lists anew is told so.
