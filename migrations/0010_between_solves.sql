@@ -10,8 +10,6 @@ COMMENT ON COLUMN servers.generation IS 'counts what a decision rests on: change
 
 -- Few servers at any time, so that what is urgent is found without a look at every server.
 CREATE INDEX servers_between_solves ON servers (server_id) WHERE target_origin IS NOT NULL;
--- What stands in a rack or an MSB, for events that cover one.
-CREATE INDEX servers_by_rack ON servers (rack_id);
 
 DROP TRIGGER servers_generation ON servers;
 CREATE TRIGGER servers_generation BEFORE UPDATE ON servers FOR EACH ROW

@@ -4,7 +4,9 @@
 mod alertmanager;
 pub(crate) mod authority;
 mod changes;
+mod emergencies;
 mod events;
+mod failures;
 mod maintenance;
 mod problem;
 mod servers;
@@ -57,6 +59,12 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/maintenance/{id}", get(maintenance::find))
         .route("/maintenance/{id}/end", post(maintenance::end))
         .route("/maintenance/{id}/cancel", post(maintenance::cancel))
+        .route("/emergencies", get(emergencies::list).post(emergencies::ask))
+        .route("/emergencies/{id}", get(emergencies::find))
+        .route("/emergencies/{id}/end", post(emergencies::end))
+        .route("/replacements", get(failures::replacements))
+        .route("/outages", get(failures::outages))
+        .route("/loans", get(failures::loans))
         .fallback(async || StatusCode::NOT_FOUND)
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(problem::finish))

@@ -90,7 +90,7 @@ fn tokens() -> Vec<Token> {
     vec![
         Token::new("watch", &[Role::Health], WATCH).expect("a token"),
         Token::new("reader", &[Role::Viewer], READER).expect("a token"),
-        Token::new("root", &[Role::Operator], ROOT).expect("a token"),
+        Token::new("root", &[Role::Operator, Role::Emergency], ROOT).expect("a token"),
     ]
 }
 
