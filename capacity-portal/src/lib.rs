@@ -13,6 +13,8 @@
 //! | `GET /v1/reservations/{name}/servers` | what a reservation owns, gets or borrows, and what may be done with each |
 //! | `GET /v1/reservations/{name}/changes` | the same as server-sent events, from an entry of the audit trail on |
 //! | `POST /v1/maintenance` | plans a window, or says why it cannot be; `GET` lists them, `/{id}` one window or plan |
+//! | `POST /v1/emergencies` | asks for capacity at once; `GET` lists them, `/{id}` one, `POST /{id}/end` ends it |
+//! | `GET /v1/replacements`, `/v1/outages`, `/v1/loans` | what the mover decided between two solves |
 //! | `POST /v1/maintenance/{id}/end`, `/cancel` | work is done early; or will not be |
 //!
 //! Whoever says something needs a bearer token with the role for it, and its name stands in the
