@@ -164,10 +164,12 @@ impl Broker {
     }
 }
 
+/// A reservation, its priority and capacity, and one of its types with its value.
+type HolderRow = (String, i32, i64, Option<String>, Option<i64>);
+
 async fn read(db: &mut PgConnection) -> Result<RegionHeld, sqlx::Error> {
     let mut holders: Vec<Holder> = Vec::new();
-    let rows: Vec<(String, i32, i64, Option<String>, Option<i64>)> =
-        sqlx::query_as(sql::HOLDERS).fetch_all(&mut *db).await?;
+    let rows: Vec<HolderRow> = sqlx::query_as(sql::HOLDERS).fetch_all(&mut *db).await?;
     for (reservation, priority, capacity, hardware_type, value) in rows {
         if holders.last().is_none_or(|last| *last.reservation != *reservation) {
             let (reservation, capacity) = (reservation.into(), Rru(capacity));

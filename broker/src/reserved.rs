@@ -31,7 +31,8 @@ macro_rules! columns {
     };
 }
 
-/// A server `s` with its place and what covers it now, by each of its scopes.
+/// A server `s` with its place and what covers it now, by each of its scopes; what is cordoned counts as
+/// under maintenance.
 macro_rules! placed {
     () => {
         " JOIN LATERAL (SELECT rack, msb_id FROM racks WHERE rack_id = s.rack_id OFFSET 0) k ON true \
@@ -42,7 +43,10 @@ macro_rules! placed {
                 UNION ALL SELECT kind, started_at, ended_at FROM unavailability u WHERE u.rack_id = s.rack_id \
                 UNION ALL SELECT kind, started_at, ended_at FROM unavailability u WHERE u.msb_id = k.msb_id \
                 UNION ALL SELECT kind, started_at, ended_at FROM unavailability u \
-                    WHERE u.datacenter_id = m.datacenter_id) c \
+                    WHERE u.datacenter_id = m.datacenter_id \
+                UNION ALL SELECT 'planned_maintenance', '-infinity', NULL FROM maintenance w \
+                    WHERE w.open AND w.state IN ('draining', 'active') \
+                        AND (w.server_id = s.server_id OR w.rack_id = s.rack_id)) c \
                 WHERE c.started_at <= now() AND coalesce(c.ended_at, 'infinity') > now()) e "
     };
 }

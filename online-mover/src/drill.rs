@@ -625,7 +625,7 @@ mod tests {
             storm_guard: StormGuard::default(),
             solve_every,
         };
-        drill(&region, &downtimes, &settings, |region| Targets::unchanged(region))
+        drill(&region, &downtimes, &settings, Targets::unchanged)
     }
 
     #[test]

@@ -90,13 +90,16 @@ pub fn plan(held: &RegionHeld) -> (Vec<GiveWay>, Vec<Standing>) {
     (rows, standings)
 }
 
+/// Nobody's, a buffer's or a reservation's; its priority, turned round; in use; and names, for one order.
+type Rank<'a> = (u8, i32, bool, Option<&'a Name>, &'a Name, &'a Name);
+
 /// Where a group stands in the order it is taken for a reservation; `None`: it may not be.
 fn rank<'a>(
     holder: &Holder,
     g: usize,
     held: &'a RegionHeld,
     by_name: &BTreeMap<&Name, &'a Holder>,
-) -> Option<(u8, i32, bool, Option<&'a Name>, &'a Name, &'a Name)> {
+) -> Option<Rank<'a>> {
     let group = &held.groups[g];
     let (step, priority) = match group.holder.as_ref().map(|name| by_name.get(name)) {
         None => (0, 0),

@@ -1,5 +1,4 @@
 //! A private Postgres with a small region in it, and how to look at it.
-#![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{Broker, Epoch, ImportOptions, Publication, TargetRow, TargetVersion};

@@ -1,20 +1,17 @@
 //! What cannot wait for a solve, on a real Postgres: failures, outages.
 
-mod place;
-
+use crate::place::{Place, town, until};
 use broker::{Broker, EmergencyRefusal, EmergencyState, Occurrence, ReplacementState, State};
-use chrono::Utc;
 use fleet::{Rru, Scope, UnavailabilityKind};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
 use online_mover::outage::StormGuard;
 use online_mover::steps::Step;
 use online_mover::{Mover, MoverSettings};
-use place::{Place, town, until};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 fn settings() -> MoverSettings {
-    MoverSettings { settle: Duration::from_millis(50), ..place::settings() }
+    MoverSettings { settle: Duration::from_millis(50), ..crate::place::settings() }
 }
 
 fn mover(broker: &Broker, agent: SimulatedAgent) -> Mover<SimulatedAgent> {
@@ -36,7 +33,8 @@ async fn fails(place: &Place, scope: Scope, name: &str, kind: UnavailabilityKind
 
 async fn record(place: &Place, event: &str, scope: Scope, name: &str, kind: UnavailabilityKind) {
     let (event, scope_id) = (event.into(), name.into());
-    let occurrence = Occurrence { event, scope, scope_id, kind, started_at: Utc::now() };
+    let started_at = place.broker.clock().await.expect("asked");
+    let occurrence = Occurrence { event, scope, scope_id, kind, started_at };
     place.broker.record_unavailability("monitoring", &occurrence).await.expect("recorded");
 }
 
@@ -45,7 +43,8 @@ async fn returns(place: &Place, name: &str) {
 }
 
 async fn clear(place: &Place, event: &str) {
-    place.broker.clear_unavailability("monitoring", event, Utc::now()).await.expect("cleared");
+    let ended_at = place.broker.clock().await.expect("asked");
+    place.broker.clear_unavailability("monitoring", event, ended_at).await.expect("cleared");
 }
 
 /// How many replacements are in each state.
@@ -334,10 +333,10 @@ async fn a_mover_that_crashes_while_it_decides_is_taken_up_where_it_was() {
             let run = std::pin::pin!(async {
                 tokio::select! {
                     never = mover.run() => never,
-                    () = place::poll(settled) => {}
+                    () = crate::place::poll(settled) => {}
                 }
             });
-            if (place::Crashes { future: run, polls: polls * 5 }).await.is_none() {
+            if (crate::place::Crashes { future: run, polls: polls * 5 }).await.is_none() {
                 (crashed, crashes) = (true, crashes + 1);
             }
         }

@@ -1,7 +1,6 @@
 //! Windows of planned maintenance on a real Postgres, driven by the mover.
 
-mod place;
-
+use crate::place::{Place, settings, until};
 use broker::{
     MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoveOrigin, OpenMove, State,
 };
@@ -9,7 +8,6 @@ use fleet::Scope;
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
 use online_mover::steps::Step;
 use online_mover::{HostAgent, Mover};
-use place::{Place, settings, until};
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;

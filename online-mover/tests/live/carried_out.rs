@@ -1,12 +1,10 @@
 //! Targets carried out on a real Postgres, with made-up hosts that make trouble.
 
-mod place;
-
+use crate::place::{Crashes, Place, settings, until};
 use broker::{Broker, MoverError, State};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
 use online_mover::steps::Step;
 use online_mover::{Caps, HostAgent, Limits, Mover, MoverSettings, Pace};
-use place::{Crashes, Place, settings, until};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestRunner};
 use std::collections::BTreeMap;
@@ -103,7 +101,7 @@ async fn a_mover_that_crashes_at_any_await_is_taken_up_where_it_was() {
             let run = pin!(async {
                 tokio::select! {
                     never = mover.run() => never,
-                    () = place::poll(carried_out) => {}
+                    () = crate::place::poll(carried_out) => {}
                 }
             });
             if (Crashes { future: run, polls }).await.is_none() {

@@ -1,11 +1,9 @@
 //! Churn contracts on a real Postgres: what the mover holds back, and when it goes on.
 
-mod place;
-
+use crate::place::{Place, settings, until};
 use broker::{Contract, MoveState, QuietTime};
 use online_mover::Mover;
 use online_mover::agent::simulated::SimulatedAgent;
-use place::{Place, settings, until};
 use std::time::Duration;
 
 fn contract(in_use_micro: u32, quiet: Vec<QuietTime>) -> Contract {

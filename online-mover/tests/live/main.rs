@@ -1,0 +1,7 @@
+//! The mover on a real Postgres, with made-up hosts.
+
+mod agreed;
+mod between_solves;
+mod carried_out;
+mod maintained;
+mod place;
