@@ -73,7 +73,14 @@ async fn targets_become_moves_and_moves_become_owners() {
         .execute("UPDATE moves SET state_at = state_at - interval '3 h' WHERE server = 's006'")
         .await;
     let read = broker.metrics().await.expect("read");
-    assert_eq!(read.moves, [("pending".to_owned(), 2, 1)], "one of two is stuck");
+    assert_eq!(read.moves, [("pending".to_owned(), 2)]);
+    let stuck = broker.stuck().await.expect("read");
+    assert_eq!(
+        stuck.iter().map(|of| (&*of.machine, &*of.subject)).collect::<Vec<_>>(),
+        [("moves", "s006")]
+    );
+    let pending = ("moves".to_owned(), "pending".to_owned(), 1);
+    assert!(read.stuck.contains(&pending), "{:?}", read.stuck);
     assert!(read.mover_acts && !read.mover_stopped);
     let now = broker.clock().await.expect("asked");
     assert!(under_way(&database).await[0].is_stuck(now) && !moves[1].is_stuck(now));

@@ -202,7 +202,7 @@ impl World {
                 broker.publish("test", &publication).await.expect("published");
             }
             Step::Bind | Step::GiveUp => {
-                broker.open_moves("mover", self.epoch).await.expect("opened");
+                broker.open_moves("mover", self.epoch, broker::Wanted::All).await.expect("opened");
                 let moves = broker.moves_under_way().await.expect("listed");
                 let ids: Vec<_> = moves.iter().take(2).map(|of| of.id).collect();
                 if matches!(step, Step::Bind) {

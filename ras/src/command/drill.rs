@@ -51,7 +51,7 @@ fn one(
     let scratch = tempfile::tempdir().context("making a folder for results")?;
     // Each solve has a deadline of its own.
     let solved = |region: RegionSnapshot| -> Result<(RegionSnapshot, Targets)> {
-        let quiet = Context { began: now(), global: context.global.clone() };
+        let quiet = Context { began: Instant::now(), global: context.global.clone() };
         let (region, solved) = solve_to(region, own.clone(), scratch.path(), &quiet)?;
         Ok((RegionSnapshot::clone(&region), solved.targets))
     };
@@ -89,11 +89,6 @@ fn one(
         Some(error) => Err(error.context("a solve of the drill")),
         None => Ok(report),
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the solves of a drill have deadlines of their own")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 fn to_json(share: f64, report: &DrillReport) -> Value {

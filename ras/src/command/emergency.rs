@@ -47,7 +47,6 @@ pub(super) fn run(action: &EmergencyAction, context: &Context) -> Result<Verdict
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one who asks waits, by the clock")]
 async fn ask(
     store: &Store,
     actor: &str,
