@@ -218,9 +218,9 @@ fn between_solves(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Erro
         ([state.as_str().to_owned()], found.map_or(0.0, |(_, count, _)| *count as f64))
     });
     page.gauges("ras_emergencies", "emergencies", ["state"], emergencies)?;
-    let debts = metrics.emergencies.iter().map(|(.., debts)| *debts as f64).sum();
+    let debts: i64 = metrics.emergencies.iter().map(|(.., debts)| debts).sum();
     let help = "emergencies that no solve has spread and buffered yet";
-    page.gauge("ras_emergencies_debt", help, Some(debts))?;
+    page.gauge("ras_emergencies_debt", help, Some(debts as f64))?;
     page.gauge("ras_msbs_lost", "MSBs that are lost", Some(metrics.outages as f64))
 }
 

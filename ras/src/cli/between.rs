@@ -11,9 +11,10 @@ use uuid::Uuid;
 /// `ras replacements`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A server that fails unplanned while a guaranteed reservation holds it is replaced from the shared buffer by the
-mover. States: owed (no spare fits: a debt), swapped (a spare is on its way), bound, recovered (it came back
-first), paid (a solve that knew of it was published), withdrawn (who was short is gone).
+A server that fails unplanned while a guaranteed reservation holds it is replaced from the
+shared buffer by the mover. States: owed (no spare fits: a debt), swapped (a spare is on its
+way), bound, recovered (it came back first), paid (a solve that knew of it was published),
+withdrawn (who was short is gone).
 
 Exit code 2 with --owed: there are debts.")]
 pub struct Replacements {
@@ -31,8 +32,8 @@ pub struct Replacements {
 /// `ras loans`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Idle servers of embedded and shared buffers are lent to elastic reservations, by share, and taken back when
-their owners need them: see [mover.elastic] of `ras mover --help`.")]
+Idle servers of embedded and shared buffers are lent to elastic reservations, by share, and
+taken back when their owners need them: see [mover.elastic] of `ras mover --help`.")]
 pub struct Loans {
     /// Where the region is kept.
     #[command(flatten)]
@@ -43,9 +44,10 @@ pub struct Loans {
 #[derive(Debug, Args)]
 #[command(
     after_help = "\
-While an MSB is lost its servers are not replaced: embedded buffers serve. What is lent elsewhere comes back,
-three quarters of it at once, and maintenance waits. When more than one is lost, `give-way` shows who would
-give servers to whom, by declared priority, and does it with --apply.",
+While an MSB is lost its servers are not replaced: embedded buffers serve. What is lent
+elsewhere comes back, three quarters of it at once, and maintenance waits. When more than one is
+lost, `give-way` shows who would give servers to whom, by declared priority, and does it with
+--apply.",
     args_conflicts_with_subcommands = true
 )]
 pub struct Outages {
@@ -65,9 +67,9 @@ pub struct Outages {
 pub enum OutagesAction {
     /// Show who would give way to whom, by declared priority
     #[command(after_help = "\
-The most important reservation that is short is made whole first: from servers that nobody owns, then from
-shared buffers, then from less important reservations, the least important first and idle servers before those
-in use. Without --apply nothing is changed.")]
+The most important reservation that is short is made whole first: from servers that nobody owns,
+then from shared buffers, then from less important reservations, the least important first and
+idle servers before those in use. Without --apply nothing is changed.")]
     GiveWay {
         /// Do it
         #[arg(long)]
@@ -86,9 +88,9 @@ in use. Without --apply nothing is changed.")]
 pub enum EmergencyAction {
     /// Ask for capacity now, and wait for the answer
     #[command(after_help = "\
-The mover that acts grants it within seconds, from servers that nobody owns and then from shared buffers; no
-solve is waited for. What is granted is promised from then on: the next solve keeps it, spreads it and gives it
-its buffer. Until then it is a debt.
+The mover that acts grants it within seconds, from servers that nobody owns and then from shared
+buffers; no solve is waited for. What is granted is promised from then on: the next solve keeps
+it, spreads it and gives it its buffer. Until then it is a debt.
 
 Exit code 2: less was granted than asked, or nothing.")]
     Ask {
@@ -129,9 +131,10 @@ Exit code 2: less was granted than asked, or nothing.")]
 /// `ras drill`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Replays a log of failures in virtual time, on the region as a solve leaves it, with the decisions of the mover:
-the storm guard and the choice of spares. Says how many servers were replaced and how soon, what reservations
-lacked meanwhile, and what that is for shared buffers of several sizes. No store is needed.
+Replays a log of failures in virtual time, on the region as a solve leaves it, with the
+decisions of the mover: the storm guard and the choice of spares. Says how many servers were
+replaced and how soon, what reservations lacked meanwhile, and what that is for shared buffers
+of several sizes. No store is needed.
 
 Columns of the log: server_id, kind, start, end, in seconds from the beginning of the log.
 

@@ -10,6 +10,7 @@ use broker::{GiveWay, Outage};
 use fleet::Rru;
 use online_mover::give_way::{Standing, plan};
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Outages that are listed.
 const LISTED: u32 = 100;
@@ -136,15 +137,23 @@ fn text(rows: &[GiveWay], standings: &[Standing], taken: Option<usize>) -> Strin
         text.push_str("\n\nnobody has what they could use");
         return text;
     }
-    let mut table = tables::table(&["from", "to", "type", "MSB", "in use", "servers"], 5..6);
+    // Which MSB and type is for machines: it is in the JSON.
+    let mut by: BTreeMap<(&str, &str), (u64, u64, BTreeSet<&str>)> = BTreeMap::new();
     for row in rows {
+        let key = (row.source.as_deref().unwrap_or("nobody"), row.target.as_ref());
+        let (idle, in_use, msbs) = by.entry(key).or_default();
+        *(if row.in_use { in_use } else { idle }) += row.count;
+        msbs.insert(&row.msb);
+    }
+    let mut table = tables::table(&["from", "to", "idle", "in use", "MSBs"], 2..5);
+    for ((source, target), (idle, in_use, msbs)) in by {
+        let count = |count: u64| if count == 0 { "-".to_owned() } else { count.to_string() };
         table.add_row([
-            row.source.as_deref().unwrap_or("nobody").to_owned(),
-            row.target.to_string(),
-            row.hardware_type.to_string(),
-            row.msb.to_string(),
-            if row.in_use { "yes" } else { "no" }.to_owned(),
-            row.count.to_string(),
+            source.to_owned(),
+            target.to_owned(),
+            count(idle),
+            count(in_use),
+            msbs.len().to_string(),
         ]);
     }
     let end = match taken {
