@@ -4,7 +4,7 @@ use broker::Broker;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// The most who follow at once in one process. Each costs a few messages to Postgres for each look,
 /// through the few connections of the broker.
@@ -15,6 +15,9 @@ const LOOKS_MAX: usize = 2;
 
 /// How often the clock is looked at: events that were announced begin by it alone.
 const TICK: Duration = Duration::from_secs(1);
+
+/// How long Postgres may take to let somebody listen, or to say the time.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// Rings when there may be something to read.
 #[derive(Clone, Debug)]
@@ -55,14 +58,15 @@ async fn run(broker: Broker, rings: std::sync::Weak<watch::Sender<u64>>) {
     };
     let trail = async {
         loop {
-            match broker.trail_doorbell().await {
+            match timeout(CONNECT_WITHIN, broker.trail_doorbell()).await {
                 // Whatever was missed until now is rung for.
-                Ok(mut doorbell) => {
+                Ok(Ok(mut doorbell)) => {
                     while ring() {
                         while !doorbell.wait(10 * TICK).await && rings.strong_count() > 0 {}
                     }
                 }
-                Err(error) => tracing::debug!(%error, "the audit trail cannot be listened to"),
+                Ok(Err(error)) => tracing::debug!(%error, "the audit trail cannot be listened to"),
+                Err(_) => tracing::debug!("Postgres does not let anybody listen"),
             }
             if rings.strong_count() == 0 {
                 return;
@@ -86,14 +90,15 @@ async fn run(broker: Broker, rings: std::sync::Weak<watch::Sender<u64>>) {
                 };
                 broker.tick(since).await
             };
-            match ticked.await {
-                Ok(tick) => {
+            match timeout(CONNECT_WITHIN, ticked).await {
+                Ok(Ok(tick)) => {
                     if tick.by_clock || last.is_none_or(|(_, seq)| seq != tick.seq) {
                         ring();
                     }
                     last = Some((tick.now, tick.seq));
                 }
-                Err(error) => tracing::debug!(%error, "the clock cannot be looked at"),
+                Ok(Err(error)) => tracing::debug!(%error, "the clock cannot be looked at"),
+                Err(_) => tracing::debug!("Postgres does not say what time it is"),
             }
         }
     };

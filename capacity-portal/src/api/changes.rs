@@ -41,6 +41,9 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// How long to wait for a Postgres that does not answer.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long a look may take: of a large reservation, at a slow Postgres.
+const LOOK_WITHIN: Duration = Duration::from_secs(30);
+
 /// Events that wait for a slow reader, beside those of one look.
 const WAITING_MAX: usize = 64;
 
@@ -81,8 +84,8 @@ pub(super) async fn follow(
     let (mut follower, looks) = (Follower::new(&name, from), site.bell.looks());
     // The first look now: it says whether there is such a reservation.
     let look = timeout(ANSWER_WITHIN, look(&looks, &site.broker, &mut follower)).await;
-    let late = |_| Problem::unavailable("postgres_unavailable", "Postgres does not answer in time");
-    let look = look.map_err(late)??;
+    let late = || Problem::unavailable("postgres_unavailable", "Postgres does not answer in time");
+    let look = look.ok().flatten().ok_or_else(late)??;
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
     // In a task of its own, so that whoever does not read on holds up events and no transaction.
     let reader = Reader { broker: site.broker, follower, sent: from, sender, bell, looks };
@@ -106,15 +109,16 @@ struct Reader {
     looks: Arc<Semaphore>,
 }
 
-/// Looks, when it is this reader's turn.
+/// Looks, when it is this reader's turn; `None`: it takes too long. A connection that has fallen
+/// silent is given up, and with it the turn of those who wait behind.
 async fn look(
     turns: &Semaphore,
     broker: &Broker,
     follower: &mut Follower,
-) -> Result<Look, ReservationError> {
+) -> Option<Result<Look, ReservationError>> {
     // Never closed; without a turn nothing is worse than slow.
     let _turn = turns.acquire().await;
-    broker.look(follower).await
+    timeout(LOOK_WITHIN, broker.look(follower)).await.ok()
 }
 
 /// The reader has gone.
@@ -148,17 +152,18 @@ impl Reader {
             // Before the look: what rings while it is under way is looked at again.
             self.bell.mark_unchanged();
             match look(&self.looks, &self.broker, &mut self.follower).await {
-                Ok(look) => return Ok(look),
-                Err(ReservationError::Unknown { .. }) => {
+                Some(Ok(look)) => return Ok(look),
+                None => tracing::debug!("a reader waits for Postgres"),
+                Some(Err(ReservationError::Unknown { .. })) => {
                     // Whoever lists anew is told so.
                     self.say(event("reset", &json!({}))).await?;
                     return Err(Gone);
                 }
-                Err(ReservationError::Db(error)) if error.is_passing() => {
+                Some(Err(ReservationError::Db(error))) if error.is_passing() => {
                     tracing::debug!(%error, "a reader waits for Postgres");
                     sleep(RETRY_PAUSE).await;
                 }
-                Err(ReservationError::Db(error)) => {
+                Some(Err(ReservationError::Db(error))) => {
                     tracing::error!(%error, "a reader cannot read on");
                     return Err(Gone);
                 }
