@@ -3,13 +3,20 @@
 use crate::harness::Database;
 use crate::jobs::{claim, cut_off, request, with_small};
 use crate::publish::{publication, target};
-use broker::{FailureReason, JobKind, Metrics, SolveEnd};
+use broker::{FailureReason, JobKind, Metrics, REPLACED_WITHIN, SolveEnd};
 use serde_json::json;
 
 #[tokio::test]
 async fn what_happened_is_counted() {
     let empty = Database::new().await.broker.metrics().await.expect("read");
-    let nothing = Metrics::default();
+    // What could be stuck is named, and nothing is.
+    assert!(
+        empty.stuck.len() > 10 && empty.stuck.iter().all(|row| row.2 == 0),
+        "{:?}",
+        empty.stuck
+    );
+    let (stuck, replaced_within) = (empty.stuck.clone(), vec![0; REPLACED_WITHIN.len()]);
+    let nothing = Metrics { stuck, replaced_within, ..Metrics::default() };
     assert_eq!(empty, nothing, "of a store with nothing in it");
 
     let database = with_small().await;
