@@ -35,19 +35,23 @@ ALTER TABLE unavailability ADD COLUMN recorded_at timestamptz NOT NULL DEFAULT c
 COMMENT ON COLUMN unavailability.recorded_at IS 'when it was recorded first';
 CREATE INDEX unavailability_active ON unavailability ((coalesce(ended_at, 'infinity'::timestamptz)));
 
--- Scope by scope: one join on any of four columns would look at every server for every event.
+-- Scope by scope: one join on any of four columns would look at every server for every event. And event
+-- by event (OFFSET 0): a planner that thinks events are many would look at every server for each scope.
 CREATE VIEW unavailable_servers AS
     WITH active AS (SELECT * FROM unavailability
         WHERE coalesce(ended_at, 'infinity'::timestamptz) > now() AND started_at <= now())
     SELECT a.server_id, a.event_id, a.scope, a.kind, a.started_at, a.recorded_at
         FROM active a WHERE a.server_id IS NOT NULL
     UNION ALL SELECT s.server_id, a.event_id, a.scope, a.kind, a.started_at, a.recorded_at
-        FROM active a JOIN servers s ON s.rack_id = a.rack_id
+        FROM active a CROSS JOIN LATERAL (SELECT server_id FROM servers
+            WHERE rack_id = a.rack_id OFFSET 0) s WHERE a.rack_id IS NOT NULL
     UNION ALL SELECT s.server_id, a.event_id, a.scope, a.kind, a.started_at, a.recorded_at
-        FROM active a JOIN racks r ON r.msb_id = a.msb_id JOIN servers s ON s.rack_id = r.rack_id
+        FROM active a CROSS JOIN LATERAL (SELECT server_id FROM racks JOIN servers USING (rack_id)
+            WHERE msb_id = a.msb_id OFFSET 0) s WHERE a.msb_id IS NOT NULL
     UNION ALL SELECT s.server_id, a.event_id, a.scope, a.kind, a.started_at, a.recorded_at
-        FROM active a JOIN msbs m ON m.datacenter_id = a.datacenter_id
-        JOIN racks r ON r.msb_id = m.msb_id JOIN servers s ON s.rack_id = r.rack_id;
+        FROM active a CROSS JOIN LATERAL (SELECT server_id FROM msbs JOIN racks USING (msb_id)
+            JOIN servers USING (rack_id) WHERE datacenter_id = a.datacenter_id OFFSET 0) s
+        WHERE a.datacenter_id IS NOT NULL;
 COMMENT ON VIEW unavailable_servers IS 'every server that an event covers now, planned maintenance included; a server stands here once for each event';
 COMMENT ON COLUMN unavailable_servers.server_id IS 'the server';
 COMMENT ON COLUMN unavailable_servers.event_id IS 'the event';

@@ -68,8 +68,8 @@ pub(crate) mod sql {
                     WHERE s.current_reservation_id = r.reservation_id AND k.msb_id = m.msb_id \
                         AND s.hardware_type_id = h.hardware_type_id AND NOT s.in_use \
                         AND NOT s.target_pending AND s.loan_reservation_id IS NULL \
-                        AND s.server_id NOT IN (SELECT u.server_id FROM unavailable_servers u \
-                            UNION ALL SELECT c.server_id FROM cordoned_servers c) \
+                        AND NOT EXISTS (SELECT FROM unavailable_servers u WHERE u.server_id = s.server_id) \
+                AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
                         AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
                     ORDER BY s.server OFFSET w.after LIMIT w.count) c) \
             UPDATE servers s SET loan_reservation_id = c.reservation_id FROM chosen c \

@@ -22,7 +22,8 @@ pub(crate) mod sql {
         HEALTH = "SELECT m.msb::text, count(DISTINCT s.server_id), count(DISTINCT s.rack_id), \
                 coalesce(bool_or(u.scope IN ('msb', 'datacenter') OR u.kind = 'correlated_failure'), false), \
                 EXISTS (SELECT FROM outages o WHERE o.msb_id = m.msb_id AND o.ended_at IS NULL) \
-            FROM msbs m LEFT JOIN (unavailable_servers u JOIN servers s USING (server_id) \
+            FROM msbs m LEFT JOIN (unavailable_servers u CROSS JOIN LATERAL \
+                    (SELECT server_id, rack_id FROM servers WHERE server_id = u.server_id OFFSET 0) s \
                 JOIN racks k USING (rack_id)) ON k.msb_id = m.msb_id AND u.kind <> 'planned_maintenance' \
             GROUP BY m.msb_id HAVING count(u.server_id) > 0 OR \
                 EXISTS (SELECT FROM outages o WHERE o.msb_id = m.msb_id AND o.ended_at IS NULL) \

@@ -62,7 +62,8 @@ pub(crate) mod sql {
         /// a solve has seen it has provided for.
         FAILURES = "SELECT DISTINCT ON (s.server) s.server_id, s.server::text, r.reservation, \
                 u.event_id::text, u.started_at, u.recorded_at \
-            FROM unavailable_servers u JOIN servers s USING (server_id) \
+            FROM unavailable_servers u CROSS JOIN LATERAL \
+                (SELECT * FROM servers WHERE server_id = u.server_id OFFSET 0) s \
             JOIN racks k USING (rack_id) \
             JOIN reservations r ON r.reservation_id = CASE WHEN s.target_pending \
                 THEN s.target_reservation_id ELSE s.current_reservation_id END \
@@ -90,8 +91,8 @@ pub(crate) mod sql {
             JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
             JOIN hardware_types h USING (hardware_type_id) \
             WHERE r.kind = 'shared_buffer' AND NOT s.target_pending \
-                AND s.server_id NOT IN (SELECT u.server_id FROM unavailable_servers u \
-                    UNION ALL SELECT c.server_id FROM cordoned_servers c) \
+                AND NOT EXISTS (SELECT FROM unavailable_servers u WHERE u.server_id = s.server_id) \
+                AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
                 AND NOT EXISTS (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id \
                     AND m.origin <> 'recall') \
                 AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = k.msb_id AND o.ended_at IS NULL) \
@@ -110,8 +111,8 @@ pub(crate) mod sql {
             JOIN reservations r ON r.reservation_id = h.holder_id \
             JOIN rru_values v ON v.promise_id = r.promise_id AND v.hardware_type_id = h.hardware_type_id \
             JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
-            WHERE h.server_id NOT IN (SELECT u.server_id FROM unavailable_servers u \
-                WHERE u.kind <> 'planned_maintenance') \
+            WHERE NOT EXISTS (SELECT FROM unavailable_servers u \
+                WHERE u.server_id = h.server_id AND u.kind <> 'planned_maintenance') \
             GROUP BY 1, 2 ORDER BY 1, 2";
         /// The spare's target is the reservation; the one that failed is a spare of its type once it
         /// is repaired, or nobody's where there is no such buffer.

@@ -46,12 +46,16 @@ pub(crate) mod sql {
         /// The last entry that a snapshot of a solve contains.
         SEEN = "SELECT coalesce(max(seq), 0) FROM solves";
         /// Servers taken out of use by events recorded since, and still active, and when the last
-        /// of those was recorded.
-        NEWLY_UNAVAILABLE = "WITH active AS (SELECT u.*, t.at FROM audit_trail t \
-                JOIN unavailability u ON u.event_id = t.subject \
-                WHERE t.seq > $1 AND t.action = 'unavailability_recorded' \
-                    AND u.kind <> 'planned_maintenance' AND u.started_at <= now() \
-                    AND (u.ended_at IS NULL OR u.ended_at > now())) \
+        /// of those was recorded. Active events are few; entries of the trail since then may be
+        /// millions, so its numbers are asked only for what was recorded of late: no transaction that
+        /// records anything takes a minute.
+        NEWLY_UNAVAILABLE = "WITH active AS (SELECT u.*, t.at FROM unavailability u \
+                JOIN audit_trail t ON t.subject = u.event_id AND t.seq > $1 \
+                    AND t.action = 'unavailability_recorded' \
+                WHERE coalesce(u.ended_at, 'infinity'::timestamptz) > now() AND u.started_at <= now() \
+                    AND u.kind <> 'planned_maintenance' \
+                    AND u.recorded_at > coalesce((SELECT s.at FROM audit_trail s WHERE s.seq = $1), \
+                        '-infinity') - interval '1 minute') \
             SELECT count(*), (SELECT max(at) FROM active) \
             FROM (SELECT server_id FROM active WHERE server_id IS NOT NULL \
                 UNION SELECT s.server_id FROM active a JOIN servers s USING (rack_id) \

@@ -30,8 +30,9 @@ async fn measure() {
 
     let targets = (0..moves).map(|n| {
         let number = n * (servers / moves);
-        let target = if number.is_multiple_of(2) { "b" } else { "a" };
-        TargetRow { server: common::name(number), generation: 1, target: Some(target.into()) }
+        // Somebody else's, whoever has it.
+        let target = common::holder(servers, number + 1);
+        TargetRow { server: common::name(number), generation: 1, target: Some(target) }
     });
     let (id, parent) = (Uuid::now_v7(), broker.version().await.expect("asked"));
     let publication = Publication { id, parent, solve: None, targets: targets.collect() };

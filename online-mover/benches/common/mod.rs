@@ -17,12 +17,16 @@ pub fn name(number: usize) -> Name {
     format!("s{number:07}").into()
 }
 
-/// Racks of forty in 36 MSBs, four hardware types; `a` has the servers of even numbers, `b` the others,
-/// every fiftieth is a spare; `c` has none.
+/// The reservation that has a server, unless it is a spare: one for each 500 servers, all over the region.
+pub fn holder(servers: usize, number: usize) -> Name {
+    format!("r{:04}", number % (servers / 500).max(2)).into()
+}
+
+/// Racks of forty in 36 MSBs, four hardware types; of each fifty servers two are spares; `c` has none.
 fn region(servers: usize) -> RegionSnapshot {
-    let reservation = |id: &str| ReservationRow {
-        reservation_id: id.into(),
-        owner: id.into(),
+    let reservation = |id: Name| ReservationRow {
+        reservation_id: id.clone(),
+        owner: id,
         kind: "guaranteed".into(),
         capacity_rru: 1.0,
         msb_buffer: true,
@@ -40,10 +44,10 @@ fn region(servers: usize) -> RegionSnapshot {
             datacenter: "dc".into(),
             msb: format!("msb{:02}", number / 40 % 36).into(),
             rack: format!("rack{:05}", number / 40).into(),
-            current_reservation: Some(match (spare, number.is_multiple_of(2)) {
-                (true, _) => format!("{SHARED_BUFFER_PREFIX}{hardware_type}").into(),
-                (false, true) => "a".into(),
-                (false, false) => "b".into(),
+            current_reservation: Some(if spare {
+                format!("{SHARED_BUFFER_PREFIX}{hardware_type}").into()
+            } else {
+                holder(servers, number)
             }),
             hardware_type: hardware_type.into(),
             target_reservation: None,
@@ -53,9 +57,12 @@ fn region(servers: usize) -> RegionSnapshot {
             power_watts: None,
         }
     };
-    let values = ["a", "b", "c"].into_iter().flat_map(|id| {
+    let mut names: Vec<Name> =
+        (0..(servers / 500).max(2)).map(|number| holder(servers, number)).collect();
+    names.push("c".into());
+    let values = names.iter().flat_map(|id| {
         (0..4).map(move |ty| RruRow {
-            reservation_id: id.into(),
+            reservation_id: id.clone(),
             hardware_type: format!("type{ty}").into(),
             rru: 1.0,
         })
@@ -66,8 +73,8 @@ fn region(servers: usize) -> RegionSnapshot {
         weights: Weights::default(),
         shared_buffer_fraction: Some(0.02),
         servers: (0..servers).map(server).collect(),
-        reservations: vec![reservation("a"), reservation("b"), reservation("c")],
         rru: values.collect(),
+        reservations: names.iter().cloned().map(reservation).collect(),
         affinity: Vec::new(),
         unavailability: Vec::new(),
     };

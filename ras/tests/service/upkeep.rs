@@ -63,7 +63,12 @@ fn moves_say_why_they_wait() {
     until_true("what may move does", Instant::now() + PATIENCE, || {
         let seen = moves();
         let rows = seen["moves"].as_array().expect("rows");
-        rows.iter().all(|row| row["waits_for"] == "contract" && row["in_use"] == true)
+        let waits = |row: &serde_json::Value| match row["waits_for"].as_str() {
+            Some("contract") => row["in_use"] == true,
+            // Failed servers whose places others have taken.
+            waits => waits == Some("out_of_use"),
+        };
+        rows.iter().all(waits)
             && crate::solves::status(&place)["servers"]["on_the_move"] == rows.len()
     });
     let shown = place.ras("moves --data data").code(0).stdout();
