@@ -1,16 +1,19 @@
 //! Measures how soon servers that fail are replaced in a large region, in a private Postgres, with
 //! made-up hosts that take no time:
 //!
-//! `cargo bench -p online-mover --bench failures -- [--servers N] [--failures N] [--seconds S] [--moves N]`
+//! `cargo bench -p online-mover --bench failures -- [--servers N] [--failures N] [--seconds S] [--moves N]
+//! [--events-per-second N]`
 //!
 //! Servers fail one after another, evenly over so many seconds, as monitoring would report them. What is
 //! measured is from the event that was recorded to the spare that is bound, by the database's own clock.
-//! With `--moves`, so many other moves of slow hosts are under way all the while.
+//! With `--moves`, so many other moves of slow hosts are under way all the while. With
+//! `--events-per-second`, so many other events are reported, ten times a second in one batch: planned
+//! maintenance of single servers, which begins and ends and is no failure.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
 mod common;
 
-use broker::{Occurrence, Publication, ReplacementState, State, TargetRow};
+use broker::{Broker, Occurrence, Publication, ReplacementState, Report, State, TargetRow};
 use common::{Place, memory, option, processor};
 use fleet::{Scope, UnavailabilityKind};
 use futures_util::FutureExt;
@@ -40,12 +43,50 @@ fn main() {
     runtime.expect("a runtime").block_on(measure());
 }
 
+/// Reports so many events a second for so long; gives the longest that a batch took.
+async fn other_events(
+    broker: &Broker,
+    servers: usize,
+    per_second: usize,
+    seconds: usize,
+) -> Duration {
+    let mut tick = interval(Duration::from_millis(100));
+    tick.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let (batch, mut longest) = (per_second / 10, Duration::ZERO);
+    let mut began = chrono::Utc::now();
+    for n in 0..seconds * 10 {
+        tick.tick().await;
+        // What began in one batch ends in the next.
+        let begun = n / 2;
+        let ends = n % 2 == 1;
+        if !ends {
+            began = chrono::Utc::now();
+        }
+        let report = |k: usize| Report {
+            event: format!("work {begun}/{k}").into(),
+            scope: Scope::Server,
+            scope_id: common::name((begun * batch + k) * 7 % servers),
+            kind: UnavailabilityKind::PlannedMaintenance,
+            started_at: began,
+            ended_at: ends.then(chrono::Utc::now),
+        };
+        let reports: Vec<Report> = (0..batch).map(report).collect();
+        let asked = Instant::now();
+        broker.report_unavailability("bench", &reports).await.expect("reported");
+        longest = longest.max(asked.elapsed());
+    }
+    longest
+}
+
 async fn measure() {
     let (servers, failures) = (option("--servers", 1_000_000), option("--failures", 1_000));
     let (seconds, moves) = (option("--seconds", 60), option("--moves", 0));
+    let events = option("--events-per-second", 0);
     let place = Place::new(servers).await;
     let broker = &place.broker;
-    println!("{servers} servers, {failures} failures in {seconds} s, {moves} other moves");
+    println!(
+        "{servers} servers, {failures} failures in {seconds} s, {moves} other moves, {events} other events a second"
+    );
     if moves > 0 {
         // Those of type 3 are in nobody's way.
         let targets = (0..moves).map(|n| TargetRow {
@@ -114,9 +155,16 @@ async fn measure() {
         println!("processor of Postgres             {:8.2} s", place.postgres_processor() - theirs);
         println!("memory, at most                   {:8.0} MiB", memory("VmHWM"));
     };
+    let beside = async {
+        if events > 0 {
+            tokio::time::sleep(Duration::from_secs(6)).await;
+            let longest = other_events(broker, servers, events, seconds).await;
+            println!("slowest batch of other events     {:8.3} s", longest.as_secs_f64());
+        }
+    };
     tokio::select! {
         never = mover.run() => never,
-        () = look => {}
+        _ = async { tokio::join!(look, beside) } => {}
     }
     println!("broken rules: {:?}", broker.check().await.expect("asked"));
     place.stop().await;
