@@ -301,6 +301,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
     /// Decides what cannot wait for a solve.
     async fn decide(&mut self) -> Result<(), Ended> {
         let Mover { broker, settings, name, .. } = self.mover;
+        let begun = Instant::now();
         // First, because somebody waits for the answer.
         broker.grant_emergencies(name, self.epoch, emergency::choose).await?;
         // What the guard has not seen is not replaced, however long anything here takes.
@@ -318,9 +319,10 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         if replaced.failed + replaced.swapped > 0 {
             tracing::info!(replaced.failed, replaced.swapped, replaced.owed, "servers replaced");
         }
-        // What was recorded too late for this is dealt with as soon as it has settled.
+        // What was recorded too late for this is dealt with as soon as it has settled, which may be by
+        // now: it counts when this began.
         let settled = self.last_event + settings.settle;
-        self.decide_at = Some(settled).filter(|settled| *settled > Instant::now());
+        self.decide_at = Some(settled).filter(|settled| *settled > begun);
         Ok(())
     }
 
