@@ -51,7 +51,7 @@ async fn measure() {
         while broker.mover_status().await.expect("asked").acting.is_none() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        let (begin, used) = (Instant::now(), processor());
+        let (begin, used, theirs) = (Instant::now(), processor(), place.postgres_processor());
         broker.publish("bench", &publication).await.expect("published");
         println!("publish                           {:8.2} s", begin.elapsed().as_secs_f64());
         let (begin, mut opened, mut begun) = (Instant::now(), None, None);
@@ -73,6 +73,7 @@ async fn measure() {
         println!("until all have begun              {:8.2} s", begun.unwrap_or(f64::NAN));
         println!("until all are bound               {:8.2} s", begin.elapsed().as_secs_f64());
         println!("processor, without Postgres       {:8.2} s", processor() - used);
+        println!("processor of Postgres             {:8.2} s", place.postgres_processor() - theirs);
         println!(
             "memory now, and at most           {:8.0} MiB, {:.0} MiB",
             memory("VmRSS"),

@@ -101,7 +101,6 @@ impl Place {
 
     /// Processor seconds of Postgres: of its main process and all that it has started, ended ones
     /// included.
-    #[allow(dead_code, reason = "not every benchmark asks")]
     pub fn postgres_processor(&self) -> f64 {
         let entries = std::fs::read_dir("/proc").expect("Linux");
         let stats = entries.filter_map(|entry| {
