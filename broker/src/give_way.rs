@@ -116,6 +116,16 @@ pub struct GiveWay {
     pub count: u64,
 }
 
+impl GiveWay {
+    /// All that is said of it, for programs.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "source": self.source, "target": self.target, "msb": self.msb,
+            "hardware_type": self.hardware_type, "in_use": self.in_use, "count": self.count,
+        })
+    }
+}
+
 impl Broker {
     /// Counts who holds what of what works.
     ///
@@ -148,15 +158,7 @@ impl Broker {
             change.abandon().await?;
             return Ok((plan, 0));
         }
-        let rows: Vec<serde_json::Value> = plan
-            .iter()
-            .map(|of| {
-                serde_json::json!({
-                    "source": of.source, "target": of.target, "msb": of.msb,
-                    "hardware_type": of.hardware_type, "in_use": of.in_use, "count": of.count,
-                })
-            })
-            .collect();
+        let rows: Vec<serde_json::Value> = plan.iter().map(GiveWay::json).collect();
         let detail = serde_json::json!({ "plan": rows, "servers": taken });
         change.record(Action::ReservationsGaveWay, "region", detail);
         change.commit().await?;

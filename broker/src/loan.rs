@@ -144,6 +144,16 @@ pub struct Loan {
     pub count: u64,
 }
 
+impl Loan {
+    /// All that is said of it, for programs.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "borrower": self.borrower, "owner": self.owner, "msb": self.msb,
+            "hardware_type": self.hardware_type, "servers": self.count,
+        })
+    }
+}
+
 /// What a decision about loans rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoanView {

@@ -99,6 +99,16 @@ pub struct Outage {
     pub lent: i32,
 }
 
+impl Outage {
+    /// All that is said of it, for programs.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "msb": self.msb, "reason": self.reason.as_str(), "began_at": self.began_at,
+            "ended_at": self.ended_at, "servers": self.servers, "lent": self.lent,
+        })
+    }
+}
+
 impl Broker {
     /// How many servers each MSB has. It reads every server: for a look now and then.
     ///

@@ -10,7 +10,7 @@ use crate::change::Change;
 use crate::error::{DbError, Doing};
 use crate::mover::{Epoch, MoverError, still_ours};
 use crate::moves;
-use crate::state::ReplacementState;
+use crate::state::{ReplacementState, State};
 use crate::trail::Action;
 use chrono::{DateTime, Utc};
 use fleet::{Name, Rru};
@@ -231,6 +231,17 @@ pub struct ReplacementRow {
     pub spare: Option<Name>,
 }
 
+impl ReplacementRow {
+    /// All that is said of it, for programs.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "server": self.server, "reservation": self.reservation, "event": self.event,
+            "started_at": self.started_at, "recorded_at": self.recorded_at,
+            "state": self.state.as_str(), "state_at": self.state_at, "spare": self.spare,
+        })
+    }
+}
+
 impl Broker {
     /// Notes servers that failed and what became of earlier ones, asks which spares to take and lets
     /// them be targets. Failures recorded after `until` are left alone: whether they are some of many
@@ -320,7 +331,6 @@ impl Broker {
         states: &[ReplacementState],
         limit: u32,
     ) -> Result<Vec<ReplacementRow>, DbError> {
-        use crate::state::State;
         let words: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
         let rows = sqlx::query(sql::LISTED)
             .bind(Some(words).filter(|words| !words.is_empty()))

@@ -1,8 +1,8 @@
 //! `/v1/emergencies`: capacity at once, asked for, listed and ended.
 
-use super::Site;
 use super::authority::{Caller, Role};
 use super::problem::Problem;
+use super::{Site, in_time};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
@@ -10,10 +10,10 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use broker::{Emergency, EmergencyError, EmergencyState, State as _};
+use broker::{Emergency, EmergencyError, EmergencyState};
 use fleet::Rru;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;
 use uuid::Uuid;
@@ -68,21 +68,6 @@ fn read(id: &str) -> Result<Uuid, Problem> {
     Uuid::parse_str(id).map_err(|_| unknown(format!("{id:?} is the id of no emergency")))
 }
 
-fn one(of: &Emergency) -> Value {
-    let granted = of.granted.map(|grant| {
-        json!({
-            "rru": grant.amount.to_f64(), "at": grant.at, "servers": grant.servers,
-            "from_shared": grant.from_shared,
-        })
-    });
-    json!({
-        "emergency": of.id.to_string(), "reservation": of.reservation, "asked_rru": of.asked.to_f64(),
-        "why": of.why, "asked_by": of.asked_by, "asked_at": of.asked_at, "state": of.state.as_str(),
-        "granted": granted, "refusal": of.refusal.map(|refusal| refusal.as_str()),
-        "refused_because": of.refusal.map(|refusal| refusal.text()), "debt": of.debt,
-    })
-}
-
 /// Asks: 202 while nobody has answered, 201 with what was granted, 409 and why nothing was.
 pub(super) async fn ask(
     State(site): State<Site>,
@@ -97,11 +82,12 @@ pub(super) async fn ask(
     let id = body.emergency.as_deref().map_or_else(|| Ok(Uuid::now_v7()), read)?;
     let amount = Rru::from_f64(body.rru).ok_or(EmergencyError::Amount)?;
     let broker = &site.broker;
-    broker.ask_emergency(&actor, id, &body.reservation, amount, &body.why).await?;
+    in_time(broker.ask_emergency(&actor, id, &body.reservation, amount, &body.why)).await?;
     let looks = wait.min(WAIT_MAX) * 5;
     let mut looked = 0;
     loop {
-        let of = broker.emergency(id).await?.ok_or_else(|| unknown("it is gone".to_owned()))?;
+        let of =
+            in_time(broker.emergency(id)).await?.ok_or_else(|| unknown("it is gone".to_owned()))?;
         if of.state != EmergencyState::Asked || looked >= looks {
             return Ok(answer(&of));
         }
@@ -118,18 +104,19 @@ fn answer(of: &Emergency) -> Response {
             let why = of.refusal.map_or("it is over", |refusal| refusal.text());
             let code = of.refusal.map_or("over", |refusal| refusal.as_str());
             let problem = Problem::new(StatusCode::CONFLICT, code, why);
-            return problem.with("emergency", one(of)).into_response();
+            return problem.with("emergency", of.json()).into_response();
         }
     };
     let place = format!("/v1/emergencies/{}", of.id);
-    (status, [(LOCATION, place)], Json(one(of))).into_response()
+    (status, [(LOCATION, place)], Json(of.json())).into_response()
 }
 
 /// Lists them, the youngest first.
 pub(super) async fn list(State(site): State<Site>, caller: Caller) -> Result<Response, Problem> {
     caller.reads()?;
-    let all = site.broker.emergencies(EMERGENCIES_MAX).await?;
-    Ok(Json(json!({ "emergencies": all.iter().map(one).collect::<Vec<_>>() })).into_response())
+    let all = in_time(site.broker.emergencies(EMERGENCIES_MAX)).await?;
+    Ok(Json(json!({ "emergencies": all.iter().map(Emergency::json).collect::<Vec<_>>() }))
+        .into_response())
 }
 
 /// One of them.
@@ -140,9 +127,9 @@ pub(super) async fn find(
 ) -> Result<Response, Problem> {
     caller.reads()?;
     let id = read(&id)?;
-    let of = site.broker.emergency(id).await?;
+    let of = in_time(site.broker.emergency(id)).await?;
     let of = of.ok_or_else(|| unknown(format!("there is no emergency {id}")))?;
-    Ok(Json(one(&of)).into_response())
+    Ok(Json(of.json()).into_response())
 }
 
 /// Ends one: what is promised shrinks again.
@@ -153,6 +140,6 @@ pub(super) async fn end(
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Emergency)?;
     let id = read(&id)?;
-    site.broker.end_emergency(&actor, id).await?;
+    in_time(site.broker.end_emergency(&actor, id)).await?;
     Ok(Json(json!({ "ended": id.to_string() })).into_response())
 }

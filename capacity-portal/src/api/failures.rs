@@ -1,12 +1,12 @@
 //! `/v1/replacements`, `/v1/outages` and `/v1/loans`: what the mover decided between two solves.
 
-use super::Site;
 use super::authority::Caller;
 use super::problem::Problem;
+use super::{Site, in_time};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use broker::State as _;
+use broker::{Loan, Outage, ReplacementRow};
 use serde_json::{Value, json};
 
 /// The most of one answer.
@@ -18,48 +18,24 @@ pub(super) async fn replacements(
     caller: Caller,
 ) -> Result<Response, Problem> {
     caller.reads()?;
-    let rows = site.broker.replacements(&[], ROWS_MAX).await?;
-    let rows: Vec<Value> = rows
-        .iter()
-        .map(|row| {
-            json!({
-                "server": row.server, "reservation": row.reservation, "event": row.event,
-                "started_at": row.started_at, "recorded_at": row.recorded_at,
-                "state": row.state.as_str(), "state_at": row.state_at, "spare": row.spare,
-            })
-        })
-        .collect();
-    Ok(Json(json!({ "replacements": rows })).into_response())
+    let rows = in_time(site.broker.replacements(&[], ROWS_MAX)).await?;
+    Ok(listed("replacements", rows.iter().map(ReplacementRow::json)))
 }
 
 /// MSBs that are or were lost, the youngest first.
 pub(super) async fn outages(State(site): State<Site>, caller: Caller) -> Result<Response, Problem> {
     caller.reads()?;
-    let rows = site.broker.outages(false, ROWS_MAX).await?;
-    let rows: Vec<Value> = rows
-        .iter()
-        .map(|row| {
-            json!({
-                "msb": row.msb, "reason": row.reason.as_str(), "began_at": row.began_at,
-                "ended_at": row.ended_at, "servers": row.servers, "lent": row.lent,
-            })
-        })
-        .collect();
-    Ok(Json(json!({ "outages": rows })).into_response())
+    let rows = in_time(site.broker.outages(false, ROWS_MAX)).await?;
+    Ok(listed("outages", rows.iter().map(Outage::json)))
 }
 
 /// What elastic reservations borrow.
 pub(super) async fn loans(State(site): State<Site>, caller: Caller) -> Result<Response, Problem> {
     caller.reads()?;
-    let rows = site.broker.loans().await?;
-    let rows: Vec<Value> = rows
-        .iter()
-        .map(|row| {
-            json!({
-                "borrower": row.borrower, "owner": row.owner, "msb": row.msb,
-                "hardware_type": row.hardware_type, "servers": row.count,
-            })
-        })
-        .collect();
-    Ok(Json(json!({ "loans": rows })).into_response())
+    let rows = in_time(site.broker.loans()).await?;
+    Ok(listed("loans", rows.iter().map(Loan::json)))
+}
+
+fn listed(what: &str, rows: impl Iterator<Item = Value>) -> Response {
+    Json(json!({ what: rows.collect::<Vec<_>>() })).into_response()
 }

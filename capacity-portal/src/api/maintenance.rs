@@ -1,9 +1,8 @@
 //! `/v1/maintenance`: windows of planned maintenance, asked for, listed, ended and cancelled.
 
-use super::Site;
 use super::authority::{Caller, Role};
 use super::problem::Problem;
-use crate::ANSWER_WITHIN;
+use super::{Site, in_time};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
@@ -15,9 +14,7 @@ use chrono::{DateTime, Utc};
 use fleet::Scope;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::future::Future;
 use std::time::Duration;
-use tokio::time::timeout;
 use uuid::Uuid;
 
 /// The most windows of one answer.
@@ -109,15 +106,6 @@ fn refused(refusal: &MaintenanceRefusal) -> Problem {
 
 fn unknown(detail: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown_maintenance", detail)
-}
-
-/// Waits for the broker, and not for ever.
-async fn in_time<T, E>(asked: impl Future<Output = Result<T, E>>) -> Result<T, Problem>
-where
-    Problem: From<E>,
-{
-    let late = |_| Problem::unavailable("postgres_unavailable", "Postgres does not answer in time");
-    Ok(timeout(ANSWER_WITHIN, asked).await.map_err(late)??)
 }
 
 fn windows(windows: &[MaintenanceWindow]) -> Vec<Value> {

@@ -12,6 +12,7 @@ mod problem;
 mod servers;
 mod usage;
 
+use crate::ANSWER_WITHIN;
 use crate::bell::Bell;
 use crate::intake::Intake;
 use authority::Authority;
@@ -24,7 +25,9 @@ use broker::Broker;
 use problem::Problem;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::future::Future;
 use std::sync::Arc;
+use tokio::time::timeout;
 
 /// The largest body: a thousand alerts with their annotations.
 const BODY_MAX: usize = 4 << 20;
@@ -87,6 +90,15 @@ fn rows<T: DeserializeOwned>(body: &[u8]) -> Result<Vec<Result<T, String>>, Prob
     }
     let read = |row| serde_json::from_value(row).map_err(|error| error.to_string());
     Ok(rows.into_iter().map(read).collect())
+}
+
+/// Waits for the broker, and not for ever.
+async fn in_time<T, E>(asked: impl Future<Output = Result<T, E>>) -> Result<T, Problem>
+where
+    Problem: From<E>,
+{
+    let late = |_| Problem::unavailable("postgres_unavailable", "Postgres does not answer in time");
+    Ok(timeout(ANSWER_WITHIN, asked).await.map_err(late)??)
 }
 
 fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {

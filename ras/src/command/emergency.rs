@@ -8,7 +8,7 @@ use crate::tables;
 use anyhow::{Context as _, Result, bail};
 use broker::{Emergency, EmergencyState, State};
 use fleet::Rru;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
@@ -22,7 +22,7 @@ pub(super) fn run(action: &EmergencyAction, context: &Context) -> Result<Verdict
             let of = with_store(store, Need::There, async |opened| {
                 ask(opened, &store.actor, reservation, *rru, why, *wait).await
             })?;
-            context.answer(|| sentence(&of), &one(&of))?;
+            context.answer(|| sentence(&of), &of.json())?;
             let whole = of.granted.is_some_and(|grant| grant.amount >= of.asked);
             Ok(Verdict::fine_if(whole))
         }
@@ -30,7 +30,8 @@ pub(super) fn run(action: &EmergencyAction, context: &Context) -> Result<Verdict
             let all = with_store(store, Need::There, async |store| {
                 Ok(store.broker.emergencies(*limit).await?)
             })?;
-            let json = json!({ "emergencies": all.iter().map(one).collect::<Vec<_>>() });
+            let json =
+                json!({ "emergencies": all.iter().map(Emergency::json).collect::<Vec<_>>() });
             context.answer(|| table(&all), &json)?;
             Ok(Verdict::Fine)
         }
@@ -101,20 +102,6 @@ fn sentence(of: &Emergency) -> String {
         grant.servers,
         of.id
     )
-}
-
-fn one(of: &Emergency) -> Value {
-    let granted = of.granted.map(|grant| {
-        json!({
-            "rru": grant.amount.to_f64(), "at": grant.at, "servers": grant.servers,
-            "from_shared": grant.from_shared,
-        })
-    });
-    json!({
-        "emergency": of.id.to_string(), "reservation": of.reservation, "asked_rru": of.asked.to_f64(),
-        "why": of.why, "asked_by": of.asked_by, "asked_at": of.asked_at, "state": of.state.as_str(),
-        "granted": granted, "refusal": of.refusal.map(|refusal| refusal.as_str()), "debt": of.debt,
-    })
 }
 
 fn table(all: &[Emergency]) -> String {

@@ -12,15 +12,7 @@ use std::collections::BTreeMap;
 pub(super) fn run(options: &Loans, context: &Context) -> Result<Verdict> {
     let loans =
         with_store(&options.store, Need::There, async |store| Ok(store.broker.loans().await?))?;
-    let rows: Vec<_> = loans
-        .iter()
-        .map(|loan| {
-            json!({
-                "borrower": loan.borrower, "owner": loan.owner, "msb": loan.msb,
-                "hardware_type": loan.hardware_type, "servers": loan.count,
-            })
-        })
-        .collect();
+    let rows: Vec<_> = loans.iter().map(Loan::json).collect();
     context.answer(|| text(&loans), &json!({ "loans": rows }))?;
     Ok(Verdict::Fine)
 }

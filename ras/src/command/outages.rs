@@ -55,15 +55,11 @@ fn list(options: &Outages, context: &Context) -> Result<Verdict> {
         }
         text
     };
-    context.answer(text, &json!({ "outages": outages.iter().map(one).collect::<Vec<_>>() }))?;
+    context.answer(
+        text,
+        &json!({ "outages": outages.iter().map(Outage::json).collect::<Vec<_>>() }),
+    )?;
     Ok(Verdict::fine_if(lost == 0))
-}
-
-fn one(outage: &Outage) -> Value {
-    json!({
-        "msb": outage.msb, "reason": outage.reason.as_str(), "began_at": outage.began_at,
-        "ended_at": outage.ended_at, "servers": outage.servers, "lent": outage.lent,
-    })
 }
 
 fn give_way(
@@ -94,18 +90,11 @@ fn give_way(
     })?;
     let json = json!({
         "applied": taken.is_some(), "servers": taken,
-        "moves": rows.iter().map(row_json).collect::<Vec<_>>(),
+        "moves": rows.iter().map(GiveWay::json).collect::<Vec<_>>(),
         "reservations": standings.iter().map(standing_json).collect::<Vec<_>>(),
     });
     context.answer(|| text(&rows, &standings, taken), &json)?;
     Ok(Verdict::fine_if(standings.iter().all(|of| of.after >= of.capacity)))
-}
-
-fn row_json(row: &GiveWay) -> Value {
-    json!({
-        "source": row.source, "target": row.target, "msb": row.msb,
-        "hardware_type": row.hardware_type, "in_use": row.in_use, "count": row.count,
-    })
 }
 
 fn standing_json(of: &Standing) -> Value {

@@ -27,7 +27,7 @@ pub(super) fn run(options: &Replacements, context: &Context) -> Result<Verdict> 
             "p50": quantile(&times, 0.5), "p99": quantile(&times, 0.99), "most": times.last(),
             "at_most": REPLACED_WITHIN.map(|end| json!([end, times.partition_point(|t| *t <= end)])),
         },
-        "replacements": rows.iter().map(one).collect::<Vec<_>>(),
+        "replacements": rows.iter().map(ReplacementRow::json).collect::<Vec<_>>(),
     });
     context.answer(|| text(&rows, &counts, &times), &json)?;
     Ok(Verdict::fine_if(!options.owed || owed == 0))
@@ -64,14 +64,6 @@ pub(super) fn histogram(ordered: &[f64]) -> String {
         text.push_str(&format!("  {name:<12}{count:>8}  {bar}\n"));
     }
     text
-}
-
-fn one(row: &ReplacementRow) -> Value {
-    json!({
-        "server": row.server, "reservation": row.reservation, "event": row.event,
-        "started_at": row.started_at, "recorded_at": row.recorded_at,
-        "state": row.state.as_str(), "state_at": row.state_at, "spare": row.spare,
-    })
 }
 
 fn text(rows: &[ReplacementRow], counts: &[(String, i64)], times: &[f64]) -> String {
