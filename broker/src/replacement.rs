@@ -85,18 +85,23 @@ pub(crate) mod sql {
             JOIN hardware_types h USING (hardware_type_id) \
             JOIN reservations r ON r.reservation = p.reservation JOIN promises m USING (promise_id) \
             WHERE p.state = 'owed' ORDER BY p.server";
-        SPARES = "SELECT s.server::text, b.msb::text, h.hardware_type::text, \
-                s.loan_reservation_id IS NOT NULL OR s.in_use \
-            FROM reservations r JOIN servers s ON s.current_reservation_id = r.reservation_id \
-            JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
-            JOIN hardware_types h USING (hardware_type_id) \
-            WHERE r.kind = 'shared_buffer' AND NOT s.target_pending \
-                AND NOT EXISTS (SELECT FROM unavailable_servers u WHERE u.server_id = s.server_id) \
-                AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
-                AND NOT EXISTS (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id \
-                    AND m.origin <> 'recall') \
-                AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = k.msb_id AND o.ended_at IS NULL) \
-            ORDER BY s.server";
+        /// Of spares alike but for their names, the first by name, as many as there are debts ($1): no
+        /// more can be needed. What is taken is gathered first: it is little, and joins would not know.
+        SPARES = "WITH spares AS (SELECT s.server, k.msb_id, s.hardware_type_id, \
+                    s.loan_reservation_id IS NOT NULL OR s.in_use AS lent, \
+                    row_number() OVER (PARTITION BY k.msb_id, s.hardware_type_id, \
+                        s.loan_reservation_id IS NOT NULL OR s.in_use ORDER BY s.server) AS place \
+                FROM reservations r JOIN servers s ON s.current_reservation_id = r.reservation_id \
+                JOIN racks k USING (rack_id) \
+                WHERE r.kind = 'shared_buffer' AND NOT s.target_pending AND NOT EXISTS \
+                    (SELECT FROM unnest(ARRAY(SELECT server_id FROM unavailable_servers \
+                        UNION SELECT server_id FROM cordoned_servers \
+                        UNION SELECT server_id FROM moves WHERE open AND origin <> 'recall')) AS t (server_id) \
+                    WHERE t.server_id = s.server_id)) \
+            SELECT s.server::text, b.msb::text, h.hardware_type::text, s.lent \
+            FROM spares s JOIN msbs b USING (msb_id) JOIN hardware_types h USING (hardware_type_id) \
+            WHERE s.place <= $1 \
+                AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = s.msb_id AND o.ended_at IS NULL)";
         VALUES = "SELECT r.reservation, h.hardware_type::text, v.value_micro FROM reservations r \
             JOIN rru_values v USING (promise_id) JOIN hardware_types h USING (hardware_type_id) \
             WHERE r.reservation = ANY ($1)";
@@ -111,8 +116,8 @@ pub(crate) mod sql {
             JOIN reservations r ON r.reservation_id = h.holder_id \
             JOIN rru_values v ON v.promise_id = r.promise_id AND v.hardware_type_id = h.hardware_type_id \
             JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
-            WHERE NOT EXISTS (SELECT FROM unavailable_servers u \
-                WHERE u.server_id = h.server_id AND u.kind <> 'planned_maintenance') \
+            WHERE NOT EXISTS (SELECT FROM unnest(ARRAY(SELECT server_id FROM unavailable_servers \
+                    WHERE kind <> 'planned_maintenance')) AS u (server_id) WHERE u.server_id = h.server_id) \
             GROUP BY 1, 2 ORDER BY 1, 2";
         /// The spare's target is the reservation; the one that failed is a spare of its type once it
         /// is repaired, or nobody's where there is no such buffer.
@@ -271,7 +276,7 @@ impl Broker {
         let swaps = if owed.is_empty() {
             Vec::new()
         } else {
-            let spares = spares(db).await.doing(doing)?;
+            let spares = spares(db, owed.len()).await.doing(doing)?;
             let short: BTreeSet<&Name> = owed.iter().map(|of| &of.reservation).collect();
             let worth = worth(db, &short).await.doing(doing)?;
             choose(&owed, &spares, &worth)
@@ -392,7 +397,7 @@ async fn owed(db: &mut PgConnection) -> Result<Vec<Failed>, sqlx::Error> {
     sqlx::query(sql::OWED).try_map(failed).fetch_all(db).await
 }
 
-async fn spares(db: &mut PgConnection) -> Result<Vec<Spare>, sqlx::Error> {
+async fn spares(db: &mut PgConnection, debts: usize) -> Result<Vec<Spare>, sqlx::Error> {
     let spare = |row: PgRow| {
         Ok(Spare {
             server: row.try_get::<&str, _>(0)?.into(),
@@ -401,7 +406,7 @@ async fn spares(db: &mut PgConnection) -> Result<Vec<Spare>, sqlx::Error> {
             lent: row.try_get(3)?,
         })
     };
-    sqlx::query(sql::SPARES).try_map(spare).fetch_all(db).await
+    sqlx::query(sql::SPARES).bind(debts as i64).try_map(spare).fetch_all(db).await
 }
 
 /// What hardware is worth to these reservations, and what they have.

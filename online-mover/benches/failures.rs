@@ -112,8 +112,8 @@ async fn measure() {
         let mut recorded = Duration::ZERO;
         for n in 0..failures {
             tick.tick().await;
-            // Every tenth server or so of the guaranteed ones, all over the region.
-            let number = n * (servers / failures) / 4 * 4;
+            // All over the region and over reservations; never a spare.
+            let number = n * (servers / failures / 20 - 1) * 20;
             let occurrence = Occurrence {
                 event: format!("failure {n}").into(),
                 scope: Scope::Server,
