@@ -35,7 +35,7 @@ pub(crate) mod sql {
             LEFT JOIN reservations r ON r.reservation_id = s.current_reservation_id \
             WHERE (s.current_reservation_id IS NULL OR r.kind = 'shared_buffer') AND NOT s.target_pending \
                 AND h.hardware_type = ANY ($1) \
-                AND NOT EXISTS (SELECT FROM unavailable_servers u WHERE u.server_id = s.server_id) \
+                AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = s.server_id) \
                 AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
                 AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
                 AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = k.msb_id AND o.ended_at IS NULL) \
@@ -50,8 +50,8 @@ pub(crate) mod sql {
                         AND NOT s.target_pending \
                         AND CASE WHEN w.shared THEN r.kind = 'shared_buffer' \
                             ELSE s.current_reservation_id IS NULL END \
-                        AND NOT EXISTS (SELECT FROM unavailable_servers u WHERE u.server_id = s.server_id) \
-                AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
+                        AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = s.server_id) \
+                        AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
                         AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
                     ORDER BY s.loan_reservation_id IS NOT NULL, s.server LIMIT w.count) c) \
             UPDATE servers s SET target_pending = true, target_reservation_id = r.reservation_id, \

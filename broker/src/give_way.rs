@@ -30,8 +30,7 @@ pub(crate) mod sql {
                     count(*) FILTER (WHERE NOT s.target_pending AND o.server_id IS NULL) AS takable \
                 FROM servers s JOIN racks k USING (rack_id) \
                 LEFT JOIN (SELECT server_id FROM moves WHERE open AND origin <> 'recall') o USING (server_id) \
-                WHERE NOT EXISTS (SELECT FROM unavailable_servers u \
-                WHERE u.server_id = s.server_id AND u.kind <> 'planned_maintenance') \
+                WHERE NOT EXISTS (SELECT FROM servers_out_of_use(false) AS u WHERE u = s.server_id) \
                 GROUP BY 1, 2, 3, 4) g \
             LEFT JOIN reservations r USING (reservation_id) \
             JOIN msbs m USING (msb_id) JOIN hardware_types h USING (hardware_type_id) \
@@ -47,8 +46,7 @@ pub(crate) mod sql {
                     WHERE s.current_reservation_id IS NOT DISTINCT FROM r.reservation_id \
                         AND k.msb_id = m.msb_id AND s.hardware_type_id = h.hardware_type_id \
                         AND s.in_use = w.in_use AND NOT s.target_pending \
-                        AND NOT EXISTS (SELECT FROM unavailable_servers u \
-                WHERE u.server_id = s.server_id AND u.kind <> 'planned_maintenance') \
+                        AND NOT EXISTS (SELECT FROM servers_out_of_use(false) AS u WHERE u = s.server_id) \
                         AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id \
                             AND o.origin <> 'recall') \
                     ORDER BY s.server OFFSET w.after LIMIT w.count) c) \

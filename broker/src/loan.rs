@@ -34,7 +34,7 @@ pub(crate) mod sql {
                         AND x.server_id IS NULL) AS idle, \
                     count(s.loan_reservation_id) AS lent \
                 FROM servers s JOIN racks k USING (rack_id) \
-                LEFT JOIN (SELECT server_id FROM unavailable_servers \
+                LEFT JOIN (SELECT servers_out_of_use(true) AS server_id \
                     UNION SELECT server_id FROM cordoned_servers \
                     UNION SELECT server_id FROM moves WHERE open) x USING (server_id) \
                 WHERE s.current_reservation_id IS NOT NULL AND NOT s.target_pending GROUP BY 1, 2, 3) g \
@@ -68,8 +68,8 @@ pub(crate) mod sql {
                     WHERE s.current_reservation_id = r.reservation_id AND k.msb_id = m.msb_id \
                         AND s.hardware_type_id = h.hardware_type_id AND NOT s.in_use \
                         AND NOT s.target_pending AND s.loan_reservation_id IS NULL \
-                        AND NOT EXISTS (SELECT FROM unavailable_servers u WHERE u.server_id = s.server_id) \
-                AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
+                        AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = s.server_id) \
+                        AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
                         AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
                     ORDER BY s.server OFFSET w.after LIMIT w.count) c) \
             UPDATE servers s SET loan_reservation_id = c.reservation_id FROM chosen c \
@@ -99,7 +99,7 @@ pub(crate) mod sql {
         /// Nothing runs on what is out of use: those loans end by themselves.
         END_LOST = "UPDATE servers s SET loan_reservation_id = NULL FROM reservations b \
             WHERE b.reservation_id = s.loan_reservation_id AND s.server_id IN \
-                (SELECT u.server_id FROM unavailable_servers u WHERE u.kind <> 'planned_maintenance') \
+                (SELECT servers_out_of_use(false)) \
             RETURNING b.reservation, s.server::text";
     }
 }

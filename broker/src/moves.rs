@@ -21,9 +21,11 @@ use uuid::Uuid;
 pub(crate) mod sql {
     crate::statements! {
         /// Ends moves whose target is not wanted any more. Gives the servers that keep their owner
-        /// although a step may have been done: their host profile must be set again.
+        /// although a step may have been done: their host profile must be set again. Server by server
+        /// (OFFSET 0): for some thousand moves a planner would look at every server.
         SUPERSEDE = "WITH moot AS (SELECT m.move_id, m.server_id, m.state, s.target_pending \
-                FROM moves m JOIN servers s USING (server_id) \
+                FROM moves m CROSS JOIN LATERAL (SELECT target_pending, target_reservation_id \
+                    FROM servers WHERE server_id = m.server_id OFFSET 0) s \
                 LEFT JOIN reservations t ON t.reservation_id = s.target_reservation_id \
                 WHERE m.open AND CASE WHEN m.stays THEN s.target_pending \
                     ELSE NOT s.target_pending OR t.reservation IS DISTINCT FROM m.target_reservation END \
@@ -51,13 +53,13 @@ pub(crate) mod sql {
                 (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id)";
         UNDER_WAY = "SELECT m.move_id, m.server, k.rack::text, b.msb::text, m.source_reservation, \
                 m.target_reservation, p.host_profile, m.target_version, m.state, m.state_at, \
-                m.opened_at, m.origin, m.in_use, o.server_id IS NOT NULL \
-            FROM moves m JOIN servers s USING (server_id) JOIN racks k USING (rack_id) \
-            JOIN msbs b USING (msb_id) \
+                m.opened_at, m.origin, m.in_use, o IS NOT NULL \
+            FROM moves m CROSS JOIN LATERAL \
+                (SELECT rack_id FROM servers WHERE server_id = m.server_id OFFSET 0) s \
+            JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
             LEFT JOIN reservations t ON t.reservation = m.target_reservation \
             LEFT JOIN promises p USING (promise_id) \
-            LEFT JOIN (SELECT DISTINCT server_id FROM unavailable_servers \
-                WHERE kind <> 'planned_maintenance') o ON o.server_id = m.server_id \
+            LEFT JOIN servers_out_of_use(false) AS o ON o = m.server_id \
             WHERE m.open ORDER BY m.opened_at, m.move_id";
         BOUND_OF_LATE = "SELECT k.rack::text, b.msb::text, m.source_reservation, m.in_use, count(*) \
             FROM moves m JOIN servers s USING (server_id) JOIN racks k USING (rack_id) \

@@ -49,12 +49,11 @@ pub(crate) mod sql {
                         THEN 'paid' \
                     WHEN r.reservation_id = CASE WHEN s.target_pending THEN s.target_reservation_id \
                             ELSE s.current_reservation_id END \
-                        AND NOT EXISTS (SELECT FROM unavailable_servers u \
-                            WHERE u.server_id = s.server_id AND u.kind <> 'planned_maintenance') \
-                        THEN 'recovered' \
+                        AND u IS NULL THEN 'recovered' \
                     ELSE 'owed' END AS state \
                 FROM replacements p LEFT JOIN servers s USING (server_id) \
                 LEFT JOIN reservations r ON r.reservation = p.reservation \
+                LEFT JOIN servers_out_of_use(false) AS u ON u = p.server_id \
                 WHERE p.state = 'owed') \
             UPDATE replacements p SET state = seen.state FROM seen \
             WHERE p.replacement_id = seen.replacement_id AND seen.state <> 'owed'";
@@ -86,18 +85,18 @@ pub(crate) mod sql {
             JOIN reservations r ON r.reservation = p.reservation JOIN promises m USING (promise_id) \
             WHERE p.state = 'owed' ORDER BY p.server";
         /// Of spares alike but for their names, the first by name, as many as there are debts ($1): no
-        /// more can be needed. What is taken is gathered first: it is little, and joins would not know.
+        /// more can be needed.
         SPARES = "WITH spares AS (SELECT s.server, k.msb_id, s.hardware_type_id, \
                     s.loan_reservation_id IS NOT NULL OR s.in_use AS lent, \
                     row_number() OVER (PARTITION BY k.msb_id, s.hardware_type_id, \
                         s.loan_reservation_id IS NOT NULL OR s.in_use ORDER BY s.server) AS place \
                 FROM reservations r JOIN servers s ON s.current_reservation_id = r.reservation_id \
-                JOIN racks k USING (rack_id) \
-                WHERE r.kind = 'shared_buffer' AND NOT s.target_pending AND NOT EXISTS \
-                    (SELECT FROM unnest(ARRAY(SELECT server_id FROM unavailable_servers \
-                        UNION SELECT server_id FROM cordoned_servers \
-                        UNION SELECT server_id FROM moves WHERE open AND origin <> 'recall')) AS t (server_id) \
-                    WHERE t.server_id = s.server_id)) \
+                JOIN (SELECT rack_id, msb_id FROM racks OFFSET 0) k USING (rack_id) \
+                WHERE r.kind = 'shared_buffer' AND NOT s.target_pending \
+                    AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = s.server_id) \
+                    AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
+                    AND NOT EXISTS (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id \
+                        AND m.origin <> 'recall')) \
             SELECT s.server::text, b.msb::text, h.hardware_type::text, s.lent \
             FROM spares s JOIN msbs b USING (msb_id) JOIN hardware_types h USING (hardware_type_id) \
             WHERE s.place <= $1 \
@@ -116,8 +115,7 @@ pub(crate) mod sql {
             JOIN reservations r ON r.reservation_id = h.holder_id \
             JOIN rru_values v ON v.promise_id = r.promise_id AND v.hardware_type_id = h.hardware_type_id \
             JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
-            WHERE NOT EXISTS (SELECT FROM unnest(ARRAY(SELECT server_id FROM unavailable_servers \
-                    WHERE kind <> 'planned_maintenance')) AS u (server_id) WHERE u.server_id = h.server_id) \
+            WHERE NOT EXISTS (SELECT FROM servers_out_of_use(false) AS u WHERE u = h.server_id) \
             GROUP BY 1, 2 ORDER BY 1, 2";
         /// The spare's target is the reservation; the one that failed is a spare of its type once it
         /// is repaired, or nobody's where there is no such buffer.

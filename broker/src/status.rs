@@ -25,8 +25,7 @@ pub(crate) mod sql {
         RESERVATIONS = "SELECT count(*) FILTER (WHERE kind = 'guaranteed'), \
                 count(*) FILTER (WHERE kind = 'shared_buffer'), \
                 count(*) FILTER (WHERE kind = 'elastic') FROM reservations";
-        UNAVAILABLE = "SELECT count(DISTINCT server_id) FROM unavailable_servers \
-            WHERE kind <> 'planned_maintenance'";
+        UNAVAILABLE = "SELECT count(*) FROM servers_out_of_use(false)";
     }
 }
 

@@ -28,8 +28,7 @@ pub(crate) mod sql {
                 UNION ALL SELECT '', s.server_id FROM servers s JOIN racks k USING (rack_id) \
                     JOIN msbs b USING (msb_id) WHERE $1 = 'msb' AND b.msb = $2) \
             SELECT c.part, c.server_id, s.server::text, k.rack::text, b.msb::text, r.reservation, \
-                CASE WHEN EXISTS (SELECT FROM unavailable_servers u WHERE u.server_id = c.server_id \
-                    AND u.kind <> 'planned_maintenance') THEN 0 ELSE coalesce(v.value_micro, 0) END \
+                CASE WHEN c.server_id IN (SELECT servers_out_of_use(false)) THEN 0 ELSE coalesce(v.value_micro, 0) END \
             FROM covered c JOIN servers s USING (server_id) JOIN racks k USING (rack_id) \
             JOIN msbs b USING (msb_id) \
             LEFT JOIN reservations r ON r.kind = 'guaranteed' AND r.reservation_id = \
@@ -40,13 +39,12 @@ pub(crate) mod sql {
         MSBS = "SELECT b.msb::text, count(*) FROM servers s JOIN racks k USING (rack_id) \
             JOIN msbs b USING (msb_id) WHERE b.msb = ANY ($1) GROUP BY 1";
         PROMISED = "SELECT r.reservation, p.capacity_micro, \
-                coalesce(sum(v.value_micro) FILTER (WHERE u.server_id IS NULL), 0)::bigint \
+                coalesce(sum(v.value_micro) FILTER (WHERE u IS NULL), 0)::bigint \
             FROM reservations r JOIN promises p USING (promise_id) \
             LEFT JOIN servers s ON r.reservation_id = CASE WHEN s.target_pending \
                 THEN s.target_reservation_id ELSE s.current_reservation_id END \
             LEFT JOIN rru_values v ON v.promise_id = r.promise_id AND v.hardware_type_id = s.hardware_type_id \
-            LEFT JOIN (SELECT DISTINCT server_id FROM unavailable_servers \
-                WHERE kind <> 'planned_maintenance') u ON u.server_id = s.server_id \
+            LEFT JOIN servers_out_of_use(false) AS u ON u = s.server_id \
             WHERE r.reservation = ANY ($1) GROUP BY 1, 2";
     }
 }
