@@ -5,6 +5,7 @@
 //! in a child process that can be killed; tests pass [`crate::backend::InProcess`].
 
 use crate::backend::{LpProblem, LpRequest, LpSolution};
+use crate::warm::Warm;
 use fleet::Targets;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub struct Control<'a> {
     pub incumbent: &'a (dyn Fn(&Targets) + Sync),
     /// Where HiGHS runs.
     pub backend: &'a (dyn Backend + Sync),
+    /// What the last solve left.
+    pub warm: Option<&'a Warm>,
 }
 
 impl Control<'_> {

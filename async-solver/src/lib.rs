@@ -21,9 +21,11 @@ mod solve;
 mod state;
 mod subproblem;
 mod symmetry;
+mod warm;
 
 pub use config::SolverConfig;
 pub use control::{Backend, Control, LpFailure, LpJob, Progress};
 pub use report::{MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination};
 
 pub use solve::{SolveOutcome, solve};
+pub use warm::{Warm, WarmPrice};

@@ -12,9 +12,9 @@ mod prices;
 use crate::backend::{LpRequest, LpSolution};
 use crate::bound::{DualPoint, in_parallel};
 use crate::config::SolverConfig;
-use crate::control::{Control, LpJob, Progress};
+use crate::control::{Control, LpFailure, LpJob, Progress};
 use crate::formulation::Lp;
-use crate::model::Model;
+use crate::model::{Item, Model, Term};
 use crate::neighbourhood::Neighbourhood;
 use crate::report::Termination;
 use crate::search::Search;
@@ -44,6 +44,8 @@ pub struct Outcome {
     pub history: Vec<Progress>,
     /// Seconds of the steps "solver build", "initial state" and "mip".
     pub seconds: [f64; 3],
+    /// The prices of the best bound, one per pool, where there was time for any.
+    pub prices: Option<Vec<f64>>,
 }
 
 /// What a dual bound rests on.
@@ -75,11 +77,12 @@ struct Run<'a> {
     history: Vec<Progress>,
 }
 
-/// Runs phase 1. `reserve`: time still needed afterwards. `keep`: told of each better state.
+/// Runs phase 1. `warm`: prices of the pools to start from. `reserve`: time still needed afterwards. `keep`: told of each better state.
 pub fn run(
     model: &Model,
     config: &SolverConfig,
     control: &Control,
+    warm: Option<Vec<f64>>,
     reserve: Duration,
     keep: &dyn Fn(&State),
 ) -> Outcome {
@@ -119,52 +122,30 @@ pub fn run(
         let termination = run.stop_reason();
         return run.finish(initial_primal, termination, None, lp_size, seconds);
     }
-    let mut job = control.backend.start(lp.problem.clone(), request.clone());
+    // Of a large region the ascent finds better prices, and sooner, than HiGHS does.
+    let mut job = (lp_size.0 <= SMALL_COLUMNS && warm.is_none())
+        .then(|| control.backend.start(lp.problem.clone(), request.clone()));
     run.geometries =
         in_parallel(model.terms.len(), config.threads, |t| Geometry::new(model, &model.terms[t]));
     let built = clock();
     run.note("initial state");
-
-    // While HiGHS works: today's assignment, made better without prices.
-    let free = DualPoint::free(model);
-    let mut solution = None;
-    let mut early = today.clone();
-    let order = run.order();
-    'early: for _ in 0..2 {
-        for &term in &order {
-            if run.must_stop()
-                || (solution.is_none() && {
-                    solution = job.poll();
-                    solution.is_some()
-                })
-            {
-                break 'early;
-            }
-            run.search().replace(&mut early, term, &free, 0.0);
-        }
-        run.offer(&early, "initial state", keep);
+    let mut solution = run.improve_today(&today, job.as_deref_mut(), keep);
+    if let Some(job) = &mut job {
+        solution = run.wait(job.as_mut(), solution, lp_size.0).map(Ok);
     }
-    run.offer(&early, "initial state", keep);
-    let solution = run.wait(job.as_mut(), solution, lp_size.0);
+    let solution = solution.and_then(Result::ok);
     let initial = clock();
     run.note("mip");
 
-    let prices = run.prices(solution.as_ref());
-    let mut starts = Vec::new();
-    if let Some(solution) = &solution {
-        starts.push(rounded_down(model, &lp, solution));
-    }
-    starts.push(today.clone());
-    for start in starts {
-        run.sweep(start, &prices, keep);
-    }
-    let termination = if !run.solve_whole(&request, keep) {
-        run.search_on(&prices, &request, lp_size.0, keep)
-    } else if run.is_within_gap() {
-        Termination::Optimal
-    } else {
-        Termination::Stalled
+    let (prices, near) = match &solution {
+        Some(solution) => {
+            let counts = |term| lp.counts(model, term, &solution.columns);
+            (run.prices(solution), (0..model.terms.len()).map(counts).collect())
+        }
+        None => run.climb_from(warm),
     };
+    let starts = [rounded_down(model, near), today];
+    let termination = run.search_from(starts, &prices, &request, lp_size.0, keep);
     let lp_value = solution.map(|solution| (solution.objective + lp.constant, solution.seconds));
     let seconds = [built - begin, initial - built, clock() - initial];
     run.finish(initial_primal, termination, lp_value, lp_size, seconds)
@@ -177,28 +158,27 @@ const RELAPSES: u32 = 4;
 /// Below this many columns the simplex method is fast, and its duals are exact.
 const SIMPLEX_COLUMNS: usize = 4_000;
 
-/// The whole part of an LP solution: it never takes more of a pool than there is.
-fn rounded_down(model: &Model, lp: &Lp, solution: &LpSolution) -> State {
-    let counts = (0..model.terms.len()).map(|term| {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "counts between 0 and the size of a pool"
-        )]
-        let floor = |count: f64| (count + 1e-6).floor().max(0.0) as u32;
-        lp.counts(model, term, &solution.columns).into_iter().map(floor).collect()
-    });
-    let counts: Vec<Vec<u32>> = counts.collect();
-    // HiGHS' tolerances may overfill a pool by one; take that back where it is found.
+/// The whole part of servers of each item of each term, as far as there are any in its pool: an LP
+/// overfills it by its tolerances, a smoothed usage by more.
+fn rounded_down(model: &Model, near: Vec<Vec<f64>>) -> State {
     let mut used = vec![0; model.pools.len()];
-    let mut counts = counts;
-    for (term, counts) in model.terms.iter().zip(&mut counts) {
-        for (item, count) in term.items.iter().zip(counts) {
+    let round = |(term, near): (&Term, Vec<f64>)| -> Vec<u32> {
+        let items = term.items.iter().zip(near);
+        let count = |(item, near): (&Item, f64)| {
             let pool = item.pool as usize;
-            *count = (*count).min(model.pools[pool].size - used[pool]);
-            used[pool] += *count;
-        }
-    }
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "counts between 0 and the size of a pool"
+            )]
+            let floor = (near + 1e-6).floor().max(0.0) as u32;
+            let count = floor.min(model.pools[pool].size - used[pool]);
+            used[pool] += count;
+            count
+        };
+        items.map(count).collect()
+    };
+    let counts = model.terms.iter().zip(near).map(round).collect();
     State::new(model, counts)
 }
 
@@ -231,10 +211,15 @@ impl Run<'_> {
     }
 
     fn is_within_gap(&self) -> bool {
+        self.is_within(self.config.gap_limit)
+    }
+
+    /// Whether the gap is at most a share of the primal value.
+    fn is_within(&self, gap: f64) -> bool {
         // Without what shortfalls cost: their price is high, and set by us.
         let Some((state, primal)) = &self.best else { return false };
         let worth = (primal - state.shortfall_cost(self.model)).max(0.0);
-        primal - self.dual_bound <= self.config.gap_limit * worth + 1e-9
+        primal - self.dual_bound <= gap * worth + 1e-9
     }
 
     fn note(&mut self, step: &str) {
@@ -263,7 +248,7 @@ impl Run<'_> {
     fn wait(
         &self,
         job: &mut dyn LpJob,
-        early: Option<Result<LpSolution, crate::control::LpFailure>>,
+        early: Option<Result<LpSolution, LpFailure>>,
         columns: usize,
     ) -> Option<LpSolution> {
         let fits = |solution: &LpSolution| {
@@ -283,6 +268,52 @@ impl Run<'_> {
                 tracing::warn!(%failure, "HiGHS failed; going on without its answer");
                 None
             }
+        }
+    }
+
+    /// Today's assignment, made better without prices: something to have soon. Goes on while HiGHS
+    /// works, if it does, and gives its answer if that comes meanwhile.
+    fn improve_today(
+        &mut self,
+        today: &State,
+        mut job: Option<&mut (dyn LpJob + 'static)>,
+        keep: &dyn Fn(&State),
+    ) -> Option<Result<LpSolution, LpFailure>> {
+        let free = DualPoint::free(self.model);
+        let mut early = today.clone();
+        let mut answer = None;
+        'passes: for _ in 0..if job.is_some() { 2 } else { 1 } {
+            for term in self.order() {
+                answer = answer.or_else(|| job.as_mut().and_then(|job| job.poll()));
+                if self.must_stop() || answer.is_some() {
+                    break 'passes;
+                }
+                self.search().replace(&mut early, term, &free, 0.0);
+            }
+            self.offer(&early, "initial state", keep);
+        }
+        self.offer(&early, "initial state", keep);
+        answer
+    }
+
+    /// Sweeps from some starts, then searches on from the best.
+    fn search_from(
+        &mut self,
+        starts: [State; 2],
+        prices: &DualPoint,
+        request: &LpRequest,
+        lp_columns: usize,
+        keep: &dyn Fn(&State),
+    ) -> Termination {
+        for start in starts {
+            self.sweep(start, prices, keep);
+        }
+        if !self.solve_whole(request, keep) {
+            self.search_on(prices, request, lp_columns, keep)
+        } else if self.is_within_gap() {
+            Termination::Optimal
+        } else {
+            Termination::Stalled
         }
     }
 
@@ -374,8 +405,10 @@ impl Run<'_> {
         let Some(solution) = solution else {
             return if self.must_stop() { self.stop_reason() } else { Termination::Stalled };
         };
-        let prices = self.prices(Some(&solution));
-        self.sweep(rounded_down(self.model, &lp, &solution), &prices, keep);
+        let prices = self.prices(&solution);
+        let counts = |term| lp.counts(self.model, term, &solution.columns);
+        let near = (0..self.model.terms.len()).map(counts).collect();
+        self.sweep(rounded_down(self.model, near), &prices, keep);
         self.sweep(incumbent, &prices, keep);
         self.improve(&prices, keep)
     }
@@ -460,6 +493,7 @@ impl Run<'_> {
             lp_size,
             history: self.history,
             seconds,
+            prices: self.dual.map(|dual| dual.prices),
         }
     }
 }

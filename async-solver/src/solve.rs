@@ -10,6 +10,7 @@ use crate::report::{
     MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination,
 };
 use crate::state::State;
+use crate::warm::Warm;
 use fleet::{RegionSnapshot, ReservationIx, ReservationKind, Targets};
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub struct SolveOutcome {
     pub targets: Targets,
     /// The figures of the solve.
     pub stats: SolveStats,
+    /// What may make the next solve faster.
+    pub warm: Warm,
 }
 
 /// Share of a deadline kept for phase 2 and for whoever called.
@@ -45,7 +48,8 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
         (control.incumbent)(&targets_of(snapshot, &placed));
     };
     let reserve = Duration::from_secs_f64(reserve);
-    let outcome = phase1::run(&model, config, control, reserve, &keep);
+    let warm = control.warm.and_then(|warm| warm.pool_prices(snapshot, &model));
+    let outcome = phase1::run(&model, config, control, warm, reserve, &keep);
     let mut state = choose(&model, config, &outcome);
     let kept_today = state.counts == model.today();
     let primal = if kept_today { outcome.initial_primal } else { outcome.primal };
@@ -110,7 +114,8 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
         },
         history: outcome.history,
     };
-    SolveOutcome { targets, stats }
+    let warm = outcome.prices.map(|prices| Warm::of(snapshot, &model, &prices));
+    SolveOutcome { targets, stats, warm: warm.unwrap_or_default() }
 }
 
 impl phase1::Proof {

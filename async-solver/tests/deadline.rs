@@ -75,6 +75,7 @@ fn solved_by(
         progress: &|_| (),
         incumbent: &|_| (),
         backend,
+        warm: None,
     };
     let outcome = solve(snapshot, &config(), &control);
     (outcome, clock.read())
@@ -119,6 +120,7 @@ fn stopped(
         progress: &|_| (),
         incumbent: &|_| (),
         backend: &InProcess,
+        warm: None,
     };
     let outcome = solve(&snapshot, config, &control);
     assert_valid(&snapshot, &outcome);
@@ -210,6 +212,7 @@ fn every_incumbent_is_valid_and_better_than_the_last() {
             },
             incumbent: &|targets| kept.lock().expect("not poisoned").push(targets.clone()),
             backend: &InProcess,
+            warm: None,
         };
         solve(&snapshot, &config(), &control);
         for targets in kept.lock().expect("not poisoned").iter() {

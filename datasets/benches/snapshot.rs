@@ -49,7 +49,7 @@ fn main() {
     let targets = Targets::unchanged(&snapshot);
     let report = serde_json::json!({"format": "ras-solve/1"});
     timed("write result", || {
-        write_result(&result, &snapshot, &targets, &report).expect("room to write")
+        write_result(&result, &snapshot, &targets, &report, None).expect("room to write")
     });
     let read =
         timed("read assignment", || read_assignment(&result, &snapshot).expect("what was written"));

@@ -3,7 +3,9 @@
 use crate::error::{AssignmentRule, ResultError, WriteError};
 use crate::folder::{FolderKind, write_folder, write_json};
 use crate::read::read_json;
-use crate::schema::{ASSIGNMENT, ASSIGNMENT_FILE, REPORT_FILE, RESULT_FORMAT};
+use crate::schema::{
+    ASSIGNMENT, ASSIGNMENT_FILE, REPORT_FILE, RESULT_FORMAT, WARM_FILE, WARM_FORMAT,
+};
 use crate::table::{Batch, NamePool, read_table};
 use crate::write::{flags, ids, names, write_table};
 use fleet::{Name, RegionSnapshot, ReservationIx, Server, ServerIx, Targets};
@@ -17,10 +19,11 @@ const RESULT_FOLDER: FolderKind = FolderKind {
     what: "result of a solve",
     marker: REPORT_FILE,
     format: RESULT_FORMAT,
-    files: &[ASSIGNMENT_FILE, REPORT_FILE, PAGE_FILE],
+    files: &[ASSIGNMENT_FILE, REPORT_FILE, WARM_FILE, PAGE_FILE],
 };
 
-/// Writes a result, assignment and report together, in place of an earlier one if there is one.
+/// Writes a result, assignment and report together, in place of an earlier one if there is one; and
+/// beside them what was left for the next solve.
 ///
 /// # Errors
 /// If the report is not one of the format, the system refuses or something else is in the way;
@@ -30,14 +33,29 @@ pub fn write_result(
     snapshot: &RegionSnapshot,
     targets: &Targets,
     report: &Value,
+    warm: Option<&Value>,
 ) -> Result<(), WriteError> {
     if report["format"] != RESULT_FORMAT {
         return Err(WriteError::Report { found: report["format"].to_string() });
     }
     write_folder(dir, &RESULT_FOLDER, |dir| {
         write_assignment(dir, snapshot, targets)?;
-        write_json(&dir.join(REPORT_FILE), report)
+        write_json(&dir.join(REPORT_FILE), report)?;
+        warm.map_or(Ok(()), |warm| write_json(&dir.join(WARM_FILE), warm))
     })
+}
+
+/// Reads what a solve left for the next one, from the folder of its result or any other; `None`:
+/// it left nothing.
+///
+/// # Errors
+/// If the file cannot be read or is not of this format.
+pub fn read_warm(dir: &Path) -> Result<Option<Value>, ResultError> {
+    let file = dir.join(WARM_FILE);
+    if !file.try_exists().unwrap_or(true) {
+        return Ok(None);
+    }
+    Ok(Some(read_json(&file, WARM_FORMAT)?))
 }
 
 /// Writes `assignment.parquet` alone into a folder that exists.

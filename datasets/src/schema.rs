@@ -22,6 +22,12 @@ pub const ASSIGNMENT_FILE: &str = "assignment.parquet";
 /// File of a result that holds the figures of the solve.
 pub const REPORT_FILE: &str = "report.json";
 
+/// What a solve leaves for the next one, beside its result.
+pub const WARM_FILE: &str = "warm.json";
+
+/// The format of [`WARM_FILE`].
+pub const WARM_FORMAT: &str = "ras-warm/1";
+
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {

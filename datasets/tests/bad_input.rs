@@ -314,7 +314,7 @@ fn assignments_that_do_not_fit_the_snapshot() {
     let report = json!({"format": RESULT_FORMAT});
     let refusal = |column: &str, row: usize, value: Option<&str>| {
         let dir = tempfile::tempdir().unwrap();
-        write_result(dir.path(), &snapshot, &targets, &report).unwrap();
+        write_result(dir.path(), &snapshot, &targets, &report, None).unwrap();
         common::rewrite(dir.path(), &ASSIGNMENT, |name, array| {
             use arrow_array::cast::AsArray;
             let array = if name != column {
@@ -372,7 +372,7 @@ fn assignments_that_do_not_fit_the_snapshot() {
     fewer.servers.remove(8);
     let fewer = fleet::RegionSnapshot::new(fewer).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    write_result(dir.path(), &fewer, &Targets::unchanged(&fewer), &report).unwrap();
+    write_result(dir.path(), &fewer, &Targets::unchanged(&fewer), &report, None).unwrap();
     let text = said(&read_assignment(dir.path(), &snapshot).unwrap_err());
     assert!(
         text.ends_with("row \"s08\": the server is in the snapshot and has no row here"),
@@ -385,7 +385,7 @@ fn reports_of_another_format() {
     let dir = tempfile::tempdir().unwrap();
     let snapshot = small_snapshot();
     let targets = Targets::unchanged(&snapshot);
-    let write = |report| write_result(&dir.path().join("r"), &snapshot, &targets, &report);
+    let write = |report| write_result(&dir.path().join("r"), &snapshot, &targets, &report, None);
     let error = write(json!({"format": "ras-solve/7"})).unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -92,7 +92,7 @@ fn assignments() {
     let dir = tempfile::tempdir().unwrap();
     let snapshot = small_snapshot();
     let report = json!({"format": "ras-solve/1"});
-    write_result(dir.path(), &snapshot, &Targets::unchanged(&snapshot), &report).unwrap();
+    write_result(dir.path(), &snapshot, &Targets::unchanged(&snapshot), &report, None).unwrap();
     std::fs::remove_file(dir.path().join("report.json")).unwrap();
     let [survived, contained] = rounds(dir.path(), 1_000, 8, || {
         read_assignment(dir.path(), &snapshot).map(drop).map_err(|error| said(&error))

@@ -171,10 +171,10 @@ fn a_result_survives_and_replaces_an_earlier_one() {
     let snapshot = small_snapshot();
     let report = json!({"format": "ras-solve/1", "objective": {"total": 0.1 + 0.2}});
     let unchanged = Targets::unchanged(&snapshot);
-    write_result(&folder, &snapshot, &unchanged, &report).unwrap();
+    write_result(&folder, &snapshot, &unchanged, &report, None).unwrap();
     assert_eq!(read_assignment(&folder, &snapshot).unwrap(), unchanged);
     let first = bytes_of(&folder);
-    write_result(&folder, &snapshot, &unchanged, &report).unwrap();
+    write_result(&folder, &snapshot, &unchanged, &report, None).unwrap();
     assert_eq!(bytes_of(&folder), first);
 
     let web = snapshot.reservation("web");
@@ -182,7 +182,7 @@ fn a_result_survives_and_replaces_an_earlier_one() {
         (0..snapshot.servers.len()).map(|n| if n % 3 == 0 { web } else { None }).collect();
     let targets = Targets::new(&snapshot, holders);
     std::fs::write(folder.join("report.html"), "a page of the earlier result").unwrap();
-    write_result(&folder, &snapshot, &targets, &report).unwrap();
+    write_result(&folder, &snapshot, &targets, &report, None).unwrap();
     assert_eq!(read_assignment(&folder, &snapshot).unwrap(), targets);
     assert_eq!(read_report(&folder).unwrap(), report);
     assert!(!folder.join("report.html").exists(), "a page of another result stayed");

@@ -330,6 +330,9 @@ pub struct Solve {
     /// The result to write
     #[arg(long, value_name = "RESULT")]
     pub out: PathBuf,
+    /// The result of the last solve: with what it left this one is faster
+    #[arg(long, value_name = "RESULT")]
+    pub warm: Option<PathBuf>,
     /// List every reservation, however many there are
     #[arg(long)]
     pub all: bool,

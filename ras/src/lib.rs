@@ -35,6 +35,7 @@ pub mod solve;
 pub mod store;
 pub mod tables;
 pub mod telemetry;
+pub mod warm;
 
 use clap::Parser;
 use cli::Cli;

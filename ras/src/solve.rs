@@ -13,7 +13,7 @@ use crate::reasons::{self, Reason};
 use crate::report_json::{self, Ending, Figures, Timing};
 use crate::settings::Settings;
 use anyhow::{Context, Result, bail};
-use async_solver::{Control, Progress, SolveOutcome, SolveStats, SolverConfig, Termination};
+use async_solver::{Control, Progress, SolveOutcome, SolveStats, SolverConfig, Termination, Warm};
 use fleet::audit::{AuditReport, Claims, audit};
 use fleet::{Name, RegionSnapshot, Targets};
 use serde::Deserialize;
@@ -49,6 +49,8 @@ pub struct Job {
     pub settings: Settings,
     /// When the process began.
     pub began: Instant,
+    /// What the last solve left.
+    pub warm: Option<Warm>,
 }
 
 /// A solve that ended, with its result on disk.
@@ -120,8 +122,12 @@ where
     reporter.finish();
     let timing = Timing { read, solve: solve_began.elapsed(), began: job.began };
     let memory = highs.peak_memory();
+    let mut warm = None;
     let solved = match end {
-        End::Returned(outcome) => conclude(job, outcome.targets, outcome.stats, Ending::Returned),
+        End::Returned(outcome) => {
+            warm = Some(crate::warm::to_json(&outcome.warm));
+            conclude(job, outcome.targets, outcome.stats, Ending::Returned)
+        }
         End::Cut { incumbent: None, .. } => return Ok(unsolved(today, reporter)),
         End::Cut { incumbent: Some(targets), stats, ending } => {
             reporter.note(ending.sentence());
@@ -130,7 +136,7 @@ where
     };
     let solved = solved.map(|checked| checked.with(job, timing, memory));
     let solved = solved.context("today's assignment stands as the result")?;
-    write(&job.out, &job.snapshot, &solved.targets, &solved.report)
+    write(&job.out, &job.snapshot, &solved.targets, &solved.report, warm.as_ref())
         .context("today's assignment stands as the result")?;
     match solved.ending {
         Ending::Panicked => bail!(
@@ -176,6 +182,7 @@ where
     let thread = {
         let (snapshot, config) = (Arc::clone(&job.snapshot), job.settings.solver);
         let (shared, highs) = (Arc::clone(&shared), highs.clone());
+        let warm = job.warm.clone();
         let work = move || {
             let control = Control {
                 elapsed: &|| shared.elapsed(),
@@ -188,6 +195,7 @@ where
                 },
                 incumbent: &|targets| *lock(&shared.incumbent) = Some(targets.clone()),
                 backend: &highs,
+                warm: warm.as_ref(),
             };
             let outcome = solver(&snapshot, &config, &control);
             let _ = answered.send(outcome);
@@ -348,12 +356,18 @@ fn write_today(job: &Job, read: Duration) -> Result<Solved> {
         audit_seconds,
         highs_memory: None,
     });
-    write(&job.out, snapshot, &targets, &report)?;
+    write(&job.out, snapshot, &targets, &report, None)?;
     Ok(Solved { targets, audit, reasons: BTreeMap::new(), report, ending: Ending::Unsolved })
 }
 
-fn write(out: &Path, snapshot: &RegionSnapshot, targets: &Targets, report: &Value) -> Result<()> {
-    datasets::write_result(out, snapshot, targets, report)
+fn write(
+    out: &Path,
+    snapshot: &RegionSnapshot,
+    targets: &Targets,
+    report: &Value,
+    warm: Option<&Value>,
+) -> Result<()> {
+    datasets::write_result(out, snapshot, targets, report, warm)
         .with_context(|| format!("the result cannot be written to {}", out.display()))
 }
 
@@ -371,7 +385,13 @@ mod tests {
     fn job(out: &Path, deadline: Option<Duration>) -> Job {
         let options = crate::cli::SolveOptions { deadline, ..Default::default() };
         let settings = Settings::new(&options).expect("defaults");
-        Job { snapshot: snapshot(), out: out.join("result"), settings, began: Instant::now() }
+        Job {
+            snapshot: snapshot(),
+            out: out.join("result"),
+            settings,
+            began: Instant::now(),
+            warm: None,
+        }
     }
 
     fn run_solver<S>(job: &Job, solver: S) -> Result<Solved>
@@ -395,6 +415,7 @@ mod tests {
             progress: control.progress,
             incumbent: control.incumbent,
             backend: &InProcess,
+            warm: control.warm,
         };
         async_solver::solve(snapshot, config, &control)
     }

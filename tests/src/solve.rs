@@ -31,6 +31,7 @@ pub fn solve(snapshot: &RegionSnapshot) -> Solved {
         progress: &|_| {},
         incumbent: &|_| {},
         backend: &InProcess,
+        warm: None,
     };
     let outcome = solve_region(snapshot, &SolverConfig::default(), &control);
     let audit = audit(snapshot, &outcome.targets);

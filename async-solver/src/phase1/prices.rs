@@ -6,10 +6,13 @@ use crate::bound::{Ascent, DualPoint, evaluate, evaluate_strong, in_parallel};
 use crate::master::Master;
 use crate::subproblem::Priced;
 
-/// Steps of the dual ascent at most, from HiGHS' duals and from nothing.
-const ASCENT_STEPS: (usize, usize) = (30, 400);
-/// How far above the best bound an ascent aims, relative.
-const ASCENT_AIM: f64 = 0.003;
+/// Steps of the dual ascent at most, from HiGHS' duals and from others.
+const ASCENT_STEPS: (usize, usize) = (30, 600);
+/// How far above where it starts an ascent aims at first, relative: from HiGHS' duals, from what the
+/// last solve left, and from nothing.
+const AIM_FROM_LP: f64 = 1e-4;
+const AIM_WARM: f64 = 1e-3;
+const AIM_COLD: f64 = 1e-2;
 /// Masters solved at most.
 const MASTER_STEPS: usize = 60;
 /// How far prices may go from the best ones at first, as a share of the mean price.
@@ -22,44 +25,49 @@ const GOOD_STEP: f64 = 0.3;
 const POINT_TRIES: usize = 12;
 
 impl Run<'_> {
-    /// The pools' prices, and with them the bound: HiGHS' duals, then a few steps further; without
-    /// them, more steps from nothing.
-    pub(super) fn prices(&mut self, solution: Option<&LpSolution>) -> DualPoint {
-        let solution = solution.filter(|found| found.row_duals.len() >= self.model.pools.len());
-        let prices = match solution {
-            Some(solution) => {
-                let duals = &solution.row_duals[..self.model.pools.len()];
-                duals
-                    .iter()
-                    .map(|dual| (-dual).max(0.0))
-                    .map(|p| if p < 1e-9 { 0.0 } else { p })
-                    .collect()
-            }
-            None => vec![0.0; self.model.pools.len()],
-        };
-        let steps = if solution.is_some() { ASCENT_STEPS.0 } else { ASCENT_STEPS.1 };
+    /// The pools' prices, and with them the bound: HiGHS' duals, then a few steps further.
+    pub(super) fn prices(&mut self, solution: &LpSolution) -> DualPoint {
+        let duals = solution.row_duals.iter().chain(std::iter::repeat(&0.0));
+        let prices = duals.take(self.model.pools.len()).map(|dual| (-dual).max(0.0));
+        let prices = prices.map(|price| if price < 1e-9 { 0.0 } else { price }).collect();
+        let start = evaluate(self.model, &self.geometries, prices, self.config.threads);
+        self.climb(start, ASCENT_STEPS.0, AIM_FROM_LP).0
+    }
+
+    /// The pools' prices by ascent alone: from those that the last solve left, or from nothing. Gives
+    /// the servers of each item of each reservation near an optimum of the relaxation, too.
+    pub(super) fn climb_from(&mut self, warm: Option<Vec<f64>>) -> (DualPoint, Vec<Vec<f64>>) {
+        let nothing = vec![0.0; self.model.pools.len()];
+        let at = |prices| evaluate(self.model, &self.geometries, prices, self.config.threads);
+        let (cold, warm) = (at(nothing), warm.map(at));
+        match warm.filter(|warm| warm.value > cold.value) {
+            Some(warm) => self.climb(warm, ASCENT_STEPS.1, AIM_WARM),
+            None => self.climb(cold, ASCENT_STEPS.1, AIM_COLD),
+        }
+    }
+
+    /// Some steps of ascent from prices, and the stronger bound where they end.
+    fn climb(&mut self, start: DualPoint, steps: usize, aim: f64) -> (DualPoint, Vec<Vec<f64>>) {
         let threads = self.config.threads;
-        let start = evaluate(self.model, &self.geometries, prices, threads);
-        let mut ascent = Ascent::new(start);
+        let mut ascent = Ascent::new(start, aim);
         self.dual_bound = self.dual_bound.max(ascent.best.value);
         for _ in 0..steps {
             if ascent.is_done() || self.must_stop() {
                 break;
             }
-            let aim = ascent.best.value + ASCENT_AIM * ascent.best.value.abs().max(1.0);
-            ascent.step(self.model, &self.geometries, aim.min(self.primal()), threads);
+            ascent.step(self.model, &self.geometries, threads);
             self.dual_bound = self.dual_bound.max(ascent.best.value);
         }
+        let (mut best, mixture) = ascent.finish();
         if !self.must_stop() {
-            let prices = ascent.best.prices.clone();
-            ascent.best = evaluate_strong(self.model, &self.geometries, prices, threads);
-            self.dual_bound = self.dual_bound.max(ascent.best.value);
+            best = evaluate_strong(self.model, &self.geometries, best.prices, threads);
+            self.dual_bound = self.dual_bound.max(best.value);
         }
         self.note("mip");
-        if self.dual.as_ref().is_none_or(|dual| dual.value < ascent.best.value) {
-            self.dual = Some(ascent.best.clone());
+        if self.dual.as_ref().is_none_or(|dual| dual.value < best.value) {
+            self.dual = Some(best.clone());
         }
-        ascent.best
+        (best, mixture)
     }
 
     /// Better prices from a master problem, and the mixture of whole-server assignments it ends

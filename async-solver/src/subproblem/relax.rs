@@ -261,7 +261,47 @@ impl Priced<'_> {
                 near
             }
         };
+        self.even_out(&mut usage);
         SubBound { value, top, usage }
+    }
+
+    /// Within an MSB, takes an equal share of all servers whose RRU cost the same, instead of the
+    /// first of them: as good an optimum, and one that tells which pools are scarce. Otherwise all
+    /// reservations want the same pools wherever prices do not differ, and an ascent leads nowhere.
+    fn even_out(&self, usage: &mut [f64]) {
+        let value = |item: u32| rru(self.term.items[item as usize].value);
+        // Of an item the segments are taken in order.
+        let mut left = usage.to_vec();
+        let taken: Vec<f64> = (self.segments.iter())
+            .map(|segment| {
+                let left = &mut left[segment.item as usize];
+                let taken = left.min(f64::from(segment.count)).max(0.0);
+                *left -= taken;
+                taken
+            })
+            .collect();
+        // RRU taken and there at the slope looked at, by span.
+        let mut sums = vec![(0.0, 0.0); self.term.spans.len()];
+        let mut from = 0;
+        for alike in self.segments.chunk_by(|a, b| a.slope.total_cmp(&b.slope).is_eq()) {
+            let taken = &taken[from..from + alike.len()];
+            from += alike.len();
+            if alike.len() == 1 {
+                continue;
+            }
+            for (segment, taken) in alike.iter().zip(taken) {
+                let sum = &mut sums[segment.span as usize];
+                sum.0 += taken * value(segment.item);
+                sum.1 += f64::from(segment.count) * value(segment.item);
+            }
+            for (segment, taken) in alike.iter().zip(taken) {
+                let (all, there) = sums[segment.span as usize];
+                usage[segment.item as usize] += f64::from(segment.count) * all / there - taken;
+            }
+            for segment in alike {
+                sums[segment.span as usize] = (0.0, 0.0);
+            }
+        }
     }
 
     /// The same by branching on intervals of `t`: with affinity the linear relaxation has no

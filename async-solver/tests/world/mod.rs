@@ -111,6 +111,7 @@ pub fn solved_with(
         progress: &|_| (),
         incumbent: &|_| (),
         backend,
+        warm: None,
     };
     solve(snapshot, config, &control)
 }

@@ -22,7 +22,7 @@ pub(super) fn run(options: &Demo, context: &Context) -> Result<Verdict> {
     datasets::write_snapshot(&folder("snapshot"), &snapshot)
         .with_context(|| format!("the snapshot cannot be written to {}", options.out.display()))?;
     let snapshot = settings.overrides.apply(snapshot)?;
-    let (snapshot, solved) = solve_to(snapshot, settings, &folder("result"), context)?;
+    let (snapshot, solved) = solve_to(snapshot, settings, &folder("result"), None, context)?;
     let page = folder("report.html");
     report::write_page(&page, &snapshot, &solved.targets, &solved.report)?;
     let text = || {

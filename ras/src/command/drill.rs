@@ -52,7 +52,7 @@ fn one(
     // Each solve has a deadline of its own.
     let solved = |region: RegionSnapshot| -> Result<(RegionSnapshot, Targets)> {
         let quiet = Context { began: Instant::now(), global: context.global.clone() };
-        let (region, solved) = solve_to(region, own.clone(), scratch.path(), &quiet)?;
+        let (region, solved) = solve_to(region, own.clone(), scratch.path(), None, &quiet)?;
         Ok((RegionSnapshot::clone(&region), solved.targets))
     };
     let (region, targets) = solved(region)?;

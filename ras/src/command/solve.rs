@@ -20,7 +20,7 @@ pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
     }
     let settings = Settings::new(&options.options)?;
     let snapshot = settings.overrides.apply(read_snapshot(&options.snapshot)?)?;
-    let (_, solved) = solve_to(snapshot, settings, &options.out, context)?;
+    let (_, solved) = solve_to(snapshot, settings, &options.out, options.warm.as_deref(), context)?;
     let text = || {
         let out = options.out.display();
         format!("{}\nresult written to {out}", tables::end_report(&solved, options.all))
@@ -38,11 +38,12 @@ pub(super) fn settings(options: &SolveOptions) -> Result<Settings> {
     Settings::new(options)
 }
 
-/// Solves a region that was read, into a result folder.
+/// Solves a region that was read, into a result folder. `warm`: the result of the last solve.
 pub(super) fn solve_to(
     snapshot: RegionSnapshot,
     settings: Settings,
     out: &Path,
+    warm: Option<&Path>,
     context: &Context,
 ) -> Result<(Arc<RegionSnapshot>, Solved)> {
     let reporter = Reporter::new(context.global.quiet, context.began, settings.deadline);
@@ -52,6 +53,7 @@ pub(super) fn solve_to(
         out: out.to_owned(),
         settings,
         began: context.began,
+        warm: warm.and_then(|folder| crate::warm::read(folder, &reporter)),
     };
     let solved = solve::run(&job, &reporter);
     reporter.finish();

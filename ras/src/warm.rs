@@ -1,0 +1,68 @@
+//! What one solve leaves for the next, as a file beside its result.
+
+use crate::progress::Reporter;
+use anyhow::{Context, Result};
+use async_solver::Warm;
+use datasets::schema::WARM_FORMAT;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// What was left in a folder. Without it a solve takes longer and ends no worse, so what is missing or
+/// damaged is only said.
+pub fn read(folder: &Path, reporter: &Reporter) -> Option<Warm> {
+    let found =
+        datasets::read_warm(folder).map_err(anyhow::Error::from).and_then(|json| match json {
+            None => Ok(None),
+            Some(json) => of_json(json).map(Some),
+        });
+    let problem = match found {
+        Ok(Some(warm)) => return Some(warm),
+        Ok(None) => "there is none".to_owned(),
+        Err(error) => format!("{error:#}"),
+    };
+    let folder = folder.display();
+    reporter.note(&format!(
+        "solving from the beginning, without a warm start from {folder}: {problem}"
+    ));
+    None
+}
+
+/// As it is written.
+pub fn to_json(warm: &Warm) -> Value {
+    json!({ "format": WARM_FORMAT, "prices": warm.prices })
+}
+
+fn of_json(mut json: Value) -> Result<Warm> {
+    if let Some(members) = json.as_object_mut() {
+        members.remove("format");
+    }
+    Warm::deserialize(json).context("it is not what a solve leaves")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_solver::WarmPrice;
+    use std::time::Instant;
+
+    #[test]
+    fn what_is_missing_or_damaged_is_no_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let reporter = Reporter::new(true, Instant::now(), None);
+        let file = folder.path().join(datasets::schema::WARM_FILE);
+        assert_eq!(read(folder.path(), &reporter), None);
+        let price = WarmPrice { msb: "m0".into(), hardware_type: "t".into(), price: 0.1 };
+        let warm = Warm { prices: vec![price] };
+        let text = to_json(&warm).to_string();
+        std::fs::write(&file, &text).expect("written");
+        assert_eq!(read(folder.path(), &reporter), Some(warm));
+        let cut = &text[..text.len() - 5];
+        let other = text.replace("ras-warm/1", "ras-warm/2");
+        let wrong = text.replace("price", "cost");
+        for damaged in ["", "[]", "null", "{}", cut, &other, &wrong] {
+            std::fs::write(&file, damaged).expect("written");
+            assert_eq!(read(folder.path(), &reporter), None, "{damaged}");
+        }
+    }
+}
