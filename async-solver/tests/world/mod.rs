@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use async_solver::backend::InProcess;
-use async_solver::{Backend, Control, SolveOutcome, SolverConfig, solve};
+use async_solver::{Backend, Control, SolveOutcome, SolverConfig, Warm, solve};
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{
     AffinityRow, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts,
@@ -104,6 +104,16 @@ pub fn solved_with(
     config: &SolverConfig,
     backend: &(dyn Backend + Sync),
 ) -> SolveOutcome {
+    solved_from(snapshot, config, backend, None)
+}
+
+/// Likewise, with what another solve left.
+pub fn solved_from(
+    snapshot: &RegionSnapshot,
+    config: &SolverConfig,
+    backend: &(dyn Backend + Sync),
+    warm: Option<&Warm>,
+) -> SolveOutcome {
     let control = Control {
         elapsed: &|| Duration::ZERO,
         deadline: None,
@@ -111,7 +121,7 @@ pub fn solved_with(
         progress: &|_| (),
         incumbent: &|_| (),
         backend,
-        warm: None,
+        warm,
     };
     solve(snapshot, config, &control)
 }

@@ -1,0 +1,78 @@
+//! What a solve leaves for the next: it may cost time or gap, never truth.
+
+mod brute;
+mod world;
+
+use async_solver::backend::InProcess;
+use async_solver::{SolverConfig, Warm, WarmPrice};
+use brute::Phase1;
+use fleet::RegionSnapshot;
+use fleet::audit::audit;
+use std::cell::Cell;
+use world::{TINY, TOWN, config, for_each, snapshot, solved, solved_from, worlds};
+
+/// Prices that no solve would leave: of the region or not, absurd or no numbers at all.
+fn junk(snapshot: &RegionSnapshot, seed: u32) -> Warm {
+    const PRICES: [f64; 10] =
+        [0.0, 0.3, 2.0, 7.5, 1e3, 1e12, -1.0, f64::NAN, f64::INFINITY, f64::MAX];
+    let mut state = seed;
+    let mut below = |count: usize| {
+        // Knuth's MMIX has more digits; these are enough to mix ten prices.
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 16) as usize % count
+    };
+    let places = snapshot.msbs.iter().map(|msb| msb.id.clone()).chain(["elsewhere".into()]);
+    let types = snapshot.hardware_types.iter().cloned().chain(["unheard-of".into()]);
+    let types: Vec<_> = types.collect();
+    let mut prices = Vec::new();
+    for msb in places {
+        for hardware_type in &types {
+            if below(4) > 0 {
+                let (msb, hardware_type) = (msb.clone(), hardware_type.clone());
+                prices.push(WarmPrice { msb, hardware_type, price: PRICES[below(PRICES.len())] });
+            }
+        }
+    }
+    Warm { prices }
+}
+
+#[test]
+fn whatever_prices_were_left_no_bound_lies() {
+    let seed = Cell::new(1);
+    for_each(150, worlds(TINY), |world| {
+        let snapshot = snapshot(&world);
+        seed.set(seed.get() + 1);
+        let phase1 = Phase1::new(&snapshot);
+        let optimum = phase1.optimum();
+        let slack = 1e-6 + 1e-11 * optimum.abs();
+        let config = SolverConfig { hand_back: false, ..config() };
+        let left = junk(&snapshot, seed.get());
+        let outcome = solved_from(&snapshot, &config, &InProcess, Some(&left));
+        for point in &outcome.stats.history {
+            let bound = point.dual_bound.unwrap_or(f64::NEG_INFINITY);
+            assert!(bound <= optimum + slack, "{point:?} above the optimum {optimum}");
+        }
+        let cost = phase1.cost(outcome.targets.holders()).expect("nothing worse than today");
+        assert!((cost - outcome.stats.phase1.primal).abs() <= slack, "{cost}");
+        assert!(audit(&snapshot, &outcome.targets).is_clean());
+        assert!(outcome.warm.prices.iter().all(|of| of.price.is_finite() && of.price >= 0.0));
+    });
+}
+
+#[test]
+fn what_was_left_leads_to_as_good_an_answer_again_whatever_the_threads() {
+    for_each(12, worlds(TOWN), |world| {
+        let snapshot = snapshot(&world);
+        let first = solved(&snapshot, &config());
+        let left = Some(&first.warm);
+        let again = solved_from(&snapshot, &config(), &InProcess, left);
+        let (cold, warm) = (&first.stats.phase1, &again.stats.phase1);
+        let worth = 0.02 * cold.primal.abs() + 1e-6;
+        assert!(warm.primal <= cold.primal + worth, "{} after {}", warm.primal, cold.primal);
+        let two = SolverConfig { threads: 2, ..config() };
+        let two = solved_from(&snapshot, &two, &InProcess, left);
+        assert_eq!(two.targets, again.targets);
+        assert_eq!(two.stats.phase1.dual_bound.to_bits(), warm.dual_bound.to_bits());
+        assert_eq!(two.warm, again.warm);
+    });
+}
