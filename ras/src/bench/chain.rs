@@ -3,7 +3,9 @@
 
 use async_solver::random::Random;
 use chrono::TimeDelta;
-use fleet::{Name, RegionSnapshot, ReservationKind, SnapshotParts, Targets, UnavailabilityRow};
+use fleet::{
+    AffinityRow, Name, RegionSnapshot, ReservationKind, SnapshotParts, Targets, UnavailabilityRow,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How much happens.
@@ -30,6 +32,10 @@ const RESIZED_FROM_RRU: f64 = 12.0;
 /// Share of the servers a guaranteed reservation got that run containers an hour later: "about 80 %
 /// of servers run containers" (RAS section 4.6).
 const LOADED: f64 = 0.8;
+
+/// Shares of the data of [`bind`]'s reservations in their datacenters, and the tolerance.
+const BOUND_SHARES: [[f64; 2]; 2] = [[0.6, 0.4], [0.5, 0.5]];
+const BOUND_THETA: f64 = 0.1;
 
 /// The capacities that a chain begins with: requests are resized around them.
 pub fn capacities(snapshot: &RegionSnapshot) -> BTreeMap<Name, f64> {
@@ -148,6 +154,39 @@ pub fn emptied(snapshot: &RegionSnapshot) -> SnapshotParts {
     parts
 }
 
+/// Binds two reservations to two datacenters each, six to four and five to five: the largest with
+/// hardware enough in both. For regions where nobody has affinity.
+pub fn bind(parts: &mut SnapshotParts, snapshot: &RegionSnapshot) {
+    let mut order: Vec<usize> = (0..snapshot.reservations.len())
+        .filter(|&ix| snapshot.reservations[ix].kind == ReservationKind::Guaranteed)
+        .collect();
+    order.sort_by_key(|&ix| (std::cmp::Reverse(snapshot.reservations[ix].capacity), ix));
+    let fitting = order.into_iter().filter_map(|ix| {
+        let of = &snapshot.reservations[ix];
+        let mut there = vec![fleet::Rru::ZERO; snapshot.datacenters.len()];
+        for server in snapshot.servers.iter().filter(|server| server.available) {
+            let value = snapshot.value(server, fleet::ReservationIx::new(ix));
+            there[snapshot.datacenter_of(server).ix()] += value;
+        }
+        let mut places: Vec<usize> = (0..there.len()).collect();
+        places.sort_by_key(|&place| (std::cmp::Reverse(there[place]), place));
+        places.truncate(2);
+        let enough = places.len() == 2 && places.iter().all(|&place| there[place] > of.capacity);
+        enough.then(|| (of.id.clone(), places))
+    });
+    let chosen: Vec<_> = fitting.take(BOUND_SHARES.len()).collect();
+    for ((id, places), shares) in chosen.into_iter().zip(BOUND_SHARES) {
+        for row in parts.reservations.iter_mut().filter(|row| row.reservation_id == id) {
+            row.affinity_theta = Some(BOUND_THETA);
+        }
+        parts.affinity.extend(places.iter().zip(shares).map(|(&place, share)| AffinityRow {
+            reservation_id: id.clone(),
+            datacenter: snapshot.datacenters[place].id.clone(),
+            share,
+        }));
+    }
+}
+
 /// The region with targets carried out and containers on most of what is held.
 pub fn loaded(snapshot: &RegionSnapshot, targets: &Targets, seed: u64) -> SnapshotParts {
     let mut parts = targets.apply(snapshot);
@@ -210,7 +249,11 @@ mod tests {
 
     #[test]
     fn emptied_and_loaded() {
-        let empty = RegionSnapshot::new(emptied(&region())).expect("a valid region");
+        let mut parts = emptied(&region());
+        parts.affinity.clear();
+        bind(&mut parts, &region());
+        assert_eq!(parts.affinity.len(), 4);
+        let empty = RegionSnapshot::new(parts).expect("a valid region");
         assert!(empty.servers.iter().all(|server| server.holder().is_none() && !server.in_use));
         let targets = async_solver::greedy::assign(&empty);
         let parts = loaded(&empty, &targets, 1);

@@ -143,7 +143,7 @@ impl Run {
 }
 
 fn solver(snapshot: &RegionSnapshot, how: &How) -> Result<Run> {
-    let ours = ours::solve(snapshot, how, &[])?;
+    let ours = ours::solve(snapshot, how)?;
     let size = |name: &str| {
         let count = ours.report.pointer(&format!("/sizes/phase1_{name}"))?.as_u64()?;
         usize::try_from(count).ok()

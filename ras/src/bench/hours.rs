@@ -44,7 +44,7 @@ pub fn figures(
     let mut done = Vec::new();
     for hour in 1..=hours {
         say(&format!("figures 7, 8, 9 and 16: hour {hour} of {hours}"));
-        let solved = ours::solve(&region, how, &[]).with_context(|| format!("hour {hour}"))?;
+        let solved = ours::solve(&region, how).with_context(|| format!("hour {hour}"))?;
         let step = |phase: u64| STEPS.map(|step| solved.step_seconds(phase, step));
         let moves = &solved.audit.moves;
         let termination = solved.report.get("termination").and_then(serde_json::Value::as_str);

@@ -21,6 +21,8 @@ const GLANCE: Duration = Duration::from_millis(5);
 pub struct How {
     /// How long it may take.
     pub deadline: Duration,
+    /// The proved gap at which it may end before; `None`: as by default.
+    pub gap: Option<f64>,
     /// Seed.
     pub seed: u64,
     /// Worker threads.
@@ -73,11 +75,11 @@ impl Ours {
     }
 }
 
-/// Solves a region. `more`: more of the command line.
+/// Solves a region.
 ///
 /// # Errors
 /// If it does not end well, or somebody asked for an end.
-pub fn solve(snapshot: &RegionSnapshot, how: &How, more: &[&str]) -> Result<Ours> {
+pub fn solve(snapshot: &RegionSnapshot, how: &How) -> Result<Ours> {
     let scratch = tempfile::tempdir().context("making a folder for a solve")?;
     let (region, result) = (scratch.path().join("region"), scratch.path().join("result"));
     datasets::write_snapshot(&region, snapshot).context("writing the region of a solve")?;
@@ -91,7 +93,7 @@ pub fn solve(snapshot: &RegionSnapshot, how: &How, more: &[&str]) -> Result<Ours
         .args(["--deadline", &format!("{}s", how.deadline.as_secs_f64())])
         .args(["--seed", &how.seed.to_string(), "--threads", &how.threads.to_string()])
         .args(["--highs-memory", &format!("{}B", how.highs_memory), "--lifeline", "--quiet"])
-        .args(more)
+        .args(how.gap.map(|gap| format!("--gap={gap}")))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());

@@ -8,7 +8,7 @@ use datasets::generate::{GenerateOptions, generate};
 use fleet::RegionSnapshot;
 
 /// Sizes looked at, as multiples of the region's.
-const SIZES: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
+const SIZES: [f64; 5] = [0.5, 1.0, 2.0, 5.0, 10.0];
 
 /// The generator makes no smaller regions and none larger.
 const SERVERS: (usize, usize) = (1_000, 1_000_000);
@@ -40,7 +40,7 @@ pub fn figures(
         let region =
             RegionSnapshot::new(parts).context("the generated region is broken (a bug)")?;
         // Any proved gap will do: what comes after the set-up is not measured.
-        let solved = ours::solve(&region, how, &["--gap", "100%"])?;
+        let solved = ours::solve(&region, &How { gap: Some(1.0), ..how.clone() })?;
         let step = |step| solved.step_seconds(1, step);
         sizes.push(count);
         columns.push(solved.number("/sizes/phase1_columns").unwrap_or(f64::NAN));

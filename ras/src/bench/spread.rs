@@ -8,7 +8,7 @@ use crate::html::number::{decimal, percent};
 use anyhow::{Context, Result};
 use async_solver::greedy;
 use fleet::audit::{AuditReport, ReservationAudit, audit};
-use fleet::{MsbIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Targets};
+use fleet::{MsbIx, RegionSnapshot, ReservationKind, Rru, SnapshotParts, Targets};
 
 /// Reservations in the heat map: the paper's number.
 const ROWS: usize = 30;
@@ -25,37 +25,62 @@ const STAGES: [&str; 3] = ["greedy", "greedy, then solved", "solved from empty"]
 /// Makes a figure of the empty region and its stages; the text says how they came about.
 type Make = fn(&RegionSnapshot, &[Stage; 3], String) -> Figure;
 
-/// Makes the figures that are wanted.
+/// Makes the figures that are wanted. `origin`: what region it is.
 ///
 /// # Errors
 /// If a solve fails, or somebody asked for an end.
 pub fn figures(
     snapshot: &RegionSnapshot,
+    origin: &str,
     how: &How,
     wanted: &Figures,
     say: &dyn Fn(&str),
 ) -> Result<Vec<Figure>> {
-    let empty = RegionSnapshot::new(chain::emptied(snapshot)).context("the region, emptied")?;
-    say("figures 12 to 15: greedy");
-    let targets = greedy::assign(&empty);
-    let given = chain::loaded(&empty, &targets, how.seed);
-    let first = Stage { name: STAGES[0], audit: audit(&empty, &targets), targets };
-    let given = RegionSnapshot::new(given).context("the region given away")?;
-    say("figures 12 to 15: solving what greedy assignment left");
-    let from_greedy = ours::solve(&given, how, &[])?;
-    say("figures 12 to 15: solving the empty region");
-    let from_empty = ours::solve(&empty, how, &[])?;
-    let stage = |name, of: ours::Ours| Stage { name, targets: of.targets, audit: of.audit };
-    let stages = [first, stage(STAGES[1], from_greedy), stage(STAGES[2], from_empty)];
     let made = format!(
-        "{} servers in {} reservations: given away greedily from empty, with containers on 80 % of \
-         what was given; that solved once; and the empty region solved.",
-        empty.servers.len(),
-        empty.reservations.len()
+        "{} servers in {} reservations, {origin}: given away greedily from empty, with containers on \
+         80 % of what was given; that solved once; and the empty region solved.",
+        snapshot.servers.len(),
+        snapshot.reservations.len(),
     );
-    let all: [(u8, Make); 4] = [(12, shares), (13, heat), (14, power), (15, traffic)];
-    let wanted = all.into_iter().filter(|(number, _)| wanted.any(&[*number]));
-    Ok(wanted.map(|(_, figure)| figure(&empty, &stages, made.clone())).collect())
+    let empty = chain::emptied(snapshot);
+    let mut figures = Vec::new();
+    let spread: [(u8, Make); 3] = [(12, shares), (13, heat), (14, power)];
+    let mut make = |parts: SnapshotParts, all: &[(u8, Make)], made: &str| -> Result<()> {
+        let all: Vec<_> = all.iter().filter(|(number, _)| wanted.any(&[*number])).collect();
+        if !all.is_empty() {
+            let empty = RegionSnapshot::new(parts).context("the region, emptied")?;
+            let numbers: Vec<String> = all.iter().map(|(number, _)| number.to_string()).collect();
+            let tell = |what: &str| say(&format!("figures {}: {what}", numbers.join(", ")));
+            let stages = stages(&empty, how, &tell)?;
+            figures.extend(all.into_iter().map(|(_, figure)| figure(&empty, &stages, made.into())));
+        }
+        Ok(())
+    };
+    make(empty.clone(), &spread, &made)?;
+    if snapshot.reservations.iter().any(|of| !of.affinity.is_empty()) {
+        make(empty, &[(15, traffic)], &made)?;
+    } else {
+        // Not among those of the other figures: who is bound has fewer MSBs to spread over.
+        let mut bound = empty;
+        chain::bind(&mut bound, snapshot);
+        let made = format!("{made} Two reservations were bound to two datacenters each.");
+        make(bound, &[(15, traffic)], &made)?;
+    }
+    Ok(figures)
+}
+
+fn stages(empty: &RegionSnapshot, how: &How, say: &dyn Fn(&str)) -> Result<[Stage; 3]> {
+    say("greedy");
+    let targets = greedy::assign(empty);
+    let given = chain::loaded(empty, &targets, how.seed);
+    let first = Stage { name: STAGES[0], audit: audit(empty, &targets), targets };
+    let given = RegionSnapshot::new(given).context("the region given away")?;
+    say("solving what greedy assignment left");
+    let from_greedy = ours::solve(&given, how)?;
+    say("solving the empty region");
+    let from_empty = ours::solve(empty, how)?;
+    let stage = |name, of: ours::Ours| Stage { name, targets: of.targets, audit: of.audit };
+    Ok([first, stage(STAGES[1], from_greedy), stage(STAGES[2], from_empty)])
 }
 
 fn bars(stages: &[Stage; 3], unit: Unit, series: Vec<Series>) -> Plot {
@@ -161,18 +186,23 @@ fn heat(region: &RegionSnapshot, stages: &[Stage; 3], made: String) -> Figure {
     }
 }
 
-/// Typical draw by MSB, in watts: of what guaranteed reservations hold, and of all available
-/// servers.
-fn draws(region: &RegionSnapshot, targets: &Targets) -> Vec<(f64, f64)> {
+/// Typical draw by MSB, in watts: of the capacity that guaranteed reservations run, each on all its
+/// servers alike, and of all available servers. Buffers draw nothing.
+fn draws(region: &RegionSnapshot, stage: &Stage) -> Vec<(f64, f64)> {
     let mut draws = vec![(0.0, 0.0); region.msbs.len()];
-    let guaranteed = |holder: &ReservationIx| {
-        region.reservations[holder.ix()].kind == ReservationKind::Guaranteed
-    };
-    for (server, holder) in region.servers.iter().zip(targets.holders()) {
+    // Idle and busy servers of a reservation add up to its capacity over what it has.
+    let loads: Vec<f64> = (stage.audit.reservations.iter())
+        .map(|row| {
+            let guaranteed = row.kind == ReservationKind::Guaranteed;
+            let all = row.holding.assigned.to_f64();
+            if guaranteed && all > 0.0 { (row.capacity.to_f64() / all).min(1.0) } else { 0.0 }
+        })
+        .collect();
+    for (server, holder) in region.servers.iter().zip(stage.targets.holders()) {
         if let (Some(watts), true) = (server.power_watts, server.available) {
             let draw = &mut draws[region.msb_of(server).ix()];
             draw.1 += watts;
-            draw.0 += if holder.as_ref().is_some_and(guaranteed) { watts } else { 0.0 };
+            draw.0 += holder.map_or(0.0, |holder| watts * loads[holder.ix()]);
         }
     }
     draws
@@ -189,7 +219,7 @@ fn unevenness(draws: &[(f64, f64)]) -> (f64, f64) {
 }
 
 fn power(region: &RegionSnapshot, stages: &[Stage; 3], made: String) -> Figure {
-    let draws = stages.each_ref().map(|stage| draws(region, &stage.targets));
+    let draws = stages.each_ref().map(|stage| draws(region, stage));
     let known = draws.iter().flatten().any(|draw| draw.1 > 0.0);
     let uneven = draws.each_ref().map(|draws| unevenness(draws));
     let series = STAGES.iter().zip(&draws).map(|(name, draws)| Series {

@@ -45,6 +45,9 @@ pub struct Bench {
     /// How long each competitor has, and each solve of a figure
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration, default_value = "5s")]
     pub deadline: Duration,
+    /// The proved gap at which a solve of this solver ends before [default: 0.01%]
+    #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
+    pub gap: Option<f64>,
     /// How often each competitor runs; its time is the median
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
     pub runs: u32,

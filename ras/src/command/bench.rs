@@ -19,6 +19,9 @@ use std::time::Duration;
 /// Below this HiGHS is ended before it has read the problem.
 const DEADLINE_LEAST: Duration = Duration::from_secs(1);
 
+/// Share of the servers that the requests of figures 12 to 15 take, buffers included.
+const ROOMY: f64 = 0.7;
+
 /// Reservations of a generated region, where it is small.
 const RESERVATIONS_LEAST: usize = 40;
 
@@ -31,7 +34,7 @@ pub(super) fn run(options: &cli::Bench, context: &Context) -> Result<Verdict> {
             eprintln!("{:7.1}s  {text}", context.began.elapsed().as_secs_f64());
         }
     };
-    let (region, origin) = region(options, options.state)?;
+    let (region, origin) = region(options, options.state, None)?;
     say(&format!("{}: {origin}", region.region));
     let rivals: Vec<Rival> = match &options.only[..] {
         [] => Rival::value_variants().to_vec(),
@@ -83,6 +86,7 @@ fn how(options: &cli::Bench) -> Result<How> {
     let settings = Settings::new(&of_solve)?;
     Ok(How {
         deadline: options.deadline,
+        gap: options.gap,
         seed: options.seed,
         threads: settings.solver.threads,
         highs_memory: settings.highs_memory,
@@ -90,7 +94,11 @@ fn how(options: &cli::Bench) -> Result<How> {
 }
 
 /// The region, and where it is from.
-fn region(options: &cli::Bench, state: State) -> Result<(RegionSnapshot, String)> {
+fn region(
+    options: &cli::Bench,
+    state: State,
+    utilisation: Option<f64>,
+) -> Result<(RegionSnapshot, String)> {
     if let Some(folder) = &options.snapshot {
         return Ok((read_snapshot(folder)?, format!("read from {}", folder.display())));
     }
@@ -104,11 +112,15 @@ fn region(options: &cli::Bench, state: State) -> Result<(RegionSnapshot, String)
         reservations: options.reservations.unwrap_or(defaults.reservations.max(least)),
         seed: options.seed,
         state,
+        utilisation: utilisation.unwrap_or(defaults.utilisation),
         ..defaults
     };
     let parts = generate(&generated).context("no region was generated")?;
     let region = RegionSnapshot::new(parts).context("the generated region is broken (a bug)")?;
-    Ok((region, format!("generated, {word}, seed {}", options.seed)))
+    let full = utilisation.map_or_else(String::new, |share| {
+        format!(", requests taking {}", crate::number::percent(share))
+    });
+    Ok((region, format!("generated, {word}, seed {}{full}", options.seed)))
 }
 
 fn figures(
@@ -121,7 +133,7 @@ fn figures(
     let mut figures = Vec::new();
     if wanted.any(&[7, 8, 9, 16]) {
         // What happens to a region in a day happens to one that is held.
-        let (held, _) = region(options, State::Steady)?;
+        let (held, _) = region(options, State::Steady, None)?;
         let pace = Pace { resized: options.resized, failed: options.failed, seed: options.seed };
         figures.extend(hours::figures(&held, options.hours, &pace, how, wanted, say)?);
     }
@@ -129,7 +141,9 @@ fn figures(
         figures.extend(sizes::figures(snapshot.servers.len(), how, wanted, say)?);
     }
     if wanted.any(&[12, 13, 14, 15]) {
-        figures.extend(spread::figures(snapshot, how, wanted, say)?);
+        // Greedy assignment needs room: where little is left, somebody stays short.
+        let (roomy, origin) = region(options, State::Cold, Some(ROOMY))?;
+        figures.extend(spread::figures(&roomy, &origin, how, wanted, say)?);
     }
     figures.sort_by_key(|figure| figure.number);
     Ok(figures)
