@@ -14,6 +14,7 @@ use chrono::{DateTime, Utc};
 use clap::ValueEnum;
 use datasets::generate::{self, GenerateOptions, generate};
 use fleet::RegionSnapshot;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Below this HiGHS is ended before it has read the problem.
@@ -28,6 +29,9 @@ const RESERVATIONS_LEAST: usize = 40;
 pub(super) fn run(options: &cli::Bench, context: &Context) -> Result<Verdict> {
     ensure!(options.deadline >= DEADLINE_LEAST, "--deadline: at least 1s is needed");
     interrupt::listen()?;
+    // Better refused now than after minutes.
+    std::fs::create_dir_all(&options.out)
+        .with_context(|| format!("--out: {} cannot be made", options.out.display()))?;
     let how = how(options)?;
     let say = |text: &str| {
         if !context.global.quiet {
@@ -38,7 +42,7 @@ pub(super) fn run(options: &cli::Bench, context: &Context) -> Result<Verdict> {
     say(&format!("{}: {origin}", region.region));
     let rivals: Vec<Rival> = match &options.only[..] {
         [] => Rival::value_variants().to_vec(),
-        only => only.to_vec(),
+        only => only.iter().copied().collect::<BTreeSet<_>>().into_iter().collect(),
     };
     let compared = competitors::compare(&region, &rivals, options.runs, &how, &say)?;
     let figures = figures(options, &region, &how, &say)?;

@@ -100,7 +100,7 @@ fn section(figure: &Figure) -> Markup {
             div.scroll { table.data.narrow {
                 thead { tr { th scope="col" { "" } th scope="col" { "paper" } th scope="col" { "here" } } }
                 tbody { @for row in &figure.rows {
-                    tr { th scope="row" title=(row.what) { (row.what) } td { (row.paper) } td { (row.here) } }
+                    tr { th scope="row" style="max-width:none" { (row.what) } td { (row.paper) } td { (row.here) } }
                 } }
             } }
         }
@@ -125,13 +125,18 @@ fn plot(plot: &Plot) -> Markup {
     }
 }
 
-fn colour(place: usize) -> &'static str {
-    COLOURS[place.min(COLOURS.len() - 1)]
+/// The colour of one of several series; one alone is ours.
+fn colour(place: usize, of: &[Series]) -> &'static str {
+    if of.len() == 1 { COLOURS[1] } else { COLOURS[place.min(COLOURS.len() - 1)] }
 }
 
-fn legend(series: &[Series], colours: &[&'static str]) -> Markup {
-    let of = |place: usize| colours[place.min(colours.len() - 1)];
-    svg::legend(series.iter().enumerate().map(|(place, of_one)| (of(place), of_one.name.clone())))
+fn legend(series: &[Series], colour: impl Fn(usize) -> &'static str) -> Markup {
+    svg::legend(series.iter().enumerate().map(|(place, of)| (colour(place), of.name.clone())))
+}
+
+/// The colour of a part of a bar.
+fn part(place: usize) -> &'static str {
+    PARTS[place.min(PARTS.len() - 1)]
 }
 
 /// The largest value of all that is one.
@@ -171,7 +176,7 @@ fn columns(labels: &[String], unit: Unit, series: &[Series]) -> Markup {
             @for (place, of) in series.iter().enumerate() {
                 @if let Some(value) = of.values.get(column).filter(|value| value.is_finite()) {
                     @let left = (column as f64 + (1.0 - BARS) / 2.0) * step + width * place as f64;
-                    rect class=(colour(place)) x=(svg::percent(left)) width=(svg::percent(width * 0.94))
+                    rect class=(colour(place, series)) x=(svg::percent(left)) width=(svg::percent(width * 0.94))
                         y=(svg::percent(1.0 - scale.at(*value))) height=(svg::percent(scale.at(*value)))
                         data-tip={ (label) ", " (of.name) ": " (show(unit, *value)) } {}
                 }
@@ -188,7 +193,7 @@ fn columns(labels: &[String], unit: Unit, series: &[Series]) -> Markup {
         }
     };
     html! {
-        (legend(series, &COLOURS))
+        (legend(series, |place| colour(place, series)))
         (frame(&scale, unit, "Bars", &inner, &below))
         (svg::left_out(shown, labels.len(), "column"))
     }
@@ -198,19 +203,19 @@ fn stacked(labels: &[String], unit: Unit, series: &[Series]) -> Markup {
     let of = |row: usize| series.iter().map(move |s| s.values.get(row).copied().unwrap_or(0.0));
     let scale = Scale::new((0..labels.len()).map(|row| of(row).sum()).fold(0.0, f64::max), 4);
     html! {
-        (legend(series, &PARTS))
+        (legend(series, part))
         table.rows {
             thead { tr { td {} td.c { (svg::axis(&scale, |tick| show(unit, tick))) } td {} } }
             tbody { @for (row, label) in labels.iter().enumerate() { tr {
                 th scope="row" { (label) }
                 td.c { svg width="100%" height="26" aria-hidden="true" {
                     (svg::grid(&scale))
-                    @for (place, part) in series.iter().enumerate() {
+                    @for (place, of_one) in series.iter().enumerate() {
                         @let before: f64 = of(row).take(place).sum();
-                        @let value = part.values.get(row).copied().unwrap_or(0.0);
-                        rect class=(PARTS[place.min(PARTS.len() - 1)]) x=(svg::percent(scale.at(before))) y="4"
+                        @let value = of_one.values.get(row).copied().unwrap_or(0.0);
+                        rect class=(part(place)) x=(svg::percent(scale.at(before))) y="4"
                             height="18" width=(svg::percent(scale.at(value)))
-                            data-tip={ (label) ", " (part.name) ": " (show(unit, value)) } {}
+                            data-tip={ (label) ", " (of_one.name) ": " (show(unit, value)) } {}
                     }
                 } }
                 td.n { (show(unit, of(row).sum())) }
@@ -226,14 +231,14 @@ fn points(across: &str, at: &[f64], unit: Unit, series: &[Series]) -> Markup {
     let inner = html! {
         @for (place, of) in series.iter().enumerate() {
             @for (x, y) in at.iter().zip(&of.values).take(shown).filter(|(x, y)| x.is_finite() && y.is_finite()) {
-                circle class=(colour(place)) cx=(svg::percent(wide.at(*x))) r="4"
+                circle class=(colour(place, series)) cx=(svg::percent(wide.at(*x))) r="4"
                     cy=(svg::percent(1.0 - scale.at(*y)))
                     data-tip={ (across) " " (number::decimal(*x)) ", " (of.name) ": " (show(unit, *y)) } {}
             }
         }
     };
     html! {
-        (legend(series, &COLOURS))
+        (legend(series, |place| colour(place, series)))
         (frame(&scale, unit, across, &inner, &svg::axis(&wide, number::short)))
         p.note { "Across: " (across) "." }
         (svg::left_out(shown, at.len(), "point"))
