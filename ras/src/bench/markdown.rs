@@ -31,7 +31,7 @@ pub fn cells(of: &Competitor) -> [String; 11] {
     let mut remark = of.remark.clone().unwrap_or_default();
     if let Some(broken @ 1..) = of.broken_rules {
         let _ =
-            write!(remark, "{}breaks {broken} rules", if remark.is_empty() { "" } else { "; " });
+            write!(remark, "{}broken rules: {broken}", if remark.is_empty() { "" } else { "; " });
     }
     [
         of.rival.title().to_owned(),
@@ -65,7 +65,7 @@ pub fn render(bench: &Bench) -> String {
     let _ = write!(
         text,
         ", on {}: {} servers, {} reservations (shared buffers included), {} MSBs; {}. Deadline {} s, \
-         {} threads, medians of {} runs.\n\n",
+         {} threads, medians of {} run(s).\n\n",
         bench.machine.sentence(),
         count(region.servers),
         count(region.reservations),
