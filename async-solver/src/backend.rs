@@ -32,7 +32,8 @@ pub struct LpProblem {
 /// How HiGHS is to solve it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LpRequest {
-    /// `ipx` (interior point without crossover), `simplex`, `pdlp` or, with integers, `choose`.
+    /// `ipx` (interior point without crossover), `simplex`, `pdlp` or, with integers, `choose`
+    /// (without presolve, for a few nodes) or [`WHOLE`].
     pub solver: String,
     /// Wall-clock limit given to HiGHS; it is known to overrun.
     pub time_limit: Option<Duration>,
@@ -48,6 +49,9 @@ pub struct LpRequest {
     /// same on every machine.
     pub mip_nodes: u32,
 }
+
+/// HiGHS as it comes, presolve and all, for a problem with integers to be solved to the end.
+pub const WHOLE: &str = "whole";
 
 /// What HiGHS found.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -125,8 +129,10 @@ pub fn solve_with_highs(problem: &LpProblem, request: &LpRequest) -> Result<LpSo
         model.set_option("mip_max_nodes", i32::try_from(request.mip_nodes).unwrap_or(i32::MAX));
         // Presolving takes longer than the few nodes asked for, and HiGHS 1.15.0 was seen to crash in
         // it (HPresolve::removeRowSingletons) on a problem with reservations that need nothing.
-        model.set_option("presolve", "off");
-    } else {
+        if request.solver != WHOLE {
+            model.set_option("presolve", "off");
+        }
+    } else if request.solver != WHOLE {
         model.set_option("solver", request.solver.as_str());
         if request.solver != "simplex" {
             model.set_option("run_crossover", "off");

@@ -119,9 +119,13 @@ impl<'a> Exchange<'a> {
 }
 
 /// The columns that can change: of free items, their MSBs and reservations, and of servers that
-/// count for nothing in pools where something is free.
+/// count for nothing in pools where something is free. In pools that count for nobody they are in
+/// nobody's way: unless such columns earn their price the whole costs too much, bound included.
 fn kept(model: &Model, lp: &Lp, free: &Free) -> Vec<bool> {
-    let mut free_pools = vec![false; model.pools.len()];
+    let mut free_pools = vec![true; model.pools.len()];
+    for item in model.terms.iter().flat_map(|term| &term.items) {
+        free_pools[item.pool as usize] = false;
+    }
     for (term, free) in model.terms.iter().zip(free) {
         for (item, &free) in term.items.iter().zip(free) {
             free_pools[item.pool as usize] |= free;

@@ -7,6 +7,8 @@
 //!
 //! Shares no grouping with [`crate::model`], only its prices and limits.
 
+mod problem;
+
 use crate::model::{Model, Term, rru};
 use fleet::{MsbIx, RegionSnapshot, ReservationIx, Server};
 use good_lp::{
@@ -21,6 +23,8 @@ pub struct RawModel {
     variables: ProblemVariables,
     objective: Expression,
     rows: Vec<Constraint>,
+    /// `x[s,r]`, for available servers and those who may or do hold them.
+    x: BTreeMap<(u32, ReservationIx), Variable>,
 }
 
 /// HiGHS found no optimum of a raw model. It has one, today's assignment being feasible.
@@ -39,11 +43,11 @@ impl RawModel {
         let model = Model::new(snapshot);
         let mut build = Builder {
             snapshot,
-            x: BTreeMap::new(),
             raw: RawModel {
                 variables: ProblemVariables::new(),
                 objective: Expression::default(),
                 rows: Vec::new(),
+                x: BTreeMap::new(),
             },
         };
         build.assignment();
@@ -118,8 +122,6 @@ impl RawModel {
 
 struct Builder<'a> {
     snapshot: &'a RegionSnapshot,
-    /// `x[s,r]`, for available servers and those who may or do hold them.
-    x: BTreeMap<(u32, ReservationIx), Variable>,
     raw: RawModel,
 }
 
@@ -149,7 +151,7 @@ impl Builder<'_> {
                 if counts || server.holder() == Some(ix) {
                     let name = format!("x[{},{}]", server.id, reservation.id);
                     let x = self.raw.variables.add(variable().binary().name(name));
-                    self.x.insert((number, ix), x);
+                    self.raw.x.insert((number, ix), x);
                     holders += x;
                 }
             }
@@ -166,7 +168,7 @@ impl Builder<'_> {
         for (number, server) in self.available() {
             if let Some(holder) = server.holder() {
                 let price = if server.in_use { weights.move_in_use } else { weights.move_idle };
-                cost += price * (1.0 - self.x[&(number, holder)]);
+                cost += price * (1.0 - self.raw.x[&(number, holder)]);
             }
         }
         self.raw.objective += cost;
@@ -178,7 +180,7 @@ impl Builder<'_> {
         for (number, server) in self.available() {
             let value =
                 self.snapshot.reservations[term.reservation.ix()].value(server.hardware_type);
-            let x = self.x.get(&(number, term.reservation));
+            let x = self.raw.x.get(&(number, term.reservation));
             if let (Some(value), Some(&x), true) = (value, x, chosen(self.snapshot.msb_of(server)))
             {
                 sum += value.to_f64() * x;

@@ -2,10 +2,12 @@
 //!
 //! Only shapes and words stand here; each subcommand does its work in [`crate::command`].
 
+mod bench;
 mod between;
 mod mover;
 mod store;
 
+pub use bench::Bench;
 pub use between::{Drill, EmergencyAction, Loans, Outages, OutagesAction, Replacements};
 mod contract;
 mod maintenance;
@@ -126,6 +128,8 @@ pub enum Command {
     Inspect(Inspect),
     /// Solve a real fleet of 10,001 servers, from the inventory to the page
     Demo(Demo),
+    /// Measure this solver beside others, and make the paper's figures again
+    Bench(Box<Bench>),
     /// Keep a region in Postgres and serve it until told to stop
     Up(Up),
     /// Take solves and replays from the queue of a region until told to stop

@@ -5,6 +5,7 @@
 //! | [`cli`] | what may be asked for, with the help texts |
 //! | [`settings`], [`overrides`] | `ras.toml` and the command line; what a solve sees otherwise |
 //! | [`command`] | one file for each subcommand: read, call, write |
+//! | [`mod@bench`] | this solver beside others, and the paper's evaluation |
 //! | [`service`] | what runs as long as `ras up` does |
 //! | [`store`] | where a living region is kept |
 //! | [`solve`] | the shell around a solve: deadline, Ctrl-C, what is on disk when |
@@ -17,6 +18,7 @@
 //! The decisions are elsewhere: `async-solver` solves, `fleet` audits and explains, `datasets`
 //! knows the formats. Start at [`run`].
 
+pub mod bench;
 pub mod cli;
 pub mod command;
 pub mod highs_process;

@@ -435,6 +435,7 @@ fn help_is_as_it_was_read_last() {
     for (file, line) in [
         ("ras", "--help"),
         ("solve", "solve --help"),
+        ("bench", "bench --help"),
         ("import_csv", "import csv --help"),
         ("contract", "contract --help"),
         ("maintenance", "maintenance --help"),

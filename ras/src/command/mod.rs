@@ -2,6 +2,7 @@
 
 mod apply;
 mod audit;
+mod bench;
 mod contract;
 mod demo;
 mod drill;
@@ -78,6 +79,7 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Apply(options) => apply::run(&options, context),
         Command::Inspect(options) => inspect::run(&options, context),
         Command::Demo(options) => demo::run(&options, context),
+        Command::Bench(options) => bench::run(&options, context),
         Command::Import(Import::Snapshot(options)) => import_snapshot::run(&options, context),
         Command::Up(options) => up::run(&options, context),
         Command::Worker(options) => worker::run(&options, context),

@@ -7,12 +7,13 @@
 //! capped, and nothing is written per server.
 
 mod affinity;
+mod bench;
 mod buffer;
 mod facts;
 mod figures;
 mod heat;
 mod moves;
-mod number;
+pub(crate) mod number;
 mod power;
 mod progress;
 mod replays;
@@ -22,6 +23,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use bench::render_bench;
 pub use replays::render_replays;
 
 use buffer::BufferShares;

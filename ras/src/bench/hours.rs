@@ -1,0 +1,221 @@
+//! Figures 7, 8, 9 and 16: a region followed hour by hour, one solve each.
+
+use super::chain::{self, Pace};
+use super::ours::{self, How};
+use super::{Beside, Figure, Figures, Plot, Series, Unit, mean, quantile};
+use crate::html::number::{decimal, percent, seconds};
+use anyhow::{Context, Result};
+use fleet::RegionSnapshot;
+
+/// The steps of RAS figure 8.
+const STEPS: [&str; 4] = ["ras build", "solver build", "initial state", "mip"];
+
+/// One solve of the chain.
+struct Hour {
+    seconds: f64,
+    /// Seconds of [`STEPS`], by phase.
+    steps: [[f64; 4]; 2],
+    gap_in_use_moves: f64,
+    moves_in_use: usize,
+    moves_idle: usize,
+    acquired: usize,
+    servers: usize,
+    short_rru: f64,
+    cut: bool,
+}
+
+/// Makes a figure of the hours; the text says how they came about.
+type Make = fn(&[Hour], String) -> Figure;
+
+/// Follows a region. `say`: told of each hour.
+///
+/// # Errors
+/// If a solve fails, or somebody asked for an end.
+pub fn figures(
+    first: &RegionSnapshot,
+    hours: u32,
+    pace: &Pace,
+    how: &How,
+    wanted: &Figures,
+    say: &dyn Fn(&str),
+) -> Result<Vec<Figure>> {
+    let capacities = chain::capacities(first);
+    let mut region = first.clone();
+    let mut done = Vec::new();
+    for hour in 1..=hours {
+        say(&format!("figures 7, 8, 9 and 16: hour {hour} of {hours}"));
+        let solved = ours::solve(&region, how).with_context(|| format!("hour {hour}"))?;
+        let step = |phase: u64| STEPS.map(|step| solved.step_seconds(phase, step));
+        let moves = &solved.audit.moves;
+        let termination = solved.report.get("termination").and_then(serde_json::Value::as_str);
+        done.push(Hour {
+            seconds: solved.seconds(),
+            steps: [step(1), step(2)],
+            gap_in_use_moves: solved.number("/phase1/gap_in_use_moves").unwrap_or(f64::NAN),
+            moves_in_use: moves.in_use,
+            moves_idle: moves.idle,
+            acquired: moves.acquired,
+            servers: region.servers.len(),
+            short_rru: solved.audit.shortfall.to_f64(),
+            cut: termination != Some("optimal") && termination != Some("stalled"),
+        });
+        let parts = chain::next_hour(&region, &solved.targets, &capacities, hour, pace);
+        region = RegionSnapshot::new(parts)
+            .with_context(|| format!("the region after hour {hour} is broken (a bug)"))?;
+    }
+    let made = format!(
+        "{hours} hourly solves of {} servers in {} reservations; each hour {} of the requests were \
+         resized by 5 to 20 % and {} of the servers failed for three hours.",
+        first.servers.len(),
+        first.reservations.len(),
+        percent(pace.resized),
+        percent(pace.failed)
+    );
+    let all: [(u8, Make); 4] = [(7, times), (8, steps), (9, gaps), (16, moves)];
+    let wanted = all.into_iter().filter(|(number, _)| wanted.any(&[*number]));
+    Ok(wanted.map(|(_, figure)| figure(&done, made.clone())).collect())
+}
+
+fn hours_of(done: &[Hour]) -> Vec<f64> {
+    (1..=done.len()).map(|hour| hour as f64).collect()
+}
+
+fn series(name: &str, done: &[Hour], value: impl Fn(&Hour) -> f64) -> Series {
+    Series { name: name.to_owned(), values: done.iter().map(value).collect() }
+}
+
+fn row(what: &'static str, paper: &'static str, here: String) -> Beside {
+    Beside { what, paper, here }
+}
+
+fn times(done: &[Hour], made: String) -> Figure {
+    let all: Vec<f64> = done.iter().map(|hour| hour.seconds).collect();
+    let at = |share: f64| quantile(&all, share).unwrap_or(f64::NAN);
+    let (mean, p95, p99) = (mean(&all), at(0.95), at(0.99));
+    Figure {
+        number: 7,
+        title: "Allocation time",
+        made,
+        rows: vec![
+            row("seconds, mean", "1,800 s (several hundred thousand servers)", seconds(mean)),
+            row("seconds, 95 %", "2,200 s", seconds(p95)),
+            row("seconds, 99 %", "2,450 s", seconds(p99)),
+            row(
+                "seconds, 95 % and 99 % over mean",
+                "1.2 and 1.4",
+                format!("{} and {}", decimal(p95 / mean), decimal(p99 / mean)),
+            ),
+        ],
+        plot: Plot::Points {
+            across: "hour",
+            at: hours_of(done),
+            unit: Unit::Seconds,
+            series: vec![series("seconds of a solve", done, |hour| hour.seconds)],
+        },
+    }
+}
+
+fn steps(done: &[Hour], made: String) -> Figure {
+    let sum = |phase: usize, step: usize| done.iter().map(|h| h.steps[phase][step]).sum::<f64>();
+    let phase = |phase: usize| (0..STEPS.len()).map(|step| sum(phase, step)).sum::<f64>();
+    let share =
+        |part: f64, whole: f64| if whole > 0.0 { percent(part / whole) } else { "-".into() };
+    let parts = STEPS.iter().enumerate().map(|(step, name)| Series {
+        name: format!("seconds of {name}"),
+        values: (0..2).map(|phase| sum(phase, step) / done.len().max(1) as f64).collect(),
+    });
+    Figure {
+        number: 8,
+        title: "Time by step",
+        made,
+        rows: vec![
+            row("seconds: phase 1 of all", "60 %", share(phase(0), phase(0) + phase(1))),
+            row("seconds: MIP of phase 1", "67 %", share(sum(0, 3), phase(0))),
+            row(
+                "seconds: MIP of phase 2 (here it has no other step)",
+                "19 %",
+                share(sum(1, 3), phase(1)),
+            ),
+        ],
+        plot: Plot::Stacked {
+            labels: vec!["phase 1".to_owned(), "phase 2".to_owned()],
+            unit: Unit::Seconds,
+            series: parts.collect(),
+        },
+    }
+}
+
+fn gaps(done: &[Hour], made: String) -> Figure {
+    let all: Vec<f64> =
+        done.iter().map(|hour| hour.gap_in_use_moves).filter(|gap| gap.is_finite()).collect();
+    let at = |share: f64| quantile(&all, share).map_or_else(|| "-".to_owned(), decimal);
+    let within = all.iter().filter(|gap| **gap <= 200.0).count();
+    let cut = done.iter().filter(|hour| hour.cut).count();
+    Figure {
+        number: 9,
+        title: "Gap of phase 1 in in-use moves",
+        made,
+        rows: vec![
+            row(
+                "solves within 200 in-use moves of the optimum",
+                "90 %",
+                percent(within as f64 / done.len().max(1) as f64),
+            ),
+            row(
+                "gap that half and 90 % of the solves are within",
+                "-; 200",
+                format!("{}; {}", at(0.5), at(0.9)),
+            ),
+            row("solves that the deadline ended", "-", format!("{cut} of {}", done.len())),
+        ],
+        plot: Plot::Points {
+            across: "hour",
+            at: hours_of(done),
+            unit: Unit::Plain,
+            series: vec![series("proved gap, in moves of servers in use", done, |hour| {
+                hour.gap_in_use_moves
+            })],
+        },
+    }
+}
+
+fn moves(done: &[Hour], made: String) -> Figure {
+    let sum = |count: fn(&Hour) -> usize| done.iter().map(count).sum::<usize>() as f64;
+    let (in_use, idle) = (sum(|hour| hour.moves_in_use), sum(|hour| hour.moves_idle));
+    let acquired = sum(|hour| hour.acquired);
+    let ratio = |unused: f64| {
+        if in_use > 0.0 {
+            format!("{} : 1", decimal(unused / in_use))
+        } else {
+            "none in use".into()
+        }
+    };
+    let share = |count: usize, hour: &Hour| count as f64 / hour.servers.max(1) as f64;
+    let short = done.iter().map(|hour| hour.short_rru).fold(0.0, f64::max);
+    Figure {
+        number: 16,
+        title: "Moves by hour",
+        made,
+        rows: vec![
+            row("unused to in-use servers moved", "10.6 : 1", ratio(idle + acquired)),
+            row("the same without free servers taken up", "-", ratio(idle)),
+            row(
+                "moved in all: in use, idle, free",
+                "-",
+                format!("{}, {}, {}", decimal(in_use), decimal(idle), decimal(acquired)),
+            ),
+            row("RRU short in the worst hour", "-", decimal(short)),
+        ],
+        plot: Plot::Points {
+            across: "hour",
+            at: hours_of(done),
+            unit: Unit::Share,
+            series: vec![
+                series("unused servers moved, of all", done, |hour| {
+                    share(hour.moves_idle + hour.acquired, hour)
+                }),
+                series("servers in use moved, of all", done, |hour| share(hour.moves_in_use, hour)),
+            ],
+        },
+    }
+}
