@@ -24,6 +24,7 @@ fn whole_problems_have_the_optimum_and_the_relaxation_is_below() {
             progress: &|_| {},
             incumbent: &|_| {},
             backend: &InProcess,
+            warm: None,
         };
         for solve in [rivals::pooled, rivals::raw] {
             let answer = solve(&snapshot, &config(), &control);
@@ -54,6 +55,7 @@ fn servers_in_nobodys_way_cost_nothing() {
         progress: &|_| {},
         incumbent: &|_| {},
         backend: &InProcess,
+        warm: None,
     };
     let answer = rivals::pooled(&snapshot, &config(), &control);
     assert_eq!(answer.primal, Some(0.0));

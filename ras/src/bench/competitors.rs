@@ -196,6 +196,7 @@ fn with_highs(
         progress: &|_| {},
         incumbent: &|_| {},
         backend: &highs,
+        warm: None,
     };
     let answer = solve(snapshot, &config, &control);
     let seconds = answer.seconds.iter().sum();
