@@ -5,7 +5,7 @@
 //! assignment: a feasible one uses at most `size` servers of a pool, so its cost is at least its
 //! cost with every server charged and the whole supply refunded, and `bound_r` is at most what any
 //! whole-server assignment of `r` costs at these prices ([`crate::subproblem`]). This holds for
-//! every `p`, however it was found; HiGHS' duals are only a good place to start.
+//! every `p`, however it was found: by ascent ([`Ascent`]), in HiGHS' duals or in a file an hour old.
 
 use crate::model::Model;
 use crate::subproblem::{Geometry, Priced, SubBound};

@@ -1,10 +1,11 @@
 //! Phase 1: everything but rack goals. Finds a good assignment and proves how good it is.
 //!
-//! The LP runs in HiGHS, in another process, while the first incumbents are made here. Its duals
-//! are the pools' prices: they give the proved bound and tell each reservation which servers others
-//! need more. Its solution, rounded down, is a second start beside today's assignment. What the
-//! search leaves open, better prices ([`prices`]) and branch and bound where they point ([`exact`])
-//! nearly close.
+//! The pools' prices come first: they give the proved bound and tell each reservation which servers
+//! others need more. Of a large region they are found by ascent alone, from nothing or from what the
+//! last solve left; of a small one HiGHS solves the LP in another process, while the first incumbents
+//! are made here. The mixture the ascent ends with, or the LP's solution, is rounded down to a second
+//! start beside today's assignment. What the search leaves open in a small region, better prices
+//! ([`prices`]) and branch and bound where they point ([`exact`]) nearly close.
 
 mod exact;
 mod prices;

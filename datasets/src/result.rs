@@ -45,6 +45,17 @@ pub fn write_result(
     })
 }
 
+/// Copies what a solve left from the folder of its result into another, if it left anything.
+///
+/// # Errors
+/// If the system refuses.
+pub fn copy_warm(from: &Path, to: &Path) -> std::io::Result<()> {
+    match std::fs::copy(from.join(WARM_FILE), to.join(WARM_FILE)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
 /// Reads what a solve left for the next one, from the folder of its result or any other; `None`:
 /// it left nothing.
 ///

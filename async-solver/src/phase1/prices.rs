@@ -1,4 +1,5 @@
-//! The pools' prices: HiGHS' duals, some steps of ascent, and at last a master problem.
+//! The pools' prices: by ascent, from nothing, from what the last solve left or from HiGHS' duals, and at
+//! last by a master problem.
 
 use super::Run;
 use crate::backend::{LpRequest, LpSolution};

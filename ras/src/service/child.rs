@@ -68,6 +68,9 @@ impl ChildSolve<'_> {
             .arg(self.result)
             .arg("--config")
             .arg(self.config)
+            // What the last solve left lies there, if it does.
+            .arg("--warm")
+            .arg(self.snapshot)
             .args(["--deadline", &format!("{}s", self.deadline.as_secs_f64())])
             .args(["--memory-limit", &self.memory.to_string(), "--lifeline", "--quiet"])
             .args(self.arguments)
