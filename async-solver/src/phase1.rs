@@ -283,7 +283,8 @@ impl Run<'_> {
         let free = DualPoint::free(self.model);
         let mut early = today.clone();
         let mut answer = None;
-        'passes: for _ in 0..if job.is_some() { 2 } else { 1 } {
+        let passes = if job.is_some() { 2 } else { 1 };
+        'passes: for _ in 0..passes {
             for term in self.order() {
                 answer = answer.or_else(|| job.as_mut().and_then(|job| job.poll()));
                 if self.must_stop() || answer.is_some() {
