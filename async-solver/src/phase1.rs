@@ -75,10 +75,13 @@ struct Run<'a> {
     proof: Proof,
     /// Where the Lagrangian bound is highest.
     dual: Option<DualPoint>,
+    /// Whether the clock ended the ascent: what follows is not the same on every machine.
+    hurried: bool,
     history: Vec<Progress>,
 }
 
-/// Runs phase 1. `warm`: prices of the pools to start from. `reserve`: time still needed afterwards. `keep`: told of each better state.
+/// Runs phase 1. `warm`: prices of the pools to start from. `reserve`: time still needed afterwards.
+/// `keep`: told of each better state.
 pub fn run(
     model: &Model,
     config: &SolverConfig,
@@ -112,6 +115,7 @@ pub fn run(
         dual_bound: f64::NEG_INFINITY,
         proof: Proof::Lagrangian,
         dual: None,
+        hurried: false,
         history: Vec::new(),
     };
     let today = State::new(model, model.today());
@@ -482,6 +486,10 @@ impl Run<'_> {
             debug_assert!(false, "dual bound {dual_bound} above primal {primal}");
             dual_bound = 0.0;
         }
+        let termination = match termination {
+            Termination::Stalled if self.hurried => Termination::Deadline,
+            other => other,
+        };
         // Every term of the objective is at least zero.
         let dual_bound = dual_bound.max(0.0);
         Outcome {

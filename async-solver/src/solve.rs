@@ -3,7 +3,7 @@
 use crate::config::SolverConfig;
 use crate::control::{Control, Progress};
 use crate::hand_back::hand_back;
-use crate::model::Model;
+use crate::model::{Model, Term, rru};
 use crate::phase1;
 use crate::racks::{self, RackPhase};
 use crate::report::{
@@ -27,8 +27,10 @@ pub struct SolveOutcome {
 
 /// Share of a deadline kept for phase 2 and for whoever called.
 const RESERVE_SHARE: f64 = 0.08;
-/// Time kept on top, per million servers.
-const RESERVE_PER_MILLION: f64 = 6.0;
+/// Time kept on top, per million servers...
+const RESERVE_PER_MILLION: f64 = 1.0;
+/// ...and per million that are missing somewhere, which phase 2 finds racks for.
+const RESERVE_PER_MILLION_MISSING: f64 = 7.0;
 
 /// Assigns every available server; never fails: in the worst case the targets are today's.
 ///
@@ -40,8 +42,9 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
     let model = Model::new(snapshot);
     let built = clock();
     let reserve = control.deadline.map_or(0.0, |end| {
-        let size = snapshot.servers.len() as f64 / 1e6;
-        (RESERVE_SHARE * end.as_secs_f64()).max(0.02) + RESERVE_PER_MILLION * size
+        let places = RESERVE_PER_MILLION * snapshot.servers.len() as f64
+            + RESERVE_PER_MILLION_MISSING * missing_servers(&model);
+        (RESERVE_SHARE * end.as_secs_f64()).max(0.02) + places / 1e6
     });
     let keep = |state: &State| {
         let placed = racks::place(&model, snapshot, state, false, 1);
@@ -146,6 +149,15 @@ fn choose(model: &Model, config: &SolverConfig, outcome: &phase1::Outcome) -> St
         return today;
     }
     outcome.state.clone()
+}
+
+/// About how many servers it takes to mend today's shortfalls.
+fn missing_servers(model: &Model) -> f64 {
+    let missing = |term: &Term| {
+        let values: f64 = term.items.iter().map(|item| rru(item.value)).sum();
+        rru(term.short_max) * term.items.len() as f64 / values.max(f64::MIN_POSITIVE)
+    };
+    model.terms.iter().filter(|term| !term.items.is_empty()).map(missing).sum()
 }
 
 fn leaving(model: &Model, state: &State) -> MoveCount {

@@ -9,6 +9,8 @@ use crate::subproblem::Priced;
 
 /// Steps of the dual ascent at most, from HiGHS' duals and from others.
 const ASCENT_STEPS: (usize, usize) = (30, 600);
+/// Share of the time left that an ascent may take: good prices are of no use without a search.
+const ASCENT_SHARE: f64 = 0.4;
 /// How far above where it starts an ascent aims at first, relative: from HiGHS' duals, from what the
 /// last solve left, and from nothing.
 const AIM_FROM_LP: f64 = 1e-4;
@@ -50,10 +52,20 @@ impl Run<'_> {
     /// Some steps of ascent from prices, and the stronger bound where they end.
     fn climb(&mut self, start: DualPoint, steps: usize, aim: f64) -> (DualPoint, Vec<Vec<f64>>) {
         let threads = self.config.threads;
+        let clock = self.control.elapsed;
+        let begun = clock();
+        let end = self.control.deadline.map(|end| {
+            let left = end.saturating_sub(self.reserve).saturating_sub(begun);
+            begun + left.mul_f64(ASCENT_SHARE)
+        });
         let mut ascent = Ascent::new(start, aim);
         self.dual_bound = self.dual_bound.max(ascent.best.value);
         for _ in 0..steps {
             if ascent.is_done() || self.must_stop() {
+                break;
+            }
+            if end.is_some_and(|end| clock() >= end) {
+                self.hurried = true;
                 break;
             }
             ascent.step(self.model, &self.geometries, threads);
