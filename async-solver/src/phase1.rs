@@ -216,15 +216,10 @@ impl Run<'_> {
     }
 
     fn is_within_gap(&self) -> bool {
-        self.is_within(self.config.gap_limit)
-    }
-
-    /// Whether the gap is at most a share of the primal value.
-    fn is_within(&self, gap: f64) -> bool {
         // Without what shortfalls cost: their price is high, and set by us.
         let Some((state, primal)) = &self.best else { return false };
         let worth = (primal - state.shortfall_cost(self.model)).max(0.0);
-        primal - self.dual_bound <= gap * worth + 1e-9
+        primal - self.dual_bound <= self.config.gap_limit * worth + 1e-9
     }
 
     fn note(&mut self, step: &str) {

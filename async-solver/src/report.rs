@@ -53,7 +53,7 @@ pub struct Phase1 {
     pub termination: Termination,
     /// How the bound was proved, in a sentence.
     pub proof: String,
-    /// Value of the LP relaxation as HiGHS gave it, where it finished.
+    /// Value of the LP relaxation as HiGHS gave it, where it was asked and finished.
     pub lp_value: Option<f64>,
     /// Seconds HiGHS took for that LP.
     pub lp_seconds: Option<f64>,

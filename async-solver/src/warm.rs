@@ -1,7 +1,7 @@
 //! What a solve leaves for the next one: a price per server of each MSB and hardware type.
 //!
-//! An hour later the prices are nearly right, and finding them is what most of a solve goes to. A
-//! bound holds at any prices ([`crate::bound`]), so what is kept may be old, partial or of another
+//! An hour later the prices are nearly right, so the ascent to good ones is shorter. A bound holds at
+//! any prices ([`crate::bound`]), so what is kept may be old, partial or of another
 //! region: that costs time or gap, never correctness.
 
 use crate::model::Model;

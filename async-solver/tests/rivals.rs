@@ -11,21 +11,24 @@ use world::{TINY, config, empty, for_each, reservation, rru, server, snapshot, w
 
 const CASES: u32 = 40;
 
+/// No deadline, and time stands still.
+const CONTROL: Control<'static> = Control {
+    elapsed: &|| Duration::ZERO,
+    deadline: None,
+    interrupted: &|| false,
+    progress: &|_| {},
+    incumbent: &|_| {},
+    backend: &InProcess,
+    warm: None,
+};
+
 #[test]
 fn whole_problems_have_the_optimum_and_the_relaxation_is_below() {
     for_each(CASES, worlds(TINY), |world| {
         let snapshot = snapshot(&world);
         let optimum = Phase1::new(&snapshot).optimum();
         let slack = 1e-4 + 1e-6 * optimum.abs();
-        let control = Control {
-            elapsed: &|| Duration::ZERO,
-            deadline: None,
-            interrupted: &|| false,
-            progress: &|_| {},
-            incumbent: &|_| {},
-            backend: &InProcess,
-            warm: None,
-        };
+        let control = CONTROL;
         for solve in [rivals::pooled, rivals::raw] {
             let answer = solve(&snapshot, &config(), &control);
             let primal = answer.primal.expect("an assignment");
@@ -48,16 +51,7 @@ fn servers_in_nobodys_way_cost_nothing() {
     parts.servers[0].current_reservation = Some("r0".into());
     parts.rru = vec![rru("r0", "t1", 1.0)];
     let snapshot = snapshot(&parts);
-    let control = Control {
-        elapsed: &|| Duration::ZERO,
-        deadline: None,
-        interrupted: &|| false,
-        progress: &|_| {},
-        incumbent: &|_| {},
-        backend: &InProcess,
-        warm: None,
-    };
-    let answer = rivals::pooled(&snapshot, &config(), &control);
+    let answer = rivals::pooled(&snapshot, &config(), &CONTROL);
     assert_eq!(answer.primal, Some(0.0));
     assert!(answer.dual_bound.expect("a bound").abs() < 1e-9, "{:?}", answer.dual_bound);
 }

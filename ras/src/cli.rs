@@ -334,7 +334,7 @@ pub struct Solve {
     /// The result to write
     #[arg(long, value_name = "RESULT")]
     pub out: PathBuf,
-    /// The result of the last solve: with what it left this one is faster
+    /// The result of the last solve: prices start from what it left
     #[arg(long, value_name = "RESULT")]
     pub warm: Option<PathBuf>,
     /// List every reservation, however many there are

@@ -70,7 +70,7 @@ pub fn figures(
                     here: at_largest(&columns, &setup, seconds),
                 },
             ],
-            plot: plot(&columns, Unit::Seconds, "seconds to build and first LP", setup),
+            plot: plot(&columns, Unit::Seconds, "seconds before the search", setup),
         });
     }
     if wanted.any(&[11]) {

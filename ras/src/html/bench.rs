@@ -50,8 +50,8 @@ pub fn render_bench(bench: &Bench) -> String {
                         span { "medians of " (number::counted(bench.runs as usize, "run")) }
                     }
                     p.origin { strong { "Region: " } (region.origin)
-                        ". Regions of figures are made from it or by the generator from published \
-                         statistics; no such fleet exists." }
+                        ". What is generated is made up from published statistics: no such fleet \
+                         exists." }
                 }
                 main #main {
                     (competitors(bench))
