@@ -19,7 +19,7 @@ pub fn hand_back(model: &Model, state: &mut State) {
 }
 
 /// Lowers counts while eq. 6 and 7 stay as they are; tells whether anything changed.
-fn trim(term: &Term, counts: &mut [u32]) -> bool {
+pub fn trim(term: &Term, counts: &mut [u32]) -> bool {
     let mut changed = false;
     for stage in [Stage::New, Stage::Idle, Stage::InUse] {
         loop {

@@ -13,6 +13,7 @@ mod master;
 pub mod model;
 mod neighbourhood;
 mod phase1;
+mod plan;
 mod racks;
 pub mod random;
 pub mod raw;
@@ -24,10 +25,13 @@ mod state;
 mod subproblem;
 mod symmetry;
 mod warm;
+mod whatif;
 
 pub use config::SolverConfig;
 pub use control::{Backend, Control, LpFailure, LpJob, Progress};
+pub use plan::{Plan, plan};
 pub use report::{MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination};
 
 pub use solve::{SolveOutcome, solve};
 pub use warm::{Warm, WarmPrice};
+pub use whatif::{Alternative, Answer, Concession, Cost, Question, Refusal, answer};

@@ -47,6 +47,16 @@ pub struct Outcome {
     pub seconds: [f64; 3],
     /// The prices of the best bound, one per pool, where there was time for any.
     pub prices: Option<Vec<f64>>,
+    /// The gap, shortfalls aside, if the search ended by itself.
+    pub settled_gap: Option<f64>,
+}
+
+/// What the last solve left.
+pub struct Start {
+    /// Prices of the pools.
+    pub prices: Vec<f64>,
+    /// The gap at which it ended by itself.
+    pub near_enough: f64,
 }
 
 /// What a dual bound rests on.
@@ -68,6 +78,8 @@ struct Run<'a> {
     config: &'a SolverConfig,
     control: &'a Control<'a>,
     reserve: Duration,
+    /// The gap that ends the solve.
+    enough: f64,
     worthless: Worthless,
     geometries: Vec<Geometry>,
     best: Option<(State, f64)>,
@@ -80,13 +92,13 @@ struct Run<'a> {
     history: Vec<Progress>,
 }
 
-/// Runs phase 1. `warm`: prices of the pools to start from. `reserve`: time still needed afterwards.
+/// Runs phase 1. `warm`: what the last solve left. `reserve`: time still needed afterwards.
 /// `keep`: told of each better state.
 pub fn run(
     model: &Model,
     config: &SolverConfig,
     control: &Control,
-    warm: Option<Vec<f64>>,
+    warm: Option<Start>,
     reserve: Duration,
     keep: &dyn Fn(&State),
 ) -> Outcome {
@@ -109,6 +121,7 @@ pub fn run(
         config,
         control,
         reserve,
+        enough: warm.as_ref().map_or(0.0, |warm| warm.near_enough).max(config.gap_limit),
         worthless: Worthless::new(model),
         geometries: Vec::new(),
         best: None,
@@ -142,14 +155,18 @@ pub fn run(
     let initial = clock();
     run.note("mip");
 
+    let is_warm = warm.is_some();
     let (prices, near) = match &solution {
         Some(solution) => {
             let counts = |term| lp.counts(model, term, &solution.columns);
             (run.prices(solution), (0..model.terms.len()).map(counts).collect())
         }
-        None => run.climb_from(warm),
+        None => run.climb_from(warm.map(|warm| warm.prices)),
     };
-    let starts = [rounded_down(model, near), today];
+    // From good prices what was made of today's assignment is near the end already.
+    let first = run.best.as_ref().filter(|_| is_warm).map(|best| best.0.clone());
+    let rounded = rounded_down(model, near);
+    let starts = first.map_or_else(|| [rounded.clone(), today], |first| [first, rounded.clone()]);
     let termination = run.search_from(starts, &prices, &request, lp_size.0, keep);
     let lp_value = solution.map(|solution| (solution.objective + lp.constant, solution.seconds));
     let seconds = [built - begin, initial - built, clock() - initial];
@@ -216,10 +233,23 @@ impl Run<'_> {
     }
 
     fn is_within_gap(&self) -> bool {
+        self.is_within(self.enough)
+    }
+
+    fn is_within(&self, gap: f64) -> bool {
         // Without what shortfalls cost: their price is high, and set by us.
         let Some((state, primal)) = &self.best else { return false };
         let worth = (primal - state.shortfall_cost(self.model)).max(0.0);
-        primal - self.dual_bound <= self.config.gap_limit * worth + 1e-9
+        primal - self.dual_bound <= gap * worth + 1e-9
+    }
+
+    /// How the search ended that ended by itself.
+    fn settled(&self) -> Termination {
+        match self {
+            run if run.is_within(run.config.gap_limit) => Termination::Optimal,
+            run if run.is_within(run.enough) => Termination::LastGap,
+            _ => Termination::Stalled,
+        }
     }
 
     fn note(&mut self, step: &str) {
@@ -307,14 +337,14 @@ impl Run<'_> {
         keep: &dyn Fn(&State),
     ) -> Termination {
         for start in starts {
-            self.sweep(start, prices, keep);
+            if !self.is_within_gap() {
+                self.sweep(start, prices, keep);
+            }
         }
-        if !self.solve_whole(request, keep) {
-            self.search_on(prices, request, lp_columns, keep)
-        } else if self.is_within_gap() {
-            Termination::Optimal
+        if self.is_within_gap() || self.solve_whole(request, keep) {
+            self.settled()
         } else {
-            Termination::Stalled
+            self.search_on(prices, request, lp_columns, keep)
         }
     }
 
@@ -423,7 +453,7 @@ impl Run<'_> {
         let mut stalled = 0;
         loop {
             if self.is_within_gap() {
-                return Termination::Optimal;
+                return self.settled();
             }
             if stalled >= self.config.stall_rounds {
                 return Termination::Stalled;
@@ -487,6 +517,10 @@ impl Run<'_> {
         };
         // Every term of the objective is at least zero.
         let dual_bound = dual_bound.max(0.0);
+        let ended_by_itself =
+            !matches!(termination, Termination::Deadline | Termination::Interrupted);
+        let worth = primal - state.shortfall_cost(self.model);
+        let gap = (primal - dual_bound).max(0.0) / worth.max(f64::MIN_POSITIVE);
         Outcome {
             state,
             primal,
@@ -499,6 +533,7 @@ impl Run<'_> {
             history: self.history,
             seconds,
             prices: self.dual.map(|dual| dual.prices),
+            settled_gap: ended_by_itself.then_some(gap).filter(|gap| gap.is_finite()),
         }
     }
 }

@@ -6,6 +6,10 @@ use crate::model::Model;
 use crate::state::{State, Worthless};
 use crate::subproblem::{Geometry, Priced};
 
+/// Largest MSB shares tried over a range, and how often the range is narrowed around the best.
+const WIDE_STEPS: i64 = 16;
+const WIDE_ROUNDS: usize = 3;
+
 /// What the search works with.
 pub struct Search<'a> {
     /// The problem.
@@ -38,6 +42,45 @@ impl Search<'_> {
             return true;
         }
         false
+    }
+
+    /// Likewise, trying largest MSB shares over the whole range: where much is missing, the share
+    /// that leaves least missing is far from the relaxation's.
+    pub fn replace_widely(
+        &self,
+        state: &mut State,
+        term: usize,
+        dual: &DualPoint,
+        weight: f64,
+    ) -> bool {
+        let model = self.model;
+        let priced = self.priced(state, term, dual, weight);
+        let largest = self.geometries[term].largest();
+        let mut found: Option<(Vec<u32>, f64)> = None;
+        let (mut low, mut step) = (0, largest / WIDE_STEPS + 1);
+        for _ in 0..WIDE_ROUNDS {
+            let mut best = low;
+            for number in 0..=2 * WIDE_STEPS {
+                let share = low + number * step;
+                if share > largest + step {
+                    break;
+                }
+                let better = priced
+                    .best(&[share], 0)
+                    .filter(|(_, value)| found.as_ref().is_none_or(|found| *value < found.1));
+                if better.is_some() {
+                    (found, best) = (better, share);
+                }
+            }
+            low = (best - step).max(0);
+            step = (step / WIDE_STEPS).max(1);
+        }
+        let old = priced.value(&state.counts[term]);
+        let Some((counts, _)) = found.filter(|(_, value)| *value < old - 1e-6) else {
+            return false;
+        };
+        state.set(model, term, counts);
+        true
     }
 
     fn priced<'b>(

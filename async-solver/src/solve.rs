@@ -51,7 +51,10 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
         (control.incumbent)(&targets_of(snapshot, &placed));
     };
     let reserve = Duration::from_secs_f64(reserve);
-    let warm = control.warm.and_then(|warm| warm.pool_prices(snapshot, &model));
+    let warm = control.warm.and_then(|warm| {
+        let prices = warm.pool_prices(snapshot, &model)?;
+        Some(phase1::Start { prices, near_enough: warm.near_enough() })
+    });
     let outcome = phase1::run(&model, config, control, warm, reserve, &keep);
     let mut state = choose(&model, config, &outcome);
     let kept_today = state.counts == model.today();
@@ -117,7 +120,8 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
         },
         history: outcome.history,
     };
-    let warm = outcome.prices.map(|prices| Warm::of(snapshot, &model, &prices));
+    let warm =
+        outcome.prices.map(|prices| Warm::of(snapshot, &model, &prices, outcome.settled_gap));
     SolveOutcome { targets, stats, warm: warm.unwrap_or_default() }
 }
 
@@ -180,7 +184,8 @@ fn leaving(model: &Model, state: &State) -> MoveCount {
     count
 }
 
-fn targets_of(snapshot: &RegionSnapshot, placed: &RackPhase) -> Targets {
+/// The holders of phase 2 as targets.
+pub fn targets_of(snapshot: &RegionSnapshot, placed: &RackPhase) -> Targets {
     Targets::new(snapshot, placed.holders.iter().map(|holder| holder.map(ReservationIx)).collect())
 }
 
@@ -219,6 +224,7 @@ impl Termination {
     pub const fn as_str(self) -> &'static str {
         match self {
             Termination::Optimal => "optimal",
+            Termination::LastGap => "last_gap",
             Termination::Stalled => "stalled",
             Termination::Deadline => "deadline",
             Termination::Interrupted => "interrupted",

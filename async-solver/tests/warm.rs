@@ -33,7 +33,8 @@ fn junk(snapshot: &RegionSnapshot, seed: u32) -> Warm {
             }
         }
     }
-    Warm { prices }
+    let gap = [None, Some(0.5), Some(0.01), Some(f64::NAN), Some(-1.0)][below(5)];
+    Warm { prices, gap }
 }
 
 #[test]

@@ -8,11 +8,13 @@ mod display;
 mod grant;
 mod hardware;
 mod ledger;
+mod limits;
 mod reason;
 mod relax;
 mod text;
 
 pub use hardware::HardwareSet;
+pub use limits::{Limit, LimitName};
 pub use reason::ShortfallReason;
 pub use relax::Relaxation;
 
@@ -437,6 +439,19 @@ impl<'a> Explainer<'a> {
                 hardware.sentence()
             ),
         }
+    }
+
+    /// The limits that together stand in the way of a reservation: none can be left out, and
+    /// with any one of them lifted beside those that are not named it could have what it asks for.
+    /// Empty if it is not short.
+    pub fn limits(&self, ix: ReservationIx) -> Vec<Limit> {
+        if self.shortfall_of(ix).is_none() { Vec::new() } else { limits::limits(&self.ledger, ix) }
+    }
+
+    /// Hardware types that a reservation does not accept, and what one server would be worth to it by
+    /// what others give; those with the most free servers first.
+    pub fn further_types(&self, ix: ReservationIx) -> Vec<(HardwareTypeIx, Rru)> {
+        relax::further_types(&self.ledger, ix)
     }
 
     /// Every reservation that is short, with why, in the snapshot's order.

@@ -11,6 +11,7 @@ mod error;
 pub mod explain;
 mod id;
 mod parts;
+mod request;
 mod reservation;
 mod rru;
 mod server;
@@ -27,6 +28,7 @@ pub use parts::{
     AffinityRow, ReservationRow, RruRow, SHARED_BUFFER_FRACTION_DEFAULT, ServerRow, SnapshotParts,
     UnavailabilityRow, Weights,
 };
+pub use request::{CapacityRequest, RequestChange, RequestError};
 pub use reservation::{Reservation, ReservationKind};
 pub use rru::{MICRO, RRU_MAX, Rru};
 pub use server::{PendingMove, Server};

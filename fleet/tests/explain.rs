@@ -455,3 +455,36 @@ proptest! {
         }
     }
 }
+
+fn limits(world: World, given: &[(&str, &str)], id: &str) -> Vec<(&'static str, Rru)> {
+    let snapshot = world.build();
+    let targets = targets(&snapshot, given);
+    let limits = Explainer::new(&snapshot, &targets).limits(find(&snapshot, id));
+    limits.into_iter().map(|limit| (limit.limit.as_str(), limit.without)).collect()
+}
+
+fn whole(servers: i64) -> Rru {
+    Rru(servers * fleet::MICRO)
+}
+
+#[test]
+fn the_limits_in_the_way_are_named_and_no_others() {
+    let two = || World::new().servers("dc0/m0", "t0", 4).servers("dc1/m1", "t0", 4);
+    // Nobody is short: nothing stands in the way.
+    assert_eq!(limits(two().reservation("web", 4.0, &["t0"]), &[("m", "web")], "web"), []);
+    let web = || two().reservation("web", 5.0, &["t0"]);
+    assert_eq!(limits(web(), &[("m", "web")], "web"), [("msb_buffer", whole(5))]);
+    // More than there is, whatever is lifted.
+    let more = two().reservation("web", 9.0, &["t0"]);
+    assert_eq!(limits(more, &[("m", "web")], "web"), [("region", whole(8))]);
+    // Others hold half of it: either is enough, so both together refuse.
+    let shared = two().reservation("db", 3.0, &["t0"]).reservation("web", 3.0, &["t0"]);
+    let given =
+        [("m0-t0-000", "db"), ("m0-t0-001", "db"), ("m1-t0-000", "db"), ("m1-t0-001", "db")];
+    let found = limits(shared, &given, "web");
+    assert_eq!(found, [("msb_buffer", whole(3)), ("held_by_others", whole(3))]);
+    // A datacenter too small for the share wanted there.
+    let near = two().reservation("web", 6.0, &["t0"]).change("web", |row| row.msb_buffer = false);
+    let near = near.affinity("web", "dc0", 1.0);
+    assert_eq!(limits(near, &[], "web"), [("affinity", whole(6))]);
+}

@@ -5,6 +5,7 @@
 mod bench;
 mod between;
 mod mover;
+mod plan;
 mod store;
 
 pub use bench::Bench;
@@ -16,6 +17,7 @@ pub use maintenance::{
     Begin, ListMaintenance, Maintenance, MaintenanceAction, PlanMaintenance, StopMaintenance,
 };
 pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
+pub use plan::Plan;
 pub use store::{
     Export, ImportSnapshot, Listen, Publish, Replay, RequestSolve, ScheduleOptions, Status,
     StoreOptions, Up, Worker, WorkerOptions,
@@ -122,6 +124,8 @@ pub enum Command {
     Report(Report),
     /// Say what a reservation holds, and why it is short
     Explain(Explain),
+    /// Say whether a request could be granted, what it would take, and what could be instead
+    Plan(Plan),
     /// Carry out the targets of a result: the snapshot after it
     Apply(Apply),
     /// Say what is in a snapshot

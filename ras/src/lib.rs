@@ -9,6 +9,7 @@
 //! | [`service`] | what runs as long as `ras up` does |
 //! | [`store`] | where a living region is kept |
 //! | [`solve`] | the shell around a solve: deadline, Ctrl-C, what is on disk when |
+//! | [`request_file`], [`plan_answer`] | a request for capacity, and what there is to say about it |
 //! | [`highs_process`] | HiGHS in a child process that can be killed |
 //! | [`report_json`], [`reasons`] | the result's report |
 //! | [`html`], [`tables`], [`progress`] | what people see |
@@ -27,10 +28,12 @@ pub mod interrupt;
 pub mod memory;
 pub mod number;
 pub mod overrides;
+pub mod plan_answer;
 pub mod progress;
 pub mod quantity;
 pub mod reasons;
 pub mod report_json;
+pub mod request_file;
 pub mod service;
 pub mod settings;
 pub mod solve;

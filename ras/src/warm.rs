@@ -30,7 +30,7 @@ pub fn read(folder: &Path, reporter: &Reporter) -> Option<Warm> {
 
 /// As it is written.
 pub fn to_json(warm: &Warm) -> Value {
-    json!({ "format": WARM_FORMAT, "prices": warm.prices })
+    json!({ "format": WARM_FORMAT, "prices": warm.prices, "gap": warm.gap })
 }
 
 fn of_json(mut json: Value) -> Result<Warm> {
@@ -53,7 +53,7 @@ mod tests {
         let file = folder.path().join(datasets::schema::WARM_FILE);
         assert_eq!(read(folder.path(), &reporter), None);
         let price = WarmPrice { msb: "m0".into(), hardware_type: "t".into(), price: 0.1 };
-        let warm = Warm { prices: vec![price] };
+        let warm = Warm { prices: vec![price], gap: Some(1e-3) };
         let text = to_json(&warm).to_string();
         std::fs::write(&file, &text).expect("written");
         assert_eq!(read(folder.path(), &reporter), Some(warm));

@@ -435,6 +435,7 @@ fn help_is_as_it_was_read_last() {
     for (file, line) in [
         ("ras", "--help"),
         ("solve", "solve --help"),
+        ("plan", "plan --help"),
         ("bench", "bench --help"),
         ("import_csv", "import csv --help"),
         ("contract", "contract --help"),
@@ -444,4 +445,43 @@ fn help_is_as_it_was_read_last() {
         expectorate::assert_contents(golden, &place.ras(line).code(0).stdout());
     }
     assert!(place.ras("--version").code(0).stdout().starts_with("ras "));
+}
+
+#[test]
+fn a_plan_says_yes_or_no_and_what_else() {
+    let place = Place::new();
+    place.region("region");
+    let report = place.ras_json("solve region --out result --gap 1%");
+    place.ras("apply region result --out settled").code(0);
+    let row = &report["reservations"][0];
+    let (id, capacity) = (row["reservation_id"].as_str(), row["capacity_rru"].as_f64());
+    let (id, capacity) = (id.expect("a name"), capacity.expect("a number"));
+    place.write("more.yaml", &format!("reservation_id: {id}\ncapacity_rru: {}\n", capacity + 2.0));
+    let plan = "plan settled --warm result --request";
+    let more = place.ras_json(&format!("{plan} more.yaml"));
+    assert_eq!(more["granted"], "in_full", "{more}");
+    assert_eq!(more["audit_clean"], true);
+    assert!(more["granted_rru"].as_f64() >= Some(capacity + 2.0));
+    let said = place.ras(&format!("{plan} more.yaml")).code(0).stdout();
+    assert!(said.contains("granted in full"), "{said}");
+    // A hundred times the region, as JSON, which is YAML too.
+    place.write("all.json", &format!("{{\"reservation_id\": \"{id}\", \"capacity_rru\": 100000}}"));
+    let all = place.ras(&format!("{plan} all.json --output json")).code(2).json();
+    assert_eq!(all["granted"], "in_part", "{all}");
+    let refusal = &all["refusal"];
+    assert_eq!(refusal["limits"][0]["limit"], "region");
+    assert_eq!(refusal["alternatives"][0]["concession"], "fewer_rru");
+    assert!(all["surely_missing_rru"].as_f64() > Some(0.0));
+    // What it offers is granted.
+    place.write("fewer.json", &refusal["alternatives"][0]["request"].to_string());
+    assert_eq!(place.ras_json(&format!("{plan} fewer.json"))["granted"], "in_full");
+    for (file, text, parts) in [
+        ("typo.yaml", "reservation_id: a\ncapacity: 3\n", ["typo.yaml", "capacity", "2"]),
+        ("none.yaml", "", ["none.yaml", "", ""]),
+        ("two.yaml", "reservation_id: a\n---\nreservation_id: b\n", ["two.yaml", "", ""]),
+        ("new.yaml", "reservation_id: new\nowner: me\n", ["new.yaml", "rru: missing", "new"]),
+    ] {
+        place.write(file, text);
+        place.ras(&format!("{plan} {file}")).fails_with(&parts);
+    }
 }

@@ -92,7 +92,7 @@ impl Run<'_> {
         let Some((mut state, _)) = self.best.clone() else { return Termination::Stalled };
         loop {
             if self.is_within_gap() {
-                return Termination::Optimal;
+                return self.settled();
             }
             if self.must_stop() {
                 return self.stop_reason();

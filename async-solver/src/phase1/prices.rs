@@ -61,7 +61,7 @@ impl Run<'_> {
         let mut ascent = Ascent::new(start, aim);
         self.dual_bound = self.dual_bound.max(ascent.best.value);
         for _ in 0..steps {
-            if ascent.is_done() || self.must_stop() {
+            if ascent.is_done() || self.is_within_gap() || self.must_stop() {
                 break;
             }
             if end.is_some_and(|end| clock() >= end) {
@@ -72,7 +72,7 @@ impl Run<'_> {
             self.dual_bound = self.dual_bound.max(ascent.best.value);
         }
         let (mut best, mixture) = ascent.finish();
-        if !self.must_stop() {
+        if !self.is_within_gap() && !self.must_stop() {
             best = evaluate_strong(self.model, &self.geometries, best.prices, threads);
             self.dual_bound = self.dual_bound.max(best.value);
         }

@@ -23,6 +23,11 @@ pub struct Geometry {
 }
 
 impl Geometry {
+    /// The largest RRU any span can show.
+    pub fn largest(&self) -> i64 {
+        self.largest
+    }
+
     /// Lists the sums of a term.
     pub fn new(model: &Model, term: &Term) -> Geometry {
         let divisor = term.items.iter().fold(0, |divisor, item| gcd(divisor, item.value));

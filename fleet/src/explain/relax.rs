@@ -161,6 +161,23 @@ fn more_types(ledger: &Ledger, ix: ReservationIx, ask: &Ask) -> Vec<Relaxation> 
     found.into_iter().map(|(_, relaxation)| relaxation).take(TYPES_MAX).collect()
 }
 
+/// Types that a guaranteed reservation does not accept and whose value to it is known, those with
+/// the most free servers first.
+pub(super) fn further_types(ledger: &Ledger, ix: ReservationIx) -> Vec<(HardwareTypeIx, Rru)> {
+    let reservation = &ledger.snapshot.reservations[ix.ix()];
+    if reservation.kind != ReservationKind::Guaranteed {
+        return Vec::new();
+    }
+    let types = (0..ledger.snapshot.hardware_types.len()).map(HardwareTypeIx::new);
+    let mut found: Vec<(HardwareTypeIx, Rru)> = types
+        .filter(|&ty| reservation.value(ty).is_none() && !ledger.held(ty).is_empty())
+        .filter_map(|ty| Some((ty, assumed_value(ledger, reservation, ty)?)))
+        .collect();
+    let free = |ty| ledger.free(ty).iter().map(|entry| entry.servers).sum::<usize>();
+    found.sort_by_key(|&(ty, _)| (std::cmp::Reverse(free(ty)), ty));
+    found
+}
+
 /// The value of a type that the reservation gives none: carried over from reservations that value
 /// it beside one of the reservation's types, the lowest of them.
 fn assumed_value(ledger: &Ledger, reservation: &Reservation, ty: HardwareTypeIx) -> Option<Rru> {

@@ -18,6 +18,7 @@ mod maintenance;
 mod mover;
 mod moves;
 mod outages;
+mod plan;
 mod publish;
 mod replacements;
 mod replay;
@@ -76,6 +77,7 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Audit(options) => audit::run(&options, context),
         Command::Report(options) => report::run(&options, context),
         Command::Explain(options) => explain::run(&options, context),
+        Command::Plan(options) => plan::run(&options, context),
         Command::Apply(options) => apply::run(&options, context),
         Command::Inspect(options) => inspect::run(&options, context),
         Command::Demo(options) => demo::run(&options, context),

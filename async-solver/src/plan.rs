@@ -1,0 +1,236 @@
+//! What one request would take: a few reservations put anew around it, everything else staying.
+//!
+//! An hourly solve puts the whole region anew. An owner who asks "could I have this?" wants to know
+//! in seconds, and from prices that the last solve left the answer is near. First whoever is short is
+//! served, and surplus given back, as the next solve will do anyway: that is the region *before*.
+//! Then the one reservation is put where it fits best, and again and again together with a few that
+//! hold what it could use: the region *after*. Leaving a place of before costs what leaving a holder
+//! does in eq. 1, and who is as important as the request ends no worse than before, so the difference
+//! is what the request takes, and what is granted is granted.
+
+mod around;
+mod missing;
+mod place;
+
+use crate::bound::{Ascent, DualPoint, evaluate, in_parallel};
+use crate::config::SolverConfig;
+use crate::hand_back::trim;
+use crate::model::Model;
+use crate::racks;
+use crate::random::Random;
+use crate::search::Search;
+use crate::solve::targets_of;
+use crate::state::{State, Worthless};
+use crate::subproblem::Geometry;
+use crate::warm::Warm;
+use around::{Around, WEIGHTS, users};
+use fleet::{Move, RegionSnapshot, ReservationIx, ServerIx, Targets};
+
+/// What a request would take, and what it leads to.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The region as it will be anyway.
+    pub before: Targets,
+    /// The same with the request served as far as was found.
+    pub after: Targets,
+    /// The servers that have another holder after than before, in order of id.
+    pub moves: Vec<Move>,
+    /// What the region costs more (expressions 1, 3 and 4, shortfalls aside).
+    pub price: f64,
+    /// Cost of phase 1 with the request, counted from before, shortfalls included.
+    pub primal: f64,
+    /// What shortfalls cost of it.
+    pub shortfall_cost: f64,
+    /// No assignment of the region with the request costs less, counted from before.
+    pub dual_bound: f64,
+    /// Whatever is done, at least so many RRU of the request are missing, or outside its datacenter
+    /// shares, while nobody else ends worse; zero if that was not looked for.
+    pub surely_missing: f64,
+    /// Whether the search ended by itself, not by the clock.
+    pub complete: bool,
+}
+
+/// How to plan.
+#[derive(Clone, Copy)]
+pub struct How<'a> {
+    /// Threads and seed.
+    pub config: &'a SolverConfig,
+    /// Prices that the last solve left.
+    pub warm: Option<&'a Warm>,
+    /// Whether to prove how much must be missing of what was not found.
+    pub prove: bool,
+    /// Whether time is up.
+    pub must_stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Steps of the ascent from the last prices, and from nothing.
+const ASCENT_STEPS: (usize, usize) = (20, 120);
+/// How far above where it starts an ascent aims at first, relative; likewise.
+const AIMS: (f64, f64) = (1e-4, 1e-2);
+/// Plans for one reservation of a snapshot that holds the request already.
+pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) -> Plan {
+    let How { config, warm, must_stop, .. } = *how;
+    let asking = reservation.ix();
+    let threads = config.threads;
+    let today = Model::new(snapshot);
+    let geometries =
+        in_parallel(today.terms.len(), threads, |t| Geometry::new(&today, &today.terms[t]));
+    let worthless = Worthless::new(&today);
+    let mut prices = warm.and_then(|warm| warm.pool_prices(snapshot, &today));
+    if prices.is_none() {
+        prices = Some(climb(&today, &geometries, None, threads, must_stop).prices);
+    }
+    let before = {
+        let search = Search { model: &today, geometries: &geometries, worthless: &worthless };
+        let dual = evaluate(&today, &geometries, prices.clone().unwrap_or_default(), threads);
+        anyway(&search, snapshot, asking, &dual, must_stop)
+    };
+    let model = from(&today, &before, snapshot, asking);
+    let dual = climb(&model, &geometries, prices, threads, must_stop);
+    let before = State::new(&model, before.counts);
+    let search = Search { model: &model, geometries: &geometries, worthless: &worthless };
+    let random = Random::new(config.seed);
+    let mut around = Around { search, dual: &dual, asking, users: users(&model), random };
+    let mut after = before.clone();
+    let complete = around.serve(&mut after, must_stop);
+    let worth = |state: &State| state.total(&model, &worthless) - state.shortfall_cost(&model);
+    let primal = after.total(&model, &worthless);
+    let (price, shortfall_cost) = (worth(&after) - worth(&before), after.shortfall_cost(&model));
+    let is_short = model.terms[asking].shortfall(&after.counts[asking]) > 0;
+    let surely_missing = if is_short && how.prove {
+        missing::at_least(&model, &geometries, asking, threads, must_stop)
+    } else {
+        0.0
+    };
+    give_back(&model, &mut after, asking);
+    // Where servers are today, not where they will be before, tells which ones stay.
+    let placed = racks::place(&today, snapshot, &before, config.rack_phase, threads);
+    let was = targets_of(snapshot, &placed);
+    let is = place::carry(&model, snapshot, &was, &before, &after);
+    let is = without_worthless(snapshot, reservation, is);
+    Plan {
+        moves: moves(snapshot, &was, &is),
+        before: was,
+        after: is,
+        price,
+        primal,
+        shortfall_cost,
+        surely_missing,
+        dual_bound: dual.value.max(0.0).min(primal),
+        complete,
+    }
+}
+
+/// What the next solve will do about everybody else: surplus becomes free, and who is short is served
+/// as far as that goes, the most important first.
+fn anyway(
+    search: &Search,
+    snapshot: &RegionSnapshot,
+    asking: usize,
+    dual: &DualPoint,
+    must_stop: &dyn Fn() -> bool,
+) -> State {
+    let model = search.model;
+    let mut state = State::new(model, model.today());
+    let others = || (0..model.terms.len()).filter(|&term| term != asking);
+    for term in others() {
+        give_back(model, &mut state, term);
+    }
+    let priority = |term: usize| snapshot.reservations[term].priority;
+    let mut short: Vec<usize> = others().filter(|&term| model.terms[term].short_max > 0).collect();
+    short.sort_by_key(|&term| (priority(term), std::cmp::Reverse(model.terms[term].capacity)));
+    for weight in WEIGHTS {
+        for &term in &short {
+            if must_stop() {
+                return state;
+            }
+            search.replace(&mut state, term, dual, weight);
+        }
+    }
+    state
+}
+
+fn give_back(model: &Model, state: &mut State, term: usize) {
+    let mut counts = state.counts[term].clone();
+    if trim(&model.terms[term], &mut counts) {
+        state.set(model, term, counts);
+    }
+}
+
+/// The problem counted from a state: what it gives to somebody is held, and who is as important as
+/// the one who asks stays at least as well off.
+fn from(today: &Model, state: &State, snapshot: &RegionSnapshot, asking: usize) -> Model {
+    let mut model = today.clone();
+    let priority = |term: usize| snapshot.reservations[term].priority;
+    for (number, (term, counts)) in model.terms.iter_mut().zip(&state.counts).enumerate() {
+        for (item, &count) in term.items.iter_mut().zip(counts) {
+            let (dear, _) = today.leave_order(item);
+            let dear = dear.0.min(count);
+            let in_use_first = today.weights.move_in_use >= today.weights.move_idle;
+            let in_use = if in_use_first { dear } else { (count - dear).min(item.held_in_use) };
+            (item.held_in_use, item.held_idle) = (in_use, count - in_use);
+        }
+        if number != asking && priority(number) <= priority(asking) {
+            term.short_max = term.short_max.min(term.shortfall(counts));
+            let values = term.datacenter_values(counts);
+            for (range, z) in term.affinity.iter_mut().zip(values) {
+                range.below_max = range.below_max.min((range.low - z).max(0));
+                range.above_max = range.above_max.min((z - range.high).max(0));
+            }
+        }
+    }
+    model
+}
+
+/// The pools' prices with the request in the region.
+fn climb(
+    model: &Model,
+    geometries: &[Geometry],
+    warm: Option<Vec<f64>>,
+    threads: usize,
+    must_stop: &dyn Fn() -> bool,
+) -> DualPoint {
+    let (steps, aim) = match &warm {
+        Some(_) => (ASCENT_STEPS.0, AIMS.0),
+        None => (ASCENT_STEPS.1, AIMS.1),
+    };
+    let prices = warm.unwrap_or_else(|| vec![0.0; model.pools.len()]);
+    let mut ascent = Ascent::new(evaluate(model, geometries, prices, threads), aim);
+    for _ in 0..steps {
+        if ascent.is_done() || must_stop() {
+            break;
+        }
+        ascent.step(model, geometries, threads);
+    }
+    ascent.finish().0
+}
+
+/// Servers that count for nothing with the reservation any more become free.
+fn without_worthless(
+    snapshot: &RegionSnapshot,
+    reservation: ReservationIx,
+    targets: Targets,
+) -> Targets {
+    let kept = |(server, &holder): (&fleet::Server, &Option<ReservationIx>)| {
+        let worthless = server.available
+            && holder == Some(reservation)
+            && snapshot.reservations[reservation.ix()].value(server.hardware_type).is_none();
+        holder.filter(|_| !worthless)
+    };
+    let holders = snapshot.servers.iter().zip(targets.holders()).map(kept).collect();
+    Targets::new(snapshot, holders)
+}
+
+fn moves(snapshot: &RegionSnapshot, before: &Targets, after: &Targets) -> Vec<Move> {
+    let holders = before.holders().iter().zip(after.holders());
+    let servers = snapshot.servers.iter().zip(holders).enumerate();
+    let moved = servers.filter(|(_, (_, (source, target)))| source != target);
+    let moves = moved.map(|(position, (server, (&source, &target)))| Move {
+        server: ServerIx::new(position),
+        source,
+        target,
+        // Whoever leaves before does not leave again.
+        in_use: server.in_use && source == server.holder(),
+    });
+    moves.collect()
+}

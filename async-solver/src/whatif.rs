@@ -1,0 +1,260 @@
+//! Could a request be granted, what would it take, and what could be granted instead?
+//!
+//! [`answer`] puts the request into the region, plans for it ([`crate::plan`]), has the outcome
+//! audited, and where it is not granted in full names the limits in its way and plans for the
+//! nearest requests that would be.
+
+use crate::bound::in_parallel;
+use crate::config::SolverConfig;
+use crate::plan::{How, Plan, plan};
+use crate::warm::Warm;
+use fleet::audit::{AuditReport, audit};
+use fleet::explain::{Explainer, Limit, Relaxation, Shortfall};
+use fleet::{
+    CapacityRequest, HardwareTypeIx, RegionSnapshot, RequestChange, RequestError, Reservation,
+    ReservationIx, ReservationKind, Rru,
+};
+use std::collections::BTreeMap;
+
+/// What there is to say about a request.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The region with the request in it.
+    pub region: RegionSnapshot,
+    /// Its reservation there.
+    pub reservation: ReservationIx,
+    /// Whether the reservation is new, changed or ends.
+    pub change: RequestChange,
+    /// What is guaranteed to it today (eq. 6), by the request's values.
+    pub today: Rru,
+    /// What would be.
+    pub granted: Rru,
+    /// What it would take.
+    pub plan: Plan,
+    /// What the audit, which is not the solver's code, says of it.
+    pub audit: AuditReport,
+    /// Why not in full; `None` if it is.
+    pub refusal: Option<Refusal>,
+}
+
+/// Why a request is not granted in full.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// What is missing, and the reason, one of a closed list.
+    pub shortfall: Shortfall,
+    /// The limits that together stand in the way.
+    pub limits: Vec<Limit>,
+    /// Requests near this one that would be granted in full, the cheapest in moves first.
+    pub alternatives: Vec<Alternative>,
+}
+
+/// A request that would be granted in full.
+#[derive(Clone, Debug)]
+pub struct Alternative {
+    /// What is given up, and how much.
+    pub concession: Concession,
+    /// What to ask for.
+    pub request: CapacityRequest,
+    /// What it would take.
+    pub cost: Cost,
+}
+
+/// What an owner can give up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Concession {
+    /// Less capacity.
+    FewerRru(Rru),
+    /// One more hardware type, at the value that others give it.
+    OneMoreType(HardwareTypeIx, Rru),
+    /// A larger tolerance of its datacenter shares; the least that does, in steps of 0.01.
+    LooserAffinity(f64),
+    /// The survival of the loss of an MSB.
+    WithoutBuffer,
+}
+
+/// What a plan takes, in servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// They leave other reservations with containers running.
+    pub in_use: usize,
+    /// They leave other reservations idle.
+    pub idle: usize,
+    /// They were free and are taken up.
+    pub acquired: usize,
+    /// They leave the reservation itself with containers running.
+    pub own_in_use: usize,
+    /// They leave the reservation itself idle.
+    pub own_idle: usize,
+    /// Of all these, so many are lent to elastic reservations now and are called back.
+    pub lent: usize,
+    /// What the region costs more, in units of the objective.
+    pub price: f64,
+}
+
+/// Further types tried at most.
+const TYPES_MAX: usize = 4;
+/// Alternatives offered for them at most.
+const TYPES_OFFERED: usize = 2;
+
+impl Cost {
+    /// Counts the moves of a plan for a reservation of a region.
+    pub fn of(region: &RegionSnapshot, plan: &Plan, reservation: ReservationIx) -> Cost {
+        let mut cost = Cost { price: plan.price, ..Cost::default() };
+        for of in &plan.moves {
+            cost.lent += usize::from(region.servers[of.server.ix()].loaned_to.is_some());
+            *match (of.source, of.in_use) {
+                (None, _) => &mut cost.acquired,
+                (Some(source), true) if source == reservation => &mut cost.own_in_use,
+                (Some(source), false) if source == reservation => &mut cost.own_idle,
+                (Some(_), true) => &mut cost.in_use,
+                (Some(_), false) => &mut cost.idle,
+            } += 1;
+        }
+        cost
+    }
+}
+
+/// Asks a question of a region.
+pub struct Question<'a> {
+    /// The region as it is.
+    pub snapshot: &'a RegionSnapshot,
+    /// Threads and seed.
+    pub config: &'a SolverConfig,
+    /// Prices that the last solve left.
+    pub warm: Option<&'a Warm>,
+    /// Whether time is up.
+    pub must_stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Answers it.
+///
+/// # Errors
+/// If the request makes no sense for the region.
+pub fn answer(question: &Question, request: &CapacityRequest) -> Result<Answer, RequestError> {
+    let (region, change) = request.apply(question.snapshot)?;
+    let reservation = region.reservation(&request.reservation_id).expect("it was just put there");
+    let found = plan(&region, reservation, &question.how(question.config, true));
+    let audit = audit(&region, &found.after);
+    let row = &audit.reservations[reservation.ix()];
+    let (today, granted) = (row.initial.guaranteed, row.holding.guaranteed);
+    let refusal = (row.holding.shortfall > Rru::ZERO).then(|| {
+        let explainer = Explainer::new(&region, &found.after);
+        let shortfall = explainer.shortfall_of(reservation).expect("the audit says it is short");
+        let limits = explainer.limits(reservation);
+        let mut alternatives =
+            question.alternatives(request, &region, reservation, &explainer, granted);
+        alternatives.sort_by(|a, b| {
+            let moves = |of: &Alternative| (of.cost.in_use + of.cost.own_in_use, of.cost.idle);
+            moves(a).cmp(&moves(b)).then(a.cost.price.total_cmp(&b.cost.price))
+        });
+        Refusal { shortfall, limits, alternatives }
+    });
+    Ok(Answer { reservation, change, today, granted, plan: found, audit, refusal, region })
+}
+
+impl<'a> Question<'a> {
+    fn how(&self, config: &'a SolverConfig, prove: bool) -> How<'a> {
+        How { config, warm: self.warm, prove, must_stop: self.must_stop }
+    }
+
+    /// Requests near one that would be granted in full, in the region with it and by its plan.
+    fn alternatives(
+        &self,
+        request: &CapacityRequest,
+        region: &RegionSnapshot,
+        ix: ReservationIx,
+        explainer: &Explainer,
+        granted: Rru,
+    ) -> Vec<Alternative> {
+        let reservation = &region.reservations[ix.ix()];
+        let concessions = concessions(reservation, ix, explainer, granted);
+        let one = SolverConfig { threads: 1, ..*self.config };
+        let tried = in_parallel(concessions.len(), self.config.threads, |number| {
+            self.grant(&concessions[number], request, region, ix, &one)
+        });
+        let mut found: Vec<Alternative> = tried.into_iter().flatten().collect();
+        let mut types = 0;
+        found.retain(|of| {
+            types += usize::from(matches!(of.concession, Concession::OneMoreType(..)));
+            types <= TYPES_OFFERED || !matches!(of.concession, Concession::OneMoreType(..))
+        });
+        found
+    }
+
+    /// What a concession would take, if it is enough.
+    fn grant(
+        &self,
+        concession: &Concession,
+        request: &CapacityRequest,
+        region: &RegionSnapshot,
+        ix: ReservationIx,
+        config: &SolverConfig,
+    ) -> Option<Alternative> {
+        let mut other = region.clone();
+        let reservation = &mut other.reservations[ix.ix()];
+        let mut asked = request.clone();
+        match *concession {
+            Concession::FewerRru(capacity) => {
+                reservation.capacity = capacity;
+                asked.capacity_rru = Some(capacity.to_f64());
+            }
+            Concession::OneMoreType(ty, value) => {
+                reservation.rru.push((ty, value));
+                reservation.rru.sort_unstable();
+                let named = |&(ty, value): &(HardwareTypeIx, Rru)| {
+                    (region.hardware_types[ty.ix()].clone(), value.to_f64())
+                };
+                asked.rru = Some(reservation.rru.iter().map(named).collect::<BTreeMap<_, _>>());
+            }
+            Concession::LooserAffinity(theta) => {
+                reservation.affinity_theta = Some(theta);
+                asked.affinity_theta = Some(Some(theta));
+            }
+            Concession::WithoutBuffer => {
+                reservation.msb_buffer = false;
+                asked.msb_buffer = Some(false);
+            }
+        }
+        let found = plan(&other, ix, &self.how(config, false));
+        let audit = audit(&other, &found.after);
+        let row = &audit.reservations[ix.ix()];
+        if row.holding.shortfall == Rru::ZERO && audit.is_clean() {
+            let cost = Cost::of(&other, &found, ix);
+            return Some(Alternative { concession: concession.clone(), request: asked, cost });
+        }
+        // A search for less may end elsewhere, at less still; what is offered is what was planned.
+        match *concession {
+            Concession::FewerRru(capacity)
+                if (Rru(1)..capacity).contains(&row.holding.guaranteed) =>
+            {
+                let less = Concession::FewerRru(row.holding.guaranteed);
+                self.grant(&less, request, region, ix, config)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What may be worth giving up.
+fn concessions(
+    reservation: &Reservation,
+    ix: ReservationIx,
+    explainer: &Explainer,
+    granted: Rru,
+) -> Vec<Concession> {
+    let mut found = Vec::new();
+    if granted > Rru::ZERO {
+        found.push(Concession::FewerRru(granted));
+    }
+    for relaxation in explainer.explain(ix).relaxations {
+        if let Relaxation::LooserAffinity { needed_theta, .. } = relaxation {
+            found.push(Concession::LooserAffinity(needed_theta));
+        }
+    }
+    let further = explainer.further_types(ix).into_iter().take(TYPES_MAX);
+    found.extend(further.map(|(ty, value)| Concession::OneMoreType(ty, value)));
+    if reservation.kind == ReservationKind::Guaranteed && reservation.msb_buffer {
+        found.push(Concession::WithoutBuffer);
+    }
+    found
+}

@@ -1,0 +1,264 @@
+//! The smallest set of named limits that stand in the way of a reservation.
+//!
+//! Each limit can be lifted in thought: then more servers are to choose from, or less is asked of
+//! them. A set of limits refuses if with all others lifted the reservation still cannot be had. Limits
+//! are taken out of the full set one after the other while it still refuses; what is left is
+//! irreducible (as an irreducible infeasible subsystem of a linear program is). There may be other
+//! such sets; the order in which limits are tried prefers to blame what an owner can change.
+
+use super::grant::{Ask, Offer};
+use super::ledger::{Held, Ledger};
+use super::relax::{ask, further_types};
+use super::text::{amount, amounts, counted};
+use crate::audit::as_rru;
+use crate::id::{HardwareTypeIx, MsbIx, ReservationIx};
+use crate::reservation::ReservationKind;
+use crate::rru::Rru;
+use serde::Serialize;
+use std::fmt;
+
+/// What may stand in the way: a closed list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitName {
+    /// Servers of its types that are unavailable now.
+    UnavailableServers,
+    /// Servers of its types kept in shared buffers for failures.
+    SharedBuffers,
+    /// Servers of its types that other reservations hold: what holds must hold.
+    HeldByOthers,
+    /// It accepts no other hardware types (of those whose value to it can be told).
+    HardwareTypes,
+    /// Its datacenter shares.
+    Affinity,
+    /// It must survive the loss of any one MSB.
+    MsbBuffer,
+    /// What there is in the region, all of the above aside.
+    Region,
+}
+
+impl LimitName {
+    /// Those that can be lifted, in the order in which they are acquitted.
+    const LIFTED: [LimitName; 6] = [
+        LimitName::UnavailableServers,
+        LimitName::SharedBuffers,
+        LimitName::HeldByOthers,
+        LimitName::HardwareTypes,
+        LimitName::Affinity,
+        LimitName::MsbBuffer,
+    ];
+
+    /// The stable token.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            LimitName::UnavailableServers => "unavailable_servers",
+            LimitName::SharedBuffers => "shared_buffers",
+            LimitName::HeldByOthers => "held_by_others",
+            LimitName::HardwareTypes => "hardware_types",
+            LimitName::Affinity => "affinity",
+            LimitName::MsbBuffer => "msb_buffer",
+            LimitName::Region => "region",
+        }
+    }
+}
+
+/// One of the limits.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Limit {
+    /// Which.
+    pub limit: LimitName,
+    /// What could be had with it alone lifted, up to what is asked.
+    #[serde(rename = "without_rru", serialize_with = "as_rru")]
+    pub without: Rru,
+    /// It in its numbers, for people.
+    pub sentence: String,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let without = amount(self.without);
+        write!(out, "{}: {}; {without} RRU without it", self.limit.as_str(), self.sentence)
+    }
+}
+
+/// Which limits are lifted.
+#[derive(Clone, Copy, Default)]
+struct Lifted([bool; LimitName::LIFTED.len()]);
+
+impl Lifted {
+    fn has(self, limit: LimitName) -> bool {
+        LimitName::LIFTED.iter().zip(self.0).any(|(&one, lifted)| one == limit && lifted)
+    }
+
+    fn all() -> Lifted {
+        Lifted([true; LimitName::LIFTED.len()])
+    }
+
+    fn set(&mut self, limit: LimitName, lifted: bool) {
+        for (&one, at) in LimitName::LIFTED.iter().zip(&mut self.0) {
+            if one == limit {
+                *at = lifted;
+            }
+        }
+    }
+}
+
+/// A world in thought, in which some limits are lifted.
+struct Thought<'a> {
+    ledger: &'a Ledger<'a>,
+    ix: ReservationIx,
+    further: Vec<(HardwareTypeIx, Rru)>,
+}
+
+/// The limits of a reservation that is short, the last to be acquitted first.
+pub(super) fn limits(ledger: &Ledger, ix: ReservationIx) -> Vec<Limit> {
+    let thought = Thought { ledger, ix, further: further_types(ledger, ix) };
+    if !thought.grants(Lifted::all()) {
+        let without = thought.at_best(Lifted::all());
+        let sentence = thought.sentence(LimitName::Region);
+        return vec![Limit { limit: LimitName::Region, without, sentence }];
+    }
+    // Nothing lifted: if that is enough, nothing stands in the way but the search.
+    if thought.grants(Lifted::default()) {
+        return Vec::new();
+    }
+    let mut lifted = Lifted::default();
+    for limit in LimitName::LIFTED {
+        lifted.set(limit, true);
+        if thought.grants(lifted) {
+            lifted.set(limit, false);
+        }
+    }
+    let standing = LimitName::LIFTED.into_iter().rev().filter(|&limit| !lifted.has(limit));
+    standing
+        .map(|limit| {
+            let mut alone = Lifted::default();
+            alone.set(limit, true);
+            let without = thought.at_best(alone);
+            Limit { limit, without, sentence: thought.sentence(limit) }
+        })
+        .collect()
+}
+
+impl Thought<'_> {
+    fn grants(&self, lifted: Lifted) -> bool {
+        self.offer(lifted).grants(&self.ask(lifted))
+    }
+
+    fn at_best(&self, lifted: Lifted) -> Rru {
+        self.offer(lifted).at_best(&self.ask(lifted))
+    }
+
+    fn ask(&self, lifted: Lifted) -> Ask {
+        let ask = ask(self.ledger, self.ix);
+        Ask {
+            msb_buffer: ask.msb_buffer && !lifted.has(LimitName::MsbBuffer),
+            affinity: ask.affinity.filter(|_| !lifted.has(LimitName::Affinity)),
+            ..ask
+        }
+    }
+
+    /// The servers to choose from.
+    fn offer(&self, lifted: Lifted) -> Offer {
+        let reservation = &self.ledger.snapshot.reservations[self.ix.ix()];
+        let mut values = reservation.rru.clone();
+        if lifted.has(LimitName::HardwareTypes) {
+            values.extend(&self.further);
+        }
+        self.ledger.offer(&values, |ty| {
+            let available = self
+                .ledger
+                .held(ty)
+                .iter()
+                .map(move |entry| (entry.msb, self.count(entry, lifted)));
+            let back = lifted.has(LimitName::UnavailableServers);
+            let unavailable = self.ledger.unavailable(ty).iter().enumerate();
+            let unavailable =
+                unavailable.filter(move |_| back).map(|(msb, &servers)| (MsbIx::new(msb), servers));
+            available.chain(unavailable)
+        })
+    }
+
+    fn count(&self, entry: &Held, lifted: Lifted) -> usize {
+        match entry.holder {
+            None => entry.servers,
+            Some(holder) if holder == self.ix => entry.servers,
+            Some(holder) if lifted.has(self.limit_of(holder)) => entry.servers,
+            Some(_) => 0,
+        }
+    }
+
+    /// The limit that keeps what somebody holds from others.
+    fn limit_of(&self, holder: ReservationIx) -> LimitName {
+        match self.ledger.snapshot.reservations[holder.ix()].kind {
+            ReservationKind::SharedBuffer => LimitName::SharedBuffers,
+            _ => LimitName::HeldByOthers,
+        }
+    }
+
+    /// Servers of its types, and reservations, that a limit keeps from it.
+    fn kept(&self, limit: LimitName) -> (usize, usize) {
+        let reservation = &self.ledger.snapshot.reservations[self.ix.ix()];
+        let mut holders = Vec::new();
+        let mut servers = 0;
+        for entry in reservation.rru.iter().flat_map(|&(ty, _)| self.ledger.held(ty)) {
+            if let Some(holder) = entry.holder.filter(|&holder| holder != self.ix)
+                && self.limit_of(holder) == limit
+            {
+                servers += entry.servers;
+                holders.push(holder);
+            }
+        }
+        holders.sort_unstable();
+        holders.dedup();
+        (servers, holders.len())
+    }
+
+    fn sentence(&self, limit: LimitName) -> String {
+        let reservation = &self.ledger.snapshot.reservations[self.ix.ix()];
+        match limit {
+            LimitName::UnavailableServers => {
+                let of = |&(ty, _): &(HardwareTypeIx, Rru)| self.ledger.unavailable(ty).iter();
+                let servers = reservation.rru.iter().flat_map(of).sum();
+                format!("{} of its types are unavailable", counted(servers, "server"))
+            }
+            LimitName::SharedBuffers => {
+                let (servers, _) = self.kept(limit);
+                let servers = counted(servers, "server");
+                format!("{servers} of its types are kept in shared buffers for failures")
+            }
+            LimitName::HeldByOthers => {
+                let (servers, holders) = self.kept(limit);
+                let (servers, holders) =
+                    (counted(servers, "server"), counted(holders, "other reservation"));
+                format!("{servers} of its types are held by {holders}, and no exchange was found")
+            }
+            LimitName::HardwareTypes => {
+                let names = &self.ledger.snapshot.hardware_types;
+                let own: Vec<&str> =
+                    reservation.rru.iter().map(|&(ty, _)| names[ty.ix()].as_ref()).collect();
+                format!("it accepts only {}", own.join(", "))
+            }
+            LimitName::Affinity => {
+                let datacenters = &self.ledger.snapshot.datacenters;
+                let shares = reservation.affinity.iter().map(|&(datacenter, share)| {
+                    format!("{:.0} % in {}", 100.0 * share, datacenters[datacenter.ix()].id)
+                });
+                format!("it wants {}", shares.collect::<Vec<_>>().join(", "))
+            }
+            LimitName::MsbBuffer => {
+                let offer = self.offer(Lifted::default());
+                let [all, left] = amounts([offer.guaranteed(false), offer.guaranteed(true)]);
+                format!(
+                    "it must survive the loss of any one MSB: of {all} RRU within reach, {left} are \
+                     left after it"
+                )
+            }
+            LimitName::Region => {
+                "the region has not enough, even with all else lifted: others' servers, shared \
+                 buffers, unavailable servers, further types, affinity and embedded buffer"
+                    .to_owned()
+            }
+        }
+    }
+}

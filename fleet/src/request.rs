@@ -1,0 +1,231 @@
+//! A change to one reservation, as its owner writes it: a new one, a larger, a smaller or another
+//! one, or its end.
+
+use crate::error::SnapshotError;
+use crate::id::Name;
+use crate::parts::{AffinityRow, ReservationRow, RruRow, SnapshotParts};
+use crate::reservation::ReservationKind;
+use crate::snapshot::RegionSnapshot;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
+
+/// What is asked for. Members left out stay as they are; of a new reservation, as they are by
+/// default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CapacityRequest {
+    /// The reservation, new or not.
+    pub reservation_id: Name,
+    /// It ends: nothing else may stand beside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remove: bool,
+    /// The business unit that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Name>,
+    /// C_r: RRU wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_rru: Option<f64>,
+    /// Whether it must survive the loss of any one MSB (eq. 6). By default it must.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub msb_buffer: Option<bool>,
+    /// 0 is the most important, and the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// Largest share wanted in one MSB (alpha^F); null: the region's rule.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub msb_alpha: Option<Option<f64>>,
+    /// Largest share wanted in one rack (alpha^K); null: likewise.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub rack_alpha: Option<Option<f64>>,
+    /// Tolerance of datacenter shares (theta); null: likewise.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub affinity_theta: Option<Option<f64>>,
+    /// OS configuration wanted on its servers; null: any.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub host_profile: Option<Option<Name>>,
+    /// V_r: RRU that one server of each eligible hardware type is worth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rru: Option<BTreeMap<Name, f64>>,
+    /// A_r: share wanted in each datacenter; empty: no affinity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<BTreeMap<Name, f64>>,
+}
+
+/// Tells a member that is null from one that is not there.
+fn given<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+/// What a request does to a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestChange {
+    /// A reservation that was not there.
+    New,
+    /// One that is there, otherwise.
+    Changed,
+    /// Its end: it asks for nothing any more.
+    Removed,
+}
+
+/// Why a request makes no sense for a region.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum RequestError {
+    #[error("remove: no reservation is called {0:?}")]
+    NothingToRemove(Name),
+    #[error("remove: a request that ends a reservation may hold nothing else than its name")]
+    RemoveAndMore,
+    #[error("reservation_id: {0:?} is not guaranteed but {kind}; only guaranteed reservations are asked for", kind = .1.as_str())]
+    Kind(Name, ReservationKind),
+    #[error("{field}: missing; reservation {reservation:?} is new, so it must be given")]
+    Missing { field: &'static str, reservation: Name },
+    #[error("{field}: the region has no {what} {name:?}{}", listed(.known))]
+    Unknown { field: &'static str, what: &'static str, name: Name, known: Vec<Name> },
+    #[error("{}", .0.rule)]
+    Rule(#[from] SnapshotError),
+}
+
+/// Names worth listing in a message.
+const KNOWN_MAX: usize = 30;
+
+fn listed(known: &[Name]) -> String {
+    match known {
+        [] => String::new(),
+        known if known.len() > KNOWN_MAX => format!("; it has {} of them", known.len()),
+        known => format!("; it has {}", known.join(", ")),
+    }
+}
+
+impl CapacityRequest {
+    /// The region with the request in it; a reservation that ends asks for nothing.
+    ///
+    /// # Errors
+    /// If the request does not fit the region, or breaks a rule of the snapshot format.
+    pub fn apply(
+        &self,
+        snapshot: &RegionSnapshot,
+    ) -> Result<(RegionSnapshot, RequestChange), RequestError> {
+        let mut parts = snapshot.to_parts();
+        let change = self.change(snapshot)?;
+        match change {
+            RequestChange::New => self.insert(&mut parts)?,
+            RequestChange::Changed => {}
+            RequestChange::Removed => self.empty(&mut parts),
+        }
+        self.check_names(snapshot)?;
+        self.set(&mut parts);
+        Ok((RegionSnapshot::new(parts)?, change))
+    }
+
+    fn change(&self, snapshot: &RegionSnapshot) -> Result<RequestChange, RequestError> {
+        let id = &self.reservation_id;
+        let found = snapshot.reservation(id).map(|ix| snapshot.reservations[ix.ix()].kind);
+        if self.remove {
+            let alone =
+                CapacityRequest { reservation_id: id.clone(), remove: true, ..Self::default() };
+            if *self != alone {
+                return Err(RequestError::RemoveAndMore);
+            }
+        }
+        match found {
+            Some(ReservationKind::Guaranteed) if self.remove => Ok(RequestChange::Removed),
+            Some(ReservationKind::Guaranteed) => Ok(RequestChange::Changed),
+            Some(kind) => Err(RequestError::Kind(id.clone(), kind)),
+            None if self.remove => Err(RequestError::NothingToRemove(id.clone())),
+            None => Ok(RequestChange::New),
+        }
+    }
+
+    fn insert(&self, parts: &mut SnapshotParts) -> Result<(), RequestError> {
+        let missing =
+            |field| RequestError::Missing { field, reservation: self.reservation_id.clone() };
+        if self.rru.as_ref().is_none_or(BTreeMap::is_empty) {
+            return Err(missing("rru"));
+        }
+        parts.reservations.push(ReservationRow {
+            reservation_id: self.reservation_id.clone(),
+            owner: self.owner.clone().ok_or_else(|| missing("owner"))?,
+            kind: ReservationKind::Guaranteed.as_str().into(),
+            capacity_rru: self.capacity_rru.ok_or_else(|| missing("capacity_rru"))?,
+            msb_buffer: true,
+            priority: 0,
+            msb_alpha: None,
+            rack_alpha: None,
+            affinity_theta: None,
+            host_profile: None,
+        });
+        Ok(())
+    }
+
+    fn empty(&self, parts: &mut SnapshotParts) {
+        for row in parts.reservations.iter_mut().filter(|row| self.is_of(&row.reservation_id)) {
+            row.capacity_rru = 0.0;
+        }
+        parts.affinity.retain(|row| !self.is_of(&row.reservation_id));
+    }
+
+    fn is_of(&self, id: &Name) -> bool {
+        *id == self.reservation_id
+    }
+
+    /// A snapshot may name types and datacenters that hold no server; a request that does is a
+    /// slip of the pen.
+    fn check_names(&self, snapshot: &RegionSnapshot) -> Result<(), RequestError> {
+        let unknown = |field, what, name: &Name, known: Vec<Name>| RequestError::Unknown {
+            field,
+            what,
+            name: name.clone(),
+            known,
+        };
+        let types = &snapshot.hardware_types;
+        for name in self.rru.iter().flat_map(BTreeMap::keys) {
+            if !types.contains(name) {
+                return Err(unknown("rru", "hardware type", name, types.clone()));
+            }
+        }
+        let datacenters: Vec<Name> = snapshot.datacenters.iter().map(|dc| dc.id.clone()).collect();
+        for name in self.affinity.iter().flat_map(BTreeMap::keys) {
+            if !datacenters.contains(name) {
+                return Err(unknown("affinity", "datacenter", name, datacenters));
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&self, parts: &mut SnapshotParts) {
+        let id = &self.reservation_id;
+        for row in parts.reservations.iter_mut().filter(|row| self.is_of(&row.reservation_id)) {
+            row.owner = self.owner.clone().unwrap_or_else(|| row.owner.clone());
+            row.capacity_rru = self.capacity_rru.unwrap_or(row.capacity_rru);
+            row.msb_buffer = self.msb_buffer.unwrap_or(row.msb_buffer);
+            row.priority = self.priority.unwrap_or(row.priority);
+            row.msb_alpha = self.msb_alpha.unwrap_or(row.msb_alpha);
+            row.rack_alpha = self.rack_alpha.unwrap_or(row.rack_alpha);
+            row.affinity_theta = self.affinity_theta.unwrap_or(row.affinity_theta);
+            if let Some(profile) = &self.host_profile {
+                row.host_profile.clone_from(profile);
+            }
+        }
+        if let Some(values) = &self.rru {
+            parts.rru.retain(|row| !self.is_of(&row.reservation_id));
+            parts.rru.extend(values.iter().map(|(hardware_type, &rru)| RruRow {
+                reservation_id: id.clone(),
+                hardware_type: hardware_type.clone(),
+                rru,
+            }));
+        }
+        if let Some(shares) = &self.affinity {
+            parts.affinity.retain(|row| !self.is_of(&row.reservation_id));
+            parts.affinity.extend(shares.iter().map(|(datacenter, &share)| AffinityRow {
+                reservation_id: id.clone(),
+                datacenter: datacenter.clone(),
+                share,
+            }));
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! `ras plan`
+
+use super::{OverrideOptions, SolveOptions};
+use crate::quantity;
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const PLAN_HELP: &str = "\
+FILE holds one request as YAML or JSON. What is left out stays as it is:
+  reservation_id: web         # new, if the region has none of this name
+  owner: shop                 # needed of a new one, like capacity_rru and rru
+  capacity_rru: 1200
+  rru: {C1: 1.0, C2: 1.6}     # what one server of each accepted hardware type is worth
+  msb_buffer: true            # survives the loss of any one MSB
+  priority: 0
+  affinity: {dc1: 0.6, dc2: 0.4}
+  affinity_theta: 0.05        # also msb_alpha, rack_alpha, host_profile; null: the region's rule
+To end a reservation:
+  reservation_id: web
+  remove: true
+
+Servers that were short before, and count as much, come first, as in the next solve. Nobody ends worse
+than today. Spread limits never refuse: what is beyond them has a price.
+
+Exit codes: 0 granted in full, 2 not or in part, 1 an error.
+
+Example, with the prices of the last solve:
+  ras plan region --warm result --request web.yaml";
+
+/// `ras plan`
+#[derive(Debug, Args)]
+#[command(after_help = PLAN_HELP)]
+pub struct Plan {
+    /// The region
+    pub snapshot: PathBuf,
+    /// The request
+    #[arg(long, value_name = "FILE")]
+    pub request: PathBuf,
+    /// The result of the last solve: prices start from what it left [default: beside the snapshot]
+    #[arg(long, value_name = "RESULT")]
+    pub warm: Option<PathBuf>,
+    /// List every source of servers, however many there are
+    #[arg(long)]
+    pub all: bool,
+    /// Settings file (TOML); the command line wins over it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The search ends by then, counted from the start of the process: 5s
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    pub deadline: Option<Duration>,
+    /// Worker threads [default: one for each processor]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+    /// Seed of every random choice [default: 1]
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+    /// What the snapshot says and this plan sees otherwise.
+    #[command(flatten)]
+    pub overrides: OverrideOptions,
+}
+
+impl Plan {
+    /// As the options of a solve.
+    pub fn solving(&self) -> SolveOptions {
+        SolveOptions {
+            config: self.config.clone(),
+            deadline: self.deadline,
+            threads: self.threads,
+            seed: self.seed,
+            overrides: self.overrides.clone(),
+            ..SolveOptions::default()
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `ras plan`
+
+use super::{Context, Verdict, read_snapshot};
+use crate::cli::Plan;
+use crate::number::seconds;
+use crate::progress::Reporter;
+use crate::settings::Settings;
+use crate::{interrupt, plan_answer, request_file, warm};
+use anyhow::{Context as _, Result};
+use async_solver::{Question, answer};
+use std::time::Instant;
+
+pub(super) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
+    interrupt::listen()?;
+    let settings = Settings::new(&options.solving())?;
+    let request = request_file::read(&options.request)?;
+    let snapshot = settings.overrides.apply(read_snapshot(&options.snapshot)?)?;
+    let reporter = Reporter::new(context.global.quiet, context.began, settings.deadline);
+    let folder = options.warm.as_deref().unwrap_or(&options.snapshot);
+    let warm = warm::read(folder, &reporter);
+    let read = context.began.elapsed();
+    let until = settings.deadline.map(|after| context.began + after);
+    let question = Question {
+        snapshot: &snapshot,
+        config: &settings.solver,
+        warm: warm.as_ref(),
+        must_stop: &|| interrupt::asked() || until.is_some_and(|until| Instant::now() >= until),
+    };
+    let answer = answer(&question, &request)
+        .with_context(|| format!("request {}", options.request.display()))?;
+    let times = plan_answer::Times { read, total: context.began.elapsed() };
+    let text = || {
+        format!(
+            "{}\n\nanswered in {}, {} of it reading",
+            plan_answer::text(&answer, options.all),
+            seconds(times.total.as_secs_f64()),
+            seconds(times.read.as_secs_f64())
+        )
+    };
+    context.answer(text, &plan_answer::json(&answer, times))?;
+    Ok(Verdict::fine_if(answer.refusal.is_none()))
+}
