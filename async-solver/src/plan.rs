@@ -57,14 +57,14 @@ pub struct How<'a> {
     pub config: &'a SolverConfig,
     /// Prices that the last solve left.
     pub warm: Option<&'a Warm>,
-    /// Whether to prove how much must be missing of what was not found.
+    /// Whether to spend time on proofs: of the price, and of how much must be missing.
     pub prove: bool,
     /// Whether time is up.
     pub must_stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// Steps of the ascent from the last prices, and from nothing.
-const ASCENT_STEPS: (usize, usize) = (20, 120);
+const ASCENT_STEPS: (usize, usize) = (12, 120);
 /// How far above where it starts an ascent aims at first, relative; likewise.
 const AIMS: (f64, f64) = (1e-4, 1e-2);
 /// Plans for one reservation of a snapshot that holds the request already.
@@ -86,7 +86,11 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
         anyway(&search, snapshot, asking, &dual, must_stop)
     };
     let model = from(&today, &before, snapshot, asking);
-    let dual = climb(&model, &geometries, prices, threads, must_stop);
+    let dual = if how.prove {
+        climb(&model, &geometries, prices, threads, must_stop)
+    } else {
+        evaluate(&model, &geometries, prices.unwrap_or_default(), threads)
+    };
     let before = State::new(&model, before.counts);
     let search = Search { model: &model, geometries: &geometries, worthless: &worthless };
     let random = Random::new(config.seed);

@@ -8,11 +8,11 @@ use crate::bound::in_parallel;
 use crate::config::SolverConfig;
 use crate::plan::{How, Plan, plan};
 use crate::warm::Warm;
-use fleet::audit::{AuditReport, audit};
-use fleet::explain::{Explainer, Limit, Relaxation, Shortfall};
+use fleet::audit::{AuditReport, ReservationAudit, audit};
+use fleet::explain::{Explainer, Limit, Shortfall};
 use fleet::{
     CapacityRequest, HardwareTypeIx, RegionSnapshot, RequestChange, RequestError, Reservation,
-    ReservationIx, ReservationKind, Rru,
+    ReservationIx, Rru,
 };
 use std::collections::BTreeMap;
 
@@ -93,6 +93,8 @@ pub struct Cost {
 
 /// Further types tried at most.
 const TYPES_MAX: usize = 4;
+/// What exchanges with others may add to what is free, as a factor.
+const NEARLY: f64 = 1.25;
 /// Alternatives offered for them at most.
 const TYPES_OFFERED: usize = 2;
 
@@ -142,7 +144,7 @@ pub fn answer(question: &Question, request: &CapacityRequest) -> Result<Answer, 
         let shortfall = explainer.shortfall_of(reservation).expect("the audit says it is short");
         let limits = explainer.limits(reservation);
         let mut alternatives =
-            question.alternatives(request, &region, reservation, &explainer, granted);
+            question.alternatives(request, &region, row, reservation, &explainer);
         alternatives.sort_by(|a, b| {
             let moves = |of: &Alternative| (of.cost.in_use + of.cost.own_in_use, of.cost.idle);
             moves(a).cmp(&moves(b)).then(a.cost.price.total_cmp(&b.cost.price))
@@ -162,12 +164,12 @@ impl<'a> Question<'a> {
         &self,
         request: &CapacityRequest,
         region: &RegionSnapshot,
+        row: &ReservationAudit,
         ix: ReservationIx,
         explainer: &Explainer,
-        granted: Rru,
     ) -> Vec<Alternative> {
         let reservation = &region.reservations[ix.ix()];
-        let concessions = concessions(reservation, ix, explainer, granted);
+        let concessions = concessions(reservation, ix, explainer, row);
         let one = SolverConfig { threads: 1, ..*self.config };
         let tried = in_parallel(concessions.len(), self.config.threads, |number| {
             self.grant(&concessions[number], request, region, ix, &one)
@@ -235,25 +237,24 @@ impl<'a> Question<'a> {
     }
 }
 
-/// What may be worth giving up.
+/// What may be worth giving up: what could be enough with the servers that are free, or nearly.
 fn concessions(
     reservation: &Reservation,
     ix: ReservationIx,
     explainer: &Explainer,
-    granted: Rru,
+    row: &ReservationAudit,
 ) -> Vec<Concession> {
+    let near = |found: Rru| found.to_f64() * NEARLY >= reservation.capacity.to_f64();
     let mut found = Vec::new();
-    if granted > Rru::ZERO {
-        found.push(Concession::FewerRru(granted));
+    if row.holding.guaranteed > Rru::ZERO {
+        found.push(Concession::FewerRru(row.holding.guaranteed));
     }
-    for relaxation in explainer.explain(ix).relaxations {
-        if let Relaxation::LooserAffinity { needed_theta, .. } = relaxation {
-            found.push(Concession::LooserAffinity(needed_theta));
-        }
-    }
-    let further = explainer.further_types(ix).into_iter().take(TYPES_MAX);
-    found.extend(further.map(|(ty, value)| Concession::OneMoreType(ty, value)));
-    if reservation.kind == ReservationKind::Guaranteed && reservation.msb_buffer {
+    found.extend(explainer.looser_affinity(ix).map(Concession::LooserAffinity));
+    let further = explainer.further_types(ix).into_iter();
+    let further = further.filter(|of| near(row.holding.guaranteed + of.value.times(of.free)));
+    let further = further.take(TYPES_MAX);
+    found.extend(further.map(|of| Concession::OneMoreType(of.hardware_type, of.value)));
+    if reservation.msb_buffer && near(row.holding.assigned) {
         found.push(Concession::WithoutBuffer);
     }
     found

@@ -16,7 +16,7 @@ mod text;
 pub use hardware::HardwareSet;
 pub use limits::{Limit, LimitName};
 pub use reason::ShortfallReason;
-pub use relax::Relaxation;
+pub use relax::{FurtherType, Relaxation};
 
 use crate::audit::as_rru;
 use crate::id::{HardwareTypeIx, Name, ReservationIx};
@@ -448,9 +448,15 @@ impl<'a> Explainer<'a> {
         if self.shortfall_of(ix).is_none() { Vec::new() } else { limits::limits(&self.ledger, ix) }
     }
 
-    /// Hardware types that a reservation does not accept, and what one server would be worth to it by
-    /// what others give; those with the most free servers first.
-    pub fn further_types(&self, ix: ReservationIx) -> Vec<(HardwareTypeIx, Rru)> {
+    /// The least tolerance of its datacenter shares, in steps of 0.01, with which a reservation could
+    /// have what it asks for of what it holds and what is free; `None` if there is none.
+    pub fn looser_affinity(&self, ix: ReservationIx) -> Option<f64> {
+        relax::theta_needed(&self.ledger, ix)
+    }
+
+    /// Hardware types that a reservation does not accept and whose value to it can be told by what
+    /// others give; those with the most free servers first.
+    pub fn further_types(&self, ix: ReservationIx) -> Vec<FurtherType> {
         relax::further_types(&self.ledger, ix)
     }
 

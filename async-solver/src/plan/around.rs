@@ -14,6 +14,8 @@ const TRIES: (usize, usize) = (100, 400);
 /// servers put anew without gain are enough, but so many exchanges are tried at least.
 const SERVERS_TRIED: usize = 400_000;
 const TRIES_LEAST: usize = 30;
+/// All exchanges are at most this multiple of those without gain: the last RRU cost most time, and moves.
+const LAST: usize = 4;
 
 /// Who may use each pool: (term, item).
 pub fn users(model: &Model) -> Vec<Vec<(u32, u32)>> {
@@ -43,11 +45,12 @@ impl Around<'_> {
             return true;
         }
         self.alone(state);
-        let mut idle = 0;
-        while idle < self.tries(state) {
+        let (mut idle, mut all) = (0, 0);
+        while idle < self.tries(state) && all < LAST * self.tries(state) {
             if must_stop() {
                 return false;
             }
+            all += 1;
             let terms = self.pick(state);
             let weight = WEIGHTS[self.random.below(WEIGHTS.len())];
             let gain = self.search.ruin(state, &terms, self.dual, weight, 0.0);

@@ -3,7 +3,8 @@
 use crate::model::Model;
 use crate::state::State;
 use fleet::{RegionSnapshot, ReservationIx, Rru, Targets};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// Servers of one pool on their way.
 #[derive(Default)]
@@ -70,7 +71,7 @@ fn shift(
                 let in_use = snapshot.servers[server].in_use
                     && snapshot.servers[server].holder() == Some(who);
                 let there = on_racks.get(&(who, rack(server))).copied().unwrap_or(0);
-                (!in_use, there, std::cmp::Reverse(server))
+                (!in_use, there, Reverse(server))
             });
             let Some(server) = leaves else { break };
             holders[server] = None;
@@ -78,23 +79,48 @@ fn shift(
         }
     }
     for &(who, count) in &change.more {
-        for _ in 0..count {
-            // Who holds a server that counts for nothing with it lets it go where none is free.
-            let counts = |server: usize| {
-                holders[server]
-                    .is_some_and(|of| snapshot.value(&snapshot.servers[server], of) > Rru::ZERO)
-            };
-            let there = servers.iter().copied().filter(|&server| !counts(server));
-            let comes = there.min_by_key(|&server| {
-                let of = &snapshot.servers[server];
-                let there = on_racks.get(&(who, rack(server))).copied().unwrap_or(0);
-                (holders[server].is_some(), of.in_use, there, server)
+        // Who holds a server that counts for nothing with it lets it go where none is free.
+        let there = servers.iter().copied().filter(|&server| {
+            let counts = |of| snapshot.value(&snapshot.servers[server], of) > Rru::ZERO;
+            holders[server].is_none_or(|of| !counts(of))
+        });
+        // The best of each rack last; racks by how much they hold.
+        let mut racks: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for server in there {
+            racks.entry(rack(server)).or_default().push(server);
+        }
+        let mut queue = BinaryHeap::new();
+        for (&rack, servers) in &mut racks {
+            servers.sort_by_key(|&server| {
+                Reverse((holders[server].is_some(), snapshot.servers[server].in_use, server))
             });
-            let Some(server) = comes else { break };
+            queue.push(next(snapshot, holders, on_racks, who, rack, servers));
+        }
+        for _ in 0..count {
+            let Some(Reverse((.., rack))) = queue.pop() else { break };
+            let servers = racks.get_mut(&rack).expect("every rack in the queue has servers");
+            let server = servers.pop().expect("likewise");
             if let Some(other) = holders[server].replace(who) {
-                on_racks.entry((other, rack(server))).and_modify(|there| *there -= 1);
+                on_racks.entry((other, rack)).and_modify(|there| *there -= 1);
             }
-            *on_racks.entry((who, rack(server))).or_default() += 1;
+            *on_racks.entry((who, rack)).or_default() += 1;
+            if !servers.is_empty() {
+                queue.push(next(snapshot, holders, on_racks, who, rack, servers));
+            }
         }
     }
+}
+
+/// How soon a rack's next server comes: free ones before others, then the rack with fewest.
+fn next(
+    snapshot: &RegionSnapshot,
+    holders: &[Option<ReservationIx>],
+    on_racks: &OnRacks,
+    who: ReservationIx,
+    rack: u32,
+    servers: &[usize],
+) -> Reverse<(bool, bool, u32, u32)> {
+    let server = *servers.last().expect("asked of racks with servers");
+    let there = on_racks.get(&(who, rack)).copied().unwrap_or(0);
+    Reverse((holders[server].is_some(), snapshot.servers[server].in_use, there, rack))
 }

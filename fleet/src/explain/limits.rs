@@ -8,7 +8,7 @@
 
 use super::grant::{Ask, Offer};
 use super::ledger::{Held, Ledger};
-use super::relax::{ask, further_types};
+use super::relax::{FurtherType, ask, further_types};
 use super::text::{amount, amounts, counted};
 use crate::audit::as_rru;
 use crate::id::{HardwareTypeIx, MsbIx, ReservationIx};
@@ -107,7 +107,7 @@ impl Lifted {
 struct Thought<'a> {
     ledger: &'a Ledger<'a>,
     ix: ReservationIx,
-    further: Vec<(HardwareTypeIx, Rru)>,
+    further: Vec<FurtherType>,
 }
 
 /// The limits of a reservation that is short, the last to be acquitted first.
@@ -163,7 +163,7 @@ impl Thought<'_> {
         let reservation = &self.ledger.snapshot.reservations[self.ix.ix()];
         let mut values = reservation.rru.clone();
         if lifted.has(LimitName::HardwareTypes) {
-            values.extend(&self.further);
+            values.extend(self.further.iter().map(|of| (of.hardware_type, of.value)));
         }
         self.ledger.offer(&values, |ty| {
             let available = self

@@ -161,20 +161,34 @@ fn more_types(ledger: &Ledger, ix: ReservationIx, ask: &Ask) -> Vec<Relaxation> 
     found.into_iter().map(|(_, relaxation)| relaxation).take(TYPES_MAX).collect()
 }
 
+/// A hardware type that a reservation does not accept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FurtherType {
+    /// The type.
+    pub hardware_type: HardwareTypeIx,
+    /// What one server would be worth.
+    pub value: Rru,
+    /// Servers of it that are free.
+    pub free: usize,
+}
+
 /// Types that a guaranteed reservation does not accept and whose value to it is known, those with
 /// the most free servers first.
-pub(super) fn further_types(ledger: &Ledger, ix: ReservationIx) -> Vec<(HardwareTypeIx, Rru)> {
+pub(super) fn further_types(ledger: &Ledger, ix: ReservationIx) -> Vec<FurtherType> {
     let reservation = &ledger.snapshot.reservations[ix.ix()];
     if reservation.kind != ReservationKind::Guaranteed {
         return Vec::new();
     }
     let types = (0..ledger.snapshot.hardware_types.len()).map(HardwareTypeIx::new);
-    let mut found: Vec<(HardwareTypeIx, Rru)> = types
+    let mut found: Vec<FurtherType> = types
         .filter(|&ty| reservation.value(ty).is_none() && !ledger.held(ty).is_empty())
-        .filter_map(|ty| Some((ty, assumed_value(ledger, reservation, ty)?)))
+        .filter_map(|hardware_type| {
+            let value = assumed_value(ledger, reservation, hardware_type)?;
+            let free = ledger.free(hardware_type).iter().map(|entry| entry.servers).sum();
+            Some(FurtherType { hardware_type, value, free })
+        })
         .collect();
-    let free = |ty| ledger.free(ty).iter().map(|entry| entry.servers).sum::<usize>();
-    found.sort_by_key(|&(ty, _)| (std::cmp::Reverse(free(ty)), ty));
+    found.sort_by_key(|of| (std::cmp::Reverse(of.free), of.hardware_type));
     found
 }
 
@@ -230,6 +244,15 @@ fn needed_servers(
         taken += 1;
     }
     taken
+}
+
+/// The smallest tolerance, in steps, that would do with what a reservation holds and what is free.
+pub(super) fn theta_needed(ledger: &Ledger, ix: ReservationIx) -> Option<f64> {
+    let offer = ledger.within_reach(ix, &ledger.snapshot.reservations[ix.ix()].rru);
+    match looser_affinity(&offer, &ask(ledger, ix))? {
+        Relaxation::LooserAffinity { needed_theta, .. } => Some(needed_theta),
+        _ => None,
+    }
 }
 
 /// The smallest tolerance, in steps, that would do.
