@@ -9,6 +9,7 @@ mod exchange;
 mod formulation;
 pub mod greedy;
 mod hand_back;
+mod level;
 mod master;
 pub mod model;
 mod neighbourhood;
