@@ -9,6 +9,7 @@ mod exchange;
 mod formulation;
 pub mod greedy;
 mod hand_back;
+mod least_buffer;
 mod level;
 mod master;
 pub mod model;
@@ -28,6 +29,7 @@ mod warm;
 
 pub use config::SolverConfig;
 pub use control::{Backend, Control, LpFailure, LpJob, Progress};
+pub use least_buffer::least_buffer;
 pub use report::{MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination};
 
 pub use solve::{SolveOutcome, solve};

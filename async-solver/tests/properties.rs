@@ -2,7 +2,7 @@
 
 mod world;
 
-use async_solver::{Objective, SolveOutcome, SolverConfig, Termination};
+use async_solver::{Objective, SolveOutcome, SolverConfig, Termination, least_buffer};
 use fleet::audit::audit;
 use fleet::{MsbIx, RegionSnapshot, ReservationKind, Rru, SnapshotParts, Targets};
 use proptest::prelude::*;
@@ -199,6 +199,19 @@ proptest! {
         }
         let (was, is) = (unevenness(&snapshot, &before), unevenness(&snapshot, &after));
         prop_assert!(is <= was + 1e-9, "{is}, before {was}");
+    }
+
+    #[test]
+    fn no_assignment_has_less_buffer_than_the_least(world in worlds(TOWN)) {
+        let snapshot = snapshot(&world);
+        let least = least_buffer(&snapshot, 1, &|| false);
+        let report = audit(&snapshot, &solved(&snapshot, &config()).targets);
+        let kept = (report.reservations.iter().flat_map(|row| &row.datacenters))
+            .all(|place| place.violation < 1e-5);
+        if report.shortfall == Rru::ZERO && kept {
+            let buffer = report.buffer.buffer.to_f64();
+            prop_assert!(least <= buffer + 1e-6, "{least} above {buffer}");
+        }
     }
 
     #[test]
