@@ -190,10 +190,6 @@ fn run(problem: LpProblem, request: LpRequest, control: &Control) -> Result<LpSo
     if control.must_stop(Duration::ZERO) {
         return Err("the deadline came before the problem was written down".to_owned());
     }
-    if columns == 0 {
-        // HiGHS takes no problem without columns; where nobody can have anything, there is none.
-        return Ok(LpSolution { optimal: true, ..LpSolution::default() });
-    }
     let mut job = control.backend.start(problem, request);
     loop {
         match job.wait(GLANCE) {
