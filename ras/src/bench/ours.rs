@@ -1,7 +1,7 @@
 //! One solve of ours, as anybody would run it: `ras solve` in a process of its own, so that its time
 //! and memory are its alone.
 
-use crate::interrupt;
+use crate::{interrupt, program};
 use anyhow::{Context, Result, bail, ensure};
 use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, Targets};
@@ -83,7 +83,7 @@ pub fn solve(snapshot: &RegionSnapshot, how: &How) -> Result<Ours> {
     let scratch = tempfile::tempdir().context("making a folder for a solve")?;
     let (region, result) = (scratch.path().join("region"), scratch.path().join("result"));
     datasets::write_snapshot(&region, snapshot).context("writing the region of a solve")?;
-    let program = std::env::current_exe().context("finding this program, to solve with")?;
+    let program = program::this().context("finding this program, to solve with")?;
     let mut command = Command::new(program);
     command
         .arg("solve")
