@@ -29,9 +29,6 @@ const RESERVATIONS_LEAST: usize = 40;
 pub(super) fn run(options: &cli::Bench, context: &Context) -> Result<Verdict> {
     ensure!(options.deadline >= DEADLINE_LEAST, "--deadline: at least 1s is needed");
     interrupt::listen()?;
-    // Better refused now than after minutes.
-    std::fs::create_dir_all(&options.out)
-        .with_context(|| format!("--out: {} cannot be made", options.out.display()))?;
     let how = how(options)?;
     let say = |text: &str| {
         if !context.global.quiet {
@@ -39,6 +36,9 @@ pub(super) fn run(options: &cli::Bench, context: &Context) -> Result<Verdict> {
         }
     };
     let (region, origin) = region(options, options.state, None)?;
+    // Better refused now than after minutes; but not before there is something to measure.
+    std::fs::create_dir_all(&options.out)
+        .with_context(|| format!("--out: {} cannot be made", options.out.display()))?;
     say(&format!("{}: {origin}", region.region));
     let rivals: Vec<Rival> = match &options.only[..] {
         [] => Rival::value_variants().to_vec(),
