@@ -39,7 +39,7 @@ pub fn figures(
     wanted: &Figures,
     say: &dyn Fn(&str),
 ) -> Result<Vec<Figure>> {
-    let capacities = chain::capacities(first);
+    let beginning = chain::Beginning::of(first);
     let mut region = first.clone();
     let mut done = Vec::new();
     for hour in 1..=hours {
@@ -59,13 +59,13 @@ pub fn figures(
             short_rru: solved.audit.shortfall.to_f64(),
             cut: termination != Some("optimal") && termination != Some("stalled"),
         });
-        let parts = chain::next_hour(&region, &solved.targets, &capacities, hour, pace);
+        let parts = chain::next_hour(&region, &solved.targets, &beginning, hour, pace);
         region = RegionSnapshot::new(parts)
             .with_context(|| format!("the region after hour {hour} is broken (a bug)"))?;
     }
     let made = format!(
         "{hours} hourly solves of {} servers in {} reservations; each hour {} of the requests were \
-         resized by 5 to 20 % and {} of the servers failed for three hours.",
+         resized by 5 to 20 % and {} of the servers failed for three hours. Containers follow the requests.",
         first.servers.len(),
         first.reservations.len(),
         percent(pace.resized),

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`ours`] | one solve of ours, in a process of its own |
 //! | [`competitors`] | each competitor, run and judged by the same code |
-//! | [`chain`] | what happens to a region in an hour (pure) |
+//! | [`chain`], [`containers`] | what happens to a region in an hour; what runs on its servers (pure) |
 //! | [`hours`], [`sizes`], [`spread`] | the figures, as data |
 //! | [`machine`], [`markdown`] | where it ran; rows for the results |
 //!
@@ -15,6 +15,7 @@
 
 pub mod chain;
 pub mod competitors;
+pub mod containers;
 pub mod hours;
 pub mod machine;
 pub mod markdown;
