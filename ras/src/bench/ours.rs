@@ -64,6 +64,12 @@ impl Ours {
         Some(at("peak_memory_bytes")? + at("highs_peak_memory_bytes").unwrap_or(0))
     }
 
+    /// Whether the clock ended it, and not what it had found.
+    pub fn was_cut(&self) -> bool {
+        let termination = self.report.get("termination").and_then(Value::as_str);
+        !matches!(termination, Some("optimal" | "stalled"))
+    }
+
     /// Seconds of a step of a phase.
     pub fn step_seconds(&self, phase: u64, step: &str) -> f64 {
         let steps = self.report.get("steps").and_then(Value::as_array);

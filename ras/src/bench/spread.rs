@@ -117,7 +117,7 @@ fn shares(_: &RegionSnapshot, stages: &[Stage; 3], made: String) -> Figure {
                 here: stages.iter().map(|s| decimal(short(s))).collect::<Vec<_>>().join(", "),
             },
         ],
-        plot: bars(
+        plots: vec![bars(
             stages,
             Unit::Share,
             vec![
@@ -130,7 +130,7 @@ fn shares(_: &RegionSnapshot, stages: &[Stage; 3], made: String) -> Figure {
                     values: stages.iter().map(|s| s.audit.buffer.bounds.hardware).collect(),
                 },
             ],
-        ),
+        )],
     }
 }
 
@@ -179,10 +179,10 @@ fn heat(region: &RegionSnapshot, stages: &[Stage; 3], made: String) -> Figure {
                 here: format!("{} of {}", decimal(mean(&used)), columns.len()),
             },
         ],
-        plot: Plot::Heat {
+        plots: vec![Plot::Heat {
             columns: columns.iter().map(|msb| region.msbs[msb.ix()].id.to_string()).collect(),
             series: rows,
-        },
+        }],
     }
 }
 
@@ -247,11 +247,11 @@ fn power(region: &RegionSnapshot, stages: &[Stage; 3], made: String) -> Figure {
                 here: format!("{}, {}; from empty {}", room(0), room(1), room(2)),
             },
         ],
-        plot: Plot::Bars {
+        plots: vec![Plot::Bars {
             labels: region.msbs.iter().map(|msb| msb.id.to_string()).collect(),
             unit: Unit::Share,
             series: series.collect(),
-        },
+        }],
     }
 }
 
@@ -311,7 +311,7 @@ fn traffic(region: &RegionSnapshot, stages: &[Stage; 3], made: String) -> Figure
         values: (0..stages.len()).map(|stage| at(stage, ix)).collect(),
     });
     let plot = bars(stages, Unit::Share, series.collect());
-    Figure { number: 15, title: "Traffic between datacenters", made, rows, plot }
+    Figure { number: 15, title: "Traffic between datacenters", made, rows, plots: vec![plot] }
 }
 
 #[cfg(test)]

@@ -108,10 +108,7 @@ fn region(
     }
     let defaults = GenerateOptions::new(options.servers);
     let least = RESERVATIONS_LEAST.min(options.servers / 10);
-    let (state, word) = match state {
-        State::Cold => (generate::State::Cold, "cold"),
-        State::Steady => (generate::State::Steady, "steady"),
-    };
+    let (state, word) = generated_state(state);
     let generated = GenerateOptions {
         reservations: options.reservations.unwrap_or(defaults.reservations.max(least)),
         seed: options.seed,
@@ -125,6 +122,14 @@ fn region(
         format!(", requests taking {}", crate::number::percent(share))
     });
     Ok((region, format!("generated, {word}, seed {}{full}", options.seed)))
+}
+
+/// What the generator makes of a state, and its word.
+const fn generated_state(state: State) -> (generate::State, &'static str) {
+    match state {
+        State::Cold => (generate::State::Cold, "cold"),
+        State::Steady => (generate::State::Steady, "steady"),
+    }
 }
 
 fn figures(
@@ -142,7 +147,8 @@ fn figures(
         figures.extend(hours::figures(&held, options.hours, &pace, how, wanted, say)?);
     }
     if wanted.any(&[10, 11]) {
-        figures.extend(sizes::figures(snapshot.servers.len(), how, wanted, say)?);
+        let (servers, (state, _)) = (snapshot.servers.len(), generated_state(options.state));
+        figures.extend(sizes::figures(servers, state, how, wanted, say)?);
     }
     if wanted.any(&[12, 13, 14, 15]) {
         // Greedy assignment needs room: where little is left, somebody stays short.
