@@ -4,7 +4,7 @@
 use super::chain;
 use super::ours::{self, How};
 use super::{Beside, Figure, Figures, Plot, Series, Unit, mean, quantile};
-use crate::html::number::{decimal, percent};
+use crate::html::number::{count, decimal, percent};
 use crate::interrupt;
 use anyhow::{Context, Result};
 use async_solver::greedy;
@@ -40,7 +40,7 @@ pub fn figures(
     let made = format!(
         "{} servers in {} reservations, {origin}: given away greedily from empty, with containers on \
          80 % of what was given; that solved once; and the empty region solved.",
-        snapshot.servers.len(),
+        count(snapshot.servers.len()),
         snapshot.reservations.len(),
     );
     let empty = chain::emptied(snapshot);

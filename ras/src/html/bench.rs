@@ -97,10 +97,10 @@ fn section(figure: &Figure) -> Markup {
             h2 { (figure.title) " " span.ref { "figure " (figure.number) } }
             p.lead { (figure.made) }
             @for of in &figure.plots { (plot(of)) }
-            div.scroll { table.data.narrow {
+            div.scroll { table.data.narrow.beside {
                 thead { tr { th scope="col" { "" } th scope="col" { "paper" } th scope="col" { "here" } } }
                 tbody { @for row in &figure.rows {
-                    tr { th scope="row" style="max-width:none" { (row.what) } td { (row.paper) } td { (row.here) } }
+                    tr { th scope="row" { (row.what) } td { (row.paper) } td { (row.here) } }
                 } }
             } }
         }
