@@ -192,7 +192,9 @@ fn growth(
 }
 
 fn exponent(power: Option<Power>) -> String {
-    power.map_or_else(|| "-".to_owned(), |power| format!("{:.2}", power.exponent))
+    // No minus before what is rounded to nothing.
+    let shown = |power: Power| format!("{:.2}", (power.exponent * 100.0).round() / 100.0 + 0.0);
+    power.map_or_else(|| "-".to_owned(), shown)
 }
 
 fn at_largest(done: &[Solved], show: impl Fn(&Solved) -> String) -> String {

@@ -29,7 +29,7 @@ run with each other.
 Examples:
   ras bench --out bench                                  # about two minutes
   ras bench --servers 20000 --reservations 80 --deadline 60s --figures none --out bench
-  ras bench --servers 100000 --state steady --only greedy --figures 10,11 --deadline 600s --out bench
+  ras bench --servers 100000 --only greedy --figures 10,11 --deadline 10m --out bench
   ras bench region --only solver,pooled,lp --figures 9,16 --hours 168 --out bench")]
 pub struct Bench {
     /// A region of your own, instead of a generated one

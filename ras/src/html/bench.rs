@@ -330,3 +330,25 @@ fn paths(row: &Series, step: &dyn Fn(f64) -> usize) -> Vec<String> {
     }
     paths
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_drawn_with_the_line_that_fits() {
+        let at = [1e3, 1e4, 1e6];
+        let series = [
+            Series { name: "linear".into(), values: at.iter().map(|x| x / 50.0).collect() },
+            Series { name: "unknown".into(), values: vec![f64::NAN; 3] },
+        ];
+        let powers: Vec<_> = series.iter().map(|of| Power::fit(&at, &of.values)).collect();
+        let page = growth("servers", &at, Unit::Seconds, &series, &powers).into_string();
+        assert!(page.contains("linear: power 1.00") && page.contains("unknown<"), "{page}");
+        assert_eq!(
+            (page.matches("<circle").count(), page.matches("class=\"fit\"").count()),
+            (3, 1)
+        );
+        assert!(!page.contains("NaN"), "{page}");
+    }
+}
