@@ -97,6 +97,9 @@ impl LpJob for Done {
 /// If HiGHS ends without a usable point.
 pub fn solve_with_highs(problem: &LpProblem, request: &LpRequest) -> Result<LpSolution, LpFailure> {
     use highs::{ColProblem, HighsModelStatus, Sense};
+    if problem.cost.is_empty() {
+        return without_columns(problem);
+    }
     let mut model = ColProblem::new();
     let rows: Vec<_> = problem
         .row_lower
@@ -165,4 +168,45 @@ pub fn solve_with_highs(problem: &LpProblem, request: &LpRequest) -> Result<LpSo
         row_duals: if is_mip { Vec::new() } else { solution.dual_rows().to_vec() },
         seconds: 0.0,
     })
+}
+
+/// HiGHS' wrapper takes no problem without columns. Such a one asks whether nothing is enough.
+fn without_columns(problem: &LpProblem) -> Result<LpSolution, LpFailure> {
+    let holds = |(&lower, &upper): (&f64, &f64)| lower <= 0.0 && upper >= 0.0;
+    if !problem.row_lower.iter().zip(&problem.row_upper).all(holds) {
+        return Err(LpFailure::Status("Infeasible".to_owned()));
+    }
+    let row_duals = vec![0.0; problem.row_lower.len()];
+    Ok(LpSolution { optimal: true, row_duals, ..LpSolution::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_without_columns_is_answered() {
+        let request = LpRequest {
+            solver: "ipx".to_owned(),
+            time_limit: None,
+            threads: 1,
+            seed: 1,
+            start: None,
+            mip_gap: 0.0,
+            mip_nodes: 0,
+        };
+        let rows = |lower: f64, upper: f64| LpProblem {
+            row_lower: vec![lower],
+            row_upper: vec![upper],
+            starts: vec![0],
+            ..LpProblem::default()
+        };
+        let solved = solve_with_highs(&rows(-1.0, 0.0), &request).expect("nothing is enough");
+        assert!(solved.optimal && solved.objective == 0.0 && solved.columns.is_empty());
+        assert_eq!(solved.row_duals, [0.0]);
+        let nothing = LpProblem { starts: vec![0], ..LpProblem::default() };
+        assert!(solve_with_highs(&nothing, &request).is_ok_and(|solved| solved.optimal));
+        let short = solve_with_highs(&rows(1.0, f64::INFINITY), &request);
+        assert_eq!(short, Err(LpFailure::Status("Infeasible".to_owned())));
+    }
 }

@@ -19,6 +19,8 @@ pub struct SolverConfig {
     pub seed: u64,
     /// Servers that their reservation no longer needs become free.
     pub hand_back: bool,
+    /// Servers that are not held today go to emptier MSBs where that costs nothing.
+    pub level: bool,
     /// Whether phase 2 places servers on racks.
     pub rack_phase: bool,
 }
@@ -32,6 +34,7 @@ impl Default for SolverConfig {
             threads: 2,
             seed: 1,
             hand_back: true,
+            level: true,
             rack_phase: true,
         }
     }

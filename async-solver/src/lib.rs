@@ -9,6 +9,8 @@ mod exchange;
 mod formulation;
 pub mod greedy;
 mod hand_back;
+mod least_buffer;
+mod level;
 mod master;
 pub mod model;
 mod neighbourhood;
@@ -29,7 +31,8 @@ mod whatif;
 
 pub use config::SolverConfig;
 pub use control::{Backend, Control, LpFailure, LpJob, Progress};
-pub use plan::{Plan, plan};
+pub use least_buffer::least_buffer;
+pub use plan::{How, Plan, plan};
 pub use report::{MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination};
 
 pub use solve::{SolveOutcome, solve};

@@ -9,10 +9,10 @@ use crate::config::SolverConfig;
 use crate::control::{Control, LpFailure};
 use crate::exchange::{Exchange, Free};
 use crate::formulation::Lp;
-use crate::hand_back::hand_back;
 use crate::model::Model;
 use crate::racks;
 use crate::raw::RawModel;
+use crate::solve::settle;
 use crate::state::{State, Worthless};
 use fleet::{RegionSnapshot, ReservationIx, Targets};
 use std::time::Duration;
@@ -69,8 +69,7 @@ fn state_of(model: &Model, snapshot: &RegionSnapshot, targets: &Targets) -> Stat
 
 /// What follows phase 1, as in [`crate::solve()`].
 fn finished(model: &Model, snapshot: &RegionSnapshot, mut state: State) -> Targets {
-    hand_back(model, &mut state);
-    state.releases_worthless = true;
+    settle(model, snapshot, &SolverConfig::default(), &mut state);
     let placed = racks::place(model, snapshot, &state, true, 1);
     Targets::new(snapshot, placed.holders.iter().map(|holder| holder.map(ReservationIx)).collect())
 }
@@ -190,10 +189,6 @@ fn run(problem: LpProblem, request: LpRequest, control: &Control) -> Result<LpSo
     let columns = problem.cost.len();
     if control.must_stop(Duration::ZERO) {
         return Err("the deadline came before the problem was written down".to_owned());
-    }
-    if columns == 0 {
-        // HiGHS takes no problem without columns; where nobody can have anything, there is none.
-        return Ok(LpSolution { optimal: true, ..LpSolution::default() });
     }
     let mut job = control.backend.start(problem, request);
     loop {

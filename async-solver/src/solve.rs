@@ -3,6 +3,7 @@
 use crate::config::SolverConfig;
 use crate::control::{Control, Progress};
 use crate::hand_back::hand_back;
+use crate::level::level;
 use crate::model::{Model, Term, rru};
 use crate::phase1;
 use crate::racks::{self, RackPhase};
@@ -60,10 +61,7 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
     let kept_today = state.counts == model.today();
     let primal = if kept_today { outcome.initial_primal } else { outcome.primal };
     let before = leaving(&model, &state);
-    if config.hand_back {
-        hand_back(&model, &mut state);
-        state.releases_worthless = true;
-    }
+    settle(&model, snapshot, config, &mut state);
     let after = leaving(&model, &state);
     let phase2_begin = clock();
     (control.progress)(&Progress {
@@ -123,6 +121,26 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
     let warm =
         outcome.prices.map(|prices| Warm::of(snapshot, &model, &prices, outcome.settled_gap));
     SolveOutcome { targets, stats, warm: warm.unwrap_or_default() }
+}
+
+/// What follows phase 1 before servers are chosen: what it put no price on.
+pub(crate) fn settle(
+    model: &Model,
+    snapshot: &RegionSnapshot,
+    config: &SolverConfig,
+    state: &mut State,
+) {
+    if config.hand_back {
+        hand_back(model, state);
+        state.releases_worthless = true;
+    }
+    if config.level {
+        level(model, snapshot, state);
+        // Where that made a largest MSB share smaller, fewer servers do.
+        if config.hand_back {
+            hand_back(model, state);
+        }
+    }
 }
 
 impl phase1::Proof {

@@ -2,7 +2,7 @@
 
 mod world;
 
-use async_solver::{Objective, SolveOutcome, SolverConfig, Termination};
+use async_solver::{Objective, SolveOutcome, SolverConfig, Termination, least_buffer};
 use fleet::audit::audit;
 use fleet::{MsbIx, RegionSnapshot, ReservationKind, Rru, SnapshotParts, Targets};
 use proptest::prelude::*;
@@ -17,6 +17,24 @@ fn assert_close(found: f64, claimed: f64, what: &str) {
 
 fn total_shortfall(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Rru> {
     audit(snapshot, targets).reservations.iter().map(|row| row.holding.shortfall).collect()
+}
+
+/// The sum over MSBs of servers given to guaranteed reservations, squared, over the available ones.
+fn unevenness(snapshot: &RegionSnapshot, outcome: &SolveOutcome) -> f64 {
+    let mut full = vec![(0.0, 0.0); snapshot.msbs.len()];
+    for (server, holder) in snapshot.servers.iter().zip(outcome.targets.holders()) {
+        if server.available {
+            let guaranteed = |holder: fleet::ReservationIx| {
+                let of = &snapshot.reservations[holder.ix()];
+                // What is held and counts for nothing is no servers of the reservation.
+                of.kind == ReservationKind::Guaranteed && of.value(server.hardware_type).is_some()
+            };
+            let msb: &mut (f64, f64) = &mut full[snapshot.msb_of(server).ix()];
+            msb.0 += if holder.is_some_and(guaranteed) { 1.0 } else { 0.0 };
+            msb.1 += 1.0;
+        }
+    }
+    full.iter().filter(|msb| msb.1 > 0.0).map(|msb| msb.0 * msb.0 / msb.1).sum()
 }
 
 /// Who holds each server, by name: comparable between snapshots.
@@ -147,6 +165,52 @@ proptest! {
             let again = solved(&second, &config);
             let moves: Vec<_> = again.targets.diff(&second).collect();
             prop_assert!(moves.is_empty(), "{moves:?}");
+        }
+    }
+
+    /// Against the same solve without it; surplus that shows only then would blur the comparison.
+    #[test]
+    fn levelling_makes_nothing_worse(world in worlds(TOWN)) {
+        let snapshot = snapshot(&world);
+        let config = SolverConfig { hand_back: false, ..config() };
+        let before = solved(&snapshot, &SolverConfig { level: false, ..config });
+        let after = solved(&snapshot, &config);
+        prop_assert_eq!(&before.stats.phase1, &after.stats.phase1);
+        let report = audit(&snapshot, &after.targets);
+        prop_assert!(report.is_clean(), "{report}");
+        let (was, is) = (before.stats.objective, after.stats.objective);
+        prop_assert_eq!(was.stability, is.stability);
+        prop_assert!(is.msb_spread <= was.msb_spread + 1e-9 && is.buffer <= was.buffer + 1e-9);
+        let (was, is) = (audit(&snapshot, &before.targets), report);
+        for (was, is) in was.reservations.iter().zip(&is.reservations) {
+            prop_assert_eq!(was.holding.assigned, is.holding.assigned);
+            prop_assert!(is.holding.shortfall <= was.holding.shortfall);
+            prop_assert!(is.holding.largest_msb <= was.holding.largest_msb || !is.msb_buffer);
+            for (was, is) in was.datacenters.iter().zip(&is.datacenters) {
+                prop_assert!(was.assigned == is.assigned || is.wanted.is_none());
+            }
+        }
+        // What is held today is left alone, and what is given is given more evenly.
+        for (at, server) in snapshot.servers.iter().enumerate() {
+            let held = |outcome: &SolveOutcome| {
+                server.holder().is_some() && outcome.targets.holders()[at] == server.holder()
+            };
+            prop_assert!(!held(&before) || held(&after), "{} left", server.id);
+        }
+        let (was, is) = (unevenness(&snapshot, &before), unevenness(&snapshot, &after));
+        prop_assert!(is <= was + 1e-9, "{is}, before {was}");
+    }
+
+    #[test]
+    fn no_assignment_has_less_buffer_than_the_least(world in worlds(TOWN)) {
+        let snapshot = snapshot(&world);
+        let least = least_buffer(&snapshot, 1, &|| false);
+        let report = audit(&snapshot, &solved(&snapshot, &config()).targets);
+        let kept = (report.reservations.iter().flat_map(|row| &row.datacenters))
+            .all(|place| place.violation < 1e-5);
+        if report.shortfall == Rru::ZERO && kept {
+            let buffer = report.buffer.buffer.to_f64();
+            prop_assert!(least <= buffer + 1e-6, "{least} above {buffer}");
         }
     }
 

@@ -326,7 +326,7 @@ ras.toml holds the same settings; the command line wins over it, and unknown key
   shared_buffer_fraction = 0.02
   [weights]            # of region.json: move_in_use, move_idle, spread_beta, buffer_tau,
   spread_beta = 2.0    # msb_alpha, rack_alpha, affinity_theta
-  [solver]             # gap_limit, stall_rounds, threads, seed, hand_back, rack_phase
+  [solver]             # gap_limit, stall_rounds, threads, seed, hand_back, level, rack_phase
   gap_limit = 0.0001";
 
 /// `ras solve`

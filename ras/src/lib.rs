@@ -14,7 +14,7 @@
 //! | [`report_json`], [`reasons`] | the result's report |
 //! | [`html`], [`tables`], [`progress`] | what people see |
 //! | [`quantity`], [`number`] | quantities as people type and read them |
-//! | [`interrupt`], [`memory`], [`telemetry`] | Ctrl-C, memory, logs |
+//! | [`interrupt`], [`memory`], [`telemetry`], [`program`] | Ctrl-C, memory, logs, this program again |
 //!
 //! The decisions are elsewhere: `async-solver` solves, `fleet` audits and explains, `datasets`
 //! knows the formats. Start at [`run`].
@@ -29,6 +29,7 @@ pub mod memory;
 pub mod number;
 pub mod overrides;
 pub mod plan_answer;
+pub mod program;
 pub mod progress;
 pub mod quantity;
 pub mod reasons;

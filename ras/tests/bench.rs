@@ -117,4 +117,6 @@ fn a_region_of_ones_own_and_what_does_not_fit() {
         assert_eq!(output.status.code(), Some(1), "{line}: {said}");
         assert!(said.contains(named) && !said.contains("panicked"), "{line}: {said}");
     }
+    assert!(ras(place.path(), "bench missing --out none").status.code() == Some(1));
+    assert!(!place.path().join("none").exists(), "what measured nothing leaves no folder");
 }

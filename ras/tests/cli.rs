@@ -428,6 +428,24 @@ fn scripts_for_shells_and_the_manual_are_there() {
     assert!(!manual.contains("highs\\-worker"));
 }
 
+/// As after an update while it runs.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_program_whose_file_is_gone_still_starts_highs() {
+    let place = Place::new();
+    place.region("region");
+    let copy = place.path("copy");
+    fs::copy(env!("CARGO_BIN_EXE_ras"), &copy).expect("copies");
+    let mut solve = Command::new(&copy);
+    solve.args(["solve", "region", "--out", "result", "--quiet"]).current_dir(place.0.path());
+    let mut solve = solve.spawn().expect("the binary starts");
+    fs::remove_file(&copy).expect("removes");
+    assert!(matches!(solve.wait().expect("it ends").code(), Some(0 | 2)));
+    let report = fs::read_to_string(place.path("result/report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert!(report["phase1"]["lp_value"].is_number(), "HiGHS solved no LP: {}", report["phase1"]);
+}
+
 /// `EXPECTORATE=overwrite` accepts changes.
 #[test]
 fn help_is_as_it_was_read_last() {

@@ -49,6 +49,17 @@ fn request() -> LpRequest {
     }
 }
 
+/// Nobody can have anything: no column, and a row that asks for nothing.
+fn nothing() -> (LpProblem, LpRequest) {
+    let problem = LpProblem {
+        row_lower: vec![0.0],
+        row_upper: vec![f64::INFINITY],
+        starts: vec![0],
+        ..LpProblem::default()
+    };
+    (problem, request())
+}
+
 /// A market split: no branch and bound gets through fifty binary columns of it.
 fn hard() -> (LpProblem, LpRequest) {
     let (rows, columns) = (6_u32, 50_u32);
@@ -145,6 +156,15 @@ fn what_highs_says_of_a_problem_comes_back() {
     let (mut problem, request) = small();
     problem.col_upper[1] = 0.5;
     assert_eq!(outcome(&worker(MEMORY_LIMIT_DEFAULT), problem, request), "status Infeasible");
+}
+
+#[test]
+fn a_problem_without_columns_is_answered() {
+    let (mut problem, request) = nothing();
+    let backend = worker(MEMORY_LIMIT_DEFAULT);
+    assert_eq!(outcome(&backend, problem.clone(), request.clone()), "objective 0");
+    problem.row_lower[0] = 1.0;
+    assert_eq!(outcome(&backend, problem, request), "status Infeasible");
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! What happens to a region in an hour: the targets are carried out, containers start, requests are
-//! resized, servers fail and come back. Pure: the same seed and hour give the same region.
+//! What happens to a region in an hour: the targets are carried out, requests are resized, servers
+//! fail and come back, containers follow. Pure: the same seed and hour give the same region.
 
+use super::containers::Loads;
 use async_solver::random::Random;
 use chrono::TimeDelta;
 use fleet::{
@@ -29,16 +30,30 @@ const RESIZED_BY: (f64, f64) = (0.05, 0.20);
 /// Smaller requests are not resized: a tenth of them is nothing.
 const RESIZED_FROM_RRU: f64 = 12.0;
 
-/// Share of the servers a guaranteed reservation got that run containers an hour later: "about 80 %
-/// of servers run containers" (RAS section 4.6).
+/// Share of the servers that run containers where a region is given away at once: "about 80 % of
+/// servers run containers" (RAS section 4.6).
 const LOADED: f64 = 0.8;
 
 /// Shares of the data of [`bind`]'s reservations in their datacenters, and the tolerance.
 const BOUND_SHARES: [[f64; 2]; 2] = [[0.6, 0.4], [0.5, 0.5]];
 const BOUND_THETA: f64 = 0.1;
 
-/// The capacities that a chain begins with: requests are resized around them.
-pub fn capacities(snapshot: &RegionSnapshot) -> BTreeMap<Name, f64> {
+/// What a chain begins with.
+pub struct Beginning {
+    /// Capacities of the guaranteed reservations, in RRU: requests are resized around them.
+    capacities: BTreeMap<Name, f64>,
+    /// What runs on them.
+    loads: Loads,
+}
+
+impl Beginning {
+    /// That of a region.
+    pub fn of(snapshot: &RegionSnapshot) -> Beginning {
+        Beginning { capacities: capacities(snapshot), loads: Loads::of(snapshot) }
+    }
+}
+
+fn capacities(snapshot: &RegionSnapshot) -> BTreeMap<Name, f64> {
     let guaranteed = snapshot.reservations.iter().filter(|r| r.kind == ReservationKind::Guaranteed);
     guaranteed.map(|r| (r.id.clone(), r.capacity.to_f64())).collect()
 }
@@ -47,7 +62,7 @@ pub fn capacities(snapshot: &RegionSnapshot) -> BTreeMap<Name, f64> {
 pub fn next_hour(
     snapshot: &RegionSnapshot,
     targets: &Targets,
-    first: &BTreeMap<Name, f64>,
+    first: &Beginning,
     hour: u32,
     pace: &Pace,
 ) -> SnapshotParts {
@@ -61,30 +76,20 @@ pub fn next_hour(
         .map(|event| event.scope_id.clone())
         .collect();
     parts.unavailability.retain(|event| event.ended_at.is_none_or(|end| end > now));
-    load(&mut parts, snapshot, targets, first, &back, &mut random);
-    resize(&mut parts, first, pace.resized, &mut random);
-    fail(&mut parts, snapshot, pace.failed, hour, &mut random);
+    resize(&mut parts, &first.capacities, pace.resized, &mut random);
+    let mut out = fail(&mut parts, snapshot, pace.failed, hour, &mut random);
+    let still_out = snapshot.servers.iter().filter(|of| !of.available && !back.contains(&of.id));
+    out.extend(still_out.map(|server| server.id.clone()));
+    // What a request grew by has not come yet; of what it shrank by containers have ended.
+    let counted_on = (parts.reservations.iter())
+        .filter_map(|row| {
+            let was = snapshot.reservation(&row.reservation_id)?;
+            let was = snapshot.reservations[was.ix()].capacity.to_f64();
+            Some((row.reservation_id.clone(), was.min(row.capacity_rru)))
+        })
+        .collect();
+    first.loads.follow(&mut parts, snapshot, &out, &counted_on, &mut random);
     parts
-}
-
-/// Starts containers on servers that a guaranteed reservation just got, or got back.
-fn load(
-    parts: &mut SnapshotParts,
-    snapshot: &RegionSnapshot,
-    targets: &Targets,
-    guaranteed: &BTreeMap<Name, f64>,
-    back: &BTreeSet<Name>,
-    random: &mut Random,
-) {
-    let moved: BTreeSet<&Name> =
-        targets.diff(snapshot).map(|step| &snapshot.servers[step.server.ix()].id).collect();
-    for server in &mut parts.servers {
-        let new = moved.contains(&server.server_id) || back.contains(&server.server_id);
-        let holder = server.current_reservation.as_ref();
-        if new && holder.is_some_and(|holder| guaranteed.contains_key(holder)) {
-            server.in_use = random.unit() < LOADED && server.loaned_to.is_none();
-        }
-    }
 }
 
 /// Resizes a share of the requests, half of them up and half down. Those bound to datacenters keep
@@ -111,14 +116,14 @@ fn resize(parts: &mut SnapshotParts, first: &BTreeMap<Name, f64>, share: f64, ra
     }
 }
 
-/// Fails servers that were in order. Their containers end.
+/// Fails servers that were in order, and says which. Their containers end.
 fn fail(
     parts: &mut SnapshotParts,
     snapshot: &RegionSnapshot,
     share: f64,
     hour: u32,
     random: &mut Random,
-) {
+) -> BTreeSet<Name> {
     let mut well: Vec<usize> =
         (0..snapshot.servers.len()).filter(|&ix| snapshot.servers[ix].available).collect();
     let count = whole(share * snapshot.servers.len() as f64).min(well.len());
@@ -139,6 +144,7 @@ fn fail(
         row.in_use = false;
         row.loaned_to = None;
     }
+    failed
 }
 
 /// Nobody holds anything, and nothing is under way: where a region begins.
@@ -187,11 +193,16 @@ pub fn bind(parts: &mut SnapshotParts, snapshot: &RegionSnapshot) {
     }
 }
 
-/// The region with targets carried out and containers on most of what is held.
+/// The region with targets carried out and containers on most of what guaranteed reservations hold.
 pub fn loaded(snapshot: &RegionSnapshot, targets: &Targets, seed: u64) -> SnapshotParts {
     let mut parts = targets.apply(snapshot);
-    let first = capacities(snapshot);
-    load(&mut parts, snapshot, targets, &first, &BTreeSet::new(), &mut Random::new(seed));
+    let (guaranteed, mut random) = (capacities(snapshot), Random::new(seed));
+    for server in &mut parts.servers {
+        let holder = server.current_reservation.as_ref();
+        if holder.is_some_and(|holder| guaranteed.contains_key(holder)) {
+            server.in_use = random.unit() < LOADED && server.loaned_to.is_none();
+        }
+    }
     parts
 }
 
@@ -219,7 +230,7 @@ mod tests {
     #[test]
     fn an_hour_changes_what_it_should_and_comes_again() {
         let region = region();
-        let (first, targets) = (capacities(&region), Targets::unchanged(&region));
+        let (first, targets) = (Beginning::of(&region), Targets::unchanged(&region));
         let next = next_hour(&region, &targets, &first, 1, &PACE);
         assert_eq!(next, next_hour(&region, &targets, &first, 1, &PACE));
         assert_ne!(next, next_hour(&region, &targets, &first, 2, &PACE));
@@ -235,7 +246,7 @@ mod tests {
 
     #[test]
     fn failed_servers_come_back() {
-        let first = capacities(&region());
+        let first = Beginning::of(&region());
         let mut region = region();
         let quiet = Pace { failed: 0.0, resized: 0.0, seed: 3 };
         let before = region.servers.iter().filter(|s| !s.available).count();

@@ -39,7 +39,7 @@ pub fn figures(
     wanted: &Figures,
     say: &dyn Fn(&str),
 ) -> Result<Vec<Figure>> {
-    let capacities = chain::capacities(first);
+    let beginning = chain::Beginning::of(first);
     let mut region = first.clone();
     let mut done = Vec::new();
     for hour in 1..=hours {
@@ -47,7 +47,6 @@ pub fn figures(
         let solved = ours::solve(&region, how).with_context(|| format!("hour {hour}"))?;
         let step = |phase: u64| STEPS.map(|step| solved.step_seconds(phase, step));
         let moves = &solved.audit.moves;
-        let termination = solved.report.get("termination").and_then(serde_json::Value::as_str);
         done.push(Hour {
             seconds: solved.seconds(),
             steps: [step(1), step(2)],
@@ -57,15 +56,15 @@ pub fn figures(
             acquired: moves.acquired,
             servers: region.servers.len(),
             short_rru: solved.audit.shortfall.to_f64(),
-            cut: termination != Some("optimal") && termination != Some("stalled"),
+            cut: solved.was_cut(),
         });
-        let parts = chain::next_hour(&region, &solved.targets, &capacities, hour, pace);
+        let parts = chain::next_hour(&region, &solved.targets, &beginning, hour, pace);
         region = RegionSnapshot::new(parts)
             .with_context(|| format!("the region after hour {hour} is broken (a bug)"))?;
     }
     let made = format!(
         "{hours} hourly solves of {} servers in {} reservations; each hour {} of the requests were \
-         resized by 5 to 20 % and {} of the servers failed for three hours.",
+         resized by 5 to 20 % and {} of the servers failed for three hours. Containers follow the requests.",
         first.servers.len(),
         first.reservations.len(),
         percent(pace.resized),
@@ -106,12 +105,12 @@ fn times(done: &[Hour], made: String) -> Figure {
                 format!("{} and {}", decimal(p95 / mean), decimal(p99 / mean)),
             ),
         ],
-        plot: Plot::Points {
+        plots: vec![Plot::Points {
             across: "hour",
             at: hours_of(done),
             unit: Unit::Seconds,
             series: vec![series("seconds of a solve", done, |hour| hour.seconds)],
-        },
+        }],
     }
 }
 
@@ -137,11 +136,11 @@ fn steps(done: &[Hour], made: String) -> Figure {
                 share(sum(1, 3), phase(1)),
             ),
         ],
-        plot: Plot::Stacked {
+        plots: vec![Plot::Stacked {
             labels: vec!["phase 1".to_owned(), "phase 2".to_owned()],
             unit: Unit::Seconds,
             series: parts.collect(),
-        },
+        }],
     }
 }
 
@@ -168,14 +167,14 @@ fn gaps(done: &[Hour], made: String) -> Figure {
             ),
             row("solves that the deadline ended", "-", format!("{cut} of {}", done.len())),
         ],
-        plot: Plot::Points {
+        plots: vec![Plot::Points {
             across: "hour",
             at: hours_of(done),
             unit: Unit::Plain,
             series: vec![series("proved gap, in moves of servers in use", done, |hour| {
                 hour.gap_in_use_moves
             })],
-        },
+        }],
     }
 }
 
@@ -206,7 +205,7 @@ fn moves(done: &[Hour], made: String) -> Figure {
             ),
             row("RRU short in the worst hour", "-", decimal(short)),
         ],
-        plot: Plot::Points {
+        plots: vec![Plot::Points {
             across: "hour",
             at: hours_of(done),
             unit: Unit::Share,
@@ -216,6 +215,6 @@ fn moves(done: &[Hour], made: String) -> Figure {
                 }),
                 series("servers in use moved, of all", done, |hour| share(hour.moves_in_use, hour)),
             ],
-        },
+        }],
     }
 }

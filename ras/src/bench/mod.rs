@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`ours`] | one solve of ours, in a process of its own |
 //! | [`competitors`] | each competitor, run and judged by the same code |
-//! | [`chain`] | what happens to a region in an hour (pure) |
+//! | [`chain`], [`containers`] | what happens to a region in an hour; what runs on its servers (pure) |
 //! | [`hours`], [`sizes`], [`spread`] | the figures, as data |
 //! | [`machine`], [`markdown`] | where it ran; rows for the results |
 //!
@@ -15,6 +15,7 @@
 
 pub mod chain;
 pub mod competitors;
+pub mod containers;
 pub mod hours;
 pub mod machine;
 pub mod markdown;
@@ -143,7 +144,7 @@ pub struct Figure {
     /// The paper's figures beside ours.
     pub rows: Vec<Beside>,
     /// What is drawn.
-    pub plot: Plot,
+    pub plots: Vec<Plot>,
 }
 
 /// One figure of the paper beside ours.
@@ -214,6 +215,19 @@ pub enum Plot {
         /// What is drawn there.
         series: Vec<Series>,
     },
+    /// Points on logarithmic axes, and the lines that fit them best.
+    Growth {
+        /// What the horizontal axis is.
+        across: &'static str,
+        /// Where the points lie on it.
+        at: Vec<f64>,
+        /// Of what.
+        unit: Unit,
+        /// What is drawn there.
+        series: Vec<Series>,
+        /// The line through each.
+        powers: Vec<Option<Power>>,
+    },
     /// Shares of rows in columns.
     Heat {
         /// What each column is.
@@ -221,6 +235,38 @@ pub enum Plot {
         /// The rows.
         series: Vec<Series>,
     },
+}
+
+/// `factor * x^exponent`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Power {
+    /// How fast it grows: 1 is linear.
+    pub exponent: f64,
+    /// What it is at 1.
+    pub factor: f64,
+}
+
+impl Power {
+    /// The one that fits points best: least squares of logarithms over all that have one. `None` if
+    /// they do not say how anything grows.
+    pub fn fit(at: &[f64], values: &[f64]) -> Option<Power> {
+        let points: Vec<(f64, f64)> = (at.iter().zip(values))
+            .map(|(x, y)| (x.ln(), y.ln()))
+            .filter(|(x, y)| x.is_finite() && y.is_finite())
+            .collect();
+        let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+        let (middle, height) = (mean(&xs), mean(&ys));
+        let wide: f64 = xs.iter().map(|x| (x - middle).powi(2)).sum();
+        let rise: f64 = points.iter().map(|(x, y)| (x - middle) * (y - height)).sum();
+        let exponent = rise / wide;
+        (points.len() > 1 && exponent.is_finite())
+            .then(|| Power { exponent, factor: (height - exponent * middle).exp() })
+    }
+
+    /// Its value.
+    pub fn at(&self, x: f64) -> f64 {
+        self.factor * x.powf(self.exponent)
+    }
 }
 
 /// The value below which a share of others lies: the nearest rank.
@@ -252,6 +298,21 @@ mod tests {
         assert!(parse("none").is_ok_and(|none| !none.any(&[7, 16])));
         assert!(parse("9, 12").is_ok_and(|some| some.any(&[12, 13]) && !some.any(&[7])));
         assert!(parse("17").is_err() && parse("x").is_err() && parse("").is_err());
+    }
+
+    #[test]
+    fn the_power_that_fits_is_found() {
+        let at = [10.0, 30.0, 100.0, 1_000.0];
+        let fit = Power::fit(&at, &at.map(|x| 3.0 * x * x)).expect("growth");
+        assert!((fit.exponent - 2.0).abs() < 1e-9 && (fit.at(5.0) - 75.0).abs() < 1e-6, "{fit:?}");
+        // Every point counts, not only the ends; what has no logarithm does not.
+        let bent = Power::fit(&[1.0, 10.0, 100.0], &[1.0, 100.0, 100.0]).expect("growth");
+        assert!((bent.exponent - 1.0).abs() < 1e-9 && bent.factor > 2.0, "{bent:?}");
+        let some = Power::fit(&[1.0, 2.0, 4.0], &[0.0, 2.0, 4.0]).expect("growth");
+        assert!((some.exponent - 1.0).abs() < 1e-9);
+        assert_eq!(Power::fit(&[10.0, 10.0], &[1.0, 2.0]), None);
+        assert_eq!(Power::fit(&[10.0], &[1.0]), None);
+        assert_eq!(Power::fit(&[], &[]), None);
     }
 
     #[test]

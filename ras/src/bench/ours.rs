@@ -1,7 +1,7 @@
 //! One solve of ours, as anybody would run it: `ras solve` in a process of its own, so that its time
 //! and memory are its alone.
 
-use crate::interrupt;
+use crate::{interrupt, program};
 use anyhow::{Context, Result, bail, ensure};
 use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, Targets};
@@ -64,6 +64,12 @@ impl Ours {
         Some(at("peak_memory_bytes")? + at("highs_peak_memory_bytes").unwrap_or(0))
     }
 
+    /// Whether the clock ended it, and not what it had found.
+    pub fn was_cut(&self) -> bool {
+        let termination = self.report.get("termination").and_then(Value::as_str);
+        !matches!(termination, Some("optimal" | "stalled"))
+    }
+
     /// Seconds of a step of a phase.
     pub fn step_seconds(&self, phase: u64, step: &str) -> f64 {
         let steps = self.report.get("steps").and_then(Value::as_array);
@@ -83,7 +89,7 @@ pub fn solve(snapshot: &RegionSnapshot, how: &How) -> Result<Ours> {
     let scratch = tempfile::tempdir().context("making a folder for a solve")?;
     let (region, result) = (scratch.path().join("region"), scratch.path().join("result"));
     datasets::write_snapshot(&region, snapshot).context("writing the region of a solve")?;
-    let program = std::env::current_exe().context("finding this program, to solve with")?;
+    let program = program::this().context("finding this program, to solve with")?;
     let mut command = Command::new(program);
     command
         .arg("solve")

@@ -18,7 +18,8 @@ Competitors, each on the same region in the same run with the same deadline:
   lp      the LP relaxation of phase 1, cold, by HiGHS' interior point method: a bound only
 
 Figures, numbered as in the paper (RAS, SOSP'21):
-  7 time of hourly solves   8 time by step   9 gap in in-use moves   10, 11 set-up and memory
+  7 time of hourly solves   8 time by step   9 gap in in-use moves   10, 11 time and memory
+  by size, from a tenth of --servers to ten times as many
   12 largest share in one MSB   13 spread over MSBs   14 power by MSB   15 traffic between
   datacenters   16 moves by hour
 
@@ -28,6 +29,7 @@ run with each other.
 Examples:
   ras bench --out bench                                  # about two minutes
   ras bench --servers 20000 --reservations 80 --deadline 60s --figures none --out bench
+  ras bench --servers 100000 --only greedy --figures 10,11 --deadline 10m --out bench
   ras bench region --only solver,pooled,lp --figures 9,16 --hours 168 --out bench")]
 pub struct Bench {
     /// A region of your own, instead of a generated one

@@ -29,9 +29,6 @@ const RESERVATIONS_LEAST: usize = 40;
 pub(super) fn run(options: &cli::Bench, context: &Context) -> Result<Verdict> {
     ensure!(options.deadline >= DEADLINE_LEAST, "--deadline: at least 1s is needed");
     interrupt::listen()?;
-    // Better refused now than after minutes.
-    std::fs::create_dir_all(&options.out)
-        .with_context(|| format!("--out: {} cannot be made", options.out.display()))?;
     let how = how(options)?;
     let say = |text: &str| {
         if !context.global.quiet {
@@ -39,6 +36,9 @@ pub(super) fn run(options: &cli::Bench, context: &Context) -> Result<Verdict> {
         }
     };
     let (region, origin) = region(options, options.state, None)?;
+    // Better refused now than after minutes; but not before there is something to measure.
+    std::fs::create_dir_all(&options.out)
+        .with_context(|| format!("--out: {} cannot be made", options.out.display()))?;
     say(&format!("{}: {origin}", region.region));
     let rivals: Vec<Rival> = match &options.only[..] {
         [] => Rival::value_variants().to_vec(),
@@ -108,10 +108,7 @@ fn region(
     }
     let defaults = GenerateOptions::new(options.servers);
     let least = RESERVATIONS_LEAST.min(options.servers / 10);
-    let (state, word) = match state {
-        State::Cold => (generate::State::Cold, "cold"),
-        State::Steady => (generate::State::Steady, "steady"),
-    };
+    let (state, word) = generated_state(state);
     let generated = GenerateOptions {
         reservations: options.reservations.unwrap_or(defaults.reservations.max(least)),
         seed: options.seed,
@@ -125,6 +122,14 @@ fn region(
         format!(", requests taking {}", crate::number::percent(share))
     });
     Ok((region, format!("generated, {word}, seed {}{full}", options.seed)))
+}
+
+/// What the generator makes of a state, and its word.
+const fn generated_state(state: State) -> (generate::State, &'static str) {
+    match state {
+        State::Cold => (generate::State::Cold, "cold"),
+        State::Steady => (generate::State::Steady, "steady"),
+    }
 }
 
 fn figures(
@@ -142,7 +147,8 @@ fn figures(
         figures.extend(hours::figures(&held, options.hours, &pace, how, wanted, say)?);
     }
     if wanted.any(&[10, 11]) {
-        figures.extend(sizes::figures(snapshot.servers.len(), how, wanted, say)?);
+        let (servers, (state, _)) = (snapshot.servers.len(), generated_state(options.state));
+        figures.extend(sizes::figures(servers, state, how, wanted, say)?);
     }
     if wanted.any(&[12, 13, 14, 15]) {
         // Greedy assignment needs room: where little is left, somebody stays short.

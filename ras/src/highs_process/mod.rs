@@ -10,6 +10,7 @@ pub mod frame;
 mod job;
 pub mod worker;
 
+use crate::program;
 use async_solver::backend::{LpProblem, LpRequest};
 use async_solver::{Backend, LpFailure, LpJob};
 use job::{Failed, ProcessJob};
@@ -41,7 +42,7 @@ impl HighsProcess {
     /// # Errors
     /// If the system does not say where this binary is.
     pub fn of_this_binary(memory_limit: u64) -> std::io::Result<HighsProcess> {
-        let program = std::env::current_exe()?;
+        let program = program::this()?;
         let limit = OsString::from(format!("--memory-limit={memory_limit}"));
         Ok(HighsProcess::new(program, vec![WORKER_COMMAND.into(), limit]))
     }

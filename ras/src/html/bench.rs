@@ -3,7 +3,7 @@
 use super::number;
 use super::svg::{self, Scale};
 use super::{POLICY, SCRIPT, STYLE};
-use crate::bench::{Bench, Figure, Plot, Series, Unit, markdown};
+use crate::bench::{Bench, Figure, Plot, Power, Series, Unit, markdown};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::fmt::Write as _;
 
@@ -96,11 +96,11 @@ fn section(figure: &Figure) -> Markup {
         section id={ "figure-" (figure.number) } {
             h2 { (figure.title) " " span.ref { "figure " (figure.number) } }
             p.lead { (figure.made) }
-            (plot(&figure.plot))
-            div.scroll { table.data.narrow {
+            @for of in &figure.plots { (plot(of)) }
+            div.scroll { table.data.narrow.beside {
                 thead { tr { th scope="col" { "" } th scope="col" { "paper" } th scope="col" { "here" } } }
                 tbody { @for row in &figure.rows {
-                    tr { th scope="row" style="max-width:none" { (row.what) } td { (row.paper) } td { (row.here) } }
+                    tr { th scope="row" { (row.what) } td { (row.paper) } td { (row.here) } }
                 } }
             } }
         }
@@ -121,6 +121,9 @@ fn plot(plot: &Plot) -> Markup {
         Plot::Bars { labels, unit, series } => columns(labels, *unit, series),
         Plot::Stacked { labels, unit, series } => stacked(labels, *unit, series),
         Plot::Points { across, at, unit, series } => points(across, at, *unit, series),
+        Plot::Growth { across, at, unit, series, powers } => {
+            growth(across, at, *unit, series, powers)
+        }
         Plot::Heat { columns, series } => heat(columns, series),
     }
 }
@@ -245,6 +248,50 @@ fn points(across: &str, at: &[f64], unit: Unit, series: &[Series]) -> Markup {
     }
 }
 
+/// The least and the largest of what has a logarithm.
+fn ends<'a>(values: impl Iterator<Item = &'a f64>) -> (f64, f64) {
+    let shown = values.copied().filter(|value| value.is_finite() && *value > 0.0);
+    let wider = |(least, most): (f64, f64), value: f64| (least.min(value), most.max(value));
+    shown.fold((f64::INFINITY, f64::NEG_INFINITY), wider)
+}
+
+fn growth(
+    across: &str,
+    at: &[f64],
+    unit: Unit,
+    series: &[Series],
+    powers: &[Option<Power>],
+) -> Markup {
+    let (left, right) = ends(at.iter());
+    let (low, high) = ends(series.iter().flat_map(|of| &of.values));
+    let wide = Scale::logarithmic(left, right, 10.0);
+    // Round amounts of memory are powers of two.
+    let scale = Scale::logarithmic(low, high, if unit == Unit::Bytes { 4.0 } else { 10.0 });
+    let x = |value: f64| svg::percent(wide.at(value));
+    let y = |value: f64| svg::percent(1.0 - scale.at(value));
+    let inner = html! {
+        @for power in powers.iter().flatten() {
+            line.fit x1=(x(left)) y1=(y(power.at(left))) x2=(x(right)) y2=(y(power.at(right))) {}
+        }
+        @for (place, of) in series.iter().enumerate() {
+            @for (across_at, value) in at.iter().zip(&of.values).filter(|(x, y)| **x > 0.0 && **y > 0.0) {
+                circle class=(colour(place, series)) cx=(x(*across_at)) cy=(y(*value)) r="4"
+                    data-tip={ (across) " " (number::decimal(*across_at)) ", " (of.name) ": " (show(unit, *value)) } {}
+            }
+        }
+    };
+    let words = |(of, power): (&Series, &Option<Power>)| match power {
+        Some(power) => format!("{}: power {:.2}", of.name, power.exponent),
+        None => of.name.clone(),
+    };
+    let entries = series.iter().zip(powers).map(words).enumerate();
+    html! {
+        (svg::legend(entries.map(|(place, words)| (colour(place, series), words))))
+        (frame(&scale, unit, across, &inner, &svg::axis(&wide, number::short)))
+        p.note { "Across: " (across) ". Both axes are logarithmic; lines are least squares over all points." }
+    }
+}
+
 /// One row for each series, one colour for each step of shares.
 fn heat(columns: &[String], series: &[Series]) -> Markup {
     let even = 1.0 / columns.len().max(1) as f64;
@@ -282,4 +329,26 @@ fn paths(row: &Series, step: &dyn Fn(f64) -> usize) -> Vec<String> {
         let _ = write!(paths[step(*share)], "M{column} 0h.94v1h-.94z");
     }
     paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_drawn_with_the_line_that_fits() {
+        let at = [1e3, 1e4, 1e6];
+        let series = [
+            Series { name: "linear".into(), values: at.iter().map(|x| x / 50.0).collect() },
+            Series { name: "unknown".into(), values: vec![f64::NAN; 3] },
+        ];
+        let powers: Vec<_> = series.iter().map(|of| Power::fit(&at, &of.values)).collect();
+        let page = growth("servers", &at, Unit::Seconds, &series, &powers).into_string();
+        assert!(page.contains("linear: power 1.00") && page.contains("unknown<"), "{page}");
+        assert_eq!(
+            (page.matches("<circle").count(), page.matches("class=\"fit\"").count()),
+            (3, 1)
+        );
+        assert!(!page.contains("NaN"), "{page}");
+    }
 }

@@ -4,10 +4,12 @@
 use super::number;
 use maud::{Markup, html};
 
-/// A linear scale from zero, and the ticks to label.
+/// A scale, linear from zero or logarithmic, and the ticks to label.
 pub struct Scale {
     max: f64,
-    /// Round values from zero up to the end of the scale.
+    /// Where it begins, if it is logarithmic.
+    log_from: Option<f64>,
+    /// Round values from its beginning to its end.
     pub ticks: Vec<f64>,
 }
 
@@ -18,7 +20,7 @@ impl Scale {
         let step = round_step(max / steps.max(1) as f64);
         let count = (max / step - 1e-9).ceil().max(1.0);
         let ticks = (0..=count as usize).map(|tick| tick as f64 * step).collect();
-        Scale { max: count * step, ticks }
+        Scale { max: count * step, log_from: None, ticks }
     }
 
     /// A scale that ends exactly at `max`, ticks at round values before it.
@@ -27,12 +29,29 @@ impl Scale {
         let max = if max.is_finite() && max > 0.0 { max } else { round.max };
         // A tick too close to the end would leave no room for its label.
         let ticks = round.ticks.into_iter().filter(|tick| *tick <= max * 0.98).collect();
-        Scale { max, ticks }
+        Scale { max, log_from: None, ticks }
+    }
+
+    /// A scale from the last power of `base` up to `least` to the first from `most` on.
+    pub fn logarithmic(least: f64, most: f64, base: f64) -> Scale {
+        let power =
+            |value: f64| if value.is_finite() && value > 0.0 { value.log(base) } else { 0.0 };
+        let from = (power(least) + 1e-9).floor();
+        let steps = (power(most) - 1e-9).ceil() - from;
+        let ticks: Vec<f64> =
+            (0..=steps.max(1.0) as usize).map(|step| base.powf(from + step as f64)).collect();
+        let ends = ticks.first().copied().zip(ticks.last().copied());
+        let (first, max) = ends.unwrap_or((1.0, base));
+        Scale { max, log_from: Some(first), ticks }
     }
 
     /// Where a value lies, as a share of the scale.
     pub fn at(&self, value: f64) -> f64 {
-        (value / self.max).clamp(0.0, 1.0)
+        let share = match self.log_from {
+            Some(from) => (value / from).ln() / (self.max / from).ln(),
+            None => value / self.max,
+        };
+        share.clamp(0.0, 1.0)
     }
 }
 
@@ -121,6 +140,17 @@ mod tests {
         assert_eq!((exact.max, exact.ticks), (42.0, vec![0.0, 10.0, 20.0, 30.0, 40.0]));
         assert_eq!(Scale::new(10.0, 5).at(5.0), 0.5);
         assert_eq!(Scale::new(10.0, 5).at(50.0), 1.0);
+    }
+
+    #[test]
+    fn logarithmic_scales_begin_and_end_at_a_power() {
+        let scale = Scale::logarithmic(0.02, 500.0, 10.0);
+        let ticks: Vec<i32> = scale.ticks.iter().map(|tick| tick.log10().round() as i32).collect();
+        assert_eq!(ticks, [-2, -1, 0, 1, 2, 3]);
+        assert!((scale.at(0.1) - 0.2).abs() < 1e-9 && (scale.at(1_000.0) - 1.0).abs() < 1e-9);
+        assert_eq!(scale.at(0.0), 0.0);
+        assert_eq!(Scale::logarithmic(8.0, 8.0, 2.0).ticks.len(), 2);
+        assert_eq!(Scale::logarithmic(f64::NAN, f64::NAN, 10.0).ticks, [1.0, 10.0]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! `ras solve` as a child process: it may hang, crash and eat memory; we may not.
 
+use crate::program;
 use anyhow::Result;
 use broker::FailureReason;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::process::Command;
@@ -58,7 +59,7 @@ impl ChildSolve<'_> {
         let crashed = |detail: String| ChildFailure { reason: FailureReason::Crashed, detail };
         let program = match self.program {
             Some(program) => program.to_owned(),
-            None => this_program().map_err(|error| crashed(error.to_string()))?,
+            None => program::this().map_err(|error| crashed(error.to_string()))?,
         };
         let mut command = Command::new(&program);
         command
@@ -97,11 +98,6 @@ impl ChildSolve<'_> {
         drop(lifeline);
         judge(output.status, &String::from_utf8_lossy(&output.stderr))
     }
-}
-
-/// The program that runs, also when the file was replaced meanwhile.
-fn this_program() -> std::io::Result<PathBuf> {
-    std::env::current_exe()
 }
 
 fn judge(status: ExitStatus, said: &str) -> Result<(), ChildFailure> {

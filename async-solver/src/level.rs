@@ -1,0 +1,179 @@
+//! Evens out how full MSBs are.
+//!
+//! Nothing in eq. 1 to 7 says where the servers that stay free are, so phase 1 may leave some MSBs
+//! full and others empty, and with them power and network. Here servers that reservations gain go to
+//! emptier MSBs instead, where no term of phase 1 and no guarantee gets worse: as many servers of the
+//! same hardware, no MSB above the largest share or the spread limit, datacenters with affinity as
+//! they are. What is held today stays, so a solve on the result of a solve moves nothing.
+
+use crate::model::{Model, Term};
+use crate::state::{State, Worthless};
+use crate::symmetry::value_rows;
+use fleet::{RegionSnapshot, ReservationKind};
+use std::collections::BTreeMap;
+
+/// Times every reservation is looked at, at most: each makes room for others.
+const ROUNDS: usize = 8;
+
+/// Shifts servers that are not held today.
+pub fn level(model: &Model, snapshot: &RegionSnapshot, state: &mut State) {
+    let mut floor = Floor::new(model, snapshot, state);
+    for _ in 0..ROUNDS {
+        let mut shifted = false;
+        for (term, of) in model.terms.iter().enumerate() {
+            let kind = snapshot.reservations[of.reservation.ix()].kind;
+            // Shared buffers run nothing: they make no MSB full.
+            if kind != ReservationKind::Guaranteed {
+                continue;
+            }
+            let mut counts = state.counts[term].clone();
+            if floor.shift(of, &mut counts) {
+                state.set(model, term, counts);
+                shifted = true;
+            }
+        }
+        if !shifted {
+            break;
+        }
+    }
+}
+
+/// How full everything is.
+struct Floor {
+    /// What the servers of each pool are: equal where every reservation values them alike.
+    hardware: Vec<u32>,
+    /// Servers of each pool that can be had at no price.
+    free: Vec<u32>,
+    /// By MSB: servers given to guaranteed reservations, and all.
+    full: Vec<(u32, u32)>,
+}
+
+/// One kind of hardware in one MSB, to a reservation: one item, for its pool is one.
+struct Place {
+    item: usize,
+    pool: usize,
+    msb: usize,
+    /// Servers not held today, which may go.
+    new: u32,
+    /// Servers that may come.
+    room: u32,
+}
+
+impl Floor {
+    fn new(model: &Model, snapshot: &RegionSnapshot, state: &State) -> Floor {
+        let rows = value_rows(snapshot);
+        let mut hardware = vec![0; model.pools.len()];
+        for (server, &pool) in snapshot.servers.iter().zip(&model.pool_of) {
+            if server.available {
+                hardware[pool as usize] = rows[server.hardware_type.ix()];
+            }
+        }
+        let worthless = Worthless::new(model);
+        let free = (model.pools.iter().zip(&state.used).enumerate())
+            .map(|(at, (pool, used))| {
+                pool.size.saturating_sub(used + worthless.idle[at] + worthless.in_use[at])
+            })
+            .collect();
+        let mut full = vec![(0, 0); snapshot.msbs.len()];
+        for pool in &model.pools {
+            full[pool.msb.ix()].1 += pool.size;
+        }
+        for (term, counts) in model.terms.iter().zip(&state.counts) {
+            let kind = snapshot.reservations[term.reservation.ix()].kind;
+            if kind == ReservationKind::Guaranteed {
+                for (item, count) in term.items.iter().zip(counts) {
+                    full[model.pools[item.pool as usize].msb.ix()].0 += count;
+                }
+            }
+        }
+        Floor { hardware, free, full }
+    }
+
+    /// Shifts servers of one reservation, and tells whether any.
+    fn shift(&mut self, term: &Term, counts: &mut [u32]) -> bool {
+        // With affinity nothing leaves its datacenter.
+        let mut groups: BTreeMap<(u32, u32), Vec<(usize, usize)>> = BTreeMap::new();
+        for (number, span) in term.spans.iter().enumerate() {
+            let datacenter = if term.affinity.is_empty() { 0 } else { span.datacenter };
+            for item in span.items.clone() {
+                let hardware = self.hardware[term.items[item].pool as usize];
+                groups.entry((datacenter, hardware)).or_default().push((number, item));
+            }
+        }
+        let mut shifted = false;
+        for group in groups.values() {
+            let new = |&(_, item): &(usize, usize)| counts[item] > term.items[item].held();
+            if group.len() > 1 && group.iter().any(new) {
+                shifted |= self.shift_within(term, group, counts);
+            }
+        }
+        shifted
+    }
+
+    /// Shifts servers of one kind, one item for each MSB, from the fullest MSB to the emptiest that has room, again and again.
+    fn shift_within(&mut self, term: &Term, group: &[(usize, usize)], counts: &mut [u32]) -> bool {
+        let amount = |span: usize| term.span_value(&term.spans[span], counts);
+        let amounts: Vec<i64> = (0..term.spans.len()).map(amount).collect();
+        let top = amounts.iter().copied().max().unwrap_or(0);
+        let limit = if term.buffered { top } else { i64::MAX };
+        let limit = if term.beta > 0.0 { limit.min(term.spread_limit) } else { limit };
+        let place = |&(span, item): &(usize, usize)| {
+            let of = &term.items[item];
+            let below = (limit.saturating_sub(amounts[span])).max(0) / of.value.max(1);
+            let below = u32::try_from(below).unwrap_or(u32::MAX);
+            // Where servers leave, one that came instead would stay: that is phase 1's to decide.
+            let keeps = counts[item] >= of.held();
+            Place {
+                item,
+                pool: of.pool as usize,
+                msb: term.spans[span].msb.ix(),
+                new: counts[item].saturating_sub(of.held()),
+                room: if keeps { below.min(self.free[of.pool as usize]) } else { 0 },
+            }
+        };
+        let mut places: Vec<Place> = group.iter().map(place).collect();
+        let mut shifted = false;
+        // Each turn equals two MSBs out or uses one up.
+        for _ in 0..2 * places.len() {
+            let from = (0..places.len())
+                .filter(|&at| places[at].new > 0)
+                .max_by(|&a, &b| self.fuller(places[a].msb, places[b].msb).then(b.cmp(&a)));
+            let to = (0..places.len())
+                .filter(|&at| places[at].room > 0)
+                .min_by(|&a, &b| self.fuller(places[a].msb, places[b].msb).then(a.cmp(&b)));
+            let Some((from, to)) = from.zip(to) else { break };
+            let count = self.difference(places[from].msb, places[to].msb);
+            let count = count.min(places[from].new).min(places[to].room);
+            if count == 0 {
+                break;
+            }
+            counts[places[from].item] -= count;
+            counts[places[to].item] += count;
+            self.free[places[from].pool] += count;
+            self.free[places[to].pool] -= count;
+            self.full[places[from].msb].0 -= count;
+            self.full[places[to].msb].0 += count;
+            places[from].new -= count;
+            // No way back: what came is not sent on in the same turn of its reservation.
+            places[from].room = 0;
+            places[to].room -= count;
+            shifted = true;
+        }
+        shifted
+    }
+
+    /// Which of two MSBs is fuller.
+    fn fuller(&self, one: usize, other: usize) -> std::cmp::Ordering {
+        let ((used, all), (other_used, other_all)) = (self.full[one], self.full[other]);
+        (u64::from(used) * u64::from(other_all)).cmp(&(u64::from(other_used) * u64::from(all)))
+    }
+
+    /// How many servers make one MSB as full as another that is emptier; rounded down, so that it does
+    /// not end emptier.
+    fn difference(&self, from: usize, to: usize) -> u32 {
+        let ((used, all), (other_used, other_all)) = (self.full[from], self.full[to]);
+        let over = (u64::from(used) * u64::from(other_all))
+            .saturating_sub(u64::from(other_used) * u64::from(all));
+        u32::try_from(over / (u64::from(all) + u64::from(other_all)).max(1)).unwrap_or(u32::MAX)
+    }
+}
