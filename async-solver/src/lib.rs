@@ -32,7 +32,7 @@ mod whatif;
 pub use config::SolverConfig;
 pub use control::{Backend, Control, LpFailure, LpJob, Progress};
 pub use least_buffer::least_buffer;
-pub use plan::{How, Plan, plan};
+pub use plan::Plan;
 pub use report::{MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination};
 
 pub use solve::{SolveOutcome, solve};

@@ -163,10 +163,11 @@ pub fn run(
         }
         None => run.climb_from(warm.map(|warm| warm.prices)),
     };
-    // From good prices what was made of today's assignment is near the end already.
-    let first = run.best.as_ref().filter(|_| is_warm).map(|best| best.0.clone());
-    let rounded = rounded_down(model, near);
-    let starts = first.map_or_else(|| [rounded.clone(), today], |first| [first, rounded.clone()]);
+    // An hour after a solve, what was made of today's assignment is near the end already.
+    if is_warm {
+        run.improve(&prices, WARM_STALL_ROUNDS, keep);
+    }
+    let starts = [rounded_down(model, near), today];
     let termination = run.search_from(starts, &prices, &request, lp_size.0, keep);
     let lp_value = solution.map(|solution| (solution.objective + lp.constant, solution.seconds));
     let seconds = [built - begin, initial - built, clock() - initial];
@@ -237,10 +238,13 @@ impl Run<'_> {
     }
 
     fn is_within(&self, gap: f64) -> bool {
-        // Without what shortfalls cost: their price is high, and set by us.
-        let Some((state, primal)) = &self.best else { return false };
-        let worth = (primal - state.shortfall_cost(self.model)).max(0.0);
-        primal - self.dual_bound <= gap * worth + 1e-9
+        self.primal() - self.dual_bound <= gap * self.worth() + 1e-9
+    }
+
+    /// The incumbent's cost without what shortfalls cost: their price is high, and set by us.
+    fn worth(&self) -> f64 {
+        let Some((state, primal)) = &self.best else { return 0.0 };
+        (primal - state.shortfall_cost(self.model)).max(0.0)
     }
 
     /// How the search ended that ended by itself.
@@ -373,7 +377,7 @@ impl Run<'_> {
         lp_columns: usize,
         keep: &dyn Fn(&State),
     ) -> Termination {
-        let mut termination = self.improve(prices, keep);
+        let mut termination = self.improve(prices, self.config.stall_rounds, keep);
         if lp_columns > SMALL_COLUMNS {
             return termination;
         }
@@ -441,12 +445,17 @@ impl Run<'_> {
         let near = (0..self.model.terms.len()).map(counts).collect();
         self.sweep(rounded_down(self.model, near), &prices, keep);
         self.sweep(incumbent, &prices, keep);
-        self.improve(&prices, keep)
+        self.improve(&prices, self.config.stall_rounds, keep)
     }
 
     /// Takes a few reservations out and puts them back, while that helps. Now and then a little
     /// worse is taken too, to get out of dead ends; the best is kept.
-    fn improve(&mut self, prices: &DualPoint, keep: &dyn Fn(&State)) -> Termination {
+    fn improve(
+        &mut self,
+        prices: &DualPoint,
+        stall_rounds: u32,
+        keep: &dyn Fn(&State),
+    ) -> Termination {
         let Some((mut state, _)) = self.best.clone() else { return Termination::Deadline };
         let mut hood = Neighbourhood::new(self.model, &state, prices, self.config.seed);
         let tries = ROUND_TRIES.max(self.model.terms.len());
@@ -455,11 +464,12 @@ impl Run<'_> {
             if self.is_within_gap() {
                 return self.settled();
             }
-            if stalled >= self.config.stall_rounds {
+            if stalled >= stall_rounds {
                 return Termination::Stalled;
             }
             let before = self.primal();
             let open = (before - self.dual_bound).max(0.0);
+            let near_enough = self.enough * self.worth();
             let (mut below, mut lowest) = (0.0, 0.0);
             let mut best: Option<State> = None;
             for _ in 0..tries {
@@ -477,6 +487,9 @@ impl Run<'_> {
                     if below > lowest + 1e-6 {
                         lowest = below;
                         best = Some(state.clone());
+                        if open - lowest <= near_enough {
+                            break;
+                        }
                     }
                 }
             }
@@ -520,7 +533,11 @@ impl Run<'_> {
         let ended_by_itself =
             !matches!(termination, Termination::Deadline | Termination::Interrupted);
         let worth = primal - state.shortfall_cost(self.model);
-        let gap = (primal - dual_bound).max(0.0) / worth.max(f64::MIN_POSITIVE);
+        // What was near enough stays so, lest each solve asks more of the next than it gave itself.
+        let gap = match termination {
+            Termination::LastGap => self.enough,
+            _ => (primal - dual_bound).max(0.0) / worth.max(f64::MIN_POSITIVE),
+        };
         Outcome {
             state,
             primal,
@@ -538,6 +555,8 @@ impl Run<'_> {
     }
 }
 
+/// Rounds without gain after which a warm solve takes the long way.
+const WARM_STALL_ROUNDS: u32 = 2;
 /// Neighbourhoods tried in a round at least.
 const ROUND_TRIES: usize = 600;
 /// Largest step to the worse, as a share of the open gap.

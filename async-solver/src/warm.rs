@@ -20,8 +20,8 @@ const NEAR_ENOUGH_MOST: f64 = 0.02;
 pub struct Warm {
     /// One for each MSB and hardware type that had available servers, in order of names.
     pub prices: Vec<WarmPrice>,
-    /// The gap of phase 1, as a share of the primal value without shortfalls, if the search ended by
-    /// itself; `None` if the clock or a person ended it.
+    /// The gap of phase 1, as a share of the primal value without shortfalls, at which a search last
+    /// ended by itself; `None` if the clock or a person ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<f64>,
 }

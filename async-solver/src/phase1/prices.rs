@@ -14,8 +14,11 @@ const ASCENT_SHARE: f64 = 0.4;
 /// How far above where it starts an ascent aims at first, relative: from HiGHS' duals, from what the
 /// last solve left, and from nothing.
 const AIM_FROM_LP: f64 = 1e-4;
-const AIM_WARM: f64 = 1e-3;
+const AIM_WARM: f64 = 3e-4;
 const AIM_COLD: f64 = 1e-2;
+/// So many steps of a warm solve that bring less than this share of the gap that is near enough end an ascent.
+const LOOK_BACK: usize = 20;
+const LITTLE: f64 = 0.05;
 /// Masters solved at most.
 const MASTER_STEPS: usize = 60;
 /// How far prices may go from the best ones at first, as a share of the mean price.
@@ -60,7 +63,10 @@ impl Run<'_> {
         });
         let mut ascent = Ascent::new(start, aim);
         self.dual_bound = self.dual_bound.max(ascent.best.value);
-        for _ in 0..steps {
+        // What the last solve came to is near enough: no price need be better than that.
+        let is_warm = self.enough > self.config.gap_limit;
+        let mut last = ascent.best.value;
+        for step in 1..=steps {
             if ascent.is_done() || self.is_within_gap() || self.must_stop() {
                 break;
             }
@@ -69,7 +75,14 @@ impl Run<'_> {
                 break;
             }
             ascent.step(self.model, &self.geometries, threads);
-            self.dual_bound = self.dual_bound.max(ascent.best.value);
+            let value = ascent.best.value;
+            self.dual_bound = self.dual_bound.max(value);
+            if is_warm && step.is_multiple_of(LOOK_BACK) {
+                if value - last < LITTLE * self.enough * value.abs() {
+                    break;
+                }
+                last = value;
+            }
         }
         let (mut best, mixture) = ascent.finish();
         if !self.is_within_gap() && !self.must_stop() {
