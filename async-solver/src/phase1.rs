@@ -156,7 +156,7 @@ pub fn run(
     run.note("mip");
 
     let is_warm = warm.is_some();
-    let (prices, near) = match &solution {
+    let (mut prices, mut near) = match &solution {
         Some(solution) => {
             let counts = |term| lp.counts(model, term, &solution.columns);
             (run.prices(solution), (0..model.terms.len()).map(counts).collect())
@@ -166,6 +166,9 @@ pub fn run(
     // An hour after a solve, what was made of today's assignment is near the end already.
     if is_warm {
         run.improve(&prices, WARM_STALL_ROUNDS, keep);
+        if !run.is_within_gap() && !run.must_stop() {
+            (prices, near) = run.climb_on(prices);
+        }
     }
     let starts = [rounded_down(model, near), today];
     let termination = run.search_from(starts, &prices, &request, lp_size.0, keep);

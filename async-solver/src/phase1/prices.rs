@@ -37,7 +37,7 @@ impl Run<'_> {
         let prices = duals.take(self.model.pools.len()).map(|dual| (-dual).max(0.0));
         let prices = prices.map(|price| if price < 1e-9 { 0.0 } else { price }).collect();
         let start = evaluate(self.model, &self.geometries, prices, self.config.threads);
-        self.climb(start, ASCENT_STEPS.0, AIM_FROM_LP).0
+        self.climb(start, ASCENT_STEPS.0, AIM_FROM_LP, 0.0).0
     }
 
     /// The pools' prices by ascent alone: from those that the last solve left, or from nothing. Gives
@@ -47,13 +47,29 @@ impl Run<'_> {
         let at = |prices| evaluate(self.model, &self.geometries, prices, self.config.threads);
         let (cold, warm) = (at(nothing), warm.map(at));
         match warm.filter(|warm| warm.value > cold.value) {
-            Some(warm) => self.climb(warm, ASCENT_STEPS.1, AIM_WARM),
-            None => self.climb(cold, ASCENT_STEPS.1, AIM_COLD),
+            Some(warm) => {
+                let little = LITTLE * self.enough;
+                self.climb(warm, ASCENT_STEPS.1, AIM_WARM, little)
+            }
+            None => self.climb(cold, ASCENT_STEPS.1, AIM_COLD, 0.0),
         }
     }
 
-    /// Some steps of ascent from prices, and the stronger bound where they end.
-    fn climb(&mut self, start: DualPoint, steps: usize, aim: f64) -> (DualPoint, Vec<Vec<f64>>) {
+    /// On to the best prices there are, from some that were good enough for a warm solve to try.
+    pub(super) fn climb_on(&mut self, from: DualPoint) -> (DualPoint, Vec<Vec<f64>>) {
+        let start = evaluate(self.model, &self.geometries, from.prices, self.config.threads);
+        self.climb(start, ASCENT_STEPS.1, AIM_WARM, 0.0)
+    }
+
+    /// Some steps of ascent from prices, and the stronger bound where they end. `little`: several
+    /// steps that bring less than this share of the value end it.
+    fn climb(
+        &mut self,
+        start: DualPoint,
+        steps: usize,
+        aim: f64,
+        little: f64,
+    ) -> (DualPoint, Vec<Vec<f64>>) {
         let threads = self.config.threads;
         let clock = self.control.elapsed;
         let begun = clock();
@@ -63,8 +79,6 @@ impl Run<'_> {
         });
         let mut ascent = Ascent::new(start, aim);
         self.dual_bound = self.dual_bound.max(ascent.best.value);
-        // What the last solve came to is near enough: no price need be better than that.
-        let is_warm = self.enough > self.config.gap_limit;
         let mut last = ascent.best.value;
         for step in 1..=steps {
             if ascent.is_done() || self.is_within_gap() || self.must_stop() {
@@ -77,8 +91,8 @@ impl Run<'_> {
             ascent.step(self.model, &self.geometries, threads);
             let value = ascent.best.value;
             self.dual_bound = self.dual_bound.max(value);
-            if is_warm && step.is_multiple_of(LOOK_BACK) {
-                if value - last < LITTLE * self.enough * value.abs() {
+            if little > 0.0 && step.is_multiple_of(LOOK_BACK) {
+                if value - last < little * value.abs() {
                     break;
                 }
                 last = value;
