@@ -63,10 +63,13 @@ pub struct How<'a> {
     pub must_stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Steps of the ascent from the last prices, and from nothing.
-const ASCENT_STEPS: (usize, usize) = (12, 120);
-/// How far above where it starts an ascent aims at first, relative; likewise.
-const AIMS: (f64, f64) = (1e-4, 1e-2);
+/// An ascent: steps at most, and how far above where it starts it aims at first, relative.
+type Climb = (usize, f64);
+/// From nothing, where the last solve left no prices.
+const FROM_NOTHING: Climb = (120, 1e-2);
+/// From prices that are nearly right.
+const FROM_PRICES: Climb = (12, 1e-4);
+
 /// Plans for one reservation of a snapshot that holds the request already.
 pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) -> Plan {
     let How { config, warm, must_stop, .. } = *how;
@@ -76,20 +79,20 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     let geometries =
         in_parallel(today.terms.len(), threads, |t| Geometry::new(&today, &today.terms[t]));
     let worthless = Worthless::new(&today);
-    let mut prices = warm.and_then(|warm| warm.pool_prices(snapshot, &today));
-    if prices.is_none() {
-        prices = Some(climb(&today, &geometries, None, threads, must_stop).prices);
-    }
+    let prices = warm.and_then(|warm| warm.pool_prices(snapshot, &today)).unwrap_or_else(|| {
+        let nothing = vec![0.0; today.pools.len()];
+        climb(&today, &geometries, nothing, FROM_NOTHING, threads, must_stop).prices
+    });
     let before = {
         let search = Search { model: &today, geometries: &geometries, worthless: &worthless };
-        let dual = evaluate(&today, &geometries, prices.clone().unwrap_or_default(), threads);
+        let dual = evaluate(&today, &geometries, prices.clone(), threads);
         anyway(&search, snapshot, asking, &dual, must_stop)
     };
     let model = from(&today, &before, snapshot, asking);
     let dual = if how.prove {
-        climb(&model, &geometries, prices, threads, must_stop)
+        climb(&model, &geometries, prices, FROM_PRICES, threads, must_stop)
     } else {
-        evaluate(&model, &geometries, prices.unwrap_or_default(), threads)
+        evaluate(&model, &geometries, prices, threads)
     };
     let before = State::new(&model, before.counts);
     let search = Search { model: &model, geometries: &geometries, worthless: &worthless };
@@ -190,15 +193,11 @@ fn from(today: &Model, state: &State, snapshot: &RegionSnapshot, asking: usize) 
 fn climb(
     model: &Model,
     geometries: &[Geometry],
-    warm: Option<Vec<f64>>,
+    prices: Vec<f64>,
+    (steps, aim): Climb,
     threads: usize,
     must_stop: &dyn Fn() -> bool,
 ) -> DualPoint {
-    let (steps, aim) = match &warm {
-        Some(_) => (ASCENT_STEPS.0, AIMS.0),
-        None => (ASCENT_STEPS.1, AIMS.1),
-    };
-    let prices = warm.unwrap_or_else(|| vec![0.0; model.pools.len()]);
     let mut ascent = Ascent::new(evaluate(model, geometries, prices, threads), aim);
     for _ in 0..steps {
         if ascent.is_done() || must_stop() {
