@@ -16,5 +16,9 @@ pub fn read(path: &Path) -> Result<CapacityRequest> {
     let size = std::fs::metadata(path).with_context(name)?.len();
     ensure!(size <= BYTES_MAX, "{}: {size} bytes are no request", name());
     let text = std::fs::read_to_string(path).with_context(name)?;
-    serde_saphyr::from_str(&text).map_err(|error| anyhow!("{}: {error}", name()))
+    serde_saphyr::from_str(&text).map_err(|error| {
+        // That it is an error goes without saying.
+        let error = error.to_string();
+        anyhow!("{}: {}", name(), error.strip_prefix("error: ").unwrap_or(&error))
+    })
 }
