@@ -158,7 +158,7 @@ fn each_foreign_thing_has_one_crate() {
         ("datasets", &["arrow-array", "arrow-schema", "csv", "parquet", "polars"]),
         (
             "ras",
-            &["anyhow", "clap", "croner", "ctrlc", "indicatif", "maud", "object_store", "toml"],
+            &["anyhow", "clap", "croner", "ctrlc", "indicatif", "object_store", "toml"],
         ),
     ] {
         for (name, id) in resolved.ours() {
