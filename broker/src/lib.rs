@@ -62,6 +62,7 @@ mod status;
 mod stored;
 mod stuck;
 mod subscribe;
+mod token;
 mod topology;
 mod touched;
 mod trail;
@@ -109,6 +110,7 @@ pub use state::{
 pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
 pub use stuck::Stuck;
 pub use subscribe::{Subscription, TrailDoorbell};
+pub use token::{GoodToken, NewToken, Role, SecretDigest, TOKEN_LIFE_MAX, TokenError, TokenRow};
 pub use trail::{Action, Entry, Seq, TargetVersion};
 pub use unavailability::{Occurrence, UnavailabilityError};
 pub use usage::{Usage, UsageOutcome};
@@ -142,6 +144,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         status::sql::ALL,
         stored::sql::ALL,
         stuck::sql::ALL,
+        token::sql::ALL,
         topology::sql::ALL,
         trail::sql::ALL,
         unavailability::sql::ALL,

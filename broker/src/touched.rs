@@ -48,7 +48,9 @@ impl Touched {
             | Action::EmergencyAsked
             | Action::EmergencyEnded
             | Action::ContractSet
-            | Action::ContractRemoved => {}
+            | Action::ContractRemoved
+            | Action::TokenCreated
+            | Action::TokenRevoked => {}
             Action::TargetsPublished => match subject.and_then(|version| version.parse().ok()) {
                 Some(version) => drop(self.versions.insert(version)),
                 None => self.anything = true,

@@ -79,11 +79,15 @@ pub enum Action {
     EmergencyEnded,
     /// Reservations gave way to more important ones. Subject: none.
     ReservationsGaveWay,
+    /// A token was made. Subject: the token.
+    TokenCreated,
+    /// A token was revoked. Subject: the token.
+    TokenRevoked,
 }
 
 impl Action {
     /// Every action.
-    pub const ALL: [Action; 24] = [
+    pub const ALL: [Action; 26] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -108,6 +112,8 @@ impl Action {
         Action::EmergencyGranted,
         Action::EmergencyEnded,
         Action::ReservationsGaveWay,
+        Action::TokenCreated,
+        Action::TokenRevoked,
     ];
 
     /// The word of the table.
@@ -137,6 +143,8 @@ impl Action {
             Action::EmergencyGranted => "emergency_granted",
             Action::EmergencyEnded => "emergency_ended",
             Action::ReservationsGaveWay => "reservations_gave_way",
+            Action::TokenCreated => "token_created",
+            Action::TokenRevoked => "token_revoked",
         }
     }
 }

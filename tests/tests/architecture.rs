@@ -156,10 +156,7 @@ fn each_foreign_thing_has_one_crate() {
         ("broker", &["sqlx"]),
         ("capacity-portal", &["axum", "prometheus"]),
         ("datasets", &["arrow-array", "arrow-schema", "csv", "parquet", "polars"]),
-        (
-            "ras",
-            &["anyhow", "clap", "croner", "ctrlc", "indicatif", "object_store", "toml"],
-        ),
+        ("ras", &["anyhow", "clap", "croner", "ctrlc", "indicatif", "object_store", "toml"]),
     ] {
         for (name, id) in resolved.ours() {
             for foreign in packages.iter().filter(|_| name != owner) {

@@ -21,4 +21,5 @@ mod regions;
 mod reports;
 mod reserved;
 mod schema;
+mod tokens;
 mod unavailability;

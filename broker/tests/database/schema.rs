@@ -5,7 +5,7 @@ use crate::regions::small;
 use broker::{
     Action, Broker, EmergencyRefusal, EmergencyState, FailureReason, ImportOptions, JobKind,
     JobState, MIGRATOR, MaintenanceReason, MaintenanceState, MoveOrigin, MoveReason, MoveState,
-    OpenError, OutageReason, ReplacementState, SolveState, State, all_statements,
+    OpenError, OutageReason, ReplacementState, Role, SolveState, State, all_statements,
 };
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
 use std::collections::BTreeSet;
@@ -127,6 +127,8 @@ async fn words_are_the_same_here_and_there() {
     let database = Database::new().await;
     let actions: BTreeSet<String> = Action::ALL.map(|action| action.as_str().to_owned()).into();
     assert_eq!(words(&database, "audit_trail_action_check").await, actions);
+    let roles = Role::ALL.map(|role| role.as_str().to_owned()).into();
+    assert_eq!(words(&database, "tokens_role_check").await, roles);
     let reasons = FailureReason::ALL.map(|reason| reason.as_str().to_owned()).into();
     assert_eq!(words(&database, "solves_reason_check").await, reasons);
     let kinds = JobKind::ALL.map(|kind| kind.as_str().to_owned()).into();

@@ -1,0 +1,128 @@
+//! Tokens and sessions: made, found, over.
+
+use crate::harness::Database;
+use broker::{NewToken, Role, Seq, TOKEN_LIFE_MAX, TokenError};
+use std::time::Duration;
+
+fn token(name: &str, role: Role, owner: Option<&str>) -> NewToken {
+    let mut digest = [7; 32];
+    digest[..name.len().min(32)].copy_from_slice(&name.as_bytes()[..name.len().min(32)]);
+    let life = Duration::from_secs(3_600);
+    NewToken { name: name.to_owned(), digest, role, owner: owner.map(str::to_owned), life }
+}
+
+#[tokio::test]
+async fn a_token_is_found_by_its_digest_until_it_is_revoked() {
+    let database = Database::new().await;
+    let broker = &database.broker;
+    let web = token("web-deployer", Role::Owner, Some("web"));
+    let made = broker.create_token("ann", &web).await.expect("made");
+    assert_eq!(
+        (&*made.name, made.owner.as_deref(), &*made.created_by),
+        ("web-deployer", Some("web"), "ann")
+    );
+    let found = broker.token(&web.digest).await.expect("asked").expect("found");
+    assert_eq!(
+        (found.id, found.role, found.owner.as_deref()),
+        (made.id, Some(Role::Owner), Some("web"))
+    );
+    assert_eq!(broker.token(&[0; 32]).await.expect("asked"), None);
+
+    // When it was last used is written once a minute.
+    assert!(found.used_unsaid);
+    broker.token_used(made.id).await.expect("noted");
+    assert!(!broker.token(&web.digest).await.expect("asked").expect("found").used_unsaid);
+    let noted = broker.tokens(false, 10).await.expect("listed")[0].last_used_at;
+    assert!(noted.is_some());
+    broker.token_used(made.id).await.expect("noted");
+    assert_eq!(broker.tokens(false, 10).await.expect("listed")[0].last_used_at, noted);
+
+    let again = NewToken { digest: [9; 32], ..web.clone() };
+    let error = broker.create_token("ann", &again).await.expect_err("twice");
+    assert!(matches!(error, TokenError::NameTaken { .. }), "{error}");
+    let revoked = broker.revoke_token("bob", "web-deployer").await.expect("revoked");
+    assert_eq!(revoked.revoked.as_ref().map(|(_, by)| &**by), Some("bob"));
+    assert_eq!(broker.token(&web.digest).await.expect("asked"), None);
+    for which in ["web-deployer", &made.id.to_string(), "nobody", "", "a\0b"] {
+        let error = broker.revoke_token("bob", which).await.expect_err("over");
+        assert!(matches!(error, TokenError::Unknown { .. }), "{error}");
+    }
+    // A new secret by the same name.
+    let second = broker.create_token("ann", &again).await.expect("made");
+    broker.revoke_token("bob", &second.id.to_string()).await.expect("revoked by its id");
+    assert!(broker.tokens(false, 10).await.expect("listed").is_empty());
+    assert_eq!(broker.tokens(true, 10).await.expect("listed").len(), 2);
+
+    let trail = broker.trail_of("web-deployer", Seq(0), 10).await.expect("read");
+    let said: Vec<(&str, &str)> =
+        trail.iter().map(|entry| (&*entry.actor, &*entry.action)).collect();
+    let (created, ended) = (("ann", "token_created"), ("bob", "token_revoked"));
+    assert_eq!(said, [created, ended, created, ended]);
+    assert_eq!(trail[0].detail["role"], "owner");
+    assert!(broker.trail_is_whole().await.expect("asked"));
+}
+
+#[tokio::test]
+async fn a_token_expires_by_the_clock_of_the_database() {
+    let database = Database::new().await;
+    let broker = &database.broker;
+    let short = token("short", Role::Viewer, None);
+    broker.create_token("ann", &short).await.expect("made");
+    assert!(broker.token(&short.digest).await.expect("asked").is_some());
+    database
+        .execute("UPDATE tokens SET created_at = created_at - interval '2 h', expires_at = clock_timestamp()")
+        .await;
+    assert_eq!(broker.token(&short.digest).await.expect("asked"), None);
+    assert!(broker.tokens(false, 10).await.expect("listed").is_empty());
+    assert_eq!(broker.tokens(true, 10).await.expect("listed")[0].over.as_deref(), Some("expired"));
+}
+
+#[tokio::test]
+async fn what_is_no_token_is_refused_and_leaves_no_trace() {
+    let database = Database::new().await;
+    let broker = &database.broker;
+    let fine = || token("one", Role::Viewer, None);
+    let long = "x".repeat(129);
+    let refused =
+        async |token: NewToken| broker.create_token("ann", &token).await.expect_err("refused");
+    for name in ["", "a\0b", &long] {
+        let error = refused(NewToken { name: name.to_owned(), ..fine() }).await;
+        assert!(matches!(error, TokenError::BadName), "{error}");
+        let error = refused(NewToken { owner: Some(name.to_owned()), ..fine() }).await;
+        assert!(matches!(error, TokenError::BadOwner), "{error}");
+    }
+    let error = refused(token("one", Role::Owner, None)).await;
+    assert!(matches!(error, TokenError::NoOwner), "{error}");
+    for role in [Role::Operator, Role::Admin, Role::Health, Role::Emergency] {
+        let error = refused(token("one", role, Some("web"))).await;
+        assert!(matches!(error, TokenError::HasOwner { .. }), "{error}");
+    }
+    for life in [Duration::ZERO, TOKEN_LIFE_MAX + Duration::from_secs(1), Duration::MAX] {
+        let error = refused(NewToken { life, ..fine() }).await;
+        assert!(matches!(error, TokenError::Life), "{error}");
+    }
+    assert!(broker.tokens(true, 10).await.expect("listed").is_empty());
+    assert_eq!(broker.last_seq().await.expect("asked"), Seq(0));
+}
+
+#[tokio::test]
+async fn a_session_is_one_until_it_ends_or_expires() {
+    let database = Database::new().await;
+    let broker = &database.broker;
+    let hour = Duration::from_secs(3_600);
+    let (one, two, token) = ([1; 32], [2; 32], [3; 32]);
+    broker.begin_session(&one, &token, hour).await.expect("begun");
+    assert_eq!(broker.session(&one).await.expect("asked"), Some(token));
+    assert_eq!(broker.session(&token).await.expect("asked"), None, "a token is no session");
+    database
+        .execute("UPDATE sessions SET began_at = began_at - interval '2 h', expires_at = clock_timestamp()")
+        .await;
+    assert_eq!(broker.session(&one).await.expect("asked"), None);
+    // The next to sign in puts it away.
+    broker.begin_session(&two, &token, hour).await.expect("begun");
+    assert_eq!(database.number("SELECT count(*) FROM sessions").await, 1);
+    broker.end_session(&two).await.expect("ended");
+    broker.end_session(&two).await.expect("and again");
+    assert_eq!(broker.session(&two).await.expect("asked"), None);
+    assert_eq!(broker.last_seq().await.expect("asked"), Seq(0), "the trail is about the region");
+}
