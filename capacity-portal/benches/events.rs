@@ -173,7 +173,7 @@ async fn measure() {
     let client = client.expect("a client");
     let (used, used_there) = (own_processor(), postgres_processor(folder.path()));
     let (begin, total) = (Instant::now(), rate * seconds);
-    let url: Arc<str> = format!("{base}/v1/events").into();
+    let url: Arc<str> = format!("{base}/ops/v1/events").into();
     let mut tasks = Vec::new();
     for of in 0..clients {
         let (client, url) = (client.clone(), url.clone());

@@ -7,18 +7,20 @@
 //! | `/ready` | 200 if Postgres answers, else 503 and why |
 //! | `/status` | what is stored, as JSON; else 503 and why |
 //! | `/metrics` | numbers for monitoring, as Prometheus reads them; `ras_postgres_up 0` alone if Postgres does not answer |
-//! | `POST /v1/events` | unavailability events, one or many: what became of each |
-//! | `POST /v1/alertmanager` | the same from Alertmanager's webhook |
-//! | `POST /v1/usage` | which servers are in use |
+//! | `/openapi.json`, `/api` | every path below, described; a page to browse that by |
+//! | `POST /ops/v1/events` | unavailability events, one or many: what became of each |
+//! | `POST /ops/v1/alertmanager` | the same from Alertmanager's webhook |
+//! | `POST /ops/v1/usage` | which servers are in use |
 //! | `GET /v1/reservations/{name}/servers` | what a reservation owns, gets or borrows, and what may be done with each |
 //! | `GET /v1/reservations/{name}/changes` | the same as server-sent events, from an entry of the audit trail on |
-//! | `POST /v1/maintenance` | plans a window, or says why it cannot be; `GET` lists them, `/{id}` one window or plan |
-//! | `POST /v1/emergencies` | asks for capacity at once; `GET` lists them, `/{id}` one, `POST /{id}/end` ends it |
-//! | `GET /v1/replacements`, `/v1/outages`, `/v1/loans` | what the mover decided between two solves |
-//! | `POST /v1/maintenance/{id}/end`, `/cancel` | work is done early; or will not be |
+//! | `POST /ops/v1/maintenance` | plans a window, or says why it cannot be; `GET` lists them, `/{id}` one window or plan |
+//! | `POST /ops/v1/emergencies` | asks for capacity at once; `GET` lists them, `/{id}` one, `POST /{id}/end` ends it |
+//! | `GET /ops/v1/replacements`, `/outages`, `/loans` | what the mover decided between two solves |
+//! | `POST /ops/v1/maintenance/{id}/end`, `/cancel` | work is done early; or will not be |
 //!
 //! Whoever says something needs a bearer token with the role for it, and its name stands in the
-//! audit trail. Errors under `/v1` are `application/problem+json` (RFC 9457).
+//! audit trail. Errors under `/v1` and `/ops/v1` are `application/problem+json`
+//! (RFC 9457).
 //!
 //! It knows nothing of solves and moves but what the broker says. Start with [`Portal`].
 
@@ -28,23 +30,17 @@ mod intake;
 mod metrics;
 
 pub use api::authority::{Authority, Role, Token, TokenError};
+pub use api::openapi::text as openapi;
 
 use api::Site;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
+use axum::Router;
 use bell::Bell;
 use broker::Broker;
 use intake::Intake;
-use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::time::timeout;
 
 /// How long Postgres may take to answer before the region counts as not ready: balancers ask every
 /// few seconds and give up after about as long.
@@ -123,52 +119,6 @@ fn router(broker: Broker, settings: PortalSettings) -> Router {
         bell: Bell::start(broker.clone()),
         broker,
     };
-    Router::new()
-        .route("/live", get(async || "alive\n"))
-        .route("/ready", get(ready))
-        .route("/status", get(status))
-        .route("/metrics", get(metrics))
-        .nest("/v1", api::routes())
-        .with_state(site)
-}
-
-async fn ready(State(broker): State<Broker>) -> Response {
-    match broker.answers(READY_WITHIN).await {
-        Ok(()) => Json(json!({ "ready": true })).into_response(),
-        Err(error) => unavailable(&error.to_string()),
-    }
-}
-
-fn unavailable(reason: &str) -> Response {
-    let body = Json(json!({ "ready": false, "reason": reason }));
-    (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
-}
-
-async fn status(State(broker): State<Broker>) -> Response {
-    match timeout(ANSWER_WITHIN, broker.status()).await {
-        Ok(Ok(status)) => Json(status).into_response(),
-        Ok(Err(error)) => {
-            tracing::warn!(%error, "a question over HTTP was not answered");
-            unavailable(&error.to_string())
-        }
-        Err(_) => unavailable("Postgres does not answer in time"),
-    }
-}
-
-async fn metrics(State(broker): State<Broker>) -> Response {
-    let read = match timeout(ANSWER_WITHIN, broker.metrics()).await {
-        Ok(Ok(read)) => Some(read),
-        Ok(Err(error)) => {
-            tracing::warn!(%error, "no metrics");
-            None
-        }
-        Err(_) => None,
-    };
-    match metrics::text(read.as_ref()) {
-        Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
-        Err(error) => {
-            tracing::warn!(%error, "metrics cannot be written");
-            StatusCode::INTERNAL_SERVER_ERROR.into_response()
-        }
-    }
+    let (described, _) = api::routes().split_for_parts();
+    described.merge(api::browse::routes()).with_state(site)
 }

@@ -41,6 +41,9 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// Every scope, the smallest first.
+    pub const ALL: [Scope; 4] = [Scope::Server, Scope::Rack, Scope::Msb, Scope::Datacenter];
+
     /// The word of the snapshot format.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -53,8 +56,6 @@ impl Scope {
 
     /// Reads the word of the snapshot format.
     pub fn parse(word: &str) -> Option<Scope> {
-        [Scope::Server, Scope::Rack, Scope::Msb, Scope::Datacenter]
-            .into_iter()
-            .find(|scope| scope.as_str() == word)
+        Scope::ALL.into_iter().find(|scope| scope.as_str() == word)
     }
 }

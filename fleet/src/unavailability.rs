@@ -18,6 +18,14 @@ pub enum UnavailabilityKind {
 }
 
 impl UnavailabilityKind {
+    /// Every kind.
+    pub const ALL: [UnavailabilityKind; 4] = [
+        UnavailabilityKind::PlannedMaintenance,
+        UnavailabilityKind::RandomFailure,
+        UnavailabilityKind::Software,
+        UnavailabilityKind::CorrelatedFailure,
+    ];
+
     /// The word of the snapshot format.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -30,14 +38,7 @@ impl UnavailabilityKind {
 
     /// Reads the word of the snapshot format.
     pub fn parse(word: &str) -> Option<UnavailabilityKind> {
-        [
-            UnavailabilityKind::PlannedMaintenance,
-            UnavailabilityKind::RandomFailure,
-            UnavailabilityKind::Software,
-            UnavailabilityKind::CorrelatedFailure,
-        ]
-        .into_iter()
-        .find(|kind| kind.as_str() == word)
+        UnavailabilityKind::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
     /// Whether servers under this event still count as capacity (RAS section 3.3.1).

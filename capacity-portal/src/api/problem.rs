@@ -13,6 +13,40 @@ use uuid::Uuid;
 /// The header with the id of a request.
 const REQUEST_ID: &str = "x-request-id";
 
+/// Every `code` there is: programs decide by it, so a word stays as it is, and new ones are added here.
+pub(super) const CODES: &[&str] = &[
+    "all_refused",
+    "body_too_large",
+    "busy",
+    "guarantee",
+    "in_the_past",
+    "internal",
+    "length",
+    "malformed",
+    "method_not_allowed",
+    "not_active",
+    "not_answered",
+    "not_found",
+    "not_guaranteed",
+    "no_such_reservation",
+    "nothing_fits",
+    "outage_now",
+    "over",
+    "postgres_unavailable",
+    "role_missing",
+    "share",
+    "token_missing",
+    "token_unknown",
+    "tokens_not_configured",
+    "too_many_readers",
+    "too_many_rows",
+    "unknown_emergency",
+    "unknown_maintenance",
+    "unknown_reservation",
+    "unknown_scope",
+    "unknown_version",
+];
+
 /// Why a request is not answered as it was meant to be.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
@@ -28,6 +62,7 @@ impl Problem {
         code: &'static str,
         detail: impl Into<String>,
     ) -> Problem {
+        debug_assert!(CODES.contains(&code), "{code:?} belongs in the list of codes");
         Problem { status, code, detail: detail.into(), members: Map::new() }
     }
 

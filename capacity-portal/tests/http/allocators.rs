@@ -17,7 +17,7 @@ async fn a_page_says_what_an_allocator_needs() {
         { "event": "m", "scope": "rack", "scope_id": "rack4", "kind": "planned_maintenance",
           "started_at": "2026-01-05T10:00:00Z", "ended_at": "9999-01-05T10:00:00Z" },
     ]);
-    assert_eq!(place.post("/v1/events", &events).await.0, 200);
+    assert_eq!(place.post("/ops/v1/events", &events).await.0, 200);
     let (status, page) = place.get("/v1/reservations/a/servers").await;
     assert_eq!(status, 200);
     let state = |row: &Value| row["state"].as_str().map(str::to_owned);
@@ -160,12 +160,15 @@ async fn whoever_follows_has_the_picture_of_the_list() {
             "started_at": "2026-01-05T10:00:00Z" })
     };
     let events = json!([event("e1", "msb", "msb1"), event("e2", "server", "s02")]);
-    assert_eq!(place.post("/v1/events", &events).await.0, 200);
+    assert_eq!(place.post("/ops/v1/events", &events).await.0, 200);
     let mut late = Reader::begin(&place, None).await;
     let mut over = event("e1", "msb", "msb1");
     over["ended_at"] = "2026-01-05T11:00:00Z".into();
-    assert_eq!(place.post("/v1/events", &over).await.0, 200);
-    assert_eq!(place.post("/v1/usage", &json!({ "server": "s05", "in_use": true })).await.0, 200);
+    assert_eq!(place.post("/ops/v1/events", &over).await.0, 200);
+    assert_eq!(
+        place.post("/ops/v1/usage", &json!({ "server": "s05", "in_use": true })).await.0,
+        200
+    );
     cut_off.resume().await;
     bind(&place, epoch).await;
     let (_, list) = place.list("a").await;
@@ -180,7 +183,7 @@ async fn whoever_follows_has_the_picture_of_the_list() {
     let mut soon = event("soon", "server", "s06");
     soon["started_at"] = (now + Duration::from_secs(1)).to_rfc3339().into();
     soon["ended_at"] = (now + Duration::from_secs(3)).to_rfc3339().into();
-    assert_eq!(place.post("/v1/events", &soon).await.0, 200);
+    assert_eq!(place.post("/ops/v1/events", &soon).await.0, 200);
     let mut down = list.clone();
     down.get_mut("s06").expect("it is there")["state"] = "unavailable".into();
     late.until(&down).await;

@@ -16,12 +16,12 @@ fn ask(reservation: &str, rru: f64) -> Value {
 #[tokio::test]
 async fn an_emergency_is_asked_for_answered_and_ended() {
     let place = Place::new().await;
-    let (status, asked) = post(&place, "/v1/emergencies", &ask("a", 2.0)).await;
+    let (status, asked) = post(&place, "/ops/v1/emergencies", &ask("a", 2.0)).await;
     assert_eq!((status.as_u16(), &asked["state"]), (202, &"asked".into()), "nobody has looked");
     let id = asked["emergency"].as_str().expect("an id").to_owned();
     let mut again = ask("a", 2.0);
     again["emergency"] = id.clone().into();
-    assert_eq!(post(&place, "/v1/emergencies", &again).await.1["emergency"], id.as_str());
+    assert_eq!(post(&place, "/ops/v1/emergencies", &again).await.1["emergency"], id.as_str());
     // The mover answers; what it chooses is tested with it.
     let epoch = place.broker.lease_mover("m", Duration::from_secs(60)).await;
     let epoch = epoch.expect("asked").expect("free");
@@ -31,19 +31,19 @@ async fn an_emergency_is_asked_for_answered_and_ended() {
         picks.collect::<Vec<_>>()
     };
     place.broker.grant_emergencies("m", epoch, all).await.expect("answered");
-    let (status, found) = place.get(&format!("/v1/emergencies/{id}")).await;
+    let (status, found) = place.get(&format!("/ops/v1/emergencies/{id}")).await;
     assert_eq!((status.as_u16(), &found["state"]), (200, &"granted".into()), "{found}");
     assert_eq!((&found["asked_by"], &found["debt"]), (&"root".into(), &true.into()));
     assert_eq!(found["granted"]["rru"], 2.0);
-    let listed = place.get("/v1/emergencies").await.1;
+    let listed = place.get("/ops/v1/emergencies").await.1;
     assert_eq!(listed["emergencies"].as_array().map(Vec::len), Some(1), "the same id is the same");
-    let (status, none) = post(&place, "/v1/emergencies", &ask("nobody", 1.0)).await;
+    let (status, none) = post(&place, "/ops/v1/emergencies", &ask("nobody", 1.0)).await;
     assert_eq!(status.as_u16(), 202, "{none}");
     place.broker.grant_emergencies("m", epoch, all).await.expect("answered");
     again["emergency"] = none["emergency"].clone();
-    let (status, refused) = post(&place, "/v1/emergencies?wait=1", &again).await;
+    let (status, refused) = post(&place, "/ops/v1/emergencies?wait=1", &again).await;
     assert_eq!((status.as_u16(), &refused["code"]), (409, &"no_such_reservation".into()));
-    let path = format!("/v1/emergencies/{id}/end");
+    let path = format!("/ops/v1/emergencies/{id}/end");
     assert_eq!(post(&place, &path, &json!({})).await.1, json!({ "ended": id }));
     assert_eq!(post(&place, &path, &json!({})).await.1["code"], "over");
 }
@@ -53,7 +53,7 @@ async fn who_may_not_take_capacity_gets_none() {
     let place = Place::new().await;
     let body = ask("a", 1.0).to_string();
     let send = async |token| {
-        answer(place.send(Method::POST, "/v1/emergencies", token, body.clone()).await)
+        answer(place.send(Method::POST, "/ops/v1/emergencies", token, body.clone()).await)
             .await
             .0
             .as_u16()
@@ -66,10 +66,10 @@ async fn who_may_not_take_capacity_gets_none() {
         (json!({ "reservation": "a", "rru": 1.0 }), 400),
         (json!({ "reservation": "a", "rru": 1.0, "why": "x", "emergency": "7" }), 404),
     ] {
-        assert_eq!(post(&place, "/v1/emergencies", &body).await.0.as_u16(), status, "{body}");
+        assert_eq!(post(&place, "/ops/v1/emergencies", &body).await.0.as_u16(), status, "{body}");
     }
-    assert_eq!(place.get("/v1/emergencies").await.1, json!({ "emergencies": [] }));
-    assert_eq!(place.get("/v1/replacements").await.1, json!({ "replacements": [] }));
-    assert_eq!(place.get("/v1/outages").await.1, json!({ "outages": [] }));
-    assert_eq!(place.get("/v1/loans").await.1, json!({ "loans": [] }));
+    assert_eq!(place.get("/ops/v1/emergencies").await.1, json!({ "emergencies": [] }));
+    assert_eq!(place.get("/ops/v1/replacements").await.1, json!({ "replacements": [] }));
+    assert_eq!(place.get("/ops/v1/outages").await.1, json!({ "outages": [] }));
+    assert_eq!(place.get("/ops/v1/loans").await.1, json!({ "loans": [] }));
 }

@@ -19,7 +19,7 @@ fn outcomes(answer: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn each_event_is_answered() {
     let place = Place::new().await;
-    let (status, answer) = place.post("/v1/events", &event("one", "s01")).await;
+    let (status, answer) = place.post("/ops/v1/events", &event("one", "s01")).await;
     assert_eq!((status.as_u16(), outcomes(&answer)), (200, vec!["recorded"]), "{answer}");
     let mut ended = event("one", "s01");
     ended["ended_at"] = "2026-01-05T12:00:00+01:00".into();
@@ -36,7 +36,7 @@ async fn each_event_is_answered() {
         event("five", "s05"),
         "six",
     ]);
-    let (status, answer) = place.post("/v1/events", &batch).await;
+    let (status, answer) = place.post("/ops/v1/events", &batch).await;
     assert_eq!(status, 200);
     assert_eq!(
         outcomes(&answer),
@@ -49,7 +49,7 @@ async fn each_event_is_answered() {
     assert_eq!(results[4]["code"], "unknown_scope");
     assert_eq!(answer["refused"], 4);
     let none = json!([event("four", "nowhere"), { "event": "x" }]);
-    let (status, problem) = place.post("/v1/events", &none).await;
+    let (status, problem) = place.post("/ops/v1/events", &none).await;
     assert_eq!((status.as_u16(), &problem["code"]), (422, &"all_refused".into()));
     assert_eq!(problem["results"][0]["code"], "unknown_scope");
     for (body, status, code) in [
@@ -57,7 +57,7 @@ async fn each_event_is_answered() {
         ("3", 400, "malformed"),
         (&format!("[{}]", vec!["{}"; 1_001].join(",")), 413, "too_many_rows"),
     ] {
-        let sent = place.send(Method::POST, "/v1/events", Some(WATCH), body.to_owned()).await;
+        let sent = place.send(Method::POST, "/ops/v1/events", Some(WATCH), body.to_owned()).await;
         let (found, problem) = crate::place::answer(sent).await;
         assert_eq!((found.as_u16(), problem["code"].as_str()), (status, Some(code)));
     }
@@ -74,7 +74,7 @@ async fn requests_are_gathered() {
         let server = if number % 10 == 9 { "nowhere" } else { "s01" };
         let body = event(&format!("event {}", number % 200), server);
         let place = &place;
-        async move { (number, place.post("/v1/events", &body).await) }
+        async move { (number, place.post("/ops/v1/events", &body).await) }
     });
     let answers = tokio::time::timeout(PATIENCE, futures_util::future::join_all(requests));
     let mut recorded = 0;
@@ -98,10 +98,10 @@ async fn use_is_answered_row_by_row() {
         { "server": "s00", "in_use": false }, { "server": "s01", "in_use": true },
         { "server": "nowhere", "in_use": true }, { "server": "s02" },
     ]);
-    let (status, answer) = place.post("/v1/usage", &rows).await;
+    let (status, answer) = place.post("/ops/v1/usage", &rows).await;
     assert_eq!(status, 200);
     assert_eq!(outcomes(&answer), ["changed", "unchanged", "refused", "refused"], "{answer}");
-    let (status, _) = place.post("/v1/usage", &json!({ "server": "no", "in_use": true })).await;
+    let (status, _) = place.post("/ops/v1/usage", &json!({ "server": "no", "in_use": true })).await;
     assert_eq!(status, 422);
     let (_, list) = place.list("a").await;
     assert_eq!((&list["s00"]["in_use"], &list["s01"]["in_use"]), (&false.into(), &true.into()));
@@ -127,7 +127,7 @@ async fn alerts_become_events() {
     let first = "2026-01-05T10:00:00.123Z";
     let (second, end) = ("2026-01-05T11:00:00Z", "2026-01-05T10:30:00Z");
     let send = async |alerts: Vec<Value>| {
-        let (status, answer) = place.post("/v1/alertmanager", &notification(alerts)).await;
+        let (status, answer) = place.post("/ops/v1/alertmanager", &notification(alerts)).await;
         assert_eq!(status, 200, "{answer}");
         outcomes(&answer).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
@@ -154,7 +154,7 @@ async fn alerts_become_events() {
     assert_eq!(down, ["s01", "s02"], "s02 of rack2");
     let mut old = notification(Vec::new());
     old["version"] = "3".into();
-    assert_eq!(place.post("/v1/alertmanager", &old).await.0, 422);
+    assert_eq!(place.post("/ops/v1/alertmanager", &old).await.0, 422);
     assert_eq!(place.broker.check().await.expect("asked"), [""; 0]);
 }
 
@@ -171,8 +171,8 @@ async fn a_postgres_that_is_down_is_told() {
     )]);
     let usage = json!({ "server": "s01", "in_use": true });
     let answers = tokio::join!(
-        place.post("/v1/alertmanager", &body),
-        place.post("/v1/usage", &usage),
+        place.post("/ops/v1/alertmanager", &body),
+        place.post("/ops/v1/usage", &usage),
         place.get("/v1/reservations/a/servers"),
         place.get("/v1/reservations/a/changes?from=1"),
     );

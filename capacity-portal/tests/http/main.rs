@@ -4,5 +4,6 @@ mod allocators;
 mod emergencies;
 mod events;
 mod maintenance;
+mod openapi;
 mod place;
 mod tokens;

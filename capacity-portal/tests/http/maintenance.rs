@@ -17,37 +17,37 @@ async fn maintenance_is_planned_listed_ended_and_cancelled() {
     let place = Place::new().await;
     let mut body = server("s00");
     body["drain_seconds"] = 600.into();
-    let (status, planned) = post(&place, "/v1/maintenance", &body).await;
+    let (status, planned) = post(&place, "/ops/v1/maintenance", &body).await;
     assert_eq!(status, 201, "{planned}");
     let id = planned["plan"].as_str().expect("an id");
     let window = &planned["windows"][0];
     assert_eq!((&window["window"], &window["state"]), (&id.into(), &"planned".into()));
     assert_eq!(window["requested_by"], "root", "whose token it is");
-    let path = format!("/v1/maintenance/{id}");
+    let path = format!("/ops/v1/maintenance/{id}");
     let (status, found) = place.get(&path).await;
     assert_eq!((status.as_u16(), &found["windows"][0]), (200, window));
-    assert_eq!(place.get("/v1/maintenance").await.1, found);
+    assert_eq!(place.get("/ops/v1/maintenance").await.1, found);
     let (status, early) = post(&place, &format!("{path}/end"), &json!({})).await;
     assert_eq!((status.as_u16(), &early["code"]), (409, &"not_active".into()));
     let (status, cancelled) = post(&place, &format!("{path}/cancel"), &json!({})).await;
     assert_eq!((status.as_u16(), cancelled), (200, json!({ "cancelled": [id] })));
     let (status, again) = post(&place, &format!("{path}/cancel"), &json!({})).await;
     assert_eq!((status.as_u16(), &again["code"]), (409, &"over".into()));
-    assert_eq!(place.get("/v1/maintenance").await.1, json!({ "windows": [] }));
-    let all = place.get("/v1/maintenance?all=true&limit=1").await.1;
+    assert_eq!(place.get("/ops/v1/maintenance").await.1, json!({ "windows": [] }));
+    let all = place.get("/ops/v1/maintenance?all=true&limit=1").await.1;
     assert_eq!(all["windows"][0]["reason"], "asked");
     // Work that has begun is ended.
-    let (_, planned) = post(&place, "/v1/maintenance", &server("s00")).await;
+    let (_, planned) = post(&place, "/ops/v1/maintenance", &server("s00")).await;
     let epoch = place.broker.lease_mover("m", std::time::Duration::from_secs(60)).await;
     let epoch = epoch.expect("asked").expect("free");
-    while place.get("/v1/maintenance").await.1["windows"][0]["state"] != "active" {
+    while place.get("/ops/v1/maintenance").await.1["windows"][0]["state"] != "active" {
         place.broker.advance_maintenance("m", epoch).await.expect("looked");
         let drains = place.broker.moves_under_way().await.expect("listed");
         let ids: Vec<_> = drains.iter().map(|of| of.id).collect();
         place.broker.bind_moves("m", epoch, &ids).await.expect("bound");
     }
     let id = planned["plan"].as_str().expect("an id");
-    let (status, ended) = post(&place, &format!("/v1/maintenance/{id}/end"), &json!({})).await;
+    let (status, ended) = post(&place, &format!("/ops/v1/maintenance/{id}/end"), &json!({})).await;
     assert_eq!((status.as_u16(), ended), (200, json!({ "ended": [id] })));
 }
 
@@ -56,9 +56,9 @@ async fn a_refusal_has_its_numbers() {
     let place = Place::new().await;
     // Two of the eight servers of an MSB are a quarter.
     for name in ["s00", "s03"] {
-        assert_eq!(post(&place, "/v1/maintenance", &server(name)).await.0, 201);
+        assert_eq!(post(&place, "/ops/v1/maintenance", &server(name)).await.0, 201);
     }
-    let (status, refused) = post(&place, "/v1/maintenance", &server("s06")).await;
+    let (status, refused) = post(&place, "/ops/v1/maintenance", &server("s06")).await;
     assert_eq!((status.as_u16(), &refused["code"]), (409, &"share".into()));
     assert_eq!(
         (&refused["msb"], &refused["out"], &refused["most"]),
@@ -68,9 +68,9 @@ async fn a_refusal_has_its_numbers() {
     let mut rack = server("rack1");
     rack["scope"] = "rack".into();
     rack["share"] = 1.0.into();
-    assert_eq!(post(&place, "/v1/maintenance", &rack).await.0, 201);
+    assert_eq!(post(&place, "/ops/v1/maintenance", &rack).await.0, 201);
     rack["scope_id"] = "rack2".into();
-    let (status, refused) = post(&place, "/v1/maintenance", &rack).await;
+    let (status, refused) = post(&place, "/ops/v1/maintenance", &rack).await;
     assert_eq!((status.as_u16(), &refused["code"]), (409, &"guarantee".into()), "{refused}");
     assert_eq!((&refused["reservation"], &refused["msb"]), (&"a".into(), &"msb2".into()));
     assert_eq!((&refused["needed_rru"], &refused["left_rru"]), (&4.5.into(), &3.75.into()));
@@ -82,7 +82,7 @@ async fn a_refusal_has_its_numbers() {
     ] {
         let mut body = server("s20");
         body[name] = value;
-        let (status, refused) = post(&place, "/v1/maintenance", &body).await;
+        let (status, refused) = post(&place, "/ops/v1/maintenance", &body).await;
         assert_eq!((status.as_u16(), &refused["code"]), (422, &code.into()), "{refused}");
     }
 }
@@ -98,24 +98,26 @@ async fn what_is_none_is_told_apart_from_who_may_not() {
         json!({ "scope": "server", "scope_id": "s20", "length_seconds": -1, "why": "x" }),
         json!([]),
     ] {
-        let (status, problem) = post(&place, "/v1/maintenance", &body).await;
+        let (status, problem) = post(&place, "/ops/v1/maintenance", &body).await;
         assert_eq!((status.as_u16(), &problem["code"]), (400, &"malformed".into()), "{body}");
     }
     let nil = "00000000-0000-0000-0000-000000000000";
     for id in [nil, "17"] {
-        for path in [format!("/v1/maintenance/{id}/end"), format!("/v1/maintenance/{id}/cancel")] {
+        for path in
+            [format!("/ops/v1/maintenance/{id}/end"), format!("/ops/v1/maintenance/{id}/cancel")]
+        {
             let (status, problem) = post(&place, &path, &json!({})).await;
             assert_eq!((status.as_u16(), &problem["code"]), (404, &"unknown_maintenance".into()));
         }
-        assert_eq!(place.get(&format!("/v1/maintenance/{id}")).await.0, 404);
+        assert_eq!(place.get(&format!("/ops/v1/maintenance/{id}")).await.0, 404);
     }
     for limit in ["0", "1001", "many"] {
-        assert_eq!(place.get(&format!("/v1/maintenance?limit={limit}")).await.0, 400);
+        assert_eq!(place.get(&format!("/ops/v1/maintenance?limit={limit}")).await.0, 400);
     }
     let paths = [
-        "/v1/maintenance".to_owned(),
-        format!("/v1/maintenance/{nil}/end"),
-        format!("/v1/maintenance/{nil}/cancel"),
+        "/ops/v1/maintenance".to_owned(),
+        format!("/ops/v1/maintenance/{nil}/end"),
+        format!("/ops/v1/maintenance/{nil}/cancel"),
     ];
     for path in paths {
         for (token, code) in [(None, 401), (Some(READER), 403), (Some(WATCH), 403)] {

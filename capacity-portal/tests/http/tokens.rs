@@ -4,7 +4,7 @@ use crate::place::{Place, READER, ROOT, WATCH, answer};
 use capacity_portal::Authority;
 use reqwest::Method;
 
-const WRITES: [&str; 3] = ["/v1/events", "/v1/usage", "/v1/alertmanager"];
+const WRITES: [&str; 3] = ["/ops/v1/events", "/ops/v1/usage", "/ops/v1/alertmanager"];
 
 #[tokio::test]
 async fn who_writes_needs_a_token_with_the_role() {
@@ -23,7 +23,7 @@ async fn who_writes_needs_a_token_with_the_role() {
         }
     }
     let (status, empty) =
-        answer(place.send(Method::POST, "/v1/events", Some(WATCH), "[]").await).await;
+        answer(place.send(Method::POST, "/ops/v1/events", Some(WATCH), "[]").await).await;
     assert_eq!((status.as_u16(), empty["refused"].as_i64()), (200, Some(0)));
     assert_eq!(place.get("/v1/reservations/a/servers").await.0, 200, "reading is open");
     assert_eq!(place.broker.last_seq().await.expect("asked").0, 1, "nothing was written");
@@ -63,7 +63,7 @@ async fn what_is_not_there_is_a_problem_as_well() {
     let place = Place::new().await;
     for (method, path, status, code) in [
         (Method::GET, "/v1/nowhere", 404, "not_found"),
-        (Method::GET, "/v1/events", 405, "method_not_allowed"),
+        (Method::GET, "/ops/v1/events", 405, "method_not_allowed"),
         (Method::GET, "/v1/reservations/nobody/servers", 404, "unknown_reservation"),
         (Method::GET, "/v1/reservations/nobody/changes?from=1", 404, "unknown_reservation"),
         (Method::GET, "/v1/reservations/%00/servers", 404, "unknown_reservation"),
@@ -79,6 +79,6 @@ async fn what_is_not_there_is_a_problem_as_well() {
     }
     let large = vec![b' '; 5 << 20];
     let (status, problem) =
-        answer(place.send(Method::POST, "/v1/events", Some(WATCH), large).await).await;
+        answer(place.send(Method::POST, "/ops/v1/events", Some(WATCH), large).await).await;
     assert_eq!((status.as_u16(), &problem["code"]), (413, &"body_too_large".into()));
 }

@@ -53,16 +53,16 @@ ras.toml:
   keep_most = 1000            # and at most
   keep_age = \"744h\"          # and for how long
   [portal]
-  read = \"open\"               # or \"token\": who reads /v1 needs a token as well
-  [[portal.tokens]]           # without any, nobody says anything under /v1
+  read = \"open\"               # or \"token\": who reads needs a token as well
+  [[portal.tokens]]           # without any, nobody says anything
   name = \"alertmanager\"       # stands in the audit trail
   roles = [\"health\"]          # health, operator, emergency, viewer
   token_file = \"/etc/ras/alertmanager.token\"
 The sections of `ras solve --help` hold for each solve, [mover] of `ras mover --help` for moves.
 
-Over HTTP, on --listen: health in (POST /v1/events, /v1/alertmanager, /v1/usage), what container
-allocators read (GET /v1/reservations/NAME/servers and /changes), and planned maintenance
-(/v1/maintenance); docs/operations.md has examples.
+Over HTTP, on --listen: what container allocators read (GET /v1/reservations/NAME/servers and
+/changes), and under /ops/v1 health in (POST /events, /alertmanager, /usage), planned maintenance
+and more: all of it is described at /api; docs/operations.md has examples.
 
 Examples:
   ras up region

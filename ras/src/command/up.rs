@@ -108,7 +108,7 @@ async fn announce(
         if let Some(at) = http {
             text.push_str(&line(
                 "http",
-                format!("http://{at}/status, /metrics, /ready, /live, /v1"),
+                format!("http://{at}/status, /metrics, /ready, /live, /v1, /ops/v1, /api"),
             ));
         }
         let next = next.map_or("when somebody asks".to_owned(), |next| next.to_rfc3339());

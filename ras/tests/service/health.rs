@@ -20,14 +20,14 @@ fn health_comes_in_with_a_token_from_a_file() {
     );
     let event = json!({ "event": "fire", "scope": "datacenter", "scope_id": "nowhere",
         "kind": "software", "started_at": "2026-01-05T10:00:00Z" });
-    let (code, problem) = up.post("/v1/events", "wrong", &event.to_string());
+    let (code, problem) = up.post("/ops/v1/events", "wrong", &event.to_string());
     assert_eq!(code, 401, "{problem}");
-    let (code, problem) = up.post("/v1/events", SECRET, &event.to_string());
+    let (code, problem) = up.post("/ops/v1/events", SECRET, &event.to_string());
     let problem: Value = serde_json::from_str(&problem).expect("JSON");
     assert_eq!((code, &problem["results"][0]["code"]), (422, &"unknown_scope".into()));
     let alerts = json!({ "version": "4", "alerts": [{ "status": "firing", "fingerprint": "f",
         "startsAt": "2026-01-05T10:00:00Z", "labels": { "instance": "nowhere:9100" } }] });
-    let (code, answer) = up.post("/v1/alertmanager", SECRET, &alerts.to_string());
+    let (code, answer) = up.post("/ops/v1/alertmanager", SECRET, &alerts.to_string());
     let answer: Value = serde_json::from_str(&answer).expect("JSON");
     assert_eq!((code, &answer["refused"]), (200, &1.into()));
     let (code, problem) = up.get("/v1/reservations/nobody/servers");

@@ -10,13 +10,14 @@
 //! and never wrongly. The id of the last event of a look is where to resume; looks that bring
 //! nothing send an id alone, which dispatches no event.
 
-use super::Site;
-use super::authority::Caller;
-use super::problem::Problem;
-use super::servers::reservation;
+use super::reservation;
+use super::servers::ServerOfReservation;
 use crate::ANSWER_WITHIN;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use crate::api::Site;
+use crate::api::asked::Asked;
+use crate::api::authority::Caller;
+use crate::api::problem::Problem;
+use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
+use utoipa::IntoParams;
 
 /// How often a comment is sent where nothing else is, so that nobody between cuts the connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -47,9 +49,13 @@ const LOOK_WITHIN: Duration = Duration::from_secs(30);
 /// Events that wait for a slow reader, beside those of one look.
 const WAITING_MAX: usize = 64;
 
-#[derive(Debug, Deserialize)]
+/// Where to begin.
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
-pub(super) struct From {
+#[into_params(parameter_in = Query)]
+pub(super) struct ChangesAsked {
+    /// The entry of the audit trail to begin after: `seq` of the first page of the list.
+    #[param(value_type = Option<u64>)]
     from: Option<String>,
 }
 
@@ -65,18 +71,27 @@ fn begin(from: Option<&str>, headers: &HeaderMap) -> Result<Seq, Problem> {
     })
 }
 
-/// Follows a reservation until the reader goes.
+/// A reservation's servers as server-sent events
+///
+/// Events `server` (put it in place of what was known of it), `gone` (forget it) and `reset` (list
+/// anew, and go on reading). The id of the last event is where to resume.
+#[utoipa::path(get, path = "/reservations/{name}/changes", operation_id = "follow_servers",
+    params(
+        ("name" = String, Path, description = "the reservation"),
+        ("last-event-id" = Option<u64>, Header, description = "where to resume, before `from`"),
+        ChangesAsked,
+    ),
+    responses((status = 200, description = "events, until the reader goes", body = String,
+        content_type = "text/event-stream")))]
 pub(super) async fn follow(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
-    from: Result<Query<From>, QueryRejection>,
+    Asked(ChangesAsked { from }): Asked<ChangesAsked>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     caller.reads()?;
     let name = reservation(name)?;
-    let refused = |error: QueryRejection| Problem::bad_request("malformed", error.body_text());
-    let Query(From { from }) = from.map_err(refused)?;
     let from = begin(from.as_deref(), &headers)?;
     let (bell, place) = site.bell.listen().ok_or_else(|| {
         Problem::unavailable("too_many_readers", "as many follow reservations as may at once")
@@ -187,7 +202,7 @@ impl Reader {
         }
         for change in look.changes {
             let event = match change {
-                ServerChange::Server(row) => event("server", &row),
+                ServerChange::Server(row) => event("server", &ServerOfReservation::from(row)),
                 ServerChange::Gone(server) => event("gone", &json!({ "server": server })),
             };
             self.say(with_id(event)).await?;

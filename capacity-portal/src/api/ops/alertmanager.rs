@@ -1,25 +1,26 @@
-//! `POST /v1/alertmanager`: the webhook of Prometheus' Alertmanager, version 4.
+//! `POST /ops/v1/alertmanager`: the webhook of Prometheus' Alertmanager, version 4.
 //!
 //! An alert becomes an event of the thing it is about. Its name is the alert's fingerprint and its
 //! start, so that one that fires again is another event. What no alert can tell is refused row by
 //! row and answered with 200 all the same: sending it again would not help. Where Postgres is down
 //! the answer is 503, and Alertmanager tries again.
 
-use super::Site;
-use super::authority::{Caller, Role};
 use super::events::{self, Refused};
-use super::problem::Problem;
+use crate::api::Site;
+use crate::api::asked;
+use crate::api::authority::{Caller, Role};
+use crate::api::problem::Problem;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use broker::Report;
 use chrono::{DateTime, SecondsFormat, Utc};
 use fleet::{Scope, UnavailabilityKind};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// The only version there is.
 const VERSION: &str = "4";
@@ -34,14 +35,18 @@ const PLACES: [(&str, Scope); 4] = [
 ];
 
 /// A notification. Fields that are not known are let through: Alertmanager grows.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = AlertmanagerNotification)]
 struct Notification {
+    /// "4".
     version: String,
     #[serde(default)]
     group_key: String,
     #[serde(default)]
     truncated_alerts: u64,
+    /// Each is read by itself: one that says nothing of a server is no fault of the others.
+    #[schema(value_type = Vec<Object>)]
     alerts: Vec<Value>,
 }
 
@@ -141,14 +146,22 @@ fn without_port(instance: &str) -> &str {
     }
 }
 
-/// Takes a notification.
+/// Takes a notification of Alertmanager's webhook, version 4
+///
+/// What no alert can tell is refused row by row and answered with 200 all the same: sending it again
+/// would not help.
+#[utoipa::path(post, path = "/alertmanager", operation_id = "report_alerts",
+    request_body = Notification,
+    responses(
+        (status = 200, description = "what became of each alert", body = events::Answer),
+        (status = 422, description = "the webhook is of another version")))]
 pub(super) async fn take(
     State(site): State<Site>,
     caller: Caller,
     body: Bytes,
-) -> Result<Response, Problem> {
+) -> Result<Json<events::Answer>, Problem> {
     let actor = caller.needs(Role::Health)?;
-    let Notification { version, group_key, truncated_alerts, alerts } = super::json(&body)?;
+    let Notification { version, group_key, truncated_alerts, alerts } = asked::json(&body)?;
     if version != VERSION {
         let detail = format!("version {version:?} of the webhook; {VERSION} is known");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unknown_version", detail));
@@ -164,7 +177,7 @@ pub(super) async fn take(
     if answer.refused() > 0 {
         tracing::warn!(group_key, refused = answer.refused(), "alerts name nothing that is known");
     }
-    Ok(Json(answer).into_response())
+    Ok(Json(answer))
 }
 
 #[cfg(test)]

@@ -1,30 +1,48 @@
-//! `POST /v1/events`: unavailability events, one or many.
+//! `POST /ops/v1/events`: unavailability events, one or many.
 
-use super::Site;
-use super::authority::{Caller, Role};
-use super::problem::Problem;
 use crate::ANSWER_WITHIN;
+use crate::api::Site;
+use crate::api::asked::{self, OneOrMany};
+use crate::api::authority::{Caller, Role};
+use crate::api::problem::Problem;
 use crate::intake::IntakeError;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use broker::{Report, Reported};
 use chrono::{DateTime, Utc};
 use fleet::{Scope, UnavailabilityKind};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-/// An event as it is written.
-#[derive(Debug, Deserialize)]
+/// An unavailability event as it is written.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = UnavailabilityEvent)]
 struct EventBody {
+    /// Its name: reporting it again changes nothing.
+    #[schema(min_length = 1, max_length = 128)]
     event: String,
+    #[schema(schema_with = scopes)]
     scope: String,
+    /// The name of the server, rack, MSB or datacenter.
     scope_id: String,
+    #[schema(schema_with = kinds)]
     kind: String,
     started_at: DateTime<Utc>,
+    /// Absent: it goes on.
     ended_at: Option<DateTime<Utc>>,
+}
+
+type Events = OneOrMany<EventBody>;
+
+pub(super) fn scopes() -> utoipa::openapi::Schema {
+    asked::words(Scope::ALL.map(Scope::as_str))
+}
+
+pub(super) fn kinds() -> utoipa::openapi::Schema {
+    asked::words(UnavailabilityKind::ALL.map(UnavailabilityKind::as_str))
 }
 
 /// A row that is not taken: a word that stays as it is, and why.
@@ -41,25 +59,36 @@ impl Refused {
 }
 
 /// What became of one row.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EventResult)]
 struct RowAnswer {
+    /// Which row, from 0.
     index: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<String>,
+    #[schema(schema_with = outcomes)]
     outcome: &'static str,
+    /// Why it was not taken, for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
+    /// Why it was not taken, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
+fn outcomes() -> utoipa::openapi::Schema {
+    asked::words(["recorded", "ended", "unchanged", "refused"])
+}
+
 /// What became of all.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[schema(as = EventResults)]
 pub(super) struct Answer {
     recorded: usize,
     ended: usize,
     unchanged: usize,
     refused: usize,
+    /// In the order of the rows.
     results: Vec<RowAnswer>,
 }
 
@@ -156,14 +185,23 @@ pub(super) fn kind(word: &str) -> Result<UnavailabilityKind, Refused> {
     })
 }
 
-/// Takes events. 200 if any row was taken, 422 if none was; either says what became of each.
+/// Reports unavailability events
+///
+/// One or up to a thousand, each taken or refused by itself. Whatever comes twice, late or out of order
+/// changes nothing that it would not have changed in time.
+#[utoipa::path(post, path = "/events", operation_id = "report_events",
+    request_body = Events,
+    responses(
+        (status = 200, description = "what became of each row, some of which were taken",
+            body = Answer),
+        (status = 422, description = "none of the rows can be taken")))]
 pub(super) async fn take(
     State(site): State<Site>,
     caller: Caller,
     body: Bytes,
-) -> Result<Response, Problem> {
+) -> Result<Json<Answer>, Problem> {
     let actor = caller.needs(Role::Health)?;
-    let rows = super::rows::<EventBody>(&body)?;
+    let OneOrMany(rows) = Events::read(&body)?;
     let rows = rows.into_iter().map(|row| {
         row.map_err(|reason| Refused::new("malformed", reason)).and_then(EventBody::report)
     });
@@ -174,5 +212,5 @@ pub(super) async fn take(
         let results = serde_json::to_value(&answer.results).unwrap_or_default();
         return Err(problem.with("results", results));
     }
-    Ok(Json(answer).into_response())
+    Ok(Json(answer))
 }

@@ -1,0 +1,30 @@
+//! The paths under `/ops/v1`: health in, and what whoever runs the region asks and says.
+
+mod alertmanager;
+mod between;
+mod emergencies;
+mod events;
+mod maintenance;
+mod usage;
+
+use super::Site;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The routes, to be nested under `/ops/v1`.
+pub(super) fn routes() -> OpenApiRouter<Site> {
+    OpenApiRouter::new()
+        .routes(routes!(events::take))
+        .routes(routes!(usage::take))
+        .routes(routes!(alertmanager::take))
+        .routes(routes!(maintenance::list, maintenance::plan))
+        .routes(routes!(maintenance::find))
+        .routes(routes!(maintenance::end))
+        .routes(routes!(maintenance::cancel))
+        .routes(routes!(emergencies::list, emergencies::ask))
+        .routes(routes!(emergencies::find))
+        .routes(routes!(emergencies::end))
+        .routes(routes!(between::replacements))
+        .routes(routes!(between::outages))
+        .routes(routes!(between::loans))
+}

@@ -1,0 +1,208 @@
+//! What monitoring asks, without authentication: balancers and Prometheus have no tokens.
+
+use super::Site;
+use crate::{ANSWER_WITHIN, READY_WITHIN, metrics};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use broker::{Broker, Status};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use tokio::time::timeout;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(super) fn routes() -> OpenApiRouter<Site> {
+    OpenApiRouter::new()
+        .routes(routes!(live))
+        .routes(routes!(ready))
+        .routes(routes!(status))
+        .routes(routes!(numbers))
+}
+
+/// Whether Postgres answers.
+#[derive(Debug, Serialize, ToSchema)]
+struct Ready {
+    ready: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// What is stored, counted at one instant.
+#[derive(Debug, Serialize, ToSchema)]
+struct RegionStatus {
+    /// The region; null: none is loaded.
+    region: Option<String>,
+    /// The version of the targets.
+    version: i64,
+    /// When it was published or loaded.
+    published_at: DateTime<Utc>,
+    /// The last entry of the audit trail.
+    seq: i64,
+    servers: StatusServers,
+    reservations: StatusReservations,
+    /// Jobs by kind and state, ended ones included.
+    queue: Vec<StatusQueue>,
+    /// Jobs under way.
+    running: Vec<StatusJob>,
+    /// How often a worker was lost with a job.
+    leases_lost: i64,
+    /// The version of Postgres, in its own words.
+    postgres: String,
+    /// The database.
+    database: String,
+    /// What the database takes on disk.
+    bytes: i64,
+}
+
+/// Servers by what is the matter with them.
+#[derive(Debug, Serialize, ToSchema)]
+struct StatusServers {
+    total: i64,
+    /// Those that some reservation owns.
+    held: i64,
+    /// Those with running containers.
+    in_use: i64,
+    /// Those with a move under way.
+    on_the_move: i64,
+    /// Those lent to an elastic reservation.
+    lent: i64,
+    /// Those that an event other than planned maintenance takes out of use now.
+    unavailable: i64,
+}
+
+/// Reservations by kind.
+#[derive(Debug, Serialize, ToSchema)]
+struct StatusReservations {
+    guaranteed: i64,
+    shared_buffers: i64,
+    elastic: i64,
+}
+
+/// Jobs of one kind in one state.
+#[derive(Debug, Serialize, ToSchema)]
+struct StatusQueue {
+    kind: String,
+    state: String,
+    count: i64,
+}
+
+/// A job under way.
+#[derive(Debug, Serialize, ToSchema)]
+struct StatusJob {
+    id: String,
+    kind: String,
+    /// How often it was taken.
+    attempt: i32,
+    /// Who has it.
+    worker: String,
+    /// Until when, unless the lease is renewed.
+    lease_until: DateTime<Utc>,
+}
+
+impl From<Status> for RegionStatus {
+    fn from(status: Status) -> RegionStatus {
+        let (servers, reservations) = (status.servers, status.reservations);
+        RegionStatus {
+            region: status.region,
+            version: status.version.0,
+            published_at: status.published_at,
+            seq: status.seq.0,
+            servers: StatusServers {
+                total: servers.total,
+                held: servers.held,
+                in_use: servers.in_use,
+                on_the_move: servers.on_the_move,
+                lent: servers.lent,
+                unavailable: servers.unavailable,
+            },
+            reservations: StatusReservations {
+                guaranteed: reservations.guaranteed,
+                shared_buffers: reservations.shared_buffers,
+                elastic: reservations.elastic,
+            },
+            queue: (status.queue.into_iter())
+                .map(|of| StatusQueue { kind: of.kind, state: of.state, count: of.count })
+                .collect(),
+            running: (status.running.into_iter())
+                .map(|of| StatusJob {
+                    id: of.id.to_string(),
+                    kind: of.kind,
+                    attempt: of.attempt,
+                    worker: of.worker,
+                    lease_until: of.lease_until,
+                })
+                .collect(),
+            leases_lost: status.leases_lost,
+            postgres: status.postgres,
+            database: status.database,
+            bytes: status.bytes,
+        }
+    }
+}
+
+/// Whether the process answers at all
+#[utoipa::path(get, path = "/live", operation_id = "live",
+    responses((status = 200, description = "it does", body = String, content_type = "text/plain")))]
+async fn live() -> &'static str {
+    "alive\n"
+}
+
+/// Whether the region is served: Postgres answers
+#[utoipa::path(get, path = "/ready", operation_id = "ready", responses(
+    (status = 200, description = "it does", body = Ready),
+    (status = 503, description = "it does not, and why", body = Ready)))]
+async fn ready(State(broker): State<Broker>) -> Response {
+    match broker.answers(READY_WITHIN).await {
+        Ok(()) => Json(Ready { ready: true, reason: None }).into_response(),
+        Err(error) => unavailable(&error.to_string()),
+    }
+}
+
+fn unavailable(reason: &str) -> Response {
+    let body = Json(Ready { ready: false, reason: Some(reason.to_owned()) });
+    (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
+}
+
+/// What is stored, counted
+#[utoipa::path(get, path = "/status", operation_id = "status", responses(
+    (status = 200, description = "what there is", body = RegionStatus),
+    (status = 503, description = "Postgres does not say, and why", body = Ready)))]
+async fn status(State(broker): State<Broker>) -> Response {
+    match timeout(ANSWER_WITHIN, broker.status()).await {
+        Ok(Ok(status)) => Json(RegionStatus::from(status)).into_response(),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "a question over HTTP was not answered");
+            unavailable(&error.to_string())
+        }
+        Err(_) => unavailable("Postgres does not answer in time"),
+    }
+}
+
+/// Numbers for monitoring, as Prometheus reads them
+///
+/// Where Postgres does not answer, `ras_postgres_up 0` alone.
+#[utoipa::path(get, path = "/metrics", operation_id = "metrics", responses(
+    (status = 200, description = "the numbers", body = String, content_type = "text/plain"),
+    (status = 500, description = "they cannot be written")))]
+async fn numbers(State(broker): State<Broker>) -> Response {
+    let read = match timeout(ANSWER_WITHIN, broker.metrics()).await {
+        Ok(Ok(read)) => Some(read),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "no metrics");
+            None
+        }
+        Err(_) => None,
+    };
+    match metrics::text(read.as_ref()) {
+        Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => {
+            tracing::warn!(%error, "metrics cannot be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
