@@ -22,6 +22,7 @@ pub mod raw;
 mod report;
 pub mod rivals;
 mod search;
+mod several;
 mod solve;
 mod state;
 mod subproblem;
@@ -35,6 +36,7 @@ pub use least_buffer::least_buffer;
 pub use plan::Plan;
 pub use report::{MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination};
 
+pub use several::{Answers, RequestsError, answer_all};
 pub use solve::{SolveOutcome, solve};
 pub use warm::{Warm, WarmPrice};
 pub use whatif::{Alternative, Answer, Concession, Cost, Question, Refusal, answer};

@@ -122,7 +122,9 @@ async fn serve(broker: &Broker) -> String {
     let token = Token::new("bench", &[Role::Health], SECRET);
     let authority = Authority::new(vec![token.expect("a token")], false).expect("one token");
     let at = "127.0.0.1:0".parse().expect("an address");
-    let portal = Portal::bind(at, broker.clone(), PortalSettings { authority }).await;
+    let portal =
+        Portal::bind(at, broker.clone(), PortalSettings { authority, ..PortalSettings::default() })
+            .await;
     let portal = portal.expect("it listens");
     let base = format!("http://{}", portal.address());
     tokio::spawn(portal.serve());

@@ -41,6 +41,11 @@ impl Bell {
         self.looks.clone()
     }
 
+    /// What rings, for whoever is one of a kind and reads no reservation.
+    pub(crate) fn rings(&self) -> watch::Receiver<u64> {
+        self.rings.subscribe()
+    }
+
     /// A place among those who are rung; `None`: all are taken.
     pub(crate) fn listen(&self) -> Option<(watch::Receiver<u64>, OwnedSemaphorePermit)> {
         let place = self.places.clone().try_acquire_owned().ok()?;

@@ -28,15 +28,21 @@ mod api;
 mod bell;
 mod intake;
 mod metrics;
+pub mod plan_desk;
+mod planner;
+pub mod region;
 
 pub use api::authority::{Authority, Role, Token, TokenError};
 pub use api::openapi::text as openapi;
+pub use planner::{Grant, Granted, PlanRefused, Planned, Planner};
 
 use api::Site;
 use axum::Router;
 use bell::Bell;
 use broker::Broker;
 use intake::Intake;
+use plan_desk::PlanDesk;
+use region::RegionKeeper;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,6 +78,8 @@ pub enum PortalError {
 pub struct PortalSettings {
     /// Who may do what. By default everybody may read and nobody may write.
     pub authority: Authority,
+    /// Who plans; `None`: nobody, and plans are refused.
+    pub planner: Option<Arc<dyn Planner>>,
 }
 
 /// An address that is listened on.
@@ -113,10 +121,13 @@ impl Portal {
 }
 
 fn router(broker: Broker, settings: PortalSettings) -> Router {
+    let bell = Bell::start(broker.clone());
     let site = Site {
         authority: Arc::new(settings.authority),
         intake: Intake::start(broker.clone()),
-        bell: Bell::start(broker.clone()),
+        region: RegionKeeper::start(broker.clone(), &bell),
+        plans: PlanDesk::new(settings.planner),
+        bell,
         broker,
     };
     let (described, _) = api::routes().split_for_parts();

@@ -1,5 +1,6 @@
 //! Metrics in the text format of Prometheus.
 
+use crate::region::HeldRegion;
 use broker::{
     EmergencyState, FailureReason, JobKind, LastSolve, Metrics, REPLACED_WITHIN, ReplacementState,
     State,
@@ -8,15 +9,27 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Histogram, Metric, MetricFamily, MetricType};
 use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The content type of the format.
 pub(crate) const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
-/// Writes what there is; `None`: Postgres does not answer, which is all there is to say.
-pub(crate) fn text(metrics: Option<&Metrics>) -> Result<String, prometheus::Error> {
+/// What this process knows by itself.
+#[derive(Debug, Default)]
+pub(crate) struct Here {
+    /// Plans that are made or wait.
+    pub(crate) plans: usize,
+    /// The region as it was last read.
+    pub(crate) region: Option<Arc<HeldRegion>>,
+}
+
+/// Writes what there is; `None`: Postgres does not answer, and what is known here is all there is to
+/// say.
+pub(crate) fn text(metrics: Option<&Metrics>, here: &Here) -> Result<String, prometheus::Error> {
     let page = Page(Registry::new());
     let up = if metrics.is_some() { 1.0 } else { 0.0 };
     page.gauge("ras_postgres_up", "whether Postgres answers", Some(up))?;
+    process(&page, here)?;
     if let Some(metrics) = metrics {
         stored(&page, metrics)?;
         between_solves(&page, metrics)?;
@@ -120,6 +133,13 @@ impl Collector for Counted {
         family.set_metric(vec![metric]);
         vec![family]
     }
+}
+
+fn process(page: &Page, here: &Here) -> Result<(), prometheus::Error> {
+    let help = "plans that are made or wait in this process";
+    page.gauge("ras_plans_under_way", help, Some(here.plans as f64))?;
+    let help = "last entry of the audit trail in the region that this process keeps in memory";
+    page.gauge("ras_region_held_seq", help, here.region.as_ref().map(|held| held.seq.0 as f64))
 }
 
 fn stored(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
@@ -247,13 +267,13 @@ fn last_solve(page: &Page, last: &LastSolve) -> Result<(), prometheus::Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::text;
+    use super::{Here, text};
     use broker::{LastSolve, Metrics, ServerCounts};
     use std::collections::BTreeMap;
 
     #[test]
     fn what_is_not_known_is_left_out() {
-        let down = text(None).expect("text");
+        let down = text(None, &Here::default()).expect("text");
         assert!(down.contains("\nras_postgres_up 0\n"), "{down}");
         assert!(!down.contains("ras_targets_version"), "{down}");
         let metrics = Metrics {
@@ -276,7 +296,7 @@ mod tests {
             }),
             ..Metrics::default()
         };
-        let up = text(Some(&metrics)).expect("text");
+        let up = text(Some(&metrics), &Here::default()).expect("text");
         for line in [
             "ras_postgres_up 1",
             "ras_targets_version 7",

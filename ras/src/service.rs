@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `stop` | being told to stop |
 //! | `mover` | carries moves out, by the agent that is asked for |
+//! | `planner` | plans requests for the portal |
 //! | `portal` | who may ask and say what over HTTP |
 //! | `settings` | how the region is solved: defaults, `ras.toml`, command line |
 //! | `schedule` | asks for solves: by the clock, and after many servers became unavailable |
@@ -21,6 +22,7 @@
 mod archive;
 mod child;
 mod mover;
+mod planner;
 mod portal;
 pub mod replay;
 mod retention;
@@ -32,6 +34,7 @@ mod worker;
 
 pub use archive::Archive;
 pub use mover::MoverService;
+pub use planner::SolvingPlanner;
 pub use portal::portal_settings;
 pub use schedule::Schedule;
 pub use settings::ServiceSettings;

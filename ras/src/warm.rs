@@ -11,12 +11,7 @@ use std::path::Path;
 /// What was left in a folder. Without it a solve takes longer and ends no worse, so what is missing or
 /// damaged is only said.
 pub fn read(folder: &Path, reporter: &Reporter) -> Option<Warm> {
-    let found =
-        datasets::read_warm(folder).map_err(anyhow::Error::from).and_then(|json| match json {
-            None => Ok(None),
-            Some(json) => of_json(json).map(Some),
-        });
-    let problem = match found {
+    let problem = match load(folder) {
         Ok(Some(warm)) => return Some(warm),
         Ok(None) => "there is none".to_owned(),
         Err(error) => format!("{error:#}"),
@@ -26,6 +21,14 @@ pub fn read(folder: &Path, reporter: &Reporter) -> Option<Warm> {
         "solving from the beginning, without a warm start from {folder}: {problem}"
     ));
     None
+}
+
+/// The same, where somebody else says what is missing or damaged.
+///
+/// # Errors
+/// If it cannot be read, or is not what a solve leaves.
+pub fn load(folder: &Path) -> Result<Option<Warm>> {
+    datasets::read_warm(folder)?.map(of_json).transpose()
 }
 
 /// As it is written.

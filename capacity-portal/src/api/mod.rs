@@ -14,6 +14,8 @@ mod v1;
 use crate::ANSWER_WITHIN;
 use crate::bell::Bell;
 use crate::intake::Intake;
+use crate::plan_desk::PlanDesk;
+use crate::region::RegionKeeper;
 use authority::Authority;
 use axum::extract::{DefaultBodyLimit, FromRef};
 use axum::http::StatusCode;
@@ -35,6 +37,8 @@ pub(crate) struct Site {
     pub(crate) authority: Arc<Authority>,
     pub(crate) intake: Intake,
     pub(crate) bell: Bell,
+    pub(crate) region: RegionKeeper,
+    pub(crate) plans: PlanDesk,
 }
 
 impl FromRef<Site> for Broker {

@@ -1,6 +1,7 @@
 //! What monitoring asks, without authentication: balancers and Prometheus have no tokens.
 
 use super::Site;
+use crate::metrics::Here;
 use crate::{ANSWER_WITHIN, READY_WITHIN, metrics};
 use axum::Json;
 use axum::extract::State;
@@ -189,8 +190,8 @@ async fn status(State(broker): State<Broker>) -> Response {
 #[utoipa::path(get, path = "/metrics", operation_id = "metrics", responses(
     (status = 200, description = "the numbers", body = String, content_type = "text/plain"),
     (status = 500, description = "they cannot be written")))]
-async fn numbers(State(broker): State<Broker>) -> Response {
-    let read = match timeout(ANSWER_WITHIN, broker.metrics()).await {
+async fn numbers(State(site): State<Site>) -> Response {
+    let read = match timeout(ANSWER_WITHIN, site.broker.metrics()).await {
         Ok(Ok(read)) => Some(read),
         Ok(Err(error)) => {
             tracing::warn!(%error, "no metrics");
@@ -198,7 +199,8 @@ async fn numbers(State(broker): State<Broker>) -> Response {
         }
         Err(_) => None,
     };
-    match metrics::text(read.as_ref()) {
+    let here = Here { plans: site.plans.under_way(), region: site.region.latest() };
+    match metrics::text(read.as_ref(), &here) {
         Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(error) => {
             tracing::warn!(%error, "metrics cannot be written");

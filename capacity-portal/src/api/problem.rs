@@ -1,5 +1,8 @@
 //! Errors over HTTP: RFC 9457, with a `code` that stays as it is and the id of the request.
 
+use crate::plan_desk::DeskError;
+use crate::planner::PlanRefused;
+use crate::region::RegionError;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
@@ -8,6 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use broker::{DbError, ReservationError};
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// The header with the id of a request.
@@ -28,16 +32,20 @@ pub(super) const CODES: &[&str] = &[
     "not_answered",
     "not_found",
     "not_guaranteed",
+    "no_planner",
+    "no_region",
     "no_such_reservation",
     "nothing_fits",
     "outage_now",
     "over",
     "postgres_unavailable",
+    "request_refused",
     "role_missing",
     "share",
     "token_missing",
     "token_unknown",
     "tokens_not_configured",
+    "too_many_plans",
     "too_many_readers",
     "too_many_rows",
     "unknown_emergency",
@@ -54,6 +62,8 @@ pub(crate) struct Problem {
     code: &'static str,
     detail: String,
     members: Map<String, Value>,
+    /// When the same request may do.
+    after: Option<Duration>,
 }
 
 impl Problem {
@@ -63,7 +73,7 @@ impl Problem {
         detail: impl Into<String>,
     ) -> Problem {
         debug_assert!(CODES.contains(&code), "{code:?} belongs in the list of codes");
-        Problem { status, code, detail: detail.into(), members: Map::new() }
+        Problem { status, code, detail: detail.into(), members: Map::new(), after: None }
     }
 
     /// What is asked for cannot be read.
@@ -73,7 +83,13 @@ impl Problem {
 
     /// The same request may do later.
     pub(crate) fn unavailable(code: &'static str, detail: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).after(Duration::from_secs(5))
+    }
+
+    /// The same request may do after so long (`Retry-After`).
+    pub(crate) fn after(mut self, after: Duration) -> Problem {
+        self.after = Some(after);
+        self
     }
 
     /// Says more, by a name.
@@ -121,6 +137,43 @@ impl From<DbError> for Problem {
     }
 }
 
+impl From<RegionError> for Problem {
+    fn from(error: RegionError) -> Problem {
+        match error {
+            RegionError::NothingLoaded => {
+                Problem::new(StatusCode::CONFLICT, "no_region", error.to_string())
+            }
+            RegionError::Db(error) => error.into(),
+            RegionError::Rule(rule) => {
+                tracing::error!(error = %rule, "the stored region breaks a rule");
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", rule.to_string())
+            }
+        }
+    }
+}
+
+impl From<DeskError> for Problem {
+    fn from(error: DeskError) -> Problem {
+        let detail = error.to_string();
+        match error {
+            DeskError::NoPlanner => Problem::unavailable("no_planner", detail),
+            DeskError::Busy { after } => {
+                Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_plans", detail).after(after)
+            }
+            DeskError::Refused(refused) => {
+                let number = match refused {
+                    PlanRefused::Request { number, .. } | PlanRefused::Twice { number, .. } => {
+                        Some(number)
+                    }
+                    PlanRefused::Region(_) => None,
+                };
+                let status = StatusCode::UNPROCESSABLE_ENTITY;
+                Problem::new(status, "request_refused", detail).with("request", json!(number))
+            }
+        }
+    }
+}
+
 impl From<ReservationError> for Problem {
     fn from(error: ReservationError) -> Problem {
         match error {
@@ -151,8 +204,8 @@ pub(crate) async fn finish(request: Request, next: Next) -> Response {
         let headers = response.headers_mut();
         headers.remove(CONTENT_LENGTH);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if problem.status == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
+        if let Some(after) = problem.after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
         }
         *response.body_mut() = Body::from(problem.body(id));
     }

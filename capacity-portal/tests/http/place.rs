@@ -114,7 +114,12 @@ impl Place {
         let broker = Broker::open(&postgres.address()).await.expect("opened");
         broker.load("test", &region(), ImportOptions::default()).await.expect("loaded");
         let at = "127.0.0.1:0".parse().expect("an address");
-        let portal = Portal::bind(at, broker.clone(), PortalSettings { authority }).await;
+        let portal = Portal::bind(
+            at,
+            broker.clone(),
+            PortalSettings { authority, ..PortalSettings::default() },
+        )
+        .await;
         let portal = portal.expect("it listens");
         let base = format!("http://{}", portal.address());
         let portal = tokio::spawn(async { portal.serve().await.expect("it serves") });

@@ -3,7 +3,8 @@
 use super::{Context, Verdict, read_snapshot, status};
 use crate::cli::{Listen, Up};
 use crate::service::{
-    MoverService, ServiceSettings, Stop, Worker, beside, keep_schedule, portal_settings,
+    MoverService, ServiceSettings, SolvingPlanner, Stop, Worker, beside, keep_schedule,
+    portal_settings,
 };
 use crate::store::{self, Need, Places, Store};
 use anyhow::{Context as _, Result, ensure};
@@ -12,6 +13,7 @@ use capacity_portal::{Portal, PortalSettings};
 use fleet::RegionSnapshot;
 use serde_json::json;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
     store::run(async {
@@ -22,9 +24,10 @@ pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
         let config = options.store.config.as_deref();
         let settings =
             ServiceSettings::new(&options.worker, Some(&options.schedule), config, &places)?;
-        let portal = portal_settings(config)?;
+        let planner = Arc::new(SolvingPlanner::new(config)?);
+        let portal = PortalSettings { planner: Some(planner.clone()), ..portal_settings(config)? };
         let mut store = Store::open(&places, Need::Made).await?;
-        let settings = (&settings, portal);
+        let settings = (&settings, portal, &*planner);
         let served = serve(&mut store, snapshot, settings, options, context, &mut stop).await;
         let closed = store.close().await;
         served.and(closed)
@@ -35,7 +38,7 @@ pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
 async fn serve(
     store: &mut Store,
     snapshot: Option<RegionSnapshot>,
-    (settings, portal): (&ServiceSettings, PortalSettings),
+    (settings, portal, planner): (&ServiceSettings, PortalSettings, &SolvingPlanner),
     options: &Up,
     context: &Context,
     stop: &mut Stop,
@@ -66,6 +69,7 @@ async fn serve(
             error = store.ended() => Err(error),
             ended = http => ended,
             () = keep_schedule(&broker, settings) => Ok(()),
+            () = planner.keep_warm(&broker, settings) => Ok(()),
         }
     };
     let until = MoverService::beside(mover.as_ref(), until);

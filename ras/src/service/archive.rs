@@ -111,10 +111,7 @@ impl Archive {
     /// # Errors
     /// If it is not there, or is no URL of this archive.
     pub async fn get(&self, url: &str, folder: &Path) -> Result<()> {
-        let name = url.strip_prefix(self.url.as_str()).with_context(|| {
-            format!("{url} is not in the archive {}; name the one it is in", self.url)
-        })?;
-        let prefix = self.place(name);
+        let prefix = self.place(self.name_of(url)?);
         let kept: Vec<_> = self.store.list(Some(&prefix)).try_collect().await?;
         if kept.is_empty() {
             return Err(anyhow!("{url}: nothing is kept there"));
@@ -128,6 +125,30 @@ impl Archive {
             std::fs::write(&file, &content).with_context(|| file.display().to_string())?;
         }
         Ok(())
+    }
+
+    /// Brings one file of what is kept under a URL of this archive into a folder that is there; false:
+    /// it is not kept.
+    ///
+    /// # Errors
+    /// If the URL is none of this archive, or the store refuses.
+    pub async fn get_file(&self, url: &str, file: &str, folder: &Path) -> Result<bool> {
+        let at = self.place(self.name_of(url)?).join(file);
+        let content = match self.store.get(&at).await {
+            Ok(found) => found.bytes().await.with_context(|| format!("reading {at}"))?,
+            Err(object_store::Error::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(error).context(format!("reading {at}")),
+        };
+        let to = folder.join(file);
+        std::fs::write(&to, &content).with_context(|| to.display().to_string())?;
+        Ok(true)
+    }
+
+    /// The name of what is kept under a URL.
+    fn name_of<'a>(&self, url: &'a str) -> Result<&'a str> {
+        url.strip_prefix(self.url.as_str()).with_context(|| {
+            format!("{url} is not in the archive {}; name the one it is in", self.url)
+        })
     }
 
     /// Deletes everything under a name. What is not there is deleted already.
@@ -165,6 +186,8 @@ mod tests {
         assert!(url.starts_with("file:///") && url.contains("%20"), "{url}");
         archive.get(&url, &to).await.expect("there");
         assert_eq!(fs::read_to_string(to.join("a.parquet")).expect("there"), "rows");
+        assert!(archive.get_file(&url, "region.json", &from).await.expect("asked"));
+        assert!(!archive.get_file(&url, "warm.json", &from).await.expect("asked"), "not kept");
         // By URL it is the same archive.
         let again = Archive::open(archive.url()).expect("opened");
         again.get(&url, &to).await.expect("there");

@@ -21,7 +21,7 @@ pub fn portal_settings(config: Option<&Path>) -> Result<PortalSettings> {
     );
     let tokens = file.tokens.iter().map(token).collect::<Result<Vec<_>>>().context("[portal]")?;
     let authority = Authority::new(tokens, read_needs_token).context("[portal]")?;
-    Ok(PortalSettings { authority })
+    Ok(PortalSettings { authority, ..PortalSettings::default() })
 }
 
 fn token(of: &TokenFile) -> Result<Token> {

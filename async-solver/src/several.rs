@@ -1,0 +1,177 @@
+//! Several requests at once: what each would take after those before it, and what all of them lead to.
+//!
+//! What ends or shrinks goes first, so that what grows may have it; beyond that the order is that of
+//! the one who asks. Each is planned on the region as the ones before leave it: with their requests in
+//! it, and with what they take on its way. Of what the next solve will do anyway ([`crate::plan`]) only
+//! that is kept without which somebody would be worse off than today, so that a plan that is
+//! carried out touches little. In the end all of it is audited against the region as it was.
+
+use crate::whatif::{Answer, Question, answer};
+use fleet::audit::{AuditReport, audit};
+use fleet::{
+    CapacityRequest, Name, PendingMove, RegionSnapshot, RequestError, ReservationIx, Rru, Targets,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What there is to say about several requests.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    /// One for each request, in the order in which they were given. Each is of the region as the ones
+    /// served before it leave it.
+    pub answers: Vec<Answer>,
+    /// The region as it is, bindings and all, with every request in it.
+    pub region: RegionSnapshot,
+    /// Who should hold each server of it, so that what is granted is granted.
+    pub after: Targets,
+    /// What the audit says of that, against the region as it is.
+    pub audit: AuditReport,
+}
+
+/// Why several requests cannot be answered.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RequestsError {
+    /// One of them makes no sense for the region.
+    #[error("{source}")]
+    Request {
+        /// Which, counted from zero.
+        number: usize,
+        /// Why.
+        source: RequestError,
+    },
+    /// Two are about the same reservation.
+    #[error("reservation_id: there is another request for {reservation:?}")]
+    Twice {
+        /// The second of them, counted from zero.
+        number: usize,
+        /// The reservation.
+        reservation: Name,
+    },
+}
+
+/// Answers several requests at once.
+///
+/// # Errors
+/// [`RequestsError`].
+pub fn answer_all(
+    question: &Question,
+    requests: &[CapacityRequest],
+) -> Result<Answers, RequestsError> {
+    let mut seen = BTreeSet::new();
+    for (number, request) in requests.iter().enumerate() {
+        if !seen.insert(&request.reservation_id) {
+            let reservation = request.reservation_id.clone();
+            return Err(RequestsError::Twice { number, reservation });
+        }
+    }
+    let mut region = question.snapshot.clone();
+    if requests.len() > 1 {
+        hold(&mut region, requests);
+    }
+    let mut answers: BTreeMap<usize, Answer> = BTreeMap::new();
+    for number in order(question.snapshot, requests) {
+        let step = Question { snapshot: &region, ..*question };
+        let found = answer(&step, &requests[number])
+            .map_err(|source| RequestsError::Request { number, source })?;
+        let after = least(&found);
+        region = found.region.clone();
+        go_on(&mut region, &after);
+        answers.insert(number, found);
+    }
+    let after = Targets::unchanged(&region);
+    bind_as(&mut region, question.snapshot);
+    let audit = audit(&region, &after);
+    Ok(Answers { answers: answers.into_values().collect(), region, after, audit })
+}
+
+/// What somebody holds beyond what it asked for until now, and asks for in its turn, is no surplus that
+/// the ones before it could be given.
+fn hold(region: &mut RegionSnapshot, requests: &[CapacityRequest]) {
+    let today = audit(region, &Targets::unchanged(region));
+    for request in requests {
+        let asked = request.capacity_rru.and_then(Rru::from_f64);
+        let (Some(asked), Some(ix)) = (asked, region.reservation(&request.reservation_id)) else {
+            continue;
+        };
+        let held = today.reservations[ix.ix()].initial.guaranteed;
+        let capacity = &mut region.reservations[ix.ix()].capacity;
+        *capacity = (*capacity).max(held.min(asked));
+    }
+}
+
+/// The order in which requests are planned: ends, then what shrinks, then the rest.
+fn order(snapshot: &RegionSnapshot, requests: &[CapacityRequest]) -> Vec<usize> {
+    let rank = |request: &CapacityRequest| {
+        let today = snapshot.reservation(&request.reservation_id);
+        let today = today.map(|ix| snapshot.reservations[ix.ix()].capacity.to_f64());
+        match (today, request.capacity_rru) {
+            _ if request.remove => 0,
+            (Some(today), Some(asked)) if asked < today => 1,
+            _ => 2,
+        }
+    };
+    let mut order: Vec<usize> = (0..requests.len()).collect();
+    order.sort_by_key(|&number| rank(&requests[number]));
+    order
+}
+
+/// The targets of an answer, with as little of what happens anyway as leaves nobody worse off.
+///
+/// Whoever loses a server by the plan counts on what it gains anyway: that is kept whole, and so on
+/// for whom that is taken from. If the audit still finds somebody worse off, all of it is kept.
+fn least(answer: &Answer) -> Targets {
+    let (region, plan) = (&answer.region, &answer.plan);
+    let today = Targets::unchanged(region);
+    let (today, before, after) = (today.holders(), plan.before.holders(), plan.after.holders());
+    if today == before {
+        return plan.after.clone();
+    }
+    let mut kept: Vec<bool> = before.iter().zip(after).map(|(was, is)| was != is).collect();
+    let mut open: Vec<usize> = (0..kept.len()).filter(|&s| kept[s]).collect();
+    let mut anyway: BTreeMap<ReservationIx, Vec<usize>> = BTreeMap::new();
+    for s in (0..kept.len()).filter(|&s| !kept[s] && today[s] != before[s]) {
+        if let Some(gains) = before[s] {
+            anyway.entry(gains).or_default().push(s);
+        }
+    }
+    while let Some(s) = open.pop() {
+        for loses in [today[s], before[s]].into_iter().flatten() {
+            for gained in anyway.remove(&loses).unwrap_or_default() {
+                kept[gained] = true;
+                open.push(gained);
+            }
+        }
+    }
+    let holders = (0..kept.len()).map(|s| if kept[s] { after[s] } else { today[s] }).collect();
+    let few = Targets::new(region, holders);
+    if audit(region, &few).is_clean() { few } else { plan.after.clone() }
+}
+
+/// What is decided is under way.
+fn go_on(region: &mut RegionSnapshot, after: &Targets) {
+    for (server, &target) in region.servers.iter_mut().zip(after.holders()) {
+        if server.holder() != target {
+            server.pending = Some(PendingMove { target });
+        }
+    }
+}
+
+/// Moves under way as they were.
+fn bind_as(region: &mut RegionSnapshot, was: &RegionSnapshot) {
+    let ix = |of: ReservationIx| {
+        let found = region.reservation(&was.reservations[of.ix()].id);
+        found.expect("requests take no reservation out of a region")
+    };
+    let pending = |target: Option<ReservationIx>| PendingMove { target: target.map(ix) };
+    let moves: Vec<Option<PendingMove>> =
+        was.servers.iter().map(|server| server.pending.map(|of| pending(of.target))).collect();
+    for (server, was) in region.servers.iter_mut().zip(moves) {
+        server.pending = was;
+    }
+}
+
+impl Answers {
+    /// Whether every request is granted in full, and nobody is worse off.
+    pub fn in_full(&self) -> bool {
+        self.audit.is_clean() && self.answers.iter().all(|of| of.refusal.is_none())
+    }
+}

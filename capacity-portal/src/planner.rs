@@ -1,0 +1,100 @@
+//! What would grant a request: asked of whoever solves, which is not this crate's to know.
+
+use fleet::{CapacityRequest, RegionSnapshot, RequestError, Rru, Targets};
+use serde_json::Value;
+use std::fmt;
+
+/// Plans requests on a region. `ras` gives the one that solves.
+pub trait Planner: fmt::Debug + Send + Sync {
+    /// Plans several requests at once: what ends or shrinks first, then the others in their order,
+    /// each on the region as the ones before leave it.
+    ///
+    /// It computes for seconds, so it is called where that blocks nobody. Once `must_stop` says so,
+    /// what was found until then is the answer.
+    ///
+    /// # Errors
+    /// If a request makes no sense for the region.
+    fn plan(
+        &self,
+        region: &RegionSnapshot,
+        requests: &[CapacityRequest],
+        must_stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Planned, PlanRefused>;
+}
+
+/// How much of a request is granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// All of it.
+    InFull,
+    /// So much is guaranteed.
+    InPart,
+    /// None of it.
+    Nothing,
+}
+
+impl Grant {
+    /// The word of a plan's answer.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Grant::InFull => "in_full",
+            Grant::InPart => "in_part",
+            Grant::Nothing => "nothing",
+        }
+    }
+}
+
+/// What a request is granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// How much of it.
+    pub grant: Grant,
+    /// RRU guaranteed then (eq. 6).
+    pub rru: Rru,
+}
+
+/// What requests would take, and what they lead to.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// A document `ras-plan/1` for each request, in the order of the requests.
+    pub answers: Vec<Value>,
+    /// What each is granted, likewise.
+    pub granted: Vec<Granted>,
+    /// The region that was asked about, bindings and all, with every request in it. Its servers are in
+    /// the same order; its reservations have numbers of their own.
+    pub region: RegionSnapshot,
+    /// Who should hold each server of that region, so that what is granted is granted. Those that
+    /// differ from the holder are what has to be done.
+    pub after: Targets,
+    /// Whether the audit finds nobody worse off than today; the plan must not be carried out
+    /// otherwise.
+    pub audit_clean: bool,
+    /// Whether the search ended by itself, not because it was told to stop.
+    pub complete: bool,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// Why requests cannot be planned.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PlanRefused {
+    /// One of them makes no sense for the region.
+    #[error("{source}")]
+    Request {
+        /// Which, counted from zero.
+        number: usize,
+        /// Why.
+        source: RequestError,
+    },
+    /// Two are about the same reservation.
+    #[error("reservation_id: there is another request for {reservation:?}")]
+    Twice {
+        /// The second of them, counted from zero.
+        number: usize,
+        /// The reservation.
+        reservation: fleet::Name,
+    },
+    /// The settings of this server do not fit the region.
+    #[error("the region cannot be planned on: {0}")]
+    Region(String),
+}

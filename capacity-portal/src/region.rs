@@ -1,0 +1,178 @@
+//! The region, kept in memory: for plans, certificates and drills, which read all of it at once.
+//!
+//! What is kept is a snapshot that the broker took whole, of one instant; it is never patched, so it
+//! cannot drift from the tables. A busy region would be read without end, so after each reading the
+//! keeper rests for many times as long as that took. Whoever must not be told what is past asks for
+//! [`RegionKeeper::fresh`]: if the trail has gone on since, that reads at once, one reading for all who
+//! ask meanwhile.
+
+use crate::bell::Bell;
+use broker::{Broker, DbError, ExportError, Seq, TargetVersion};
+use fleet::{RegionSnapshot, SnapshotError};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::sync::{Mutex, watch};
+use tokio::time::sleep;
+
+/// A reading is followed by so many times its length of rest, so that a busy region costs a tenth
+/// of a core.
+const REST: u32 = 9;
+
+/// The shortest rest: events come in batches.
+const REST_LEAST: Duration = Duration::from_millis(500);
+
+/// How long to wait after a reading that failed.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// A region at one instant, and what a decision made on it must be checked against.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldRegion {
+    /// The region. Its `taken_at` is by the database's clock.
+    pub snapshot: RegionSnapshot,
+    /// The generation of each server, in the same order.
+    pub generations: Vec<i64>,
+    /// The version of the targets.
+    pub version: TargetVersion,
+    /// The last entry of the audit trail that this contains.
+    pub seq: Seq,
+}
+
+/// The region is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum RegionError {
+    /// The database holds none.
+    #[error("no region is loaded")]
+    NothingLoaded,
+    /// What is stored breaks a rule of the snapshot format.
+    #[error("the stored region breaks a rule")]
+    Rule(#[from] SnapshotError),
+    /// Postgres fails.
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl From<ExportError> for RegionError {
+    fn from(error: ExportError) -> RegionError {
+        match error {
+            ExportError::NothingLoaded => RegionError::NothingLoaded,
+            ExportError::Db(error) => RegionError::Db(error),
+        }
+    }
+}
+
+/// Keeps the latest region in memory. Clones share it.
+#[derive(Clone, Debug)]
+pub struct RegionKeeper(Arc<Kept>);
+
+#[derive(Debug)]
+struct Kept {
+    broker: Broker,
+    held: watch::Sender<Option<Arc<HeldRegion>>>,
+    /// Held while the region is read, so that it is read once for all who want it.
+    reading: Mutex<()>,
+}
+
+impl RegionKeeper {
+    /// Starts to keep it, for as long as there is a clone of this.
+    pub(crate) fn start(broker: Broker, bell: &Bell) -> RegionKeeper {
+        let kept = Kept { broker, held: watch::Sender::new(None), reading: Mutex::new(()) };
+        let kept = Arc::new(kept);
+        tokio::spawn(keep(Arc::downgrade(&kept), bell.rings()));
+        RegionKeeper(kept)
+    }
+
+    /// The region as it was last read; `None`: never yet, or there is none.
+    pub fn latest(&self) -> Option<Arc<HeldRegion>> {
+        self.0.held.borrow().clone()
+    }
+
+    /// Tells of every region that is read.
+    pub fn follow(&self) -> watch::Receiver<Option<Arc<HeldRegion>>> {
+        self.0.held.subscribe()
+    }
+
+    /// The region with everything in it that was in the audit trail, and every event that had begun or
+    /// ended, when this was called.
+    ///
+    /// # Errors
+    /// [`RegionError`].
+    pub async fn fresh(&self) -> Result<Arc<HeldRegion>, RegionError> {
+        self.0.fresh().await
+    }
+}
+
+impl Kept {
+    async fn fresh(&self) -> Result<Arc<HeldRegion>, RegionError> {
+        let held = || self.held.borrow().clone();
+        let (now, seq) = match held() {
+            Some(held) => {
+                let tick = self.broker.tick(held.snapshot.taken_at).await?;
+                if tick.seq == held.seq && !tick.by_clock {
+                    return Ok(held);
+                }
+                (tick.now, tick.seq)
+            }
+            None => (self.broker.clock().await?, self.broker.last_seq().await?),
+        };
+        let _reading = self.reading.lock().await;
+        // Somebody else may have read it meanwhile.
+        match held().filter(|held| held.seq >= seq && held.snapshot.taken_at >= now) {
+            Some(held) => Ok(held),
+            None => self.read().await,
+        }
+    }
+
+    /// Reads all of it.
+    async fn read(&self) -> Result<Arc<HeldRegion>, RegionError> {
+        let read = async {
+            let export = self.broker.export(None).await?;
+            let built = tokio::task::spawn_blocking(move || {
+                Ok(HeldRegion {
+                    snapshot: RegionSnapshot::new(export.parts)?,
+                    generations: export.generations,
+                    version: export.version,
+                    seq: export.seq,
+                })
+            });
+            built.await.expect("it neither panics nor is cancelled")
+        };
+        let read = read.await;
+        match &read {
+            Ok(_) => {}
+            Err(RegionError::NothingLoaded) => drop(self.held.send_replace(None)),
+            Err(_) => return read.map(Arc::new),
+        }
+        let region = Arc::new(read?);
+        self.held.send_replace(Some(region.clone()));
+        Ok(region)
+    }
+}
+
+/// Reads the region whenever something rings, and rests in between.
+async fn keep(kept: Weak<Kept>, mut rings: watch::Receiver<u64>) {
+    rings.mark_changed();
+    while rings.changed().await.is_ok() {
+        let Some(kept) = kept.upgrade() else { return };
+        let rest = match kept.look().await {
+            Ok(rest) => rest,
+            Err(RegionError::NothingLoaded) => REST_LEAST,
+            Err(error) => {
+                tracing::warn!(%error, "the region cannot be kept in memory");
+                rings.mark_changed();
+                RETRY_AFTER
+            }
+        };
+        drop(kept);
+        sleep(rest).await;
+    }
+}
+
+impl Kept {
+    /// Reads what is new, if there is anything; gives how long to rest.
+    async fn look(&self) -> Result<Duration, RegionError> {
+        let began = self.broker.clock().await?;
+        self.fresh().await?;
+        let took = (self.broker.clock().await? - began).to_std().unwrap_or_default();
+        Ok((took * REST).max(REST_LEAST))
+    }
+}

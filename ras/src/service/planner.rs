@@ -1,0 +1,134 @@
+//! Plans requests for the portal: from the prices that the last published solve left, with the
+//! settings that solves have.
+
+use super::archive::Archive;
+use super::settings::ServiceSettings;
+use crate::overrides::Overrides;
+use crate::plan_answer::{self, Times};
+use crate::settings::Settings;
+use crate::warm;
+use anyhow::{Context, Result};
+use async_solver::{Answer, Question, RequestsError, Warm, answer_all};
+use broker::{Broker, SolveRow, SolveState, State};
+use capacity_portal::{Grant, Granted, PlanRefused, Planned, Planner};
+use chrono::{DateTime, Utc};
+use datasets::schema::WARM_FILE;
+use fleet::{CapacityRequest, RegionSnapshot};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+/// How often it is looked for a newer solve.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Solves among which the last published one is looked for.
+const LAST_SOLVES: u32 = 100;
+
+/// A search that goes on for longer is ended with what it has: whoever waits for a plan waits for
+/// seconds, and reading and checking a large region takes some of them.
+const SEARCH_AT_MOST: Duration = Duration::from_secs(5);
+
+/// Plans as solves do.
+#[derive(Debug)]
+pub struct SolvingPlanner {
+    settings: Settings,
+    warm: RwLock<Option<Arc<Warm>>>,
+}
+
+impl SolvingPlanner {
+    /// With the settings of the service's solves.
+    ///
+    /// # Errors
+    /// If they are none.
+    pub fn new(config: Option<&std::path::Path>) -> Result<SolvingPlanner> {
+        let options =
+            crate::cli::SolveOptions { config: config.map(Into::into), ..Default::default() };
+        Ok(SolvingPlanner { settings: Settings::new(&options)?, warm: RwLock::default() })
+    }
+
+    fn warm(&self) -> Option<Arc<Warm>> {
+        self.warm.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads what published solves leave, as long as it is awaited. Without it plans only take longer, so
+    /// what goes wrong is only said.
+    pub async fn keep_warm(&self, broker: &Broker, settings: &ServiceSettings) {
+        let mut from: Option<Uuid> = None;
+        loop {
+            if let Err(error) = self.look(broker, settings, &mut from).await {
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    "no prices for plans from the last solve"
+                );
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn look(
+        &self,
+        broker: &Broker,
+        settings: &ServiceSettings,
+        from: &mut Option<Uuid>,
+    ) -> Result<()> {
+        let solves = broker.solves(DateTime::<Utc>::UNIX_EPOCH, LAST_SOLVES).await?;
+        let published = |row: &SolveRow| row.state == SolveState::Published.as_str();
+        let Some(last) = solves.into_iter().find(published) else { return Ok(()) };
+        let (Some(url), true) = (&last.result_url, *from != Some(last.id)) else { return Ok(()) };
+        // Once, whatever comes of it: what is missing there does not come back.
+        *from = Some(last.id);
+        let folder = tempfile::tempdir().context("a folder for what the last solve left")?;
+        Archive::open(&settings.archive)?.get_file(url, WARM_FILE, folder.path()).await?;
+        if let Some(read) = warm::load(folder.path())? {
+            *self.warm.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(read));
+        }
+        Ok(())
+    }
+}
+
+impl Planner for SolvingPlanner {
+    fn plan(
+        &self,
+        region: &RegionSnapshot,
+        requests: &[CapacityRequest],
+        must_stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Planned, PlanRefused> {
+        let began = Instant::now();
+        // What is promised is what is written down; a factor on it is for experiments.
+        let overrides = Overrides { scale_requests: None, ..self.settings.overrides };
+        let other = (overrides != Overrides::default()).then(|| overrides.apply(region.clone()));
+        let other = other.transpose().map_err(|error| PlanRefused::Region(format!("{error:#}")))?;
+        let warm = self.warm();
+        let question = Question {
+            snapshot: other.as_ref().unwrap_or(region),
+            config: &self.settings.solver,
+            warm: warm.as_deref(),
+            must_stop: &|| must_stop() || began.elapsed() >= SEARCH_AT_MOST,
+        };
+        let found = answer_all(&question, requests).map_err(|error| match error {
+            RequestsError::Request { number, source } => PlanRefused::Request { number, source },
+            RequestsError::Twice { number, reservation } => {
+                PlanRefused::Twice { number, reservation }
+            }
+        })?;
+        let times = Times { read: Duration::ZERO, total: began.elapsed() };
+        Ok(Planned {
+            granted: found.answers.iter().map(granted).collect(),
+            answers: found.answers.iter().map(|of| plan_answer::json(of, times)).collect(),
+            audit_clean: found.audit.is_clean(),
+            complete: found.answers.iter().all(|of| of.plan.complete),
+            region: found.region,
+            after: found.after,
+            seconds: began.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+fn granted(answer: &Answer) -> Granted {
+    let grant = match &answer.refusal {
+        None => Grant::InFull,
+        Some(_) if answer.granted.0 > 0 => Grant::InPart,
+        Some(_) => Grant::Nothing,
+    };
+    Granted { grant, rru: answer.granted }
+}
