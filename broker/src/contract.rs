@@ -9,8 +9,9 @@ use crate::error::{DbError, Doing};
 use crate::trail::{Action, Seq};
 use chrono::{DateTime, Utc};
 use fleet::Name;
-use sqlx::Row;
+use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
 use std::fmt;
 use std::time::Duration;
 
@@ -72,7 +73,8 @@ impl fmt::Display for QuietTime {
 }
 
 /// What a reservation agreed to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Document", into = "Document")]
 pub struct Contract {
     /// Millionths of its servers in use that may leave it within the window.
     pub in_use_micro: u32,
@@ -82,6 +84,42 @@ pub struct Contract {
     pub quiet: Vec<QuietTime>,
     /// In which time zone, by a name such as `Europe/Berlin`.
     pub zone: String,
+}
+
+/// A contract as it is written down: quiet times as pairs of minutes of the day.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    in_use_micro: u32,
+    window_seconds: u64,
+    zone: String,
+    quiet: Vec<(u16, u16)>,
+}
+
+impl From<Contract> for Document {
+    fn from(contract: Contract) -> Document {
+        Document {
+            in_use_micro: contract.in_use_micro,
+            window_seconds: contract.window.as_secs(),
+            zone: contract.zone,
+            quiet: contract.quiet.iter().map(|quiet| (quiet.from, quiet.until)).collect(),
+        }
+    }
+}
+
+impl TryFrom<Document> for Contract {
+    type Error = &'static str;
+
+    fn try_from(document: Document) -> Result<Contract, &'static str> {
+        let quiet = document.quiet.into_iter().map(|(from, until)| QuietTime::new(from, until));
+        let quiet: Option<Vec<QuietTime>> = quiet.collect();
+        Ok(Contract {
+            in_use_micro: document.in_use_micro,
+            window: Duration::from_secs(document.window_seconds),
+            quiet: quiet.ok_or("a quiet time is from a minute of the day to another, 0 to 1440")?,
+            zone: document.zone,
+        })
+    }
 }
 
 /// A contract, and how much of it is used up now.
@@ -113,6 +151,19 @@ impl ContractUse {
         let micro = u64::from(self.contract.in_use_micro);
         let share = u128::from(self.in_use + self.left) * u128::from(micro) / 1_000_000;
         u64::try_from(share).unwrap_or(u64::MAX).max(u64::from(micro > 0))
+    }
+}
+
+impl Contract {
+    /// Whether its share and its window can be.
+    fn check(&self) -> Result<(), ContractError> {
+        if self.in_use_micro > 1_000_000 {
+            return Err(ContractError::Share);
+        }
+        if !(60..=2_678_400).contains(&self.window.as_secs()) {
+            return Err(ContractError::Window);
+        }
+        Ok(())
     }
 }
 
@@ -149,22 +200,14 @@ impl Broker {
     ) -> Result<Seq, ContractError> {
         let doing = "setting a churn contract";
         let name = || Name::from(reservation);
-        let Contract { in_use_micro, window, quiet, zone } = contract;
-        let window = i32::try_from(window.as_secs()).unwrap_or(i32::MAX);
-        if *in_use_micro > 1_000_000 {
-            return Err(ContractError::Share);
-        }
-        if !(60..=2_678_400).contains(&window) {
-            return Err(ContractError::Window);
-        }
+        contract.check()?;
         if reservation.contains('\0') {
             return Err(ContractError::UnknownReservation { reservation: name() });
         }
         let mut change = Change::begin(self, actor).await?;
-        let db = change.connection();
         let found: Option<(i32, String)> = sqlx::query_as(sql::OF_RESERVATION)
             .bind(reservation)
-            .fetch_optional(&mut *db)
+            .fetch_optional(change.connection())
             .await
             .doing(doing)?;
         let (id, kind) =
@@ -172,32 +215,17 @@ impl Broker {
         if kind != "guaranteed" {
             return Err(ContractError::NotGuaranteed { reservation: name(), kind });
         }
-        // A name with a zero character reaches no statement.
-        let known = !zone.contains('\0')
-            && sqlx::query_scalar(sql::KNOWS_ZONE)
-                .bind(zone)
-                .fetch_one(&mut *db)
-                .await
-                .doing(doing)?;
-        if !known {
-            return Err(ContractError::UnknownZone { zone: zone.clone() });
-        }
-        let micro = i32::try_from(*in_use_micro).unwrap_or(i32::MAX);
-        let set = sqlx::query(sql::SET).bind(id).bind(micro).bind(window).bind(zone).bind(actor);
-        set.execute(&mut *db).await.doing(doing)?;
-        sqlx::query(sql::CLEAR_QUIET).bind(id).execute(&mut *db).await.doing(doing)?;
-        let minutes = |of: fn(&QuietTime) -> u16| -> Vec<i32> {
-            quiet.iter().map(|quiet| i32::from(of(quiet))).collect()
-        };
-        let times = sqlx::query(sql::SET_QUIET).bind(id);
-        let times = times.bind(minutes(|quiet| quiet.from)).bind(minutes(|quiet| quiet.until));
-        times.execute(&mut *db).await.doing(doing)?;
-        let detail = serde_json::json!({
-            "in_use_micro": in_use_micro, "window_seconds": window, "zone": zone,
-            "quiet": quiet.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        });
-        change.record(Action::ContractSet, reservation, detail);
+        put(&mut change, actor, id, reservation, Some(contract)).await?;
         Ok(change.commit().await?)
+    }
+
+    /// Whether Postgres knows a time zone by this name.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn knows_zone(&self, zone: &str) -> Result<bool, DbError> {
+        let mut db = self.pool.acquire().await.doing("connecting")?;
+        knows_zone(&mut db, zone).await
     }
 
     /// Removes the contract of a reservation.
@@ -234,6 +262,56 @@ impl Broker {
         let rows = sqlx::query(sql::CONTRACTS).bind(of).try_map(|row: PgRow| contract(&row));
         rows.fetch_all(&self.pool).await.doing("reading churn contracts")
     }
+}
+
+async fn knows_zone(db: &mut PgConnection, zone: &str) -> Result<bool, DbError> {
+    // A name with a zero character reaches no statement.
+    if zone.contains('\0') {
+        return Ok(false);
+    }
+    let known = sqlx::query_scalar(sql::KNOWS_ZONE).bind(zone).fetch_one(db).await;
+    known.doing("looking for a time zone")
+}
+
+/// Sets the contract of a reservation that is held, or removes it, within a change.
+pub(crate) async fn put(
+    change: &mut Change,
+    actor: &str,
+    id: i32,
+    reservation: &str,
+    contract: Option<&Contract>,
+) -> Result<(), ContractError> {
+    let doing = "setting a churn contract";
+    let db = change.connection();
+    let Some(contract) = contract else {
+        let removed = sqlx::query(sql::REMOVE).bind(reservation).execute(db).await.doing(doing)?;
+        if removed.rows_affected() > 0 {
+            change.record(Action::ContractRemoved, reservation, serde_json::json!({}));
+        }
+        return Ok(());
+    };
+    contract.check()?;
+    let Contract { in_use_micro, window, quiet, zone } = contract;
+    if !knows_zone(db, zone).await? {
+        return Err(ContractError::UnknownZone { zone: zone.clone() });
+    }
+    let window = i32::try_from(window.as_secs()).unwrap_or(i32::MAX);
+    let micro = i32::try_from(*in_use_micro).unwrap_or(i32::MAX);
+    let set = sqlx::query(sql::SET).bind(id).bind(micro).bind(window).bind(zone).bind(actor);
+    set.execute(&mut *db).await.doing(doing)?;
+    sqlx::query(sql::CLEAR_QUIET).bind(id).execute(&mut *db).await.doing(doing)?;
+    let minutes = |of: fn(&QuietTime) -> u16| -> Vec<i32> {
+        quiet.iter().map(|quiet| i32::from(of(quiet))).collect()
+    };
+    let times = sqlx::query(sql::SET_QUIET).bind(id);
+    let times = times.bind(minutes(|quiet| quiet.from)).bind(minutes(|quiet| quiet.until));
+    times.execute(&mut *db).await.doing(doing)?;
+    let detail = serde_json::json!({
+        "in_use_micro": in_use_micro, "window_seconds": window, "zone": zone,
+        "quiet": quiet.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    });
+    change.record(Action::ContractSet, reservation, detail);
+    Ok(())
 }
 
 fn contract(row: &PgRow) -> Result<ContractUse, sqlx::Error> {

@@ -30,7 +30,9 @@
 //!
 //! Start with [`Broker`].
 
+mod apply;
 mod broker;
+mod card;
 mod change;
 mod check;
 mod contract;
@@ -40,6 +42,7 @@ mod error;
 mod export;
 mod follow;
 mod give_way;
+mod idempotency;
 mod job;
 mod load;
 mod loan;
@@ -47,13 +50,17 @@ mod maintenance;
 mod metrics;
 mod mover;
 mod moves;
+mod operation;
 mod outage;
 mod plan;
+mod planned;
 pub mod private;
 mod promise;
 mod publish;
+mod quota;
 mod replacement;
 mod report;
+mod request;
 mod reservation;
 mod reserved;
 mod solve;
@@ -79,13 +86,16 @@ macro_rules! statements {
 }
 use statements;
 
+pub use apply::{Application, Applied, ApplyError, Applying, Granting};
 pub use broker::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
+pub use card::{CARDS_PAGE_MAX, CardFilter, InForce, ReservationCard};
 pub use contract::{Contract, ContractError, ContractUse, QuietTime};
 pub use emergency::{Emergency, EmergencyError, EmergencyRefusal, Grant, Pick, Stock, StockGroup};
 pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
 pub use follow::{Follower, Look, ServerChange, Tick};
 pub use give_way::{GiveWay, HeldGroup, Holder, RegionHeld};
+pub use idempotency::{KEY_CHARS_MAX, KEYS_KEPT, Key, KeyClaim};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use loan::{Lent, Loan, LoanGroup, LoanPlan, LoanView};
@@ -96,16 +106,24 @@ pub use maintenance::{
 pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
 pub use mover::{Epoch, MoverError, MoverStatus, Stopped};
 pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
+pub use operation::{Operation, OperationKind};
 pub use outage::{MsbHealth, Outage, OutageReason};
 pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
+pub use planned::{NewPlan, PLAN_LASTS, StoredPlan};
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
+pub use quota::Quota;
 pub use replacement::{Failed, Replaced, ReplacementRow, Spare, Swap, Worth};
 pub use report::{Refusal, Report, ReportOutcome, Reported};
+pub use request::{
+    AskError, Asking, GrantPolicy, Labels, REQUESTS_PAGE_MAX, Request, RequestChangeKind,
+    RequestFilter, Submission, Submitted,
+};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
 pub use reserved::{ReservedPage, ReservedServer, ReservedTotals, SERVERS_PAGE_MAX, ServerState};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
 pub use state::{
-    EmergencyState, JobState, MaintenanceState, MoveState, ReplacementState, SolveState, State,
+    EmergencyState, JobState, MaintenanceState, MoveState, OperationState, PlanState,
+    ReplacementState, RequestState, SolveState, State,
 };
 pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
 pub use stuck::Stuck;
@@ -122,11 +140,17 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
     let lists = [
         load::sql::ALL,
         publish::sql::ALL,
+        apply::sql::ALL,
         broker::sql::ALL,
+        card::sql::ALL,
         change::sql::ALL,
         check::sql::ALL,
         emergency::sql::ALL,
         give_way::sql::ALL,
+        idempotency::sql::ALL,
+        operation::sql::ALL,
+        planned::sql::ALL,
+        quota::sql::ALL,
         contract::sql::ALL,
         follow::sql::ALL,
         job::sql::ALL,
@@ -150,5 +174,8 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         unavailability::sql::ALL,
         usage::sql::ALL,
     ];
-    lists.into_iter().chain(maintenance::statements()).flatten().copied().collect()
+    (lists.into_iter().chain(maintenance::statements()).chain(request::statements()))
+        .flatten()
+        .copied()
+        .collect()
 }

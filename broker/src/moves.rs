@@ -111,6 +111,8 @@ pub(crate) mod sql {
 pub enum MoveOrigin {
     /// A version of the targets wants it.
     Targets,
+    /// A request was granted.
+    Plan,
     /// A server failed: a spare takes its place, and it becomes a spare once it is repaired.
     Replacement,
     /// Somebody asked for capacity at once.
@@ -128,8 +130,9 @@ pub enum MoveOrigin {
 
 impl MoveOrigin {
     /// Every origin.
-    pub const ALL: [MoveOrigin; 7] = [
+    pub const ALL: [MoveOrigin; 8] = [
         MoveOrigin::Targets,
+        MoveOrigin::Plan,
         MoveOrigin::Replacement,
         MoveOrigin::Emergency,
         MoveOrigin::GiveWay,
@@ -142,6 +145,7 @@ impl MoveOrigin {
     pub const fn as_str(self) -> &'static str {
         match self {
             MoveOrigin::Targets => "targets",
+            MoveOrigin::Plan => "plan",
             MoveOrigin::Replacement => "replacement",
             MoveOrigin::Emergency => "emergency",
             MoveOrigin::GiveWay => "give_way",

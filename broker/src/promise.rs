@@ -66,7 +66,7 @@ pub(crate) struct Promise {
 }
 
 impl Promise {
-    fn of(snapshot: &RegionSnapshot, from: &Reservation) -> Promise {
+    pub(crate) fn of(snapshot: &RegionSnapshot, from: &Reservation) -> Promise {
         let rru = from.rru.iter().map(|&(ty, v)| (snapshot.hardware_types[ty.ix()].clone(), v));
         let affinity = (from.affinity.iter())
             .map(|&(dc, share)| (snapshot.datacenters[dc.ix()].id.clone(), share));
@@ -107,6 +107,11 @@ impl Promise {
     /// The same with so much more capacity, or less; never less than none.
     pub(crate) fn with_more(&self, more: Rru) -> Promise {
         Promise { capacity: (self.capacity + more).or_zero(), ..self.clone() }
+    }
+
+    /// C.
+    pub(crate) fn capacity(&self) -> Rru {
+        self.capacity
     }
 
     /// The type a shared buffer is of.

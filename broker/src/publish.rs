@@ -27,7 +27,8 @@ pub(crate) mod sql {
             WHERE reservation = ANY ($1)";
         /// A server that already has the wanted owner has no move under way after this. Rows
         /// changed meanwhile are read again by Postgres before they are written, so the generation
-        /// that is compared is the last one committed.
+        /// that is compared is the last one committed. What reservations hold that were granted
+        /// something after the snapshot ($2) stays theirs: the solve did not know what they need.
         PUBLISH = "WITH taken AS ( \
             UPDATE servers s SET \
                 target_pending = s.current_reservation_id IS DISTINCT FROM g.target_id, \
@@ -37,6 +38,8 @@ pub(crate) mod sql {
                     WHEN s.current_reservation_id IS DISTINCT FROM g.target_id THEN $1::bigint END, \
                 target_origin = NULL \
             FROM staged_targets g WHERE s.server = g.server AND s.generation = g.generation \
+                AND coalesce(CASE WHEN s.target_pending THEN s.target_reservation_id \
+                    ELSE s.current_reservation_id END <> ALL ($2::integer[]), true) \
             RETURNING g.server) \
             INSERT INTO target_changes (version, server, target_reservation, taken) \
             SELECT $1, g.server, g.target, t.server IS NOT NULL \
@@ -47,6 +50,7 @@ pub(crate) mod sql {
             ORDER BY server LIMIT $2";
         END_SOLVE = "UPDATE solves SET state = 'published', version = $2, result_url = $3 \
             WHERE solve_id = $1 AND state = 'running' AND parent = $2 - 1";
+        SOLVE_SEQ = "SELECT seq FROM solves WHERE solve_id = $1";
         PUBLISHED_AS = "SELECT version FROM target_versions WHERE publication_id = $1";
     }
 }
@@ -176,8 +180,9 @@ impl Broker {
         }
         let ids = holders(db, &rows).await?;
         stage(db, &rows, &ids).await.doing("staging targets")?;
-        let written = sqlx::query(sql::PUBLISH).bind(version.0).execute(&mut *db).await;
-        written.doing("publishing targets")?;
+        let granted = granted_since(db, publication).await.doing("looking for what was granted")?;
+        let written = sqlx::query(sql::PUBLISH).bind(version.0).bind(granted).execute(&mut *db);
+        written.await.doing("publishing targets")?;
         if let Some(end) = &publication.solve {
             end_solve(db, end, version).await?;
         }
@@ -222,6 +227,18 @@ impl Broker {
     }
 }
 
+/// Reservations that were granted something since the snapshot of the solve, whose trail says so.
+async fn granted_since(
+    db: &mut PgConnection,
+    publication: &Publication,
+) -> Result<Vec<i32>, sqlx::Error> {
+    let Some(end) = &publication.solve else { return Ok(Vec::new()) };
+    let seen = sqlx::query_scalar(sql::SOLVE_SEQ).bind(end.lease.job).fetch_optional(&mut *db);
+    let Some(seen) = seen.await?.flatten() else { return Ok(Vec::new()) };
+    let seen: i64 = seen;
+    sqlx::query_scalar(crate::apply::sql::GRANTED_SINCE).bind(seen).fetch_all(db).await
+}
+
 /// Ends the solve that the targets come from, if the publisher still has it.
 async fn end_solve(
     db: &mut PgConnection,
@@ -246,7 +263,7 @@ async fn end_solve(
 
 /// The numbers of the reservations named as targets. Shared buffers that nobody listed are made
 /// where a known type needs one: a solve may be the first to put a server into it.
-async fn holders<'a>(
+pub(crate) async fn holders<'a>(
     db: &mut PgConnection,
     rows: &[&'a TargetRow],
 ) -> Result<BTreeMap<&'a str, i32>, PublishError> {

@@ -1,5 +1,9 @@
 //! States and which may follow which. The table `transitions` says the same; a test compares them.
 
+mod requests;
+
+pub use requests::{OperationState, PlanState, RequestState};
+
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);

@@ -3,7 +3,8 @@
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
 use crate::state::{
-    EmergencyState, JobState, MaintenanceState, MoveState, ReplacementState, SolveState, State,
+    EmergencyState, JobState, MaintenanceState, MoveState, OperationState, ReplacementState,
+    RequestState, SolveState, State,
 };
 use chrono::{DateTime, Utc};
 use sqlx::Row;
@@ -48,6 +49,8 @@ pub(crate) fn stays() -> (Vec<&'static str>, Vec<&'static str>, Vec<f64>) {
     of::<ReplacementState>(&mut rows);
     of::<MaintenanceState>(&mut rows);
     of::<EmergencyState>(&mut rows);
+    of::<RequestState>(&mut rows);
+    of::<OperationState>(&mut rows);
     let machines = rows.iter().map(|row| row.0).collect();
     (machines, rows.iter().map(|row| row.1).collect(), rows.iter().map(|row| row.2).collect())
 }

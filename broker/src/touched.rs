@@ -50,7 +50,12 @@ impl Touched {
             | Action::ContractSet
             | Action::ContractRemoved
             | Action::TokenCreated
-            | Action::TokenRevoked => {}
+            | Action::TokenRevoked
+            | Action::RequestSubmitted
+            | Action::RequestRefused
+            | Action::RequestCancelled
+            | Action::ReservationRemoved
+            | Action::QuotaSet => {}
             Action::TargetsPublished => match subject.and_then(|version| version.parse().ok()) {
                 Some(version) => drop(self.versions.insert(version)),
                 None => self.anything = true,
@@ -81,6 +86,7 @@ impl Touched {
             | Action::ServersRecalled
             | Action::MaintenanceChanged
             | Action::EmergencyGranted
+            | Action::PlanApplied
             | Action::ReservationsGaveWay => match strings(&detail["servers"]) {
                 Some(names) => self.bindings.extend(names),
                 None => self.anything = true,

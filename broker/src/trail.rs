@@ -83,11 +83,23 @@ pub enum Action {
     TokenCreated,
     /// A token was revoked. Subject: the token.
     TokenRevoked,
+    /// A change to a reservation was asked for. Subject: the reservation.
+    RequestSubmitted,
+    /// It was not granted. Subject: the reservation.
+    RequestRefused,
+    /// It was taken back before it was decided. Subject: the reservation.
+    RequestCancelled,
+    /// Requests were granted: promises and targets changed. Subject: the plan.
+    PlanApplied,
+    /// A reservation that ended holds no server any more. Subject: the reservation.
+    ReservationRemoved,
+    /// How much an owner may be promised was set. Subject: the owner.
+    QuotaSet,
 }
 
 impl Action {
     /// Every action.
-    pub const ALL: [Action; 26] = [
+    pub const ALL: [Action; 32] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -114,6 +126,12 @@ impl Action {
         Action::ReservationsGaveWay,
         Action::TokenCreated,
         Action::TokenRevoked,
+        Action::RequestSubmitted,
+        Action::RequestRefused,
+        Action::RequestCancelled,
+        Action::PlanApplied,
+        Action::ReservationRemoved,
+        Action::QuotaSet,
     ];
 
     /// The word of the table.
@@ -145,6 +163,12 @@ impl Action {
             Action::ReservationsGaveWay => "reservations_gave_way",
             Action::TokenCreated => "token_created",
             Action::TokenRevoked => "token_revoked",
+            Action::RequestSubmitted => "request_submitted",
+            Action::RequestRefused => "request_refused",
+            Action::RequestCancelled => "request_cancelled",
+            Action::PlanApplied => "plan_applied",
+            Action::ReservationRemoved => "reservation_removed",
+            Action::QuotaSet => "quota_set",
         }
     }
 }

@@ -48,7 +48,10 @@ impl<'a> Budgets<'a> {
 
     /// Why a move must wait, if it must.
     pub(crate) fn wait(&self, of: &OpenMove) -> Option<Wait> {
-        let budget = self.0.get(disturbed(of)?).filter(|_| of.origin == MoveOrigin::Targets)?;
+        let budget = self
+            .0
+            .get(disturbed(of)?)
+            .filter(|_| matches!(of.origin, MoveOrigin::Targets | MoveOrigin::Plan))?;
         if budget.quiet {
             return Some(Wait::Quiet);
         }

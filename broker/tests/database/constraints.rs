@@ -205,8 +205,9 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
     (
         "",
-        "INSERT INTO plans (plan_id, state, base, question) \
-        VALUES (gen_random_uuid(), 'answered', 1, '{}')",
+        "INSERT INTO plans (plan_id, state, made_by, expires_at, owners, changes, base, seq, taken_at, \
+            answers, targets) \
+        VALUES (gen_random_uuid(), 'applied', 'me', 'infinity', '{}', '[]', 1, 1, now(), '[]', '[]')",
         "plans_transition",
     ),
     // Unavailability: one thing that is there, an order of times.

@@ -19,6 +19,7 @@ mod racing;
 mod reading;
 mod regions;
 mod reports;
+mod requests;
 mod reserved;
 mod schema;
 mod tokens;

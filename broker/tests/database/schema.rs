@@ -5,7 +5,8 @@ use crate::regions::small;
 use broker::{
     Action, Broker, EmergencyRefusal, EmergencyState, FailureReason, ImportOptions, JobKind,
     JobState, MIGRATOR, MaintenanceReason, MaintenanceState, MoveOrigin, MoveReason, MoveState,
-    OpenError, OutageReason, ReplacementState, Role, SolveState, State, all_statements,
+    OpenError, OperationState, OutageReason, PlanState, ReplacementState, RequestChangeKind,
+    RequestState, Role, SolveState, State, all_statements,
 };
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
 use std::collections::BTreeSet;
@@ -104,6 +105,9 @@ async fn states_are_the_same_here_and_there() {
     check_states::<ReplacementState>(&database).await;
     check_states::<EmergencyState>(&database).await;
     check_states::<MaintenanceState>(&database).await;
+    check_states::<RequestState>(&database).await;
+    check_states::<OperationState>(&database).await;
+    check_states::<PlanState>(&database).await;
     assert!(MoveState::Bound.is_terminal() && !MoveState::Reconfiguring.is_terminal());
     assert!(SolveState::Stale.is_terminal() && !SolveState::Running.is_terminal());
 }
@@ -149,6 +153,8 @@ async fn words_are_the_same_here_and_there() {
         let scopes = words(&database, constraint).await;
         assert!(scopes.iter().all(|word| fleet::Scope::parse(word).is_some()), "{scopes:?}");
     }
+    let kinds = RequestChangeKind::ALL.map(|kind| kind.as_str().to_owned()).into();
+    assert_eq!(words(&database, "capacity_requests_change_check").await, kinds);
     let kinds = words(&database, "promises_kind_check").await;
     assert_eq!(kinds.len(), 3);
     assert!(kinds.iter().all(|word| ReservationKind::parse(word).is_some()), "{kinds:?}");

@@ -1,0 +1,200 @@
+//! What is promised to reservations, as their owners see it: one, or a page of them.
+
+use crate::broker::Broker;
+use crate::contract::Contract;
+use crate::error::{DbError, Doing};
+use crate::request::{Labels, version};
+use crate::state::{self, RequestState};
+use chrono::{DateTime, Utc};
+use fleet::{Name, ReservationKind, Rru};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use sqlx::types::Json;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// The most reservations of one page.
+pub const CARDS_PAGE_MAX: u32 = 1_000;
+
+pub(crate) mod sql {
+    crate::statements! {
+        CARDS = "SELECT r.reservation, r.kind, p.owner, p.capacity_micro, p.msb_buffer, p.priority, \
+                p.msb_alpha, p.rack_alpha, p.affinity_theta, p.host_profile, p.version, p.promised_at, \
+                r.labels, \
+                coalesce((SELECT jsonb_object_agg(h.hardware_type, v.value_micro) FROM rru_values v \
+                    JOIN hardware_types h USING (hardware_type_id) WHERE v.promise_id = r.promise_id), '{}'), \
+                coalesce((SELECT jsonb_object_agg(d.datacenter, a.share) FROM affinities a \
+                    JOIN datacenters d USING (datacenter_id) WHERE a.promise_id = r.promise_id), '{}'), \
+                coalesce((SELECT sum(q.version) FROM capacity_requests q \
+                    WHERE q.reservation = r.reservation), 0)::bigint, \
+                o.request_id, o.state, f.request_id, f.state, f.asked_micro, f.ends_at, \
+                (SELECT jsonb_build_object('in_use_micro', c.in_use_micro, \
+                    'window_seconds', c.window_seconds, 'zone', c.zone, 'quiet', coalesce( \
+                        (SELECT jsonb_agg(jsonb_build_array(t.from_minute, t.until_minute) \
+                            ORDER BY t.from_minute, t.until_minute) \
+                        FROM quiet_times t WHERE t.reservation_id = r.reservation_id), '[]')) \
+                    FROM churn_contracts c WHERE c.reservation_id = r.reservation_id), f.change = 'remove' \
+            FROM reservations r JOIN promises p USING (promise_id) \
+            LEFT JOIN capacity_requests o ON o.reservation = r.reservation AND o.open \
+            LEFT JOIN capacity_requests f ON f.reservation = r.reservation AND f.in_force \
+            WHERE ($1::text IS NULL OR r.reservation = $1) AND r.reservation > $2 \
+                AND ($3::text IS NULL OR p.owner = $3) AND ($4::text IS NULL OR r.kind = $4) \
+                AND r.labels @> $5 \
+            ORDER BY r.reservation LIMIT $6";
+    }
+}
+
+/// What is promised to a reservation, and what is asked about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReservationCard {
+    /// Its name.
+    pub reservation: Name,
+    /// What it is for.
+    pub kind: ReservationKind,
+    /// Whose it is.
+    pub owner: Name,
+    /// C; of a shared buffer, servers.
+    pub capacity: Rru,
+    /// Whether that must survive the loss of any one MSB.
+    pub msb_buffer: bool,
+    /// 0 is the most important.
+    pub priority: i32,
+    /// Own alpha^F.
+    pub msb_alpha: Option<f64>,
+    /// Own alpha^K.
+    pub rack_alpha: Option<f64>,
+    /// Own theta.
+    pub affinity_theta: Option<f64>,
+    /// OS configuration wanted on its servers.
+    pub host_profile: Option<Name>,
+    /// V, by hardware type.
+    pub rru: BTreeMap<String, Rru>,
+    /// A, by datacenter.
+    pub affinity: BTreeMap<String, f64>,
+    /// The version of the promise.
+    pub promise_version: i32,
+    /// When that was made.
+    pub promised_at: DateTime<Utc>,
+    /// What its owner calls it by.
+    pub labels: Labels,
+    /// What it agreed to be disturbed.
+    pub contract: Option<Contract>,
+    /// Changes with everything above that an owner or a decision on what was asked changed.
+    pub version: String,
+    /// The request that waits for its answer.
+    pub open: Option<(Uuid, RequestState)>,
+    /// The request it is promised by; `None`: it was loaded from a snapshot.
+    pub in_force: Option<InForce>,
+}
+
+/// The request that a reservation is promised by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InForce {
+    /// Its id.
+    pub request: Uuid,
+    /// How the reservation stands, as it was noted last.
+    pub state: RequestState,
+    /// The capacity that was asked for, if it was named.
+    pub asked: Option<Rru>,
+    /// When the reservation ends; `None`: when somebody says so.
+    pub ends_at: Option<DateTime<Utc>>,
+    /// Whether it is on its way out.
+    pub removes: bool,
+}
+
+/// Which reservations are listed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CardFilter {
+    /// Of one owner.
+    pub owner: Option<String>,
+    /// Of one kind.
+    pub kind: Option<ReservationKind>,
+    /// With all of these labels.
+    pub labels: Labels,
+}
+
+impl Broker {
+    /// What is promised to one reservation.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn reservation_card(&self, name: &str) -> Result<Option<ReservationCard>, DbError> {
+        if name.contains('\0') {
+            return Ok(None);
+        }
+        Ok(self.cards(Some(name), &CardFilter::default(), "", 1).await?.pop())
+    }
+
+    /// What is promised to reservations, by name: those after `after`, at most `limit` and at most
+    /// [`CARDS_PAGE_MAX`].
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn reservation_cards(
+        &self,
+        filter: &CardFilter,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<ReservationCard>, DbError> {
+        self.cards(None, filter, after, limit).await
+    }
+
+    async fn cards(
+        &self,
+        name: Option<&str>,
+        filter: &CardFilter,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<ReservationCard>, DbError> {
+        let rows = sqlx::query(sql::CARDS)
+            .bind(name)
+            .bind(after)
+            .bind(&filter.owner)
+            .bind(filter.kind.map(ReservationKind::as_str))
+            .bind(Json(&filter.labels))
+            .bind(i64::from(limit.min(CARDS_PAGE_MAX)))
+            .try_map(|row: PgRow| card(&row));
+        rows.fetch_all(&self.pool).await.doing("reading what is promised")
+    }
+}
+
+fn card(row: &PgRow) -> Result<ReservationCard, sqlx::Error> {
+    let kind = ReservationKind::parse(row.try_get(1)?).expect("a CHECK names the same words");
+    let promise_version: i32 = row.try_get(10)?;
+    let (Json(labels), Json(rru), Json(affinity)) =
+        (row.try_get(12)?, row.try_get(13)?, row.try_get(14)?);
+    let state = |column: usize| -> Result<Option<RequestState>, sqlx::Error> {
+        row.try_get::<Option<&str>, _>(column)?.map(state::read).transpose()
+    };
+    let in_force = match (row.try_get(18)?, state(19)?) {
+        (Some(request), Some(state)) => Some(InForce {
+            request,
+            state,
+            asked: row.try_get::<Option<i64>, _>(20)?.map(Rru),
+            ends_at: row.try_get(21)?,
+            removes: row.try_get(23)?,
+        }),
+        _ => None,
+    };
+    Ok(ReservationCard {
+        reservation: row.try_get::<&str, _>(0)?.into(),
+        kind,
+        owner: row.try_get::<&str, _>(2)?.into(),
+        capacity: Rru(row.try_get(3)?),
+        msb_buffer: row.try_get(4)?,
+        priority: row.try_get(5)?,
+        msb_alpha: row.try_get(6)?,
+        rack_alpha: row.try_get(7)?,
+        affinity_theta: row.try_get(8)?,
+        host_profile: row.try_get::<Option<&str>, _>(9)?.map(Name::from),
+        rru,
+        affinity,
+        promise_version,
+        promised_at: row.try_get(11)?,
+        labels,
+        contract: row.try_get::<Option<Json<Contract>>, _>(22)?.map(|Json(contract)| contract),
+        version: version(Some(promise_version), row.try_get(15)?),
+        open: Option::zip(row.try_get(16)?, state(17)?),
+        in_force,
+    })
+}
