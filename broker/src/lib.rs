@@ -44,6 +44,7 @@ mod follow;
 mod give_way;
 mod idempotency;
 mod job;
+mod listed;
 mod load;
 mod loan;
 mod maintenance;
@@ -56,6 +57,7 @@ mod plan;
 mod planned;
 pub mod private;
 mod promise;
+mod promised;
 mod publish;
 mod quota;
 mod replacement;
@@ -63,6 +65,7 @@ mod report;
 mod request;
 mod reservation;
 mod reserved;
+mod server;
 mod solve;
 mod state;
 mod status;
@@ -97,6 +100,7 @@ pub use follow::{Follower, Look, ServerChange, Tick};
 pub use give_way::{GiveWay, HeldGroup, Holder, RegionHeld};
 pub use idempotency::{KEY_CHARS_MAX, KEYS_KEPT, Key, KeyClaim};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
+pub use listed::{EventRow, EventsAsked, MoveRow, MovesAsked, SolvesAsked, TrailAsked};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use loan::{Lent, Loan, LoanGroup, LoanPlan, LoanView};
 pub use maintenance::{
@@ -110,6 +114,7 @@ pub use operation::{Operation, OperationKind};
 pub use outage::{MsbHealth, Outage, OutageReason};
 pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
 pub use planned::{NewPlan, PLAN_LASTS, StoredPlan};
+pub use promised::PromiseVersion;
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 pub use quota::Quota;
 pub use replacement::{Failed, Replaced, ReplacementRow, Spare, Swap, Worth};
@@ -120,6 +125,7 @@ pub use request::{
 };
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
 pub use reserved::{ReservedPage, ReservedServer, ReservedTotals, SERVERS_PAGE_MAX, ServerState};
+pub use server::{ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
 pub use state::{
     EmergencyState, JobState, MaintenanceState, MoveState, OperationState, PlanState,
@@ -154,16 +160,19 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         contract::sql::ALL,
         follow::sql::ALL,
         job::sql::ALL,
+        listed::sql::ALL,
         loan::sql::ALL,
         metrics::sql::ALL,
         mover::sql::ALL,
         moves::sql::ALL,
         outage::sql::ALL,
         promise::sql::ALL,
+        promised::sql::ALL,
         replacement::sql::ALL,
         report::sql::ALL,
         reservation::sql::ALL,
         reserved::sql::ALL,
+        server::sql::ALL,
         solve::sql::ALL,
         status::sql::ALL,
         stored::sql::ALL,

@@ -88,6 +88,9 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Every cause.
+    pub const ALL: [Cause; 3] = [Cause::Schedule, Cause::Demand, Cause::Event];
+
     /// The word of the table.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -432,7 +435,7 @@ pub(crate) fn as_text<S: Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, 
     serializer.collect_str(id)
 }
 
-fn solve(row: &PgRow) -> Result<SolveRow, sqlx::Error> {
+pub(crate) fn solve(row: &PgRow) -> Result<SolveRow, sqlx::Error> {
     Ok(SolveRow {
         id: row.try_get(0)?,
         cause: row.try_get(1)?,

@@ -25,6 +25,7 @@
 //! It knows nothing of solves and moves but what the broker says. Start with [`Portal`].
 
 mod api;
+mod archive;
 mod bell;
 mod intake;
 mod metrics;
@@ -35,6 +36,7 @@ pub mod region;
 pub use api::authority::{Authority, Role, Token, TokenError};
 pub use api::openapi::text as openapi;
 pub use planner::{Grant, Granted, PlanRefused, Planned, Planner};
+pub use archive::{Archive, ArchiveError, ArchivedFile, Chunks};
 
 use api::Site;
 use axum::Router;
@@ -80,6 +82,8 @@ pub struct PortalSettings {
     pub authority: Authority,
     /// Who plans; `None`: nobody, and plans are refused.
     pub planner: Option<Arc<dyn Planner>>,
+    /// Where solves leave their files; `None`: nobody reads them over HTTP.
+    pub archive: Option<Arc<dyn Archive>>,
 }
 
 /// An address that is listened on.
@@ -128,6 +132,7 @@ fn router(broker: Broker, settings: PortalSettings) -> Router {
         region: RegionKeeper::start(broker.clone(), &bell),
         plans: PlanDesk::new(settings.planner),
         bell,
+        archive: settings.archive,
         broker,
     };
     let (described, _) = api::routes().split_for_parts();

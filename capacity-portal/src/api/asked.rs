@@ -9,7 +9,9 @@ use broker::State;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
+use utoipa::openapi::schema::{
+    ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
+};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
@@ -23,14 +25,38 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asked<T>, Problem> {
+        if parts.uri.query().is_some_and(|query| query.contains("%00")) {
+            return Err(Problem::bad_request(
+                "malformed",
+                "nothing has a zero character in its name",
+            ));
+        }
         let refused = |error: QueryRejection| Problem::bad_request("malformed", error.body_text());
         let Query(asked) = Query::from_request_parts(parts, state).await.map_err(refused)?;
         Ok(Asked(asked))
     }
 }
 
-/// A body.
+/// A body. What no text of Postgres may have in it is refused at once.
 pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    let read = any_json(body)?;
+    if has_zero(body) {
+        let detail = "the body has a zero character in one of its texts";
+        return Err(Problem::bad_request("malformed", detail));
+    }
+    Ok(read)
+}
+
+/// Whether some text of it has a zero character, which JSON can only write as an escape.
+fn has_zero(json: &[u8]) -> bool {
+    let zeros = json.windows(6).enumerate().filter(|(_, six)| six.eq_ignore_ascii_case(br"\u0000"));
+    let mut starts = zeros.map(|(at, _)| at);
+    // An even number of backslashes before it are backslashes themselves.
+    starts.any(|at| json[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0)
+}
+
+/// A body whose texts are looked at one by one.
+pub(super) fn any_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(body).map_err(|error| {
         let detail = format!("the body is not the JSON that is meant: {error}");
         Problem::bad_request("malformed", detail)
@@ -56,7 +82,7 @@ pub(super) struct OneOrMany<T>(pub(super) Vec<Result<T, String>>);
 
 impl<T: DeserializeOwned> OneOrMany<T> {
     pub(super) fn read(body: &[u8]) -> Result<OneOrMany<T>, Problem> {
-        let body: Value = json(body)?;
+        let body: Value = any_json(body)?;
         let rows = match body {
             Value::Array(rows) => rows,
             row @ Value::Object(_) => vec![row],
@@ -101,4 +127,50 @@ pub(super) fn words(words: impl IntoIterator<Item = &'static str>) -> Schema {
 /// The schema of a state's word.
 pub(super) fn state<S: State>() -> Schema {
     words(S::ALL.iter().map(|state| state.as_str()))
+}
+
+/// The same of a word that may not be there.
+pub(super) fn words_or_null(words: impl IntoIterator<Item = &'static str>) -> Schema {
+    let words = words.into_iter().map(Value::from).chain([Value::Null]);
+    ObjectBuilder::new().enum_values(Some(words)).schema_type(SchemaType::AnyValue).into()
+}
+
+/// A filter's word, if it is one of a closed list.
+pub(super) fn word<'a>(
+    said: Option<&'a str>,
+    field: &str,
+    words: impl IntoIterator<Item = &'static str>,
+) -> Result<Option<&'a str>, Problem> {
+    let words: Vec<&str> = words.into_iter().collect();
+    match said {
+        Some(said) if !words.contains(&said) => {
+            let detail = format!("{field} {said:?} is none of {}", words.join(", "));
+            Err(Problem::bad_request("malformed", detail))
+        }
+        said => Ok(said),
+    }
+}
+
+/// A filter's state, if there is such a state.
+pub(super) fn state_of<S: State>(said: Option<&str>) -> Result<Option<S>, Problem> {
+    let said = word(said, "state", S::ALL.iter().map(|state| state.as_str()))?;
+    Ok(S::ALL.iter().copied().find(|state| said == Some(state.as_str())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_zero;
+
+    #[test]
+    fn zero_characters_are_told_from_texts_about_them() {
+        for (text, zero) in [
+            (r#"{"why": "a\u0000b"}"#, true),
+            (r#"{"why": "\\\u0000"}"#, true),
+            (r#"{"why": "\\u0000"}"#, false),
+            (r#"{"why": "u0000 \u00001"}"#, true),
+            (r#"{"why": "\u0001"}"#, false),
+        ] {
+            assert_eq!(has_zero(text.as_bytes()), zero, "{text}");
+        }
+    }
 }

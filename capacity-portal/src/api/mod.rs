@@ -1,5 +1,5 @@
 //! What other programs say and ask over HTTP. `problem` has errors, `authority` who may do what,
-//! `asked` how questions are read, `openapi` the description of it all, `browse` a page to read it by.
+//! `asked` and `page` how questions are read, `openapi` the description of it all, `browse` a page to read it by.
 //! Owners' paths are in `v1`, operators' in `ops`, those of monitoring in `probes`.
 
 mod asked;
@@ -7,11 +7,13 @@ pub(crate) mod authority;
 pub(crate) mod browse;
 pub(crate) mod openapi;
 mod ops;
+mod page;
 pub(crate) mod probes;
 pub(crate) mod problem;
 mod v1;
 
 use crate::ANSWER_WITHIN;
+use crate::archive::Archive;
 use crate::bell::Bell;
 use crate::intake::Intake;
 use crate::plan_desk::PlanDesk;
@@ -39,6 +41,7 @@ pub(crate) struct Site {
     pub(crate) bell: Bell,
     pub(crate) region: RegionKeeper,
     pub(crate) plans: PlanDesk,
+    pub(crate) archive: Option<Arc<dyn Archive>>,
 }
 
 impl FromRef<Site> for Broker {

@@ -161,7 +161,7 @@ pub(super) async fn take(
     body: Bytes,
 ) -> Result<Json<events::Answer>, Problem> {
     let actor = caller.needs(Role::Health)?;
-    let Notification { version, group_key, truncated_alerts, alerts } = asked::json(&body)?;
+    let Notification { version, group_key, truncated_alerts, alerts } = asked::any_json(&body)?;
     if version != VERSION {
         let detail = format!("version {version:?} of the webhook; {VERSION} is known");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unknown_version", detail));

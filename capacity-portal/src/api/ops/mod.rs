@@ -4,8 +4,17 @@ mod alertmanager;
 mod between;
 mod emergencies;
 mod events;
+mod files;
 mod maintenance;
+mod moves;
+mod servers;
+mod solves;
+mod stuck;
+mod trail;
+mod unavailability;
 mod usage;
+
+pub(super) use trail::TrailEntry;
 
 use super::Site;
 use utoipa_axum::router::OpenApiRouter;
@@ -27,4 +36,18 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(between::replacements))
         .routes(routes!(between::outages))
         .routes(routes!(between::loans))
+        .routes(routes!(solves::list, solves::ask))
+        .routes(routes!(solves::find))
+        .routes(routes!(solves::report))
+        .routes(routes!(files::list))
+        .routes(routes!(files::find))
+        .routes(routes!(moves::list))
+        .routes(routes!(moves::mover))
+        .routes(routes!(moves::stop))
+        .routes(routes!(moves::resume))
+        .routes(routes!(servers::find))
+        .routes(routes!(servers::history))
+        .routes(routes!(unavailability::list))
+        .routes(routes!(trail::list))
+        .routes(routes!(stuck::list))
 }

@@ -1,6 +1,7 @@
 //! The paths under `/v1`: what owners and their allocators ask.
 
 mod changes;
+mod history;
 mod servers;
 
 use super::Site;
@@ -11,7 +12,10 @@ use utoipa_axum::routes;
 
 /// The routes, to be nested under `/v1`.
 pub(super) fn routes() -> OpenApiRouter<Site> {
-    OpenApiRouter::new().routes(routes!(servers::list)).routes(routes!(changes::follow))
+    OpenApiRouter::new()
+        .routes(routes!(servers::list))
+        .routes(routes!(changes::follow))
+        .routes(routes!(history::list))
 }
 
 /// A name from a path that may be one of a reservation.

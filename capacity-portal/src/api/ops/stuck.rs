@@ -1,0 +1,42 @@
+//! `GET /ops/v1/stuck`: what has been in a state for longer than anything should.
+
+use crate::api::authority::Caller;
+use crate::api::problem::Problem;
+use crate::api::{Site, in_time};
+use axum::Json;
+use axum::extract::State;
+use broker::Stuck;
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Something that has been in its state for too long.
+#[derive(Debug, Serialize, ToSchema)]
+struct StuckThing {
+    /// What it is: moves, solves, jobs, replacements, maintenance or emergencies.
+    machine: String,
+    /// Which one: a server by name, or an id.
+    subject: String,
+    state: String,
+    since: DateTime<Utc>,
+}
+
+/// The longest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct StuckThings {
+    stuck: Vec<StuckThing>,
+}
+
+/// What has been in its state for longer than anything should, the longest first
+#[utoipa::path(get, path = "/stuck", operation_id = "list_stuck",
+    responses((status = 200, description = "all of it", body = StuckThings)))]
+pub(super) async fn list(
+    State(site): State<Site>,
+    caller: Caller,
+) -> Result<Json<StuckThings>, Problem> {
+    caller.reads()?;
+    let stuck = in_time(site.broker.stuck()).await?;
+    let thing =
+        |Stuck { machine, subject, state, since }| StuckThing { machine, subject, state, since };
+    Ok(Json(StuckThings { stuck: stuck.into_iter().map(thing).collect() }))
+}

@@ -1,0 +1,105 @@
+//! `GET /ops/v1/unavailability`: events that take servers out of use, took or will.
+
+use super::events::{kinds, scopes};
+use crate::api::asked::{self, Asked};
+use crate::api::authority::Caller;
+use crate::api::page::Question;
+use crate::api::problem::Problem;
+use crate::api::{Site, in_time};
+use axum::Json;
+use axum::extract::State;
+use broker::{EventRow, EventsAsked};
+use chrono::{DateTime, Utc};
+use fleet::{Scope, UnavailabilityKind};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// Events of a page, unless told otherwise, and at most.
+const PAGE: u32 = 100;
+const PAGE_MAX: u32 = 1_000;
+
+/// Which events.
+#[derive(Debug, Deserialize, Serialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Which {
+    #[param(schema_with = scopes)]
+    scope: Option<String>,
+    /// About the server, rack, MSB or datacenter of this name.
+    scope_id: Option<String>,
+    #[param(schema_with = kinds)]
+    kind: Option<String>,
+    /// true: those that have not ended, announced ones included; false: those that have.
+    open: Option<bool>,
+    #[param(minimum = 1, maximum = 1_000)]
+    #[serde(skip_serializing)]
+    limit: Option<u32>,
+    /// `next_page_token` of the page before.
+    #[serde(skip_serializing)]
+    page_token: Option<String>,
+}
+
+/// An unavailability event.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct EventView {
+    event: String,
+    #[schema(schema_with = scopes)]
+    scope: String,
+    /// What it covers, by name.
+    scope_id: String,
+    #[schema(schema_with = kinds)]
+    kind: String,
+    started_at: DateTime<Utc>,
+    /// Null: nobody knows.
+    ended_at: Option<DateTime<Utc>>,
+    /// Whether it covers what it is about now.
+    active: bool,
+}
+
+impl From<EventRow> for EventView {
+    fn from(of: EventRow) -> EventView {
+        EventView {
+            event: of.event.to_string(),
+            scope: of.scope,
+            scope_id: of.scope_id.to_string(),
+            kind: of.kind,
+            started_at: of.started_at,
+            ended_at: of.ended_at,
+            active: of.active,
+        }
+    }
+}
+
+/// Events, the youngest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct EventsPage {
+    events: Vec<EventView>,
+    /// Null: this is the last page.
+    next_page_token: Option<String>,
+}
+
+/// Unavailability events, the youngest first
+#[utoipa::path(get, path = "/unavailability", operation_id = "list_unavailability", params(Which),
+    responses((status = 200, description = "a page", body = EventsPage)))]
+pub(super) async fn list(
+    State(site): State<Site>,
+    caller: Caller,
+    Asked(which): Asked<Which>,
+) -> Result<Json<EventsPage>, Problem> {
+    caller.reads()?;
+    let question = Question::new(&("unavailability", &which));
+    let before = question.cursor(which.page_token.as_deref())?;
+    let limit = asked::limit(which.limit, PAGE, PAGE_MAX)?;
+    let (scopes, kinds) =
+        (Scope::ALL.map(Scope::as_str), UnavailabilityKind::ALL.map(UnavailabilityKind::as_str));
+    let scope = asked::word(which.scope.as_deref(), "scope", scopes)?.and_then(Scope::parse);
+    let kind = asked::word(which.kind.as_deref(), "kind", kinds)?;
+    let kind = kind.and_then(UnavailabilityKind::parse);
+    let (scope_id, open) = (which.scope_id, which.open);
+    let asked = EventsAsked { scope, kind, scope_id, open, before };
+    let rows = in_time(site.broker.events_page(&asked, limit + 1)).await?;
+    let cursor = |of: &EventRow| (of.started_at, of.event.to_string());
+    let (rows, next_page_token) = question.page(rows, limit, cursor);
+    let events = rows.into_iter().map(EventView::from).collect();
+    Ok(Json(EventsPage { events, next_page_token }))
+}
