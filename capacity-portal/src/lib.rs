@@ -35,8 +35,8 @@ pub mod region;
 
 pub use api::authority::{Authority, Role, Token, TokenError};
 pub use api::openapi::text as openapi;
-pub use planner::{Grant, Granted, PlanRefused, Planned, Planner};
 pub use archive::{Archive, ArchiveError, ArchivedFile, Chunks};
+pub use planner::{Grant, Granted, PlanRefused, Planned, Planner};
 
 use api::Site;
 use axum::Router;

@@ -5,5 +5,6 @@ mod emergencies;
 mod events;
 mod maintenance;
 mod openapi;
+mod operators;
 mod place;
 mod tokens;

@@ -7,6 +7,7 @@ use fleet::{Name, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotPar
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -105,7 +106,18 @@ impl Place {
         Place::with(Authority::new(tokens(), true).expect("three tokens")).await
     }
 
+    /// One with an archive.
+    pub async fn keeping(archive: Arc<dyn capacity_portal::Archive>) -> Place {
+        let authority = Authority::new(tokens(), false).expect("three tokens");
+        let archive = Some(archive);
+        Place::set(PortalSettings { authority, archive, ..PortalSettings::default() }).await
+    }
+
     pub async fn with(authority: Authority) -> Place {
+        Place::set(PortalSettings { authority, ..PortalSettings::default() }).await
+    }
+
+    pub async fn set(settings: PortalSettings) -> Place {
         // The path of a socket is short, so it is not in a build's folder.
         let folder = tempfile::Builder::new().prefix("ras-cp-").tempdir_in("/tmp");
         let folder = folder.expect("a folder");
@@ -114,12 +126,7 @@ impl Place {
         let broker = Broker::open(&postgres.address()).await.expect("opened");
         broker.load("test", &region(), ImportOptions::default()).await.expect("loaded");
         let at = "127.0.0.1:0".parse().expect("an address");
-        let portal = Portal::bind(
-            at,
-            broker.clone(),
-            PortalSettings { authority, ..PortalSettings::default() },
-        )
-        .await;
+        let portal = Portal::bind(at, broker.clone(), settings).await;
         let portal = portal.expect("it listens");
         let base = format!("http://{}", portal.address());
         let portal = tokio::spawn(async { portal.serve().await.expect("it serves") });

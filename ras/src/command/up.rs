@@ -3,7 +3,7 @@
 use super::{Context, Verdict, read_snapshot, status};
 use crate::cli::{Listen, Up};
 use crate::service::{
-    MoverService, ServiceSettings, SolvingPlanner, Stop, Worker, beside, keep_schedule,
+    Archive, MoverService, ServiceSettings, SolvingPlanner, Stop, Worker, beside, keep_schedule,
     portal_settings,
 };
 use crate::store::{self, Need, Places, Store};
@@ -25,7 +25,12 @@ pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
         let settings =
             ServiceSettings::new(&options.worker, Some(&options.schedule), config, &places)?;
         let planner = Arc::new(SolvingPlanner::new(config)?);
-        let portal = PortalSettings { planner: Some(planner.clone()), ..portal_settings(config)? };
+        let archive = Arc::new(Archive::open(&settings.archive)?);
+        let portal = PortalSettings {
+            planner: Some(planner.clone()),
+            archive: Some(archive),
+            ..portal_settings(config)?
+        };
         let mut store = Store::open(&places, Need::Made).await?;
         let settings = (&settings, portal, &*planner);
         let served = serve(&mut store, snapshot, settings, options, context, &mut stop).await;

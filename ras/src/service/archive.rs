@@ -4,7 +4,9 @@
 //! finished, and readers refuse it.
 
 use anyhow::{Context, Result, anyhow};
-use futures_util::TryStreamExt;
+use capacity_portal::{ArchiveError, ArchivedFile, Chunks};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Place;
 use object_store::{ObjectStore, ObjectStoreExt};
@@ -168,9 +170,49 @@ impl Archive {
     }
 }
 
+/// What the portal sends of it.
+impl capacity_portal::Archive for Archive {
+    fn files<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Vec<ArchivedFile>, ArchiveError>> {
+        async move {
+            let prefix = self.place(self.name_of(url).map_err(silent)?);
+            let kept: Vec<_> =
+                self.store.list(Some(&prefix)).try_collect().await.map_err(silent)?;
+            let file = |object: &object_store::ObjectMeta| {
+                let name = object.location.filename()?.to_owned();
+                Some(ArchivedFile { name, bytes: object.size })
+            };
+            let mut files: Vec<ArchivedFile> = kept.iter().filter_map(file).collect();
+            files.sort_by(|a, b| a.name.cmp(&b.name));
+            Ok(files)
+        }
+        .boxed()
+    }
+
+    fn read<'a>(
+        &'a self,
+        url: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Chunks>, ArchiveError>> {
+        async move {
+            let at = self.place(self.name_of(url).map_err(silent)?).join(name);
+            match self.store.get(&at).await {
+                Ok(found) => Ok(Some(found.into_stream().map_err(std::io::Error::other).boxed())),
+                Err(object_store::Error::NotFound { .. }) => Ok(None),
+                Err(error) => Err(silent(error)),
+            }
+        }
+        .boxed()
+    }
+}
+
+fn silent(error: impl std::fmt::Display) -> ArchiveError {
+    ArchiveError(format!("{error:#}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::Archive;
+    use futures_util::TryStreamExt;
     use std::fs;
 
     #[tokio::test]
@@ -188,6 +230,17 @@ mod tests {
         assert_eq!(fs::read_to_string(to.join("a.parquet")).expect("there"), "rows");
         assert!(archive.get_file(&url, "region.json", &from).await.expect("asked"));
         assert!(!archive.get_file(&url, "warm.json", &from).await.expect("asked"), "not kept");
+        // As the portal reads it.
+        let portal: &dyn capacity_portal::Archive = &archive;
+        let names = portal.files(&url).await.expect("listed");
+        let names: Vec<_> = names.iter().map(|of| (&*of.name, of.bytes)).collect();
+        assert_eq!(names, [("a.parquet", 4), ("region.json", 2)]);
+        let chunks = portal.read(&url, "a.parquet").await.expect("read").expect("there");
+        let read: Vec<_> = chunks.try_collect().await.expect("read");
+        assert_eq!(read.concat(), b"rows");
+        assert!(portal.read(&url, "../from/a.parquet").await.is_ok_and(|found| found.is_none()));
+        assert!(portal.read(&url, "none").await.expect("asked").is_none());
+        assert!(portal.files("file:///elsewhere/x").await.is_err(), "elsewhere");
         // By URL it is the same archive.
         let again = Archive::open(archive.url()).expect("opened");
         again.get(&url, &to).await.expect("there");

@@ -1,0 +1,179 @@
+//! What people page through, and what is known of one server and one promise.
+
+use crate::harness::Database;
+use crate::publish::{publication, target};
+use crate::regions::{at, changed, small};
+use broker::{
+    Cause, EventsAsked, FailureReason, ImportOptions, JobKind, MoveState, MovesAsked, Occurrence,
+    Seq, SolvesAsked, TrailAsked, Wanted,
+};
+use fleet::{Rru, Scope, UnavailabilityKind};
+use std::time::Duration;
+use uuid::Uuid;
+
+async fn with_small() -> Database {
+    let database = Database::new().await;
+    database.broker.load("loader", &small(), ImportOptions::default()).await.expect("loaded");
+    database
+}
+
+#[tokio::test]
+async fn pages_have_every_row_once_and_the_youngest_first() {
+    let database = with_small().await;
+    let broker = &database.broker;
+    // Each ends before the next is asked for: one that waits would be it.
+    for number in 1..=5 {
+        let id = Uuid::from_u128(number);
+        broker.request_solve(id, Cause::Demand, None).await.expect("asked").expect("new");
+        let lease = Duration::from_secs(60);
+        let job = broker.claim("w", &[JobKind::Solve], lease).await.expect("asked").expect("a job");
+        broker.fail_solve(job.lease, FailureReason::Crashed, "x").await.expect("ended");
+    }
+    let mut asked = SolvesAsked { state: Some("failed".into()), ..SolvesAsked::default() };
+    let mut found = Vec::new();
+    loop {
+        let page = broker.solves_page(&asked, 2).await.expect("listed");
+        let Some(last) = page.last() else { break };
+        asked.before = Some((last.requested_at, last.id));
+        found.extend(page.iter().map(|solve| solve.id.as_u128()));
+    }
+    assert_eq!(found, [5, 4, 3, 2, 1]);
+    let none = SolvesAsked { cause: Some("event".into()), ..SolvesAsked::default() };
+    assert!(broker.solves_page(&none, 10).await.expect("listed").is_empty());
+
+    let open = EventsAsked { open: Some(true), ..EventsAsked::default() };
+    let names = async |asked: &EventsAsked| {
+        let page = broker.events_page(asked, 10).await.expect("listed");
+        page.iter().map(|of| of.event.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names(&EventsAsked::default()).await,
+        ["e4", "e3", "e2", "e1"],
+        "one start: by name"
+    );
+    assert_eq!(names(&open).await.last().map(String::as_str), Some("e1"));
+    let after = EventsAsked { before: Some((at(-30), "e3".into())), ..EventsAsked::default() };
+    assert_eq!(names(&after).await, ["e2", "e1"]);
+    let rack = EventsAsked { scope: Some(Scope::Rack), ..EventsAsked::default() };
+    assert_eq!(names(&rack).await, ["e2"]);
+    let about = EventsAsked { scope_id: Some("dc1".into()), ..EventsAsked::default() };
+    assert_eq!(names(&about).await, ["e4"]);
+    let kind = Some(UnavailabilityKind::RandomFailure);
+    assert_eq!(names(&EventsAsked { kind, ..EventsAsked::default() }).await, ["e1"]);
+
+    let trail = async |asked: TrailAsked| {
+        let page = broker.trail_page(&asked, 10).await.expect("read");
+        page.iter().map(|entry| entry.seq.0).collect::<Vec<_>>()
+    };
+    let occurrence = Occurrence {
+        event: "mine".into(),
+        scope: Scope::Server,
+        scope_id: "s012".into(),
+        kind: UnavailabilityKind::Software,
+        started_at: at(0),
+    };
+    broker.record_unavailability("watch", &occurrence).await.expect("recorded");
+    broker.stop_mover("root", "a drill").await.expect("stopped");
+    assert_eq!(trail(TrailAsked::default()).await, [3, 2, 1]);
+    let by = |actor: &str| TrailAsked { actor: Some(actor.into()), ..TrailAsked::default() };
+    assert_eq!(trail(by("watch")).await, [2]);
+    assert_eq!(trail(TrailAsked { subject: Some("mine".into()), ..by("watch") }).await, [2]);
+    assert_eq!(trail(TrailAsked { subject: Some("mine".into()), ..by("root") }).await, [0; 0]);
+    let action = TrailAsked { action: Some("mover_stopped".into()), ..TrailAsked::default() };
+    assert_eq!(trail(action).await, [3]);
+    assert_eq!(trail(TrailAsked { before: Some(Seq(3)), ..TrailAsked::default() }).await, [2, 1]);
+}
+
+#[tokio::test]
+async fn a_server_is_known_with_its_way() {
+    let database = with_small().await;
+    let broker = &database.broker;
+    let epoch = broker.lease_mover("m", Duration::from_secs(600)).await.expect("asked");
+    let epoch = epoch.expect("nobody else acts");
+    broker.open_moves("mover", epoch, Wanted::All).await.expect("opened");
+    let moving = broker.server("s007").await.expect("asked").expect("there");
+    assert_eq!((moving.current.as_deref(), moving.in_use), (Some("web"), false));
+    let goes = moving.target.expect("it goes");
+    assert_eq!((goes.reservation, goes.version.0), (None, 1));
+    let of = moving.moving.expect("its move");
+    assert_eq!((of.state, of.target, of.origin.as_str()), (MoveState::Pending, None, "targets"));
+    let lent = broker.server("s008").await.expect("asked").expect("there");
+    assert_eq!(lent.loaned_to.as_deref(), Some("spare"));
+    // An event that is planned covers its whole MSB, msb1, which has s010 as well.
+    let down = broker.server("s010").await.expect("asked").expect("there");
+    let events: Vec<_> = down.events.iter().map(|event| (&*event.event, event.active)).collect();
+    assert!(events.contains(&("e1", true)), "{events:?}");
+    assert_eq!(broker.server("nobody").await.expect("asked"), None);
+
+    let filtered = async |asked: MovesAsked| {
+        let page = broker.moves_page(&asked, 10).await.expect("listed");
+        page.iter().map(|of| of.server.to_string()).collect::<Vec<_>>()
+    };
+    let reservation = MovesAsked { reservation: Some("web".into()), ..MovesAsked::default() };
+    let mut both = filtered(reservation).await;
+    both.sort();
+    assert_eq!(both, ["s006", "s007"], "to it and from it");
+    let server = MovesAsked { server: Some("s006".into()), ..MovesAsked::default() };
+    assert_eq!(filtered(server.clone()).await, ["s006"]);
+    assert_eq!(filtered(MovesAsked { open: Some(false), ..server.clone() }).await, [""; 0]);
+    broker.bind_moves("mover", epoch, &[of.id]).await.expect("bound");
+    let bound = MovesAsked { state: Some(MoveState::Bound), ..MovesAsked::default() };
+    assert_eq!(filtered(bound).await, ["s007"]);
+    let youngest = broker.moves_page(&MovesAsked::default(), 1).await.expect("listed");
+    let older = MovesAsked { before: Some(youngest[0].id), ..MovesAsked::default() };
+    assert_eq!(filtered(older).await.len(), 1, "of two");
+
+    // Decided anew, moved, failed: all of it is its past, page by page.
+    let generation = broker.server("s007").await.expect("asked").expect("there").generation;
+    let rows = vec![target("s007", generation, Some("web"))];
+    broker.publish("solver", &publication(1, 1, rows)).await.expect("published");
+    let occurrence = Occurrence {
+        event: "f".into(),
+        scope: Scope::Server,
+        scope_id: "s007".into(),
+        kind: UnavailabilityKind::RandomFailure,
+        started_at: at(0),
+    };
+    broker.record_unavailability("watch", &occurrence).await.expect("recorded");
+    let whole = broker.server_history("s007", None, 100).await.expect("read");
+    let mut kinds: Vec<&str> = whole.iter().map(|past| past.kind.as_str()).collect();
+    assert!(whole.is_sorted_by(|a, b| a.at >= b.at), "{whole:?}");
+    let (mut paged, mut before) = (Vec::new(), None);
+    loop {
+        let page = broker.server_history("s007", before.as_ref(), 1).await.expect("read");
+        let Some(last) = page.last() else { break };
+        before = Some((last.at, last.kind.clone(), last.key.clone()));
+        paged.extend(page);
+    }
+    assert_eq!(paged, whole);
+    kinds.sort_unstable();
+    assert_eq!(kinds, ["event", "move", "target", "trail"]);
+    let decided = whole.iter().find(|past| past.kind == "target").expect("found");
+    assert_eq!(
+        (&decided.detail["reservation"], &decided.detail["taken"]),
+        (&"web".into(), &true.into())
+    );
+}
+
+#[tokio::test]
+async fn what_was_promised_stays_version_by_version() {
+    let database = with_small().await;
+    let larger = changed(|parts| {
+        let web = parts.reservations.iter_mut().find(|of| &*of.reservation_id == "web");
+        web.expect("there").capacity_rru = 7.5;
+    });
+    database.broker.load("loader", &larger, ImportOptions::default()).await.expect("loaded");
+    let versions = database.broker.promise_versions("web", None, 10).await.expect("read");
+    let brief: Vec<_> = versions.iter().map(|of| (of.version, of.capacity)).collect();
+    assert_eq!(brief, [(2, Rru(7_500_000)), (1, Rru(6_958_984))]);
+    let newest = &versions[0];
+    assert_eq!(newest.rru.get("odd"), Some(&Rru(1_250_000)));
+    assert_eq!(newest.affinity.get("dc0"), Some(&0.5));
+    assert_eq!(
+        (newest.kind.as_str(), newest.host_profile.as_deref()),
+        ("guaranteed", Some("profile"))
+    );
+    let first = database.broker.promise_versions("web", Some(2), 10).await.expect("read");
+    assert_eq!(first, versions[1..]);
+    assert!(database.broker.promise_versions("nobody", None, 10).await.expect("read").is_empty());
+}
