@@ -12,6 +12,8 @@ pub const PAGE_MAX: u32 = 1_000;
 pub(crate) mod sql {
     crate::statements! {
         RESERVATION_ID = "SELECT reservation_id FROM reservations WHERE reservation = $1";
+        OWNER = "SELECT p.owner FROM reservations r JOIN promises p USING (promise_id) \
+            WHERE r.reservation = $1";
         /// A page in order of name, straight from the index. `OFFSET 0` keeps the planner from
         /// reading every rack for the few that are meant.
         HELD_SERVERS = "SELECT p.server, d.datacenter::text, m.msb::text, p.rack, \
@@ -69,6 +71,15 @@ pub enum ReservationError {
 }
 
 impl Broker {
+    /// Whose a reservation is; `None`: there is none of this name.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn reservation_owner(&self, name: &str) -> Result<Option<String>, DbError> {
+        let owner = sqlx::query_scalar(sql::OWNER).bind(name).fetch_optional(&self.pool).await;
+        owner.doing("asking whose a reservation is")
+    }
+
     /// Lists the servers a reservation owns now, in order of name: those after `after` (from the
     /// first, if it is empty), at most `limit` and at most [`PAGE_MAX`].
     ///

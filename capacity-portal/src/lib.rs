@@ -11,6 +11,8 @@
 //! | `POST /ops/v1/events` | unavailability events, one or many: what became of each |
 //! | `POST /ops/v1/alertmanager` | the same from Alertmanager's webhook |
 //! | `POST /ops/v1/usage` | which servers are in use |
+//! | `GET /v1/whoami` | whose a token is, and what it is good for |
+//! | `/sign-in`, `/sign-out` | sessions for people, with a token |
 //! | `GET /v1/reservations/{name}/servers` | what a reservation owns, gets or borrows, and what may be done with each |
 //! | `GET /v1/reservations/{name}/changes` | the same as server-sent events, from an entry of the audit trail on |
 //! | `POST /ops/v1/maintenance` | plans a window, or says why it cannot be; `GET` lists them, `/{id}` one window or plan |
@@ -18,8 +20,9 @@
 //! | `GET /ops/v1/replacements`, `/outages`, `/loans` | what the mover decided between two solves |
 //! | `POST /ops/v1/maintenance/{id}/end`, `/cancel` | work is done early; or will not be |
 //!
-//! Whoever says something needs a bearer token with the role for it, and its name stands in the
-//! audit trail. Errors under `/v1` and `/ops/v1` are `application/problem+json`
+//! Whoever says something needs a token with the role for it, in a header or a session's cookie, and
+//! its name stands in the audit trail; `guard` knows whose it is, and `shield` stands before
+//! everything. Errors under `/v1` and `/ops/v1` are `application/problem+json`
 //! (RFC 9457).
 //!
 //! It knows nothing of solves and moves but what the broker says. Start with [`Portal`].
@@ -27,27 +30,45 @@
 mod api;
 mod archive;
 mod bell;
+mod guard;
 mod intake;
+mod limits;
 mod metrics;
 pub mod plan_desk;
 mod planner;
 pub mod region;
+mod secret;
+mod shield;
+mod tls;
+mod web;
 
 pub use api::authority::{Authority, Role, Token, TokenError};
 pub use api::openapi::text as openapi;
 pub use archive::{Archive, ArchiveError, ArchivedFile, Chunks};
 pub use planner::{Grant, Granted, PlanRefused, Planned, Planner};
+pub use secret::{NoChance, Secret};
+pub use tls::{TlsError, TlsFiles};
 
 use api::Site;
 use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum_server::Server;
+use axum_server::tls_rustls::RustlsAcceptor;
 use bell::Bell;
 use broker::Broker;
+use guard::Guard;
+use hyper_util::rt::TokioTimer;
 use intake::Intake;
+use limits::Limits;
 use plan_desk::PlanDesk;
 use region::RegionKeeper;
+use shield::{HEAD_WITHIN, Shield};
+use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
+use tls::Tls;
 use tokio::net::TcpListener;
 
 /// How long Postgres may take to answer before the region counts as not ready: balancers ask every
@@ -70,6 +91,9 @@ pub enum PortalError {
         #[source]
         source: std::io::Error,
     },
+    /// The certificate or the key will not do.
+    #[error("TLS")]
+    Tls(#[from] TlsError),
     /// It ended.
     #[error("serving HTTP")]
     Serve(#[source] std::io::Error),
@@ -78,36 +102,49 @@ pub enum PortalError {
 /// What may be chosen.
 #[derive(Clone, Debug, Default)]
 pub struct PortalSettings {
-    /// Who may do what. By default everybody may read and nobody may write.
+    /// Who may do what, beside the tokens of the database. By default everybody may read.
     pub authority: Authority,
     /// Who plans; `None`: nobody, and plans are refused.
     pub planner: Option<Arc<dyn Planner>>,
     /// Where solves leave their files; `None`: nobody reads them over HTTP.
     pub archive: Option<Arc<dyn Archive>>,
+    /// How often one caller may ask in a second; `None`: a thousand times.
+    pub requests_per_second: Option<NonZeroU32>,
+    /// The certificate to serve with; `None`: without TLS.
+    pub tls: Option<TlsFiles>,
+    /// Whether a proxy in front ends TLS, so that cookies are for TLS alone.
+    pub tls_before: bool,
 }
 
 /// An address that is listened on.
-#[derive(Debug)]
 pub struct Portal {
     listener: TcpListener,
     at: SocketAddr,
     router: Router,
+    tls: Option<Tls>,
+}
+
+impl fmt::Debug for Portal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Portal").field("at", &self.at).finish_non_exhaustive()
+    }
 }
 
 impl Portal {
     /// Starts to listen; port 0 is any that is free.
     ///
     /// # Errors
-    /// [`PortalError::Bind`].
+    /// [`PortalError::Bind`], [`PortalError::Tls`].
     pub async fn bind(
         at: SocketAddr,
         broker: Broker,
         settings: PortalSettings,
     ) -> Result<Portal, PortalError> {
+        let tls = settings.tls.as_ref().map(TlsFiles::load).transpose()?;
         let cannot = |source| PortalError::Bind { at, source };
         let listener = TcpListener::bind(at).await.map_err(cannot)?;
         let at = listener.local_addr().map_err(cannot)?;
-        Ok(Portal { listener, at, router: router(broker, settings) })
+        Ok(Portal { listener, at, router: router(broker, settings), tls })
     }
 
     /// Where it listens.
@@ -115,19 +152,41 @@ impl Portal {
         self.at
     }
 
+    /// Whether it serves with TLS.
+    pub fn has_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Answers until dropped.
     ///
     /// # Errors
     /// [`PortalError::Serve`].
     pub async fn serve(self) -> Result<(), PortalError> {
-        axum::serve(self.listener, self.router).await.map_err(PortalError::Serve)
+        let mut server = Server::<SocketAddr>::from_listener(self.listener).http1_only();
+        let mut head = server.http_builder().http1();
+        head.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
+        let service = self.router.into_make_service_with_connect_info::<SocketAddr>();
+        let served = match self.tls {
+            None => server.serve(service).await,
+            Some(tls) => {
+                let server = server.acceptor(RustlsAcceptor::new(tls.config()));
+                tokio::select! {
+                    served = server.serve(service) => served,
+                    never = tls.renew() => never,
+                }
+            }
+        };
+        served.map_err(PortalError::Serve)
     }
 }
 
 fn router(broker: Broker, settings: PortalSettings) -> Router {
     let bell = Bell::start(broker.clone());
+    let secure = settings.tls.is_some() || settings.tls_before;
+    let limits = Limits::start(settings.requests_per_second);
+    let shield = Arc::new(Shield { limits: limits.clone(), secure });
     let site = Site {
-        authority: Arc::new(settings.authority),
+        guard: Guard::start(settings.authority, broker.clone(), limits, secure),
         intake: Intake::start(broker.clone()),
         region: RegionKeeper::start(broker.clone(), &bell),
         plans: PlanDesk::new(settings.planner),
@@ -136,5 +195,9 @@ fn router(broker: Broker, settings: PortalSettings) -> Router {
         broker,
     };
     let (described, _) = api::routes().split_for_parts();
-    described.merge(api::browse::routes()).with_state(site)
+    described
+        .merge(api::browse::routes())
+        .merge(web::routes())
+        .with_state(site)
+        .layer(from_fn_with_state(shield, shield::stand))
 }

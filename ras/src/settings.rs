@@ -95,8 +95,24 @@ pub struct MoverFile {
 pub struct PortalFile {
     /// Who may read.
     pub read: ReadAccess,
-    /// Who may write.
+    /// Who may do what, beside the tokens of the store.
     pub tokens: Vec<TokenFile>,
+    /// How often one caller may ask in a second.
+    pub requests_per_second: Option<std::num::NonZeroU32>,
+    /// What TLS is served with.
+    pub tls: Option<TlsFile>,
+    /// Whether a proxy in front ends TLS.
+    pub tls_before: bool,
+}
+
+/// `ras.toml`, what TLS is served with: files in PEM.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFile {
+    /// The certificate, and those between it and what clients know.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
 }
 
 /// Who may read over HTTP.
@@ -118,6 +134,8 @@ pub struct TokenFile {
     pub name: String,
     /// What may be done with it, as words of [`capacity_portal::Role`].
     pub roles: Vec<String>,
+    /// Whose objects it is for; everybody's, unless it says so.
+    pub owner: Option<String>,
     /// The file with the secret.
     pub token_file: PathBuf,
 }

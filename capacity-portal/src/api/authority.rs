@@ -1,12 +1,9 @@
-//! Who may do what: bearer tokens with roles.
+//! Who may do what: tokens with roles, from the settings of this process.
 
-use super::Site;
-use super::problem::Problem;
-use axum::extract::FromRequestParts;
-use axum::http::StatusCode;
-use axum::http::header::AUTHORIZATION;
-use axum::http::request::Parts;
-use sha2::{Digest, Sha256};
+pub(crate) use super::caller::Caller;
+use crate::secret::digest;
+pub use broker::Role;
+use broker::SecretDigest;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -14,45 +11,6 @@ use subtle::ConstantTimeEq;
 
 /// The fewest characters of a secret: 16 of base64 are 96 bits, which nobody guesses.
 const SECRET_CHARS_MIN: usize = 16;
-
-/// What somebody may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// Report unavailability and use.
-    Health,
-    /// Run the region: maintenance, limits, switches.
-    Operator,
-    /// Take capacity at once.
-    Emergency,
-    /// Read. Whoever has any role may.
-    Viewer,
-}
-
-impl Role {
-    /// Every role.
-    pub const ALL: [Role; 4] = [Role::Health, Role::Operator, Role::Emergency, Role::Viewer];
-
-    /// The word of the settings.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Role::Health => "health",
-            Role::Operator => "operator",
-            Role::Emergency => "emergency",
-            Role::Viewer => "viewer",
-        }
-    }
-
-    /// Reads the word of the settings.
-    pub fn parse(word: &str) -> Option<Role> {
-        Role::ALL.into_iter().find(|role| role.as_str() == word)
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
-    }
-}
 
 /// A token cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,6 +24,10 @@ pub enum TokenError {
     BadSecret { name: String },
     #[error("token {name:?} has no roles")]
     NoRoles { name: String },
+    #[error("token {name:?}: whoever has the role owner names the owner it is for")]
+    NoOwner { name: String },
+    #[error("token {name:?}: an owner limits the roles viewer and owner, and not {role}")]
+    HasOwner { name: String, role: Role },
     #[error("two tokens are named {name:?}")]
     Twice { name: String },
 }
@@ -73,26 +35,47 @@ pub enum TokenError {
 /// A token: a name, which stands in the audit trail, what it may do, and a secret.
 #[derive(Clone)]
 pub struct Token {
-    name: Arc<str>,
-    roles: BTreeSet<Role>,
+    pub(crate) name: Arc<str>,
+    pub(crate) roles: BTreeSet<Role>,
+    /// Whose objects it is for; `None`: everybody's.
+    pub(crate) owner: Option<Arc<str>>,
     /// Of the secret, which is not kept.
-    digest: [u8; 32],
+    pub(crate) digest: SecretDigest,
 }
 
 impl fmt::Debug for Token {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Token").field("name", &self.name).field("roles", &self.roles).finish()
+        let mut shown = out.debug_struct("Token");
+        shown.field("name", &self.name).field("roles", &self.roles).field("owner", &self.owner);
+        shown.finish()
     }
 }
 
+fn is_name(text: &str) -> bool {
+    (1..=fleet::NAME_CHARS_MAX).contains(&text.chars().count()) && !text.contains('\0')
+}
+
 impl Token {
-    /// Makes one.
+    /// Makes one for everybody's objects.
     ///
     /// # Errors
     /// [`TokenError`].
     pub fn new(name: &str, roles: &[Role], secret: &str) -> Result<Token, TokenError> {
+        Token::scoped(name, roles, None, secret)
+    }
+
+    /// Makes one for the objects of one owner, or of all.
+    ///
+    /// # Errors
+    /// [`TokenError`].
+    pub fn scoped(
+        name: &str,
+        roles: &[Role],
+        owner: Option<&str>,
+        secret: &str,
+    ) -> Result<Token, TokenError> {
         let named = || name.to_owned();
-        if name.is_empty() || name.chars().count() > fleet::NAME_CHARS_MAX || name.contains('\0') {
+        if !is_name(name) || owner.is_some_and(|owner| !is_name(owner)) {
             return Err(TokenError::BadName);
         }
         let printable = secret.bytes().all(|byte| byte.is_ascii_graphic());
@@ -102,16 +85,23 @@ impl Token {
         if roles.is_empty() {
             return Err(TokenError::NoRoles { name: named() });
         }
-        let roles = roles.iter().copied().collect();
-        Ok(Token { name: name.into(), roles, digest: digest(secret) })
+        if owner.is_none() && roles.contains(&Role::Owner) {
+            return Err(TokenError::NoOwner { name: named() });
+        }
+        if let Some(role) = roles.iter().find(|role| owner.is_some() && !role.takes_owner()) {
+            return Err(TokenError::HasOwner { name: named(), role: *role });
+        }
+        let (roles, owner) = (roles.iter().copied().collect(), owner.map(Arc::from));
+        Ok(Token { name: name.into(), roles, owner, digest: digest(secret) })
+    }
+
+    /// Whether it may do what this role may.
+    pub(crate) fn may(&self, role: Role) -> bool {
+        self.roles.iter().any(|has| has.includes(role))
     }
 }
 
-fn digest(secret: &str) -> [u8; 32] {
-    Sha256::digest(secret.as_bytes()).into()
-}
-
-/// Who may do what.
+/// Who may do what, beside the tokens of the database.
 #[derive(Clone, Debug, Default)]
 pub struct Authority {
     tokens: Vec<Token>,
@@ -119,7 +109,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// With these tokens. Without any nobody may write. `read_needs_token`: nor read without one.
+    /// With these tokens. `read_needs_token`: nobody reads without one, either.
     ///
     /// # Errors
     /// [`TokenError::Twice`].
@@ -131,12 +121,16 @@ impl Authority {
         Ok(Authority { tokens, closed: read_needs_token })
     }
 
+    /// Whether whoever reads needs a token.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// Looks at every token and at all of each digest, so that the time it takes says nothing.
-    fn find(&self, secret: &str) -> Option<&Token> {
-        let digest = digest(secret);
+    pub(crate) fn find(&self, digest: &SecretDigest) -> Option<&Token> {
         let mut found = None;
         for token in &self.tokens {
-            if bool::from(token.digest.ct_eq(&digest)) {
+            if bool::from(token.digest.ct_eq(digest)) {
                 found = Some(token);
             }
         }
@@ -144,67 +138,10 @@ impl Authority {
     }
 }
 
-/// Who asks.
-pub(crate) struct Caller {
-    token: Option<Token>,
-    authority: Arc<Authority>,
-}
-
-impl Caller {
-    /// The name for the audit trail, if this caller may act in this role.
-    pub(crate) fn needs(&self, role: Role) -> Result<Arc<str>, Problem> {
-        match &self.token {
-            Some(token) if role == Role::Viewer || token.roles.contains(&role) => {
-                Ok(token.name.clone())
-            }
-            Some(token) => {
-                let detail = format!("token {:?} does not have the role {role}", token.name);
-                Err(Problem::new(StatusCode::FORBIDDEN, "role_missing", detail))
-            }
-            None if self.authority.tokens.is_empty() => Err(Problem::new(
-                StatusCode::FORBIDDEN,
-                "tokens_not_configured",
-                "nobody may do this: no tokens are configured. Add a section [[portal.tokens]] with \
-                 name, roles and token_file to ras.toml and start again",
-            )),
-            None => Err(unauthorized("token_missing", "send `Authorization: Bearer` and a token")),
-        }
-    }
-
-    /// Whether this caller may read.
-    pub(crate) fn reads(&self) -> Result<(), Problem> {
-        if self.authority.closed { self.needs(Role::Viewer).map(drop) } else { Ok(()) }
-    }
-}
-
-fn unauthorized(code: &'static str, detail: &str) -> Problem {
-    Problem::new(StatusCode::UNAUTHORIZED, code, detail)
-}
-
-impl FromRequestParts<Site> for Caller {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Caller, Problem> {
-        let authority = site.authority.clone();
-        let Some(header) = parts.headers.get(AUTHORIZATION) else {
-            return Ok(Caller { token: None, authority });
-        };
-        if authority.tokens.is_empty() {
-            return Ok(Caller { token: None, authority });
-        }
-        let said = header.to_str().ok().and_then(|said| said.split_once(' '));
-        let secret = said.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let token = secret.and_then(|(_, secret)| authority.find(secret.trim())).cloned();
-        match token {
-            Some(token) => Ok(Caller { token: Some(token), authority }),
-            None => Err(unauthorized("token_unknown", "this is none of the tokens")),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Authority, Role, Token, TokenError};
+    use crate::secret::digest;
 
     #[test]
     fn a_token_is_found_by_its_secret_alone() {
@@ -213,7 +150,7 @@ mod tests {
         let two = token("two", "0123456789abcdeg").expect("a token");
         assert!(!format!("{one:?}").contains("0123"), "{one:?}");
         let authority = Authority::new(vec![one.clone(), two], false).expect("two tokens");
-        let name = |secret| authority.find(secret).map(|token| token.name.to_string());
+        let name = |secret| authority.find(&digest(secret)).map(|token| token.name.to_string());
         assert_eq!(name("0123456789abcdef").as_deref(), Some("one"));
         assert_eq!(name("0123456789abcdeg").as_deref(), Some("two"));
         assert_eq!(name("0123456789abcde"), None);
@@ -224,8 +161,19 @@ mod tests {
         assert!(matches!(token("blank", "0123456789 abcdef"), Err(TokenError::BadSecret { .. })));
         assert!(matches!(token("", "0123456789abcdef"), Err(TokenError::BadName)));
         assert!(Token::new("none", &[], "0123456789abcdef").is_err());
-        for role in Role::ALL {
-            assert_eq!(Role::parse(role.as_str()), Some(role));
+    }
+
+    #[test]
+    fn an_owner_limits_what_is_about_owners() {
+        let token = |roles: &[Role], owner| Token::scoped("t", roles, owner, "0123456789abcdef");
+        let web = token(&[Role::Owner], Some("web")).expect("a token");
+        assert!(web.may(Role::Owner) && web.may(Role::Viewer) && !web.may(Role::Operator));
+        token(&[Role::Viewer], Some("web")).expect("a token");
+        assert!(matches!(token(&[Role::Owner], None), Err(TokenError::NoOwner { .. })));
+        assert!(matches!(token(&[Role::Viewer], Some("")), Err(TokenError::BadName)));
+        for role in [Role::Operator, Role::Admin, Role::Health, Role::Emergency] {
+            let error = token(&[Role::Viewer, role], Some("web")).expect_err("the whole region's");
+            assert_eq!(error, TokenError::HasOwner { name: "t".into(), role });
         }
     }
 }

@@ -1,10 +1,11 @@
-//! What other programs say and ask over HTTP. `problem` has errors, `authority` who may do what,
-//! `asked` and `page` how questions are read, `openapi` the description of it all, `browse` a page to read it by.
+//! What other programs say and ask over HTTP. `problem` has errors, `authority` and `caller` who may do
+//! what, `asked` and `page` how questions are read, `openapi` the description of it all, `browse` a page to read it by.
 //! Owners' paths are in `v1`, operators' in `ops`, those of monitoring in `probes`.
 
 mod asked;
 pub(crate) mod authority;
 pub(crate) mod browse;
+pub(crate) mod caller;
 pub(crate) mod openapi;
 mod ops;
 mod page;
@@ -15,10 +16,11 @@ mod v1;
 use crate::ANSWER_WITHIN;
 use crate::archive::Archive;
 use crate::bell::Bell;
+use crate::guard::Guard;
 use crate::intake::Intake;
 use crate::plan_desk::PlanDesk;
 use crate::region::RegionKeeper;
-use authority::Authority;
+use crate::shield::BODY_MAX;
 use axum::extract::{DefaultBodyLimit, FromRef};
 use axum::http::StatusCode;
 use axum::middleware::from_fn;
@@ -29,14 +31,11 @@ use std::sync::Arc;
 use tokio::time::timeout;
 use utoipa_axum::router::OpenApiRouter;
 
-/// The largest body: a thousand alerts with their annotations.
-const BODY_MAX: usize = 4 << 20;
-
 /// What every request is answered with.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
     pub(crate) broker: Broker,
-    pub(crate) authority: Arc<Authority>,
+    pub(crate) guard: Guard,
     pub(crate) intake: Intake,
     pub(crate) bell: Bell,
     pub(crate) region: RegionKeeper,

@@ -5,7 +5,7 @@ use crate::planner::PlanRefused;
 use crate::region::RegionError;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -22,11 +22,14 @@ pub(super) const CODES: &[&str] = &[
     "all_refused",
     "archive_unavailable",
     "body_too_large",
+    "body_too_slow",
     "busy",
+    "csrf",
     "file_too_large",
     "guarantee",
     "in_the_past",
     "internal",
+    "late",
     "length",
     "malformed",
     "method_not_allowed",
@@ -40,6 +43,8 @@ pub(super) const CODES: &[&str] = &[
     "not_found",
     "not_guaranteed",
     "nothing_fits",
+    "no_chance",
+    "other_owner",
     "outage_now",
     "over",
     "page_token",
@@ -49,9 +54,9 @@ pub(super) const CODES: &[&str] = &[
     "share",
     "token_missing",
     "token_unknown",
-    "tokens_not_configured",
     "too_many_plans",
     "too_many_readers",
+    "too_many_requests",
     "too_many_rows",
     "unknown_emergency",
     "unknown_file",
@@ -100,6 +105,22 @@ impl Problem {
         self
     }
 
+    /// Nobody knows who asks.
+    pub(crate) fn unauthorized(code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::UNAUTHORIZED, code, detail)
+    }
+
+    /// Too much is asked, of which the same may be asked after so many seconds.
+    pub(crate) fn too_often(detail: impl Into<String>, seconds: u64) -> Problem {
+        let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", detail);
+        problem.after(Duration::from_secs(seconds))
+    }
+
+    /// What it is as a number.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// Says more, by a name.
     pub(crate) fn with(mut self, member: &str, value: Value) -> Problem {
         self.members.insert(member.to_owned(), value);
@@ -107,10 +128,7 @@ impl Problem {
     }
 
     /// What an answer without a problem of its own means: of the router, mostly.
-    fn of(status: StatusCode) -> Option<Problem> {
-        if !status.is_client_error() && !status.is_server_error() {
-            return None;
-        }
+    pub(crate) fn of(status: StatusCode) -> Problem {
         let (code, detail) = match status {
             StatusCode::NOT_FOUND => ("not_found", "there is nothing at this path"),
             StatusCode::METHOD_NOT_ALLOWED => {
@@ -119,7 +137,7 @@ impl Problem {
             StatusCode::PAYLOAD_TOO_LARGE => ("body_too_large", "a body has 4 MiB at most"),
             _ => ("not_answered", "the request cannot be answered"),
         };
-        Some(Problem::new(status, code, detail))
+        Problem::new(status, code, detail)
     }
 
     fn body(mut self, id: Uuid) -> Vec<u8> {
@@ -206,19 +224,41 @@ impl IntoResponse for Problem {
 pub(crate) async fn finish(request: Request, next: Next) -> Response {
     let id = Uuid::now_v7();
     let mut response = next.run(request).await;
+    let status = response.status();
+    let wrong = status.is_client_error() || status.is_server_error();
     let own = response.extensions_mut().remove::<Problem>();
-    if let Some(problem) = own.or_else(|| Problem::of(response.status())) {
-        tracing::debug!(request_id = %id, code = problem.code, "a request was refused");
-        let headers = response.headers_mut();
-        headers.remove(CONTENT_LENGTH);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(after) = problem.after {
-            headers.insert(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
-        }
-        *response.body_mut() = Body::from(problem.body(id));
+    match own.or_else(|| wrong.then(|| Problem::of(status))) {
+        Some(problem) => write(&mut response, problem, id),
+        None => say_id(&mut response, id),
     }
+    response
+}
+
+/// Gives an error of ours a body that says it, where [`finish`] has not: what stands before the
+/// routes, and pages.
+pub(crate) fn write_own(response: &mut Response) {
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        write(response, problem, Uuid::now_v7());
+    }
+}
+
+fn write(response: &mut Response, problem: Problem, id: Uuid) {
+    tracing::debug!(request_id = %id, code = problem.code, "a request was refused");
+    let headers = response.headers_mut();
+    headers.remove(CONTENT_LENGTH);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    if let Some(after) = problem.after {
+        headers.insert(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
+    }
+    if problem.status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    *response.body_mut() = Body::from(problem.body(id));
+    say_id(response, id);
+}
+
+fn say_id(response: &mut Response, id: Uuid) {
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
-    response
 }

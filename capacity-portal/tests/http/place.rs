@@ -87,7 +87,8 @@ fn region() -> RegionSnapshot {
     RegionSnapshot::new(parts).expect("a snapshot")
 }
 
-fn tokens() -> Vec<Token> {
+/// The tokens of the settings.
+pub fn tokens() -> Vec<Token> {
     vec![
         Token::new("watch", &[Role::Health], WATCH).expect("a token"),
         Token::new("reader", &[Role::Viewer], READER).expect("a token"),

@@ -54,9 +54,14 @@ ras.toml:
   keep_age = \"744h\"          # and for how long
   [portal]
   read = \"open\"               # or \"token\": who reads needs a token as well
-  [[portal.tokens]]           # without any, nobody says anything
+  requests_per_second = 1000  # of one caller; more is answered with 429
+  tls_before = false          # whether a proxy in front ends TLS
+  [portal.tls]                # files in PEM; without them there is no TLS
+  certificate = \"/etc/ras/cert.pem\"
+  key = \"/etc/ras/key.pem\"
+  [[portal.tokens]]           # beside those that `ras token create` makes
   name = \"alertmanager\"       # stands in the audit trail
-  roles = [\"health\"]          # health, operator, emergency, viewer
+  roles = [\"health\"]          # viewer, owner, operator, admin, health, emergency
   token_file = \"/etc/ras/alertmanager.token\"
 The sections of `ras solve --help` hold for each solve, [mover] of `ras mover --help` for moves.
 

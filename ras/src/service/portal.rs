@@ -1,8 +1,8 @@
-//! Who may ask and say what over HTTP: tokens, from files.
+//! Who may ask and say what over HTTP: tokens from files, limits, TLS.
 
-use crate::settings::{self, ReadAccess, TokenFile};
+use crate::settings::{self, ReadAccess, TlsFile, TokenFile};
 use anyhow::{Context, Result, anyhow, ensure};
-use capacity_portal::{Authority, PortalSettings, Role, Token};
+use capacity_portal::{Authority, PortalSettings, Role, TlsFiles, Token};
 use std::path::Path;
 
 /// A token is a line; a larger file is another one.
@@ -15,13 +15,18 @@ const TOKEN_BYTES_MAX: u64 = 1 << 12;
 pub fn portal_settings(config: Option<&Path>) -> Result<PortalSettings> {
     let file = settings::file(config)?.portal;
     let read_needs_token = file.read == ReadAccess::Token;
-    ensure!(
-        !read_needs_token || !file.tokens.is_empty(),
-        "[portal]: read = \"token\" without any tokens would let nobody read"
-    );
     let tokens = file.tokens.iter().map(token).collect::<Result<Vec<_>>>().context("[portal]")?;
     let authority = Authority::new(tokens, read_needs_token).context("[portal]")?;
-    Ok(PortalSettings { authority, ..PortalSettings::default() })
+    let tls = file.tls.map(|TlsFile { certificate, key }| TlsFiles { certificate, key });
+    let (requests_per_second, tls_before) = (file.requests_per_second, file.tls_before);
+    let settings = PortalSettings {
+        authority,
+        requests_per_second,
+        tls,
+        tls_before,
+        ..PortalSettings::default()
+    };
+    Ok(settings)
 }
 
 fn token(of: &TokenFile) -> Result<Token> {
@@ -37,7 +42,7 @@ fn token(of: &TokenFile) -> Result<Token> {
     let size = std::fs::metadata(path).with_context(name)?.len();
     ensure!(size <= TOKEN_BYTES_MAX, "{}: {size} bytes are no token", name());
     let secret = std::fs::read_to_string(path).with_context(name)?;
-    Ok(Token::new(&of.name, &roles, secret.trim())?)
+    Ok(Token::scoped(&of.name, &roles, of.owner.as_deref(), secret.trim())?)
 }
 
 #[cfg(test)]
@@ -63,13 +68,19 @@ mod tests {
         };
         settings(&token("\"health\", \"viewer\"", "good")).expect("a token");
         settings("").expect("none");
+        settings(&(token("\"owner\", \"viewer\"", "good") + "owner = \"web\"\n"))
+            .expect("an owner's");
+        settings("[portal]\nread = \"token\"\n").expect("with tokens of the store");
         for (text, named) in [
             (token("\"health\"", "nowhere"), "nowhere"),
             (token("\"health\"", "short"), "at least 16"),
-            (token("\"king\"", "good"), "health, operator, emergency, viewer"),
+            (token("\"king\"", "good"), "viewer, owner, operator, admin, health, emergency"),
             (token("", "good"), "no roles"),
             (token("\"health\"", "good").repeat(2), "two tokens"),
-            ("[portal]\nread = \"token\"\n".to_owned(), "nobody"),
+            (token("\"owner\"", "good"), "names the owner"),
+            (token("\"admin\"", "good") + "owner = \"web\"\n", "and not admin"),
+            ("[portal]\nrequests_per_second = 0\n".to_owned(), "requests_per_second"),
+            ("[portal.tls]\ncertificate = \"a\"\n".to_owned(), "key"),
             ("[portal]\nread = \"maybe\"\n".to_owned(), "maybe"),
             ("[portal]\ntoken = 3\n".to_owned(), "token"),
         ] {

@@ -93,7 +93,7 @@ pub(super) async fn replacements(
     Extension(site): Extension<Site>,
     caller: Caller,
 ) -> Result<Json<Replacements>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let rows = in_time(site.broker.replacements(&[], ROWS_MAX)).await?;
     let replacement = |of: ReplacementRow| Replacement {
         server: of.server.to_string(),
@@ -115,7 +115,7 @@ pub(super) async fn outages(
     Extension(site): Extension<Site>,
     caller: Caller,
 ) -> Result<Json<Outages>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let rows = in_time(site.broker.outages(false, ROWS_MAX)).await?;
     let outage = |of: Outage| LostMsb {
         msb: of.msb.to_string(),
@@ -135,7 +135,7 @@ pub(super) async fn loans(
     Extension(site): Extension<Site>,
     caller: Caller,
 ) -> Result<Json<Loans>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let rows = in_time(site.broker.loans()).await?;
     let borrowed = |of: Loan| Borrowed {
         borrower: of.borrower.to_string(),

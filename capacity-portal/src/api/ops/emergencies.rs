@@ -205,7 +205,7 @@ pub(super) async fn list(
     Extension(site): Extension<Site>,
     caller: Caller,
 ) -> Result<Json<Emergencies>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let all = in_time(site.broker.emergencies(EMERGENCIES_MAX)).await?;
     Ok(Json(Emergencies { emergencies: all.iter().map(EmergencyView::from).collect() }))
 }
@@ -219,7 +219,7 @@ pub(super) async fn find(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<EmergencyView>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let id = read(&id)?;
     let of = in_time(site.broker.emergency(id)).await?;
     let of = of.ok_or_else(|| unknown(format!("there is no emergency {id}")))?;

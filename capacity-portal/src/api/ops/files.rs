@@ -74,7 +74,7 @@ pub(super) async fn list(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<SolveFiles>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let (solve, archive) = (row(&site, &id).await?, archive(&site)?);
     let mut files = Vec::new();
     for part in PARTS {
@@ -102,7 +102,7 @@ pub(super) async fn find(
     caller: Caller,
     Path((id, part, name)): Path<(String, String, String)>,
 ) -> Result<Response, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let (solve, archive) = (row(&site, &id).await?, archive(&site)?);
     let unknown = || {
         let detail = format!("solve {id} has no file {name:?} of its {part}");

@@ -270,7 +270,7 @@ pub(super) async fn list(
     caller: Caller,
     Asked(Which { all, limit }): Asked<Which>,
 ) -> Result<Json<Windows>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let limit = asked::limit(limit, WINDOWS_MAX, WINDOWS_MAX)?;
     let listed = in_time(site.broker.maintenance(all, None, limit)).await?;
     Ok(Json(Windows::of(&listed)))
@@ -285,7 +285,7 @@ pub(super) async fn find(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Windows>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let id = read(&id)?;
     let found = in_time(site.broker.maintenance(true, Some(id), WINDOWS_MAX)).await?;
     if found.is_empty() {

@@ -139,7 +139,7 @@ pub(super) async fn list(
     caller: Caller,
     Asked(which): Asked<Which>,
 ) -> Result<Json<MovesPage>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let question = Question::new(&("moves", &which));
     let before = question.id(which.page_token.as_deref())?;
     let limit = asked::limit(which.limit, PAGE, PAGE_MAX)?;
@@ -158,7 +158,7 @@ pub(super) async fn mover(
     Extension(site): Extension<Site>,
     caller: Caller,
 ) -> Result<Json<MoverView>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     status(&site).await
 }
 

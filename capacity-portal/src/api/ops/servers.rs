@@ -165,7 +165,7 @@ pub(super) async fn find(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<ServerView>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let found = in_time(site.broker.server(&name)).await?.ok_or_else(|| unknown(&name))?;
     Ok(Json(found.into()))
 }
@@ -183,7 +183,7 @@ pub(super) async fn history(
     Path(name): Path<String>,
     Asked(which): Asked<Which>,
 ) -> Result<Json<ServerHistory>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let question = Question::new(&("history", &name));
     let before = question.cursor(which.page_token.as_deref())?;
     let limit = asked::limit(which.limit, PAGE, PAGE_MAX)?;

@@ -195,7 +195,7 @@ pub(super) async fn list(
     caller: Caller,
     Asked(which): Asked<Which>,
 ) -> Result<Json<SolvesPage>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let question = Question::new(&("solves", &which));
     let before: Option<(DateTime<Utc>, String)> = question.cursor(which.page_token.as_deref())?;
     let before = before.and_then(|(at, id)| Some((at, Uuid::parse_str(&id).ok()?)));
@@ -222,7 +222,7 @@ pub(super) async fn find(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<SolveDetail>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let solve = row(&site, &id).await?;
     let report = in_time(site.broker.solve_report(solve.id)).await?;
     let config = in_time(site.broker.solve_config(solve.id)).await?;
@@ -240,7 +240,7 @@ pub(super) async fn report(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let solve = row(&site, &id).await?;
     let report = in_time(site.broker.solve_report(solve.id)).await?;
     let none = || {

@@ -34,7 +34,7 @@ pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
 ) -> Result<Json<StuckThings>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let stuck = in_time(site.broker.stuck()).await?;
     let thing =
         |Stuck { machine, subject, state, since }| StuckThing { machine, subject, state, since };

@@ -80,7 +80,7 @@ pub(super) async fn list(
     caller: Caller,
     Asked(which): Asked<Which>,
 ) -> Result<Json<TrailPage>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let question = Question::new(&("trail", &which));
     let before = question.cursor(which.page_token.as_deref())?.map(Seq);
     let limit = asked::limit(which.limit, PAGE, PAGE_MAX)?;

@@ -86,7 +86,7 @@ pub(super) async fn list(
     caller: Caller,
     Asked(which): Asked<Which>,
 ) -> Result<Json<EventsPage>, Problem> {
-    caller.reads()?;
+    caller.reads_region()?;
     let question = Question::new(&("unavailability", &which));
     let before = question.cursor(which.page_token.as_deref())?;
     let limit = asked::limit(which.limit, PAGE, PAGE_MAX)?;

@@ -91,7 +91,7 @@ pub(super) async fn follow(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     caller.reads()?;
-    let name = reservation(name)?;
+    let name = reservation(&site, &caller, name).await?;
     let from = begin(from.as_deref(), &headers)?;
     let (bell, place) = site.bell.listen().ok_or_else(|| {
         Problem::unavailable("too_many_readers", "as many follow reservations as may at once")
@@ -104,7 +104,7 @@ pub(super) async fn follow(
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
     // In a task of its own, so that whoever does not read on holds up events and no transaction.
     let reader = Reader { broker: site.broker, follower, sent: from, sender, bell, looks };
-    tokio::spawn(run(reader, look, place));
+    tokio::spawn(run(reader, look, caller, place));
     let events = futures_util::stream::unfold(receiver, async |mut receiver| {
         let event = receiver.recv().await?;
         Some((Ok::<Event, Infallible>(event), receiver))
@@ -139,10 +139,11 @@ async fn look(
 /// The reader has gone.
 struct Gone;
 
-async fn run(mut reader: Reader, first: Look, _place: OwnedSemaphorePermit) {
+async fn run(mut reader: Reader, first: Look, caller: Caller, _place: OwnedSemaphorePermit) {
     let sender = reader.sender.clone();
     tokio::select! {
         () = sender.closed() => {}
+        () = caller.until_over() => {}
         _ = reader.read_on(first) => {}
     }
 }

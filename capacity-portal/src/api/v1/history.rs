@@ -1,6 +1,6 @@
 //! `GET /v1/reservations/{name}/history`: what was promised, version by version, and who did what.
 
-use super::reservation;
+use super::named;
 use crate::api::asked::{self, Asked};
 use crate::api::authority::Caller;
 use crate::api::ops::TrailEntry;
@@ -107,12 +107,13 @@ pub(super) async fn list(
     Asked(which): Asked<HistoryAsked>,
 ) -> Result<Json<ReservationHistory>, Problem> {
     caller.reads()?;
-    let name = reservation(name)?;
+    let name = named(name)?;
     let question = Question::new(&("reservation", &name));
     let before = question.cursor(which.page_token.as_deref())?.map(Seq);
     let limit = asked::limit(which.limit, PAGE, PAGE_MAX)?;
     let versions = in_time(site.broker.promise_versions(&name, None, VERSIONS_MAX)).await?;
-    if versions.is_empty() {
+    // One that ended is its last owner's.
+    if versions.first().is_none_or(|last| !caller.sees(&last.owner)) {
         return Err(ReservationError::Unknown { name }.into());
     }
     let promises = before.is_none().then(|| versions.into_iter().map(Promised::from).collect());

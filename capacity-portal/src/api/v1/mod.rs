@@ -3,10 +3,13 @@
 mod changes;
 mod history;
 mod servers;
+mod whoami;
 
-use super::Site;
+use super::authority::Caller;
 use super::problem::Problem;
+use super::{Site, in_time};
 use axum::http::StatusCode;
+use broker::ReservationError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -16,10 +19,24 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(servers::list))
         .routes(routes!(changes::follow))
         .routes(routes!(history::list))
+        .routes(routes!(whoami::whoami))
+}
+
+/// A name from a path that is one of a reservation, if it is one that this caller may know of: of
+/// another owner's there is none.
+async fn reservation(site: &Site, caller: &Caller, name: String) -> Result<String, Problem> {
+    let name = named(name)?;
+    if caller.scope().is_some() {
+        let owner = in_time(site.broker.reservation_owner(&name)).await?;
+        if owner.is_none_or(|owner| !caller.sees(&owner)) {
+            return Err(ReservationError::Unknown { name }.into());
+        }
+    }
+    Ok(name)
 }
 
 /// A name from a path that may be one of a reservation.
-fn reservation(name: String) -> Result<String, Problem> {
+fn named(name: String) -> Result<String, Problem> {
     if name.contains('\0') {
         let detail = "no reservation has a zero character in its name";
         return Err(Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail));

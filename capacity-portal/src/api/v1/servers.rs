@@ -125,7 +125,7 @@ pub(super) async fn list(
     Asked(ServersAsked { after, limit }): Asked<ServersAsked>,
 ) -> Result<Json<ServersPage>, Problem> {
     caller.reads()?;
-    let name = reservation(name)?;
+    let name = reservation(&site, &caller, name).await?;
     let limit = asked::limit(limit, PAGE, SERVERS_PAGE_MAX)?;
     if after.contains('\0') {
         return Err(Problem::bad_request("malformed", "a page begins after a name"));
