@@ -2,12 +2,17 @@
 //!
 //! Only shapes and words stand here; each subcommand does its work in [`crate::command`].
 
+mod apply;
 mod bench;
 mod between;
 mod mover;
 mod plan;
+mod read;
+mod request;
+mod server;
 mod store;
 
+pub use apply::{Apply, Explain};
 pub use bench::Bench;
 pub use between::{Drill, EmergencyAction, Loans, Outages, OutagesAction, Replacements};
 mod contract;
@@ -18,6 +23,12 @@ pub use maintenance::{
 };
 pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
 pub use plan::Plan;
+pub use read::{Filter, Get, Kind, List, ListOne};
+pub use request::{
+    AskingOptions, CancelRequest, ChangeOptions, CreateRequest, DeleteRequest, OrNever, OrRegion,
+    Policy, Request, RequestAction, ResizeRequest,
+};
+pub use server::{Login, Logout, Secret, ServerOptions, Waiting};
 pub use store::{
     Export, ImportSnapshot, Listen, Publish, Replay, RequestSolve, ScheduleOptions, Status,
     StoreOptions, Up, Worker, WorkerOptions,
@@ -35,6 +46,7 @@ Exit codes:
   0  done
   1  an error: nothing was written, or today's assignment stands as the result
   2  done, and somebody is short, or the audit found a broken rule, or what was asked for is refused
+  3  the plan, or what was read, is out of date: nothing was changed
 
 Folders:
   SNAPSHOT  a region at one instant: region.json and five Parquet tables (ras-snapshot/1)
@@ -47,7 +59,13 @@ Example, from nothing to a page:
 
 Example, a living region:
   ras up region                   # keeps it in a Postgres of its own, until Ctrl-C
-  ras status                      # in another terminal";
+  ras status                      # in another terminal
+
+Example, capacity from a server:
+  ras login --server https://ras.example
+  ras request create web --owner shop --rru 1200 --value C1=1.0 --value C2=1.6
+  ras get reservation web
+  ras apply --request reservations/*.yaml";
 
 /// Assigns the servers of a region to reservations.
 ///
@@ -85,7 +103,7 @@ pub struct Global {
         hide_env = true
     )]
     pub otlp_endpoint: Option<String>,
-    /// Print nothing but errors, and the JSON document where one is asked for
+    /// Print nothing but errors, and the document where one is asked for
     #[arg(short, long, global = true)]
     pub quiet: bool,
 }
@@ -106,6 +124,8 @@ pub enum Output {
     Text,
     /// One JSON document.
     Json,
+    /// One YAML document.
+    Yaml,
 }
 
 /// The subcommands.
@@ -126,8 +146,22 @@ pub enum Command {
     Explain(Explain),
     /// Say whether a request could be granted, what it would take, and what could be instead
     Plan(Plan),
-    /// Carry out the targets of a result: the snapshot after it
+    /// Carry out a plan of the server, or the targets of a result: the snapshot after it
     Apply(Apply),
+    /// Note a server and a token, so that subcommands ask it
+    Login(Login),
+    /// Forget them
+    Logout(Logout),
+    /// Ask a server for capacity: new, more, less, or none any more
+    Request(Request),
+    /// Show one thing of a server: a reservation, a request, a server, a solve, ...
+    Get(Get),
+    /// List what a server has, page by page
+    List(List),
+    /// List what is out of use, and why
+    Events(ListOne),
+    /// List solves
+    Solves(ListOne),
     /// Say what is in a snapshot
     Inspect(Inspect),
     /// Solve a real fleet of 10,001 servers, from the inventory to the page
@@ -446,48 +480,6 @@ pub struct Report {
     /// The page to write
     #[arg(long, value_name = "HTML")]
     pub out: PathBuf,
-}
-
-/// `ras explain`
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  ras explain region result --reservation web")]
-pub struct Explain {
-    /// The region
-    pub snapshot: PathBuf,
-    /// The result of its solve
-    pub result: PathBuf,
-    /// The reservation; without it, every one that is short
-    #[arg(long, value_name = "NAME")]
-    pub reservation: Option<String>,
-}
-
-const APPLY_EXAMPLES: &str = "\
-Servers are with their targets in the new snapshot, idle where they moved; settings that the solve
-saw instead of the snapshot's are not carried over.
-
-Example, one day of a chain:
-  ras apply day0 result0 --out day6 --request-changes request_changes.csv --day 6";
-
-/// `ras apply`
-#[derive(Debug, Args)]
-#[command(after_help = APPLY_EXAMPLES)]
-pub struct Apply {
-    /// The region
-    pub snapshot: PathBuf,
-    /// The result of its solve
-    pub result: PathBuf,
-    /// The snapshot to write
-    #[arg(long, value_name = "SNAPSHOT")]
-    pub out: PathBuf,
-    /// Requests from then on: name, capacity, ... as for `import csv`
-    #[arg(long, value_name = "CSV", conflicts_with = "request_changes")]
-    pub requests: Option<PathBuf>,
-    /// Requests that change: day, date, reservation, servers
-    #[arg(long, value_name = "CSV", requires = "day")]
-    pub request_changes: Option<PathBuf>,
-    /// The day whose changes apply
-    #[arg(long, value_name = "DAY", requires = "request_changes")]
-    pub day: Option<u32>,
 }
 
 /// `ras inspect`

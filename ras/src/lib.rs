@@ -9,7 +9,8 @@
 //! | [`service`] | what runs as long as `ras up` does |
 //! | [`store`] | where a living region is kept |
 //! | [`solve`] | the shell around a solve: deadline, Ctrl-C, what is on disk when |
-//! | [`request_file`], [`plan_answer`] | a request for capacity, and what there is to say about it |
+//! | [`client`] | asking a server over HTTP |
+//! | [`request_file`], [`plan_answer`], [`plan_text`] | a request for capacity, and what there is to say about it |
 //! | [`highs_process`] | HiGHS in a child process that can be killed |
 //! | [`report_json`], [`reasons`] | the result's report |
 //! | [`html`], [`tables`], [`progress`] | what people see |
@@ -21,6 +22,7 @@
 
 pub mod bench;
 pub mod cli;
+pub mod client;
 pub mod command;
 pub mod highs_process;
 pub mod html;
@@ -29,6 +31,7 @@ pub mod memory;
 pub mod number;
 pub mod overrides;
 pub mod plan_answer;
+pub mod plan_text;
 pub mod program;
 pub mod progress;
 pub mod quantity;
@@ -45,7 +48,7 @@ pub mod warm;
 
 use clap::Parser;
 use cli::Cli;
-use command::Context;
+use command::{Context, Verdict};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -53,6 +56,8 @@ use std::time::Instant;
 /// Somebody is short, or the audit found a broken rule. One is an error of any kind: clap's own
 /// choice of 2 for a wrong command line would be taken for this.
 const EXIT_SHORT: u8 = 2;
+/// A plan, or what was read, is out of date.
+const EXIT_STALE: u8 = 3;
 
 /// Does what the command line asks. `began` is when the process began: deadlines count from
 /// there.
@@ -69,13 +74,31 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, began: Instant) -> Exi
     let context = Context { began, global: cli.global };
     let outcome = telemetry::start(&context.global)
         .and_then(|_telemetry| command::run(cli.command, &context));
-    match outcome {
-        Ok(command::Verdict::Fine) => ExitCode::SUCCESS,
-        Ok(command::Verdict::Short) => ExitCode::from(EXIT_SHORT),
+    match outcome.or_else(|error| refused(error, &context)) {
+        Ok(verdict) => ExitCode::from(exit_code(verdict)),
         Err(error) => {
             // The chain, once: the libraries never repeat a cause in their messages.
             eprintln!("ras: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+const fn exit_code(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Fine => 0,
+        Verdict::Short => EXIT_SHORT,
+        Verdict::Stale => EXIT_STALE,
+    }
+}
+
+/// A server that says no has answered: the document is the answer, where one is asked for.
+fn refused(error: anyhow::Error, context: &Context) -> anyhow::Result<Verdict> {
+    let problem = error.downcast_ref::<client::problem::Problem>();
+    let Some((problem, verdict)) = problem.and_then(|of| Some((of, of.verdict()?))) else {
+        return Err(error);
+    };
+    context.document(&problem.json())?;
+    eprintln!("ras: {error:#}");
+    Ok(verdict)
 }

@@ -1,7 +1,8 @@
-//! A request for capacity as a file: YAML, and so JSON.
+//! Requests for capacity as files: YAML, and so JSON.
 
 use anyhow::{Context, Result, anyhow, ensure};
 use fleet::CapacityRequest;
+use serde_json::{Map, Value};
 use std::path::Path;
 
 /// No request is longer.
@@ -12,13 +13,50 @@ const BYTES_MAX: u64 = 1 << 20;
 /// # Errors
 /// If the file cannot be read, or is not one request; with line and column.
 pub fn read(path: &Path) -> Result<CapacityRequest> {
-    let name = || format!("request {}", path.display());
-    let size = std::fs::metadata(path).with_context(name)?.len();
-    ensure!(size <= BYTES_MAX, "{}: {size} bytes are no request", name());
-    let text = std::fs::read_to_string(path).with_context(name)?;
-    serde_saphyr::from_str(&text).map_err(|error| {
-        // That it is an error goes without saying.
-        let error = error.to_string();
-        anyhow!("{}: {}", name(), error.strip_prefix("error: ").unwrap_or(&error))
-    })
+    serde_saphyr::from_str(&text(path)?).map_err(|error| wrong(path, &error))
+}
+
+/// Reads the requests of a file for a server, which knows what may stand in them: one, a list of
+/// them, or several documents.
+///
+/// # Errors
+/// If the file cannot be read, or holds something else.
+pub fn read_all(path: &Path) -> Result<Vec<Map<String, Value>>> {
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(&text(path)?).map_err(|error| wrong(path, &error))?;
+    let each = documents.into_iter().flat_map(|document| match document {
+        Value::Array(each) => each,
+        one => vec![one],
+    });
+    let members = |of: Value| match of {
+        Value::Object(members) => Ok(members),
+        other => Err(anyhow!("{}: {other} is no request", name(path))),
+    };
+    each.map(members).collect()
+}
+
+/// Reads the only request of a file for a server.
+///
+/// # Errors
+/// As [`read_all`], and if it has several.
+pub fn read_any(path: &Path) -> Result<Map<String, Value>> {
+    let mut all = read_all(path)?;
+    ensure!(all.len() == 1, "{}: there are {} of them", name(path), all.len());
+    Ok(all.remove(0))
+}
+
+fn name(path: &Path) -> String {
+    format!("request {}", path.display())
+}
+
+fn text(path: &Path) -> Result<String> {
+    let size = std::fs::metadata(path).with_context(|| name(path))?.len();
+    ensure!(size <= BYTES_MAX, "{}: {size} bytes are no request", name(path));
+    std::fs::read_to_string(path).with_context(|| name(path))
+}
+
+fn wrong(path: &Path, error: &serde_saphyr::Error) -> anyhow::Error {
+    // That it is an error goes without saying.
+    let error = error.to_string();
+    anyhow!("{}: {}", name(path), error.strip_prefix("error: ").unwrap_or(&error))
 }

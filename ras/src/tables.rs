@@ -44,11 +44,16 @@ pub fn table(header: &[&str], right: std::ops::Range<usize>) -> Table {
     let mut table = wrapping(STYLE);
     table.set_header(header);
     for column in right {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+        self::right(&mut table, column);
     }
     table
+}
+
+/// Numbers stand at the right of this column.
+pub fn right(table: &mut Table, column: usize) {
+    if let Some(column) = table.column_mut(column) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
 }
 
 /// Keeps what is copied in one piece: ids and times of these columns are never wrapped.

@@ -1,6 +1,6 @@
 //! What may be asked about that which is decided between two solves.
 
-use super::StoreOptions;
+use super::{ServerOptions, StoreOptions};
 use crate::quantity;
 use clap::{Args, Subcommand};
 use fleet::Rru;
@@ -136,17 +136,25 @@ decisions of the mover: the storm guard and the choice of spares. Says how many 
 replaced and how soon, what reservations lacked meanwhile, and what that is for shared buffers
 of several sizes. No store is needed.
 
+With --msb the server is asked instead: who would keep what if that MSB were lost now? Nothing is
+touched. Exit code 2: somebody would be short.
+
 Columns of the log: server_id, kind, start, end, in seconds from the beginning of the log.
 
 Examples:
   ras drill region --events events.csv
-  ras drill region --events events.csv --shared-buffer 0,1%,2%,3% --solve-every 24h --deadline 20s")]
+  ras drill region --events events.csv --shared-buffer 0,1%,2%,3% --solve-every 24h --deadline 20s
+  ras drill --msb msb4")]
 pub struct Drill {
     /// The region
-    pub snapshot: PathBuf,
+    #[arg(required_unless_present = "msb", requires = "events")]
+    pub snapshot: Option<PathBuf>,
     /// Logs of failures
-    #[arg(long, value_name = "CSV", required = true)]
+    #[arg(long, value_name = "CSV", requires = "snapshot")]
     pub events: Vec<PathBuf>,
+    /// The MSB that is lost, of the region that a server has
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["snapshot", "events"])]
+    pub msb: Option<String>,
     /// Sizes of the shared buffer to compare, as shares of each hardware type [default: the snapshot's]
     #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = quantity::share)]
     pub shared_buffer: Vec<f64>,
@@ -165,6 +173,9 @@ pub struct Drill {
     /// How to solve; --deadline is for each solve
     #[command(flatten)]
     pub options: super::SolveOptions,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerOptions,
 }
 
 fn rru(text: &str) -> Result<Rru, String> {

@@ -1,6 +1,6 @@
 //! What may be asked of the mover.
 
-use super::StoreOptions;
+use super::{ServerOptions, StoreOptions};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -106,7 +106,10 @@ pub struct Mover {
     after_help = "\
 A move is stuck if it has been in its state for longer than any should: pending 2 h, preempting 30 min,
 cleaning up or reconfiguring 1 h. So are replacements owed for 2 h or on their way for 1 h, emergencies that
-nobody answered for a minute, solves that wait for 1 h or run for 2 h, and jobs of a day.",
+nobody answered for a minute, solves that wait for 1 h or run for 2 h, and jobs of a day.
+
+A server that is named is asked; else a store that is named (--data, --database-url, DATABASE_URL,
+--config); else the server of `ras login`; else the store in the default folder.",
     args_conflicts_with_subcommands = true
 )]
 pub struct Moves {
@@ -119,6 +122,9 @@ pub struct Moves {
     /// What to do with them.
     #[command(subcommand)]
     pub action: Option<MovesAction>,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerOptions,
     /// Where the region is kept.
     #[command(flatten)]
     pub store: StoreOptions,
@@ -131,12 +137,18 @@ pub enum MovesAction {
     Stop {
         /// Why, for those who wonder
         why: String,
+        /// Which server.
+        #[command(flatten)]
+        server: ServerOptions,
         /// Where the region is kept.
         #[command(flatten)]
         store: StoreOptions,
     },
     /// Release the stop switch
     Resume {
+        /// Which server.
+        #[command(flatten)]
+        server: ServerOptions,
         /// Where the region is kept.
         #[command(flatten)]
         store: StoreOptions,

@@ -1,12 +1,15 @@
 //! `ras plan`
 
-use super::{OverrideOptions, SolveOptions};
+use super::{OverrideOptions, ServerOptions, SolveOptions};
 use crate::quantity;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 
 const PLAN_HELP: &str = "\
+With SNAPSHOT it is solved here. Without, the server is asked, about its region of now and any number of
+requests together; `ras apply --plan ID` carries out what it answers.
+
 FILE holds one request as YAML or JSON. What is left out stays as it is:
   reservation_id: web         # new, if the region has none of this name
   owner: shop                 # needed of a new one, like capacity_rru and rru
@@ -25,39 +28,43 @@ than today. Spread limits never refuse: what is beyond them has a price.
 
 Exit codes: 0 granted in full, 2 not or in part, 1 an error.
 
-Example, with the prices of the last solve:
-  ras plan region --warm result --request web.yaml";
+Examples, the first with the prices of the last solve:
+  ras plan region --warm result --request web.yaml
+  ras plan --request reservations/*.yaml";
 
 /// `ras plan`
 #[derive(Debug, Args)]
 #[command(after_help = PLAN_HELP)]
 pub struct Plan {
-    /// The region
-    pub snapshot: PathBuf,
-    /// The request
-    #[arg(long, value_name = "FILE")]
-    pub request: PathBuf,
+    /// The region; without it, that of the server
+    pub snapshot: Option<PathBuf>,
+    /// The request; without SNAPSHOT any number of them
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    pub request: Vec<PathBuf>,
     /// The result of the last solve: prices start from what it left [default: beside the snapshot]
-    #[arg(long, value_name = "RESULT")]
+    #[arg(long, value_name = "RESULT", requires = "snapshot")]
     pub warm: Option<PathBuf>,
     /// List every source of servers, however many there are
     #[arg(long)]
     pub all: bool,
     /// Settings file (TOML); the command line wins over it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "snapshot")]
     pub config: Option<PathBuf>,
     /// The search ends by then, counted from the start of the process: 5s
-    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    #[arg(long, value_name = "DURATION", requires = "snapshot", value_parser = quantity::duration)]
     pub deadline: Option<Duration>,
     /// Worker threads [default: one for each processor]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "COUNT", requires = "snapshot", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
     /// Seed of every random choice [default: 1]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", requires = "snapshot")]
     pub seed: Option<u64>,
     /// What the snapshot says and this plan sees otherwise.
     #[command(flatten)]
     pub overrides: OverrideOptions,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerOptions,
 }
 
 impl Plan {

@@ -5,27 +5,33 @@ use crate::cli::Apply;
 use anyhow::{Context as _, Result};
 use fleet::{RegionSnapshot, SnapshotParts};
 use serde_json::json;
+use std::path::Path;
 
 pub(super) fn run(options: &Apply, context: &Context) -> Result<Verdict> {
-    let Solved { snapshot, targets, .. } = read_solved(&options.snapshot, &options.result)?;
+    let (Some(folder), Some(result), Some(out)) =
+        (&options.snapshot, &options.result, &options.out)
+    else {
+        return super::api::apply::run(options, context);
+    };
+    let Solved { snapshot, targets, .. } = read_solved(folder, result)?;
     let moved = targets.diff(&snapshot).count();
-    let mut parts = as_the_snapshot_says(targets.apply(&snapshot), options)?;
+    let mut parts = as_the_snapshot_says(targets.apply(&snapshot), folder)?;
     let notes = change_requests(&mut parts, options)?;
     let next = RegionSnapshot::new(parts)
         .context("nothing was written: the region would break a rule of the snapshot format")?;
-    datasets::write_snapshot(&options.out, &next)
-        .with_context(|| format!("the snapshot cannot be written to {}", options.out.display()))?;
+    datasets::write_snapshot(out, &next)
+        .with_context(|| format!("the snapshot cannot be written to {}", out.display()))?;
     let text = || {
         let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
-        format!("{notes}{moved} servers moved; written to {}", options.out.display())
+        format!("{notes}{moved} servers moved; written to {}", out.display())
     };
-    context.answer(text, &json!({ "snapshot": options.out, "moved": moved, "notes": notes }))?;
+    context.answer(text, &json!({ "snapshot": out, "moved": moved, "notes": notes }))?;
     Ok(Verdict::Fine)
 }
 
 /// What the solve saw instead of the snapshot's own settings was for that solve only.
-fn as_the_snapshot_says(mut parts: SnapshotParts, options: &Apply) -> Result<SnapshotParts> {
-    let own = read_snapshot(&options.snapshot)?.to_parts();
+fn as_the_snapshot_says(mut parts: SnapshotParts, folder: &Path) -> Result<SnapshotParts> {
+    let own = read_snapshot(folder)?.to_parts();
     parts.weights = own.weights;
     parts.shared_buffer_fraction = own.shared_buffer_fraction;
     parts.reservations = own.reservations;

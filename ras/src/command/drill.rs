@@ -17,8 +17,9 @@ use serde_json::{Value, json};
 use std::time::Instant;
 
 pub(super) fn run(options: &Drill, context: &Context) -> Result<Verdict> {
+    let Some(folder) = &options.snapshot else { return super::api::drill::run(options, context) };
     let own = settings(&options.options)?;
-    let region = own.overrides.apply(read_snapshot(&options.snapshot)?)?;
+    let region = own.overrides.apply(read_snapshot(folder)?)?;
     let (rows, others) = read_log(&options.events, &region).context("the log cannot be read")?;
     ensure!(!rows.is_empty(), "the log names no server of the region");
     let shares = match &options.shared_buffer[..] {

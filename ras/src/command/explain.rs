@@ -7,7 +7,10 @@ use fleet::explain::{Explainer, Explanation};
 use fleet::{RegionSnapshot, ReservationIx};
 
 pub(super) fn run(options: &Explain, context: &Context) -> Result<Verdict> {
-    let Solved { snapshot, targets, .. } = read_solved(&options.snapshot, &options.result)?;
+    let Some(result) = &options.result else {
+        return super::api::explain::run(options, context);
+    };
+    let Solved { snapshot, targets, .. } = read_solved(&options.what, result)?;
     let explainer = Explainer::new(&snapshot, &targets);
     if let Some(name) = &options.reservation {
         let Some(reservation) = snapshot.reservation(name) else {

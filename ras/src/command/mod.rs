@@ -1,5 +1,6 @@
 //! The subcommands: each reads, calls and writes.
 
+mod api;
 mod apply;
 mod audit;
 mod bench;
@@ -32,7 +33,7 @@ mod worker;
 
 pub(crate) use export::write as write_export;
 
-use crate::cli::{Command, Global, Import, Output};
+use crate::cli::{Command, Global, Import, Kind, Output};
 use crate::overrides::Overrides;
 use anyhow::{Context as _, Result};
 use fleet::{RegionSnapshot, Targets};
@@ -57,6 +58,8 @@ pub enum Verdict {
     Fine,
     /// Somebody is short, a rule is broken, or what was asked for is refused.
     Short,
+    /// What it rests on has changed: nothing was done.
+    Stale,
 }
 
 impl Verdict {
@@ -79,6 +82,13 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Explain(options) => explain::run(&options, context),
         Command::Plan(options) => plan::run(&options, context),
         Command::Apply(options) => apply::run(&options, context),
+        Command::Login(options) => api::login::login(&options, context),
+        Command::Logout(options) => api::login::logout(&options, context),
+        Command::Request(options) => api::request::run(&options.action, context),
+        Command::Get(options) => api::read::get(&options, context),
+        Command::List(options) => api::read::list(&options, context),
+        Command::Events(options) => api::read::one(Kind::Events, &options, context),
+        Command::Solves(options) => api::read::one(Kind::Solves, &options, context),
         Command::Inspect(options) => inspect::run(&options, context),
         Command::Demo(options) => demo::run(&options, context),
         Command::Bench(options) => bench::run(&options, context),
@@ -111,14 +121,29 @@ impl Context {
     /// Prints the answer in the form asked for.
     fn answer(&self, text: impl FnOnce() -> String, json: &impl Serialize) -> Result<()> {
         match self.global.output {
-            Output::Json => {
-                let json = serde_json::to_string_pretty(json).context("writing the answer")?;
-                print(&json)
-            }
             Output::Text if self.global.quiet => Ok(()),
             Output::Text => print(&text()),
+            Output::Json | Output::Yaml => self.document(json),
         }
     }
+
+    /// Prints the document, where one is asked for.
+    pub(crate) fn document(&self, json: &impl Serialize) -> Result<()> {
+        match self.global.output {
+            Output::Text => Ok(()),
+            Output::Json => {
+                print(&serde_json::to_string_pretty(json).context("writing the answer")?)
+            }
+            Output::Yaml => print(&yaml(json)?),
+        }
+    }
+}
+
+/// What is JSON as YAML.
+fn yaml(json: &impl Serialize) -> Result<String> {
+    // By way of JSON, so that both say the same.
+    let value = serde_json::to_value(json).context("writing the answer")?;
+    serde_saphyr::to_string(&value).context("writing the answer")
 }
 
 /// Prints to standard output. A reader who has seen enough is no error.

@@ -1,7 +1,8 @@
 //! `ras moves`
 
-use super::{Context, Verdict};
+use super::{Context, Verdict, api};
 use crate::cli::{Moves, MovesAction};
+use crate::client::login::Server;
 use crate::store::{Need, with_store};
 use crate::{settings, tables};
 use anyhow::Result;
@@ -14,8 +15,14 @@ use uuid::Uuid;
 
 pub(super) fn run(options: &Moves, context: &Context) -> Result<Verdict> {
     match &options.action {
-        None => list(options, context),
-        Some(MovesAction::Stop { why, store }) => {
+        None => match Server::or_store(&options.server, &options.store)? {
+            Some(server) => api::moves::list(server, options, context),
+            None => list(options, context),
+        },
+        Some(MovesAction::Stop { why, server, store }) => {
+            if let Some(server) = Server::or_store(server, store)? {
+                return api::moves::stop(server, why, context);
+            }
             let pulled = with_store(store, Need::There, async |opened| {
                 Ok(opened.broker.stop_mover(&store.actor, why).await?.is_some())
             })?;
@@ -27,7 +34,10 @@ pub(super) fn run(options: &Moves, context: &Context) -> Result<Verdict> {
             context.answer(|| text.to_owned(), &json!({ "stopped": pulled }))?;
             Ok(Verdict::Fine)
         }
-        Some(MovesAction::Resume { store }) => {
+        Some(MovesAction::Resume { server, store }) => {
+            if let Some(server) = Server::or_store(server, store)? {
+                return api::moves::resume(server, context);
+            }
             let released = with_store(store, Need::There, async |opened| {
                 Ok(opened.broker.resume_mover(&store.actor).await?.is_some())
             })?;

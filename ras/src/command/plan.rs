@@ -5,18 +5,22 @@ use crate::cli::Plan;
 use crate::number::seconds;
 use crate::progress::Reporter;
 use crate::settings::Settings;
-use crate::{interrupt, plan_answer, request_file, warm};
-use anyhow::{Context as _, Result};
+use crate::{interrupt, plan_answer, plan_text, request_file, warm};
+use anyhow::{Context as _, Result, bail};
 use async_solver::{Question, answer};
 use std::time::Instant;
 
 pub(super) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
+    let Some(folder) = &options.snapshot else { return super::api::plan::run(options, context) };
+    let [file] = &options.request[..] else {
+        bail!("on a snapshot one request is planned at a time");
+    };
     interrupt::listen()?;
     let settings = Settings::new(&options.solving())?;
-    let request = request_file::read(&options.request)?;
-    let snapshot = settings.overrides.apply(read_snapshot(&options.snapshot)?)?;
+    let request = request_file::read(file)?;
+    let snapshot = settings.overrides.apply(read_snapshot(folder)?)?;
     let reporter = Reporter::new(context.global.quiet, context.began, settings.deadline);
-    let folder = options.warm.as_deref().unwrap_or(&options.snapshot);
+    let folder = options.warm.as_deref().unwrap_or(folder);
     let warm = warm::read(folder, &reporter);
     let read = context.began.elapsed();
     let until = settings.deadline.map(|after| context.began + after);
@@ -26,17 +30,18 @@ pub(super) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
         warm: warm.as_ref(),
         must_stop: &|| interrupt::asked() || until.is_some_and(|until| Instant::now() >= until),
     };
-    let answer = answer(&question, &request)
-        .with_context(|| format!("request {}", options.request.display()))?;
+    let answer =
+        answer(&question, &request).with_context(|| format!("request {}", file.display()))?;
     let times = plan_answer::Times { read, total: context.began.elapsed() };
+    let document = plan_answer::json(&answer, times);
     let text = || {
         format!(
             "{}\n\nanswered in {}, {} of it reading",
-            plan_answer::text(&answer, options.all),
+            plan_text::text(&document, options.all),
             seconds(times.total.as_secs_f64()),
             seconds(times.read.as_secs_f64())
         )
     };
-    context.answer(text, &plan_answer::json(&answer, times))?;
+    context.answer(text, &document)?;
     Ok(Verdict::fine_if(answer.refusal.is_none()))
 }

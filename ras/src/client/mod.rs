@@ -1,0 +1,294 @@
+//! Asking a server of `ras up` over HTTP.
+//!
+//! | module | one line |
+//! |---|---|
+//! | [`login`] | which server, and as whom |
+//! | [`problem`] | what it says when it does not do what is asked |
+//! | [`operation`] | waiting for an answer that takes its time |
+
+pub mod login;
+pub mod operation;
+pub mod problem;
+
+use self::login::Server;
+use self::problem::Problem;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, IF_MATCH, LOCATION, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as Connections;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+use uuid::Uuid;
+
+/// No answer is longer: pages are limited by the server.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+/// How long one answer is waited for: a plan of a large region takes some seconds, and may wait for others.
+const ANSWER_WITHIN: Duration = Duration::from_secs(120);
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+/// For how long what may be sent again is sent again.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// Between two attempts, where the server does not say.
+const AGAIN_AFTER: Duration = Duration::from_millis(500);
+const AGAIN_AFTER_MOST: Duration = Duration::from_secs(30);
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// A connection to a server.
+pub struct Client {
+    server: Server,
+    connections: Connections<HttpsConnector<HttpConnector>, String>,
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    method: Method,
+    path: String,
+    body: Option<Value>,
+    if_match: Option<String>,
+    key: Option<Uuid>,
+}
+
+/// What was answered, and was no problem.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// 200, 201, 202, ...
+    pub status: StatusCode,
+    /// The version of what was read.
+    pub etag: Option<String>,
+    /// What to look at from now on.
+    pub location: Option<String>,
+    /// Null, where there is none.
+    pub body: Value,
+}
+
+impl Ask {
+    /// Reads.
+    pub fn get(path: impl Into<String>) -> Ask {
+        Ask { method: Method::GET, path: path.into(), body: None, if_match: None, key: None }
+    }
+
+    /// Says something that is done once, however often it has to be sent.
+    pub fn post(path: impl Into<String>, body: Value) -> Ask {
+        let key = Some(Uuid::now_v7());
+        Ask { method: Method::POST, body: Some(body), key, ..Ask::get(path) }
+    }
+
+    /// Changes the version of something that was read.
+    pub fn patch(path: impl Into<String>, etag: String, body: Value) -> Ask {
+        let if_match = Some(etag);
+        Ask { method: Method::PATCH, if_match, ..Ask::post(path, body) }
+    }
+
+    /// Ends the version of something that was read.
+    pub fn delete(path: impl Into<String>, etag: String) -> Ask {
+        let if_match = Some(etag);
+        let key = Some(Uuid::now_v7());
+        Ask { method: Method::DELETE, if_match, key, ..Ask::get(path) }
+    }
+
+    fn request(&self, server: &Server) -> Result<Request<String>> {
+        let url = format!("{}{}", server.url, self.path);
+        let url: Uri = url.parse().with_context(|| format!("{url:?} is no URL"))?;
+        let mut request = Request::builder().method(&self.method).uri(url);
+        request = request.header(ACCEPT, "application/json, application/problem+json");
+        if let Some(token) = &server.token {
+            let mut value = HeaderValue::try_from(format!("Bearer {}", token.0))
+                .map_err(|_| anyhow!("the token has characters that no token has"))?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        if let Some(etag) = &self.if_match {
+            request = request.header(IF_MATCH, etag);
+        }
+        if let Some(key) = &self.key {
+            request = request.header(IDEMPOTENCY_KEY, key.to_string());
+        }
+        let body = self.body.as_ref().map(Value::to_string);
+        if body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        request.body(body.unwrap_or_default()).context("the request cannot be written")
+    }
+}
+
+/// A path of words, each as it may stand in one.
+pub fn path(words: &[&str]) -> String {
+    let mut url = url::Url::parse("http://server").expect("a URL");
+    url.path_segments_mut().expect("it has a path").extend(words);
+    url.path().to_owned()
+}
+
+/// A path with a query.
+pub fn query(path: &str, pairs: &[(&str, String)]) -> String {
+    if pairs.is_empty() {
+        return path.to_owned();
+    }
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    let query = query.extend_pairs(pairs).finish();
+    format!("{path}?{query}")
+}
+
+impl Client {
+    /// Nothing is sent yet.
+    ///
+    /// # Errors
+    /// If the system has no certificates that it trusts.
+    pub fn new(server: Server) -> Result<Client> {
+        let mut http = HttpConnector::new();
+        http.set_connect_timeout(Some(CONNECT_WITHIN));
+        http.enforce_http(false);
+        let provider = rustls::crypto::ring::default_provider();
+        let secure = HttpsConnectorBuilder::new();
+        // Without TLS there is nothing to trust, and no certificates are looked for.
+        let connector = if server.url.starts_with("https:") {
+            let secure = secure.with_provider_and_native_roots(provider);
+            secure.context("certificates of the system")?.https_only()
+        } else {
+            let none = rustls::ClientConfig::builder_with_provider(provider.into())
+                .with_safe_default_protocol_versions()
+                .context("TLS")?
+                .with_root_certificates(rustls::RootCertStore::empty())
+                .with_no_client_auth();
+            secure.with_tls_config(none).https_or_http()
+        };
+        let connector = connector.enable_http1().wrap_connector(http);
+        let connections = Connections::builder(TokioExecutor::new()).build(connector);
+        Ok(Client { server, connections })
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        &self.server.url
+    }
+
+    /// Asks, and asks again as long as the server says that it is busy or cannot be reached.
+    ///
+    /// # Errors
+    /// [`Problem`], if the server says no; another one if it says nothing.
+    pub async fn ask(&self, ask: &Ask) -> Result<Answer> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let (wait, error) = match self.once(ask).await {
+                Ok(answer) => return Ok(answer),
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Passing { after, error }) => (after, error),
+            };
+            let wait = wait.unwrap_or(AGAIN_AFTER).clamp(AGAIN_AFTER, AGAIN_AFTER_MOST);
+            if Instant::now() + wait >= until {
+                return Err(error);
+            }
+            tracing::info!(error = format!("{error:#}"), "asked again in {wait:?}");
+            sleep(wait).await;
+        }
+    }
+
+    /// As [`Client::ask`], for what is only read.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub async fn get(&self, path: &str) -> Result<Answer> {
+        self.ask(&Ask::get(path)).await
+    }
+
+    async fn once(&self, ask: &Ask) -> Result<Answer, Failure> {
+        let request = ask.request(&self.server)?;
+        // What may have been done already is sent again only where that does nothing twice.
+        let again = ask.key.is_some() || ask.method == Method::GET;
+        let lost = |error: anyhow::Error, safe: bool| {
+            let error = error.context(format!("server {} gives no answer", self.server.url));
+            if safe { Failure::Passing { after: None, error } } else { Failure::Final(error) }
+        };
+        let response = match timeout(ANSWER_WITHIN, self.connections.request(request)).await {
+            Ok(Ok(response)) => response,
+            // Nobody listens there, or it is no name: that will not change soon.
+            Ok(Err(error)) if error.is_connect() => return Err(Failure::Final(chain(error, self))),
+            Ok(Err(error)) => return Err(lost(error.into(), again)),
+            Err(_) => return Err(lost(anyhow!("within {ANSWER_WITHIN:?}"), false)),
+        };
+        let (parts, body) = response.into_parts();
+        let body = timeout(ANSWER_WITHIN, Limited::new(body, ANSWER_BYTES_MAX).collect()).await;
+        let body = match body {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) => return Err(lost(anyhow!("its answer breaks off: {error}"), again)),
+            Err(_) => return Err(lost(anyhow!("its answer does not end"), false)),
+        };
+        let text = |name: HeaderName| {
+            parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+        };
+        let is_json = text(CONTENT_TYPE).is_some_and(|of| of.contains("json"));
+        let body = match serde_json::from_slice::<Value>(&body) {
+            Ok(value) => value,
+            Err(_) if body.is_empty() => Value::Null,
+            Err(error) if is_json => {
+                return Err(anyhow!(error).context("the answer is no JSON").into());
+            }
+            Err(_) => Value::String(String::from_utf8_lossy(&body).into_owned()),
+        };
+        if parts.status.is_success() {
+            let (etag, location) = (text(ETAG), text(LOCATION));
+            return Ok(Answer { status: parts.status, etag, location, body });
+        }
+        let problem = Problem::new(parts.status, body);
+        let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
+        if busy.contains(&parts.status) && again || problem.is_still_running() {
+            let after = retry_after(&parts.headers);
+            return Err(Failure::Passing { after, error: problem.into() });
+        }
+        Err(Failure::Final(problem.into()))
+    }
+}
+
+fn chain(error: hyper_util::client::legacy::Error, client: &Client) -> anyhow::Error {
+    anyhow!(error).context(format!("server {} cannot be reached", client.server.url))
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+/// Why there is no answer.
+enum Failure {
+    Final(anyhow::Error),
+    Passing { after: Option<Duration>, error: anyhow::Error },
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Failure {
+        Failure::Final(error)
+    }
+}
+
+/// The rows of an answer: its only list.
+///
+/// # Errors
+/// If there is none.
+pub fn rows(body: &Value) -> Result<&Vec<Value>> {
+    if let Value::Array(rows) = body {
+        return Ok(rows);
+    }
+    let Some(members) = body.as_object() else { bail!("the server's answer has no rows") };
+    let mut lists = members.values().filter_map(Value::as_array);
+    let rows = lists.next().context("the server's answer has no rows")?;
+    ensure!(lists.next().is_none(), "the server's answer has several lists");
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{path, query};
+
+    #[test]
+    fn names_stand_in_paths_whatever_they_are() {
+        assert_eq!(path(&["v1", "reservations", "b/ü x?"]), "/v1/reservations/b%2F%C3%BC%20x%3F");
+        let pairs = [("label", "team=a b".to_owned()), ("limit", "3".to_owned())];
+        assert_eq!(query("/v1/reservations", &pairs), "/v1/reservations?label=team%3Da+b&limit=3");
+        assert_eq!(query("/v1/plans", &[]), "/v1/plans");
+    }
+}

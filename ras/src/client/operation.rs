@@ -1,0 +1,107 @@
+//! Waiting for an answer that takes its time: an operation of the server.
+
+use super::problem::Problem;
+use super::{Answer, Client, query};
+use crate::cli::Waiting;
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// How long the server holds one question back.
+const WAIT: &str = "10s";
+const TICK: Duration = Duration::from_millis(100);
+
+impl Waiting {
+    /// Whether to wait: on a terminal, unless told otherwise.
+    pub fn waits(self) -> bool {
+        self.wait || !self.no_wait && std::io::stdout().is_terminal()
+    }
+}
+
+/// Waits for the end of what an answer points to. It gives what came of it.
+///
+/// # Errors
+/// [`Problem`], if that is one.
+pub async fn wait(client: &Client, answer: &Answer, what: &str, quiet: bool) -> Result<Value> {
+    let path = path(answer)?;
+    let line = Line::new(what, quiet);
+    loop {
+        let operation = client.get(&query(&path, &[("wait", WAIT.to_owned())])).await?.body;
+        match operation["state"].as_str() {
+            Some("running") => line.tell(&operation),
+            Some("done") => return Ok(operation["result"].clone()),
+            Some("failed") => {
+                let problem = operation.get("problem").filter(|problem| !problem.is_null());
+                let problem = problem.unwrap_or(&operation["result"]);
+                return Err(match Problem::within(problem) {
+                    Some(problem) => problem.into(),
+                    None => anyhow::anyhow!("{what} failed, and the server does not say why"),
+                });
+            }
+            _ => bail!("the server's answer is no operation: {operation}"),
+        }
+    }
+}
+
+/// Where to look: the answer's location, or the id in it.
+fn path(answer: &Answer) -> Result<String> {
+    let location = answer.location.as_deref();
+    if let Some(location) = location.filter(|location| location.contains("/operations/")) {
+        // Of this server, whatever name it knows itself by.
+        let path = url::Url::parse(location).map(|url| url.path().to_owned());
+        return Ok(path.unwrap_or_else(|_| location.to_owned()));
+    }
+    let body = &answer.body;
+    let id = ["operation_id", "id"].iter().find_map(|member| body[member].as_str());
+    let id = id.or_else(|| body["operation"]["operation_id"].as_str());
+    let id = id.context("the server does not say what to wait for")?;
+    Ok(super::path(&["v1", "operations", id]))
+}
+
+/// One living line on a terminal, plain lines elsewhere.
+struct Line {
+    what: String,
+    living: Option<ProgressBar>,
+    quiet: bool,
+}
+
+impl Line {
+    fn new(what: &str, quiet: bool) -> Line {
+        let living = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let line = ProgressBar::new_spinner();
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
+                line.set_style(style);
+            }
+            line.set_message(what.to_owned());
+            line.enable_steady_tick(TICK);
+            line
+        });
+        if living.is_none() && !quiet {
+            eprintln!("{what}");
+        }
+        Line { what: what.to_owned(), living, quiet }
+    }
+
+    fn tell(&self, operation: &Value) {
+        let step = ["step", "progress", "sentence"].iter().find_map(|of| operation[of].as_str());
+        let text = match step {
+            Some(step) => format!("{}: {step}", self.what),
+            None => format!("{}: still under way", self.what),
+        };
+        match &self.living {
+            Some(line) => line.set_message(text),
+            None if !self.quiet => eprintln!("{text}"),
+            None => {}
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if let Some(line) = &self.living {
+            line.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What a server says when it does not do what is asked: a problem document (RFC 9457).
+
+use crate::command::Verdict;
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+use std::fmt;
+
+/// A problem document.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub struct Problem {
+    status: StatusCode,
+    /// Its members.
+    document: Map<String, Value>,
+}
+
+impl Problem {
+    /// Of an answer: whatever its body is.
+    pub fn new(status: StatusCode, body: Value) -> Problem {
+        let document = match body {
+            Value::Object(document) => document,
+            // Of a proxy, say.
+            other => {
+                let title = status.canonical_reason().unwrap_or("no answer");
+                let said = other.as_str().map(|said| said.chars().take(200).collect::<String>());
+                Map::from_iter([
+                    ("title".to_owned(), json!(title)),
+                    ("detail".to_owned(), json!(said)),
+                ])
+            }
+        };
+        Problem { status, document }
+    }
+
+    /// One that stands within another document, such as a failed operation's; `None`: that is none.
+    pub fn within(document: &Value) -> Option<Problem> {
+        let members = document.as_object()?;
+        let status = members.get("status").and_then(Value::as_u64).unwrap_or(409);
+        let status = u16::try_from(status).ok().and_then(|of| StatusCode::from_u16(of).ok())?;
+        Some(Problem { status, document: members.clone() })
+    }
+
+    /// Its word for programs.
+    pub fn code(&self) -> &str {
+        self.document.get("code").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// All of it.
+    pub fn json(&self) -> Value {
+        Value::Object(self.document.clone())
+    }
+
+    /// A member of it.
+    pub fn get(&self, member: &str) -> Option<&Value> {
+        self.document.get(member).filter(|value| !value.is_null())
+    }
+
+    /// Whether the same request, sent before, has not been answered yet.
+    pub fn is_still_running(&self) -> bool {
+        self.status == StatusCode::CONFLICT && self.code() == "still_running"
+    }
+
+    /// Whether what was read has changed since.
+    pub fn is_changed(&self) -> bool {
+        self.status == StatusCode::PRECONDITION_FAILED
+    }
+
+    /// Whether it says no to what was asked, or could not make sense of it, or the world moved on;
+    /// `None`: it is an error.
+    pub fn verdict(&self) -> Option<Verdict> {
+        if self.code() == "plan_stale" || self.is_changed() {
+            return Some(Verdict::Stale);
+        }
+        let refused = ["reasons", "alternatives", "refusal"];
+        let refused = refused.iter().any(|member| self.get(member).is_some());
+        let refused = refused || matches!(self.code(), "refused" | "quota_exceeded");
+        refused.then_some(Verdict::Short)
+    }
+
+    fn list(&self, member: &str) -> &[Value] {
+        self.document.get(member).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |member: &str| self.document.get(member).and_then(Value::as_str);
+        out.write_str(text("detail").or(text("title")).unwrap_or("the server says no"))?;
+        if !self.code().is_empty() {
+            write!(out, " ({})", self.code())?;
+        }
+        for error in self.list("errors") {
+            write!(out, "\n  {}", wrong_field(error))?;
+        }
+        for reason in self.list("reasons") {
+            write!(out, "\n  {}", sentence(reason))?;
+        }
+        let alternatives = self.list("alternatives");
+        if !alternatives.is_empty() {
+            out.write_str("\neach of these would be granted:")?;
+        }
+        for alternative in alternatives {
+            write!(out, "\n  {}", sentence(alternative))?;
+        }
+        let again = matches!(self.status.as_u16(), 500..);
+        match text("request_id").filter(|_| again) {
+            Some(id) => write!(out, "\nrequest {id}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Which field is wrong, and why.
+fn wrong_field(error: &Value) -> String {
+    let text = |member: &str| error.get(member).and_then(Value::as_str);
+    let field = text("field").or(text("pointer"));
+    match (field, text("detail").or(text("sentence"))) {
+        (Some(field), Some(detail)) => format!("{field}: {detail}"),
+        (None, Some(detail)) => detail.to_owned(),
+        _ => plain(error),
+    }
+}
+
+/// A reason or a concession: its word and its sentence.
+fn sentence(of: &Value) -> String {
+    let text = |member: &str| of.get(member).and_then(Value::as_str);
+    let word = ["reason", "limit", "concession", "code"].into_iter().find_map(text);
+    match (word, text("sentence").or(text("detail"))) {
+        (Some(word), Some(sentence)) => format!("{word}: {sentence}"),
+        (None, Some(sentence)) => sentence.to_owned(),
+        _ => plain(of),
+    }
+}
+
+fn plain(of: &Value) -> String {
+    of.as_str().map_or_else(|| of.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_names_fields_reasons_and_alternatives() {
+        let problem = Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            json!({
+                "code": "refused", "detail": "nothing of 12 RRU can be granted",
+                "errors": [{"field": "rru.C9", "detail": "there is no such hardware type"}],
+                "reasons": [{"reason": "not_enough_hardware", "sentence": "there are 3"}, "quota"],
+                "alternatives": [{"concession": "fewer_rru", "sentence": "asking for 3 RRU"}],
+            }),
+        );
+        let said = problem.to_string();
+        for part in [
+            "nothing of 12 RRU can be granted (refused)",
+            "\n  rru.C9: there is no such hardware type",
+            "\n  not_enough_hardware: there are 3",
+            "\n  quota",
+            "\n  fewer_rru: asking for 3 RRU",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(problem.verdict(), Some(Verdict::Short));
+    }
+
+    #[test]
+    fn what_is_no_document_is_shown_as_it_is() {
+        let problem = Problem::new(StatusCode::BAD_GATEWAY, Value::String("nobody home".into()));
+        assert!(problem.to_string().contains("nobody home"));
+        assert_eq!(problem.verdict(), None);
+        let problem = Problem::new(StatusCode::NOT_FOUND, Value::Null);
+        assert_eq!(problem.to_string(), "Not Found");
+    }
+}

@@ -1,0 +1,75 @@
+//! `ras apply`, asked of a server
+
+use super::super::{Context, Verdict};
+use super::{confirmed, plan, with_server};
+use crate::cli::Apply;
+use crate::client::login::Server;
+use crate::client::problem::Problem;
+use crate::client::{Ask, Client, operation, path};
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+pub(in super::super) fn run(options: &Apply, context: &Context) -> Result<Verdict> {
+    let changes = match &options.plan {
+        Some(_) => Vec::new(),
+        None => plan::changes(&options.request)?,
+    };
+    with_server(Server::of(&options.server)?, async |client| {
+        let plan = match options.plan {
+            Some(id) => client.get(&path(&["v1", "plans", &id.to_string()])).await?.body,
+            None => plan::made(client, &changes).await?,
+        };
+        apply(client, plan, options, context).await
+    })
+}
+
+async fn apply(
+    client: &Client,
+    plan: Value,
+    options: &Apply,
+    context: &Context,
+) -> Result<Verdict> {
+    let said = |plan: &Value| {
+        if !context.global.quiet {
+            eprintln!("{}\n", plan::text(plan, options.all));
+        }
+    };
+    said(&plan);
+    if !plan::is_granted(&plan) {
+        context.answer(|| "nothing was done: not all of it would be granted".to_owned(), &plan)?;
+        return Ok(Verdict::Short);
+    }
+    if !confirmed("do that?", options.yes)? {
+        context.answer(|| "nothing was done".to_owned(), &plan)?;
+        return Ok(Verdict::Short);
+    }
+    let id = ["plan_id", "id"].iter().find_map(|member| plan[member].as_str());
+    let id = id.context("the server's plan has no id")?;
+    let asked = Ask::post(path(&["v1", "plans", id, "apply"]), json!({}));
+    let done = async {
+        let answer = client.ask(&asked).await?;
+        if options.no_wait {
+            return Ok(answer.body);
+        }
+        operation::wait(client, &answer, "the plan is carried out", context.global.quiet).await
+    };
+    match done.await {
+        Ok(result) => {
+            let text = || match options.no_wait {
+                true => "the server was told to".to_owned(),
+                false => {
+                    "done: it is granted; `ras moves` shows the servers on their way".to_owned()
+                }
+            };
+            context.answer(text, &result)?;
+            Ok(Verdict::Fine)
+        }
+        Err(error) => {
+            let problem = error.downcast_ref::<Problem>();
+            if let Some(fresh) = problem.and_then(|problem| problem.get("plan")) {
+                said(fresh);
+            }
+            Err(error)
+        }
+    }
+}

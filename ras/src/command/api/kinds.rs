@@ -1,0 +1,279 @@
+//! Where each kind of thing is found on a server, and which of its members people look at.
+
+use super::read::plain;
+use crate::cli::Kind;
+use crate::number::{amount, count};
+use crate::{plan_text, tables};
+use fleet::Rru;
+use serde_json::Value;
+
+/// A column of a table: its header, and where the value stands.
+type Column = (&'static str, &'static str);
+
+impl Kind {
+    /// Its word, in the plural.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Kind::Reservations => "reservations",
+            Kind::Requests => "requests",
+            Kind::Plans => "plans",
+            Kind::Operations => "operations",
+            Kind::Servers => "servers",
+            Kind::Solves => "solves",
+            Kind::Moves => "moves",
+            Kind::Events => "events",
+            Kind::Maintenance => "maintenance",
+            Kind::Emergencies => "emergencies",
+            Kind::Replacements => "replacements",
+            Kind::Outages => "outages",
+            Kind::Loans => "loans",
+            Kind::Stuck => "stuck",
+            Kind::Trail => "trail",
+            Kind::Quotas => "quotas",
+            Kind::Tokens => "tokens",
+        }
+    }
+
+    /// Where a list of them is.
+    pub(super) const fn many(self) -> Option<&'static [&'static str]> {
+        Some(match self {
+            Kind::Reservations => &["v1", "reservations"],
+            Kind::Requests => &["v1", "requests"],
+            Kind::Solves => &["ops", "v1", "solves"],
+            Kind::Moves => &["ops", "v1", "moves"],
+            Kind::Events => &["ops", "v1", "unavailability"],
+            Kind::Maintenance => &["ops", "v1", "maintenance"],
+            Kind::Emergencies => &["ops", "v1", "emergencies"],
+            Kind::Replacements => &["ops", "v1", "replacements"],
+            Kind::Outages => &["ops", "v1", "outages"],
+            Kind::Loans => &["ops", "v1", "loans"],
+            Kind::Stuck => &["ops", "v1", "stuck"],
+            Kind::Trail => &["ops", "v1", "trail"],
+            Kind::Quotas => &["ops", "v1", "quotas"],
+            Kind::Tokens => &["ops", "v1", "tokens"],
+            Kind::Plans | Kind::Operations | Kind::Servers => return None,
+        })
+    }
+
+    /// Where one of them is, its name or id aside.
+    pub(super) const fn one(self) -> Option<&'static [&'static str]> {
+        Some(match self {
+            Kind::Reservations => &["v1", "reservations"],
+            Kind::Requests => &["v1", "requests"],
+            Kind::Plans => &["v1", "plans"],
+            Kind::Operations => &["v1", "operations"],
+            Kind::Servers => &["ops", "v1", "servers"],
+            Kind::Solves => &["ops", "v1", "solves"],
+            Kind::Maintenance => &["ops", "v1", "maintenance"],
+            Kind::Emergencies => &["ops", "v1", "emergencies"],
+            _ => return None,
+        })
+    }
+
+    /// Whether a list of them comes page by page.
+    pub(super) const fn has_pages(self) -> bool {
+        !matches!(
+            self,
+            Kind::Emergencies
+                | Kind::Replacements
+                | Kind::Outages
+                | Kind::Loans
+                | Kind::Stuck
+                | Kind::Quotas
+                | Kind::Tokens
+        )
+    }
+
+    const fn columns(self) -> &'static [Column] {
+        match self {
+            Kind::Reservations => &[
+                ("reservation", "/reservation_id"),
+                ("owner", "/owner"),
+                ("kind", "/kind"),
+                ("state", "/state"),
+                ("requested", "/requested_rru"),
+                ("granted", "/granted_rru"),
+                ("after the worst MSB", "/survivors_rru"),
+                ("labels", "/labels"),
+            ],
+            Kind::Requests => &[
+                ("request", "/request_id"),
+                ("reservation", "/reservation_id"),
+                ("owner", "/owner"),
+                ("change", "/change"),
+                ("state", "/state"),
+                ("asked", "/asked_rru"),
+                ("granted", "/granted_rru"),
+                ("at", "/created_at"),
+            ],
+            Kind::Servers => &[
+                ("server", "/server"),
+                ("state", "/state"),
+                ("in use", "/in_use"),
+                ("datacenter", "/datacenter"),
+                ("MSB", "/msb"),
+                ("rack", "/rack"),
+                ("type", "/hardware_type"),
+                ("RRU", "/rru"),
+            ],
+            Kind::Events => &[
+                ("event", "/event"),
+                ("kind", "/kind"),
+                ("scope", "/scope"),
+                ("of", "/scope_id"),
+                ("began", "/started_at"),
+                ("ends", "/ended_at"),
+            ],
+            Kind::Maintenance => &[
+                ("window", "/window"),
+                ("scope", "/scope"),
+                ("of", "/scope_id"),
+                ("state", "/state"),
+                ("drains", "/drains_at"),
+                ("starts", "/starts_at"),
+                ("ends", "/ends_at"),
+                ("why", "/why"),
+            ],
+            Kind::Emergencies => &[
+                ("emergency", "/emergency"),
+                ("reservation", "/reservation"),
+                ("state", "/state"),
+                ("asked", "/asked_rru"),
+                ("granted", "/granted/rru"),
+                ("by", "/asked_by"),
+                ("why", "/why"),
+            ],
+            Kind::Replacements => &[
+                ("server", "/server"),
+                ("reservation", "/reservation"),
+                ("state", "/state"),
+                ("spare", "/spare"),
+                ("failed", "/started_at"),
+                ("since", "/state_at"),
+            ],
+            _ => &[],
+        }
+    }
+}
+
+/// A list as a table.
+pub(super) fn table(kind: Kind, rows: &[Value]) -> String {
+    if rows.is_empty() {
+        return format!("no {}", kind.word().replace('_', " "));
+    }
+    // Columns that nobody fills are left out; kinds without any show what there is.
+    let known: Vec<(String, String)> = match kind.columns() {
+        [] => of_members(rows),
+        columns => columns.iter().map(|(name, at)| ((*name).into(), (*at).into())).collect(),
+    };
+    let filled = |at: &String| rows.iter().any(|row| row.pointer(at).is_some_and(|v| !v.is_null()));
+    let columns: Vec<(String, String)> = known.into_iter().filter(|(_, at)| filled(at)).collect();
+    let header: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+    let mut table = tables::table(&header, 0..0);
+    for (number, (_, at)) in columns.iter().enumerate() {
+        let values = || rows.iter().filter_map(|row| row.pointer(at));
+        if values().all(|value| value.is_number() || value.is_null()) {
+            tables::right(&mut table, number);
+        }
+        // What is copied stays in one piece.
+        if values().any(|value| value.as_str().is_some_and(is_id)) {
+            tables::never_wrap(&mut table, &[number]);
+        }
+    }
+    for row in rows {
+        table.add_row(columns.iter().map(|(_, at)| cell(at, row.pointer(at))));
+    }
+    table.trim_fmt()
+}
+
+/// The members that are one value each, those that say which it is first.
+fn of_members(rows: &[Value]) -> Vec<(String, String)> {
+    const COLUMNS_MAX: usize = 9;
+    let Some(members) = rows.first().and_then(Value::as_object) else { return Vec::new() };
+    let plain = |value: &Value| !value.is_object() && !value.is_array();
+    let mut names: Vec<&String> =
+        members.iter().filter(|(_, value)| plain(value)).map(|(name, _)| name).collect();
+    let first = ["seq", "id", "name", "solve", "move", "server", "at", "state"];
+    let rank = |name: &str| {
+        let stem = name.strip_suffix("_id").unwrap_or(name);
+        first.iter().position(|of| *of == name || *of == stem).unwrap_or(first.len())
+    };
+    names.sort_by_key(|name| rank(name));
+    let column = |name: &String| (name.replace('_', " "), format!("/{name}"));
+    names.into_iter().take(COLUMNS_MAX).map(column).collect()
+}
+
+fn is_id(text: &str) -> bool {
+    uuid::Uuid::parse_str(text).is_ok() || chrono::DateTime::parse_from_rfc3339(text).is_ok()
+}
+
+/// A value as it stands in a table.
+fn cell(at: &str, value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => "-".to_owned(),
+        Some(Value::Bool(yes)) => if *yes { "yes" } else { "no" }.to_owned(),
+        Some(Value::String(text)) => match chrono::DateTime::parse_from_rfc3339(text) {
+            Ok(at) => at.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            Err(_) => text.clone(),
+        },
+        Some(number @ Value::Number(_)) => shown_number(at, number),
+        Some(Value::Array(values)) => {
+            values.iter().map(|value| cell(at, Some(value))).collect::<Vec<_>>().join(", ")
+        }
+        Some(Value::Object(members)) => {
+            let pair =
+                |(name, value): (&String, &Value)| format!("{name}={}", cell(at, Some(value)));
+            members.iter().map(pair).collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+fn shown_number(at: &str, number: &Value) -> String {
+    let rru = at.ends_with("rru").then(|| number.as_f64().and_then(Rru::from_f64)).flatten();
+    match (rru, number.as_u64().and_then(|number| usize::try_from(number).ok())) {
+        (Some(rru), _) => amount(rru),
+        // Numbers of versions and entries are copied, not counted.
+        (None, Some(whole)) if !at.contains("seq") && !at.contains("version") => count(whole),
+        _ => number.to_string(),
+    }
+}
+
+/// One thing, all of it.
+pub(super) fn card(kind: Kind, body: &Value) -> String {
+    let plan = |answers: &Value| -> Option<String> {
+        let answers = answers.as_array()?;
+        Some(answers.iter().map(|of| plan_text::text(of, false)).collect::<Vec<_>>().join("\n\n"))
+    };
+    let shown = match kind {
+        Kind::Plans => plan(&body["answers"]),
+        Kind::Requests if body["answer"]["format"] == crate::plan_answer::PLAN_FORMAT => {
+            Some(plan_text::text(&body["answer"], false))
+        }
+        _ => None,
+    };
+    let Some(shown) = shown else { return plain(body) };
+    // What the text says is not said again.
+    let mut rest = body.clone();
+    if let Some(members) = rest.as_object_mut() {
+        for member in ["answers", "answer", "moves", "targets"] {
+            members.remove(member);
+        }
+    }
+    format!("{}\n{shown}", plain(&rest))
+}
+
+/// What is left of a reservation after the loss of each MSB.
+pub(super) fn certificate(body: &Value) -> String {
+    match body["msbs"].as_array() {
+        Some(rows) => table(Kind::Outages, rows),
+        None => plain(body),
+    }
+}
+
+/// Who keeps what.
+pub(super) fn drill(msb: &str, body: &Value) -> String {
+    match body["reservations"].as_array() {
+        Some(rows) => format!("if {msb} were lost now:\n\n{}", table(Kind::Outages, rows)),
+        None => plain(body),
+    }
+}

@@ -1,0 +1,125 @@
+//! `ras login` and `ras logout`
+
+use super::super::{Context, Verdict};
+use super::with_server;
+use crate::cli::{Login, Logout, Secret};
+use crate::client::login::{self, Server};
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use serde_json::json;
+use std::io::{BufRead, IsTerminal, Read, Write, stderr, stdin};
+
+/// A token is a line; what is longer is something else.
+const TOKEN_BYTES_MAX: u64 = 1 << 12;
+
+pub(in super::super) fn login(options: &Login, context: &Context) -> Result<Verdict> {
+    let options = &options.server;
+    let url = match &options.server {
+        Some(url) => login::address(url)?,
+        None => Server::of(options).context("which server? --server says")?.url,
+    };
+    let token = match login::given_token(options)? {
+        Some(token) => token,
+        None => asked(&url)?,
+    };
+    ensure!(!token.0.is_empty(), "there is no token");
+    let server = Server { url, token: Some(token) };
+    let whoami = with_server(server.clone(), async |client| {
+        Ok(client.get("/v1/whoami").await.context("nothing was noted")?.body)
+    })?;
+    let file = login::write(options, &server)?;
+    let name = whoami["name"].as_str().unwrap_or("you").to_owned();
+    let roles: Vec<&str> = whoami["roles"].as_array().map_or_else(Vec::new, |roles| {
+        roles.iter().filter_map(serde_json::Value::as_str).collect()
+    });
+    let of = whoami["owner"].as_str().map_or_else(String::new, |owner| format!(" of {owner}"));
+    let text = || {
+        let open = if is_in_clear(&server.url) {
+            "\nthe token goes there in the clear: https would hide it"
+        } else {
+            ""
+        };
+        let (roles, url, file) = (roles.join(", "), &server.url, file.display());
+        format!("{name}{of} at {url}: {roles}\nnoted in {file}{open}")
+    };
+    let json = json!({ "server": server.url, "file": file, "whoami": whoami });
+    context.answer(text, &json)?;
+    Ok(Verdict::Fine)
+}
+
+/// Whether others on the way could read what is said.
+fn is_in_clear(url: &str) -> bool {
+    let local = match url::Url::parse(url).ok().and_then(|url| url.host().map(|h| h.to_owned())) {
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    url.starts_with("http:") && !local
+}
+
+pub(in super::super) fn logout(options: &Logout, context: &Context) -> Result<Verdict> {
+    let file = login::forget(&options.server)?;
+    let text = || match &file {
+        Some(file) => format!("{} is gone", file.display()),
+        None => "nobody was logged in".to_owned(),
+    };
+    context.answer(text, &json!({ "forgotten": file.is_some() }))?;
+    Ok(Verdict::Fine)
+}
+
+/// Asks for a token: on a terminal without showing it, else from standard input.
+fn asked(url: &str) -> Result<Secret> {
+    let mut token = String::new();
+    if stdin().is_terminal() {
+        eprint!("token for {url}: ");
+        stderr().flush().context("asking for a token")?;
+        let typed = unseen();
+        eprintln!();
+        token = typed?;
+    } else {
+        let input = stdin().lock().take(TOKEN_BYTES_MAX);
+        std::io::BufReader::new(input).read_line(&mut token).context("reading the token")?;
+    }
+    Ok(Secret(token.trim().to_owned()))
+}
+
+/// A terminal that does not show what is typed; it is as it was once this is dropped.
+struct Unseen(Termios);
+
+impl Unseen {
+    fn new() -> Result<Unseen> {
+        let before = tcgetattr(stdin()).context("asking the terminal")?;
+        let mut modes = before.clone();
+        // Ctrl-C comes as a character, so that the terminal is not left as it is now.
+        modes.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
+        tcsetattr(stdin(), OptionalActions::Flush, &modes).context("asking the terminal")?;
+        Ok(Unseen(before))
+    }
+}
+
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.0);
+    }
+}
+
+/// A line that is typed and not shown.
+fn unseen() -> Result<String> {
+    const END: u8 = 0x04;
+    const CTRL_C: u8 = 0x03;
+    const BACK: [u8; 2] = [0x08, 0x7f];
+    let _unseen = Unseen::new()?;
+    let mut line = Vec::new();
+    for byte in stdin().lock().bytes() {
+        match byte.context("reading the token")? {
+            b'\n' | b'\r' | END => break,
+            CTRL_C => bail!("nothing was noted"),
+            back if BACK.contains(&back) => {
+                line.pop();
+            }
+            byte => line.push(byte),
+        }
+    }
+    String::from_utf8(line).context("the token has characters that no token has")
+}
