@@ -24,7 +24,11 @@ impl Place {
     /// Runs the binary with words parted by spaces.
     fn ras(&self, line: &str) -> Done {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ras"));
-        command.args(line.split_whitespace()).current_dir(self.0.path()).env_remove("RUST_LOG");
+        command.args(line.split_whitespace()).current_dir(self.0.path());
+        for variable in ["RUST_LOG", "RAS_SERVER", "RAS_TOKEN", "XDG_CONFIG_HOME"] {
+            command.env_remove(variable);
+        }
+        command.env("HOME", self.0.path());
         Done { line: line.to_owned(), output: command.output().expect("the binary starts") }
     }
 
@@ -116,6 +120,8 @@ fn a_region_is_solved_audited_explained_shown_and_carried_out() {
     let seen = place.ras("inspect day1 --output json").code(0).json();
     assert_eq!(seen["servers"]["total"], 1000);
     assert!(place.ras("inspect day1").code(0).stdout().contains("1,000"));
+    let yaml = place.ras("inspect day1 --output yaml").code(0).stdout();
+    assert!(yaml.lines().any(|line| line == "  total: 1000"), "{yaml}");
 }
 
 #[test]
@@ -454,6 +460,12 @@ fn help_is_as_it_was_read_last() {
         ("ras", "--help"),
         ("solve", "solve --help"),
         ("plan", "plan --help"),
+        ("apply", "apply --help"),
+        ("explain", "explain --help"),
+        ("login", "login --help"),
+        ("request", "request --help"),
+        ("request_create", "request create --help"),
+        ("list", "list --help"),
         ("bench", "bench --help"),
         ("import_csv", "import csv --help"),
         ("contract", "contract --help"),

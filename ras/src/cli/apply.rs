@@ -32,10 +32,10 @@ pub struct Explain {
 }
 
 const APPLY_EXAMPLES: &str = "\
-With --plan or --request the server is asked. Requests are planned together; what they come to is shown,
-and carried out after a yes. Files of requests can live in a git repository: what is granted already
-changes nothing. A plan that the region has moved on from is refused (exit code 3), and what it would be
-now is shown.
+With --plan or --request the server is asked. Requests are planned together; what they come to is
+shown, and carried out after a yes. Files of requests can live in a git repository: what is granted
+already changes nothing. A plan that the region has moved on from is refused (exit code 3), and
+what it would be now is shown.
 
 With SNAPSHOT and RESULT, servers are with their targets in the new snapshot, idle where they moved;
 settings that the solve saw instead of the snapshot's are not carried over.

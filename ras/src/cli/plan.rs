@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const PLAN_HELP: &str = "\
-With SNAPSHOT it is solved here. Without, the server is asked, about its region of now and any number of
-requests together; `ras apply --plan ID` carries out what it answers.
+With SNAPSHOT it is solved here. Without, the server is asked, about its region of now and any
+number of requests together; `ras apply --plan ID` carries out what it answers.
 
 FILE holds one request as YAML or JSON. What is left out stays as it is:
   reservation_id: web         # new, if the region has none of this name
@@ -23,8 +23,8 @@ To end a reservation:
   reservation_id: web
   remove: true
 
-Servers that were short before, and count as much, come first, as in the next solve. Nobody ends worse
-than today. Spread limits never refuse: what is beyond them has a price.
+Servers that were short before, and count as much, come first, as in the next solve. Nobody ends
+worse than today. Spread limits never refuse: what is beyond them has a price.
 
 Exit codes: 0 granted in full, 2 not or in part, 1 an error.
 

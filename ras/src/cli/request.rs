@@ -9,8 +9,8 @@ use std::str::FromStr;
 use uuid::Uuid;
 
 const REQUEST_HELP: &str = "\
-The server answers within seconds. With a terminal the answer is waited for: granted, or why not and what
-would be granted instead. Elsewhere the operation is printed (--wait waits for it).
+The server answers within seconds. With a terminal the answer is waited for: granted, or why not
+and what would be granted instead. Elsewhere the operation is printed (--wait waits for it).
 
 Exit codes: 0 granted, or asked for where nobody waits; 2 refused; 1 an error.
 

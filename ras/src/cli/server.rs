@@ -46,12 +46,13 @@ impl FromStr for Secret {
 }
 
 const LOGIN_HELP: &str = "\
-The token is read from --token-file or RAS_TOKEN; else it is asked for on a terminal, or read from standard
-input. The server is asked whose it is; then both are kept in a file that only you may read,
-$XDG_CONFIG_HOME/ras/login.toml (else ~/.config/ras/login.toml).
+The token is read from --token-file or RAS_TOKEN; else it is asked for on a terminal, or read from
+standard input. The server is asked whose it is; then both are kept in a file that only you may
+read, $XDG_CONFIG_HOME/ras/login.toml (else ~/.config/ras/login.toml).
 
-From then on that server is asked wherever a subcommand names neither a server (--server, RAS_SERVER)
-nor a store (--data, --database-url, DATABASE_URL, --config). The token goes to no other server.
+From then on that server is asked wherever a subcommand names neither a server (--server,
+RAS_SERVER) nor a store (--data, --database-url, DATABASE_URL, --config). The token goes to no
+other server.
 
 Certificates are those the system trusts; SSL_CERT_FILE names others.
 

@@ -36,6 +36,11 @@ impl Place {
         for variable in ["RUST_LOG", "DATABASE_URL", "XDG_STATE_HOME", "RAS_PG_BIN", "USER"] {
             command.env_remove(variable);
         }
+        for variable in ["RAS_SERVER", "RAS_TOKEN", "XDG_CONFIG_HOME"] {
+            command.env_remove(variable);
+        }
+        // Whoever runs this may be logged in.
+        command.env("HOME", self.0.path());
         command
     }
 

@@ -116,8 +116,38 @@ impl Kind {
                 ("type", "/hardware_type"),
                 ("RRU", "/rru"),
             ],
+            Kind::Solves => &[
+                ("solve", "/solve"),
+                ("cause", "/cause"),
+                ("state", "/state"),
+                ("since", "/state_at"),
+                ("asked for", "/requested_at"),
+                ("on", "/parent"),
+                ("version", "/version"),
+                ("failure", "/failure"),
+            ],
+            Kind::Moves => &[
+                ("move", "/move"),
+                ("server", "/server"),
+                ("from", "/from"),
+                ("to", "/to"),
+                ("state", "/state"),
+                ("since", "/state_at"),
+                ("origin", "/origin"),
+                ("in use", "/in_use"),
+                ("reason", "/reason"),
+            ],
+            Kind::Trail => &[
+                ("seq", "/seq"),
+                ("at", "/at"),
+                ("by", "/actor"),
+                ("action", "/action"),
+                ("of", "/subject"),
+                ("detail", "/detail"),
+            ],
             Kind::Events => &[
                 ("event", "/event"),
+                ("active", "/active"),
                 ("kind", "/kind"),
                 ("scope", "/scope"),
                 ("of", "/scope_id"),
@@ -233,7 +263,7 @@ fn shown_number(at: &str, number: &Value) -> String {
     match (rru, number.as_u64().and_then(|number| usize::try_from(number).ok())) {
         (Some(rru), _) => amount(rru),
         // Numbers of versions and entries are copied, not counted.
-        (None, Some(whole)) if !at.contains("seq") && !at.contains("version") => count(whole),
+        (None, Some(whole)) if !["/seq", "/version", "/parent"].contains(&at) => count(whole),
         _ => number.to_string(),
     }
 }
@@ -251,7 +281,7 @@ pub(super) fn card(kind: Kind, body: &Value) -> String {
         }
         _ => None,
     };
-    let Some(shown) = shown else { return plain(body) };
+    let Some(shown) = shown else { return plain(&without_figures(kind, body)) };
     // What the text says is not said again.
     let mut rest = body.clone();
     if let Some(members) = rest.as_object_mut() {
@@ -260,6 +290,20 @@ pub(super) fn card(kind: Kind, body: &Value) -> String {
         }
     }
     format!("{}\n{shown}", plain(&rest))
+}
+
+/// A solve without what is there to be drawn.
+fn without_figures(kind: Kind, body: &Value) -> Value {
+    let mut body = body.clone();
+    if kind == Kind::Solves {
+        if let Some(members) = body.as_object_mut() {
+            members.remove("config");
+        }
+        if let Some(figures) = body["figures"].as_object_mut() {
+            figures.remove("history");
+        }
+    }
+    body
 }
 
 /// What is left of a reservation after the loss of each MSB.

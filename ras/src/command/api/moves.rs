@@ -13,9 +13,27 @@ pub(in super::super) fn list(
     options: &Moves,
     context: &Context,
 ) -> Result<Verdict> {
-    let kind = if options.stuck { Kind::Stuck } else { Kind::Moves };
     let limit = u32::try_from(options.limit).unwrap_or(u32::MAX);
-    read::rows_of(kind, &Filter { limit, ..Filter::default() }, server, context)
+    if options.stuck {
+        return read::rows_of(Kind::Stuck, &Filter { limit, ..Filter::default() }, server, context);
+    }
+    let mover =
+        with_server(server.clone(), async |client| Ok(client.get("/ops/v1/mover").await?.body))?;
+    if !context.global.quiet {
+        eprintln!("{}", said(&mover));
+    }
+    let under_way = Filter { limit, others: vec!["open=true".to_owned()], ..Filter::default() };
+    read::rows_of(Kind::Moves, &under_way, server, context)
+}
+
+/// Who carries moves out, and whether any may begin.
+fn said(mover: &Value) -> String {
+    let stopped = &mover["stopped"];
+    match (stopped["by"].as_str(), stopped["why"].as_str(), mover["acting"].as_str()) {
+        (Some(by), Some(why), _) => format!("stopped by {by}: {why}"),
+        (_, _, Some(acting)) => format!("{acting} acts"),
+        _ => "no mover acts".to_owned(),
+    }
 }
 
 pub(in super::super) fn stop(server: Server, why: &str, context: &Context) -> Result<Verdict> {
