@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields)]
 pub struct CapacityRequest {
     /// The reservation, new or not.
+    #[serde(alias = "reservation")]
     pub reservation_id: Name,
     /// It ends: nothing else may stand beside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -29,7 +29,13 @@ pub fn read_all(path: &Path) -> Result<Vec<Map<String, Value>>> {
         one => vec![one],
     });
     let members = |of: Value| match of {
-        Value::Object(members) => Ok(members),
+        Value::Object(mut members) => {
+            // As snapshots and what a plan offers instead call it.
+            if let Some(name) = members.remove("reservation_id") {
+                members.entry("reservation").or_insert(name);
+            }
+            Ok(members)
+        }
         other => Err(anyhow!("{}: {other} is no request", name(path))),
     };
     each.map(members).collect()

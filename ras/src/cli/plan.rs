@@ -11,7 +11,7 @@ With SNAPSHOT it is solved here. Without, the server is asked, about its region 
 number of requests together; `ras apply --plan ID` carries out what it answers.
 
 FILE holds one request as YAML or JSON. What is left out stays as it is:
-  reservation_id: web         # new, if the region has none of this name
+  reservation: web            # new, if the region has none of this name
   owner: shop                 # needed of a new one, like capacity_rru and rru
   capacity_rru: 1200
   rru: {C1: 1.0, C2: 1.6}     # what one server of each accepted hardware type is worth
@@ -19,8 +19,13 @@ FILE holds one request as YAML or JSON. What is left out stays as it is:
   priority: 0
   affinity: {dc1: 0.6, dc2: 0.4}
   affinity_theta: 0.05        # also msb_alpha, rack_alpha, host_profile; null: the region's rule
+A server also knows
+  grant_policy: all           # or best_effort, or {at_least_rru: 900}
+  labels: {tier: front}
+  starts_at: 2026-03-01T22:00:00Z   # and ends_at
+  servers: 40                 # with hardware_types: [C1, C2], in place of capacity_rru and rru
 To end a reservation:
-  reservation_id: web
+  reservation: web
   remove: true
 
 Servers that were short before, and count as much, come first, as in the next solve. Nobody ends

@@ -12,7 +12,8 @@ const REQUEST_HELP: &str = "\
 The server answers within seconds. With a terminal the answer is waited for: granted, or why not
 and what would be granted instead. Elsewhere the operation is printed (--wait waits for it).
 
-Exit codes: 0 granted, or asked for where nobody waits; 2 refused; 1 an error.
+Exit codes: 0 granted, or asked for where nobody waits; 2 refused; 3 with --if-version: it has
+changed; 1 an error.
 
 Examples:
   ras request create web --owner shop --rru 1200 --value C1=1.0 --value C2=1.6
@@ -66,6 +67,9 @@ pub struct ResizeRequest {
     /// What is asked.
     #[command(flatten)]
     pub change: ChangeOptions,
+    /// Only if the reservation is still of this version (`ras get reservation` says which)
+    #[arg(long, value_name = "VERSION")]
+    pub if_version: Option<String>,
     /// How it is asked.
     #[command(flatten)]
     pub asking: AskingOptions,
@@ -79,6 +83,9 @@ pub struct DeleteRequest {
     /// Do not ask whether that is meant
     #[arg(long)]
     pub yes: bool,
+    /// Only if the reservation is still of this version (`ras get reservation` says which)
+    #[arg(long, value_name = "VERSION")]
+    pub if_version: Option<String>,
     /// How it is asked.
     #[command(flatten)]
     pub asking: AskingOptions,

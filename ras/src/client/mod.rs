@@ -79,17 +79,22 @@ impl Ask {
         Ask { method: Method::POST, body: Some(body), key, ..Ask::get(path) }
     }
 
-    /// Changes the version of something that was read.
-    pub fn patch(path: impl Into<String>, etag: String, body: Value) -> Ask {
-        let if_match = Some(etag);
-        Ask { method: Method::PATCH, if_match, ..Ask::post(path, body) }
+    /// Changes something, if it is of this version; `*`: of whichever.
+    pub fn patch(path: impl Into<String>, version: impl Into<String>, body: Value) -> Ask {
+        Ask { method: Method::PATCH, ..Ask::post(path, body) }.of_version(version)
     }
 
-    /// Ends the version of something that was read.
-    pub fn delete(path: impl Into<String>, etag: String) -> Ask {
-        let if_match = Some(etag);
+    /// Ends something, likewise.
+    pub fn delete(path: impl Into<String>, version: impl Into<String>) -> Ask {
         let key = Some(Uuid::now_v7());
-        Ask { method: Method::DELETE, if_match, key, ..Ask::get(path) }
+        Ask { method: Method::DELETE, key, ..Ask::get(path) }.of_version(version)
+    }
+
+    /// What is asked is of this version of something, or nothing is done; `*`: of whichever.
+    #[must_use]
+    pub fn of_version(mut self, version: impl Into<String>) -> Ask {
+        self.if_match = Some(version.into());
+        self
     }
 
     fn request(&self, server: &Server) -> Result<Request<String>> {

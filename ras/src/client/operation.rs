@@ -3,7 +3,7 @@
 use super::problem::Problem;
 use super::{Answer, Client, query};
 use crate::cli::Waiting;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::io::IsTerminal;
@@ -33,11 +33,9 @@ pub async fn wait(client: &Client, answer: &Answer, what: &str, quiet: bool) -> 
             Some("running") => line.tell(&operation),
             Some("done") => return Ok(operation["result"].clone()),
             Some("failed") => {
-                let problem = operation.get("problem").filter(|problem| !problem.is_null());
-                let problem = problem.unwrap_or(&operation["result"]);
-                return Err(match Problem::within(problem) {
+                return Err(match Problem::within(&operation["result"]) {
                     Some(problem) => problem.into(),
-                    None => anyhow::anyhow!("{what} failed, and the server does not say why"),
+                    None => anyhow!("{what}: it failed, and the server does not say why"),
                 });
             }
             _ => bail!("the server's answer is no operation: {operation}"),
@@ -53,9 +51,7 @@ fn path(answer: &Answer) -> Result<String> {
         let path = url::Url::parse(location).map(|url| url.path().to_owned());
         return Ok(path.unwrap_or_else(|_| location.to_owned()));
     }
-    let body = &answer.body;
-    let id = ["operation_id", "id"].iter().find_map(|member| body[member].as_str());
-    let id = id.or_else(|| body["operation"]["operation_id"].as_str());
+    let id = answer.body["operation"].as_str();
     let id = id.context("the server does not say what to wait for")?;
     Ok(super::path(&["v1", "operations", id]))
 }
@@ -85,11 +81,8 @@ impl Line {
     }
 
     fn tell(&self, operation: &Value) {
-        let step = ["step", "progress", "sentence"].iter().find_map(|of| operation[of].as_str());
-        let text = match step {
-            Some(step) => format!("{}: {step}", self.what),
-            None => format!("{}: still under way", self.what),
-        };
+        let since = operation["created_at"].as_str().unwrap_or_default();
+        let text = format!("{}: under way since {since}", self.what);
         match &self.living {
             Some(line) => line.set_message(text),
             None if !self.quiet => eprintln!("{text}"),

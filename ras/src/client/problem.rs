@@ -1,6 +1,8 @@
 //! What a server says when it does not do what is asked: a problem document (RFC 9457).
 
 use crate::command::Verdict;
+use crate::plan_answer::PLAN_FORMAT;
+use crate::plan_text;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -56,7 +58,7 @@ impl Problem {
 
     /// Whether the same request, sent before, has not been answered yet.
     pub fn is_still_running(&self) -> bool {
-        self.status == StatusCode::CONFLICT && self.code() == "still_running"
+        self.status == StatusCode::CONFLICT && self.code() == "key_in_use"
     }
 
     /// Whether what was read has changed since.
@@ -64,16 +66,14 @@ impl Problem {
         self.status == StatusCode::PRECONDITION_FAILED
     }
 
-    /// Whether it says no to what was asked, or could not make sense of it, or the world moved on;
-    /// `None`: it is an error.
+    /// Whether it says no to what was asked, or the world has moved on; `None`: it is an error.
     pub fn verdict(&self) -> Option<Verdict> {
-        if self.code() == "plan_stale" || self.is_changed() {
-            return Some(Verdict::Stale);
+        match self.code() {
+            "plan_stale" | "plan_over" => Some(Verdict::Stale),
+            _ if self.is_changed() => Some(Verdict::Stale),
+            "not_granted" | "quota_exceeded" | "cancelled" | "expired" => Some(Verdict::Short),
+            _ => self.get("reasons").map(|_| Verdict::Short),
         }
-        let refused = ["reasons", "alternatives", "refusal"];
-        let refused = refused.iter().any(|member| self.get(member).is_some());
-        let refused = refused || matches!(self.code(), "refused" | "quota_exceeded");
-        refused.then_some(Verdict::Short)
     }
 
     fn list(&self, member: &str) -> &[Value] {
@@ -90,6 +90,11 @@ impl fmt::Display for Problem {
         }
         for error in self.list("errors") {
             write!(out, "\n  {}", wrong_field(error))?;
+        }
+        // What was planned says why, and what else, in full.
+        let answer = self.get("answer").filter(|answer| answer["format"] == PLAN_FORMAT);
+        if let Some(answer) = answer {
+            return write!(out, "\n{}", plan_text::text(answer, false));
         }
         for reason in self.list("reasons") {
             write!(out, "\n  {}", sentence(reason))?;
@@ -144,7 +149,7 @@ mod tests {
         let problem = Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             json!({
-                "code": "refused", "detail": "nothing of 12 RRU can be granted",
+                "code": "not_granted", "detail": "nothing of 12 RRU can be granted",
                 "errors": [{"field": "rru.C9", "detail": "there is no such hardware type"}],
                 "reasons": [{"reason": "not_enough_hardware", "sentence": "there are 3"}, "quota"],
                 "alternatives": [{"concession": "fewer_rru", "sentence": "asking for 3 RRU"}],
@@ -152,7 +157,7 @@ mod tests {
         );
         let said = problem.to_string();
         for part in [
-            "nothing of 12 RRU can be granted (refused)",
+            "nothing of 12 RRU can be granted (not_granted)",
             "\n  rru.C9: there is no such hardware type",
             "\n  not_enough_hardware: there are 3",
             "\n  quota",

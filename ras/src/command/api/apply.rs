@@ -43,8 +43,7 @@ async fn apply(
         context.answer(|| "nothing was done".to_owned(), &plan)?;
         return Ok(Verdict::Short);
     }
-    let id = ["plan_id", "id"].iter().find_map(|member| plan[member].as_str());
-    let id = id.context("the server's plan has no id")?;
+    let id = plan["plan"].as_str().context("the server's plan has no id")?;
     let asked = Ask::post(path(&["v1", "plans", id, "apply"]), json!({}));
     let done = async {
         let answer = client.ask(&asked).await?;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// The name of a reservation in a request.
-pub(super) const NAME: &str = "reservation_id";
+pub(super) const NAME: &str = "reservation";
 
 /// A new reservation, or another one.
 pub(super) fn change(name: &str, options: &ChangeOptions) -> Result<Map<String, Value>> {
@@ -44,7 +44,7 @@ pub(super) fn change(name: &str, options: &ChangeOptions) -> Result<Map<String, 
     let labels: Map<String, Value> =
         options.label.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
     set("labels", (!labels.is_empty()).then_some(Value::Object(labels)));
-    set("policy", options.policy.map(policy));
+    set("grant_policy", options.policy.map(policy));
     set("starts_at", options.start.map(|at| json!(at)));
     set(
         "ends_at",
@@ -59,7 +59,7 @@ pub(super) fn change(name: &str, options: &ChangeOptions) -> Result<Map<String, 
 fn policy(of: Policy) -> Value {
     match of {
         Policy::All => json!("all"),
-        Policy::AtLeast(rru) => json!({ "at_least": rru }),
+        Policy::AtLeast(rru) => json!({ "at_least_rru": rru }),
         Policy::BestEffort => json!("best_effort"),
     }
 }

@@ -6,7 +6,7 @@ use crate::cli::Drill;
 use crate::client::Ask;
 use crate::client::login::Server;
 use anyhow::{Context as _, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub(in super::super) fn run(options: &Drill, context: &Context) -> Result<Verdict> {
     let msb = options.msb.as_deref().context("which MSB? --msb says")?;
@@ -14,7 +14,5 @@ pub(in super::super) fn run(options: &Drill, context: &Context) -> Result<Verdic
         Ok(client.ask(&Ask::post("/ops/v1/drills", json!({ "msb": msb }))).await?.body)
     })?;
     context.answer(|| kinds::drill(msb, &drill), &drill)?;
-    let short = drill["short"].as_array().map(|short| !short.is_empty());
-    let short = short.or_else(|| drill["short"].as_u64().map(|count| count > 0));
-    Ok(Verdict::fine_if(!short.unwrap_or(drill["holds"] == Value::Bool(false))))
+    Ok(Verdict::fine_if(drill["all_kept"] == true))
 }

@@ -6,7 +6,6 @@ use crate::cli::{Explain, Kind};
 use crate::client::login::Server;
 use crate::client::problem::Problem;
 use crate::client::{self, path, query};
-use crate::plan_text;
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -32,22 +31,17 @@ pub(in super::super) fn run(options: &Explain, context: &Context) -> Result<Verd
         if !certificate.is_null() {
             text += &format!("\n\n{}", kinds::certificate(&certificate));
         }
-        let answer = &request["answer"];
-        if answer["format"] == crate::plan_answer::PLAN_FORMAT {
-            text += &format!("\n\nits last request: {}", plan_text::text(answer, false));
-        } else if let Some(problem) = Problem::within(answer) {
-            text += &format!("\n\nits last request: {problem}");
+        if !request.is_null() {
+            let (id, state) = (&request["request"], &request["state"]);
+            let word = |of: &Value| of.as_str().unwrap_or_default().to_owned();
+            let said = kinds::said(&request["answer"]);
+            text += &format!("\n\nits last request, {}, is {}", word(id), word(state));
+            text += &said.map_or_else(String::new, |said| format!(":\n{said}"));
         }
         text
     };
     let json =
         json!({ "reservation": reservation, "certificate": certificate, "request": request });
     context.answer(text, &json)?;
-    Ok(Verdict::fine_if(holds(&reservation, &certificate)))
-}
-
-/// Whether it has what it was promised, whichever MSB is lost.
-fn holds(reservation: &Value, certificate: &Value) -> bool {
-    let broken = [&certificate["holds"], &reservation["certificate"]["holds"]];
-    !broken.contains(&&Value::Bool(false))
+    Ok(Verdict::fine_if(certificate["holds"] != false))
 }

@@ -1,14 +1,17 @@
 //! Where each kind of thing is found on a server, and which of its members people look at.
 
+use super::plan;
 use super::read::plain;
 use crate::cli::Kind;
+use crate::client::problem::Problem;
 use crate::number::{amount, count};
+use crate::plan_answer::PLAN_FORMAT;
 use crate::{plan_text, tables};
 use fleet::Rru;
 use serde_json::Value;
 
 /// A column of a table: its header, and where the value stands.
-type Column = (&'static str, &'static str);
+type Column<'a> = (&'a str, &'a str);
 
 impl Kind {
     /// Its word, in the plural.
@@ -84,25 +87,27 @@ impl Kind {
         )
     }
 
-    const fn columns(self) -> &'static [Column] {
+    const fn columns(self) -> &'static [Column<'static>] {
         match self {
             Kind::Reservations => &[
-                ("reservation", "/reservation_id"),
+                ("reservation", "/reservation"),
                 ("owner", "/owner"),
                 ("kind", "/kind"),
                 ("state", "/state"),
                 ("requested", "/requested_rru"),
+                ("promised", "/promised_rru"),
                 ("granted", "/granted_rru"),
-                ("after the worst MSB", "/survivors_rru"),
+                ("after the worst MSB", "/left_after_worst_msb_rru"),
+                ("servers", "/owned/servers"),
                 ("labels", "/labels"),
             ],
             Kind::Requests => &[
-                ("request", "/request_id"),
-                ("reservation", "/reservation_id"),
+                ("request", "/request"),
+                ("reservation", "/reservation"),
                 ("owner", "/owner"),
-                ("change", "/change"),
+                ("what", "/kind"),
                 ("state", "/state"),
-                ("asked", "/asked_rru"),
+                ("asked", "/asked/capacity_rru"),
                 ("granted", "/granted_rru"),
                 ("at", "/created_at"),
             ],
@@ -191,14 +196,21 @@ pub(super) fn table(kind: Kind, rows: &[Value]) -> String {
     if rows.is_empty() {
         return format!("no {}", kind.word().replace('_', " "));
     }
-    // Columns that nobody fills are left out; kinds without any show what there is.
+    // Kinds without columns of their own show what there is.
     let known: Vec<(String, String)> = match kind.columns() {
         [] => of_members(rows),
         columns => columns.iter().map(|(name, at)| ((*name).into(), (*at).into())).collect(),
     };
-    let filled = |at: &String| rows.iter().any(|row| row.pointer(at).is_some_and(|v| !v.is_null()));
-    let columns: Vec<(String, String)> = known.into_iter().filter(|(_, at)| filled(at)).collect();
-    let header: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+    let columns: Vec<Column> =
+        known.iter().map(|(name, at)| (name.as_str(), at.as_str())).collect();
+    shown(&columns, rows)
+}
+
+/// These columns of rows; those that nobody fills are left out.
+fn shown(columns: &[Column], rows: &[Value]) -> String {
+    let filled = |at: &str| rows.iter().any(|row| row.pointer(at).is_some_and(|v| !v.is_null()));
+    let columns: Vec<Column> = columns.iter().copied().filter(|(_, at)| filled(at)).collect();
+    let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let mut table = tables::table(&header, 0..0);
     for (number, (_, at)) in columns.iter().enumerate() {
         let values = || rows.iter().filter_map(|row| row.pointer(at));
@@ -270,26 +282,27 @@ fn shown_number(at: &str, number: &Value) -> String {
 
 /// One thing, all of it.
 pub(super) fn card(kind: Kind, body: &Value) -> String {
-    let plan = |answers: &Value| -> Option<String> {
-        let answers = answers.as_array()?;
-        Some(answers.iter().map(|of| plan_text::text(of, false)).collect::<Vec<_>>().join("\n\n"))
-    };
-    let shown = match kind {
-        Kind::Plans => plan(&body["answers"]),
-        Kind::Requests if body["answer"]["format"] == crate::plan_answer::PLAN_FORMAT => {
-            Some(plan_text::text(&body["answer"], false))
-        }
-        _ => None,
-    };
-    let Some(shown) = shown else { return plain(&without_figures(kind, body)) };
-    // What the text says is not said again.
-    let mut rest = body.clone();
-    if let Some(members) = rest.as_object_mut() {
-        for member in ["answers", "answer", "moves", "targets"] {
-            members.remove(member);
-        }
+    match kind {
+        Kind::Plans => plan::text(body, false),
+        Kind::Requests => request(body),
+        _ => plain(&without_figures(kind, body)),
     }
-    format!("{}\n{shown}", plain(&rest))
+}
+
+/// A request, and what was said to it.
+fn request(body: &Value) -> String {
+    let mut rest = body.clone();
+    let answer = rest.as_object_mut().and_then(|members| members.remove("answer"));
+    let said = said(&answer.unwrap_or_default());
+    format!("{}{}", plain(&rest), said.map_or_else(String::new, |said| format!("\n{said}")))
+}
+
+/// What was said to a request: what it comes to, or why not; `None`: nothing yet.
+pub(super) fn said(answer: &Value) -> Option<String> {
+    if answer["format"] == PLAN_FORMAT {
+        return Some(plan_text::text(answer, false));
+    }
+    Problem::within(answer).map(|problem| problem.to_string())
 }
 
 /// A solve without what is there to be drawn.
@@ -306,18 +319,43 @@ fn without_figures(kind: Kind, body: &Value) -> Value {
     body
 }
 
-/// What is left of a reservation after the loss of each MSB.
+/// What is left of a reservation after the loss of each MSB, the worst first.
 pub(super) fn certificate(body: &Value) -> String {
-    match body["msbs"].as_array() {
-        Some(rows) => table(Kind::Outages, rows),
-        None => plain(body),
-    }
+    const ROWS_MAX: usize = 12;
+    let mut rows = body["msbs"].as_array().cloned().unwrap_or_default();
+    let left = |of: &Value| of["left_rru"].as_f64().unwrap_or_default();
+    rows.sort_by(|one, other| left(one).total_cmp(&left(other)));
+    let hidden = rows.len().saturating_sub(ROWS_MAX);
+    rows.truncate(ROWS_MAX);
+    let columns = [
+        ("without MSB", "/msb"),
+        ("datacenter", "/datacenter"),
+        ("has there", "/rru"),
+        ("left", "/left_rru"),
+        ("holds", "/holds"),
+    ];
+    let more = if hidden == 0 { String::new() } else { format!("\n… {hidden} more keep more") };
+    format!("{}{more}", shown(&columns, &rows))
 }
 
-/// Who keeps what.
+/// Who keeps what: those who would be short, or how many keep all of it.
 pub(super) fn drill(msb: &str, body: &Value) -> String {
-    match body["reservations"].as_array() {
-        Some(rows) => format!("if {msb} were lost now:\n\n{}", table(Kind::Outages, rows)),
-        None => plain(body),
+    let rows = body["reservations"].as_array().map_or(&[][..], Vec::as_slice);
+    let short: Vec<Value> = rows.iter().filter(|of| of["kept"] == false).cloned().collect();
+    let (lost, in_use) = (&body["servers_lost"], &body["servers_lost_in_use"]);
+    let first = format!("if {msb} were lost now, {lost} servers would be, {in_use} of them in use");
+    if short.is_empty() {
+        return format!("{first}; each of {} reservations would keep its guarantee", rows.len());
     }
+    let columns = [
+        ("short", "/reservation"),
+        ("owner", "/owner"),
+        ("priority", "/priority"),
+        ("requested", "/requested_rru"),
+        ("before", "/before_rru"),
+        ("left", "/left_rru"),
+        ("missing", "/missing_rru"),
+    ];
+    let of = rows.len();
+    format!("{first}; {} of {of} would be short:\n\n{}", short.len(), shown(&columns, &short))
 }

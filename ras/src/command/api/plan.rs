@@ -48,26 +48,32 @@ pub(super) async fn made(client: &Client, changes: &[Value]) -> Result<Value> {
     Ok(client.ask(&Ask::post("/v1/plans", json!({ "changes": changes }))).await?.body)
 }
 
-/// What it comes to for each reservation.
-pub(super) fn answers(plan: &Value) -> &[Value] {
-    plan["answers"].as_array().map_or(&[], Vec::as_slice)
+/// The changes of a plan, and what each comes to.
+fn planned(plan: &Value) -> &[Value] {
+    plan["changes"].as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Whether everybody gets all of it.
 pub(super) fn is_granted(plan: &Value) -> bool {
-    answers(plan).iter().all(|answer| answer["granted"] == "in_full")
+    let granted = |of: &Value| of["granted"] == "in_full" && of["quota"].is_null();
+    planned(plan).iter().all(granted)
 }
 
 /// The plan for people.
 pub(super) fn text(plan: &Value, all: bool) -> String {
-    let answers: Vec<String> =
-        answers(plan).iter().map(|answer| plan_text::text(answer, all)).collect();
-    let mut text = answers.join("\n\n");
-    let id = ["plan_id", "id"].iter().find_map(|member| plan[member].as_str());
-    if let Some(id) = id {
-        let until = plan["expires_at"].as_str();
-        let until = until.map_or_else(String::new, |at| format!(", to be applied until {at}"));
-        text += &format!("\n\nplan {id}{until}");
-    }
-    text
+    let answers: Vec<String> = (planned(plan).iter())
+        .map(|of| match of["quota"]["detail"].as_str() {
+            None => plan_text::text(&of["answer"], all),
+            Some(quota) => format!("{}\n\n quota: {quota}", plan_text::text(&of["answer"], all)),
+        })
+        .collect();
+    let text = |member: &str| plan[member].as_str().unwrap_or_default();
+    let (servers, in_use) = (&plan["servers"], &plan["servers_in_use"]);
+    format!(
+        "{}\n\nplan {} ({}): {servers} servers move, {in_use} of them in use; it can be applied until {}",
+        answers.join("\n\n"),
+        text("plan"),
+        text("state"),
+        text("expires_at")
+    )
 }

@@ -66,7 +66,9 @@ fn asked(kind: Kind, filter: &Filter) -> Result<(String, Vec<(String, String)>)>
             path(place)
         }
     };
-    asked.extend(filter.label.iter().map(|label| ("label".to_owned(), label.clone())));
+    if !filter.label.is_empty() {
+        asked.push(("label".to_owned(), filter.label.join(",")));
+    }
     for other in &filter.others {
         let (name, value) = other.split_once('=').context("--where takes NAME=VALUE")?;
         asked.push((name.to_owned(), value.to_owned()));
