@@ -3,6 +3,7 @@
 mod faults;
 mod health;
 mod moves;
+mod owners;
 mod place;
 mod postgres;
 #[path = "../../../broker/tests/database/proxy.rs"]
