@@ -37,6 +37,7 @@ mod metrics;
 pub mod plan_desk;
 mod planner;
 pub mod region;
+mod rehearsal;
 mod secret;
 mod shield;
 mod tls;
@@ -46,6 +47,7 @@ pub use api::authority::{Authority, Role, Token, TokenError};
 pub use api::openapi::text as openapi;
 pub use archive::{Archive, ArchiveError, ArchivedFile, Chunks};
 pub use planner::{Grant, Granted, PlanRefused, Planned, Planner};
+pub use rehearsal::{Rehearse, Rehearsed, Stand};
 pub use secret::{NoChance, Secret};
 pub use tls::{TlsError, TlsFiles};
 
@@ -108,6 +110,8 @@ pub struct PortalSettings {
     pub planner: Option<Arc<dyn Planner>>,
     /// Where solves leave their files; `None`: nobody reads them over HTTP.
     pub archive: Option<Arc<dyn Archive>>,
+    /// Who says what would be done if an MSB were lost; `None`: drills say who keeps what, and no more.
+    pub rehearsal: Option<Arc<dyn Rehearse>>,
     /// How often one caller may ask in a second; `None`: a thousand times.
     pub requests_per_second: Option<NonZeroU32>,
     /// The certificate to serve with; `None`: without TLS.
@@ -190,6 +194,7 @@ fn router(broker: Broker, settings: PortalSettings) -> Router {
         intake: Intake::start(broker.clone()),
         region: RegionKeeper::start(broker.clone(), &bell),
         plans: PlanDesk::new(settings.planner),
+        rehearsal: settings.rehearsal,
         bell,
         archive: settings.archive,
         broker,

@@ -5,6 +5,7 @@ use broker::{
     EmergencyState, FailureReason, JobKind, LastSolve, Metrics, REPLACED_WITHIN, ReplacementState,
     State,
 };
+use fleet::audit::{Certificate, Certified};
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Histogram, Metric, MetricFamily, MetricType};
 use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
@@ -13,6 +14,9 @@ use std::sync::Arc;
 
 /// The content type of the format.
 pub(crate) const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
+
+/// Reservations with numbers of their own, at most.
+const RESERVATIONS_MAX: usize = 5_000;
 
 /// What this process knows by itself.
 #[derive(Debug, Default)]
@@ -139,7 +143,35 @@ fn process(page: &Page, here: &Here) -> Result<(), prometheus::Error> {
     let help = "plans that are made or wait in this process";
     page.gauge("ras_plans_under_way", help, Some(here.plans as f64))?;
     let help = "last entry of the audit trail in the region that this process keeps in memory";
-    page.gauge("ras_region_held_seq", help, here.region.as_ref().map(|held| held.seq.0 as f64))
+    page.gauge("ras_region_held_seq", help, here.region.as_ref().map(|held| held.seq.0 as f64))?;
+    match &here.region {
+        Some(held) => certified(page, &held.certificate),
+        None => Ok(()),
+    }
+}
+
+/// What the worst loss would leave, by reservation. A region of a million servers has a few thousand of
+/// them; of more only those that come nearest to what was promised, or are below it, are told one by one.
+fn certified(page: &Page, certificate: &Certificate) -> Result<(), prometheus::Error> {
+    let broken = certificate.broken().count() as f64;
+    let help = "guaranteed reservations of which less than was promised is there, or would be left";
+    page.gauge("ras_guarantee_broken", help, Some(broken))?;
+    let mut rows: Vec<&Certified> = certificate.rows.iter().filter(|row| row.msb_buffer).collect();
+    rows.sort_by_key(|row| (row.left - row.capacity, &row.reservation_id));
+    rows.truncate(RESERVATIONS_MAX);
+    let name = |row: &Certified| [row.reservation_id.to_string()];
+    page.gauges(
+        "ras_reservation_survivors_rru",
+        "what is left of a reservation after the worst loss of an MSB",
+        ["reservation"],
+        rows.iter().map(|row| (name(row), row.left.to_f64())),
+    )?;
+    page.gauges(
+        "ras_reservation_promised_rru",
+        "what must be left of a reservation after the loss of any MSB",
+        ["reservation"],
+        rows.iter().map(|row| (name(row), row.capacity.to_f64())),
+    )
 }
 
 fn stored(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {

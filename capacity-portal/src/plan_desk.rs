@@ -155,3 +155,118 @@ impl Queue {
         self.takes * u32::try_from(before).unwrap_or(u32::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{DeskError, PlanDesk};
+    use crate::planner::{PlanRefused, Planned, Planner};
+    use crate::region::HeldRegion;
+    use broker::{Export, Seq, TargetVersion};
+    use fleet::{CapacityRequest, RegionSnapshot, SnapshotParts, Targets, Weights};
+    use futures_util::future::join_all;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+    use tokio::time::{sleep, timeout};
+
+    /// Plans nothing, until it is told to stop or may go on.
+    #[derive(Debug, Default)]
+    struct Slow {
+        seconds: f64,
+        at_once: AtomicUsize,
+        most: AtomicUsize,
+        stopped: AtomicUsize,
+        endless: bool,
+    }
+
+    impl Planner for Slow {
+        fn plan(
+            &self,
+            region: &RegionSnapshot,
+            _: &[CapacityRequest],
+            must_stop: &(dyn Fn() -> bool + Sync),
+        ) -> Result<Planned, PlanRefused> {
+            let here = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(here, Ordering::SeqCst);
+            let mut turns = 0;
+            while self.endless || turns < 1_000 {
+                if must_stop() {
+                    self.stopped.fetch_add(1, Ordering::SeqCst);
+                    break;
+                }
+                std::thread::yield_now();
+                turns += 1;
+            }
+            self.at_once.fetch_sub(1, Ordering::SeqCst);
+            Ok(Planned {
+                answers: Vec::new(),
+                granted: Vec::new(),
+                region: region.clone(),
+                after: Targets::unchanged(region),
+                audit_clean: true,
+                complete: true,
+                seconds: self.seconds,
+            })
+        }
+    }
+
+    fn region() -> Arc<HeldRegion> {
+        let parts = SnapshotParts {
+            region: "region".into(),
+            taken_at: chrono::DateTime::UNIX_EPOCH,
+            weights: Weights::default(),
+            shared_buffer_fraction: None,
+            servers: Vec::new(),
+            reservations: Vec::new(),
+            rru: Vec::new(),
+            affinity: Vec::new(),
+            unavailability: Vec::new(),
+        };
+        let export =
+            Export { parts, generations: Vec::new(), version: TargetVersion(0), seq: Seq(0) };
+        Arc::new(HeldRegion::of(export).expect("an empty region"))
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_would_wait_too_long_is_told_and_nobody_is_lost() {
+        let slow = Arc::new(Slow { seconds: 8.0, ..Slow::default() });
+        let desk = PlanDesk::new(Some(slow.clone()));
+        let mut busy = 0;
+        for _ in 0..5 {
+            let plans = (0..30).map(|_| desk.plan(region(), Vec::new()));
+            for outcome in join_all(plans).await {
+                match outcome {
+                    Ok(_) => {}
+                    Err(DeskError::Busy { after }) => {
+                        busy += 1;
+                        assert!(after >= Duration::from_secs(1), "{after:?}");
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            assert_eq!(desk.under_way(), 0);
+        }
+        assert!(busy > 50, "{busy} were told to come again");
+        assert_eq!(slow.most.load(Ordering::SeqCst), 2);
+        let nobody = PlanDesk::new(None).plan(region(), Vec::new()).await;
+        assert_eq!(nobody.err(), Some(DeskError::NoPlanner));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_plan_ends_when_nobody_waits_for_it_any_more() {
+        let slow = Arc::new(Slow { endless: true, ..Slow::default() });
+        let desk = PlanDesk::new(Some(slow.clone()));
+        for _ in 0..3 {
+            let plan = desk.plan(region(), Vec::new());
+            assert!(timeout(Duration::from_millis(50), plan).await.is_err());
+        }
+        let stopped = async {
+            while slow.stopped.load(Ordering::SeqCst) < 2 || slow.at_once.load(Ordering::SeqCst) > 0
+            {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(30), stopped).await.expect("they end");
+        assert_eq!(desk.under_way(), 0);
+    }
+}

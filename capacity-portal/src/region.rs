@@ -7,7 +7,8 @@
 //! ask meanwhile.
 
 use crate::bell::Bell;
-use broker::{Broker, DbError, ExportError, Seq, TargetVersion};
+use broker::{Broker, DbError, Export, ExportError, Seq, TargetVersion};
+use fleet::audit::{Certificate, certificate};
 use fleet::{RegionSnapshot, SnapshotError};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -35,6 +36,21 @@ pub struct HeldRegion {
     pub version: TargetVersion,
     /// The last entry of the audit trail that this contains.
     pub seq: Seq,
+    /// What the loss of each MSB would leave of it.
+    pub certificate: Certificate,
+}
+
+impl HeldRegion {
+    pub(crate) fn of(export: Export) -> Result<HeldRegion, SnapshotError> {
+        let snapshot = RegionSnapshot::new(export.parts)?;
+        Ok(HeldRegion {
+            certificate: certificate(&snapshot),
+            snapshot,
+            generations: export.generations,
+            version: export.version,
+            seq: export.seq,
+        })
+    }
 }
 
 /// The region is not there.
@@ -126,15 +142,8 @@ impl Kept {
     async fn read(&self) -> Result<Arc<HeldRegion>, RegionError> {
         let read = async {
             let export = self.broker.export(None).await?;
-            let built = tokio::task::spawn_blocking(move || {
-                Ok(HeldRegion {
-                    snapshot: RegionSnapshot::new(export.parts)?,
-                    generations: export.generations,
-                    version: export.version,
-                    seq: export.seq,
-                })
-            });
-            built.await.expect("it neither panics nor is cancelled")
+            let built = tokio::task::spawn_blocking(move || HeldRegion::of(export)).await;
+            Ok(built.expect("it neither panics nor is cancelled")?)
         };
         let read = read.await;
         match &read {

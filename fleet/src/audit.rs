@@ -13,6 +13,7 @@
 
 mod affinity;
 mod buffer;
+mod certificate;
 mod claims;
 mod holdings;
 mod number;
@@ -20,6 +21,7 @@ mod report;
 mod spread;
 mod violation;
 
+pub use certificate::{Certificate, Certified, certificate};
 pub use claims::{ClaimedMoves, ClaimedPhase1, ClaimedReservation, Claims, Difference};
 pub use report::{
     AfterLoss, AuditReport, BufferBounds, BufferShare, DatacenterShare, Holding, MoveCounts,

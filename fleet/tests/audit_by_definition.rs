@@ -222,3 +222,38 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, rng_seed: RngSeed::Fixed(7), ..ProptestConfig::default() })]
+
+    /// The certificate, from owners as they are now.
+    #[test]
+    fn what_single_losses_leave(world in any_world()) {
+        let snapshot = RegionSnapshot::new(world).expect("a valid world");
+        let owners: Vec<_> = snapshot.servers.iter().map(|server| server.current).collect();
+        let held = Held { snapshot: &snapshot, holders: &owners };
+        let found = fleet::audit::certificate(&snapshot);
+        let guaranteed = snapshot.reservations.iter().enumerate();
+        let guaranteed = guaranteed.filter(|(_, of)| of.kind == ReservationKind::Guaranteed);
+        let mut rows = found.rows.iter();
+        for (position, of) in guaranteed {
+            let (r, row) = (ReservationIx::new(position), rows.next().expect("a row for each"));
+            let (total, by_msb) = (held.sum(r, |_| true), held.msbs(r));
+            prop_assert_eq!((&row.reservation_id, i128::from(row.owned.0)), (&of.id, total));
+            let left = by_msb.iter().map(|lost| total - lost).min().unwrap_or(total);
+            prop_assert_eq!(i128::from(row.left.0), left);
+            for (msb, lost) in by_msb.iter().enumerate() {
+                prop_assert_eq!(i128::from(row.after_loss(MsbIx::new(msb)).0), total - lost);
+            }
+            let kept = if of.msb_buffer { left } else { total };
+            prop_assert_eq!(row.holds(), kept >= i128::from(of.capacity.0));
+            prop_assert_eq!(i128::from(row.missing().0), held.shortfall(r));
+            let worst = row.worst.map(|msb| by_msb[msb.ix()]).unwrap_or_default();
+            prop_assert_eq!(worst, by_msb.iter().copied().max().unwrap_or_default());
+        }
+        prop_assert!(rows.next().is_none());
+        for row in &found.rows {
+            prop_assert_eq!(found.row(&row.reservation_id), Some(row));
+        }
+    }
+}

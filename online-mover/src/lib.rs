@@ -26,6 +26,7 @@ pub mod give_way;
 pub mod limits;
 pub mod mover;
 pub mod outage;
+pub mod rehearsal;
 pub mod replace;
 pub mod steps;
 

@@ -5,6 +5,7 @@
 //! | `stop` | being told to stop |
 //! | `mover` | carries moves out, by the agent that is asked for |
 //! | `planner` | plans requests for the portal |
+//! | `rehearsal` | what the mover would decide if an MSB were lost |
 //! | `portal` | who may ask and say what over HTTP |
 //! | `settings` | how the region is solved: defaults, `ras.toml`, command line |
 //! | `schedule` | asks for solves: by the clock, and after many servers became unavailable |
@@ -24,6 +25,7 @@ mod child;
 mod mover;
 mod planner;
 mod portal;
+mod rehearsal;
 pub mod replay;
 mod retention;
 mod schedule;
@@ -36,6 +38,7 @@ pub use archive::Archive;
 pub use mover::MoverService;
 pub use planner::SolvingPlanner;
 pub use portal::portal_settings;
+pub use rehearsal::MoverRehearsal;
 pub use schedule::Schedule;
 pub use settings::ServiceSettings;
 pub use stop::Stop;

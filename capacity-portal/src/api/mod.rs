@@ -19,7 +19,8 @@ use crate::bell::Bell;
 use crate::guard::Guard;
 use crate::intake::Intake;
 use crate::plan_desk::PlanDesk;
-use crate::region::RegionKeeper;
+use crate::region::{HeldRegion, RegionKeeper};
+use crate::rehearsal::Rehearse;
 use crate::shield::BODY_MAX;
 use axum::extract::{DefaultBodyLimit, FromRef};
 use axum::http::StatusCode;
@@ -28,8 +29,12 @@ use broker::Broker;
 use problem::Problem;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::timeout;
 use utoipa_axum::router::OpenApiRouter;
+
+/// How long reading the whole region anew may take.
+const FRESH_WITHIN: Duration = Duration::from_secs(30);
 
 /// What every request is answered with.
 #[derive(Clone, Debug)]
@@ -41,6 +46,7 @@ pub(crate) struct Site {
     pub(crate) region: RegionKeeper,
     pub(crate) plans: PlanDesk,
     pub(crate) archive: Option<Arc<dyn Archive>>,
+    pub(crate) rehearsal: Option<Arc<dyn Rehearse>>,
 }
 
 impl FromRef<Site> for Broker {
@@ -63,6 +69,14 @@ fn finished(routes: OpenApiRouter<Site>) -> OpenApiRouter<Site> {
         .fallback(async || StatusCode::NOT_FOUND)
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(problem::finish))
+}
+
+/// The region as it was last read, which it is before anything is asked of it for long.
+async fn held(site: &Site) -> Result<Arc<HeldRegion>, Problem> {
+    match site.region.latest() {
+        Some(held) => Ok(held),
+        None => in_time(site.region.fresh()).await,
+    }
 }
 
 /// Waits for the broker, and not for ever.

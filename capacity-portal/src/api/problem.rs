@@ -61,6 +61,7 @@ pub(super) const CODES: &[&str] = &[
     "unknown_emergency",
     "unknown_file",
     "unknown_maintenance",
+    "unknown_msb",
     "unknown_reservation",
     "unknown_scope",
     "unknown_server",

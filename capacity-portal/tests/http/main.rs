@@ -1,6 +1,7 @@
 //! The portal over HTTP, in front of a real Postgres that the tests start themselves.
 
 mod allocators;
+mod certificate;
 mod emergencies;
 mod events;
 mod maintenance;

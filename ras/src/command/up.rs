@@ -3,8 +3,8 @@
 use super::{Context, Verdict, read_snapshot, status};
 use crate::cli::{Listen, Up};
 use crate::service::{
-    Archive, MoverService, ServiceSettings, SolvingPlanner, Stop, Worker, beside, keep_schedule,
-    portal_settings,
+    Archive, MoverRehearsal, MoverService, ServiceSettings, SolvingPlanner, Stop, Worker, beside,
+    keep_schedule, portal_settings,
 };
 use crate::store::{self, Need, Places, Store};
 use anyhow::{Context as _, Result, ensure};
@@ -29,6 +29,7 @@ pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
         let portal = PortalSettings {
             planner: Some(planner.clone()),
             archive: Some(archive),
+            rehearsal: Some(Arc::new(MoverRehearsal)),
             ..portal_settings(config)?
         };
         let mut store = Store::open(&places, Need::Made).await?;

@@ -2,6 +2,8 @@
 
 mod alertmanager;
 mod between;
+mod certificate;
+mod drills;
 mod emergencies;
 mod events;
 mod files;
@@ -50,4 +52,6 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(unavailability::list))
         .routes(routes!(trail::list))
         .routes(routes!(stuck::list))
+        .routes(routes!(certificate::list))
+        .routes(routes!(drills::run))
 }

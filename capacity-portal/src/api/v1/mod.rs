@@ -1,5 +1,6 @@
 //! The paths under `/v1`: what owners and their allocators ask.
 
+mod certificate;
 mod changes;
 mod history;
 mod servers;
@@ -19,6 +20,7 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(servers::list))
         .routes(routes!(changes::follow))
         .routes(routes!(history::list))
+        .routes(routes!(certificate::find))
         .routes(routes!(whoami::whoami))
 }
 
