@@ -97,7 +97,7 @@ impl Kind {
                 ("requested", "/requested_rru"),
                 ("promised", "/promised_rru"),
                 ("granted", "/granted_rru"),
-                ("after the worst MSB", "/left_after_worst_msb_rru"),
+                ("survives", "/left_after_worst_msb_rru"),
                 ("servers", "/owned/servers"),
                 ("labels", "/labels"),
             ],
