@@ -218,7 +218,8 @@ impl Broker {
         }
         target(db, targets, head).await?;
         if let Some(operation) = applying.operation {
-            operation::begin(db, operation, OperationKind::Apply, *plan, None, actor).await?;
+            let owner = one_owner(applying.grants);
+            operation::begin(db, operation, OperationKind::Apply, *plan, owner, actor).await?;
         }
         settle(&mut change, actor, applying).await?;
         let db = change.connection();
@@ -330,6 +331,13 @@ async fn settle(
         }
     }
     Ok(())
+}
+
+/// The owner all of it is for, if it is one.
+fn one_owner<'a>(grants: &[Granting<'a>]) -> Option<&'a str> {
+    let mut owners = grants.iter().map(|of| of.asking.owner.as_ref());
+    let first = owners.next()?;
+    owners.all(|owner| owner == first).then_some(first)
 }
 
 /// What is said to whoever waits.

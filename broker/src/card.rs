@@ -13,8 +13,8 @@ use sqlx::types::Json;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// The most reservations of one page.
-pub const CARDS_PAGE_MAX: u32 = 1_000;
+/// The most reservations of one page: a thousand, and one more that says whether there is another.
+pub const CARDS_PAGE_MAX: u32 = 1_001;
 
 pub(crate) mod sql {
     crate::statements! {

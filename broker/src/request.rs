@@ -42,8 +42,8 @@ pub(crate) fn statements() -> [&'static [(&'static str, &'static str)]; 3] {
     [sql::ALL, submit::sql::ALL, decide::sql::ALL]
 }
 
-/// The most requests of one page.
-pub const REQUESTS_PAGE_MAX: u32 = 1_000;
+/// The most requests of one page: a thousand, and one more that says whether there is another.
+pub const REQUESTS_PAGE_MAX: u32 = 1_001;
 
 /// What owners call a reservation by.
 pub type Labels = BTreeMap<String, String>;

@@ -13,6 +13,11 @@
 //! | `POST /ops/v1/usage` | which servers are in use |
 //! | `GET /v1/whoami` | whose a token is, and what it is good for |
 //! | `/sign-in`, `/sign-out` | sessions for people, with a token |
+//! | `GET, POST /v1/reservations`, `GET, PATCH, DELETE /v1/reservations/{name}` | what is promised and what there is of it; asks for a new one, a change, its end |
+//! | `GET /v1/requests`, `/{id}`, `POST /{id}/cancel`, `/submit` | what was asked and what became of it |
+//! | `POST /v1/plans`, `GET /v1/plans/{id}`, `POST /{id}/apply` | what changes would come to, really solved; applied, if that is still so |
+//! | `GET /v1/operations/{id}` | what a 202 points to |
+//! | `GET /ops/v1/quotas`, `PUT /ops/v1/quotas/{owner}` | how much may be promised to owners |
 //! | `GET /v1/reservations/{name}/servers` | what a reservation owns, gets or borrows, and what may be done with each |
 //! | `GET /v1/reservations/{name}/changes` | the same as server-sent events, from an entry of the audit trail on |
 //! | `POST /ops/v1/maintenance` | plans a window, or says why it cannot be; `GET` lists them, `/{id}` one window or plan |
@@ -30,6 +35,7 @@
 mod api;
 mod archive;
 mod bell;
+mod capacity;
 mod guard;
 mod intake;
 mod limits;
@@ -189,6 +195,7 @@ fn router(broker: Broker, settings: PortalSettings) -> Router {
     let secure = settings.tls.is_some() || settings.tls_before;
     let limits = Limits::start(settings.requests_per_second);
     let shield = Arc::new(Shield { limits: limits.clone(), secure });
+    let decides = settings.planner.is_some();
     let site = Site {
         guard: Guard::start(settings.authority, broker.clone(), limits, secure),
         intake: Intake::start(broker.clone()),
@@ -197,8 +204,14 @@ fn router(broker: Broker, settings: PortalSettings) -> Router {
         rehearsal: settings.rehearsal,
         bell,
         archive: settings.archive,
+        standings: capacity::Standings::default(),
+        submitted: Arc::default(),
         broker,
     };
+    if decides {
+        let (standings, submitted) = (site.standings.clone(), site.submitted.clone());
+        tokio::spawn(capacity::work(site.capacity(), standings, submitted));
+    }
     let (described, _) = api::routes().split_for_parts();
     described
         .merge(api::browse::routes())

@@ -61,7 +61,6 @@ impl Caller {
         }
     }
 
-    #[expect(dead_code, reason = "requests for capacity will ask it")]
     /// The name for the audit trail, if this caller may act for this owner: as the owner, or as
     /// whoever runs the region. Of an object that exists ask [`Caller::sees`] before.
     pub(crate) fn may_act_for(&self, owner: &str) -> Result<Arc<str>, Problem> {

@@ -16,6 +16,7 @@ mod v1;
 use crate::ANSWER_WITHIN;
 use crate::archive::Archive;
 use crate::bell::Bell;
+use crate::capacity::{Capacity, Standings};
 use crate::guard::Guard;
 use crate::intake::Intake;
 use crate::plan_desk::PlanDesk;
@@ -30,6 +31,7 @@ use problem::Problem;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -45,8 +47,19 @@ pub(crate) struct Site {
     pub(crate) bell: Bell,
     pub(crate) region: RegionKeeper,
     pub(crate) plans: PlanDesk,
+    pub(crate) standings: Standings,
+    /// Rung when something was submitted here.
+    pub(crate) submitted: Arc<Notify>,
     pub(crate) archive: Option<Arc<dyn Archive>>,
     pub(crate) rehearsal: Option<Arc<dyn Rehearse>>,
+}
+
+impl Site {
+    /// What plans changes and applies them.
+    pub(crate) fn capacity(&self) -> Capacity {
+        let (broker, region) = (self.broker.clone(), self.region.clone());
+        Capacity { broker, region, desk: self.plans.clone() }
+    }
 }
 
 impl FromRef<Site> for Broker {

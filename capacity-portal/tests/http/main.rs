@@ -1,5 +1,6 @@
 //! The portal over HTTP, in front of a real Postgres that the tests start themselves.
 
+mod allocator;
 mod allocators;
 mod certificate;
 mod emergencies;
@@ -8,4 +9,5 @@ mod maintenance;
 mod openapi;
 mod operators;
 mod place;
+mod requests;
 mod tokens;

@@ -9,6 +9,7 @@ mod events;
 mod files;
 mod maintenance;
 mod moves;
+mod quotas;
 mod servers;
 mod solves;
 mod stuck;
@@ -51,6 +52,8 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(servers::history))
         .routes(routes!(unavailability::list))
         .routes(routes!(trail::list))
+        .routes(routes!(quotas::list))
+        .routes(routes!(quotas::set))
         .routes(routes!(stuck::list))
         .routes(routes!(certificate::list))
         .routes(routes!(drills::run))

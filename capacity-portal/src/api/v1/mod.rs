@@ -1,8 +1,15 @@
 //! The paths under `/v1`: what owners and their allocators ask.
 
+mod ask;
 mod certificate;
 mod changes;
+mod conditions;
 mod history;
+mod operations;
+mod plans;
+mod requests;
+mod reservation_view;
+mod reservations;
 mod servers;
 mod whoami;
 
@@ -10,7 +17,7 @@ use super::authority::Caller;
 use super::problem::Problem;
 use super::{Site, in_time};
 use axum::http::StatusCode;
-use broker::ReservationError;
+use broker::{Asking, ReservationError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -22,6 +29,16 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(history::list))
         .routes(routes!(certificate::find))
         .routes(routes!(whoami::whoami))
+        .routes(routes!(reservations::list, reservations::create))
+        .routes(routes!(reservations::find, reservations::change, reservations::remove))
+        .routes(routes!(requests::list))
+        .routes(routes!(requests::find))
+        .routes(routes!(requests::cancel))
+        .routes(routes!(requests::submit))
+        .routes(routes!(plans::make))
+        .routes(routes!(plans::find))
+        .routes(routes!(plans::apply))
+        .routes(routes!(operations::find))
 }
 
 /// A name from a path that is one of a reservation, if it is one that this caller may know of: of
@@ -44,4 +61,33 @@ fn named(name: String) -> Result<String, Problem> {
         return Err(Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail));
     }
     Ok(name)
+}
+
+/// The owner whose objects alone are listed: the one that is asked for, if this caller may see those.
+fn own(caller: &Caller, wanted: Option<String>) -> Result<Option<String>, Problem> {
+    let Some(scope) = caller.scope() else { return Ok(wanted) };
+    if wanted.is_none_or(|wanted| wanted == scope) {
+        return Ok(Some(scope.to_owned()));
+    }
+    let detail = format!("this token is for the owner {scope:?} alone");
+    Err(Problem::new(StatusCode::FORBIDDEN, "other_owner", detail))
+}
+
+/// Texts that Postgres can look for.
+fn storable<'a>(mut texts: impl Iterator<Item = &'a String>) -> Result<(), Problem> {
+    if texts.any(|text| text.contains('\0')) {
+        let detail = "nothing has a zero character in its name";
+        return Err(Problem::bad_request("malformed", detail));
+    }
+    Ok(())
+}
+
+/// Whether Postgres knows the time zone of a churn contract.
+async fn check_zone(site: &Site, asking: &Asking, prefix: &str) -> Result<(), Problem> {
+    let Some(Some(contract)) = &asking.contract else { return Ok(()) };
+    if in_time(site.broker.knows_zone(&contract.zone)).await? {
+        return Ok(());
+    }
+    let field = format!("{prefix}churn_contract.zone");
+    Err(ask::refused(&[ask::FieldError::new(field, "it is no time zone such as Europe/Berlin")]))
 }

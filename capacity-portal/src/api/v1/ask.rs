@@ -1,0 +1,568 @@
+//! What is asked of a reservation, read field by field: every field that is wrong is named.
+
+use crate::api::problem::Problem;
+use axum::http::StatusCode;
+use broker::{Asking, Contract, GrantPolicy, Labels, QuietTime, RequestChangeKind};
+use chrono::{DateTime, Utc};
+use fleet::{
+    CapacityRequest, NAME_CHARS_MAX, Name, RRU_MAX, RegionSnapshot, Rru, SHARED_BUFFER_PREFIX,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// The most labels of a reservation, and the most characters of each side of one.
+const LABELS_MAX: usize = 64;
+const LABEL_CHARS_MAX: usize = 128;
+
+/// The most decimal places of an amount.
+const PLACES_MAX: usize = 6;
+
+/// A field that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct FieldError {
+    /// Its name; of a plan's change, behind its number.
+    field: String,
+    /// What is wrong, for people.
+    detail: String,
+}
+
+impl FieldError {
+    pub(super) fn new(field: String, detail: &str) -> FieldError {
+        FieldError { field, detail: detail.to_owned() }
+    }
+}
+
+/// Every field that is wrong.
+pub(super) fn refused(errors: &[FieldError]) -> Problem {
+    let named: Vec<String> =
+        errors.iter().map(|error| format!("{}: {}", error.field, error.detail)).collect();
+    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", named.join("; "));
+    problem.with("errors", json!(errors))
+}
+
+/// The members of an object that were not read yet, and what was wrong with those that were.
+struct Fields {
+    rest: Map<String, Value>,
+    errors: Vec<FieldError>,
+    prefix: String,
+}
+
+impl Fields {
+    fn wrong(&mut self, field: &str, detail: impl Into<String>) {
+        let field = format!("{}{field}", self.prefix);
+        self.errors.push(FieldError { field, detail: detail.into() });
+    }
+
+    /// A member that may be absent; null is none.
+    fn take<T: DeserializeOwned>(&mut self, field: &str, what: &str) -> Option<T> {
+        let value = self.rest.remove(field)?;
+        match serde_json::from_value(value) {
+            Ok(read) => Some(read),
+            Err(_) => {
+                self.wrong(field, format!("it is not {what}"));
+                None
+            }
+        }
+    }
+
+    /// A member that may be absent or null.
+    fn nullable<T: DeserializeOwned>(&mut self, field: &str, what: &str) -> Option<Option<T>> {
+        if self.rest.get(field)?.is_null() {
+            self.rest.remove(field);
+            return Some(None);
+        }
+        self.take(field, what).map(Some)
+    }
+
+    /// An amount of RRU, with at most six places.
+    fn amount(&mut self, field: &str, value: &Value) -> Option<f64> {
+        let Some(number) = value.as_number() else {
+            self.wrong(field, "it is not a number of RRU");
+            return None;
+        };
+        let amount = number.as_f64().unwrap_or(f64::NAN);
+        if !(0.0..=RRU_MAX).contains(&amount) {
+            self.wrong(field, format!("an amount is from 0 to {RRU_MAX} RRU"));
+            return None;
+        }
+        let text = format!("{amount}");
+        if text.split_once('.').is_some_and(|(_, places)| places.len() > PLACES_MAX) {
+            self.wrong(field, "an amount has at most six decimal places");
+            return None;
+        }
+        Some(amount)
+    }
+
+    fn rru(&mut self, field: &str) -> Option<f64> {
+        let value = self.rest.remove(field)?;
+        self.amount(field, &value)
+    }
+
+    fn name(&mut self, field: &str) -> Option<Name> {
+        let text: String = self.take(field, "a name")?;
+        if (1..=NAME_CHARS_MAX).contains(&text.chars().count()) && !text.contains('\0') {
+            return Some(text.into());
+        }
+        self.wrong(
+            field,
+            format!("a name has 1 to {NAME_CHARS_MAX} characters, none of them zero"),
+        );
+        None
+    }
+
+    /// A number within bounds, or null.
+    fn share(&mut self, field: &str, bounds: (f64, f64)) -> Option<Option<f64>> {
+        let share: Option<f64> = self.nullable(field, "a number or null")?;
+        let within = |share: &f64| share.is_finite() && *share > bounds.0 && *share <= bounds.1;
+        if share.as_ref().is_none_or(within) {
+            return Some(share);
+        }
+        self.wrong(field, format!("it is more than {} and at most {}", bounds.0, bounds.1));
+        None
+    }
+}
+
+/// Where a change stands that is read.
+pub(super) struct Place<'a> {
+    /// What it does; `None`: the fields say.
+    pub(super) kind: Option<RequestChangeKind>,
+    /// The reservation, where the path names it.
+    pub(super) reservation: Option<&'a str>,
+    /// The owner of what is there already.
+    pub(super) owner: Option<Name>,
+    /// The region it is for.
+    pub(super) region: Option<&'a RegionSnapshot>,
+    /// What is said before the names of its fields.
+    pub(super) prefix: String,
+}
+
+/// What was read: the change, and whether it is a draft.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) asking: Asking,
+    pub(super) draft: bool,
+}
+
+/// Reads a change.
+pub(super) fn read(body: Value, place: Place) -> Result<Read, Vec<FieldError>> {
+    let Value::Object(rest) = body else {
+        let field = place.prefix.trim_end_matches('.').to_owned();
+        return Err(vec![FieldError { field, detail: "it is not an object".into() }]);
+    };
+    let mut fields = Fields { rest, errors: Vec::new(), prefix: place.prefix.clone() };
+    let said = fields.name("reservation");
+    let reservation = match (place.reservation, said) {
+        (None, said) => said,
+        (Some(path), Some(said)) if *said != *path => {
+            fields.wrong("reservation", "the path names another one");
+            None
+        }
+        (Some(path), _) => Some(path.into()),
+    };
+    if reservation.is_none() && !fields.errors.iter().any(|e| e.field.ends_with("reservation")) {
+        fields.wrong("reservation", "it is missing");
+    }
+    let there = place
+        .region
+        .zip(reservation.as_ref())
+        .and_then(|(region, name)| Some(&region.reservations[region.reservation(name)?.ix()]));
+    let removes: bool = match place.kind {
+        Some(_) => false,
+        None => fields.take("remove", "true or false").unwrap_or_default(),
+    };
+    let kind = place.kind.unwrap_or(match (removes, there) {
+        (true, _) => RequestChangeKind::Remove,
+        (false, Some(_)) => RequestChangeKind::Change,
+        (false, None) => RequestChangeKind::Create,
+    });
+    let new_owner = fields.name("owner");
+    let owner = new_owner.clone().or(place.owner).or_else(|| there.map(|of| of.owner.clone()));
+    let mut change = CapacityRequest {
+        reservation_id: reservation.unwrap_or_else(|| "-".into()),
+        ..CapacityRequest::default()
+    };
+    if kind == RequestChangeKind::Remove {
+        change.remove = true;
+    } else {
+        read_change(&mut fields, &mut change, place.region);
+        if change.reservation_id.starts_with(SHARED_BUFFER_PREFIX) {
+            fields.wrong("reservation", "names of shared buffers are not given");
+        }
+    }
+    change.owner = new_owner.filter(|owner| there.is_none_or(|of| of.owner != *owner));
+    if kind == RequestChangeKind::Create {
+        change.owner.clone_from(&owner);
+        require(&mut fields, &change, owner.is_some());
+    }
+    let policy = read_policy(&mut fields, change.capacity_rru);
+    let starts_at: Option<DateTime<Utc>> =
+        fields.nullable("starts_at", "a time (RFC 3339)").flatten();
+    let ends_at: Option<Option<DateTime<Utc>>> = fields.nullable("ends_at", "a time (RFC 3339)");
+    if let (Some(start), Some(Some(end))) = (starts_at, ends_at)
+        && end <= start
+    {
+        fields.wrong("ends_at", "it is not after starts_at");
+    }
+    let labels = read_labels(&mut fields);
+    let contract = read_contract(&mut fields);
+    let draft = fields.take("draft", "true or false").unwrap_or_default();
+    for field in fields.rest.keys().cloned().collect::<Vec<_>>() {
+        fields.wrong(&field, "there is no such field");
+    }
+    if !fields.errors.is_empty() {
+        return Err(fields.errors);
+    }
+    let owner = owner.unwrap_or_else(|| "-".into());
+    let asking = Asking { kind, owner, change, policy, starts_at, ends_at, labels, contract };
+    // Whatever spans fields is the snapshot's to say.
+    if let Some(region) = place.region
+        && !asking.keeps_the_promise()
+        && kind != RequestChangeKind::Remove
+        && let Err(error) = asking.change.apply(region)
+    {
+        let said = error.to_string();
+        let (field, detail) = said.split_once(": ").unwrap_or(("", &said));
+        let known = !field.is_empty() && field.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        let (field, detail) = if known { (field, detail) } else { ("", &*said) };
+        let field = format!("{}{field}", place.prefix);
+        return Err(vec![FieldError { field, detail: detail.to_owned() }]);
+    }
+    Ok(Read { asking, draft })
+}
+
+fn require(fields: &mut Fields, change: &CapacityRequest, owner: bool) {
+    let has = |fields: &Fields, name: &str| fields.errors.iter().any(|e| e.field.ends_with(name));
+    if !owner && !has(fields, "owner") {
+        fields.wrong("owner", "it is missing; the reservation is new");
+    }
+    if change.capacity_rru.is_none() && !has(fields, "capacity_rru") && !has(fields, "servers") {
+        fields.wrong("capacity_rru", "it is missing; the reservation is new (or say servers)");
+    }
+    if change.rru.is_none() && !has(fields, "rru") && !has(fields, "hardware_types") {
+        fields.wrong("rru", "it is missing; the reservation is new (or say hardware_types)");
+    }
+}
+
+fn read_change(fields: &mut Fields, change: &mut CapacityRequest, region: Option<&RegionSnapshot>) {
+    change.capacity_rru = fields.rru("capacity_rru");
+    let values: Option<BTreeMap<Name, Value>> =
+        fields.take("rru", "an object of RRU by hardware type");
+    if let Some(values) = values {
+        if values.is_empty() {
+            fields.wrong("rru", "it names no hardware type");
+        }
+        let mut read = BTreeMap::new();
+        for (ty, value) in &values {
+            let field = format!("rru.{ty}");
+            known_type(fields, &field, ty, region);
+            match fields.amount(&field, value) {
+                Some(0.0) => fields.wrong(&field, "a server is worth more than nothing"),
+                Some(amount) => drop(read.insert(ty.clone(), amount)),
+                None => {}
+            }
+        }
+        change.rru = Some(read);
+    }
+    let servers: Option<u32> = fields.take("servers", "a whole number of servers");
+    let types: Option<Vec<Name>> = fields.take("hardware_types", "a list of hardware types");
+    if let Some(types) = &types {
+        if change.rru.is_some() {
+            fields.wrong("hardware_types", "say either this or rru");
+        }
+        if types.is_empty() {
+            fields.wrong("hardware_types", "it names no hardware type");
+        }
+        for (at, ty) in types.iter().enumerate() {
+            known_type(fields, &format!("hardware_types[{at}]"), ty, region);
+        }
+        change.rru = Some(types.iter().map(|ty| (ty.clone(), 1.0)).collect());
+    }
+    if let Some(servers) = servers {
+        if change.capacity_rru.is_some() {
+            fields.wrong("servers", "say either this or capacity_rru");
+        }
+        if types.is_none() {
+            fields.wrong("servers", "a number of servers goes with hardware_types");
+        }
+        change.capacity_rru = Some(f64::from(servers));
+    }
+    change.msb_buffer = fields.take("msb_buffer", "true or false");
+    change.priority = fields.take("priority", "a whole number");
+    if change.priority.is_some_and(|priority| priority < 0) {
+        fields.wrong("priority", "it is 0 or more");
+    }
+    change.msb_alpha = fields.share("msb_alpha", (0.0, 1.0));
+    change.rack_alpha = fields.share("rack_alpha", (0.0, 1.0));
+    change.affinity_theta = fields.nullable("affinity_theta", "a number or null");
+    if matches!(change.affinity_theta, Some(Some(theta)) if !theta.is_finite() || theta < 0.0) {
+        fields.wrong("affinity_theta", "it is 0 or more");
+    }
+    change.host_profile = match fields.rest.get("host_profile") {
+        Some(Value::Null) => {
+            fields.rest.remove("host_profile");
+            Some(None)
+        }
+        _ => fields.name("host_profile").map(Some),
+    };
+    read_affinity(fields, change, region);
+}
+
+fn read_affinity(
+    fields: &mut Fields,
+    change: &mut CapacityRequest,
+    region: Option<&RegionSnapshot>,
+) {
+    let shares: Option<BTreeMap<Name, f64>> =
+        fields.take("affinity", "an object of shares by datacenter");
+    let Some(shares) = shares else { return };
+    let mut sum = 0.0;
+    for (datacenter, share) in &shares {
+        let field = format!("affinity.{datacenter}");
+        if region.is_some_and(|region| !region.datacenters.iter().any(|dc| dc.id == *datacenter)) {
+            fields.wrong(&field, format!("the region has no datacenter {datacenter:?}"));
+        }
+        if !(0.0..=1.0).contains(share) {
+            fields.wrong(&field, "a share is from 0 to 1");
+        }
+        sum += share;
+    }
+    if sum > 1.0 + 1e-9 {
+        fields.wrong("affinity", "the shares are more than 1 together");
+    }
+    change.affinity = Some(shares);
+}
+
+fn known_type(fields: &mut Fields, field: &str, ty: &Name, region: Option<&RegionSnapshot>) {
+    if let Some(region) = region.filter(|region| !region.hardware_types.contains(ty)) {
+        let few = region.hardware_types.iter().take(30).map(AsRef::as_ref).collect::<Vec<_>>();
+        let detail = format!("the region has no hardware type {ty:?}; it has {}", few.join(", "));
+        fields.wrong(field, detail);
+    }
+}
+
+fn read_policy(fields: &mut Fields, capacity: Option<f64>) -> GrantPolicy {
+    const WHAT: &str = "\"all\", \"best_effort\" or {\"at_least_rru\": RRU}";
+    match fields.rest.remove("grant_policy") {
+        None => GrantPolicy::All,
+        Some(Value::String(word)) if word == "all" => GrantPolicy::All,
+        Some(Value::String(word)) if word == "best_effort" => GrantPolicy::BestEffort,
+        Some(Value::Object(said)) if said.len() == 1 && said.contains_key("at_least_rru") => {
+            let field = "grant_policy.at_least_rru";
+            let least = fields.amount(field, &said["at_least_rru"]).unwrap_or_default();
+            if capacity.is_some_and(|capacity| least > capacity) {
+                fields.wrong(field, "it is more than is asked for");
+            }
+            let least = Rru::from_f64(least).unwrap_or_default();
+            if least == Rru::ZERO { GrantPolicy::BestEffort } else { GrantPolicy::AtLeast(least) }
+        }
+        Some(_) => {
+            fields.wrong("grant_policy", format!("it is {WHAT}"));
+            GrantPolicy::All
+        }
+    }
+}
+
+fn read_labels(fields: &mut Fields) -> Option<Labels> {
+    let labels: Labels = fields.take("labels", "an object of texts")?;
+    if labels.len() > LABELS_MAX {
+        fields.wrong("labels", format!("there are {LABELS_MAX} at most"));
+    }
+    for (label, value) in &labels {
+        let fits = |text: &str| text.chars().count() <= LABEL_CHARS_MAX && !text.contains('\0');
+        if label.is_empty() || label.contains('=') || !fits(label) || !fits(value) {
+            let detail = format!(
+                "a label has 1 to {LABEL_CHARS_MAX} characters without =, its value as many at most"
+            );
+            fields.wrong(&format!("labels.{label}"), detail);
+        }
+    }
+    Some(labels)
+}
+
+/// `{"in_use_percent": 2, "window_seconds": 86400, "zone": "UTC", "quiet": ["08:00-18:00"]}` or null.
+fn read_contract(fields: &mut Fields) -> Option<Option<Contract>> {
+    let said: Option<Map<String, Value>> =
+        fields.nullable("churn_contract", "an object or null")?;
+    let Some(said) = said else { return Some(None) };
+    let prefix = format!("{}churn_contract.", fields.prefix);
+    let mut inner = Fields { rest: said, errors: Vec::new(), prefix };
+    let percent: Option<f64> = inner.take("in_use_percent", "a number");
+    let window: Option<u64> = inner.take("window_seconds", "a whole number of seconds");
+    let zone: String = inner.take("zone", "a name").unwrap_or_else(|| "UTC".to_owned());
+    let times: Vec<String> =
+        inner.take("quiet", "a list of times such as 08:00-18:00").unwrap_or_default();
+    let percent = match percent {
+        Some(percent) if (0.0..=100.0).contains(&percent) => percent,
+        Some(_) => {
+            inner.wrong("in_use_percent", "it is from 0 to 100");
+            0.0
+        }
+        None => {
+            inner.wrong("in_use_percent", "it is missing");
+            0.0
+        }
+    };
+    let window = match window {
+        Some(window) if (60..=2_678_400).contains(&window) => window,
+        _ => {
+            inner.wrong("window_seconds", "the window of a contract is from a minute to 31 days");
+            60
+        }
+    };
+    let mut quiet = Vec::new();
+    for (at, text) in times.iter().enumerate() {
+        match quiet_time(text) {
+            Some(time) => quiet.push(time),
+            None => inner.wrong(&format!("quiet[{at}]"), "it is no time such as 08:00-18:00"),
+        }
+    }
+    for field in inner.rest.keys().cloned().collect::<Vec<_>>() {
+        inner.wrong(&field, "there is no such field");
+    }
+    fields.errors.append(&mut inner.errors);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1,000,000")]
+    let in_use_micro = (percent * 10_000.0).round() as u32;
+    Some(Some(Contract { in_use_micro, window: Duration::from_secs(window), quiet, zone }))
+}
+
+fn quiet_time(text: &str) -> Option<QuietTime> {
+    let minute = |text: &str| -> Option<u16> {
+        let (hours, minutes) = text.split_once(':')?;
+        let (hours, minutes): (u16, u16) = (hours.parse().ok()?, minutes.parse().ok()?);
+        (hours <= 24 && minutes < 60).then_some(hours * 60 + minutes)
+    };
+    let (from, until) = text.split_once('-')?;
+    QuietTime::new(minute(from)?, minute(until)?)
+}
+
+/// A change as it is asked for, described by hand: it is read field by field, so that all that is
+/// wrong can be said.
+pub(super) struct ReservationAsked;
+
+impl PartialSchema for ReservationAsked {
+    fn schema() -> RefOr<Schema> {
+        let amount = json!({ "type": "number", "minimum": 0, "maximum": RRU_MAX });
+        let name = json!({ "type": "string", "minLength": 1, "maxLength": NAME_CHARS_MAX });
+        let share = json!({ "type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1 });
+        let time = json!({ "type": ["string", "null"], "format": "date-time" });
+        let schema = json!({
+            "type": "object",
+            "description": "What is asked. Members left out stay as they are; of a new reservation, as they \
+                are by default.",
+            "additionalProperties": false,
+            "properties": {
+                "reservation": name, "owner": name,
+                "remove": { "type": "boolean", "description": "Of a plan's change: it ends." },
+                "capacity_rru": amount,
+                "rru": { "type": "object", "additionalProperties": amount,
+                    "description": "What one server of each eligible hardware type is worth." },
+                "servers": { "type": "integer", "minimum": 0,
+                    "description": "In place of capacity_rru: with hardware_types, each worth 1." },
+                "hardware_types": { "type": "array", "items": name },
+                "msb_buffer": { "type": "boolean",
+                    "description": "Whether the loss of any one MSB is survived; it is, by default." },
+                "priority": { "type": "integer", "minimum": 0, "description": "0 is the most important." },
+                "msb_alpha": share, "rack_alpha": share,
+                "affinity_theta": { "type": ["number", "null"], "minimum": 0 },
+                "host_profile": { "type": ["string", "null"], "minLength": 1, "maxLength": NAME_CHARS_MAX },
+                "affinity": { "type": "object",
+                    "additionalProperties": { "type": "number", "minimum": 0, "maximum": 1 } },
+                "grant_policy": { "oneOf": [
+                    { "type": "string", "enum": ["all", "best_effort"] },
+                    { "type": "object", "required": ["at_least_rru"], "additionalProperties": false,
+                        "properties": { "at_least_rru": amount } } ] },
+                "starts_at": time, "ends_at": time,
+                "labels": { "type": "object", "maxProperties": LABELS_MAX,
+                    "additionalProperties": { "type": "string", "maxLength": LABEL_CHARS_MAX } },
+                "churn_contract": { "type": ["object", "null"],
+                    "required": ["in_use_percent", "window_seconds"], "additionalProperties": false,
+                    "properties": {
+                        "in_use_percent": { "type": "number", "minimum": 0, "maximum": 100 },
+                        "window_seconds": { "type": "integer", "minimum": 60, "maximum": 2_678_400 },
+                        "zone": { "type": "string" },
+                        "quiet": { "type": "array", "items": { "type": "string" } } } },
+                "draft": { "type": "boolean", "description": "Written down, and not decided yet." },
+            },
+        });
+        RefOr::T(serde_json::from_value(schema).expect("a schema"))
+    }
+}
+
+impl ToSchema for ReservationAsked {}
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, read};
+    use broker::{GrantPolicy, RequestChangeKind};
+    use serde_json::{Value, json};
+
+    fn create(body: Value) -> Result<super::Read, Vec<String>> {
+        let place = Place {
+            kind: Some(RequestChangeKind::Create),
+            reservation: None,
+            owner: None,
+            region: None,
+            prefix: String::new(),
+        };
+        read(body, place).map_err(|errors| errors.into_iter().map(|error| error.field).collect())
+    }
+
+    #[test]
+    fn every_field_that_is_wrong_is_named() {
+        let wrong = create(json!({
+            "reservation": "", "capacity_rru": -1, "rru": { "a": 0, "b": "x" }, "priority": -3,
+            "msb_alpha": 2, "labels": { "a=b": "c" }, "grant_policy": "some", "colour": "red",
+            "starts_at": "2026-01-02T00:00:00Z", "ends_at": "2026-01-01T00:00:00Z",
+            "churn_contract": { "window_seconds": 1, "quiet": ["noon"] },
+        }));
+        let mut wrong = wrong.expect_err("all of it");
+        wrong.sort_unstable();
+        assert_eq!(
+            wrong,
+            [
+                "capacity_rru",
+                "churn_contract.in_use_percent",
+                "churn_contract.quiet[0]",
+                "churn_contract.window_seconds",
+                "colour",
+                "ends_at",
+                "grant_policy",
+                "labels.a=b",
+                "msb_alpha",
+                "owner",
+                "priority",
+                "reservation",
+                "rru.a",
+                "rru.b",
+            ]
+        );
+        assert_eq!(create(json!([])).expect_err("no object"), [""]);
+        let missing = create(json!({ "reservation": "a" })).expect_err("too little");
+        assert_eq!(missing, ["owner", "capacity_rru", "rru"]);
+    }
+
+    #[test]
+    fn servers_are_worth_one_each() {
+        let read = create(json!({
+            "reservation": "a", "owner": "o", "servers": 12, "hardware_types": ["x", "y"],
+            "grant_policy": { "at_least_rru": 3.5 },
+        }));
+        let asking = read.expect("it is right").asking;
+        assert_eq!(asking.change.capacity_rru, Some(12.0));
+        assert_eq!(asking.change.rru.expect("values")["x"], 1.0);
+        assert_eq!(asking.policy, GrantPolicy::AtLeast(fleet::Rru(3_500_000)));
+    }
+
+    #[test]
+    fn amounts_have_six_places() {
+        let body = |rru: f64| json!({ "reservation": "a", "owner": "o", "capacity_rru": rru, "rru": { "x": 1 } });
+        assert!(create(body(1.000_001)).is_ok());
+        assert_eq!(create(body(1.000_000_1)).expect_err("seven"), ["capacity_rru"]);
+        assert_eq!(create(body(1e-7)).expect_err("seven"), ["capacity_rru"]);
+    }
+}

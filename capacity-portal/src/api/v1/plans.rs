@@ -1,0 +1,436 @@
+//! `/v1/plans`: what changes would come to, really solved; and applied, if that is still so.
+
+use super::ask::{self, Place, ReservationAsked};
+use super::conditions::{self, Answer, Claimed};
+use super::reservations::WriteAsked;
+use crate::api::asked::{self, Asked};
+use crate::api::authority::{Caller, Role};
+use crate::api::problem::Problem;
+use crate::api::{Site, in_time};
+use crate::capacity::{CapacityError, promised, refused_by_quota};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State as Extension};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use broker::{
+    ApplyError, Asking, Granting, KeyClaim, NewPlan, PlanState, Quota, RequestChangeKind,
+    RequestState, State, StoredPlan,
+};
+use chrono::{DateTime, Utc};
+use fleet::{Name, RegionSnapshot, Rru};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// The most changes of one plan: each is solved.
+const CHANGES_MAX: usize = 20;
+
+/// What is to be planned.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is read field by field; this describes it")]
+pub(super) struct PlanAsked {
+    /// The changes, each to another reservation: what ends or shrinks is planned first, the others in
+    /// this order.
+    #[schema(min_items = 1, max_items = 20)]
+    changes: Vec<ReservationAsked>,
+}
+
+/// One change of a plan, and what it would come to.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PlannedChange {
+    reservation: String,
+    owner: String,
+    #[schema(schema_with = kinds)]
+    kind: &'static str,
+    /// `in_full`, `in_part` or `nothing`.
+    #[schema(schema_with = grants)]
+    granted: String,
+    asked_rru: f64,
+    granted_rru: f64,
+    /// Why not, if the owner's quota stands in the way: `quota_exceeded`, with the numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    quota: Option<Value>,
+    /// The whole answer, of the format ras-plan/1: cost, moves, sources, bound, refusal with reason,
+    /// limits and alternatives.
+    #[schema(value_type = Object)]
+    answer: Value,
+}
+
+fn kinds() -> utoipa::openapi::Schema {
+    asked::words(RequestChangeKind::ALL.map(RequestChangeKind::as_str))
+}
+
+fn grants() -> utoipa::openapi::Schema {
+    asked::words(["in_full", "in_part", "nothing"])
+}
+
+/// A plan.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Plan)]
+pub(super) struct PlanView {
+    plan: String,
+    #[schema(schema_with = asked::state::<PlanState>)]
+    state: &'static str,
+    /// Whether every change is granted, so that it can be applied.
+    applicable: bool,
+    made_at: DateTime<Utc>,
+    made_by: String,
+    expires_at: DateTime<Utc>,
+    /// The version of the targets it was made on.
+    version: i64,
+    /// The last entry of the audit trail it knows.
+    seq: i64,
+    /// The instant of the region it was made on.
+    taken_at: DateTime<Utc>,
+    changes: Vec<PlannedChange>,
+    /// Servers that change their holder.
+    servers: usize,
+    /// Of these, how many have containers running.
+    servers_in_use: usize,
+}
+
+impl PlanView {
+    fn new(
+        stored: &StoredPlan,
+        quotas: &BTreeMap<Name, Quota>,
+        region: &RegionSnapshot,
+    ) -> PlanView {
+        let plan = &stored.plan;
+        let changes: Vec<PlannedChange> = (plan.changes.iter().zip(&plan.answers))
+            .map(|(asking, answer)| PlannedChange {
+                reservation: asking.reservation().to_string(),
+                owner: asking.owner.to_string(),
+                kind: asking.kind.as_str(),
+                granted: answer["granted"].as_str().unwrap_or("nothing").to_owned(),
+                asked_rru: answer["capacity_rru"].as_f64().unwrap_or_default(),
+                granted_rru: answer["granted_rru"].as_f64().unwrap_or_default(),
+                quota: match stored.state {
+                    PlanState::Made => {
+                        let today = promised(region, asking.reservation());
+                        refused_by_quota(asking, quotas.get(&asking.owner), today)
+                    }
+                    PlanState::Applied | PlanState::Stale | PlanState::Expired => None,
+                },
+                answer: answer.clone(),
+            })
+            .collect();
+        let granted = |of: &PlannedChange| of.granted == "in_full" && of.quota.is_none();
+        let moves = |answer: &Value| answer["moves"].as_array().cloned().unwrap_or_default();
+        let in_use = plan.answers.iter().flat_map(moves).filter(|of| of["in_use"] == true);
+        PlanView {
+            plan: plan.id.to_string(),
+            state: stored.state.as_str(),
+            applicable: stored.state == PlanState::Made && changes.iter().all(granted),
+            made_at: stored.made_at,
+            made_by: stored.made_by.clone(),
+            expires_at: stored.expires_at,
+            version: plan.base.0,
+            seq: plan.seq.0,
+            taken_at: plan.taken_at,
+            servers: plan.targets.len(),
+            servers_in_use: in_use.count(),
+            changes,
+        }
+    }
+}
+
+/// A plan is applied: what to wait on.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PlanApplied {
+    plan: String,
+    operation: String,
+}
+
+impl From<CapacityError> for Problem {
+    fn from(error: CapacityError) -> Problem {
+        let detail = error.to_string();
+        match error {
+            CapacityError::Region(error) => error.into(),
+            CapacityError::Desk(error) => error.into(),
+            CapacityError::Ask(error) | CapacityError::Apply(ApplyError::Ask(error)) => {
+                error.into()
+            }
+            CapacityError::Db(error) | CapacityError::Apply(ApplyError::Db(error)) => error.into(),
+            CapacityError::Moved(_) | CapacityError::Apply(ApplyError::Stale { .. }) => {
+                let problem = Problem::new(StatusCode::CONFLICT, "plan_stale", detail);
+                problem.with("reasons", json!(["region_moved"]))
+            }
+            CapacityError::Apply(ApplyError::NotApplicable { .. }) => {
+                Problem::new(StatusCode::CONFLICT, "plan_over", detail)
+            }
+            CapacityError::Apply(ApplyError::NotOurs { .. }) => {
+                Problem::new(StatusCode::CONFLICT, "over", detail)
+            }
+            CapacityError::Apply(ApplyError::Quota { quota, promised, .. }) => {
+                let problem = Problem::new(StatusCode::CONFLICT, "quota_exceeded", detail);
+                let problem = problem.with("reasons", json!(["quota_exceeded"]));
+                let problem = problem.with("quota_rru", json!(quota.to_f64()));
+                problem.with("promised_rru", json!(promised.to_f64()))
+            }
+            CapacityError::Apply(ApplyError::Contract(_)) => {
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)
+            }
+        }
+    }
+}
+
+fn unknown(detail: String) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "unknown_plan", detail)
+}
+
+/// What is asked, every wrong field of every change named.
+async fn read(site: &Site, body: &[u8], caller: &Caller) -> Result<Vec<Asking>, Problem> {
+    let body: Value = asked::json(body)?;
+    let malformed = |detail: &str| Problem::bad_request("malformed", detail);
+    let Value::Object(mut members) = body else {
+        return Err(malformed("the body is an object with a list of changes"));
+    };
+    let Some(Value::Array(changes)) = members.remove("changes") else {
+        return Err(malformed("changes: a list of changes"));
+    };
+    if let Some(field) = members.keys().next() {
+        return Err(malformed(&format!("{field}: there is no such field")));
+    }
+    if !(1..=CHANGES_MAX).contains(&changes.len()) {
+        return Err(malformed(&format!("a plan has 1 to {CHANGES_MAX} changes")));
+    }
+    let held = site.region.fresh().await?;
+    let (mut all, mut errors) = (Vec::new(), Vec::new());
+    for (number, change) in changes.into_iter().enumerate() {
+        let place = Place {
+            kind: None,
+            reservation: None,
+            owner: caller.scope().map(Name::from),
+            region: Some(&held.snapshot),
+            prefix: format!("changes[{number}]."),
+        };
+        match ask::read(change, place) {
+            Ok(read) => all.push(read.asking),
+            Err(mut wrong) => errors.append(&mut wrong),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(ask::refused(&errors));
+    }
+    for (number, asking) in all.iter().enumerate() {
+        super::check_zone(site, asking, &format!("changes[{number}].")).await?;
+        // Another owner's reservation is none.
+        let there = held.snapshot.reservation(asking.reservation());
+        let owner = there.map(|r| &held.snapshot.reservations[r.ix()].owner);
+        if let Some(owner) = owner.filter(|owner| !caller.sees(owner)) {
+            let _ = owner;
+            let detail = format!("there is no reservation {:?}", asking.reservation());
+            return Err(Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail));
+        }
+        caller.may_act_for(&asking.owner)?;
+    }
+    Ok(all)
+}
+
+async fn quotas(site: &Site) -> Result<BTreeMap<Name, Quota>, Problem> {
+    let all = in_time(site.broker.quotas(None)).await?;
+    Ok(all.into_iter().map(|quota| (quota.owner.clone(), quota)).collect())
+}
+
+/// Plans changes together, and keeps the plan for a quarter of an hour
+///
+/// They are really solved on the region as it is now. Nothing is changed. What is not granted in full
+/// says why, and what would be.
+#[utoipa::path(post, path = "/plans", operation_id = "make_plan",
+    params(WriteAsked, ("Idempotency-Key" = Option<String>, Header, description = "makes it safe to send again")),
+    request_body = PlanAsked,
+    responses(
+        (status = 200, description = "nothing is wrong with it (dry_run)", body = Object),
+        (status = 201, description = "the plan", body = PlanView),
+        (status = 409, description = "no region is loaded, or the key is being worked on"),
+        (status = 422, description = "fields are wrong; `errors` names each")))]
+pub(super) async fn make(
+    Extension(site): Extension<Site>,
+    caller: Caller,
+    Asked(wanted): Asked<WriteAsked>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let actor = caller.needs(Role::Owner)?;
+    let validates = wanted.validates()?;
+    let changes = read(&site, &body, &caller).await?;
+    if validates {
+        return Ok(Json(json!({ "valid": true, "changes": changes.len() })).into_response());
+    }
+    let claim = match conditions::claim(&site, &actor, &headers, "/v1/plans", &body).await? {
+        Claimed::Again(answer) => return Ok(answer.into_response()),
+        Claimed::Go(claim) => claim,
+    };
+    let done = plan(&site, &actor, changes, claim).await;
+    Ok(conditions::settle(&site, claim, done).await?.into_response())
+}
+
+/// Makes a plan and stores it, with the answer to its key.
+async fn plan(
+    site: &Site,
+    actor: &str,
+    changes: Vec<Asking>,
+    claim: Option<KeyClaim>,
+) -> Result<Answer, Problem> {
+    let made = site.capacity().plan(changes).await?;
+    let quotas = quotas(site).await?;
+    let now = in_time(site.broker.clock()).await?;
+    let lasts = chrono::TimeDelta::from_std(broker::PLAN_LASTS).expect("a quarter of an hour");
+    let stored = StoredPlan {
+        state: PlanState::Made,
+        state_at: now,
+        made_at: now,
+        made_by: actor.to_owned(),
+        expires_at: now + lasts,
+        owners: made.plan.owners(),
+        plan: made.plan,
+    };
+    let view = PlanView::new(&stored, &quotas, &made.held.snapshot);
+    let place = format!("/v1/plans/{}", view.plan);
+    let answer = Answer::new(StatusCode::CREATED, Some(place), json!(view));
+    let said = answer.json();
+    let key = claim.map(|claim| (claim, &said));
+    in_time(site.broker.store_plan(actor, &stored.plan, key)).await?;
+    Ok(answer)
+}
+
+async fn stored(site: &Site, caller: &Caller, id: &str) -> Result<StoredPlan, Problem> {
+    let id = asked::id(id, unknown)?;
+    let found = in_time(site.broker.stored_plan(id)).await?;
+    let found = found.filter(|plan| plan.owners.iter().all(|owner| caller.sees(owner)));
+    found.ok_or_else(|| unknown(format!("there is no plan {id}")))
+}
+
+/// One plan
+#[utoipa::path(get, path = "/plans/{id}", operation_id = "get_plan",
+    params(("id" = Uuid, Path, description = "its id")),
+    responses(
+        (status = 200, description = "the plan, and what became of it", body = PlanView),
+        (status = 409, description = "no region is loaded")))]
+pub(super) async fn find(
+    Extension(site): Extension<Site>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<PlanView>, Problem> {
+    caller.reads()?;
+    let stored = stored(&site, &caller, &id).await?;
+    let held = site.region.fresh().await?;
+    Ok(Json(PlanView::new(&stored, &quotas(&site).await?, &held.snapshot)))
+}
+
+/// Applies a plan, if what it said is still so
+///
+/// The region may have moved since: the plan is applied if every change is still granted what it said,
+/// no more servers in use have to move and nobody is worse off. Otherwise 409, with a fresh plan.
+#[utoipa::path(post, path = "/plans/{id}/apply", operation_id = "apply_plan",
+    params(("id" = Uuid, Path, description = "its id"), WriteAsked,
+        ("Idempotency-Key" = Option<String>, Header, description = "makes it safe to send again")),
+    responses(
+        (status = 200, description = "it could be applied (dry_run)", body = Object),
+        (status = 202, description = "it is applied", body = PlanApplied),
+        (status = 409, description = "not every change is granted; or it was applied or is expired; or the \
+            region moved beyond what it tolerates, and `plan` is a fresh one"),
+        (status = 422, description = "the key was used for something else")))]
+pub(super) async fn apply(
+    Extension(site): Extension<Site>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Asked(wanted): Asked<WriteAsked>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let actor = caller.needs(Role::Owner)?;
+    let validates = wanted.validates()?;
+    let found = stored(&site, &caller, &id).await?;
+    for owner in &found.owners {
+        caller.may_act_for(owner)?;
+    }
+    let path = format!("/v1/plans/{}/apply", found.plan.id);
+    if !validates {
+        match conditions::claim(&site, &actor, &headers, &path, &[]).await? {
+            Claimed::Again(answer) => return Ok(answer.into_response()),
+            Claimed::Go(claim) => {
+                let done = apply_now(&site, &actor, &found, claim).await;
+                return Ok(conditions::settle(&site, claim, done).await?.into_response());
+            }
+        }
+    }
+    may_be_applied(&site, &found).await?;
+    Ok(Json(json!({ "valid": true, "plan": found.plan.id.to_string() })).into_response())
+}
+
+/// Whether each of its changes is granted, and nobody applied it.
+async fn may_be_applied(site: &Site, found: &StoredPlan) -> Result<(), Problem> {
+    if found.state != PlanState::Made {
+        let detail = format!("plan {} is {}", found.plan.id, found.state.as_str());
+        return Err(Problem::new(StatusCode::CONFLICT, "plan_over", detail));
+    }
+    let held = site.region.fresh().await?;
+    let view = PlanView::new(found, &quotas(site).await?, &held.snapshot);
+    if view.applicable {
+        return Ok(());
+    }
+    let quota = view.changes.iter().find_map(|of| of.quota.clone());
+    let (code, detail) = match &quota {
+        Some(quota) => ("quota_exceeded", quota["detail"].as_str().unwrap_or_default().to_owned()),
+        None => ("not_granted", "not every change of this plan is granted in full".to_owned()),
+    };
+    let short = found.plan.answers.iter().map(|answer| &answer["refusal"]);
+    let short: Vec<&Value> = short.filter(|refusal| !refusal.is_null()).collect();
+    let mut reasons: Vec<Value> = short.iter().map(|refusal| refusal["reason"].clone()).collect();
+    reasons.extend(quota.is_some().then(|| json!("quota_exceeded")));
+    let alternatives = short.iter().filter_map(|refusal| refusal["alternatives"].as_array());
+    let alternatives: Vec<&Value> = alternatives.flatten().collect();
+    let problem = Problem::new(StatusCode::CONFLICT, code, detail);
+    Err(problem.with("reasons", json!(reasons)).with("alternatives", json!(alternatives)))
+}
+
+async fn apply_now(
+    site: &Site,
+    actor: &str,
+    found: &StoredPlan,
+    claim: Option<KeyClaim>,
+) -> Result<Answer, Problem> {
+    may_be_applied(site, found).await?;
+    let NewPlan { id, changes, answers, .. } = &found.plan;
+    let operation = Uuid::now_v7();
+    let body = PlanApplied { plan: id.to_string(), operation: operation.to_string() };
+    let place = format!("/v1/operations/{operation}");
+    let answer = Answer::new(StatusCode::ACCEPTED, Some(place), json!(body));
+    let said = answer.json();
+    let key = claim.map(|claim| (claim, &said));
+    let grants: Vec<Granting> =
+        changes.iter().zip(answers).map(|(asking, answer)| granting(asking, answer)).collect();
+    let applied = site.capacity().apply(actor, found, &grants, Some(operation), key).await;
+    match applied {
+        Ok(_) => Ok(answer),
+        Err(error @ CapacityError::Moved(_)) => {
+            site.broker.note_stale(*id).await?;
+            // What it would be now, so that whoever asked need not ask again.
+            let fresh = plan(site, actor, changes.clone(), None).await;
+            let problem = Problem::from(error);
+            Err(match fresh {
+                Ok(fresh) => problem.with("plan", fresh.json()["body"].clone()),
+                Err(why) => {
+                    tracing::debug!(?why, "no fresh plan beside a stale one");
+                    problem
+                }
+            })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn granting<'a>(asking: &'a Asking, answer: &'a Value) -> Granting<'a> {
+    let (state, granted) = match asking.kind {
+        RequestChangeKind::Remove => (RequestState::Shrinking, Rru::ZERO),
+        RequestChangeKind::Create | RequestChangeKind::Change => {
+            let capacity = answer["capacity_rru"].as_f64().and_then(Rru::from_f64);
+            (RequestState::Granted, capacity.unwrap_or_default())
+        }
+    };
+    Granting { request: Uuid::now_v7(), asking, worker: None, state, granted, answer }
+}

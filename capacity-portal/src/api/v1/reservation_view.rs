@@ -1,0 +1,197 @@
+//! A reservation as its owner sees it.
+
+use crate::api::asked;
+use crate::capacity::{Part, Standing, state_of};
+use broker::{Labels, RequestState, ReservationCard, State};
+use chrono::{DateTime, Utc};
+use fleet::{Name, ReservationKind, Rru};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// Servers, and what they are worth.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReservationPart)]
+pub(super) struct PartView {
+    servers: usize,
+    rru: f64,
+}
+
+impl From<Part> for PartView {
+    fn from(of: Part) -> PartView {
+        PartView { servers: of.servers, rru: of.rru.to_f64() }
+    }
+}
+
+/// What is so of a reservation, beside its state.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Condition {
+    /// Of a closed list: `promise_kept`, `servers_arriving`, `servers_leaving`, `servers_out_of_use`,
+    /// `request_open`.
+    condition: &'static str,
+    holds: bool,
+    /// For people.
+    detail: String,
+}
+
+/// A reservation: what is promised, what there is of it, and what is asked about it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Reservation)]
+pub(super) struct ReservationView {
+    reservation: String,
+    owner: String,
+    #[schema(schema_with = super::reservations::kinds)]
+    kind: &'static str,
+    #[schema(schema_with = asked::state::<RequestState>)]
+    state: &'static str,
+    conditions: Vec<Condition>,
+    labels: Labels,
+    /// What was asked for last, in RRU: more than is promised where a part was granted.
+    requested_rru: f64,
+    /// C: what is promised, in RRU; of a shared buffer, servers.
+    promised_rru: f64,
+    /// What of it is guaranteed now by the servers it owns that are not out of use, in RRU.
+    granted_rru: f64,
+    /// What is left of it after the loss of its worst MSB, in RRU.
+    left_after_worst_msb_rru: f64,
+    /// The MSB that has most of it.
+    worst_msb: Option<String>,
+    /// Its embedded buffer: what is in that MSB, in RRU; null: it has none.
+    embedded_buffer_rru: Option<f64>,
+    /// Owned and not out of use.
+    owned: PartView,
+    /// Owned and out of use.
+    out_of_use: PartView,
+    /// On their way to it.
+    arriving: PartView,
+    /// On their way from it.
+    leaving: PartView,
+    by_hardware_type: BTreeMap<String, PartView>,
+    by_msb: BTreeMap<String, PartView>,
+    by_datacenter: BTreeMap<String, PartView>,
+    msb_buffer: bool,
+    priority: i32,
+    msb_alpha: Option<f64>,
+    rack_alpha: Option<f64>,
+    affinity_theta: Option<f64>,
+    host_profile: Option<String>,
+    /// What one server of each eligible hardware type is worth.
+    rru: BTreeMap<String, f64>,
+    affinity: BTreeMap<String, f64>,
+    #[schema(value_type = Option<Object>)]
+    churn_contract: Option<Value>,
+    promise_version: i32,
+    promised_at: DateTime<Utc>,
+    /// When it ends by itself.
+    ends_at: Option<DateTime<Utc>>,
+    /// The request it is promised by; null: it was loaded from a snapshot.
+    request: Option<String>,
+    /// The request that waits for its answer.
+    open_request: Option<String>,
+    /// What the ETag says.
+    version: String,
+}
+
+impl ReservationView {
+    /// `standing` may be a little older than what is promised.
+    pub(super) fn new(card: ReservationCard, standing: Option<&Standing>) -> ReservationView {
+        let none = Standing::default();
+        let guaranteed = card.kind == ReservationKind::Guaranteed;
+        let state = match card.kind {
+            ReservationKind::Guaranteed => {
+                state_of(card.capacity, card.in_force.as_ref(), standing)
+            }
+            ReservationKind::SharedBuffer | ReservationKind::Elastic => RequestState::Granted,
+        };
+        let has = standing.unwrap_or(&none);
+        let worst = has.worst_msb.as_ref();
+        let parts = |parts: &BTreeMap<Name, Part>| {
+            parts.iter().map(|(name, part)| (name.to_string(), (*part).into())).collect()
+        };
+        let amounts = |amounts: &BTreeMap<String, Rru>| {
+            amounts.iter().map(|(name, amount)| (name.clone(), amount.to_f64())).collect()
+        };
+        let in_worst = worst.map_or(Rru::ZERO, |(_, rru)| *rru);
+        let requested = card.in_force.and_then(|of| of.asked).unwrap_or(card.capacity);
+        let contract = card.contract.as_ref().map(|of| {
+            json!({
+                "in_use_percent": f64::from(of.in_use_micro) / 10_000.0,
+                "window_seconds": of.window.as_secs(), "zone": of.zone,
+                "quiet": of.quiet.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            })
+        });
+        ReservationView {
+            conditions: if guaranteed { conditions(&card, has) } else { Vec::new() },
+            reservation: card.reservation.to_string(),
+            owner: card.owner.to_string(),
+            kind: card.kind.as_str(),
+            state: state.as_str(),
+            labels: card.labels,
+            requested_rru: requested.to_f64(),
+            promised_rru: card.capacity.to_f64(),
+            granted_rru: has.guaranteed.min(card.capacity).to_f64(),
+            left_after_worst_msb_rru: (has.owned.rru - in_worst).to_f64(),
+            worst_msb: worst.map(|(msb, _)| msb.to_string()),
+            embedded_buffer_rru: card.msb_buffer.then(|| in_worst.to_f64()),
+            owned: has.owned.into(),
+            out_of_use: has.out_of_use.into(),
+            arriving: has.arriving.into(),
+            leaving: has.leaving.into(),
+            by_hardware_type: parts(&has.by_type),
+            by_msb: parts(&has.by_msb),
+            by_datacenter: parts(&has.by_datacenter),
+            msb_buffer: card.msb_buffer,
+            priority: card.priority,
+            msb_alpha: card.msb_alpha,
+            rack_alpha: card.rack_alpha,
+            affinity_theta: card.affinity_theta,
+            host_profile: card.host_profile.map(|name| name.to_string()),
+            rru: amounts(&card.rru),
+            affinity: card.affinity,
+            churn_contract: contract,
+            promise_version: card.promise_version,
+            promised_at: card.promised_at,
+            ends_at: card.in_force.and_then(|of| of.ends_at),
+            request: card.in_force.map(|of| of.request.to_string()),
+            open_request: card.open.map(|(id, _)| id.to_string()),
+            version: card.version,
+        }
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.reservation
+    }
+
+    /// Whether it stands so.
+    pub(super) fn is_in(&self, state: RequestState) -> bool {
+        self.state == state.as_str()
+    }
+}
+
+fn conditions(card: &ReservationCard, has: &Standing) -> Vec<Condition> {
+    let promised = card.capacity;
+    let counted = |part: Part| format!("{} servers, {} RRU", part.servers, part.rru);
+    let mut all = vec![Condition {
+        condition: "promise_kept",
+        holds: has.guaranteed >= promised,
+        detail: format!(
+            "{} RRU of {promised} RRU are guaranteed now",
+            has.guaranteed.min(promised)
+        ),
+    }];
+    for (condition, part) in [
+        ("servers_arriving", has.arriving),
+        ("servers_leaving", has.leaving),
+        ("servers_out_of_use", has.out_of_use),
+    ] {
+        all.push(Condition { condition, holds: part.servers > 0, detail: counted(part) });
+    }
+    let detail = card.open.map_or_else(
+        || "nothing that was asked waits for its answer".to_owned(),
+        |(id, state)| format!("request {id} is {}", state.as_str()),
+    );
+    all.push(Condition { condition: "request_open", holds: card.open.is_some(), detail });
+    all
+}

@@ -1,0 +1,139 @@
+//! Capacity: changes are planned on the region as it is, and applied to the region as it is then.
+//!
+//! `standing` says what reservations have, `decide` what a grant policy makes of a plan, `fit` whether a
+//! plan made earlier still does what it said, `worker` decides what was submitted.
+
+mod decide;
+mod fit;
+mod standing;
+mod worker;
+
+pub(crate) use decide::{promised, refused_by_quota};
+pub(crate) use standing::{Part, Standing, Standings, state_of};
+pub(crate) use worker::work;
+
+use crate::plan_desk::{DeskError, PlanDesk};
+use crate::planner::Planned;
+use crate::region::{HeldRegion, RegionError, RegionKeeper};
+use broker::{
+    Application, Applied, ApplyError, Applying, AskError, Asking, Broker, DbError, Granting,
+    KeyClaim, NewPlan, StoredPlan,
+};
+use fit::Fitted;
+use fleet::Name;
+use serde_json::Value;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// How often a plan is applied anew on a region that moved between the look and the transaction.
+const TRIES: u32 = 3;
+
+/// Something is not planned or not applied.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CapacityError {
+    #[error(transparent)]
+    Region(#[from] RegionError),
+    #[error(transparent)]
+    Desk(#[from] DeskError),
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    #[error(transparent)]
+    Db(#[from] DbError),
+    /// The region moved beyond what the plan tolerates.
+    #[error("the region moved, and the plan does not do any more what it said: {0}")]
+    Moved(String),
+}
+
+/// Plans and applies changes.
+#[derive(Clone, Debug)]
+pub(crate) struct Capacity {
+    pub(crate) broker: Broker,
+    pub(crate) region: RegionKeeper,
+    pub(crate) desk: PlanDesk,
+}
+
+/// A plan that was just made, and what it was made on.
+pub(crate) struct Made {
+    pub(crate) plan: NewPlan,
+    pub(crate) planned: Planned,
+    pub(crate) held: Arc<HeldRegion>,
+}
+
+impl Made {
+    /// What it promises and moves.
+    fn application(&self) -> Application {
+        let names: Vec<Name> =
+            self.plan.changes.iter().map(|asking| asking.reservation().clone()).collect();
+        Application::new(
+            self.plan.id,
+            &self.held.snapshot,
+            &self.held.generations,
+            &self.planned.region,
+            &self.planned.after,
+            &names,
+        )
+    }
+}
+
+impl Capacity {
+    /// Plans changes together, on the region as it is now. Nothing is stored.
+    pub(crate) async fn plan(&self, changes: Vec<Asking>) -> Result<Made, CapacityError> {
+        let held = self.region.fresh().await?;
+        let requests = changes.iter().map(|asking| asking.change.clone()).collect();
+        let planned = self.desk.plan(held.clone(), requests).await?;
+        let region = &planned.region;
+        let targets = planned.after.diff(region).map(|change| {
+            let server = region.servers[change.server.ix()].id.clone();
+            (server, change.target.map(|to| region.reservations[to.ix()].id.clone()))
+        });
+        let plan = NewPlan {
+            id: Uuid::now_v7(),
+            base: held.version,
+            seq: held.seq,
+            taken_at: held.snapshot.taken_at,
+            answers: planned.answers.clone(),
+            targets: targets.collect(),
+            changes,
+        };
+        Ok(Made { plan, planned, held })
+    }
+
+    /// Applies a plan that was stored: puts its changes and its targets on the region as it is now, and
+    /// if what it said is so there, too, and nobody is worse off, writes that down.
+    pub(crate) async fn apply(
+        &self,
+        actor: &str,
+        stored: &StoredPlan,
+        grants: &[Granting<'_>],
+        operation: Option<Uuid>,
+        key: Option<(KeyClaim, &Value)>,
+    ) -> Result<Applied, CapacityError> {
+        let plan = Arc::new(stored.plan.clone());
+        for _ in 0..TRIES {
+            let held = self.region.fresh().await?;
+            let (fitting, on) = (plan.clone(), held.clone());
+            let fitted = tokio::task::spawn_blocking(move || fit::fit(&fitting, &on.snapshot));
+            let fitted = fitted.await.expect("it does not panic");
+            let Fitted { region, targets } = fitted.map_err(CapacityError::Moved)?;
+            let names: Vec<Name> =
+                plan.changes.iter().map(|asking| asking.reservation().clone()).collect();
+            let application = Application::new(
+                plan.id,
+                &held.snapshot,
+                &held.generations,
+                &region,
+                &targets,
+                &names,
+            );
+            let applying = Applying { application: &application, grants, operation, key };
+            match self.broker.apply_plan(actor, &applying).await {
+                // Between the look and the locks; the next look knows.
+                Err(ApplyError::Stale { .. }) => {}
+                applied => return Ok(applied?),
+            }
+        }
+        Err(CapacityError::Moved("it moves faster than it can be looked at".to_owned()))
+    }
+}

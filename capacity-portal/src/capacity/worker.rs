@@ -1,0 +1,281 @@
+//! Decides what was submitted: takes it under a lease, plans it, and grants or refuses it.
+
+use super::decide::{Verdict, promised, refusal, refused_by_quota, verdict};
+use super::{Capacity, CapacityError, Made, Standings, state_of};
+use crate::plan_desk::DeskError;
+use broker::{
+    ApplyError, Applying, AskError, Asking, Granting, InForce, NewPlan, Request, RequestChangeKind,
+    RequestState,
+};
+use fleet::{RequestError, Rru};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+/// How long a request is ours: several plans and their waits for a turn.
+const LEASE: Duration = Duration::from_secs(120);
+
+/// How often it is looked for what is due, by other processes' doing or by the clock.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often states, ends and what can be forgotten are looked at, in looks.
+const UPKEEP_EVERY: u32 = 5;
+
+/// When to try again what could not be decided.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// How often a request is planned anew, because the region moved meanwhile, before others have a turn.
+const TRIES: u32 = 3;
+
+/// The actor of what is done by the clock.
+const ACTOR: &str = "requests";
+
+/// Decides requests for as long as somebody else has the bell, which rings when one was submitted here.
+pub(crate) async fn work(capacity: Capacity, standings: Standings, bell: Arc<Notify>) {
+    let worker = Worker { name: format!("portal-{}", Uuid::now_v7()), capacity, standings };
+    let mut looks = 0;
+    loop {
+        if let Err(error) = worker.decide_all().await {
+            tracing::warn!(%error, "requests cannot be decided");
+        }
+        if looks % UPKEEP_EVERY == 0
+            && let Err(error) = worker.keep_up().await
+        {
+            tracing::warn!(%error, "states of reservations cannot be noted");
+        }
+        looks = looks.wrapping_add(1);
+        if Arc::strong_count(&bell) == 1 {
+            return;
+        }
+        // Rung or not, it is time to look.
+        let _ = timeout(LOOK_EVERY, bell.notified()).await;
+    }
+}
+
+struct Worker {
+    name: String,
+    capacity: Capacity,
+    standings: Standings,
+}
+
+impl Worker {
+    async fn decide_all(&self) -> Result<(), CapacityError> {
+        let broker = &self.capacity.broker;
+        while let Some(request) = broker.take_request(&self.name, LEASE).await? {
+            if let Err(error) = self.decide(&request).await {
+                tracing::warn!(%error, request = %request.id, "not decided; it is tried again");
+                broker.put_request_back(&self.name, request.id, PAUSE).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Grants or refuses one request. An error leaves it as it is.
+    async fn decide(&self, request: &Request) -> Result<(), CapacityError> {
+        let mut last = None;
+        for _ in 0..TRIES {
+            let answered = match self.try_once(request).await {
+                Ok(Outcome::Granted) => return Ok(()),
+                Ok(Outcome::Refused(answer)) => answer,
+                // It was taken back, or another has it.
+                Err(CapacityError::Apply(ApplyError::NotOurs { .. })) => return Ok(()),
+                Err(CapacityError::Apply(error @ ApplyError::Stale { .. })) => {
+                    last = Some(error);
+                    continue;
+                }
+                Err(CapacityError::Apply(ApplyError::Quota { owner, quota, promised })) => json!({
+                    "code": "quota_exceeded", "reasons": ["quota_exceeded"],
+                    "detail": format!("owner {owner:?} may be promised {quota} RRU"),
+                    "quota_rru": quota.to_f64(), "promised_rru": promised.to_f64(),
+                    "alternatives": [],
+                }),
+                Err(CapacityError::Desk(DeskError::Refused(error))) => invalid(&error.to_string()),
+                Err(CapacityError::Apply(ApplyError::Contract(error))) => {
+                    invalid(&error.to_string())
+                }
+                Err(CapacityError::Ask(error @ AskError::Exists { .. })) => {
+                    invalid(&error.to_string())
+                }
+                Err(error) => return Err(error),
+            };
+            let broker = &self.capacity.broker;
+            broker.refuse_request(ACTOR, &self.name, request.id, &answered).await?;
+            return Ok(());
+        }
+        Err(last.expect("it was tried").into())
+    }
+
+    async fn try_once(&self, request: &Request) -> Result<Outcome, CapacityError> {
+        let asking = &request.asking;
+        if asking.keeps_the_promise() {
+            return self.relabel(request).await;
+        }
+        let held = self.capacity.region.fresh().await?;
+        let today = promised(&held.snapshot, asking.reservation());
+        match (asking.kind, today) {
+            (RequestChangeKind::Create, Some(_)) => {
+                let reservation = asking.reservation().clone();
+                return Err(AskError::Exists { reservation }.into());
+            }
+            // Gone before its end was asked for: that is what was wanted.
+            (RequestChangeKind::Remove, None) => {
+                let name = asking.reservation().clone();
+                return Ok(Outcome::Refused(invalid(
+                    &RequestError::NothingToRemove(name).to_string(),
+                )));
+            }
+            _ => {}
+        }
+        let quotas = self.capacity.broker.quotas(Some(&asking.owner)).await?;
+        if let Some(answer) = refused_by_quota(asking, quotas.first(), today) {
+            return Ok(Outcome::Refused(answer));
+        }
+        let mut made = self.capacity.plan(vec![asking.clone()]).await?;
+        let first = made.planned.answers[0].clone();
+        let mut state = in_full(asking);
+        match verdict(asking, made.planned.granted[0], today) {
+            Verdict::Grant => {}
+            Verdict::Refuse => return Ok(Outcome::Refused(refusal(&first))),
+            Verdict::GrantPart(rru) => {
+                let mut less = asking.clone();
+                less.change.capacity_rru = Some(rru.to_f64());
+                made = self.capacity.plan(vec![less]).await?;
+                state = RequestState::PartiallyGranted;
+                if made.planned.granted[0].grant != crate::planner::Grant::InFull {
+                    return Ok(Outcome::Refused(refusal(&first)));
+                }
+            }
+        }
+        if !made.planned.audit_clean {
+            tracing::error!(request = %request.id, "a plan that the audit objects to is not applied");
+            return Ok(Outcome::Refused(refusal(&first)));
+        }
+        self.grant(request, &made, state).await
+    }
+
+    async fn grant(
+        &self,
+        request: &Request,
+        made: &Made,
+        state: RequestState,
+    ) -> Result<Outcome, CapacityError> {
+        let asking = &made.plan.changes[0];
+        let granted = promised(&made.planned.region, asking.reservation()).unwrap_or_default();
+        let application = made.application();
+        self.apply(request, &made.plan, &application, state, granted).await
+    }
+
+    async fn apply(
+        &self,
+        request: &Request,
+        plan: &NewPlan,
+        application: &broker::Application,
+        state: RequestState,
+        granted: Rru,
+    ) -> Result<Outcome, CapacityError> {
+        let broker = &self.capacity.broker;
+        broker.store_plan(ACTOR, plan, None).await?;
+        if !broker.note_planned(&self.name, request.id, plan.id).await? {
+            // A plan of before, on a region that has moved: it is planned anew then.
+            let taken = broker.request(request.id).await?;
+            if taken.is_none_or(|now| now.state != RequestState::Planned) {
+                return Err(ApplyError::NotOurs { request: request.id }.into());
+            }
+        }
+        let answer = plan.answers.first().cloned().unwrap_or_else(|| json!({}));
+        let grants = [Granting {
+            request: request.id,
+            asking: &request.asking,
+            worker: Some(&self.name),
+            state,
+            granted,
+            answer: &answer,
+        }];
+        let applying = Applying { application, grants: &grants, operation: None, key: None };
+        broker.apply_plan(&request.created_by, &applying).await?;
+        Ok(Outcome::Granted)
+    }
+
+    /// Labels and contracts move no server, and need no plan.
+    async fn relabel(&self, request: &Request) -> Result<Outcome, CapacityError> {
+        let asking = &request.asking;
+        let held = self.capacity.region.fresh().await?;
+        let Some(capacity) = promised(&held.snapshot, asking.reservation()) else {
+            return Ok(Outcome::Refused(invalid("the reservation is gone")));
+        };
+        let plan = NewPlan {
+            id: Uuid::now_v7(),
+            changes: vec![asking.clone()],
+            base: held.version,
+            seq: held.seq,
+            taken_at: held.snapshot.taken_at,
+            answers: Vec::new(),
+            targets: Vec::new(),
+        };
+        let unchanged = fleet::Targets::unchanged(&held.snapshot);
+        let names = [asking.reservation().clone()];
+        let (region, generations) = (&held.snapshot, &held.generations);
+        let application =
+            broker::Application::new(plan.id, region, generations, region, &unchanged, &names);
+        self.apply(request, &plan, &application, RequestState::Granted, capacity).await
+    }
+
+    /// Ends what is over, removes what is empty, notes how reservations stand, forgets what is old.
+    async fn keep_up(&self) -> Result<(), CapacityError> {
+        let broker = &self.capacity.broker;
+        broker.end_what_is_over(ACTOR).await?;
+        broker.sweep_reservations(ACTOR).await?;
+        broker.forget_keys().await?;
+        broker.forget_plans().await?;
+        let in_force = broker.requests_in_force().await?;
+        let Some(held) = self.capacity.region.latest() else { return Ok(()) };
+        let standings = self.standings.of(&held);
+        let mut noted = Vec::new();
+        for of in &in_force {
+            let name = of.asking.reservation();
+            // The region may be older than the grant.
+            if held.snapshot.taken_at < of.state_at {
+                continue;
+            }
+            let capacity = promised(&held.snapshot, name).unwrap_or_default();
+            let force = InForce {
+                request: of.id,
+                state: of.state,
+                asked: of.asking.change.capacity_rru.and_then(Rru::from_f64),
+                ends_at: None,
+                removes: of.asking.kind == RequestChangeKind::Remove,
+            };
+            let state = state_of(capacity, Some(&force), standings.get(name));
+            if state != of.state {
+                noted.push((of.id, of.state, state));
+            }
+        }
+        if !noted.is_empty() {
+            broker.note_states(&noted).await?;
+        }
+        Ok(())
+    }
+}
+
+enum Outcome {
+    Granted,
+    Refused(Value),
+}
+
+/// The state of what is granted as it was asked.
+fn in_full(asking: &Asking) -> RequestState {
+    match asking.kind {
+        RequestChangeKind::Remove => RequestState::Shrinking,
+        _ => RequestState::Granted,
+    }
+}
+
+fn invalid(detail: &str) -> Value {
+    json!({
+        "code": "request_refused", "detail": detail, "reasons": ["request_invalid"],
+        "alternatives": [],
+    })
+}

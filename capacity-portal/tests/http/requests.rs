@@ -1,0 +1,408 @@
+//! Asking for capacity over HTTP: validated, decided, planned, applied, refused, ended.
+
+use crate::allocator::Allocator;
+use crate::place::{Place, READER, ROOT, answer, tokens};
+use broker::{MoveOrigin, RequestFilter, Wanted};
+use capacity_portal::{Authority, PortalSettings, Role, Token};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+const OWNER_A: &str = "secret-of-the-owner-a";
+const OWNER_B: &str = "secret-of-the-owner-b";
+const ADMIN: &str = "secret-of-an-admin---";
+
+async fn place() -> Place {
+    let mut tokens = tokens();
+    for (name, owner, secret) in [("owner-a", "a", OWNER_A), ("owner-b", "b/ü", OWNER_B)] {
+        tokens.push(Token::scoped(name, &[Role::Owner], Some(owner), secret).expect("a token"));
+    }
+    tokens.push(Token::new("admin", &[Role::Admin], ADMIN).expect("a token"));
+    let authority = Authority::new(tokens, true).expect("tokens");
+    let planner = Some(Arc::new(Allocator) as _);
+    Place::set(PortalSettings { authority, planner, ..PortalSettings::default() }).await
+}
+
+impl Place {
+    /// Asks with headers.
+    async fn ask(
+        &self,
+        (method, path): (Method, &str),
+        token: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> (StatusCode, Value) {
+        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let request = request.header("Authorization", format!("Bearer {token}")).body(body);
+        answer(request.send().await.expect("an answer")).await
+    }
+
+    async fn look(&self, path: &str) -> Value {
+        let (status, body) = self.ask((Method::GET, path), OWNER_A, &[], &Value::Null).await;
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    async fn make(&self, body: &Value) -> (StatusCode, Value) {
+        self.ask((Method::POST, "/v1/reservations"), OWNER_A, &[], body).await
+    }
+
+    async fn change(&self, name: &str, version: &str, body: &Value) -> (StatusCode, Value) {
+        let path = format!("/v1/reservations/{name}");
+        self.ask((Method::PATCH, &path), OWNER_A, &[("If-Match", version)], body).await
+    }
+
+    /// Waits for the operation of what was accepted.
+    async fn ended(&self, (status, accepted): (StatusCode, Value)) -> Value {
+        assert_eq!(status, 202, "{accepted}");
+        let operation = accepted["operation"].as_str().expect("an id");
+        for _ in 0..3 {
+            let found = self.look(&format!("/v1/operations/{operation}?wait=20s")).await;
+            if found["state"] != "running" {
+                return found;
+            }
+        }
+        panic!("nobody decided {accepted}")
+    }
+
+    async fn plan(&self, changes: Value) -> Value {
+        let body = json!({ "changes": changes });
+        let (status, plan) = self.ask((Method::POST, "/v1/plans"), OWNER_A, &[], &body).await;
+        assert_eq!(status, 201, "{plan}");
+        plan
+    }
+
+    async fn apply(&self, plan: &Value) -> (StatusCode, Value) {
+        let path = format!("/v1/plans/{}/apply", plan["plan"].as_str().expect("an id"));
+        self.ask((Method::POST, &path), OWNER_A, &[], &Value::Null).await
+    }
+
+    /// Does what the mover does of a plan's moves.
+    async fn carry_out(&self) {
+        let broker = &self.broker;
+        let epoch = broker.lease_mover("mover", Duration::from_secs(600)).await.expect("asked");
+        let epoch = epoch.expect("nobody else acts");
+        broker.open_moves("mover", epoch, Wanted::BetweenSolves).await.expect("opened");
+        let moves = broker.moves_under_way().await.expect("listed");
+        let plans = moves.iter().filter(|of| of.origin == MoveOrigin::Plan);
+        let ids: Vec<_> = plans.map(|of| of.id).collect();
+        broker.bind_moves("mover", epoch, &ids).await.expect("bound");
+    }
+
+    /// Looks until it is so.
+    async fn until(&self, path: &str, so: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..200 {
+            let (_, body) = self.ask((Method::GET, path), OWNER_A, &[], &Value::Null).await;
+            if so(&body) {
+                return body;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("{path}: {}", self.look(path).await)
+    }
+}
+
+/// Two servers' worth, without a buffer.
+fn two() -> Value {
+    json!({
+        "reservation": "new", "owner": "a", "capacity_rru": 2.5, "rru": { "type": 1.25 },
+        "msb_buffer": false, "labels": { "team": "green" },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn from_asking_to_the_end() {
+    let place = place().await;
+    let done = place.ended(place.make(&two()).await).await;
+    assert_eq!(
+        (&done["state"], &done["result"]["requests"][0]["state"]),
+        (&json!("done"), &json!("granted"))
+    );
+    let at = "/v1/reservations/new";
+    let new = place.until(at, |new| new["arriving"]["servers"] == 2).await;
+    assert_eq!(
+        (&new["promised_rru"], &new["state"], &new["granted_rru"]),
+        (&json!(2.5), &json!("granted"), &json!(0.0))
+    );
+    place.carry_out().await;
+    let new = place.until(at, |new| new["owned"]["servers"] == 2).await;
+    assert_eq!((&new["granted_rru"], &new["conditions"][0]["holds"]), (&json!(2.5), &json!(true)));
+    assert_eq!(new["by_hardware_type"]["type"]["rru"], 2.5);
+
+    // Too much: refused with reasons and with what could be had; what is promised stays.
+    let refused =
+        place.ended(place.change("new", "*", &json!({ "capacity_rru": 100 })).await).await;
+    assert_eq!(refused["state"], "failed");
+    let result = &refused["result"];
+    assert_eq!(result["reasons"], json!(["insufficient_hardware"]));
+    assert_eq!(place.look(at).await["promised_rru"], 2.5);
+    // The alternative is granted, as a plan.
+    let mut wanted = result["alternatives"][0]["request"].clone();
+    assert_eq!(wanted["capacity_rru"], 10.0, "two of its own, and six that are free");
+    let members = wanted.as_object_mut().expect("an object");
+    let name = members.remove("reservation_id").expect("a name");
+    members.insert("reservation".to_owned(), name);
+    let plan = place.plan(json!([wanted])).await;
+    assert_eq!((&plan["applicable"], &plan["servers"]), (&json!(true), &json!(6)));
+    let applied = place.ended(place.apply(&plan).await).await;
+    assert_eq!(applied["kind"], "apply");
+    assert_eq!(place.look(at).await["promised_rru"], 10.0);
+    let (status, problem) = place.apply(&plan).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("plan_over")));
+    place.carry_out().await;
+
+    let (status, accepted) =
+        place.ask((Method::DELETE, at), OWNER_A, &[("If-Match", "*")], &Value::Null).await;
+    assert_eq!(place.ended((status, accepted)).await["state"], "done");
+    place.until(at, |new| new["state"] == "shrinking").await;
+    place.carry_out().await;
+    let gone = place.until(at, |new| new["code"] == "unknown_reservation").await;
+    assert_eq!(gone["status"], 404);
+    let requests = place.look("/v1/requests?reservation=new").await;
+    let states: Vec<&Value> =
+        requests["requests"].as_array().expect("a list").iter().map(|of| &of["state"]).collect();
+    assert_eq!(states, ["expired", "expired", "refused", "expired"]);
+    assert_eq!(place.broker.check().await.expect("asked"), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_on_a_region_that_moved_is_answered_with_a_fresh_one() {
+    let place = place().await;
+    let plan = place.plan(json!([two()])).await;
+    assert_eq!(plan["changes"][0]["granted"], "in_full");
+    let taken = plan["changes"][0]["answer"]["moves"][0]["server_id"].as_str().expect("a server");
+    // Something else happens, which a plan tolerates.
+    place.publish(23, Some("b/ü")).await;
+    let dry = format!("/v1/plans/{}/apply?dry_run=validate", plan["plan"].as_str().expect("an id"));
+    let (status, said) = place.ask((Method::POST, &dry), OWNER_A, &[], &Value::Null).await;
+    assert_eq!((status.as_u16(), &said["valid"]), (200, &json!(true)));
+    // And then one of its servers fails.
+    let event = json!({
+        "event": "e1", "scope": "server", "scope_id": taken, "kind": "random_failure",
+        "started_at": place.broker.clock().await.expect("asked"),
+    });
+    let (status, said) =
+        place.ask((Method::POST, "/ops/v1/events"), crate::place::WATCH, &[], &event).await;
+    assert!(status.is_success(), "{said}");
+    let (status, problem) = place.apply(&plan).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("plan_stale")), "{problem}");
+    let fresh = &problem["plan"];
+    assert_eq!(fresh["applicable"], true);
+    assert_ne!(fresh["changes"][0]["answer"]["moves"][0]["server_id"], taken);
+    assert_eq!(
+        place.look(&format!("/v1/plans/{}", plan["plan"].as_str().expect("an id"))).await["state"],
+        "stale"
+    );
+    place.ended(place.apply(fresh).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_is_named_and_nothing_is_stored() {
+    let place = place().await;
+    let fields = |problem: &Value| -> Vec<String> {
+        let errors = problem["errors"].as_array().expect("errors");
+        errors.iter().map(|error| error["field"].as_str().expect("a field").to_owned()).collect()
+    };
+    let wrong = json!({
+        "reservation": "x", "owner": "a", "capacity_rru": 1.000_000_1, "rru": { "gpu": 1 },
+        "priority": "high", "size": 3,
+    });
+    let (status, problem) = place.make(&wrong).await;
+    assert_eq!(status, 422, "{problem}");
+    assert_eq!(fields(&problem), ["capacity_rru", "rru.gpu", "priority", "size"]);
+    let mut zone = two();
+    zone["churn_contract"] =
+        json!({ "in_use_percent": 2, "window_seconds": 3600, "zone": "Mars/Base" });
+    let (status, problem) = place.make(&zone).await;
+    assert_eq!((status.as_u16(), fields(&problem)), (422, vec!["churn_contract.zone".to_owned()]));
+    let body = json!({ "changes": [two(), { "reservation": "a", "priority": -1 }] });
+    let (status, problem) = place.ask((Method::POST, "/v1/plans"), OWNER_A, &[], &body).await;
+    assert_eq!((status.as_u16(), fields(&problem)), (422, vec!["changes[1].priority".to_owned()]));
+    for body in ["", "[]", "{", "null", "{\"changes\": 3}"] {
+        let response = place.send(Method::POST, "/v1/plans", Some(OWNER_A), body).await;
+        assert_eq!(answer(response).await.0, 400, "{body}");
+    }
+    let path = "/v1/reservations?dry_run=validate";
+    let (status, said) = place.ask((Method::POST, path), OWNER_A, &[], &two()).await;
+    assert_eq!((status.as_u16(), &said["valid"]), (200, &json!(true)));
+    let path = "/v1/reservations?dry_run=maybe";
+    assert_eq!(place.ask((Method::POST, path), OWNER_A, &[], &two()).await.0, 400);
+    let stored = place.broker.requests(&RequestFilter::default(), None, 9).await.expect("listed");
+    assert!(stored.is_empty(), "{stored:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_makes_it_safe_and_a_version_makes_it_sure() {
+    let place = place().await;
+    let key = [("Idempotency-Key", "k1")];
+    let post = (Method::POST, "/v1/reservations");
+    let first = place.ask(post.clone(), OWNER_A, &key, &two()).await;
+    place.ended(first.clone()).await;
+    let again = place.ask(post.clone(), OWNER_A, &key, &two()).await;
+    assert_eq!(first, again, "the first answer");
+    let mut other = two();
+    other["capacity_rru"] = json!(1.25);
+    let (status, problem) = place.ask(post.clone(), OWNER_A, &key, &other).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("key_reused")));
+    let (status, problem) = place.make(&two()).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("exists")));
+
+    let smaller = json!({ "capacity_rru": 1.25 });
+    let at = (Method::PATCH, "/v1/reservations/new");
+    let (status, problem) = place.ask(at, OWNER_A, &[], &smaller).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (428, &json!("version_required")));
+    let version = format!(
+        "\"{}\"",
+        place.look("/v1/reservations/new").await["version"].as_str().expect("one")
+    );
+    let done = place.ended(place.change("new", &version, &smaller).await).await;
+    assert_eq!(done["state"], "done", "{done}");
+    let (status, problem) = place.change("new", &version, &smaller).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (412, &json!("version_stale")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn owners_see_and_change_their_own() {
+    let place = place().await;
+    let list = place.look("/v1/reservations").await;
+    let names = |list: &Value| -> Vec<String> {
+        let all = list["reservations"].as_array().expect("a list");
+        all.iter().map(|of| of["reservation"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(names(&list), ["a"]);
+    let of = |token: &'static str, path: &'static str| {
+        place.ask((Method::GET, path), token, &[], &Value::Null)
+    };
+    assert_eq!(of(OWNER_A, "/v1/reservations?owner=b/%C3%BC").await.0, 403);
+    assert_eq!(of(OWNER_A, "/v1/reservations/b%2F%C3%BC").await.0, 404);
+    let (_, all) = of(READER, "/v1/reservations?limit=1").await;
+    assert_eq!(names(&all), ["a"]);
+    let token = all["next_page_token"].as_str().expect("another page");
+    let path = format!("/v1/reservations?limit=1&page_token={token}");
+    let (_, next) = place.ask((Method::GET, &path), READER, &[], &Value::Null).await;
+    assert_eq!((names(&next), &next["next_page_token"]), (vec!["b/ü".to_owned()], &Value::Null));
+    let path = format!("/v1/reservations?limit=1&kind=guaranteed&page_token={token}");
+    let (status, problem) = place.ask((Method::GET, &path), READER, &[], &Value::Null).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (400, &json!("page_token")));
+
+    // Asking for another owner, changing what is another's, or with a token that only reads.
+    let (status, accepted) =
+        place.ask((Method::POST, "/v1/reservations"), OWNER_B, &[], &two()).await;
+    assert_eq!((status.as_u16(), &accepted["code"]), (403, &json!("other_owner")));
+    assert_eq!(place.ask((Method::POST, "/v1/reservations"), READER, &[], &two()).await.0, 403);
+    let accepted = place.make(&two()).await;
+    let operation = format!("/v1/operations/{}", accepted.1["operation"].as_str().expect("an id"));
+    let request = format!("/v1/requests/{}", accepted.1["request"].as_str().expect("an id"));
+    place.ended(accepted).await;
+    for path in [&operation, &request, "/v1/reservations/new"] {
+        assert_eq!(
+            place.ask((Method::GET, path), OWNER_B, &[], &Value::Null).await.0,
+            404,
+            "{path}"
+        );
+        assert_eq!(place.ask((Method::GET, path), ROOT, &[], &Value::Null).await.0, 200, "{path}");
+    }
+    let any = [("If-Match", "*")];
+    let path = "/v1/reservations/new";
+    assert_eq!(
+        place.ask((Method::PATCH, path), OWNER_B, &any, &json!({ "priority": 3 })).await.0,
+        404
+    );
+    assert_eq!(place.ask((Method::DELETE, path), OWNER_B, &any, &Value::Null).await.0, 404);
+    let give = json!({ "owner": "b/ü" });
+    assert_eq!(place.ask((Method::PATCH, path), OWNER_A, &any, &give).await.0, 403);
+    let body = json!({ "changes": [{ "reservation": "new", "priority": 3 }] });
+    assert_eq!(place.ask((Method::POST, "/v1/plans"), OWNER_B, &[], &body).await.0, 404);
+    let labelled = place.look("/v1/reservations?label=team=green&state=granted").await;
+    assert_eq!(names(&labelled), ["new"]);
+    assert!(names(&place.look("/v1/reservations?label=team=red").await).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quota_is_told_from_capacity_and_a_part_is_granted_to_whom_it_does() {
+    let place = place().await;
+    let set = |owner: &'static str, token: &'static str, rru: Value| {
+        let body = json!({ "capacity_rru": rru });
+        let path = format!("/ops/v1/quotas/{owner}");
+        let place = &place;
+        async move { place.ask((Method::PUT, &path), token, &[], &body).await }
+    };
+    assert_eq!(set("a", OWNER_A, json!(100)).await.0, 403);
+    let (status, quota) = set("a", ADMIN, json!(6.5)).await;
+    assert_eq!((status.as_u16(), &quota["promised_rru"]), (200, &json!(4.5)));
+    let refused = place.ended(place.make(&two()).await).await;
+    let result = &refused["result"];
+    assert_eq!(
+        (&result["code"], &result["reasons"]),
+        (&json!("quota_exceeded"), &json!(["quota_exceeded"]))
+    );
+    assert_eq!((&result["left_rru"], &result["quota_rru"]), (&json!(2.0), &json!(6.5)));
+    assert_eq!(result["alternatives"][0]["request"]["capacity_rru"], 2.0);
+    let plan = place.plan(json!([two()])).await;
+    assert_eq!(
+        (&plan["applicable"], &plan["changes"][0]["quota"]["code"]),
+        (&json!(false), &json!("quota_exceeded"))
+    );
+    let (status, problem) = place.apply(&plan).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("quota_exceeded")));
+    assert_eq!(set("a", ADMIN, Value::Null).await.0, 200);
+
+    let mut much = two();
+    much["capacity_rru"] = json!(20);
+    let plan = place.plan(json!([much])).await;
+    let (status, problem) = place.apply(&plan).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("not_granted")));
+    assert_eq!(problem["reasons"], json!(["insufficient_hardware"]));
+    much["grant_policy"] = json!({ "at_least_rru": 12 });
+    assert_eq!(place.ended(place.make(&much).await).await["state"], "failed");
+    much["grant_policy"] = json!("best_effort");
+    let done = place.ended(place.make(&much).await).await;
+    assert_eq!(done["result"]["requests"][0]["granted_rru"], 10.0);
+    let new = place.look("/v1/reservations/new").await;
+    assert_eq!((&new["promised_rru"], &new["requested_rru"]), (&json!(10.0), &json!(20.0)));
+    place.until("/v1/reservations/new", |new| new["state"] == "partially_granted").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_draft_and_what_is_to_come_wait_and_can_be_taken_back() {
+    let place = place().await;
+    let mut draft = two();
+    draft["draft"] = json!(true);
+    let (status, written) = place.make(&draft).await;
+    assert_eq!((status.as_u16(), &written["operation"]), (201, &Value::Null));
+    let at = format!("/v1/requests/{}", written["request"].as_str().expect("an id"));
+    assert_eq!(place.look(&at).await["state"], "draft");
+    let submit = format!("{at}/submit");
+    let none = &Value::Null;
+    assert_eq!(place.ask((Method::POST, &submit), OWNER_A, &[], none).await.0, 428);
+    let accepted =
+        place.ask((Method::POST, &submit), OWNER_A, &[("If-Match", "\"1\"")], none).await;
+    assert_eq!(place.ended(accepted).await["state"], "done");
+    let mut later = two();
+    later["reservation"] = json!("later");
+    later["starts_at"] = json!("2126-01-01T00:00:00Z");
+    let (status, accepted) = place.make(&later).await;
+    assert_eq!(status, 202);
+    let cancel = format!("/v1/requests/{}/cancel", accepted["request"].as_str().expect("an id"));
+    let any = [("If-Match", "*")];
+    let (status, cancelled) = place.ask((Method::POST, &cancel), OWNER_A, &any, none).await;
+    assert_eq!((status.as_u16(), &cancelled["state"]), (200, &json!("cancelled")));
+    let (status, problem) = place.ask((Method::POST, &cancel), OWNER_A, &any, none).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("over")));
+    assert_eq!(place.ended((StatusCode::ACCEPTED, accepted)).await["state"], "failed");
+    // Labels and contracts need no plan.
+    let words = json!({
+        "labels": { "team": "blue" },
+        "churn_contract": { "in_use_percent": 2, "window_seconds": 3600, "quiet": ["22:00-06:00"] },
+    });
+    let done = place.ended(place.change("new", "*", &words).await).await;
+    assert_eq!((&done["state"], &done["result"]["servers"]), (&json!("done"), &json!(0)));
+    let new = place.look("/v1/reservations/new").await;
+    assert_eq!((&new["labels"]["team"], &new["promise_version"]), (&json!("blue"), &json!(1)));
+    assert_eq!(new["churn_contract"]["quiet"], json!(["22:00-06:00"]));
+}
