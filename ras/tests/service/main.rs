@@ -10,6 +10,7 @@ mod postgres;
 #[expect(dead_code, reason = "shared with the broker's tests")]
 mod proxy;
 mod replays;
+mod requests;
 mod solves;
 mod steps;
 mod store;

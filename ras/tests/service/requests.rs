@@ -1,0 +1,103 @@
+//! Capacity asked for from the command line, planned by the real solver, carried out by the real mover.
+
+use crate::place::{PATIENCE, Place, Running, until_true};
+use serde_json::Value;
+use std::fs;
+use std::time::Instant;
+
+const ROOT: &str = "0123456789-of-root";
+
+/// A server of the small region, with a simulated automation.
+fn server(place: &Place) -> Running {
+    place.region("region");
+    fs::write(place.path("root.token"), ROOT).expect("written");
+    let settings = "[[portal.tokens]]\nname = \"root\"\nroles = [\"admin\"]\n\
+        token_file = \"root.token\"\n";
+    fs::write(place.path("ras.toml"), settings).expect("written");
+    let up = place.start(
+        "up region --data data --listen 127.0.0.1:0 --config ras.toml --schedule never \
+         --agent simulated",
+    );
+    let at = up.said.split("http://").nth(1).expect("it says where");
+    let at = at.split(['/', ' ', '\n']).next().expect("an address").to_owned();
+    place.ras(&format!("login --server http://{at} --token-file root.token")).code(0);
+    up
+}
+
+/// What is at a path, which everybody may read.
+fn look(up: &Running, path: &str) -> Value {
+    let (_, body) = up.get(path);
+    serde_json::from_str(&body).unwrap_or_else(|_| panic!("{path}: {body}"))
+}
+
+/// Waits until the reservation owns what it is promised.
+fn kept(up: &Running, name: &str, rru: f64) -> Value {
+    let path = format!("/v1/reservations/{name}");
+    let mut found = Value::Null;
+    until_true("its servers arrive", Instant::now() + 2 * PATIENCE, || {
+        found = look(up, &path);
+        found["granted_rru"] == rru && found["arriving"]["servers"] == 0
+    });
+    found
+}
+
+#[test]
+fn capacity_is_asked_for_granted_kept_refused_and_given_back() {
+    let place = Place::new();
+    let up = server(&place);
+    let region = look(&up, "/v1/reservations?kind=guaranteed");
+    let first = &region["reservations"][0];
+    let (ty, _) = first["rru"].as_object().expect("values").iter().next().expect("a type");
+
+    // Five servers' worth, whichever MSB is lost.
+    let asked = format!("request create new --owner team --servers 5 --type {ty} --wait");
+    let granted = place.json(&asked);
+    assert_eq!((&granted["state"], &granted["granted_rru"]), (&"granted".into(), &5.0.into()));
+    let new = kept(&up, "new", 5.0);
+    assert!(new["owned"]["rru"].as_f64() > Some(5.0), "with its buffer: {new}");
+    assert_eq!(new["conditions"][0]["holds"], true);
+
+    // More, which it is granted; and too much, which it is not. What is promised stays.
+    let grown = place.json("request resize new --rru 8 --wait");
+    assert_eq!(grown["granted_rru"], 8.0, "{grown}");
+    kept(&up, "new", 8.0);
+    let refused = place.ras("request resize new --rru 100000 --wait");
+    assert!(!refused.stdout().contains("granted: "), "{}", refused.stdout());
+    assert_eq!(look(&up, "/v1/reservations/new")["promised_rru"], 8.0);
+    let last = look(&up, "/v1/requests?reservation=new&limit=1");
+    let last = &last["requests"][0];
+    assert_eq!(last["state"], "refused");
+    let reasons = last["answer"]["reasons"].as_array().expect("reasons");
+    assert!(!reasons.is_empty(), "{last}");
+
+    // What could be had instead is had, as a plan that is applied.
+    let alternatives = last["answer"]["alternatives"].as_array().expect("alternatives");
+    let fewer = alternatives.iter().find(|of| of["concession"] == "fewer_rru");
+    let mut wanted = fewer.expect("some are free")["request"].clone();
+    let more = wanted["capacity_rru"].as_f64().expect("an amount");
+    assert!(more > 8.0, "{more}");
+    let members = wanted.as_object_mut().expect("an object");
+    let name = members.remove("reservation_id").expect("a name");
+    members.insert("reservation".to_owned(), name);
+    let body = serde_json::json!({ "changes": [wanted] }).to_string();
+    let (status, plan) = up.post("/v1/plans", ROOT, &body);
+    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    assert_eq!((status, &plan["applicable"]), (201, &true.into()), "{plan}");
+    let path = format!("/v1/plans/{}/apply", plan["plan"].as_str().expect("an id"));
+    let (status, said) = up.post(&path, ROOT, "");
+    assert_eq!(status, 202, "{said}");
+    kept(&up, "new", more);
+
+    place.ras("request delete new --yes --wait").code(0);
+    until_true("it is gone", Instant::now() + 2 * PATIENCE, || {
+        look(&up, "/v1/reservations/new")["code"] == "unknown_reservation"
+    });
+    // Nobody has less than before.
+    let after = look(&up, "/v1/reservations?kind=guaranteed");
+    let all = |list: &Value| -> Vec<(Value, Value)> {
+        let rows = list["reservations"].as_array().expect("a list").iter();
+        rows.map(|of| (of["reservation"].clone(), of["promised_rru"].clone())).collect()
+    };
+    assert_eq!(all(&after), all(&region));
+    up.stop();
+}
