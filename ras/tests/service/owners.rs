@@ -1,8 +1,10 @@
 //! What owners of capacity do from the command line, against a real server.
 
-use crate::place::{Place, Running};
+use crate::place::{PATIENCE, Place, Running, until_true};
+use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Instant;
 
 const SHOP: &str = "0123456789-of-the-shop";
 const ROOT: &str = "0123456789-of-root";
@@ -63,4 +65,81 @@ fn who_is_logged_in_is_asked_and_nobody_else_reads_the_token() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     up.stop();
     place.ras(&format!("list solves --server {url}")).fails_with(&["cannot be reached"]);
+}
+
+/// The hardware types that a reservation of the region accepts.
+fn types(place: &Place) -> Vec<String> {
+    let all = place.json("list reservations --token-file root.token");
+    let rows = all["reservations"].as_array().expect("rows").clone();
+    let with_types = rows.iter().find(|row| row["kind"] == "guaranteed").expect("one");
+    with_types["rru"].as_object().expect("values").keys().cloned().collect()
+}
+
+#[test]
+fn capacity_is_asked_for_refused_with_reasons_and_had_otherwise() {
+    let place = Place::new();
+    let up = server(&place, "--agent simulated --deadline 5s");
+    let url = url(&up);
+    place.ras(&format!("login --server {url} --token-file shop.token")).code(0);
+    let types = types(&place);
+    let values: String = types.iter().map(|ty| format!(" --value {ty}=1")).collect();
+
+    let wrong = place.ras("request create web --owner shop --rru 4 --value abacus=1 --wait");
+    wrong.fails_with(&["rru.abacus", "no hardware type"]);
+    let create = format!("request create web --rru 4{values} --label tier=front");
+    place.ras(&format!("{create} --dry-run")).code(0);
+    assert_eq!(place.json("list reservations")["reservations"], serde_json::json!([]));
+    let web = place.ras(&format!("{create} --wait")).code(0).stdout();
+    assert!(web.contains("web is granted: 4 RRU") && web.contains("granted in full"), "{web}");
+    let shown = place.json("get reservation web");
+    assert_eq!((&shown["promised_rru"], &shown["owner"]), (&4.0.into(), &"shop".into()), "{shown}");
+    let listed = place.ras("list reservations --label tier=front").code(0).stdout();
+    assert!(listed.contains("web") && listed.lines().count() == 3, "{listed}");
+
+    // More than there is: why not, and what else. What was granted holds.
+    let refused = place.ras("request resize web --rru 90000 --wait --output json").code(2);
+    let problem: Value = serde_json::from_str(&refused.stdout()).expect("the document");
+    assert_eq!(problem["code"], "not_granted", "{problem}");
+    assert!(problem["reasons"].as_array().is_some_and(|reasons| !reasons.is_empty()));
+    let refused = place.ras("request resize web --rru 90000 --wait").code(2);
+    assert!(refused.failed_with("each of these would be granted in full"));
+    assert_eq!(place.json("get reservation web")["promised_rru"], 4.0);
+    let said = place.ras("explain web").code_in(&[0, 2]).stdout();
+    assert!(said.contains("promised_rru: 4") && said.contains("is refused"), "{said}");
+
+    // What it offers is planned, shown and applied. On a machine under load the search for as much as
+    // there is may end before it finds that again, and offers less.
+    let mut instead = problem["alternatives"][0]["request"].clone();
+    for _ in 0..3 {
+        fs::write(place.path("instead.json"), instead.to_string()).expect("written");
+        let plan = place.json("plan --request instead.json");
+        if plan["applicable"] == true {
+            break;
+        }
+        instead = plan["changes"][0]["answer"]["refusal"]["alternatives"][0]["request"].clone();
+    }
+    place.ras("apply --request instead.json").fails_with(&["--yes"]);
+    let applied = place.ras("apply --request instead.json --yes").code(0);
+    assert!(applied.stdout().contains("granted"), "{}", applied.stdout());
+    let more = place.json("get reservation web")["promised_rru"].as_f64().expect("a number");
+    assert!(more > 4.0, "{more}");
+
+    // A plan that the region has moved on from.
+    fs::write(place.path("less.yaml"), "reservation: web\ncapacity_rru: 6\n").expect("written");
+    let plan = place.json("plan --request less.yaml");
+    let plan = plan["plan"].as_str().expect("an id");
+    place.ras("request resize web --rru 5 --wait").code(0);
+    place.ras(&format!("apply --plan {plan} --yes")).code(3);
+    let old = place.ras("request resize web --rru 7 --if-version 1 --wait").code(3);
+    assert!(old.failed_with("version_stale"));
+
+    let said = place.ras("drill --msb m01 --token-file root.token").code_in(&[0, 2]).stdout();
+    assert!(said.contains("if m01 were lost now"), "{said}");
+    let certificate = place.ras("explain web").code_in(&[0, 2]).stdout();
+    assert!(certificate.contains("without MSB"), "{certificate}");
+    place.ras("request delete web").fails_with(&["--yes"]);
+    place.ras("request delete web --yes --wait").code(0);
+    let gone = || place.ras("get reservation web").failed_with("unknown_reservation");
+    until_true("its servers are free", Instant::now() + PATIENCE, gone);
+    up.stop();
 }
