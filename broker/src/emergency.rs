@@ -10,6 +10,7 @@ use crate::error::{DbError, Doing};
 use crate::mover::{Epoch, MoverError, still_ours};
 use crate::replacement::Worth;
 use crate::state::{self, EmergencyState, State};
+use crate::stored::sql::ONE_INSTANT;
 use crate::topology::Topology;
 use crate::trail::{Action, TargetVersion};
 use crate::{moves, promise, replacement};
@@ -350,6 +351,24 @@ impl Broker {
         self.list_emergencies(None, limit).await
     }
 
+    /// What an emergency would be granted from, or why it would not be: for whoever wants to know
+    /// before asking. Nothing is changed.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn emergency_stock(
+        &self,
+        reservation: &str,
+        asked: Rru,
+    ) -> Result<Result<Stock, EmergencyRefusal>, DbError> {
+        let doing = "looking what can be granted at once";
+        let mut tx = self.begin().await.doing(doing)?;
+        sqlx::query(ONE_INSTANT).execute(&mut *tx).await.doing(doing)?;
+        let found = stock(&mut tx, &reservation.into(), asked).await?;
+        tx.commit().await.doing(doing)?;
+        Ok(found)
+    }
+
     async fn list_emergencies(
         &self,
         id: Option<Uuid>,
@@ -368,14 +387,13 @@ struct Taken {
     from_shared: u64,
 }
 
-async fn answer(
+/// What could be granted, and of what.
+async fn stock(
     db: &mut PgConnection,
     reservation: &Name,
     asked: Rru,
-    head: TargetVersion,
-    choose: &mut impl FnMut(&Stock) -> Vec<Pick>,
-) -> Result<Result<Taken, EmergencyRefusal>, DbError> {
-    let doing = "choosing servers at once";
+) -> Result<Result<Stock, EmergencyRefusal>, DbError> {
+    let doing = "looking what can be granted at once";
     let topology = Topology::read(db).await?;
     let (_, promises) = promise::read(db, &topology).await?;
     let Some(promise) = promises.get(reservation) else {
@@ -399,7 +417,21 @@ async fn answer(
         .await
         .doing(doing)?;
     let worth = replacement::worth(db, &BTreeSet::from([reservation])).await.doing(doing)?;
-    let stock = Stock { reservation: reservation.clone(), asked, groups, worth };
+    Ok(Ok(Stock { reservation: reservation.clone(), asked, groups, worth }))
+}
+
+async fn answer(
+    db: &mut PgConnection,
+    reservation: &Name,
+    asked: Rru,
+    head: TargetVersion,
+    choose: &mut impl FnMut(&Stock) -> Vec<Pick>,
+) -> Result<Result<Taken, EmergencyRefusal>, DbError> {
+    let doing = "choosing servers at once";
+    let stock = match stock(db, reservation, asked).await? {
+        Ok(stock) => stock,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
     let picks = choose(&stock);
     let text = |of: fn(&StockGroup) -> &Name| -> Vec<&str> {
         picks.iter().map(|pick| of(&pick.group).as_ref()).collect()

@@ -40,6 +40,7 @@ mod copy;
 mod emergency;
 mod error;
 mod export;
+mod figures;
 mod follow;
 mod give_way;
 mod idempotency;
@@ -96,6 +97,7 @@ pub use contract::{Contract, ContractError, ContractUse, QuietTime};
 pub use emergency::{Emergency, EmergencyError, EmergencyRefusal, Grant, Pick, Stock, StockGroup};
 pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
+pub use figures::{HourOfMoves, SolveFigures};
 pub use follow::{Follower, Look, ServerChange, Tick};
 pub use give_way::{GiveWay, HeldGroup, Holder, RegionHeld};
 pub use idempotency::{KEY_CHARS_MAX, KEYS_KEPT, Key, KeyClaim};
@@ -158,6 +160,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         planned::sql::ALL,
         quota::sql::ALL,
         contract::sql::ALL,
+        figures::sql::ALL,
         follow::sql::ALL,
         job::sql::ALL,
         listed::sql::ALL,

@@ -40,6 +40,7 @@ mod guard;
 mod intake;
 mod limits;
 mod metrics;
+pub mod number;
 pub mod plan_desk;
 mod planner;
 pub mod region;
@@ -63,7 +64,7 @@ use axum::middleware::from_fn_with_state;
 use axum_server::Server;
 use axum_server::tls_rustls::RustlsAcceptor;
 use bell::Bell;
-use broker::Broker;
+use broker::{Broker, Pick, Stock};
 use guard::Guard;
 use hyper_util::rt::TokioTimer;
 use intake::Intake;
@@ -124,6 +125,9 @@ pub struct PortalSettings {
     pub tls: Option<TlsFiles>,
     /// Whether a proxy in front ends TLS, so that cookies are for TLS alone.
     pub tls_before: bool,
+    /// Which servers would serve an emergency: what the mover does, for whoever asks before; `None`:
+    /// nobody knows.
+    pub choose: Option<fn(&Stock) -> Vec<Pick>>,
 }
 
 /// An address that is listened on.
@@ -202,6 +206,8 @@ fn router(broker: Broker, settings: PortalSettings) -> Router {
         region: RegionKeeper::start(broker.clone(), &bell),
         plans: PlanDesk::new(settings.planner),
         rehearsal: settings.rehearsal,
+        choose: settings.choose,
+        pictures: web::Pictures::default(),
         bell,
         archive: settings.archive,
         standings: capacity::Standings::default(),

@@ -66,8 +66,15 @@ async fn what_happened_is_counted() {
     let step = |phase: &str, name: &str| last.steps.get(&(phase.to_owned(), name.to_owned()));
     assert_eq!((step("1", "lp"), step("2", "racks")), (Some(&1.5), Some(&0.25)));
 
+    let found = broker.solve_figures(10).await.expect("read");
+    assert_eq!(found.len(), 1, "failed ones have none");
+    assert_eq!((found[0].version.0, found[0].gap, found[0].shortfall), (2, Some(0.25), Some(1.5)));
+    assert_eq!((found[0].moves_in_use, found[0].seconds), (Some(3.0), Some(12.5)));
+    assert_eq!(broker.moves_by_hour(24).await.expect("read"), [], "nothing is bound yet");
+
     // A report of another program: what it does not say is not known, and nothing fails.
     database.execute("UPDATE solve_reports SET report = '{\"steps\": 7}'").await;
     let last = broker.metrics().await.expect("read").last.expect("one was published");
     assert_eq!((last.gap, last.steps.len()), (None, 0));
+    assert_eq!(broker.solve_figures(10).await.expect("read")[0].gap, None);
 }

@@ -23,10 +23,11 @@ use crate::plan_desk::PlanDesk;
 use crate::region::{HeldRegion, RegionKeeper};
 use crate::rehearsal::Rehearse;
 use crate::shield::BODY_MAX;
+use crate::web::Pictures;
 use axum::extract::{DefaultBodyLimit, FromRef};
 use axum::http::StatusCode;
 use axum::middleware::from_fn;
-use broker::Broker;
+use broker::{Broker, Pick, Stock};
 use problem::Problem;
 use std::future::Future;
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub(crate) struct Site {
     pub(crate) submitted: Arc<Notify>,
     pub(crate) archive: Option<Arc<dyn Archive>>,
     pub(crate) rehearsal: Option<Arc<dyn Rehearse>>,
+    pub(crate) choose: Option<fn(&Stock) -> Vec<Pick>>,
+    pub(crate) pictures: Pictures,
 }
 
 impl Site {
@@ -93,7 +96,7 @@ async fn held(site: &Site) -> Result<Arc<HeldRegion>, Problem> {
 }
 
 /// Waits for the broker, and not for ever.
-async fn in_time<T, E>(asked: impl Future<Output = Result<T, E>>) -> Result<T, Problem>
+pub(crate) async fn in_time<T, E>(asked: impl Future<Output = Result<T, E>>) -> Result<T, Problem>
 where
     Problem: From<E>,
 {

@@ -57,6 +57,7 @@ pub(super) const CODES: &[&str] = &[
     "plan_stale",
     "postgres_unavailable",
     "quota_exceeded",
+    "region_unreadable",
     "request_open",
     "request_refused",
     "role_missing",
@@ -140,6 +141,14 @@ impl Problem {
     pub(crate) fn with(mut self, member: &str, value: Value) -> Problem {
         self.members.insert(member.to_owned(), value);
         self
+    }
+
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
     }
 
     /// What an answer without a problem of its own means: of the router, mostly.

@@ -1,14 +1,104 @@
-//! Pages for people, written here and served by themselves: nothing is fetched from elsewhere.
+//! Pages for people: written here, on the server, and complete without scripts.
+//!
+//! | module | one line |
+//! |---|---|
+//! | `frame` | what every page has, and how errors are shown |
+//! | `asset` | style, script and charts, from this program |
+//! | `part`, `link` | what pages are put together from; paths with names in them |
+//! | `picture` | the region counted: by rack, MSB and type, with the audit |
+//! | `overview`, `map` | the region at a glance; its racks |
+//! | `reservations`, `reservation` | all of them; one, with why it is as it is |
+//! | `solves`, `solve`, `heat` | what was decided, and how near to the best it is |
+//! | `failures`, `maintenance` | what is out of use, and what will be |
+//! | `drills` | what the loss of an MSB would leave |
+//! | `emergencies` | capacity at once, and what granting it breaks |
+//! | `trail`, `stuck` | who did what; what does not go on |
+//! | `sign_in` | signing in with a token, and out |
 
+mod asset;
+mod drills;
+mod emergencies;
+mod failures;
+mod frame;
+mod heat;
+mod link;
+mod maintenance;
+mod map;
+mod overview;
+mod part;
+mod picture;
+mod reservation;
+mod reservations;
 mod sign_in;
+mod solve;
+mod solves;
+mod stuck;
+mod trail;
 
 use crate::api::Site;
+use crate::api::problem::Problem;
+use crate::region::{RegionError, RegionKeeper};
 use axum::Router;
+use axum::middleware::from_fn;
 use axum::routing::{get, post};
+use picture::Picture;
+use std::error::Error;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 
-/// The routes of pages.
+/// The pages.
 pub(crate) fn routes() -> Router<Site> {
     Router::new()
+        .route("/", get(overview::show))
+        .route("/msbs/{name}", get(map::show))
+        .route("/reservations", get(reservations::show))
+        .route("/reservations/{name}", get(reservation::show))
+        .route("/solves", get(solves::show))
+        .route("/solves/{id}", get(solve::show))
+        .route("/failures", get(failures::show))
+        .route("/maintenance", get(maintenance::show))
+        .route("/drills", get(drills::show))
+        .route("/emergencies", get(emergencies::show).post(emergencies::ask))
+        .route("/emergencies/end", post(emergencies::end))
+        .route("/trail", get(trail::show))
+        .route("/stuck", get(stuck::show))
         .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
+        .layer(from_fn(frame::finish))
+        .merge(asset::routes())
+}
+
+/// The region as it was counted last, for all pages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pictures(Arc<Mutex<Option<Arc<Picture>>>>);
+
+impl Pictures {
+    /// The region as it is kept in memory, counted; `None`: none is loaded. It may be some seconds
+    /// old, which pages say: reading all of it for every look would be too dear.
+    async fn now(&self, keeper: &RegionKeeper) -> Result<Option<Arc<Picture>>, Problem> {
+        let held = match keeper.latest() {
+            Some(held) => held,
+            None => match keeper.fresh().await {
+                Ok(held) => held,
+                Err(RegionError::NothingLoaded) => return Ok(None),
+                Err(RegionError::Db(error)) => return Err(error.into()),
+                Err(error) => return Err(unreadable(&error)),
+            },
+        };
+        // Whoever comes meanwhile waits for the same picture.
+        let mut last = self.0.lock().await;
+        if let Some(picture) = last.as_ref().filter(|picture| Arc::ptr_eq(&picture.held, &held)) {
+            return Ok(Some(picture.clone()));
+        }
+        let counted = spawn_blocking(move || Picture::of(held)).await;
+        let picture = Arc::new(counted.map_err(|error| unreadable(&error))?);
+        *last = Some(picture.clone());
+        Ok(Some(picture))
+    }
+}
+
+fn unreadable(error: &dyn Error) -> Problem {
+    tracing::error!(%error, "the region cannot be shown");
+    Problem::unavailable("region_unreadable", error.to_string())
 }

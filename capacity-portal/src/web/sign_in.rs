@@ -1,5 +1,6 @@
 //! Signing in with a token, and out.
 
+use super::frame::{Page, Place};
 use crate::api::Site;
 use crate::api::caller::{Caller, own_page, session_cookie, session_secret};
 use crate::api::problem::Problem;
@@ -9,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum_extra::extract::CookieJar;
 use axum_extra::extract::cookie::Cookie;
-use maud::{DOCTYPE, html};
+use maud::html;
 use serde::Deserialize;
 use std::net::SocketAddr;
 
@@ -38,32 +39,23 @@ fn local(next: &str) -> &str {
 }
 
 fn markup(next: &str, wrong: Option<&str>) -> Html<String> {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Sign in" }
+    let body = html! {
+        div.box.narrow {
+            h1 { "Sign in" }
+            @if let Some(wrong) = wrong {
+                p.error #wrong role="alert" { (wrong) }
             }
-            body {
-                main {
-                    h1 { "Sign in" }
-                    @if let Some(wrong) = wrong {
-                        p #wrong role="alert" { (wrong) }
-                    }
-                    form method="post" action="/sign-in" {
-                        input type="hidden" name="next" value=(local(next));
-                        label for="token" { "Token" }
-                        input #token type="password" name="token" autocomplete="current-password"
-                            required autofocus aria-describedby=[wrong.map(|_| "wrong")];
-                        button type="submit" { "Sign in" }
-                    }
-                }
+            form.fields method="post" action="/sign-in" {
+                input type="hidden" name="next" value=(local(next));
+                div.field { label for="token" { "Token" }
+                    input #token type="password" name="token" autocomplete="current-password"
+                        required autofocus aria-describedby=(if wrong.is_some() { "wrong token-hint" } else { "token-hint" });
+                    span.hint #token-hint { code { "ras token create" } " makes one" } }
+                div.actions { button.main type="submit" { "Sign in" } }
             }
         }
     };
-    Html(page.into_string())
+    Page { place: Place::Elsewhere, title: "Sign in", charts: false, body }.show_to_all()
 }
 
 /// The form.

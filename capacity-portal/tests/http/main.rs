@@ -8,6 +8,7 @@ mod events;
 mod maintenance;
 mod openapi;
 mod operators;
+mod pages;
 mod place;
 mod requests;
 mod tokens;

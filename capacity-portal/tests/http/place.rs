@@ -41,7 +41,8 @@ impl Drop for Place {
     }
 }
 
-fn region() -> RegionSnapshot {
+/// 24 servers of two reservations and nobody.
+pub fn region() -> RegionSnapshot {
     let reservation = |id: &str| ReservationRow {
         reservation_id: id.into(),
         owner: id.into(),
@@ -119,13 +120,20 @@ impl Place {
     }
 
     pub async fn set(settings: PortalSettings) -> Place {
+        Place::of(Some(&region()), settings).await
+    }
+
+    /// One with another region, or none.
+    pub async fn of(region: Option<&RegionSnapshot>, settings: PortalSettings) -> Place {
         // The path of a socket is short, so it is not in a build's folder.
         let folder = tempfile::Builder::new().prefix("ras-cp-").tempdir_in("/tmp");
         let folder = folder.expect("a folder");
         let postgres = PrivatePostgres::start(&PrivateOptions::new(folder.path())).await;
         let postgres = postgres.expect("a machine that tests the portal has Postgres");
         let broker = Broker::open(&postgres.address()).await.expect("opened");
-        broker.load("test", &region(), ImportOptions::default()).await.expect("loaded");
+        if let Some(region) = region {
+            broker.load("test", region, ImportOptions::default()).await.expect("loaded");
+        }
         let at = "127.0.0.1:0".parse().expect("an address");
         let portal = Portal::bind(at, broker.clone(), settings).await;
         let portal = portal.expect("it listens");

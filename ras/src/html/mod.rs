@@ -13,7 +13,6 @@ mod facts;
 mod figures;
 mod heat;
 mod moves;
-pub(crate) mod number;
 mod power;
 mod progress;
 mod replays;
@@ -22,6 +21,8 @@ mod svg;
 mod tables;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use capacity_portal::number;
 
 pub use bench::render_bench;
 pub use replays::render_replays;

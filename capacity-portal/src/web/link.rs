@@ -1,0 +1,39 @@
+//! Paths of pages, with names in them.
+
+use std::fmt::Write as _;
+
+/// A name as one segment of a path: names are any text.
+pub(super) fn segment(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+/// The page of a reservation.
+pub(super) fn reservation(name: &str) -> String {
+    format!("/reservations/{}", segment(name))
+}
+
+/// The page of an MSB.
+pub(super) fn msb(name: &str) -> String {
+    format!("/msbs/{}", segment(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::segment;
+
+    #[test]
+    fn any_name_is_one_segment() {
+        assert_eq!(segment("web-1_a.b~c"), "web-1_a.b~c");
+        assert_eq!(segment("b/ü ?#%"), "b%2F%C3%BC%20%3F%23%25");
+        assert_eq!(segment("<script>"), "%3Cscript%3E");
+    }
+}

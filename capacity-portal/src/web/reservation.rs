@@ -1,0 +1,367 @@
+//! One reservation: what it asked for, what it has, what would be left, and why it is made of what
+//! it is made of.
+
+use super::frame::{Page, Place, Reader};
+use super::part::{self, Mood};
+use super::picture::Picture;
+use super::{link, reservations, trail};
+use crate::api::problem::Problem;
+use crate::api::{Site, in_time};
+use crate::number;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Html;
+use broker::{ContractUse, Entry, OpenMove, PromiseVersion, Seq};
+use chrono::{DateTime, Utc};
+use fleet::audit::Certified;
+use fleet::explain::{Explainer, Explanation, Limit};
+use fleet::{
+    HardwareTypeIx, MsbIx, Name, Reservation, ReservationIx, ReservationKind, Rru, Targets,
+};
+use maud::{Markup, html};
+use serde_json::json;
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
+
+/// Versions of the promise shown.
+const VERSIONS: u32 = 50;
+
+/// Entries of the trail read and shown.
+const ENTRIES: u32 = 1_000;
+const ENTRIES_SHOWN: usize = 12;
+
+/// The page.
+pub(super) async fn show(
+    State(site): State<Site>,
+    reader: Reader,
+    Path(name): Path<String>,
+) -> Result<Html<String>, Problem> {
+    let broker = &site.broker;
+    let unknown = || {
+        let detail = format!("there is no reservation {name:?}");
+        Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail)
+    };
+    let picture = site.pictures.now(&site.region).await?.ok_or_else(unknown)?;
+    let ix = picture.region().reservation(&name).ok_or_else(unknown)?;
+    if !reader.sees(&picture.region().reservations[ix.ix()].owner) {
+        return Err(unknown());
+    }
+    let now = in_time(broker.clock()).await?;
+    let promises = in_time(broker.promise_versions(&name, None, VERSIONS)).await?;
+    let contract = in_time(broker.contracts(Some(&[Name::from(name.as_str())]))).await?.pop();
+    let moves = in_time(broker.moves_under_way()).await?;
+    let mut entries = in_time(broker.trail_of(&name, Seq(0), ENTRIES)).await?;
+    entries.reverse();
+    let (why, limits) = explain(picture.clone(), ix).await?;
+    let of = One { picture: &picture, ix, now, promises, contract, moves, entries, why, limits };
+    let body = of.body();
+    Ok(Page { place: Place::Reservations, title: &name, charts: true, body }.show(&reader))
+}
+
+/// Counting the region again takes as long as an audit: not on a thread that answers.
+async fn explain(
+    picture: Arc<Picture>,
+    ix: ReservationIx,
+) -> Result<(Explanation, Vec<Limit>), Problem> {
+    let explained = spawn_blocking(move || {
+        let region = picture.region();
+        let explainer = Explainer::new(region, &Targets::unchanged(region));
+        (explainer.explain(ix), explainer.limits(ix))
+    });
+    explained.await.map_err(|error| Problem::unavailable("region_unreadable", error.to_string()))
+}
+
+struct One<'a> {
+    picture: &'a Picture,
+    ix: ReservationIx,
+    now: DateTime<Utc>,
+    promises: Vec<PromiseVersion>,
+    contract: Option<ContractUse>,
+    moves: Vec<OpenMove>,
+    entries: Vec<Entry>,
+    why: Explanation,
+    limits: Vec<Limit>,
+}
+
+impl One<'_> {
+    fn reservation(&self) -> &Reservation {
+        &self.picture.region().reservations[self.ix.ix()]
+    }
+
+    fn audit(&self) -> &fleet::audit::ReservationAudit {
+        &self.picture.audit.reservations[self.ix.ix()]
+    }
+
+    fn body(&self) -> Markup {
+        let of = self.reservation();
+        html! {
+            div.head { div {
+                p.kicker { a href="/reservations" { "Reservations" } " · " (of.owner) }
+                h1 { (of.id) }
+                p.facts {
+                    (reservations::standing(self.audit()))
+                    @if of.kind != ReservationKind::Guaranteed { span { (of.kind.as_str().replace('_', " ")) } }
+                    span { "priority " (of.priority) }
+                    @if of.msb_buffer { span { "survives the loss of any one MSB" } }
+                    @if let Some(profile) = &of.host_profile { span { "host profile " code { (profile) } } }
+                    @if let Some(promise) = self.promises.first() { span { "promise version " (promise.version) } }
+                }
+            } }
+            (self.shortfall())
+            (self.tiles())
+            div.columns { (self.by_msb()) (self.composition()) }
+            div.columns { (self.moves()) (self.contract()) }
+            (self.history())
+        }
+    }
+
+    fn shortfall(&self) -> Markup {
+        let Some(short) = &self.why.shortfall else { return html! {} };
+        html! {
+            div.notice.bad {
+                strong.verdict { (number::rru(short.missing)) " RRU are missing: " (short.reason.as_str().replace('_', " ")) }
+                p { (short.sentence) }
+                @if !self.limits.is_empty() {
+                    p { "What stands in the way, together:" }
+                    ul { @for limit in &self.limits { li { (limit.sentence) } } }
+                }
+                @if !self.why.relaxations.is_empty() {
+                    p { "Each of these alone would grant it with the servers now free:" }
+                    ul { @for relaxation in &self.why.relaxations { li { (relaxation) } } }
+                }
+            }
+        }
+    }
+
+    fn tiles(&self) -> Markup {
+        let (of, row) = (self.reservation(), self.audit());
+        let holding = &row.holding;
+        let certified = self.picture.held.certificate.row(&of.id);
+        let guaranteed = certified.map_or(holding.guaranteed, Certified::kept);
+        let missing = (of.capacity - guaranteed).or_zero();
+        let short = missing > Rru::ZERO;
+        let rru = |amount: Rru| html! { (number::rru(amount)) };
+        if of.kind == ReservationKind::Elastic {
+            return html! { dl.tiles {
+                (part::tile(Mood::Plain, "Borrowed servers", &html! { (number::count(self.why.borrowed_servers)) },
+                    &html! { "idle buffers, taken back when they are needed" }))
+            } };
+        }
+        html! {
+            dl.tiles {
+                (part::tile(Mood::Plain, "Requested, RRU", &rru(of.capacity),
+                    &html! { @match self.promises.first() { Some(promise) => { "since " (part::when(promise.promised_at)) }, None => {} } }))
+                (part::tile(Mood::Plain, "Granted, RRU", &rru(holding.assigned),
+                    &html! { (number::counted(holding.servers, "server"))
+                        @if self.why.unavailable_servers > 0 { ", " (number::count(self.why.unavailable_servers)) " more are out" } }))
+                (part::tile(if short { Mood::Bad } else { Mood::Good },
+                    if of.msb_buffer { "Left after the worst MSB, RRU" } else { "Guaranteed, RRU" }, &rru(guaranteed),
+                    &html! { @if short { (number::rru(missing)) " missing now" } @else { "what was promised is in force" } }))
+                (part::tile(Mood::Plain, "Worst MSB", &html! { @match &holding.largest_msb_id { Some(msb) => a href=(link::msb(msb)) { (msb) }, None => (number::NOTHING) } },
+                    &html! { (number::rru(holding.largest_msb)) " RRU, "
+                        (number::percent(holding.largest_msb.to_f64() / holding.assigned.to_f64().max(1e-9))) }))
+                @if of.msb_buffer {
+                    (part::tile(Mood::Plain, "Embedded buffer", &html! { (number::percent(holding.largest_msb.to_f64() / of.capacity.to_f64().max(1e-9))) },
+                        &html! { "of what was requested; at least "
+                            (number::percent(row.smallest_buffer.to_f64() / of.capacity.to_f64().max(1e-9))) }))
+                }
+            }
+        }
+    }
+
+    fn by_msb(&self) -> Markup {
+        let row = self.audit();
+        let most = row.holding.largest_msb.to_f64();
+        let region = self.picture.region();
+        let msbs: Vec<MsbIx> = self
+            .picture
+            .by_datacenter
+            .iter()
+            .flatten()
+            .copied()
+            .filter(|msb| row.msb_amounts[msb.ix()] > Rru::ZERO)
+            .collect();
+        html! {
+            section #places {
+                h2 { "By place" }
+                @if msbs.is_empty() { (part::missing("It holds no server.")) } @else {
+                    p.lead { "The largest share is what the loss of one MSB costs: the embedded buffer." }
+                    div.scroll { table {
+                        caption.quiet { "What it holds in each MSB and what is left without that MSB" }
+                        thead { tr { th scope="col" { "MSB" } th scope="col" { "" } th.n scope="col" { "Here, RRU" }
+                            th.n scope="col" { "Left without" } } }
+                        tbody { @for msb in msbs {
+                            @let here = row.msb_amounts[msb.ix()];
+                            @let of = &region.msbs[msb.ix()];
+                            tr {
+                                th scope="row" { a href=(link::msb(&of.id)) { (of.id) } " " span.dim { (region.datacenters[of.datacenter.ix()].id) } }
+                                td.graph { (part::bar(&[(if here == row.holding.largest_msb { "top-bar" } else { "ok-bar" }, here.to_f64())], most)) }
+                                td.n { (number::rru(here)) }
+                                td.n { @if row.msb_buffer && row.after_loss(msb) < row.capacity { strong.error { (number::rru(row.after_loss(msb))) } }
+                                    @else { (number::rru(row.after_loss(msb))) } }
+                            }
+                        } }
+                    } }
+                    @if !row.datacenters.iter().all(|of| of.wanted.is_none()) { (self.affinity()) }
+                }
+            }
+        }
+    }
+
+    fn affinity(&self) -> Markup {
+        html! {
+            h3 { "Datacenter shares" }
+            div.scroll { table.slim {
+                caption.quiet { "Shares of the requested capacity in each datacenter" }
+                thead { tr { th scope="col" { "Datacenter" } th.n scope="col" { "Wanted" } th.n scope="col" { "Has" } th.n scope="col" { "Beyond tolerance, RRU" } } }
+                tbody { @for of in &self.audit().datacenters { tr {
+                    th scope="row" { (of.datacenter) }
+                    td.n { (of.wanted.map_or(number::NOTHING.to_owned(), number::percent)) }
+                    td.n { (of.share.map_or(number::NOTHING.to_owned(), number::percent)) }
+                    td.n { (number::decimal((of.violation * 100.0).round() / 100.0)) }
+                } } }
+            } }
+        }
+    }
+
+    /// Why this hardware (RAS, section 5.3): what it accepts, what that is worth to it, and who has
+    /// the rest.
+    fn composition(&self) -> Markup {
+        let of = self.reservation();
+        let region = self.picture.region();
+        let held = |ty: &Name| self.why.by_type.iter().find(|row| row.hardware_type == *ty);
+        let mut types: Vec<(HardwareTypeIx, Rru)> = of.rru.clone();
+        types.sort_by_key(|&(ty, value)| {
+            (
+                std::cmp::Reverse(held(&region.hardware_types[ty.ix()]).map(|row| row.amount)),
+                std::cmp::Reverse(value),
+            )
+        });
+        html! {
+            section #hardware {
+                h2 { "By hardware, and why " span.ref { "RAS, section 5.3" } }
+                @if types.is_empty() { (part::missing("It accepts no hardware type.")) } @else {
+                    p.lead { (self.because(&types)) }
+                    div.scroll { table {
+                        caption.quiet { "Hardware types it accepts, what it has of each and where the rest is" }
+                        thead { tr { th scope="col" { "Type" } th.n scope="col" { "RRU each" } th.n scope="col" { "Has" }
+                            th.n scope="col" { "RRU" } th.n scope="col" { "In the region" } th.n scope="col" { "Free" } th.n scope="col" { "Buffer" } th.n scope="col" { "Out" } } }
+                        tbody { @for (ty, value) in &types {
+                            @let name = &region.hardware_types[ty.ix()];
+                            @let parts = &self.picture.types[ty.ix()];
+                            tr {
+                                th scope="row" { (name) }
+                                td.n { (number::rru(*value)) }
+                                td.n { (number::count(held(name).map_or(0, |row| row.servers))) }
+                                td.n { (held(name).map_or_else(|| "0".to_owned(), |row| number::rru(row.amount))) }
+                                td.n { (number::count(parts.total())) }
+                                td.n { (number::count(parts.free)) }
+                                td.n { (number::count(parts.shared)) }
+                                td.n { (number::count(parts.down)) }
+                            }
+                        } }
+                    } }
+                    @if let Some(short) = &self.why.shortfall { p.note { (short.hardware.sentence()) } }
+                }
+            }
+        }
+    }
+
+    fn because(&self, types: &[(HardwareTypeIx, Rru)]) -> Markup {
+        let of = self.reservation();
+        let all = self.picture.region().hardware_types.len();
+        let free: usize = types.iter().map(|(ty, _)| self.picture.types[ty.ix()].free).sum();
+        let assigned = self.why.assigned.to_f64();
+        let first = self.why.by_type.iter().max_by_key(|row| row.amount);
+        html! {
+            "It accepts " (number::count(types.len())) " of " (number::counted(all, "type")) ". "
+            @if let Some(first) = first.filter(|_| assigned > 0.0) {
+                (number::percent(first.amount.to_f64() / assigned)) " of its RRU are " (first.hardware_type)
+                @if let Some(value) = types.iter().find(|(ty, _)| self.picture.region().hardware_types[ty.ix()] == first.hardware_type) {
+                    ", worth " (number::rru(value.1)) " RRU each to it" }
+                ". "
+            }
+            "Types cost the solver the same per RRU: it takes what spreads " (of.id) " most evenly and moves fewest servers. "
+            @if free == 0 { "None of what it accepts is free now." } @else { (number::counted(free, "server")) " of what it accepts are free now." }
+        }
+    }
+
+    fn moves(&self) -> Markup {
+        let id = &self.reservation().id;
+        let of = |end: &Option<Name>| end.as_deref() == Some(&**id);
+        let arriving = self.moves.iter().filter(|m| of(&m.target) && !of(&m.source)).count();
+        let leaving: Vec<_> =
+            self.moves.iter().filter(|m| of(&m.source) && !of(&m.target)).collect();
+        let in_use = leaving.iter().filter(|m| m.in_use).count();
+        html! {
+            section #moves {
+                h2 { "Moves under way" }
+                @if arriving == 0 && leaving.is_empty() { (part::missing("No server comes or goes.")) } @else {
+                    p { (number::counted(arriving, "server")) " on the way here, " (number::counted(leaving.len(), "server"))
+                        " on the way out, " (number::count(in_use)) " of them in use." }
+                }
+            }
+        }
+    }
+
+    fn contract(&self) -> Markup {
+        html! {
+            section #churn {
+                h2 { "Churn contract" }
+                @match &self.contract {
+                    None => (part::missing("None: servers in use may leave whenever the solver finds it worth their price.")),
+                    Some(of) => {
+                        @let seconds = of.contract.window.as_secs_f64();
+                        p { "At most " (number::percent_round(f64::from(of.contract.in_use_micro) / 1e6))
+                            " of its servers in use may leave within " (number::seconds(seconds)) ": "
+                            strong { (number::count(of.left as usize)) " of " (number::count(of.allowed() as usize)) } " left so far, "
+                            (number::count(of.leaving as usize)) " are leaving." }
+                        @if !of.contract.quiet.is_empty() {
+                            p { "Quiet times (" (of.contract.zone) "): "
+                                @for (place, quiet) in of.contract.quiet.iter().enumerate() { @if place > 0 { ", " } (quiet) }
+                                @if of.quiet_now { " " (part::state(Mood::Warn, "quiet now")) } }
+                        }
+                        p.note { "Set by " (of.set_by) ", " (part::ago(of.set_at, self.now)) "." }
+                    }
+                }
+            }
+        }
+    }
+
+    fn history(&self) -> Markup {
+        let oldest_first: Vec<_> = self.promises.iter().rev().collect();
+        let mut at: Vec<i64> = oldest_first.iter().map(|of| of.promised_at.timestamp()).collect();
+        let mut values: Vec<f64> = oldest_first.iter().map(|of| of.capacity.to_f64()).collect();
+        if let Some(last) = values.last().copied() {
+            at.push(self.now.timestamp());
+            values.push(last);
+        }
+        let shown = &self.entries[..self.entries.len().min(ENTRIES_SHOWN)];
+        html! {
+            section #history {
+                h2 { "History" }
+                @if self.promises.len() > 1 {
+                    (part::chart("What was promised over time", &json!({
+                        "across": "time", "across_label": "When", "unit": "rru", "stepped": true, "from_zero": true, "at": at,
+                        "series": [{ "label": "Promised", "colour": "primal", "values": values }],
+                    })))
+                }
+                @if !self.promises.is_empty() {
+                    div.scroll { table.slim {
+                        caption { "What was promised, the newest first" }
+                        thead { tr { th.n scope="col" { "Version" } th scope="col" { "Since" } th.n scope="col" { "RRU" } th.n scope="col" { "Priority" } th scope="col" { "Owner" } } }
+                        tbody { @for of in self.promises.iter().take(ENTRIES_SHOWN) { tr {
+                            td.n { (of.version) } td.when { (part::when(of.promised_at)) } td.n { (number::rru(of.capacity)) } td.n { (of.priority) } td { (of.owner) }
+                        } } }
+                    } }
+                }
+                @if !shown.is_empty() {
+                    (trail::table(shown, "What was done to it, the newest first"))
+                    @if self.entries.len() > shown.len() {
+                        p.note { a href={ "/trail?subject=" (link::segment(&self.reservation().id)) } { "All of it" } }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! All reservations: what was promised to each and what of it is in force.
+
+use super::frame::{Page, Place, Reader};
+use super::link;
+use super::part::{self, Mood};
+use super::picture::Picture;
+use crate::api::Site;
+use crate::api::problem::Problem;
+use crate::number;
+use axum::extract::{Query, State};
+use axum::response::Html;
+use fleet::audit::ReservationAudit;
+use fleet::{ReservationKind, Rru};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+/// Rows of a page.
+const ROWS: usize = 100;
+
+/// Which of them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Asked {
+    /// Part of a name or of an owner.
+    #[serde(default)]
+    q: String,
+    #[serde(default)]
+    show: Which,
+    #[serde(default)]
+    page: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Which {
+    #[default]
+    Guaranteed,
+    Short,
+    SharedBuffer,
+    Elastic,
+}
+
+impl Which {
+    const ALL: [(Which, &'static str, &'static str); 4] = [
+        (Which::Guaranteed, "guaranteed", "Guaranteed"),
+        (Which::Short, "short", "Short of what was promised"),
+        (Which::SharedBuffer, "shared_buffer", "Shared buffers"),
+        (Which::Elastic, "elastic", "Elastic"),
+    ];
+
+    fn word(self) -> &'static str {
+        Which::ALL.into_iter().find(|(which, ..)| *which == self).map_or("", |(_, word, _)| word)
+    }
+
+    fn takes(self, row: &ReservationAudit) -> bool {
+        let short = row.holding.shortfall > Rru::ZERO;
+        match self {
+            Which::Guaranteed => row.kind == ReservationKind::Guaranteed,
+            Which::Short => row.kind == ReservationKind::Guaranteed && short,
+            Which::SharedBuffer => row.kind == ReservationKind::SharedBuffer,
+            Which::Elastic => row.kind == ReservationKind::Elastic,
+        }
+    }
+}
+
+/// The page.
+pub(super) async fn show(
+    State(site): State<Site>,
+    reader: Reader,
+    Query(asked): Query<Asked>,
+) -> Result<Html<String>, Problem> {
+    let picture = site.pictures.now(&site.region).await?;
+    let body = html! {
+        div.head { div { h1 { "Reservations" }
+            p.facts { span { "What was promised to whom, and what of it would be left after the worst loss of an MSB." } } } }
+        (search(&asked))
+        @match &picture {
+            Some(picture) => (list(picture, &asked, &reader)),
+            None => (part::missing("No region is loaded.")),
+        }
+    };
+    let title = "Reservations";
+    Ok(Page { place: Place::Reservations, title, charts: false, body }.show(&reader))
+}
+
+fn search(asked: &Asked) -> Markup {
+    html! {
+        form.toolbar role="search" method="get" action="/reservations" {
+            div.field { label for="q" { "Name or owner" }
+                input #q type="search" name="q" value=(asked.q) autocomplete="off"; }
+            div.field { label for="show" { "Which" }
+                select #show name="show" {
+                    @for (which, word, title) in Which::ALL {
+                        option value=(word) selected[which == asked.show] { (title) }
+                    }
+                } }
+            button type="submit" { "Show" }
+        }
+    }
+}
+
+fn list(picture: &Picture, asked: &Asked, reader: &Reader) -> Markup {
+    let wanted = asked.q.to_lowercase();
+    let named = |row: &&ReservationAudit| {
+        wanted.is_empty()
+            || row.reservation_id.to_lowercase().contains(&wanted)
+            || row.owner.to_lowercase().contains(&wanted)
+    };
+    let rows = picture.audit.reservations.iter();
+    let rows: Vec<_> =
+        rows.filter(|row| asked.show.takes(row) && reader.sees(&row.owner)).filter(named).collect();
+    let from = asked.page.saturating_mul(ROWS).min(rows.len());
+    let shown = &rows[from..rows.len().min(from + ROWS)];
+    let to = |page: usize| {
+        let q = link::segment(&asked.q);
+        format!("/reservations?q={q}&show={}&page={page}", asked.show.word())
+    };
+    let elastic = asked.show == Which::Elastic;
+    html! {
+        @if shown.is_empty() { (part::missing("There is no such reservation.")) } @else {
+            div.scroll { table {
+                caption { (number::counted(rows.len(), "reservation"))
+                    @if shown.len() < rows.len() { ", from " (number::count(from + 1)) " to " (number::count(from + shown.len())) } }
+                thead { tr {
+                    th scope="col" { "Reservation" } th scope="col" { "Owner" } th scope="col" { "State" }
+                    th.n.spare scope="col" { "Priority" } th.n.spare scope="col" { "Servers" }
+                    @if !elastic {
+                        th.n scope="col" { "Requested, RRU" } th.n scope="col" { "Guaranteed, RRU" }
+                        th.n.spare scope="col" { "Held, RRU" } th.spare scope="col" { "Worst MSB" }
+                    }
+                } }
+                tbody { @for row in shown { (line(row, elastic)) } }
+            } }
+            (part::pages((asked.page > 0).then(|| to(asked.page - 1)), (from + ROWS < rows.len()).then(|| to(asked.page + 1))))
+        }
+    }
+}
+
+/// Whether a reservation has what was promised.
+pub(super) fn standing(row: &ReservationAudit) -> Markup {
+    match row.kind {
+        ReservationKind::Elastic => part::state(Mood::Plain, "borrows"),
+        _ if row.holding.shortfall > Rru::ZERO => part::state(Mood::Bad, "short"),
+        ReservationKind::Guaranteed if row.msb_buffer => part::state(Mood::Good, "guaranteed"),
+        _ => part::state(Mood::Good, "complete"),
+    }
+}
+
+fn line(row: &ReservationAudit, elastic: bool) -> Markup {
+    let holding = &row.holding;
+    html! {
+        tr {
+            th scope="row" { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } }
+            td { (row.owner) }
+            td { (standing(row)) }
+            td.n.spare { (row.priority) }
+            td.n.spare { (number::count(holding.servers)) }
+            @if !elastic {
+                td.n { (number::rru(row.capacity)) }
+                td.n { @if holding.shortfall > Rru::ZERO { strong.error { (number::rru(holding.guaranteed)) } }
+                    @else { (number::rru(holding.guaranteed)) } }
+                td.n.spare { (number::rru(holding.assigned)) }
+                td.spare { @match &holding.largest_msb_id {
+                    Some(msb) => { a href=(link::msb(msb)) { (msb) } " " span.dim { (number::rru(holding.largest_msb)) } }
+                    None => (number::NOTHING),
+                } }
+            }
+        }
+    }
+}

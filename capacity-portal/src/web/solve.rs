@@ -1,0 +1,210 @@
+//! One solve: how it went, how near to the best it is, and where its time went.
+
+use super::frame::{Page, Place, Whole};
+use super::part::{self, Mood};
+use super::{heat, solves};
+use crate::api::problem::Problem;
+use crate::api::{Site, in_time};
+use crate::number;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Html;
+use broker::SolveRow;
+use chrono::{DateTime, Utc};
+use maud::{Markup, html};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// Expressions 1 to 4: member of the report, words, colour.
+const TERMS: [(&str, &str, &str); 4] = [
+    ("stability", "Moves (expression 1)", "s4"),
+    ("rack_spread", "Rack spread (2)", "s1"),
+    ("msb_spread", "MSB spread (3)", "s3"),
+    ("buffer", "Embedded buffers (4)", "s2"),
+];
+
+/// The page.
+pub(super) async fn show(
+    State(site): State<Site>,
+    Whole(reader): Whole,
+    Path(id): Path<String>,
+) -> Result<Html<String>, Problem> {
+    let broker = &site.broker;
+    let unknown = || {
+        Problem::new(StatusCode::NOT_FOUND, "unknown_solve", format!("there is no solve {id:?}"))
+    };
+    let uuid = Uuid::parse_str(&id).map_err(|_| unknown())?;
+    let solve = in_time(broker.solve(uuid)).await?.ok_or_else(unknown)?;
+    let report = in_time(broker.solve_report(uuid)).await?;
+    let now = in_time(broker.clock()).await?;
+    let picture = site.pictures.now(&site.region).await?;
+    let body = html! {
+        p.kicker { a href="/solves" { "Solves" } " · " code { (solve.id) } }
+        h1 { "Solve of " (part::when(solve.requested_at)) }
+        p.facts {
+            (part::state(solves::mood(&solve.state), &solve.state))
+            span { "by " (solve.cause) }
+            span { "took " (solves::took(&solve, now)) }
+            span { "on version " (part::count(solve.parent.0)) }
+            @if let Some(version) = solve.version { span { "became version " (part::count(version.0)) } }
+        }
+        (outcome(&solve, now))
+        @match &report {
+            Some(report) => (found(report)),
+            None if solve.state == "published" => (part::missing("Its report is not kept any more.")),
+            None => {},
+        }
+        @if let Some(picture) = &picture { (heat::section(picture)) }
+    };
+    let title = format!("Solve of {}", solve.requested_at.format("%Y-%m-%d %H:%M"));
+    Ok(Page { place: Place::Solves, title: &title, charts: true, body }.show(&reader))
+}
+
+fn outcome(solve: &SolveRow, now: DateTime<Utc>) -> Markup {
+    let mood = solves::mood(&solve.state);
+    html! {
+        @if let Some(failure) = &solve.failure {
+            div class={ "notice " (mood.class()) } {
+                @if let Some(reason) = &solve.reason { strong.verdict { (reason.replace('_', " ")) } }
+                p { (failure) }
+            }
+        } @else if solve.state == "running" {
+            div.notice { p { "Under way since " @match solve.started_at { Some(at) => (part::ago(at, now)), None => "just now" } "." } }
+        }
+    }
+}
+
+fn at(report: &Value, pointer: &str) -> Option<f64> {
+    report.pointer(pointer).and_then(Value::as_f64).filter(|number| number.is_finite())
+}
+
+fn list<'a>(report: &'a Value, member: &str) -> impl Iterator<Item = &'a Value> {
+    report.get(member).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn found(report: &Value) -> Markup {
+    let decimal =
+        |of: Option<f64>| html! { (of.map_or(number::NOTHING.to_owned(), number::decimal)) };
+    let percent =
+        |of: Option<f64>| html! { (of.map_or(number::NOTHING.to_owned(), number::percent)) };
+    let shortfall = at(report, "/shortfall_rru");
+    let words = |pointer: &str| {
+        report.pointer(pointer).and_then(Value::as_str).unwrap_or(number::NOTHING).replace('_', " ")
+    };
+    html! {
+        dl.tiles {
+            (part::tile(Mood::Plain, "Proved gap", &html! { (at(report, "/phase1/gap").map_or(number::NOTHING.to_owned(), part::gap)) },
+                &html! { "ended: " (words("/phase1/termination")) }))
+            (part::tile(Mood::Plain, "Moves in use", &decimal(at(report, "/moves/in_use")),
+                &html! { (decimal(at(report, "/moves/idle"))) " idle, " (decimal(at(report, "/acquired"))) " taken up" }))
+            (part::tile(if shortfall > Some(0.0) { Mood::Bad } else { Mood::Good }, "Missing, RRU", &decimal(shortfall),
+                &html! { (decimal(at(report, "/initial_shortfall_rru"))) " before" }))
+            (part::tile(Mood::Plain, "Embedded buffers", &percent(at(report, "/buffer/share")),
+                &html! { "at least " (percent(at(report, "/buffer/bounds/hardware"))) " with this hardware" }))
+            (part::tile(Mood::Plain, "Time", &html! { (at(report, "/seconds/total").map_or(number::NOTHING.to_owned(), number::seconds)) },
+                &html! { "version " (words("/version")) ", seed " (decimal(at(report, "/seed"))) }))
+        }
+        div.columns { (progress(report)) (steps(report)) }
+        (objective(report))
+    }
+}
+
+fn progress(report: &Value) -> Markup {
+    let moments: Vec<_> = list(report, "history")
+        .filter(|of| of.get("phase").and_then(Value::as_u64).unwrap_or(1) == 1)
+        .filter_map(|of| {
+            Some((
+                of.get("seconds")?.as_f64()?,
+                of.get("primal").and_then(Value::as_f64),
+                of.get("dual_bound").and_then(Value::as_f64),
+            ))
+        })
+        .collect();
+    let seconds: Vec<f64> = moments.iter().map(|of| of.0).collect();
+    let primal: Vec<Option<f64>> = moments.iter().map(|of| of.1).collect();
+    let bound: Vec<Option<f64>> = moments.iter().map(|of| of.2).collect();
+    html! {
+        section #progress {
+            h2 { "Primal and bound" }
+            p.lead { "What the best assignment so far costs, and what none can cost less than." }
+            @if moments.is_empty() { (part::missing("The report has no history.")) } @else {
+                (part::chart("Primal value and proved bound over time", &json!({
+                    "across": "seconds", "across_label": "After", "unit": "count", "at": seconds, "stepped": true, "wide": true,
+                    "series": [{ "label": "Primal", "colour": "primal", "values": primal },
+                        { "label": "Bound", "colour": "bound", "dashed": true, "values": bound }],
+                })))
+            }
+        }
+    }
+}
+
+fn steps(report: &Value) -> Markup {
+    let mut order: Vec<(u64, String)> = Vec::new();
+    let mut seconds: BTreeMap<(u64, String), f64> = BTreeMap::new();
+    for step in list(report, "steps") {
+        let phase = step.get("phase").and_then(Value::as_u64).unwrap_or(1);
+        let name = step.get("step").and_then(Value::as_str).unwrap_or("step").to_owned();
+        let took = step.get("seconds").and_then(Value::as_f64).unwrap_or(0.0);
+        if !seconds.contains_key(&(phase, name.clone())) {
+            order.push((phase, name.clone()));
+        }
+        *seconds.entry((phase, name)).or_default() += took;
+    }
+    let most = seconds.values().copied().fold(0.0, f64::max);
+    html! {
+        section #time {
+            h2 { "Time by step " span.ref { "figure 9" } }
+            p.lead { "Phase 1 spreads over MSBs, phase 2 over racks." }
+            @if order.is_empty() { (part::missing("The report has no steps.")) } @else {
+                div.scroll { table {
+                    caption.quiet { "Seconds each step took" }
+                    thead { tr { th scope="col" { "Step" } th.n scope="col" { "Phase" } th scope="col" { "" } th.n scope="col" { "Took" } } }
+                    tbody { @for step in &order { tr {
+                        th scope="row" { (step.1.replace('_', " ")) }
+                        td.n { (step.0) }
+                        td.graph { (part::bar(&[(if step.0 == 1 { "primal" } else { "bound" }, seconds[step])], most)) }
+                        td.n { (number::seconds(seconds[step])) }
+                    } } }
+                } }
+            }
+        }
+    }
+}
+
+fn objective(report: &Value) -> Markup {
+    let terms: Vec<_> = TERMS
+        .iter()
+        .filter_map(|(term, words, class)| {
+            Some((
+                *words,
+                *class,
+                at(report, &format!("/objective/{term}"))?,
+                at(report, &format!("/initial_objective/{term}")),
+            ))
+        })
+        .collect();
+    let after: f64 = terms.iter().map(|of| of.2).sum();
+    let before: f64 = terms.iter().map(|of| of.3.unwrap_or(0.0)).sum();
+    let whole = after.max(before);
+    html! {
+        section #objective {
+            h2 { "Objective" }
+            @if terms.is_empty() { (part::missing("The report has no objective.")) } @else {
+                p.lead { "What the assignment costs, by the four expressions of the paper." }
+                (part::legend(terms.iter().map(|(words, class, ..)| (*class, (*words).to_owned()))))
+                div.scroll { table {
+                    caption.quiet { "The terms of the objective, before and after" }
+                    thead { tr { th scope="col" { "" } th scope="col" { "Terms" } th.n scope="col" { "Sum" }
+                        @for (words, ..) in &terms { th.n scope="col" { (words) } } } }
+                    tbody {
+                        tr { th scope="row" { "Before" } td.graph { (part::bar(&terms.iter().map(|of| (of.1, of.3.unwrap_or(0.0))).collect::<Vec<_>>(), whole)) }
+                            td.n { (number::decimal(before)) } @for of in &terms { td.n { (of.3.map_or(number::NOTHING.to_owned(), number::decimal)) } } }
+                        tr { th scope="row" { "After" } td.graph { (part::bar(&terms.iter().map(|of| (of.1, of.2)).collect::<Vec<_>>(), whole)) }
+                            td.n { (number::decimal(after)) } @for of in &terms { td.n { (number::decimal(of.2)) } } }
+                    }
+                } }
+            }
+        }
+    }
+}

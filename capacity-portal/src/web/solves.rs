@@ -1,0 +1,136 @@
+//! Solves: the latest, how good they were, and what was moved.
+
+use super::frame::{Page, Place, Whole};
+use super::part::{self, Mood};
+use crate::api::problem::Problem;
+use crate::api::{Site, in_time};
+use crate::number;
+use axum::extract::State;
+use axum::response::Html;
+use broker::{HourOfMoves, SolveFigures, SolveRow};
+use chrono::{DateTime, TimeDelta, Utc};
+use maud::{Markup, html};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Solves listed.
+const SOLVES: u32 = 60;
+
+/// Solves in the charts.
+const FIGURES: u32 = 500;
+
+/// Hours of moves shown: a week.
+const HOURS: u16 = 168;
+
+/// The page.
+pub(super) async fn show(
+    State(site): State<Site>,
+    Whole(reader): Whole,
+) -> Result<Html<String>, Problem> {
+    let broker = &site.broker;
+    let now = in_time(broker.clock()).await?;
+    let solves = in_time(broker.solves(DateTime::UNIX_EPOCH, SOLVES)).await?;
+    let figures = in_time(broker.solve_figures(FIGURES)).await?;
+    let moves = in_time(broker.moves_by_hour(HOURS)).await?;
+    let body = html! {
+        h1 { "Solves" }
+        p.facts { span { "Every solve decides the whole region anew, moves as little as it can, and proves how near to the best it came." } }
+        div.columns { (gaps(&figures)) (hours(&moves, now)) }
+        section {
+            h2 { "Latest" }
+            @if solves.is_empty() { (part::missing("Nobody has asked for a solve yet.")) } @else { (table(&solves, now)) }
+        }
+    };
+    Ok(Page { place: Place::Solves, title: "Solves", charts: true, body }.show(&reader))
+}
+
+/// How a state stands.
+pub(super) fn mood(state: &str) -> Mood {
+    match state {
+        "published" => Mood::Good,
+        "failed" => Mood::Bad,
+        "stale" => Mood::Warn,
+        _ => Mood::Plain,
+    }
+}
+
+/// Solves as a table.
+pub(super) fn table(solves: &[SolveRow], now: DateTime<Utc>) -> Markup {
+    if solves.is_empty() {
+        return part::missing("Nobody has asked for a solve yet.");
+    }
+    html! {
+        div.scroll { table {
+            caption.quiet { "Solves, the newest first" }
+            thead { tr { th scope="col" { "Asked for" } th scope="col" { "Why" } th scope="col" { "State" }
+                th.n scope="col" { "Took" } th.n scope="col" { "Version" } } }
+            tbody { @for solve in solves { tr {
+                th scope="row" { a href={ "/solves/" (solve.id) } { (part::ago(solve.requested_at, now)) } }
+                td { (solve.cause) }
+                td { (part::state(mood(&solve.state), &solve.state))
+                    @if let Some(reason) = &solve.reason { " " span.dim { (reason.replace('_', " ")) } } }
+                td.n { (took(solve, now)) }
+                td.n { @match solve.version { Some(version) => (part::count(version.0)), None => (number::NOTHING) } }
+            } } }
+        } }
+    }
+}
+
+/// How long a solve took, or takes so far.
+pub(super) fn took(solve: &SolveRow, now: DateTime<Utc>) -> String {
+    let Some(began) = solve.started_at else { return number::NOTHING.to_owned() };
+    let end = if solve.state == "running" { now } else { solve.state_at };
+    number::seconds((end - began).as_seconds_f64())
+}
+
+fn gaps(figures: &[SolveFigures]) -> Markup {
+    let oldest_first: Vec<_> = figures.iter().rev().filter(|of| of.gap.is_some()).collect();
+    let at: Vec<i64> = oldest_first.iter().map(|of| of.at.timestamp()).collect();
+    let values: Vec<_> = oldest_first.iter().map(|of| of.gap).collect();
+    html! {
+        section #gaps {
+            h2 { "Proved gap" }
+            p.lead { "What could at most still be saved, of what the assignment costs." }
+            @match oldest_first.last() {
+                None => (part::missing("No solve was published yet.")),
+                Some(last) => {
+                    (part::chart("Proved gap of each published solve over time", &json!({
+                        "across": "time", "across_label": "Published", "unit": "percent", "from_zero": true, "at": at,
+                        "series": [{ "label": "Gap", "colour": "primal", "values": values }],
+                    })))
+                    p.note { "Latest: " (part::gap(last.gap.unwrap_or_default())) ". Shown: "
+                        (number::counted(oldest_first.len(), "solve")) "." }
+                }
+            }
+        }
+    }
+}
+
+fn hours(moves: &[HourOfMoves], now: DateTime<Utc>) -> Markup {
+    let by_hour: BTreeMap<i64, &HourOfMoves> =
+        moves.iter().map(|of| (of.from.timestamp(), of)).collect();
+    let (in_use, idle): (i64, i64) =
+        (moves.iter().map(|of| of.in_use).sum(), moves.iter().map(|of| of.idle).sum());
+    let this = now.timestamp() / 3_600 * 3_600;
+    // Hours without moves are zero, not missing: from the first of them on.
+    let first = by_hour.keys().next().copied().unwrap_or(this);
+    let first = first.max(this - TimeDelta::hours(HOURS.into()).num_seconds());
+    let at: Vec<i64> = (0..=(this - first) / 3_600).map(|hour| first + hour * 3_600).collect();
+    let of = |pick: fn(&HourOfMoves) -> i64| -> Vec<i64> {
+        at.iter().map(|hour| by_hour.get(hour).map_or(0, |of| pick(of))).collect()
+    };
+    html! {
+        section #hours {
+            h2 { "Moves per hour " span.ref { "figure 16" } }
+            p.lead { "Servers that got a new owner, in the last week." }
+            @if moves.is_empty() { (part::missing("No server was moved in the last week.")) } @else {
+                (part::chart("Servers moved per hour in the last week", &json!({
+                    "across": "time", "across_label": "Hour from", "unit": "count", "from_zero": true, "stepped": true, "at": at,
+                    "series": [{ "label": "In use", "colour": "bound", "values": of(|of| of.in_use) },
+                        { "label": "Idle", "colour": "primal", "values": of(|of| of.idle) }],
+                })))
+                p.note { "In all: " (part::count(in_use)) " in use, " (part::count(idle)) " idle." }
+            }
+        }
+    }
+}
