@@ -7,6 +7,7 @@
 //! | `/ready` | 200 if Postgres answers, else 503 and why |
 //! | `/status` | what is stored, as JSON; else 503 and why |
 //! | `/metrics` | numbers for monitoring, as Prometheus reads them; `ras_postgres_up 0` alone if Postgres does not answer |
+//! | `/schemas/capacity-request.json` | requests as files, for editors |
 //! | `/openapi.json`, `/api` | every path below, described; a page to browse that by |
 //! | `POST /ops/v1/events` | unavailability events, one or many: what became of each |
 //! | `POST /ops/v1/alertmanager` | the same from Alertmanager's webhook |
@@ -52,6 +53,7 @@ mod web;
 
 pub use api::authority::{Authority, Role, Token, TokenError};
 pub use api::openapi::text as openapi;
+pub use api::schemas::capacity_request as capacity_request_schema;
 pub use archive::{Archive, ArchiveError, ArchivedFile, Chunks};
 pub use planner::{Grant, Granted, PlanRefused, Planned, Planner};
 pub use rehearsal::{Rehearse, Rehearsed, Stand};

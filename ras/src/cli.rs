@@ -201,6 +201,8 @@ pub enum Command {
     Export(Export),
     /// Publish a result as the next version of the targets
     Publish(Publish),
+    /// Print the description of what is asked and said over HTTP: OpenAPI 3.1
+    Openapi,
     /// Print a completion script for a shell
     Completions {
         /// The shell

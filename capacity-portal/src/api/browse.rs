@@ -1,7 +1,7 @@
 //! `/openapi.json`, the description of the interface, and `/api`, a page to browse it by. The page's
 //! files are in the binary; nothing is fetched from elsewhere.
 
-use super::{Site, openapi};
+use super::{Site, openapi, schemas};
 use axum::Router;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::{HeaderValue, Request};
@@ -22,7 +22,7 @@ pub(crate) fn routes() -> Router<Site> {
     let text = openapi::text();
     let description =
         get(async move || ([(CONTENT_TYPE, "application/json")], text.clone()).into_response());
-    page.layer(from_fn(within_policy)).route("/openapi.json", description)
+    page.layer(from_fn(within_policy)).route("/openapi.json", description).merge(schemas::routes())
 }
 
 async fn within_policy(request: Request<axum::body::Body>, next: Next) -> Response {

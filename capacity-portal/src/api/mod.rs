@@ -1,5 +1,6 @@
 //! What other programs say and ask over HTTP. `problem` has errors, `authority` and `caller` who may do
-//! what, `asked` and `page` how questions are read, `openapi` the description of it all, `browse` a page to read it by.
+//! what, `asked` and `page` how questions are read, `openapi` the description of it all, `browse` a page
+//! to read it by, `schemas` that of files.
 //! Owners' paths are in `v1`, operators' in `ops`, those of monitoring in `probes`.
 
 mod asked;
@@ -11,6 +12,7 @@ mod ops;
 mod page;
 pub(crate) mod probes;
 pub(crate) mod problem;
+pub(crate) mod schemas;
 mod v1;
 
 use crate::ANSWER_WITHIN;

@@ -10,6 +10,8 @@ use serde_json::Value;
 fn what_is_committed_is_what_the_code_says() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
     expectorate::assert_contents(path, &capacity_portal::openapi());
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/capacity-request.schema.json");
+    expectorate::assert_contents(path, &capacity_portal::capacity_request_schema());
 }
 
 #[tokio::test]
@@ -32,6 +34,9 @@ async fn it_is_served_and_browsed_with_nothing_from_elsewhere() {
         let page = response.text().await.expect("text");
         assert!(!page.contains("src=\"http") && !page.contains("href=\"http"), "{path}");
     }
+    let schema = place.send(Method::GET, "/schemas/capacity-request.json", None, "").await;
+    assert_eq!(schema.headers()["content-type"], "application/schema+json");
+    assert_eq!(schema.text().await.expect("text"), capacity_portal::capacity_request_schema());
     let begin = place.send(Method::GET, "/api/swagger-initializer.js", None, "").await;
     let begin = begin.text().await.expect("text");
     assert!(begin.contains("/openapi.json"), "{begin}");

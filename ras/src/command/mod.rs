@@ -109,6 +109,7 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Status(options) => status::run(&options, context),
         Command::Export(options) => export::run(&options, context),
         Command::Publish(options) => publish::run(&options, context),
+        Command::Openapi => print(&capacity_portal::openapi()).map(|()| Verdict::Fine),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man => shell::man(),
         Command::HighsWorker { memory_limit } => {
