@@ -1,0 +1,151 @@
+// The pages as people use them: a real server, a real browser. `scripts/check-pages` runs this.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { crawl, look } from "./accessibility.mjs";
+import { launch, Watch } from "./browser.mjs";
+import { Keys, Mouse } from "./hands.mjs";
+import { Region } from "./region.mjs";
+
+/** How long servers may be on their way, in milliseconds. */
+const ARRIVAL = 60_000;
+
+let region, browser;
+
+before(async () => {
+  region = await Region.start(process.env.RAS);
+  browser = await launch(process.env.CHROMIUM);
+});
+
+after(async () => {
+  await browser?.close();
+  if (region) assert.deepEqual(await region.stop(), []);
+});
+
+/** A browser nobody has used, its first page, and what goes wrong behind it. */
+async function fresh(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  const watch = new Watch(context, region.base);
+  const page = await context.newPage();
+  return { context, watch, page };
+}
+
+async function signIn(hands, page) {
+  await page.goto(region.base);
+  await hands.fill("Token", region.token);
+  await hands.press("button", "Sign in");
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  assert.equal(new URL(page.url()).pathname, "/");
+}
+
+const path = (page) => new URL(page.url()).pathname;
+
+/** Looks again and again until this is so. */
+async function until(page, what, holds) {
+  const end = Date.now() + ARRIVAL;
+  while (!(await holds())) {
+    assert.ok(Date.now() < end, `${path(page)}: not ${what} in time:\n${await page.locator("main").innerText()}`);
+    await page.waitForTimeout(500);
+    await page.reload();
+  }
+}
+
+for (const Hands of [Mouse, Keys]) {
+  describe(Hands.what, () => {
+    let context, watch, page, hands;
+
+    before(async () => {
+      ({ context, watch, page } = await fresh());
+      page.setDefaultTimeout(60_000);
+      hands = new Hands(page);
+    });
+
+    after(async () => {
+      await context?.close();
+      assert.deepEqual(watch?.take(), []);
+    });
+
+    test("signs in, and not with a wrong token", async () => {
+      await page.goto(`${region.base}/reservations`);
+      assert.equal(path(page), "/sign-in");
+      watch.expect("401");
+      await hands.fill("Token", "ras_nobody_has_this_one");
+      await hands.press("button", "Sign in");
+      await page.getByRole("alert").waitFor();
+      await hands.fill("Token", region.token);
+      await hands.press("button", "Sign in");
+      await page.getByRole("heading", { level: 1, name: "Reservations" }).waitFor();
+    });
+
+    let name, servers;
+
+    /** Servers of the reservation whose page this is. */
+    const granted = async () => {
+      const tile = await page.locator("dl div").filter({ hasText: "Granted, RRU" }).first().innerText();
+      return Number(tile.match(/([\d,]+) servers?/)[1].replaceAll(",", ""));
+    };
+
+    test("finds a reservation", async () => {
+      await hands.fill("Name or owner", "backend");
+      await hands.press("button", "Show");
+      await page.waitForURL(/q=backend/);
+      name = await page.getByRole("rowheader").first().innerText();
+      await hands.press("link", name);
+      await page.getByRole("heading", { level: 1, name }).waitFor();
+      servers = await granted();
+    });
+
+    test("is granted capacity at once, told what that breaks before", async () => {
+      await hands.press("link", "Emergencies");
+      await hands.fill("Reservation", name);
+      await hands.fill("How much more, RRU", "3");
+      await hands.fill("Why", "a launch");
+      await hands.press("button", "See what it takes");
+      await page.getByRole("heading", { name: "What it takes and breaks" }).waitFor();
+      await page.getByText("Until the next solve mends it").waitFor();
+      await hands.press("button", /^Grant .* to /);
+      const row = page.getByRole("row").filter({ hasText: name }).first();
+      await until(page, "granted", async () => (await row.innerText()).includes("granted"));
+    });
+
+    test("sees the servers arrive", async () => {
+      await hands.press("link", name);
+      await page.getByRole("heading", { level: 1, name }).waitFor();
+      await until(page, "there", async () => (await granted()) > servers);
+    });
+
+    test("plays the loss of an MSB through", async () => {
+      await hands.press("link", "Drills");
+      await hands.choose("MSB that is lost", "m03");
+      await hands.press("button", "Play it through");
+      await page.getByRole("heading", { name: "Who keeps what" }).waitFor();
+      await page.getByText(/Everybody keeps what was promised|would have less than promised/).waitFor();
+    });
+
+    test("signs out", async () => {
+      await hands.press("button", "Sign out");
+      await page.waitForURL(/sign-in/);
+      await page.goto(region.base);
+      assert.equal(path(page), "/sign-in");
+    });
+  });
+}
+
+describe("accessibility", () => {
+  test("of signing in", async () => {
+    const { context, watch, page } = await fresh();
+    await page.goto(`${region.base}/sign-in`);
+    assert.deepEqual(await look(page), []);
+    await context.close();
+    assert.deepEqual(watch.take(), []);
+  });
+
+  test("of every page, wide and narrow, light and dark", async (t) => {
+    const { context, watch, page } = await fresh();
+    await signIn(new Mouse(page), page);
+    const { seen, wrong } = await crawl(context, region.base, ["/"]);
+    t.diagnostic(`looked at ${seen.join(", ")}`);
+    await context.close();
+    assert.deepEqual([...wrong, ...watch.take()], []);
+    assert.ok(seen.length >= 8, `only ${seen}`);
+  });
+});

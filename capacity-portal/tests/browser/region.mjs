@@ -1,0 +1,72 @@
+// A small region that lives: made up, served by `ras up`, its moves carried out by nobody but a clock.
+import { spawn, spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { chmodSync, createWriteStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+/** Serves a region until `stop`. */
+export class Region {
+  /** Starts one with this program; it answers when this returns. */
+  static async start(ras) {
+    // The path of a socket is short, and Postgres is another user where this is root.
+    const folder = mkdtempSync(join(tmpdir(), "ras-pages-"));
+    chmodSync(folder, 0o711);
+    const region = new Region();
+    Object.assign(region, { folder, token: randomBytes(24).toString("base64url"), log: join(folder, "log") });
+    const snapshot = join(folder, "region");
+    const made = spawnSync(ras, ["generate", "--quiet", "--servers", "1500", "--reservations", "10", "--msbs", "9",
+      "--state", "steady", "--seed", "7", "--out", snapshot], { encoding: "utf8" });
+    if (made.status !== 0) throw new Error(`no region: ${made.stderr}`);
+    writeFileSync(join(folder, "token"), region.token + "\n", { mode: 0o600 });
+    writeFileSync(join(folder, "ras.toml"), `
+      [portal]
+      read = "token"
+      [[portal.tokens]]
+      name = "browser"
+      roles = ["admin"]
+      token_file = "${join(folder, "token")}"
+    `);
+    region.process = spawn(ras, ["up", snapshot, "--data", join(folder, "store"), "--config", join(folder, "ras.toml"),
+      "--listen", "127.0.0.1:0", "--agent", "simulated", "--output", "json"], { stdio: ["ignore", "pipe", "pipe"] });
+    region.process.stderr.pipe(createWriteStream(region.log));
+    region.ended = new Promise((ended) => region.process.once("exit", ended));
+    const stopped = region.ended.then(() => {
+      throw new Error(`ras up ended: ${readFileSync(region.log, "utf8")}`);
+    });
+    try {
+      region.base = "http://" + (await Promise.race([region.#said(), stopped]));
+      return region;
+    } catch (error) {
+      await region.stop();
+      throw error;
+    }
+  }
+
+  /** Where it listens: the document it prints may have any number of lines. */
+  async #said() {
+    let text = "";
+    for await (const line of createInterface({ input: this.process.stdout })) {
+      text += line;
+      try {
+        const { http } = JSON.parse(text);
+        this.process.stdout.resume();
+        return http;
+      } catch {
+        // Not all of it yet.
+      }
+    }
+    return new Promise(() => {});
+  }
+
+  /** Ends it; says what it called an error. */
+  async stop() {
+    this.process.kill("SIGINT");
+    const code = await this.ended;
+    const errors = readFileSync(this.log, "utf8").split("\n").filter((line) => /ERROR|panicked/.test(line));
+    rmSync(this.folder, { recursive: true, force: true });
+    if (code !== 0) errors.push(`ras up ended with ${code}`);
+    return errors;
+  }
+}
