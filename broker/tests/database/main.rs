@@ -7,6 +7,7 @@ mod crash;
 mod events;
 mod harness;
 mod jobs;
+mod keys;
 mod load;
 mod lost;
 mod maintenance;
