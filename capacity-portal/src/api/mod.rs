@@ -13,7 +13,7 @@ mod page;
 pub(crate) mod probes;
 pub(crate) mod problem;
 pub(crate) mod schemas;
-mod v1;
+pub(crate) mod v1;
 
 use crate::ANSWER_WITHIN;
 use crate::archive::Archive;

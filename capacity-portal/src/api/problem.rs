@@ -151,6 +151,11 @@ impl Problem {
         &self.detail
     }
 
+    /// What was said more, by its name.
+    pub(crate) fn member(&self, name: &str) -> Option<&Value> {
+        self.members.get(name)
+    }
+
     /// What an answer without a problem of its own means: of the router, mostly.
     pub(crate) fn of(status: StatusCode) -> Problem {
         let (code, detail) = match status {

@@ -20,6 +20,7 @@ use std::sync::Arc;
 pub(super) enum Place {
     Overview,
     Reservations,
+    Request,
     Solves,
     Failures,
     Maintenance,
@@ -34,14 +35,15 @@ pub(super) enum Place {
 impl Place {
     /// Whether it is about one owner's things.
     const fn is_of_owners(self) -> bool {
-        matches!(self, Place::Reservations)
+        matches!(self, Place::Reservations | Place::Request)
     }
 }
 
 /// The navigation in order: place, path, title.
-const PLACES: [(Place, &str, &str); 9] = [
+const PLACES: [(Place, &str, &str); 10] = [
     (Place::Overview, "/", "Overview"),
     (Place::Reservations, "/reservations", "Reservations"),
+    (Place::Request, "/request", "Request"),
     (Place::Solves, "/solves", "Solves"),
     (Place::Failures, "/failures", "Failures"),
     (Place::Maintenance, "/maintenance", "Maintenance"),
@@ -65,6 +67,11 @@ impl Reader {
     /// Whether this reader may act in this role: whether a page offers it.
     pub(super) fn may(&self, role: Role) -> bool {
         self.needs(role).is_ok()
+    }
+
+    /// As the interface knows it.
+    pub(super) fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     /// Whether this reader may know of what this owner has.

@@ -8,6 +8,7 @@
 //! | `picture` | the region counted: by rack, MSB and type, with the audit |
 //! | `overview`, `map` | the region at a glance; its racks |
 //! | `reservations`, `reservation` | all of them; one, with why it is as it is |
+//! | `request`, `plan` | asking for capacity, what would come of it, and applying that |
 //! | `solves`, `solve`, `heat` | what was decided, and how near to the best it is |
 //! | `failures`, `maintenance` | what is out of use, and what will be |
 //! | `drills` | what the loss of an MSB would leave |
@@ -27,6 +28,8 @@ mod map;
 mod overview;
 mod part;
 mod picture;
+mod plan;
+mod request;
 mod reservation;
 mod reservations;
 mod sign_in;
@@ -54,6 +57,10 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/msbs/{name}", get(map::show))
         .route("/reservations", get(reservations::show))
         .route("/reservations/{name}", get(reservation::show))
+        .route("/request", get(request::show).post(request::plan))
+        .route("/request/live", post(request::live))
+        .route("/plans/{id}", get(plan::show))
+        .route("/plans/{id}/apply", post(plan::apply))
         .route("/solves", get(solves::show))
         .route("/solves/{id}", get(solve::show))
         .route("/failures", get(failures::show))

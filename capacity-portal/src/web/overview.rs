@@ -75,6 +75,7 @@ fn body(of: &Now, view: View) -> Markup {
                     span { a href="/trail" { "entry " (part::count(of.metrics.seq)) } }
                 }
             }
+            div.actions { a.button.main href="/request" { "Request capacity" } }
         }
         (verdict(of))
         (tiles(of))

@@ -106,7 +106,11 @@ impl One<'_> {
                     @if let Some(profile) = &of.host_profile { span { "host profile " code { (profile) } } }
                     @if let Some(promise) = self.promises.first() { span { "promise version " (promise.version) } }
                 }
-            } }
+            }
+                @if of.kind == ReservationKind::Guaranteed {
+                    div.actions { a.button href={ "/request?reservation=" (link::segment(&of.id)) } { "Change it" } }
+                }
+            }
             (self.shortfall())
             (self.tiles())
             div.columns { (self.by_msb()) (self.composition()) }

@@ -72,7 +72,8 @@ pub(super) async fn show(
     let picture = site.pictures.now(&site.region).await?;
     let body = html! {
         div.head { div { h1 { "Reservations" }
-            p.facts { span { "What was promised to whom, and what of it would be left after the worst loss of an MSB." } } } }
+            p.facts { span { "What was promised to whom, and what of it would be left after the worst loss of an MSB." } } }
+            div.actions { a.button.main href="/request" { "Request capacity" } } }
         (search(&asked))
         @match &picture {
             Some(picture) => (list(picture, &asked, &reader)),

@@ -1,12 +1,14 @@
 //! The pages: who sees them, what they may load, and that names stay text.
 
+use crate::allocator::Allocator;
 use crate::place::{Place, READER, region};
 use broker::Occurrence;
-use capacity_portal::PortalSettings;
+use capacity_portal::{Authority, PortalSettings, Role, Token};
 use fleet::{RegionSnapshot, Scope, UnavailabilityKind};
 use reqwest::{Method, StatusCode};
+use std::sync::Arc;
 
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     "/drills",
     "/emergencies",
     "/",
@@ -18,6 +20,7 @@ const PAGES: [&str; 11] = [
     "/maintenance",
     "/trail",
     "/stuck",
+    "/request",
 ];
 
 /// A page as its reader gets it.
@@ -208,4 +211,77 @@ async fn an_empty_region_has_pages() {
         assert_eq!(status, expected, "{path}: {text}");
     }
     assert!(page(&place, "/", None).await.1.contains("No region yet"));
+}
+
+/// What a form sends, as a browser that is signed in with this token would.
+async fn send(place: &Place, path: &str, token: &str, form: &str) -> reqwest::Response {
+    let request = place.client.post(format!("{}{path}", place.base)).body(form.to_owned());
+    let request = request.header("Authorization", format!("Bearer {token}"));
+    request
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .send()
+        .await
+        .expect("an answer")
+}
+
+#[tokio::test]
+async fn capacity_is_asked_for_planned_and_applied_without_scripts() {
+    const OWNER: &str = "secret-of-the-owner-a";
+    let owner = Token::scoped("owner-a", &[Role::Owner], Some("a"), OWNER).expect("a token");
+    let authority = Authority::new(vec![owner], true).expect("one token");
+    let planner = Some(Arc::new(Allocator) as _);
+    let settings = PortalSettings { authority, planner, ..PortalSettings::default() };
+    let place = Place::of(Some(&region()), settings).await;
+
+    let (status, form) = page(&place, "/request?reservation=a", Some(OWNER)).await;
+    assert_eq!(status, 200);
+    for needed in ["value=\"4.5\"", "name=\"rru.type\"", "value=\"1.25\"", "data-live"] {
+        assert!(form.contains(needed), "{needed}: {form}");
+    }
+    let (_, other) = page(&place, "/request?reservation=b%2F%C3%BC", Some(OWNER)).await;
+    assert!(!other.contains("value=\"4.5\""), "another owner's reservation is none: {other}");
+    for path in ["/", "/reservations"] {
+        let (status, list) = page(&place, path, Some(OWNER)).await;
+        assert_eq!(status, 200);
+        assert!(list.contains("/reservations/a") && !list.contains("b%2F"), "{list}");
+    }
+    for path in ["/solves", "/trail", "/msbs/msb0", "/drills", "/emergencies"] {
+        assert_eq!(page(&place, path, Some(OWNER)).await.0, 403, "{path} is about all");
+    }
+    assert_eq!(page(&place, "/reservations/b%2F%C3%BC", Some(OWNER)).await.0, 404);
+
+    // What is wrong is said beside the form, which keeps what was filled in.
+    let wrong = send(&place, "/request", OWNER, "reservation=a&capacity_rru=much").await;
+    assert_eq!(wrong.status(), 422);
+    let wrong = wrong.text().await.expect("text");
+    well_formed("/request", &wrong);
+    assert!(wrong.contains("capacity_rru") && wrong.contains("value=\"much\""), "{wrong}");
+    let live = send(&place, "/request/live", OWNER, "reservation=a&capacity_rru=much").await;
+    assert_eq!(live.status(), 200);
+    assert!(live.text().await.expect("text").starts_with("<div class=\"notice bad\""));
+
+    let seq = place.broker.last_seq().await.expect("asked");
+    let asked = "reservation=a&capacity_rru=5.5&msb_buffer=on&rru.type=1.25";
+    let live = send(&place, "/request/live", OWNER, asked).await.text().await.expect("text");
+    assert!(live.contains("all 5.5 RRU can be granted") && live.contains("/apply"), "{live}");
+    let plan = send(&place, "/request", OWNER, asked).await;
+    assert!(plan.url().path().starts_with("/plans/"), "{}", plan.url());
+    let path = plan.url().path().to_owned();
+    let text = plan.text().await.expect("text");
+    well_formed(&path, &text);
+    assert!(text.contains("all 5.5 RRU can be granted"), "{text}");
+    assert_eq!(place.broker.last_seq().await.expect("asked"), seq, "nothing was changed");
+
+    let applied = send(&place, &format!("{path}/apply"), OWNER, "").await;
+    assert_eq!(applied.url().path(), path);
+    let applied = applied.text().await.expect("text");
+    assert!(applied.contains("Applied") && !applied.contains("/apply\""), "{applied}");
+    assert!(place.broker.last_seq().await.expect("asked") > seq);
+    let again = send(&place, &format!("{path}/apply"), OWNER, "").await;
+    assert_eq!(again.status(), 409, "a plan is applied once");
+
+    // Too much is refused, with what could be had.
+    let asked = "reservation=a&capacity_rru=1000&msb_buffer=on&rru.type=1.25";
+    let refused = send(&place, "/request", OWNER, asked).await.text().await.expect("text");
+    assert!(!refused.contains("/apply\""), "{refused}");
 }

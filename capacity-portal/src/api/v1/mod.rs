@@ -6,7 +6,7 @@ mod changes;
 mod conditions;
 mod history;
 mod operations;
-mod plans;
+pub(crate) mod plans;
 mod requests;
 mod reservation_view;
 mod reservations;

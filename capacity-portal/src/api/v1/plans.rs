@@ -305,6 +305,30 @@ async fn stored(site: &Site, caller: &Caller, id: &str) -> Result<StoredPlan, Pr
     found.ok_or_else(|| unknown(format!("there is no plan {id}")))
 }
 
+/// What [`make`] answers, for a page: a body as the interface takes it, and the plan as it says it.
+pub(crate) async fn made_for(site: &Site, caller: &Caller, body: &Value) -> Result<Value, Problem> {
+    let actor = caller.needs(Role::Owner)?;
+    let changes = read(site, body.to_string().as_bytes(), caller).await?;
+    Ok(plan(site, &actor, changes, None).await?.json()["body"].clone())
+}
+
+/// What [`find`] answers, for a page.
+pub(crate) async fn found_for(site: &Site, caller: &Caller, id: &str) -> Result<Value, Problem> {
+    let stored = stored(site, caller, id).await?;
+    let held = site.region.fresh().await?;
+    Ok(json!(PlanView::new(&stored, &quotas(site).await?, &held.snapshot)))
+}
+
+/// What [`apply`] does, for a page.
+pub(crate) async fn applied_for(site: &Site, caller: &Caller, id: &str) -> Result<(), Problem> {
+    let actor = caller.needs(Role::Owner)?;
+    let found = stored(site, caller, id).await?;
+    for owner in &found.owners {
+        caller.may_act_for(owner)?;
+    }
+    apply_now(site, &actor, &found, None).await.map(drop)
+}
+
 /// One plan
 #[utoipa::path(get, path = "/plans/{id}", operation_id = "get_plan",
     params(("id" = Uuid, Path, description = "its id")),
