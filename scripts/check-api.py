@@ -49,11 +49,17 @@ needs = {"emergency": emergency, "reservation": reservations[0], "rru": 1, "why"
 # Refused or granted, it is there.
 ask("/ops/v1/emergencies?wait=5", needs, fine=(409,))
 
+hardware = ask(f"/ops/v1/servers/{servers[0]}")["hardware_type"]
+wanted = {"reservation": "checked", "owner": "checkers", "capacity_rru": 1, "rru": {hardware: 1}}
+request = ask("/v1/reservations", wanted)
+plan = ask("/v1/plans", {"changes": [wanted | {"reservation": "planned"}]})["plan"]
+
 until(f"/ops/v1/solves/{solve}", lambda answer: answer["state"] not in ("requested", "running"))
 files = ask(f"/ops/v1/solves/{solve}/files")["files"]
 lists = {
     "servers": servers, "reservations": reservations, "solves": [solve], "maintenance": [maintenance],
-    "emergencies": [emergency], "parts": ["snapshot", "result"],
+    "emergencies": [emergency], "requests": [request["request"]], "plans": [plan],
+    "operations": [request["operation"]], "parts": ["snapshot", "result"],
     "files": [file["name"] for file in files] or ["none"],
     "subjects": servers + reservations + ["checked", "mover"],
 }
