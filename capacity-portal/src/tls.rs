@@ -148,3 +148,56 @@ impl Tls {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::TlsFiles;
+    use std::fs;
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    fn file(name: &str) -> PathBuf {
+        [env!("CARGO_MANIFEST_DIR"), "tests/http/tls", name].iter().collect()
+    }
+
+    #[test]
+    fn what_is_renewed_is_served_and_what_is_broken_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (certificate, key) = (folder.path().join("cert"), folder.path().join("key"));
+        let copy = |name: &str| {
+            fs::copy(file(&format!("{name}.cert.pem")), &certificate).expect("copied");
+            fs::copy(file(&format!("{name}.key.pem")), &key).expect("copied");
+        };
+        copy("one");
+        let files = TlsFiles { certificate: certificate.clone(), key: key.clone() };
+        let mut tls = files.load().expect("it will do");
+        let first = tls.config.get_inner();
+        tls.look();
+        assert!(Arc::ptr_eq(&first, &tls.config.get_inner()), "nothing changed");
+        // Half of it is there: a key that is not the certificate's.
+        fs::copy(file("two.key.pem"), &key).expect("copied");
+        tls.look();
+        assert!(Arc::ptr_eq(&first, &tls.config.get_inner()), "what there was is kept");
+        copy("two");
+        tls.look();
+        assert!(!Arc::ptr_eq(&first, &tls.config.get_inner()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_by_file_and_never_by_content() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (certificate, key) = (file("one.cert.pem"), file("one.key.pem"));
+        let empty = folder.path().join("empty.pem");
+        fs::write(&empty, "secret").expect("written");
+        for (certificate, key, named) in [
+            (empty.clone(), key.clone(), "empty.pem"),
+            (certificate.clone(), empty.clone(), "empty.pem"),
+            (certificate.clone(), folder.path().join("nowhere"), "nowhere"),
+            (certificate, file("two.key.pem"), "two.key.pem"),
+        ] {
+            let error = TlsFiles { certificate, key }.load().err().expect("refused");
+            let said = error.to_string();
+            assert!(said.contains(named) && !said.contains("secret"), "{said}");
+        }
+    }
+}

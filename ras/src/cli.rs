@@ -11,6 +11,7 @@ mod read;
 mod request;
 mod server;
 mod store;
+mod token;
 
 pub use apply::{Apply, Explain};
 pub use bench::Bench;
@@ -33,6 +34,7 @@ pub use store::{
     Export, ImportSnapshot, Listen, Publish, Replay, RequestSolve, ScheduleOptions, Status,
     StoreOptions, Up, Worker, WorkerOptions,
 };
+pub use token::{CreateToken, ListTokens, RevokeToken, Token, TokenAction};
 
 use crate::quantity;
 use chrono::{DateTime, Utc};
@@ -191,6 +193,8 @@ pub enum Command {
     Contract(ContractOf),
     /// Plan maintenance of servers, racks and MSBs, or hear why it cannot be
     Maintenance(Maintenance),
+    /// Make, list and revoke tokens: who may do what over HTTP
+    Token(Token),
     /// Ask for a solve of the stored region now
     RequestSolve(RequestSolve),
     /// Solve solves of the past again, with other settings, and compare

@@ -470,6 +470,7 @@ fn help_is_as_it_was_read_last() {
         ("import_csv", "import csv --help"),
         ("contract", "contract --help"),
         ("maintenance", "maintenance --help"),
+        ("token", "token --help"),
     ] {
         let golden = format!("{}/tests/help/{file}.txt", env!("CARGO_MANIFEST_DIR"));
         expectorate::assert_contents(golden, &place.ras(line).code(0).stdout());

@@ -126,6 +126,11 @@ impl Authority {
         self.closed
     }
 
+    /// Whether a token is called so.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.tokens.iter().any(|token| &*token.name == name)
+    }
+
     /// Looks at every token and at all of each digest, so that the time it takes says nothing.
     pub(crate) fn find(&self, digest: &SecretDigest) -> Option<&Token> {
         let mut found = None;

@@ -11,4 +11,8 @@ mod operators;
 mod pages;
 mod place;
 mod requests;
+mod sessions;
+mod shield;
+mod tls;
 mod tokens;
+mod who_may;

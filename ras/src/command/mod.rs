@@ -28,6 +28,7 @@ mod request_solve;
 mod shell;
 mod solve;
 mod status;
+mod token;
 mod up;
 mod worker;
 
@@ -104,6 +105,7 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Drill(options) => drill::run(&options, context),
         Command::Contract(options) => contract::run(&options, context),
         Command::Maintenance(options) => maintenance::run(&options, context),
+        Command::Token(options) => token::run(&options, context),
         Command::RequestSolve(options) => request_solve::run(&options, context),
         Command::Replay(options) => replay::run(&options, context),
         Command::Status(options) => status::run(&options, context),

@@ -13,6 +13,7 @@ mod quotas;
 mod servers;
 mod solves;
 mod stuck;
+mod tokens;
 mod trail;
 mod unavailability;
 mod usage;
@@ -57,4 +58,6 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(stuck::list))
         .routes(routes!(certificate::list))
         .routes(routes!(drills::run))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
 }

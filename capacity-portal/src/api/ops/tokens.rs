@@ -1,0 +1,197 @@
+//! `/ops/v1/tokens`: who may do what, said by admins.
+
+use crate::api::asked::{self, Asked};
+use crate::api::authority::{Caller, Role};
+use crate::api::problem::Problem;
+use crate::api::{Site, in_time};
+use crate::secret::Secret;
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use broker::{NewToken, TokenError, TokenRow};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use utoipa::{IntoParams, ToSchema};
+
+/// The most of one answer.
+const TOKENS_MAX: u32 = 1_000;
+
+/// How long a token is good for, unless told otherwise.
+const DAYS: u32 = 90;
+
+/// A token to be made.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TokenAsked {
+    /// What will stand in the audit trail.
+    #[schema(min_length = 1, max_length = 128)]
+    name: String,
+    #[schema(schema_with = roles)]
+    role: String,
+    /// Whose objects it is for: needed for the role owner, allowed for viewer.
+    #[schema(min_length = 1, max_length = 128)]
+    owner: Option<String>,
+    /// How many days it is good for; 90 unless told otherwise.
+    #[schema(minimum = 1, maximum = 1830)]
+    days: Option<u32>,
+}
+
+fn roles() -> utoipa::openapi::Schema {
+    asked::words(Role::ALL.map(Role::as_str))
+}
+
+fn states() -> utoipa::openapi::Schema {
+    asked::words(["good", "expired", "revoked"])
+}
+
+/// A token. Its secret is not known any more.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct TokenOf {
+    id: String,
+    name: String,
+    role: String,
+    /// Whose objects it is for; null: everybody's.
+    owner: Option<String>,
+    #[schema(schema_with = states)]
+    state: String,
+    created_at: DateTime<Utc>,
+    created_by: String,
+    expires_at: DateTime<Utc>,
+    revoked_at: Option<DateTime<Utc>>,
+    revoked_by: Option<String>,
+    /// To the minute.
+    last_used_at: Option<DateTime<Utc>>,
+}
+
+/// Those that are good first, then the youngest.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Tokens {
+    tokens: Vec<TokenOf>,
+}
+
+/// A token that was just made.
+#[derive(Serialize, ToSchema)]
+pub(super) struct TokenMade {
+    token: TokenOf,
+    /// Shown this once, and kept nowhere.
+    secret: String,
+}
+
+/// Which tokens.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct TokensAsked {
+    /// Those that are over, too.
+    #[serde(default)]
+    all: bool,
+    /// The most of the answer; 1,000 unless told otherwise.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+impl From<TokenRow> for TokenOf {
+    fn from(of: TokenRow) -> TokenOf {
+        let (revoked_at, revoked_by) = of.revoked.unzip();
+        TokenOf {
+            id: of.id.to_string(),
+            name: of.name.to_string(),
+            role: of.role,
+            owner: of.owner.map(|owner| owner.to_string()),
+            state: of.over.unwrap_or_else(|| "good".to_owned()),
+            created_at: of.created_at,
+            created_by: of.created_by.to_string(),
+            expires_at: of.expires_at,
+            revoked_at,
+            revoked_by: revoked_by.map(|by| by.to_string()),
+            last_used_at: of.last_used_at,
+        }
+    }
+}
+
+impl From<TokenError> for Problem {
+    fn from(error: TokenError) -> Problem {
+        let detail = error.to_string();
+        match error {
+            TokenError::BadName
+            | TokenError::BadOwner
+            | TokenError::NoOwner
+            | TokenError::HasOwner { .. }
+            | TokenError::Life => {
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail)
+            }
+            TokenError::NameTaken { .. } => taken(detail),
+            TokenError::Unknown { .. } => {
+                Problem::new(StatusCode::NOT_FOUND, "unknown_token", detail)
+            }
+            TokenError::Db(error) => error.into(),
+        }
+    }
+}
+
+fn taken(detail: String) -> Problem {
+    Problem::new(StatusCode::CONFLICT, "token_exists", detail)
+}
+
+/// Tokens of the store; those of the settings are not among them
+#[utoipa::path(get, path = "/tokens", operation_id = "list_tokens", params(TokensAsked),
+    responses((status = 200, description = "those that are good first", body = Tokens)))]
+pub(super) async fn list(
+    State(site): State<Site>,
+    caller: Caller,
+    Asked(which): Asked<TokensAsked>,
+) -> Result<Json<Tokens>, Problem> {
+    caller.needs(Role::Admin)?;
+    let limit = asked::limit(which.limit, TOKENS_MAX, TOKENS_MAX)?;
+    let listed = in_time(site.broker.tokens(which.all, limit)).await?;
+    Ok(Json(Tokens { tokens: listed.into_iter().map(TokenOf::from).collect() }))
+}
+
+/// Makes a token; its secret is in the answer, and nowhere else
+#[utoipa::path(post, path = "/tokens", operation_id = "create_token",
+    request_body(content = TokenAsked),
+    responses(
+        (status = 201, description = "made", body = TokenMade),
+        (status = 409, description = "There is a token of this name."),
+        (status = 422, description = "There can be no such token."),
+    ))]
+pub(super) async fn create(
+    State(site): State<Site>,
+    caller: Caller,
+    body: Bytes,
+) -> Result<(StatusCode, Json<TokenMade>), Problem> {
+    let actor = caller.needs(Role::Admin)?;
+    let TokenAsked { name, role, owner, days } = asked::json(&body)?;
+    let Some(role) = Role::parse(&role) else {
+        let roles = Role::ALL.map(Role::as_str).join(", ");
+        let detail = format!("role: {role:?} is none of {roles}");
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail));
+    };
+    if site.guard.authority().has(&name) {
+        return Err(taken(format!("a token of the settings is named {name:?}")));
+    }
+    let secret = Secret::for_token()
+        .map_err(|error| Problem::unavailable("no_chance", error.to_string()))?;
+    let life = Duration::from_secs(u64::from(days.unwrap_or(DAYS)) * 86_400);
+    let token = NewToken { name, digest: secret.digest(), role, owner, life };
+    let made = in_time(site.broker.create_token(&actor, &token)).await?;
+    let made = TokenMade { token: made.into(), secret: secret.expose().to_owned() };
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+/// Revokes a token, by its id or its name: here at once, in other processes within two seconds
+#[utoipa::path(post, path = "/tokens/{token}/revoke", operation_id = "revoke_token",
+    params(("token" = String, Path, description = "its id, or its name")),
+    responses((status = 200, description = "revoked", body = TokenOf)))]
+pub(super) async fn revoke(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(token): Path<String>,
+) -> Result<Json<TokenOf>, Problem> {
+    let actor = caller.needs(Role::Admin)?;
+    let revoked = in_time(site.broker.revoke_token(&actor, &token)).await?;
+    site.guard.forget();
+    Ok(Json(revoked.into()))
+}
