@@ -168,9 +168,10 @@ impl Portal {
         self.at
     }
 
-    /// Whether it serves with TLS.
-    pub fn has_tls(&self) -> bool {
-        self.tls.is_some()
+    /// The same as the beginning of a URL.
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.at)
     }
 
     /// Answers until dropped.

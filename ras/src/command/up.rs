@@ -12,7 +12,6 @@ use broker::ImportOptions;
 use capacity_portal::{Portal, PortalSettings};
 use fleet::RegionSnapshot;
 use serde_json::json;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
@@ -57,12 +56,11 @@ async fn serve(
         Listen::Nowhere => None,
         Listen::At(at) => Some(Portal::bind(at, store.broker.clone(), portal).await?),
     };
-    let at = portal.as_ref().map(Portal::address);
     let worker = Worker::new(store.broker.clone(), settings.clone())?;
     let config = options.store.config.as_deref();
     let mover = MoverService::new(&store.broker, &options.mover, config)?;
     let agent = mover.as_ref().map(|mover| mover.place.as_str());
-    announce(store, at, settings, (&worker, agent), options, context).await?;
+    announce(store, portal.as_ref(), settings, (&worker, agent), options, context).await?;
     let http = async {
         match portal {
             Some(portal) => portal.serve().await.map_err(anyhow::Error::from),
@@ -99,7 +97,7 @@ async fn first_load(store: &Store, snapshot: &RegionSnapshot, options: &Up) -> R
 /// What runs where, and how to reach it.
 async fn announce(
     store: &Store,
-    http: Option<SocketAddr>,
+    http: Option<&Portal>,
     settings: &ServiceSettings,
     (worker, agent): (&Worker, Option<&str>),
     options: &Up,
@@ -110,16 +108,16 @@ async fn announce(
     let next = settings.schedule.as_ref().and_then(|schedule| schedule.next_due(clock));
     let takes = Some(worker.name()).filter(|_| !options.schedule.no_worker);
     let json = json!({
-        "store": store.place, "private": store.is_ours(), "http": http, "status": now,
+        "store": store.place, "private": store.is_ours(), "http": http.map(Portal::address), "status": now,
         "next_solve": next, "worker": takes, "agent": agent, "archive": worker.archive().url(),
     });
     let text = || {
         let line = |name: &str, text: String| format!("{name:<14}{text}\n");
         let mut text = status::text(&now, &store.place);
-        if let Some(at) = http {
+        if let Some(portal) = http {
             text.push_str(&line(
                 "http",
-                format!("http://{at}/status, /metrics, /ready, /live, /v1, /ops/v1, /api"),
+                format!("{}/status, /metrics, /ready, /live, /v1, /ops/v1, /api", portal.url()),
             ));
         }
         let next = next.map_or("when somebody asks".to_owned(), |next| next.to_rfc3339());

@@ -14,4 +14,5 @@ mod requests;
 mod solves;
 mod steps;
 mod store;
+mod tokens;
 mod upkeep;
