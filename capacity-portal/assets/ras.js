@@ -8,13 +8,22 @@
     seconds: (v) => v.toLocaleString("en", { maximumFractionDigits: 2 }) + "\u202fs",
     rru: (v) => v.toLocaleString("en", { maximumFractionDigits: 2 }) + "\u202fRRU",
   };
+  // As elsewhere on the pages: UTC, the day where it begins.
+  const moment = (v, before, ticks) => {
+    const text = new Date(v * 1000).toISOString();
+    const day = text.slice(0, 10);
+    const fine = ticks.length > 1 && ticks[1] - ticks[0] < 60;
+    const clock = text.slice(11, fine ? 19 : 16);
+    if (ticks.length > 1 && ticks[1] - ticks[0] >= 86400) return day;
+    return before !== undefined && new Date(before * 1000).toISOString().slice(0, 10) === day ? clock : clock + "\n" + day;
+  };
   const draw = (place) => {
     const of = JSON.parse(place.querySelector("script").textContent);
     const show = units[of.unit] || units.count;
     // What begins far away would press the rest to the ground.
     const all = of.series.flatMap((one) => one.values).filter((v) => v !== null);
     const wide = of.wide && all.length > 0 && Math.min(...all) > 0 && Math.max(...all) > 50 * Math.min(...all);
-    const axis = { stroke: colour("dim"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
+    const axis = { stroke: colour("dim"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, space: 84, font: "12px system-ui, sans-serif" };
     const time = of.across === "time";
     const paths = of.stepped ? uPlot.paths.stepped({ align: 1 }) : of.bars ? uPlot.paths.bars({ size: [0.8, 60] }) : undefined;
     const series = of.series.map((one) => ({
@@ -27,8 +36,8 @@
       width: place.clientWidth, height: 240, series: [{
         label: of.across_label, value: (u, v) => (v === null ? "\u2013" : time ? new Date(v * 1000).toISOString().slice(0, 16).replace("T", " ") : units.seconds(v)),
       }, ...series],
-      axes: [{ ...axis, values: time ? undefined : (_, ticks) => ticks.map((v) => units.seconds(v)) },
-        { ...axis, size: 78, values: (_, ticks) => ticks.map((v) => (v === null ? "" : show(v))) }],
+      axes: [{ ...axis, values: time ? (_, ticks) => ticks.map((v, at) => moment(v, ticks[at - 1], ticks)) : (_, ticks) => ticks.map((v) => units.seconds(v)) },
+        { ...axis, size: 78, space: 34, values: (_, ticks) => ticks.map((v) => (v === null ? "" : show(v))) }],
       scales: { x: { time }, y: { distr: wide ? 3 : 1, range: of.from_zero ? (_, low, high) => [0, high > 0 ? high * 1.08 : 1] : undefined } },
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       cursor: { drag: { x: true, y: false } },

@@ -81,7 +81,8 @@ fn body(of: &Now, view: View) -> Markup {
         (tiles(of))
         section #map {
             h2 { "Where servers stand" }
-            p.lead { "A cell is a rack, a box an MSB: the largest part that may fail at once." }
+            p.lead { "A cell is a rack, a box an MSB: the largest part that may fail at once. \
+                Where one says that some are short, so many reservations would be without it." }
             (view.switch("/"))
             (view.legend())
             @for (position, datacenter) in region.datacenters.iter().enumerate() {
@@ -176,8 +177,8 @@ fn place(picture: &Picture, ix: DatacenterIx, name: &str, view: View) -> Markup 
                 @let parts = &picture.msbs[msb.ix()];
                 @let name = &picture.region().msbs[msb.ix()].id;
                 li { a href=(link::msb(name)) {
-                    span.name { span { (name) } @if !picture.broken_without(*msb).is_empty() {
-                        (part::state(Mood::Bad, "not covered")) } }
+                    span.name { span { (name) } @let broken = picture.broken_without(*msb).len();
+                        @if broken > 0 { (part::state(Mood::Bad, &format!("{} short", number::count(broken)))) } }
                     (map::cells(picture, *msb, view))
                     span.more { (number::counted(parts.total(), "server")) ", " (number::count(parts.free)) " free"
                         @if parts.down > 0 { ", " (number::count(parts.down)) " out" } }

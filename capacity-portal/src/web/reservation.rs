@@ -13,7 +13,6 @@ use axum::http::StatusCode;
 use axum::response::Html;
 use broker::{ContractUse, Entry, OpenMove, PromiseVersion, Seq};
 use chrono::{DateTime, Utc};
-use fleet::audit::Certified;
 use fleet::explain::{Explainer, Explanation, Limit};
 use fleet::{
     HardwareTypeIx, MsbIx, Name, Reservation, ReservationIx, ReservationKind, Rru, Targets,
@@ -99,7 +98,7 @@ impl One<'_> {
                 p.kicker { a href="/reservations" { "Reservations" } " · " (of.owner) }
                 h1 { (of.id) }
                 p.facts {
-                    (reservations::standing(self.audit()))
+                    (reservations::standing(self.audit(), self.picture))
                     @if of.kind != ReservationKind::Guaranteed { span { (of.kind.as_str().replace('_', " ")) } }
                     span { "priority " (of.priority) }
                     @if of.msb_buffer { span { "survives the loss of any one MSB" } }
@@ -140,9 +139,8 @@ impl One<'_> {
     fn tiles(&self) -> Markup {
         let (of, row) = (self.reservation(), self.audit());
         let holding = &row.holding;
-        let certified = self.picture.held.certificate.row(&of.id);
-        let guaranteed = certified.map_or(holding.guaranteed, Certified::kept);
-        let missing = (of.capacity - guaranteed).or_zero();
+        let guaranteed = reservations::in_force(row, self.picture);
+        let missing = reservations::missing(row, self.picture);
         let short = missing > Rru::ZERO;
         let rru = |amount: Rru| html! { (number::rru(amount)) };
         if of.kind == ReservationKind::Elastic {

@@ -9,7 +9,7 @@ use crate::api::problem::Problem;
 use crate::number;
 use axum::extract::{Query, State};
 use axum::response::Html;
-use fleet::audit::ReservationAudit;
+use fleet::audit::{Certified, ReservationAudit};
 use fleet::{ReservationKind, Rru};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -52,11 +52,10 @@ impl Which {
         Which::ALL.into_iter().find(|(which, ..)| *which == self).map_or("", |(_, word, _)| word)
     }
 
-    fn takes(self, row: &ReservationAudit) -> bool {
-        let short = row.holding.shortfall > Rru::ZERO;
+    fn takes(self, row: &ReservationAudit, picture: &Picture) -> bool {
         match self {
             Which::Guaranteed => row.kind == ReservationKind::Guaranteed,
-            Which::Short => row.kind == ReservationKind::Guaranteed && short,
+            Which::Short => missing(row, picture) > Rru::ZERO,
             Which::SharedBuffer => row.kind == ReservationKind::SharedBuffer,
             Which::Elastic => row.kind == ReservationKind::Elastic,
         }
@@ -108,8 +107,10 @@ fn list(picture: &Picture, asked: &Asked, reader: &Reader) -> Markup {
             || row.owner.to_lowercase().contains(&wanted)
     };
     let rows = picture.audit.reservations.iter();
-    let rows: Vec<_> =
-        rows.filter(|row| asked.show.takes(row) && reader.sees(&row.owner)).filter(named).collect();
+    let rows: Vec<_> = rows
+        .filter(|row| asked.show.takes(row, picture) && reader.sees(&row.owner))
+        .filter(named)
+        .collect();
     let from = asked.page.saturating_mul(ROWS).min(rows.len());
     let shown = &rows[from..rows.len().min(from + ROWS)];
     let to = |page: usize| {
@@ -130,36 +131,48 @@ fn list(picture: &Picture, asked: &Asked, reader: &Reader) -> Markup {
                         th.n.spare scope="col" { "Held, RRU" } th.spare scope="col" { "Worst MSB" }
                     }
                 } }
-                tbody { @for row in shown { (line(row, elastic)) } }
+                tbody { @for row in shown { (line(row, picture, elastic)) } }
             } }
             (part::pages((asked.page > 0).then(|| to(asked.page - 1)), (from + ROWS < rows.len()).then(|| to(asked.page + 1))))
         }
     }
 }
 
+/// What is in force of what was promised: of guaranteed reservations by the certificate, which counts what
+/// they own now; of others what they hold.
+pub(super) fn in_force(row: &ReservationAudit, picture: &Picture) -> Rru {
+    let certified = picture.held.certificate.row(&row.reservation_id);
+    certified.map_or(row.holding.guaranteed, Certified::kept)
+}
+
+/// What is missing to what was promised.
+pub(super) fn missing(row: &ReservationAudit, picture: &Picture) -> Rru {
+    (row.capacity - in_force(row, picture)).or_zero()
+}
+
 /// Whether a reservation has what was promised.
-pub(super) fn standing(row: &ReservationAudit) -> Markup {
+pub(super) fn standing(row: &ReservationAudit, picture: &Picture) -> Markup {
     match row.kind {
         ReservationKind::Elastic => part::state(Mood::Plain, "borrows"),
-        _ if row.holding.shortfall > Rru::ZERO => part::state(Mood::Bad, "short"),
+        _ if missing(row, picture) > Rru::ZERO => part::state(Mood::Bad, "short"),
         ReservationKind::Guaranteed if row.msb_buffer => part::state(Mood::Good, "guaranteed"),
         _ => part::state(Mood::Good, "complete"),
     }
 }
 
-fn line(row: &ReservationAudit, elastic: bool) -> Markup {
+fn line(row: &ReservationAudit, picture: &Picture, elastic: bool) -> Markup {
     let holding = &row.holding;
     html! {
         tr {
             th scope="row" { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } }
             td { (row.owner) }
-            td { (standing(row)) }
+            td { (standing(row, picture)) }
             td.n.spare { (row.priority) }
             td.n.spare { (number::count(holding.servers)) }
             @if !elastic {
                 td.n { (number::rru(row.capacity)) }
-                td.n { @if holding.shortfall > Rru::ZERO { strong.error { (number::rru(holding.guaranteed)) } }
-                    @else { (number::rru(holding.guaranteed)) } }
+                td.n { @if missing(row, picture) > Rru::ZERO { strong.error { (number::rru(in_force(row, picture))) } }
+                    @else { (number::rru(in_force(row, picture))) } }
                 td.n.spare { (number::rru(holding.assigned)) }
                 td.spare { @match &holding.largest_msb_id {
                     Some(msb) => { a href=(link::msb(msb)) { (msb) } " " span.dim { (number::rru(holding.largest_msb)) } }

@@ -22,6 +22,9 @@ const FIGURES: u32 = 500;
 /// Hours of moves shown: a week.
 const HOURS: u16 = 168;
 
+/// The fewest hours of moves drawn.
+const DAY: i64 = 24;
+
 /// The page.
 pub(super) async fn show(
     State(site): State<Site>,
@@ -114,6 +117,8 @@ fn hours(moves: &[HourOfMoves], now: DateTime<Utc>) -> Markup {
     let this = now.timestamp() / 3_600 * 3_600;
     // Hours without moves are zero, not missing: from the first of them on.
     let first = by_hour.keys().next().copied().unwrap_or(this);
+    // One hour alone would be no chart.
+    let first = first.min(this - TimeDelta::hours(DAY).num_seconds());
     let first = first.max(this - TimeDelta::hours(HOURS.into()).num_seconds());
     let at: Vec<i64> = (0..=(this - first) / 3_600).map(|hour| first + hour * 3_600).collect();
     let of = |pick: fn(&HourOfMoves) -> i64| -> Vec<i64> {
