@@ -10,7 +10,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServerOptions {
-    /// The server that is asked, such as https://ras.example [default: that of `ras login`]
+    /// The server that is asked, such as `https://ras.example` [default: that of `ras login`]
     #[arg(long, value_name = "URL", env = "RAS_SERVER")]
     pub server: Option<String>,
     /// The file with the token [default: RAS_TOKEN, else that of `ras login`]

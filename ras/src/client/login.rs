@@ -92,11 +92,11 @@ pub fn given_token(options: &ServerOptions) -> Result<Option<Secret>> {
 pub fn address(text: &str) -> Result<String> {
     let url = url::Url::parse(text.trim());
     let url =
-        url.with_context(|| format!("server {text:?} is no URL such as https://ras.example"))?;
+        url.with_context(|| format!("server {text:?} is no URL such as `https://ras.example`"))?;
     let plain = url.username().is_empty() && url.password().is_none();
     ensure!(
         matches!(url.scheme(), "http" | "https") && url.host().is_some() && plain,
-        "server {text:?} is no URL such as https://ras.example"
+        "server {text:?} is no URL such as `https://ras.example`"
     );
     ensure!(
         url.query().is_none() && url.fragment().is_none(),
