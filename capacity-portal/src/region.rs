@@ -22,6 +22,9 @@ const REST: u32 = 9;
 /// The shortest rest: events come in batches.
 const REST_LEAST: Duration = Duration::from_millis(500);
 
+/// The longest rest: on a machine that has too much to do, readings take long for no fault of their own.
+const REST_MOST: Duration = Duration::from_secs(30);
+
 /// How long to wait after a reading that failed.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
@@ -182,6 +185,6 @@ impl Kept {
         let began = self.broker.clock().await?;
         self.fresh().await?;
         let took = (self.broker.clock().await? - began).to_std().unwrap_or_default();
-        Ok((took * REST).max(REST_LEAST))
+        Ok(took.saturating_mul(REST).clamp(REST_LEAST, REST_MOST))
     }
 }
