@@ -236,7 +236,10 @@ pub(super) fn read(body: Value, place: Place) -> Result<Read, Vec<FieldError>> {
 }
 
 fn require(fields: &mut Fields, change: &CapacityRequest, owner: bool) {
-    let has = |fields: &Fields, name: &str| fields.errors.iter().any(|e| e.field.ends_with(name));
+    let has = |fields: &Fields, name: &str| {
+        let field = format!("{}{name}", fields.prefix);
+        fields.errors.iter().any(|error| error.field == field)
+    };
     if !owner && !has(fields, "owner") {
         fields.wrong("owner", "it is missing; the reservation is new");
     }
