@@ -1,8 +1,8 @@
 // Every page that links lead to, looked at by axe: wide and narrow, light and dark.
 import axe from "axe-core";
 
-export const WIDTHS = [1440, 390];
-export const COLOURS = ["light", "dark"];
+const WIDTHS = [1440, 390];
+const COLOURS = ["light", "dark"];
 
 /** Pages of a kind: `/reservations/a` and `/reservations/b?c=d` are made by the same code. */
 const kind = (url) => {
@@ -20,7 +20,7 @@ async function findings(page) {
 }
 
 /** What is wrong with the page as it stands, in both colours. */
-export async function look(page) {
+async function look(page) {
   const wrong = [];
   for (const colour of COLOURS) {
     await page.emulateMedia({ colorScheme: colour });
@@ -28,6 +28,16 @@ export async function look(page) {
   }
   const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   if (over > 0) wrong.push(`it is ${over} pixels wider than the screen`);
+  return wrong;
+}
+
+/** What is wrong with the page as it stands, in all widths and colours. */
+export async function lookAtAll(page) {
+  const wrong = [];
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const what of await look(page)) wrong.push(`${new URL(page.url()).pathname} at ${width}, ${what}`);
+  }
   return wrong;
 }
 

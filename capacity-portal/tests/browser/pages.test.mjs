@@ -1,13 +1,13 @@
 // The pages as people use them: a real server, a real browser. `scripts/check-pages` runs this.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { crawl, look } from "./accessibility.mjs";
+import { crawl, lookAtAll } from "./accessibility.mjs";
 import { launch, Watch } from "./browser.mjs";
 import { Keys, Mouse } from "./hands.mjs";
 import { Region } from "./region.mjs";
 
 /** How long servers may be on their way, in milliseconds. */
-const ARRIVAL = 60_000;
+const ARRIVAL = 120_000;
 
 let region, browser;
 
@@ -37,6 +37,19 @@ async function signIn(hands, page) {
   assert.equal(new URL(page.url()).pathname, "/");
 }
 
+/** Fills in the form with more than there is of a hardware type, and is told so meanwhile. */
+async function tooMuch(hands, page, name, type) {
+  await hands.press("link", "Request");
+  const hardware = page.getByRole("group", { name: /^Hardware/ }).locator("label").nth(type);
+  await hands.fill("Reservation", name);
+  await hands.fill("Capacity, RRU", "100000");
+  await hands.fill("Owner", "launch");
+  await hands.fill(await hardware.innerText(), "1");
+  // Nothing is pressed: the answer comes while the form is filled in.
+  await page.getByText(/of 100,000 RRU can be granted/).waitFor();
+  await page.getByText("Why not:").waitFor();
+}
+
 const path = (page) => new URL(page.url()).pathname;
 
 /** Looks again and again until this is so. */
@@ -49,7 +62,7 @@ async function until(page, what, holds) {
   }
 }
 
-for (const Hands of [Mouse, Keys]) {
+for (const [turn, Hands] of [Mouse, Keys].entries()) {
   describe(Hands.what, () => {
     let context, watch, page, hands;
 
@@ -84,6 +97,10 @@ for (const Hands of [Mouse, Keys]) {
       return Number(tile.match(/([\d,]+) servers?/)[1].replaceAll(",", ""));
     };
 
+    /** Whether more have come than these, and no more are on their way. */
+    const arrived = async (before) =>
+      (await granted()) > before && (await page.getByText("No server comes or goes.").count()) === 1;
+
     test("finds a reservation", async () => {
       await hands.fill("Name or owner", "backend");
       await hands.press("button", "Show");
@@ -110,7 +127,27 @@ for (const Hands of [Mouse, Keys]) {
     test("sees the servers arrive", async () => {
       await hands.press("link", name);
       await page.getByRole("heading", { level: 1, name }).waitFor();
-      await until(page, "there", async () => (await granted()) > servers);
+      await until(page, "there", () => arrived(servers));
+    });
+
+    test("asks for more than there is, and is told why not and what could be", async () => {
+      name = `launch ${Hands.what}`;
+      // Whoever comes first leaves nothing of a type: each takes another one.
+      await tooMuch(hands, page, name, turn);
+    });
+
+    test("takes an alternative, and applies it", async () => {
+      await hands.press("button", "Plan this");
+      await page.waitForURL(/\/plans\//);
+      await page.getByText(/: all .* RRU can be granted/).waitFor();
+      await hands.press("button", "Apply");
+      await page.getByText("Applied", { exact: true }).waitFor();
+    });
+
+    test("sees the servers of it arrive", async () => {
+      await hands.press("link", name);
+      await page.getByRole("heading", { level: 1, name }).waitFor();
+      await until(page, "there", () => arrived(0));
     });
 
     test("plays the loss of an MSB through", async () => {
@@ -134,7 +171,7 @@ describe("accessibility", () => {
   test("of signing in", async () => {
     const { context, watch, page } = await fresh();
     await page.goto(`${region.base}/sign-in`);
-    assert.deepEqual(await look(page), []);
+    assert.deepEqual(await lookAtAll(page), []);
     await context.close();
     assert.deepEqual(watch.take(), []);
   });
@@ -147,5 +184,18 @@ describe("accessibility", () => {
     await context.close();
     assert.deepEqual([...wrong, ...watch.take()], []);
     assert.ok(seen.length >= 8, `only ${seen}`);
+  });
+
+  test("of an answer while it is typed, and of a plan", async () => {
+    const { context, watch, page } = await fresh();
+    const mouse = new Mouse(page);
+    await signIn(mouse, page);
+    await tooMuch(mouse, page, "launch of nobody", 2);
+    const wrong = await lookAtAll(page);
+    await mouse.press("button", "Plan it");
+    await page.waitForURL(/\/plans\//);
+    wrong.push(...(await lookAtAll(page)));
+    await context.close();
+    assert.deepEqual([...wrong, ...watch.take()], []);
   });
 });

@@ -30,6 +30,9 @@ export class Region {
     `);
     region.process = spawn(ras, ["up", snapshot, "--data", join(folder, "store"), "--config", join(folder, "ras.toml"),
       "--listen", "127.0.0.1:0", "--agent", "simulated", "--output", "json"], { stdio: ["ignore", "pipe", "pipe"] });
+    // Where the test is ended from outside, its server is as well.
+    process.once("exit", () => region.process.kill("SIGINT"));
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
     region.process.stderr.pipe(createWriteStream(region.log));
     region.ended = new Promise((ended) => region.process.once("exit", ended));
     const stopped = region.ended.then(() => {
