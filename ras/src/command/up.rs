@@ -23,14 +23,16 @@ pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
         let config = options.store.config.as_deref();
         let settings =
             ServiceSettings::new(&options.worker, Some(&options.schedule), config, &places)?;
+        let portal = portal_settings(config)?;
         let planner = Arc::new(SolvingPlanner::new(config)?);
+        // It makes its folder: after everything that may be refused.
         let archive = Arc::new(Archive::open(&settings.archive)?);
         let portal = PortalSettings {
             planner: Some(planner.clone()),
             archive: Some(archive),
             rehearsal: Some(Arc::new(MoverRehearsal)),
             choose: Some(online_mover::emergency::choose),
-            ..portal_settings(config)?
+            ..portal
         };
         let mut store = Store::open(&places, Need::Made).await?;
         let settings = (&settings, portal, &*planner);
