@@ -226,6 +226,34 @@ impl Ascent {
     }
 }
 
+/// How far an ascent goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Climb {
+    /// Steps at most.
+    pub steps: usize,
+    /// How far above where it starts it aims at first, relative.
+    pub aim: f64,
+}
+
+/// The best point of an ascent from a point. `must_stop` is asked between steps.
+pub fn climb(
+    model: &Model,
+    geometries: &[Geometry],
+    start: DualPoint,
+    how: Climb,
+    threads: usize,
+    must_stop: &dyn Fn() -> bool,
+) -> DualPoint {
+    let mut ascent = Ascent::new(start, how.aim);
+    for _ in 0..how.steps {
+        if ascent.is_done() || must_stop() {
+            break;
+        }
+        ascent.step(model, geometries, threads);
+    }
+    ascent.finish().0
+}
+
 fn smooth(smoothed: &mut [f64], new: &[f64]) {
     for (smooth, new) in smoothed.iter_mut().zip(new) {
         *smooth += SMOOTHING * (new - *smooth);

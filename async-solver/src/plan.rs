@@ -12,7 +12,7 @@ mod around;
 mod missing;
 mod place;
 
-use crate::bound::{Ascent, DualPoint, evaluate, in_parallel};
+use crate::bound::{Climb, DualPoint, climb, evaluate, in_parallel};
 use crate::config::SolverConfig;
 use crate::hand_back::trim;
 use crate::model::Model;
@@ -63,12 +63,10 @@ pub struct How<'a> {
     pub must_stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// An ascent: steps at most, and how far above where it starts it aims at first, relative.
-type Climb = (usize, f64);
 /// From nothing, where the last solve left no prices.
-const FROM_NOTHING: Climb = (120, 1e-2);
+const FROM_NOTHING: Climb = Climb { steps: 120, aim: 1e-2 };
 /// From prices that are nearly right.
-const FROM_PRICES: Climb = (12, 1e-4);
+const FROM_PRICES: Climb = Climb { steps: 12, aim: 1e-4 };
 
 /// Plans for one reservation of a snapshot that holds the request already.
 pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) -> Plan {
@@ -80,7 +78,7 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
         in_parallel(today.terms.len(), threads, |t| Geometry::new(&today, &today.terms[t]));
     let worthless = Worthless::new(&today);
     let prices = warm.and_then(|warm| warm.pool_prices(snapshot, &today)).unwrap_or_else(|| {
-        let nothing = vec![0.0; today.pools.len()];
+        let nothing = evaluate(&today, &geometries, vec![0.0; today.pools.len()], threads);
         climb(&today, &geometries, nothing, FROM_NOTHING, threads, must_stop).prices
     });
     let before = {
@@ -89,11 +87,9 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
         anyway(&search, snapshot, asking, &dual, must_stop)
     };
     let model = from(&today, &before, snapshot, asking);
-    let dual = if how.prove {
-        climb(&model, &geometries, prices, FROM_PRICES, threads, must_stop)
-    } else {
-        evaluate(&model, &geometries, prices, threads)
-    };
+    // The search is led by the same prices whether its bound is asked for or not: what was planned as an
+    // alternative to a request must come out again when it is asked for itself.
+    let dual = evaluate(&model, &geometries, prices, threads);
     let before = State::new(&model, before.counts);
     let search = Search { model: &model, geometries: &geometries, worthless: &worthless };
     let random = Random::new(config.seed);
@@ -103,6 +99,11 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     let worth = |state: &State| state.total(&model, &worthless) - state.shortfall_cost(&model);
     let primal = after.total(&model, &worthless);
     let (price, shortfall_cost) = (worth(&after) - worth(&before), after.shortfall_cost(&model));
+    let bound = if how.prove {
+        climb(&model, &geometries, dual, FROM_PRICES, threads, must_stop)
+    } else {
+        dual
+    };
     let is_short = model.terms[asking].shortfall(&after.counts[asking]) > 0;
     let surely_missing = if is_short && how.prove {
         missing::at_least(&model, &geometries, asking, threads, must_stop)
@@ -123,7 +124,7 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
         primal,
         shortfall_cost,
         surely_missing,
-        dual_bound: dual.value.max(0.0).min(primal),
+        dual_bound: bound.value.max(0.0).min(primal),
         complete,
     }
 }
@@ -187,25 +188,6 @@ fn from(today: &Model, state: &State, snapshot: &RegionSnapshot, asking: usize) 
         }
     }
     model
-}
-
-/// The pools' prices with the request in the region.
-fn climb(
-    model: &Model,
-    geometries: &[Geometry],
-    prices: Vec<f64>,
-    (steps, aim): Climb,
-    threads: usize,
-    must_stop: &dyn Fn() -> bool,
-) -> DualPoint {
-    let mut ascent = Ascent::new(evaluate(model, geometries, prices, threads), aim);
-    for _ in 0..steps {
-        if ascent.is_done() || must_stop() {
-            break;
-        }
-        ascent.step(model, geometries, threads);
-    }
-    ascent.finish().0
 }
 
 /// Servers that count for nothing with the reservation any more become free.

@@ -23,6 +23,7 @@ use fit::Fitted;
 use fleet::Name;
 use serde_json::Value;
 use std::sync::Arc;
+use tokio::time::error::Elapsed;
 use uuid::Uuid;
 
 /// How often a plan is applied anew on a region that moved between the look and the transaction.
@@ -41,6 +42,9 @@ pub(crate) enum CapacityError {
     Apply(#[from] ApplyError),
     #[error(transparent)]
     Db(#[from] DbError),
+    /// Postgres says nothing.
+    #[error("Postgres does not answer in time")]
+    Silent(#[from] Elapsed),
     /// The region moved beyond what the plan tolerates.
     #[error("the region moved, and the plan does not do any more what it said: {0}")]
     Moved(String),
@@ -78,9 +82,13 @@ impl Made {
 }
 
 impl Capacity {
-    /// Plans changes together, on the region as it is now. Nothing is stored.
-    pub(crate) async fn plan(&self, changes: Vec<Asking>) -> Result<Made, CapacityError> {
-        let held = self.region.fresh().await?;
+    /// Plans changes together, on a region that whoever asks has read since it was asked. Nothing is
+    /// stored.
+    pub(crate) async fn plan(
+        &self,
+        held: Arc<HeldRegion>,
+        changes: Vec<Asking>,
+    ) -> Result<Made, CapacityError> {
         let requests = changes.iter().map(|asking| asking.change.clone()).collect();
         let planned = self.desk.plan(held.clone(), requests).await?;
         let region = &planned.region;

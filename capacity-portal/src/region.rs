@@ -13,7 +13,8 @@ use fleet::{RegionSnapshot, SnapshotError};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{Mutex, watch};
-use tokio::time::sleep;
+use tokio::time::error::Elapsed;
+use tokio::time::{sleep, timeout};
 
 /// A reading is followed by so many times its length of rest, so that a busy region costs a tenth
 /// of a core.
@@ -24,6 +25,12 @@ const REST_LEAST: Duration = Duration::from_millis(500);
 
 /// The longest rest: on a machine that has too much to do, readings take long for no fault of their own.
 const REST_MOST: Duration = Duration::from_secs(30);
+
+/// A reading that takes longer than this never ends: Postgres has gone without a word.
+const READ_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long the trail's last number may take.
+const LOOK_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long to wait after a reading that failed.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
@@ -68,6 +75,9 @@ pub enum RegionError {
     /// Postgres fails.
     #[error(transparent)]
     Db(#[from] DbError),
+    /// Postgres says nothing.
+    #[error("Postgres does not answer in time")]
+    Silent(#[from] Elapsed),
 }
 
 impl From<ExportError> for RegionError {
@@ -125,13 +135,17 @@ impl Kept {
         let held = || self.held.borrow().clone();
         let (now, seq) = match held() {
             Some(held) => {
-                let tick = self.broker.tick(held.snapshot.taken_at).await?;
+                let tick = timeout(LOOK_WITHIN, self.broker.tick(held.snapshot.taken_at));
+                let tick = tick.await??;
                 if tick.seq == held.seq && !tick.by_clock {
                     return Ok(held);
                 }
                 (tick.now, tick.seq)
             }
-            None => (self.broker.clock().await?, self.broker.last_seq().await?),
+            None => {
+                let now = timeout(LOOK_WITHIN, self.broker.clock()).await??;
+                (now, timeout(LOOK_WITHIN, self.broker.last_seq()).await??)
+            }
         };
         let _reading = self.reading.lock().await;
         // Somebody else may have read it meanwhile.
@@ -144,7 +158,7 @@ impl Kept {
     /// Reads all of it.
     async fn read(&self) -> Result<Arc<HeldRegion>, RegionError> {
         let read = async {
-            let export = self.broker.export(None).await?;
+            let export = timeout(READ_WITHIN, self.broker.export(None)).await??;
             let built = tokio::task::spawn_blocking(move || HeldRegion::of(export)).await;
             Ok(built.expect("it neither panics nor is cancelled")?)
         };
@@ -182,9 +196,10 @@ async fn keep(kept: Weak<Kept>, mut rings: watch::Receiver<u64>) {
 impl Kept {
     /// Reads what is new, if there is anything; gives how long to rest.
     async fn look(&self) -> Result<Duration, RegionError> {
-        let began = self.broker.clock().await?;
+        let clock = async || Ok::<_, RegionError>(timeout(LOOK_WITHIN, self.broker.clock()).await??);
+        let began = clock().await?;
         self.fresh().await?;
-        let took = (self.broker.clock().await? - began).to_std().unwrap_or_default();
+        let took = (clock().await? - began).to_std().unwrap_or_default();
         Ok(took.saturating_mul(REST).clamp(REST_LEAST, REST_MOST))
     }
 }

@@ -8,10 +8,14 @@ use broker::{Address, Broker, Fault, OpenError};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tokio::time::timeout;
 
 /// How long a private Postgres that another process is just starting is waited for.
 const WAIT_FOR_ANOTHER: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long the end of what is under way is waited for when a store is closed.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Folders of a data folder.
 const POSTGRES: &str = "postgres";
@@ -163,7 +167,10 @@ impl Store {
     /// # Errors
     /// If Postgres had to be stopped the hard way.
     pub async fn close(self) -> Result<()> {
-        self.broker.close().await;
+        // Connections on which nobody answers are left to the end of this process.
+        if timeout(CLOSE_WITHIN, self.broker.close()).await.is_err() {
+            tracing::warn!("Postgres does not end what is under way");
+        }
         match self.postgres {
             Some(postgres) => postgres.stop().await.context("stopping the private Postgres"),
             None => Ok(()),

@@ -128,7 +128,7 @@ fn a_region_is_solved_audited_explained_shown_and_carried_out() {
 fn the_report_of_a_solve_has_what_the_format_asks_for() {
     let place = Place::new();
     place.region("region");
-    let printed = place.ras_json("solve region --out result");
+    let printed = place.ras_json("solve region --out result --gap 1%");
     let text = fs::read_to_string(place.path("result/report.json")).expect("the report");
     let report: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(printed, report);
@@ -221,7 +221,7 @@ fn a_chain_of_requests_moves_what_must_move() {
 fn somebody_short_is_exit_code_two_with_a_reason() {
     let place = Place::new();
     place.region("region");
-    let done = place.ras("solve region --out result --scale-requests 3").code(2);
+    let done = place.ras("solve region --out result --gap 1% --scale-requests 3").code(2);
     assert!(done.stdout().contains("short"), "{}", done.stdout());
     let report = place.ras("explain region result --output json").code(2).json();
     assert!(report[0]["shortfall"]["reason"].is_string(), "{report}");
@@ -238,7 +238,7 @@ fn somebody_short_is_exit_code_two_with_a_reason() {
 fn a_result_that_says_what_is_not_so_is_exit_code_two() {
     let place = Place::new();
     place.region("region");
-    place.ras("solve region --out result -q").code_in(&[0, 2]);
+    place.ras("solve region --out result --gap 1% -q").code_in(&[0, 2]);
     let path = place.path("result/report.json");
     let mut report: Value =
         serde_json::from_str(&fs::read_to_string(&path).expect("the report")).expect("JSON");
@@ -263,7 +263,7 @@ fn a_zero_deadline_leaves_today_and_says_so() {
 fn wrong_input_is_exit_code_one_with_a_sentence_and_nothing_written() {
     let place = Place::new();
     place.region("region");
-    place.ras("solve region --out result -q").code_in(&[0, 2]);
+    place.ras("solve region --out result --gap 1% -q").code_in(&[0, 2]);
     place.write("file", "");
     place.write("unknown.toml", "[solver]\ngap_limits = 0.1\n");
     let before = place.names();
@@ -296,7 +296,7 @@ fn wrong_input_is_exit_code_one_with_a_sentence_and_nothing_written() {
 fn a_wrong_name_brings_the_right_one_to_mind() {
     let place = Place::new();
     place.region("region");
-    let report = place.ras_json("solve region --out result");
+    let report = place.ras_json("solve region --out result --gap 1%");
     let id = report["reservations"][0]["reservation_id"].as_str().expect("a name").to_owned();
     let wrong = format!("{id}x");
     place.ras(&format!("explain region result --reservation {wrong}")).fails_with(&[
@@ -328,9 +328,9 @@ fn a_full_disk_is_an_error_and_leaves_nothing_half_written() {
     with_little_room(&place, "generate --servers 5000 --out other").fails_with(&["other"]);
     with_little_room(&place, "solve region --out result").fails_with(&["result"]);
     assert_eq!(place.names(), before, "nothing was written");
-    place.ras("solve region --out result -q").code_in(&[0, 2]);
+    place.ras("solve region --out result --gap 1% -q").code_in(&[0, 2]);
     let result = fs::read(place.path("result/assignment.parquet")).expect("a result");
-    with_little_room(&place, "solve region --out result --scale-requests 0.5")
+    with_little_room(&place, "solve region --out result --gap 1% --scale-requests 0.5")
         .fails_with(&["result"]);
     let after = fs::read(place.path("result/assignment.parquet")).expect("a result");
     assert!(result == after, "the earlier result stands");

@@ -6,14 +6,12 @@
 //! reaches. Every assignment that leaves them that much costs exactly what is missing of the request,
 //! so the Lagrangian bound ([`crate::bound`]) of this problem is missing in each of them.
 
-use crate::bound::{Ascent, evaluate, in_parallel};
+use crate::bound::{Climb, climb, evaluate, in_parallel};
 use crate::model::{Model, rru};
 use crate::subproblem::Geometry;
 
-/// Steps of the ascent at most.
-const STEPS: usize = 60;
-/// How far above where it starts the ascent aims at first, relative.
-const AIM: f64 = 1e-2;
+/// Further steps find no proof that these have not.
+const CLIMB: Climb = Climb { steps: 60, aim: 1e-2 };
 /// Price of an RRU that somebody else must keep: no more than dear enough, or prices would climb to it.
 const KEPT_PRICE: f64 = 50.0;
 /// Less than this is rounding.
@@ -39,14 +37,7 @@ pub fn at_least(
         prices[item.pool as usize] = rru(item.value);
     }
     let start = evaluate(&only, &geometries, prices, threads);
-    let mut ascent = Ascent::new(start, AIM);
-    for _ in 0..STEPS {
-        if ascent.is_done() || must_stop() {
-            break;
-        }
-        ascent.step(&only, &geometries, threads);
-    }
-    let found = ascent.best.value;
+    let found = climb(&only, &geometries, start, CLIMB, threads, must_stop).value;
     if found > LEAST { found } else { 0.0 }
 }
 

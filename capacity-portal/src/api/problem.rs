@@ -201,6 +201,9 @@ impl From<RegionError> for Problem {
                 Problem::new(StatusCode::CONFLICT, "no_region", error.to_string())
             }
             RegionError::Db(error) => error.into(),
+            RegionError::Silent(_) => {
+                Problem::unavailable("postgres_unavailable", error.to_string())
+            }
             RegionError::Rule(rule) => {
                 tracing::error!(error = %rule, "the stored region breaks a rule");
                 Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", rule.to_string())

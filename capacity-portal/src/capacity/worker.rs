@@ -24,6 +24,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often states, ends and what can be forgotten are looked at, in looks.
 const UPKEEP_EVERY: u32 = 5;
 
+/// How long a small change may take: a Postgres that has gone without a word never answers.
+const WRITE_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long all that is done by the clock may take.
+const KEEP_UP_WITHIN: Duration = Duration::from_secs(60);
+
 /// When to try again what could not be decided.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -42,7 +48,7 @@ pub(crate) async fn work(capacity: Capacity, standings: Standings, bell: Arc<Not
             tracing::warn!(%error, "requests cannot be decided");
         }
         if looks % UPKEEP_EVERY == 0
-            && let Err(error) = worker.keep_up().await
+            && let Err(error) = worker.keep_up_in_time().await
         {
             tracing::warn!(%error, "states of reservations cannot be noted");
         }
@@ -64,10 +70,14 @@ struct Worker {
 impl Worker {
     async fn decide_all(&self) -> Result<(), CapacityError> {
         let broker = &self.capacity.broker;
-        while let Some(request) = broker.take_request(&self.name, LEASE).await? {
-            if let Err(error) = self.decide(&request).await {
+        let next = || timeout(WRITE_WITHIN, broker.take_request(&self.name, LEASE));
+        while let Some(request) = next().await?? {
+            // Beyond its lease it is somebody else's to decide.
+            let decided = timeout(LEASE, self.decide(&request)).await;
+            if let Err(error) = decided.map_err(CapacityError::from).flatten() {
                 tracing::warn!(%error, request = %request.id, "not decided; it is tried again");
-                broker.put_request_back(&self.name, request.id, PAUSE).await?;
+                let back = broker.put_request_back(&self.name, request.id, PAUSE);
+                timeout(WRITE_WITHIN, back).await??;
             }
         }
         Ok(())
@@ -133,7 +143,7 @@ impl Worker {
         if let Some(answer) = refused_by_quota(asking, quotas.first(), today) {
             return Ok(Outcome::Refused(answer));
         }
-        let mut made = self.capacity.plan(vec![asking.clone()]).await?;
+        let mut made = self.capacity.plan(held.clone(), vec![asking.clone()]).await?;
         let first = made.planned.answers[0].clone();
         let mut state = in_full(asking);
         match verdict(asking, made.planned.granted[0], today) {
@@ -142,7 +152,7 @@ impl Worker {
             Verdict::GrantPart(rru) => {
                 let mut less = asking.clone();
                 less.change.capacity_rru = Some(rru.to_f64());
-                made = self.capacity.plan(vec![less]).await?;
+                made = self.capacity.plan(held, vec![less]).await?;
                 state = RequestState::PartiallyGranted;
                 if made.planned.granted[0].grant != crate::planner::Grant::InFull {
                     return Ok(Outcome::Refused(refusal(&first)));
@@ -221,6 +231,10 @@ impl Worker {
         let application =
             broker::Application::new(plan.id, region, generations, region, &unchanged, &names);
         self.apply(request, &plan, &application, RequestState::Granted, capacity).await
+    }
+
+    async fn keep_up_in_time(&self) -> Result<(), CapacityError> {
+        timeout(KEEP_UP_WITHIN, self.keep_up()).await?
     }
 
     /// Ends what is over, removes what is empty, notes how reservations stand, forgets what is old.

@@ -301,6 +301,17 @@ async fn consistent(place: &Place) {
     place.at_rest().await;
 }
 
+/// Whether it comes to that in time.
+async fn settles(mover: &Mover<SimulatedAgent>, settled: impl AsyncFnMut() -> bool) -> bool {
+    let run = async {
+        tokio::select! {
+            never = mover.run() => never,
+            () = crate::place::poll(settled) => {}
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), run).await.is_ok()
+}
+
 /// Crashes at the first await, then at the second, and so on, while servers fail and come back, until
 /// one run settles everything before it would crash.
 #[tokio::test]
@@ -343,7 +354,13 @@ async fn a_mover_that_crashes_while_it_decides_is_taken_up_where_it_was() {
         place.free_the_lease().await;
         consistent(&place).await;
         let mover = mover(&place.broker, SimulatedAgent::default());
-        until(mover.run(), settled).await;
+        if !settles(&mover, settled).await {
+            let rows = place.broker.replacements(&[], 10_000).await.expect("listed");
+            let open: Vec<_> = rows.iter().filter(|row| !row.state.is_terminal()).collect();
+            let of_event: Vec<_> = rows.iter().filter(|row| *row.event == *event).collect();
+            let moves = place.broker.moves_under_way().await.expect("listed");
+            panic!("{event}, after {polls} polls: {of_event:?}; open {open:?}; moves {moves:?}");
+        }
         // Repaired, it becomes a spare again.
         clear(&place, &event).await;
         // A crash may have left targets without moves: the next mover opens those.

@@ -6,8 +6,9 @@ use super::reservations::WriteAsked;
 use crate::api::asked::{self, Asked};
 use crate::api::authority::{Caller, Role};
 use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::api::{Site, held, in_time};
 use crate::capacity::{CapacityError, promised, refused_by_quota};
+use crate::region::HeldRegion;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State as Extension};
@@ -22,6 +23,7 @@ use fleet::{Name, RegionSnapshot, Rru};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -155,6 +157,7 @@ impl From<CapacityError> for Problem {
                 error.into()
             }
             CapacityError::Db(error) | CapacityError::Apply(ApplyError::Db(error)) => error.into(),
+            CapacityError::Silent(_) => Problem::unavailable("postgres_unavailable", detail),
             CapacityError::Moved(_) | CapacityError::Apply(ApplyError::Stale { .. }) => {
                 let problem = Problem::new(StatusCode::CONFLICT, "plan_stale", detail);
                 problem.with("reasons", json!(["region_moved"]))
@@ -182,8 +185,12 @@ fn unknown(detail: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown_plan", detail)
 }
 
-/// What is asked, every wrong field of every change named.
-async fn read(site: &Site, body: &[u8], caller: &Caller) -> Result<Vec<Asking>, Problem> {
+/// The region as it is now, and what is asked of it, every wrong field of every change named.
+async fn read(
+    site: &Site,
+    body: &[u8],
+    caller: &Caller,
+) -> Result<(Arc<HeldRegion>, Vec<Asking>), Problem> {
     let body: Value = asked::json(body)?;
     let malformed = |detail: &str| Problem::bad_request("malformed", detail);
     let Value::Object(mut members) = body else {
@@ -228,7 +235,7 @@ async fn read(site: &Site, body: &[u8], caller: &Caller) -> Result<Vec<Asking>, 
         }
         caller.may_act_for(&asking.owner)?;
     }
-    Ok(all)
+    Ok((held, all))
 }
 
 async fn quotas(site: &Site) -> Result<BTreeMap<Name, Quota>, Problem> {
@@ -257,7 +264,7 @@ pub(super) async fn make(
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Owner)?;
     let validates = wanted.validates()?;
-    let changes = read(&site, &body, &caller).await?;
+    let (held, changes) = read(&site, &body, &caller).await?;
     if validates {
         return Ok(Json(json!({ "valid": true, "changes": changes.len() })).into_response());
     }
@@ -265,7 +272,7 @@ pub(super) async fn make(
         Claimed::Again(answer) => return Ok(answer.into_response()),
         Claimed::Go(claim) => claim,
     };
-    let done = plan(&site, &actor, changes, claim).await;
+    let done = plan(&site, &actor, held, changes, claim).await;
     Ok(conditions::settle(&site, claim, done).await?.into_response())
 }
 
@@ -273,10 +280,11 @@ pub(super) async fn make(
 async fn plan(
     site: &Site,
     actor: &str,
+    held: Arc<HeldRegion>,
     changes: Vec<Asking>,
     claim: Option<KeyClaim>,
 ) -> Result<Answer, Problem> {
-    let made = site.capacity().plan(changes).await?;
+    let made = site.capacity().plan(held, changes).await?;
     let quotas = quotas(site).await?;
     let now = in_time(site.broker.clock()).await?;
     let lasts = chrono::TimeDelta::from_std(broker::PLAN_LASTS).expect("a quarter of an hour");
@@ -308,14 +316,14 @@ async fn stored(site: &Site, caller: &Caller, id: &str) -> Result<StoredPlan, Pr
 /// What [`make`] answers, for a page: a body as the interface takes it, and the plan as it says it.
 pub(crate) async fn made_for(site: &Site, caller: &Caller, body: &Value) -> Result<Value, Problem> {
     let actor = caller.needs(Role::Owner)?;
-    let changes = read(site, body.to_string().as_bytes(), caller).await?;
-    Ok(plan(site, &actor, changes, None).await?.json()["body"].clone())
+    let (held, changes) = read(site, body.to_string().as_bytes(), caller).await?;
+    Ok(plan(site, &actor, held, changes, None).await?.json()["body"].clone())
 }
 
 /// What [`find`] answers, for a page.
 pub(crate) async fn found_for(site: &Site, caller: &Caller, id: &str) -> Result<Value, Problem> {
     let stored = stored(site, caller, id).await?;
-    let held = site.region.fresh().await?;
+    let held = held(site).await?;
     Ok(json!(PlanView::new(&stored, &quotas(site).await?, &held.snapshot)))
 }
 
@@ -342,7 +350,7 @@ pub(super) async fn find(
 ) -> Result<Json<PlanView>, Problem> {
     caller.reads()?;
     let stored = stored(&site, &caller, &id).await?;
-    let held = site.region.fresh().await?;
+    let held = held(&site).await?;
     Ok(Json(PlanView::new(&stored, &quotas(&site).await?, &held.snapshot)))
 }
 
@@ -434,7 +442,8 @@ async fn apply_now(
         Err(error @ CapacityError::Moved(_)) => {
             site.broker.note_stale(*id).await?;
             // What it would be now, so that whoever asked need not ask again.
-            let fresh = plan(site, actor, changes.clone(), None).await;
+            let held = site.region.fresh().await?;
+            let fresh = plan(site, actor, held, changes.clone(), None).await;
             let problem = Problem::from(error);
             Err(match fresh {
                 Ok(fresh) => problem.with("plan", fresh.json()["body"].clone()),
