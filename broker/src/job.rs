@@ -134,13 +134,15 @@ pub struct JobDoorbell(PgListener);
 
 impl JobDoorbell {
     /// Waits until something may have changed, at most so long: the doorbell may be lost, and a
-    /// lease that runs out rings no bell.
-    pub async fn wait(&mut self, at_most: Duration) {
+    /// lease that runs out rings no bell. Says whether it rang.
+    pub async fn wait(&mut self, at_most: Duration) -> bool {
+        let rang = tokio::time::timeout(at_most, self.0.try_recv()).await;
         // Broken is like rung: the caller looks, and hears from the database what is wrong.
-        if let Ok(Err(_)) = tokio::time::timeout(at_most, self.0.try_recv()).await {
+        if let Ok(Err(_)) = rang {
             tokio::time::sleep(at_most.min(Duration::from_secs(1))).await;
         }
         while self.0.next_buffered().is_some() {}
+        rang.is_ok()
     }
 }
 

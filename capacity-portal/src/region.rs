@@ -196,7 +196,8 @@ async fn keep(kept: Weak<Kept>, mut rings: watch::Receiver<u64>) {
 impl Kept {
     /// Reads what is new, if there is anything; gives how long to rest.
     async fn look(&self) -> Result<Duration, RegionError> {
-        let clock = async || Ok::<_, RegionError>(timeout(LOOK_WITHIN, self.broker.clock()).await??);
+        let clock =
+            async || Ok::<_, RegionError>(timeout(LOOK_WITHIN, self.broker.clock()).await??);
         let began = clock().await?;
         self.fresh().await?;
         let took = (clock().await? - began).to_std().unwrap_or_default();

@@ -164,15 +164,16 @@ impl Asker {
 /// What is asked of a reservation, by what becomes of it.
 fn change(sort: &str, of: &Value, number: usize) -> Value {
     let capacity = of["promised_rru"].as_f64().expect("a number");
+    let times = |factor: f64| (capacity * factor).ceil();
     let name = of["reservation"].as_str().expect("a name");
     match sort {
-        "grows by 5 %" => json!({ "reservation": name, "capacity_rru": capacity * 1.05 }),
-        "shrinks by 5 %" => json!({ "reservation": name, "capacity_rru": capacity * 0.95 }),
+        "grows by 5 %" => json!({ "reservation": name, "capacity_rru": times(1.05) }),
+        "shrinks by 5 %" => json!({ "reservation": name, "capacity_rru": times(0.95) }),
         "new" => json!({
             "reservation": format!("bench {number}"), "owner": of["owner"],
-            "capacity_rru": capacity * 0.2, "rru": of["rru"],
+            "capacity_rru": times(0.2), "rru": of["rru"],
         }),
-        _ => json!({ "reservation": name, "capacity_rru": capacity * 1_000.0 }),
+        _ => json!({ "reservation": name, "capacity_rru": times(1_000.0) }),
     }
 }
 

@@ -65,6 +65,16 @@ async fn every_job_is_taken_once_by_many_who_take() {
 }
 
 #[tokio::test]
+async fn whoever_finds_nothing_to_do_rings_no_bell() {
+    let database = with_small().await;
+    let mut bell = database.broker.job_doorbell().await.expect("listening");
+    assert!(claim(&database, "worker", JobKind::Solve).await.is_none());
+    assert!(!bell.wait(Duration::from_millis(500)).await, "nothing has changed");
+    request(&database).await;
+    assert!(bell.wait(LONG).await, "there is something to do");
+}
+
+#[tokio::test]
 async fn a_worker_that_was_cut_off_can_write_nothing() {
     let database = with_small().await;
     let id = request(&database).await;

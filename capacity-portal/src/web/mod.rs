@@ -89,7 +89,9 @@ impl Pictures {
             None => match keeper.fresh().await {
                 Ok(held) => held,
                 Err(RegionError::NothingLoaded) => return Ok(None),
-                Err(error @ (RegionError::Db(_) | RegionError::Silent(_))) => return Err(error.into()),
+                Err(error @ (RegionError::Db(_) | RegionError::Silent(_))) => {
+                    return Err(error.into());
+                }
                 Err(error) => return Err(unreadable(&error)),
             },
         };

@@ -80,7 +80,7 @@ impl Worker {
                 Some(job) => self.do_job(&job, stop.clone()).await,
                 None => {
                     let look = doorbell.wait(LOOK_EVERY.min(self.settings.lease));
-                    tokio::select! { () = look => {}, _ = asked.changed() => {} }
+                    tokio::select! { _ = look => {}, _ = asked.changed() => {} }
                 }
             }
         }
