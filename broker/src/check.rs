@@ -5,7 +5,6 @@
 
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
-use crate::stored::sql::ONE_INSTANT;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -55,8 +54,7 @@ impl Broker {
     /// If Postgres fails.
     pub async fn check(&self) -> Result<Vec<String>, DbError> {
         let doing = "checking what must hold";
-        let mut tx = self.begin().await.doing(doing)?;
-        sqlx::query(ONE_INSTANT).execute(&mut *tx).await.doing(doing)?;
+        let mut tx = self.begin_reading().await.doing(doing)?;
         let rules: Vec<(String, i64)> =
             sqlx::query_as(sql::CHECK).fetch_all(&mut *tx).await.doing(doing)?;
         tx.commit().await.doing(doing)?;

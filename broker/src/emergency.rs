@@ -10,7 +10,6 @@ use crate::error::{DbError, Doing};
 use crate::mover::{Epoch, MoverError, still_ours};
 use crate::replacement::Worth;
 use crate::state::{self, EmergencyState, State};
-use crate::stored::sql::ONE_INSTANT;
 use crate::topology::Topology;
 use crate::trail::{Action, TargetVersion};
 use crate::{moves, promise, replacement};
@@ -362,8 +361,7 @@ impl Broker {
         asked: Rru,
     ) -> Result<Result<Stock, EmergencyRefusal>, DbError> {
         let doing = "looking what can be granted at once";
-        let mut tx = self.begin().await.doing(doing)?;
-        sqlx::query(ONE_INSTANT).execute(&mut *tx).await.doing(doing)?;
+        let mut tx = self.begin_reading().await.doing(doing)?;
         let found = stock(&mut tx, &reservation.into(), asked).await?;
         tx.commit().await.doing(doing)?;
         Ok(found)

@@ -65,8 +65,7 @@ impl Broker {
 
     /// Everything as of one instant, and the instant.
     pub(crate) async fn stored(&self) -> Result<(Stored, DateTime<Utc>), DbError> {
-        let mut tx = self.begin().await.doing("beginning a transaction")?;
-        sqlx::query(sql::ONE_INSTANT).execute(&mut *tx).await.doing("asking for one instant")?;
+        let mut tx = self.begin_reading().await.doing("beginning a transaction")?;
         let now = sqlx::query_scalar(sql::NOW).fetch_one(&mut *tx).await;
         let now = now.doing("asking for the time")?;
         let stored = Stored::read(&mut tx).await?;

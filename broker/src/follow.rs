@@ -8,7 +8,6 @@ use crate::broker::Broker;
 use crate::error::Doing;
 use crate::reservation::ReservationError;
 use crate::reserved::{Header, ReservedServer, columns, described, header, placed, server};
-use crate::stored::sql::ONE_INSTANT;
 use crate::touched::Touched;
 use crate::trail::{self, ENTRIES_MAX, Entry, Seq, entry};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -122,8 +121,7 @@ impl Broker {
     /// [`ReservationError`]; the follower stays where it is and may look again.
     pub async fn look(&self, follower: &mut Follower) -> Result<Look, ReservationError> {
         let doing = "following a reservation";
-        let mut tx = self.begin().await.doing(doing)?;
-        sqlx::query(ONE_INSTANT).execute(&mut *tx).await.doing(doing)?;
+        let mut tx = self.begin_reading().await.doing(doing)?;
         let header = header(&mut tx, &follower.reservation).await.doing(doing)?;
         let (id, promise, _) = header
             .reservation

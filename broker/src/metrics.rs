@@ -4,10 +4,9 @@
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
 use crate::status::{self, ServerCounts};
-use crate::stored::sql::ONE_INSTANT;
 use crate::stuck;
+use sqlx::Row;
 use sqlx::postgres::PgRow;
-use sqlx::{Executor, Row};
 use std::collections::BTreeMap;
 
 pub(crate) mod sql {
@@ -121,8 +120,7 @@ impl Broker {
     /// If Postgres fails.
     pub async fn metrics(&self) -> Result<Metrics, DbError> {
         let doing = "reading metrics";
-        let mut tx = self.begin().await.doing(doing)?;
-        tx.execute(ONE_INSTANT).await.doing(doing)?;
+        let mut tx = self.begin_reading().await.doing(doing)?;
         let (machines, states, longest) = stuck::stays();
         let counts: Vec<(String, String, String, i64)> = sqlx::query_as(sql::COUNTS)
             .bind(&machines)

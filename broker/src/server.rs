@@ -3,7 +3,6 @@
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
 use crate::listed::{EventRow, MoveRow, event, moved, optional};
-use crate::stored::sql::ONE_INSTANT;
 use crate::trail::TargetVersion;
 use chrono::{DateTime, Utc};
 use fleet::Name;
@@ -149,8 +148,7 @@ impl Broker {
     /// If Postgres fails.
     pub async fn server(&self, name: &str) -> Result<Option<ServerDetail>, DbError> {
         let doing = "looking a server up";
-        let mut tx = self.begin().await.doing(doing)?;
-        sqlx::query(ONE_INSTANT).execute(&mut *tx).await.doing(doing)?;
+        let mut tx = self.begin_reading().await.doing(doing)?;
         let found = sqlx::query(sql::ONE).bind(name).try_map(|row: PgRow| detail(&row));
         let Some((id, mut detail)) = found.fetch_optional(&mut *tx).await.doing(doing)? else {
             return Ok(None);

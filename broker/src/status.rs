@@ -2,7 +2,6 @@
 
 use crate::broker::{self, Broker};
 use crate::error::{DbError, Doing};
-use crate::stored::sql::ONE_INSTANT;
 use crate::trail::{Seq, TargetVersion};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -136,8 +135,7 @@ impl Broker {
     /// If Postgres fails.
     pub async fn status(&self) -> Result<Status, DbError> {
         let doing = "counting what there is";
-        let mut tx = self.begin().await.doing(doing)?;
-        sqlx::query(ONE_INSTANT).execute(&mut *tx).await.doing(doing)?;
+        let mut tx = self.begin_reading().await.doing(doing)?;
         let (postgres, database, bytes) =
             sqlx::query_as(sql::SERVER).fetch_one(&mut *tx).await.doing(doing)?;
         let (version, published_at, seq, region): (i64, _, i64, _) =

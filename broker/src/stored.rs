@@ -12,8 +12,6 @@ use std::collections::BTreeMap;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// One instant for every statement that follows, and nothing is written.
-        ONE_INSTANT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
         NOW = "SELECT transaction_timestamp()";
         HEAD = "SELECT max(version) FROM target_versions";
         REGION = "SELECT region::text, move_in_use, move_idle, spread_beta, buffer_tau, \

@@ -13,6 +13,7 @@
 use futures_util::future::join_all;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -114,18 +115,27 @@ impl Answer {
 
 impl Asker {
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
+        self.try_ask(method, path, body).await.expect("an answer")
+    }
+
+    async fn try_ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> reqwest::Result<Answer> {
         let mut asked = self.client.request(method, format!("{}{path}", self.base));
         asked = asked.bearer_auth(SECRET);
         if let Some(body) = body {
             asked = asked.header("content-type", "application/json").body(body.to_string());
         }
-        let answer = asked.send().await.expect("an answer");
+        let answer = asked.send().await?;
         let retry_after = answer.headers().get("retry-after");
         let retry_after =
             retry_after.and_then(|value| value.to_str().ok()).and_then(|value| value.parse().ok());
         let status = answer.status();
-        let body = answer.bytes().await.expect("a body").to_vec();
-        Answer { status, retry_after, body }
+        let body = answer.bytes().await?.to_vec();
+        Ok(Answer { status, retry_after, body })
     }
 
     async fn get(&self, path: &str) -> Value {
@@ -207,6 +217,33 @@ async fn plans(asker: &Asker, reservations: &[Value], servers: &[String], count:
     }
 }
 
+/// What is read, as often as it stands here: half of it one reservation, the rest what allocators, pages and
+/// scripts ask for. Each time of another of a hundred reservations.
+fn paths(reservations: &[Value], plan: &str, server: &str) -> Vec<(&'static str, String)> {
+    let paths = |of: &Value| {
+        let of = format!("/v1/reservations/{}", of["reservation"].as_str().expect("a name"));
+        [
+            ("one reservation", of.clone()),
+            ("100 servers of one", format!("{of}/servers?limit=100")),
+            ("one reservation", of.clone()),
+            ("certificate of one", format!("{of}/certificate")),
+            ("one reservation", of.clone()),
+            ("history of one", format!("{of}/history?limit=20")),
+            ("one reservation", of.clone()),
+            ("100 servers of one", format!("{of}/servers?limit=100")),
+            ("one reservation", of.clone()),
+            ("a plan", format!("/v1/plans/{plan}")),
+            ("one reservation", of.clone()),
+            ("requests", "/v1/requests?limit=50".to_owned()),
+            ("one reservation", of.clone()),
+            ("one server", format!("/ops/v1/servers/{server}")),
+            ("one reservation", of),
+            ("100 reservations", "/v1/reservations?limit=100".to_owned()),
+        ]
+    };
+    reservations.iter().flat_map(paths).collect()
+}
+
 /// Reads at a steady rate; one line for each path, and one for all.
 async fn reads(asker: &Asker, paths: &[(&'static str, String)], rate: usize, seconds: usize) {
     let began = tokio::time::Instant::now();
@@ -215,8 +252,8 @@ async fn reads(asker: &Asker, paths: &[(&'static str, String)], rate: usize, sec
         let (asker, (what, path)) = (asker.clone(), paths[number % paths.len()].clone());
         tokio::spawn(async move {
             sleep_until(due).await;
-            let answer = asker.ask(Method::GET, &path, None).await;
-            (what, answer.status, due.elapsed())
+            let answer = asker.try_ask(Method::GET, &path, None).await;
+            (what, answer.map_or(StatusCode::IM_A_TEAPOT, |answer| answer.status), due.elapsed())
         })
     });
     let done = join_all(asked.collect::<Vec<_>>()).await;
@@ -231,7 +268,8 @@ async fn reads(asker: &Asker, paths: &[(&'static str, String)], rate: usize, sec
         let [half, p99, most] = [0.5, 0.99, 1.0].map(|share| at(&took, share) * 1e3);
         println!("  {what:<28} p50 {half:7.1} ms  p99 {p99:7.1} ms  most {most:7.1} ms");
     };
-    for (what, _) in paths {
+    let what: BTreeSet<&str> = paths.iter().map(|(what, _)| *what).collect();
+    for what in what {
         line(what, Some(what));
     }
     line("all", None);
@@ -302,16 +340,7 @@ async fn measure() {
     let plan = json!({ "changes": [change("grows by 5 %", &listed[1], 0)] });
     let plan = asker.ask(Method::POST, "/v1/plans", Some(plan)).await.json();
     let plan = plan["plan"].as_str().expect("an id").to_owned();
-    let paths = [
-        ("one reservation", format!("/v1/reservations/{name}")),
-        ("100 reservations", "/v1/reservations?limit=100".to_owned()),
-        ("100 servers of one", format!("/v1/reservations/{name}/servers?limit=100")),
-        ("certificate of one", format!("/v1/reservations/{name}/certificate")),
-        ("history of one", format!("/v1/reservations/{name}/history?limit=20")),
-        ("a plan", format!("/v1/plans/{plan}")),
-        ("requests", "/v1/requests?limit=50".to_owned()),
-        ("one server", format!("/ops/v1/servers/{}", held[0])),
-    ];
+    let paths = paths(&listed, &plan, &held[0]);
     println!("\n{rate} reads a second for {seconds} s, nothing being solved");
     reads(&asker, &paths, rate, seconds).await;
     let wanted = asker.ask(Method::POST, "/ops/v1/solves", None).await;

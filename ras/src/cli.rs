@@ -390,6 +390,9 @@ pub struct Solve {
     /// It ends at once when its standard input does: likewise.
     #[arg(long, hide = true)]
     pub lifeline: bool,
+    /// Whoever answers people comes first: likewise.
+    #[arg(long, hide = true)]
+    pub give_way: bool,
     /// How to solve.
     #[command(flatten)]
     pub options: SolveOptions,

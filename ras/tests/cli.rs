@@ -221,7 +221,8 @@ fn a_chain_of_requests_moves_what_must_move() {
 fn somebody_short_is_exit_code_two_with_a_reason() {
     let place = Place::new();
     place.region("region");
-    let done = place.ras("solve region --out result --gap 1% --scale-requests 3").code(2);
+    let done =
+        place.ras("solve region --out result --gap 1% --deadline 5s --scale-requests 3").code(2);
     assert!(done.stdout().contains("short"), "{}", done.stdout());
     let report = place.ras("explain region result --output json").code(2).json();
     assert!(report[0]["shortfall"]["reason"].is_string(), "{report}");
@@ -443,7 +444,9 @@ fn a_program_whose_file_is_gone_still_starts_highs() {
     let copy = place.path("copy");
     fs::copy(env!("CARGO_BIN_EXE_ras"), &copy).expect("copies");
     let mut solve = Command::new(&copy);
-    solve.args(["solve", "region", "--out", "result", "--quiet"]).current_dir(place.0.path());
+    solve
+        .args(["solve", "region", "--out", "result", "--deadline", "5s", "--quiet"])
+        .current_dir(place.0.path());
     let mut solve = solve.spawn().expect("the binary starts");
     fs::remove_file(&copy).expect("removes");
     assert!(matches!(solve.wait().expect("it ends").code(), Some(0 | 2)));

@@ -11,12 +11,20 @@ use fleet::{RegionSnapshot, Rru};
 use std::path::Path;
 use std::sync::Arc;
 
+/// By how much a solve beside a server gives way to it: people wait for answers, nobody for a solve.
+const NICENESS: i32 = 10;
+
 pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
     if let Some(bytes) = options.memory_limit {
         crate::memory::limit(bytes).context("limiting the memory of the solve")?;
     }
     if options.lifeline {
         crate::interrupt::end_with_standard_input()?;
+    }
+    if options.give_way
+        && let Err(error) = rustix::process::nice(NICENESS)
+    {
+        tracing::debug!(%error, "this solve does not give way to others");
     }
     let settings = Settings::new(&options.options)?;
     let snapshot = settings.overrides.apply(read_snapshot(&options.snapshot)?)?;

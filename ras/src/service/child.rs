@@ -73,7 +73,13 @@ impl ChildSolve<'_> {
             .arg("--warm")
             .arg(self.snapshot)
             .args(["--deadline", &format!("{}s", self.deadline.as_secs_f64())])
-            .args(["--memory-limit", &self.memory.to_string(), "--lifeline", "--quiet"])
+            .args([
+                "--memory-limit",
+                &self.memory.to_string(),
+                "--lifeline",
+                "--give-way",
+                "--quiet",
+            ])
             .args(self.arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
