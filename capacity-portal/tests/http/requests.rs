@@ -139,7 +139,7 @@ async fn from_asking_to_the_end() {
         place.ended(place.change("new", "*", &json!({ "capacity_rru": 100 })).await).await;
     assert_eq!(refused["state"], "failed");
     let result = &refused["result"];
-    assert_eq!(result["reasons"], json!(["insufficient_hardware"]));
+    assert_eq!(result["reasons"], json!(["insufficient_hardware", "region"]));
     assert_eq!(place.look(at).await["promised_rru"], 2.5);
     // The alternative is granted, as a plan.
     let mut wanted = result["alternatives"][0]["request"].clone();
@@ -350,6 +350,8 @@ async fn a_quota_is_told_from_capacity_and_a_part_is_granted_to_whom_it_does() {
     );
     let (status, problem) = place.apply(&plan).await;
     assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("quota_exceeded")));
+    assert_eq!((&problem["left_rru"], &problem["limits"]), (&json!(2.0), &json!([])));
+    assert_eq!(problem["alternatives"][0]["request"]["capacity_rru"], 2.0);
     assert_eq!(set("a", ADMIN, Value::Null).await.0, 200);
 
     let mut much = two();
@@ -357,7 +359,15 @@ async fn a_quota_is_told_from_capacity_and_a_part_is_granted_to_whom_it_does() {
     let plan = place.plan(json!([much])).await;
     let (status, problem) = place.apply(&plan).await;
     assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("not_granted")));
-    assert_eq!(problem["reasons"], json!(["insufficient_hardware"]));
+    assert_eq!(problem["reasons"], json!(["insufficient_hardware", "region"]));
+    let limit = json!({
+        "limit": "region", "without_rru": 20.0, "sentence": "there is no more", "reservation": "new",
+    });
+    assert_eq!(problem["limits"], json!([limit]));
+    let short = json!({
+        "reservation": "new", "asked_rru": 20.0, "grantable_rru": 10.0, "missing_rru": 10.0,
+    });
+    assert_eq!(problem["short"], json!([short]));
     much["grant_policy"] = json!({ "at_least_rru": 12 });
     assert_eq!(place.ended(place.make(&much).await).await["state"], "failed");
     much["grant_policy"] = json!("best_effort");
