@@ -262,8 +262,29 @@ async fn a_key_makes_it_safe_and_a_version_makes_it_sure() {
     );
     let done = place.ended(place.change("new", &version, &smaller).await).await;
     assert_eq!(done["state"], "done", "{done}");
-    let (status, problem) = place.change("new", &version, &smaller).await;
+    let (status, mut problem) = place.change("new", &version, &smaller).await;
     assert_eq!((status.as_u16(), &problem["code"]), (412, &json!("version_stale")));
+    // What an operator sets beside it is no less of a change.
+    let contract = broker::Contract {
+        in_use_micro: 20_000,
+        window: Duration::from_secs(86_400),
+        quiet: Vec::new(),
+        zone: "UTC".to_owned(),
+    };
+    for set in [Some(&contract), Some(&contract), None] {
+        let seen = problem["etag"].as_str().expect("one").to_owned();
+        match set {
+            Some(contract) => place.broker.set_contract("root", "new", contract).await,
+            None => place.broker.remove_contract("root", "new").await,
+        }
+        .expect("set");
+        let taken = json!({ "churn_contract": null });
+        let (status, stale) = place.change("new", &seen, &taken).await;
+        assert_eq!(status, 412, "{stale}");
+        let now = place.look("/v1/reservations/new").await["version"].clone();
+        assert_eq!(stale["etag"], format!("\"{}\"", now.as_str().expect("one")));
+        problem = stale;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
