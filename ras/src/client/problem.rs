@@ -41,6 +41,11 @@ impl Problem {
         Some(Problem { status, document: members.clone() })
     }
 
+    /// The status it came with.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// Its word for programs.
     pub fn code(&self) -> &str {
         self.document.get("code").and_then(Value::as_str).unwrap_or_default()
@@ -84,7 +89,8 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |member: &str| self.document.get(member).and_then(Value::as_str);
-        out.write_str(text("detail").or(text("title")).unwrap_or("the server says no"))?;
+        let said = text("detail").or(text("reason")).or(text("title"));
+        out.write_str(said.unwrap_or("the server says no"))?;
         if !self.code().is_empty() {
             write!(out, " ({})", self.code())?;
         }
