@@ -26,7 +26,7 @@ pub(crate) mod sql {
                 coalesce((SELECT jsonb_object_agg(d.datacenter, a.share) FROM affinities a \
                     JOIN datacenters d USING (datacenter_id) WHERE a.promise_id = r.promise_id), '{}'), \
                 coalesce((SELECT sum(q.version) FROM capacity_requests q \
-                    WHERE q.reservation = r.reservation), 0)::bigint, \
+                    WHERE q.reservation = r.reservation), 0)::bigint + r.contract_changes, \
                 o.request_id, o.state, f.request_id, f.state, f.asked_micro, f.ends_at, \
                 (SELECT jsonb_build_object('in_use_micro', c.in_use_micro, \
                     'window_seconds', c.window_seconds, 'zone', c.zone, 'quiet', coalesce( \

@@ -18,7 +18,10 @@ use std::time::Duration;
 pub(crate) mod sql {
     crate::statements! {
         /// Holds the reservation, if it is there.
-        OF_RESERVATION = "SELECT reservation_id, kind FROM reservations WHERE reservation = $1 FOR SHARE";
+        OF_RESERVATION = "SELECT reservation_id, kind FROM reservations WHERE reservation = $1 \
+            FOR NO KEY UPDATE";
+        /// Whoever has seen the reservation before has seen another version of it.
+        COUNT = "UPDATE reservations SET contract_changes = contract_changes + 1 WHERE reservation_id = $1";
         KNOWS_ZONE = "SELECT EXISTS (SELECT FROM pg_timezone_names WHERE name = $1)";
         SET = "INSERT INTO churn_contracts (reservation_id, in_use_micro, window_seconds, zone, set_by) \
             VALUES ($1, $2, $3, $4, $5) ON CONFLICT (reservation_id) DO UPDATE SET \
@@ -27,8 +30,7 @@ pub(crate) mod sql {
         CLEAR_QUIET = "DELETE FROM quiet_times WHERE reservation_id = $1";
         SET_QUIET = "INSERT INTO quiet_times (reservation_id, from_minute, until_minute) \
             SELECT DISTINCT $1::integer, * FROM unnest($2::integer[], $3::integer[])";
-        REMOVE = "DELETE FROM churn_contracts c USING reservations r \
-            WHERE r.reservation_id = c.reservation_id AND r.reservation = $1 RETURNING c.reservation_id";
+        REMOVE = "DELETE FROM churn_contracts WHERE reservation_id = $1";
         /// Moves that end where they began take nothing from a reservation.
         CONTRACTS = "SELECT r.reservation, c.in_use_micro, c.window_seconds, c.zone, c.set_by, c.set_at, \
                 q.from_minutes, q.until_minutes, coalesce(q.quiet, false), \
@@ -205,11 +207,7 @@ impl Broker {
             return Err(ContractError::UnknownReservation { reservation: name() });
         }
         let mut change = Change::begin(self, actor).await?;
-        let found: Option<(i32, String)> = sqlx::query_as(sql::OF_RESERVATION)
-            .bind(reservation)
-            .fetch_optional(change.connection())
-            .await
-            .doing(doing)?;
+        let found = hold(change.connection(), reservation).await.doing(doing)?;
         let (id, kind) =
             found.ok_or_else(|| ContractError::UnknownReservation { reservation: name() })?;
         if kind != "guaranteed" {
@@ -242,13 +240,11 @@ impl Broker {
             return Err(none());
         }
         let mut change = Change::begin(self, actor).await?;
-        let removed: Option<i32> = sqlx::query_scalar(sql::REMOVE)
-            .bind(reservation)
-            .fetch_optional(change.connection())
-            .await
-            .doing("removing a churn contract")?;
-        removed.ok_or_else(none)?;
-        change.record(Action::ContractRemoved, reservation, serde_json::json!({}));
+        let found = hold(change.connection(), reservation).await;
+        let (id, _) = found.doing("removing a churn contract")?.ok_or_else(none)?;
+        if !remove(&mut change, id, reservation).await? {
+            return Err(none());
+        }
         Ok(change.commit().await?)
     }
 
@@ -273,6 +269,27 @@ async fn knows_zone(db: &mut PgConnection, zone: &str) -> Result<bool, DbError> 
     known.doing("looking for a time zone")
 }
 
+/// Holds a reservation; gives its number and kind.
+async fn hold(
+    db: &mut PgConnection,
+    reservation: &str,
+) -> Result<Option<(i32, String)>, sqlx::Error> {
+    sqlx::query_as(sql::OF_RESERVATION).bind(reservation).fetch_optional(db).await
+}
+
+/// Removes the contract of a reservation that is held; false: it has none.
+async fn remove(change: &mut Change, id: i32, reservation: &str) -> Result<bool, DbError> {
+    let doing = "removing a churn contract";
+    let db = change.connection();
+    let removed = sqlx::query(sql::REMOVE).bind(id).execute(&mut *db).await.doing(doing)?;
+    if removed.rows_affected() == 0 {
+        return Ok(false);
+    }
+    sqlx::query(sql::COUNT).bind(id).execute(db).await.doing(doing)?;
+    change.record(Action::ContractRemoved, reservation, serde_json::json!({}));
+    Ok(true)
+}
+
 /// Sets the contract of a reservation that is held, or removes it, within a change.
 pub(crate) async fn put(
     change: &mut Change,
@@ -282,14 +299,11 @@ pub(crate) async fn put(
     contract: Option<&Contract>,
 ) -> Result<(), ContractError> {
     let doing = "setting a churn contract";
-    let db = change.connection();
     let Some(contract) = contract else {
-        let removed = sqlx::query(sql::REMOVE).bind(reservation).execute(db).await.doing(doing)?;
-        if removed.rows_affected() > 0 {
-            change.record(Action::ContractRemoved, reservation, serde_json::json!({}));
-        }
+        remove(change, id, reservation).await?;
         return Ok(());
     };
+    let db = change.connection();
     contract.check()?;
     let Contract { in_use_micro, window, quiet, zone } = contract;
     if !knows_zone(db, zone).await? {
@@ -306,6 +320,7 @@ pub(crate) async fn put(
     let times = sqlx::query(sql::SET_QUIET).bind(id);
     let times = times.bind(minutes(|quiet| quiet.from)).bind(minutes(|quiet| quiet.until));
     times.execute(&mut *db).await.doing(doing)?;
+    sqlx::query(sql::COUNT).bind(id).execute(&mut *db).await.doing(doing)?;
     let detail = serde_json::json!({
         "in_use_micro": in_use_micro, "window_seconds": window, "zone": zone,
         "quiet": quiet.iter().map(ToString::to_string).collect::<Vec<_>>(),

@@ -35,6 +35,19 @@ pub(crate) mod sql {
                 AND ($3::text IS NULL OR state = $3) AND ($4::boolean IS NULL OR open = $4) \
                 AND ($5::uuid IS NULL OR move_id < $5) \
             ORDER BY move_id DESC LIMIT $6";
+        /// The same of one reservation: one index knows what left it, another what came to it.
+        MOVES_OF_RESERVATION = "SELECT * FROM ((SELECT move_id, server, source_reservation, \
+                target_reservation, target_version, state, state_at, opened_at, origin, in_use, reason, detail \
+            FROM moves WHERE source_reservation = $1 AND ($2::text IS NULL OR server = $2) \
+                AND ($3::text IS NULL OR state = $3) AND ($4::boolean IS NULL OR open = $4) \
+                AND ($5::uuid IS NULL OR move_id < $5) ORDER BY move_id DESC LIMIT $6) \
+            UNION ALL (SELECT move_id, server, source_reservation, target_reservation, target_version, \
+                state, state_at, opened_at, origin, in_use, reason, detail \
+            FROM moves WHERE target_reservation = $1 AND source_reservation IS DISTINCT FROM $1 \
+                AND ($2::text IS NULL OR server = $2) \
+                AND ($3::text IS NULL OR state = $3) AND ($4::boolean IS NULL OR open = $4) \
+                AND ($5::uuid IS NULL OR move_id < $5) ORDER BY move_id DESC LIMIT $6)) m \
+            ORDER BY move_id DESC LIMIT $6";
         EVENTS = "SELECT u.event_id::text, u.scope, coalesce(s.server, r.rack, m.msb, d.datacenter)::text, \
                 u.kind, u.started_at, u.ended_at, \
                 u.started_at <= now() AND coalesce(u.ended_at, 'infinity') > now() \
@@ -184,8 +197,12 @@ impl Broker {
         asked: &MovesAsked,
         limit: u32,
     ) -> Result<Vec<MoveRow>, DbError> {
-        let of_server = asked.server.is_some();
-        let rows = sqlx::query(if of_server { sql::MOVES_OF_SERVER } else { sql::MOVES })
+        let statement = match (&asked.server, &asked.reservation) {
+            (Some(_), _) => sql::MOVES_OF_SERVER,
+            (None, Some(_)) => sql::MOVES_OF_RESERVATION,
+            (None, None) => sql::MOVES,
+        };
+        let rows = sqlx::query(statement)
             .bind(&asked.reservation)
             .bind(&asked.server)
             .bind(asked.state.map(state::State::as_str))

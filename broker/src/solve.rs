@@ -1,9 +1,10 @@
 //! Solves: asked for, taken by a worker, ended by a version of the targets or by a reason.
 
 use crate::broker::Broker;
+use crate::change::Change;
 use crate::error::{DbError, Doing};
 use crate::job::{self, JobKind, Lease};
-use crate::trail::{Seq, TargetVersion};
+use crate::trail::{Action, Seq, TargetVersion};
 use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -199,7 +200,8 @@ pub struct SolveBasis {
 
 impl Broker {
     /// Asks for a solve. One that waits already is it; with `since`, nothing is asked for if one
-    /// was asked for since then. Gives the solve that will run and whether it is a new one.
+    /// was asked for since then. Gives the solve that will run and whether it is a new one, which the
+    /// audit trail has by `actor`.
     ///
     /// `id` is the asker's own: asked twice, as after an answer that was lost, it is asked for once.
     ///
@@ -207,27 +209,29 @@ impl Broker {
     /// If Postgres fails.
     pub async fn request_solve(
         &self,
+        actor: &str,
         id: Uuid,
         cause: Cause,
         since: Option<DateTime<Utc>>,
     ) -> Result<Option<(Uuid, bool)>, DbError> {
         let doing = "asking for a solve";
-        let mut tx = self.begin().await.doing(doing)?;
-        sqlx::query(sql::ONE_AT_A_TIME).execute(&mut *tx).await.doing(doing)?;
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        sqlx::query(sql::ONE_AT_A_TIME).execute(&mut *db).await.doing(doing)?;
         let before: bool =
-            sqlx::query_scalar(sql::ASKED).bind(id).fetch_one(&mut *tx).await.doing(doing)?;
+            sqlx::query_scalar(sql::ASKED).bind(id).fetch_one(&mut *db).await.doing(doing)?;
         if before {
             return Ok(Some((id, false)));
         }
         let waiting: Option<Uuid> =
-            sqlx::query_scalar(sql::WAITING).fetch_optional(&mut *tx).await.doing(doing)?;
+            sqlx::query_scalar(sql::WAITING).fetch_optional(&mut *db).await.doing(doing)?;
         if let Some(waiting) = waiting {
             return Ok(Some((waiting, false)));
         }
         if let Some(since) = since {
             let asked: bool = sqlx::query_scalar(sql::ASKED_SINCE)
                 .bind(since)
-                .fetch_one(&mut *tx)
+                .fetch_one(&mut *db)
                 .await
                 .doing(doing)?;
             if asked {
@@ -239,12 +243,13 @@ impl Broker {
             .bind(JobKind::Solve.as_str())
             .bind(None::<Uuid>)
             .bind(vec![json!({})])
-            .execute(&mut *tx)
+            .execute(&mut *db)
             .await
             .doing(doing)?;
-        let added = sqlx::query(sql::ADD).bind(id).bind(cause.as_str()).execute(&mut *tx);
+        let added = sqlx::query(sql::ADD).bind(id).bind(cause.as_str()).execute(&mut *db);
         added.await.doing(doing)?;
-        tx.commit().await.doing(doing)?;
+        change.record(Action::SolveRequested, &id.to_string(), json!({ "cause": cause.as_str() }));
+        change.commit().await?;
         Ok(Some((id, true)))
     }
 

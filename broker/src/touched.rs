@@ -55,7 +55,8 @@ impl Touched {
             | Action::RequestRefused
             | Action::RequestCancelled
             | Action::ReservationRemoved
-            | Action::QuotaSet => {}
+            | Action::QuotaSet
+            | Action::SolveRequested => {}
             Action::TargetsPublished => match subject.and_then(|version| version.parse().ok()) {
                 Some(version) => drop(self.versions.insert(version)),
                 None => self.anything = true,

@@ -95,11 +95,13 @@ pub enum Action {
     ReservationRemoved,
     /// How much an owner may be promised was set. Subject: the owner.
     QuotaSet,
+    /// A solve was asked for. Subject: the solve.
+    SolveRequested,
 }
 
 impl Action {
     /// Every action.
-    pub const ALL: [Action; 32] = [
+    pub const ALL: [Action; 33] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -132,6 +134,7 @@ impl Action {
         Action::PlanApplied,
         Action::ReservationRemoved,
         Action::QuotaSet,
+        Action::SolveRequested,
     ];
 
     /// The word of the table.
@@ -169,6 +172,7 @@ impl Action {
             Action::PlanApplied => "plan_applied",
             Action::ReservationRemoved => "reservation_removed",
             Action::QuotaSet => "quota_set",
+            Action::SolveRequested => "solve_requested",
         }
     }
 }

@@ -8,7 +8,7 @@ mod fit;
 mod standing;
 mod worker;
 
-pub(crate) use decide::{promised, refused_by_quota};
+pub(crate) use decide::{REASONS, promised, refusal, refused_by_quota};
 pub(crate) use standing::{Part, Standing, Standings, state_of};
 pub(crate) use worker::work;
 

@@ -31,8 +31,9 @@ pub fn read_all(path: &Path) -> Result<Vec<Map<String, Value>>> {
     let members = |of: Value| match of {
         Value::Object(mut members) => {
             // As snapshots and what a plan offers instead call it.
-            if let Some(name) = members.remove("reservation_id") {
-                members.entry("reservation").or_insert(name);
+            if let Some(other) = members.remove("reservation_id") {
+                let one = members.insert("reservation".to_owned(), other).is_none();
+                ensure!(one, "{}: say either reservation or reservation_id", name(path));
             }
             Ok(members)
         }

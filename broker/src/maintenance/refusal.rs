@@ -31,6 +31,10 @@ pub enum MaintenanceRefusal {
 }
 
 impl MaintenanceRefusal {
+    /// Every [`MaintenanceRefusal::code`].
+    pub const CODES: [&str; 6] =
+        ["unknown_scope", "in_the_past", "length", "share", "guarantee", "outage_now"];
+
     /// A word for programs.
     pub const fn code(&self) -> &'static str {
         match self {

@@ -19,7 +19,10 @@ pub(crate) mod sql {
         /// Holds the reservation, so that what is compared stays until the end.
         HOLD = "SELECT r.kind, p.owner, p.version FROM reservations r JOIN promises p USING (promise_id) \
             WHERE r.reservation = $1 FOR UPDATE OF r";
-        REVISIONS = "SELECT coalesce(sum(version), 0)::bigint FROM capacity_requests WHERE reservation = $1";
+        /// What was asked, and what an operator set beside it.
+        REVISIONS = "SELECT coalesce((SELECT sum(version) FROM capacity_requests \
+                WHERE reservation = $1), 0)::bigint \
+            + coalesce((SELECT contract_changes FROM reservations WHERE reservation = $1), 0)";
         ENDS_AT = "SELECT ends_at FROM capacity_requests WHERE reservation = $1 AND in_force";
         OPEN = "SELECT request_id FROM capacity_requests WHERE reservation = $1 AND open";
         ADD = "INSERT INTO capacity_requests (request_id, reservation, owner, change, asked, asked_micro, \
@@ -80,7 +83,8 @@ pub enum AskError {
     Db(#[from] DbError),
 }
 
-/// The version of a reservation as its owner sees it: the promise, and what was asked about it.
+/// The version of a reservation as its owner sees it: the promise, and what was asked about it or set
+/// beside it.
 pub(crate) fn version(promise: Option<i32>, revisions: i64) -> String {
     format!("{}.{revisions}", promise.unwrap_or(0))
 }

@@ -24,7 +24,7 @@ async fn pages_have_every_row_once_and_the_youngest_first() {
     // Each ends before the next is asked for: one that waits would be it.
     for number in 1..=5 {
         let id = Uuid::from_u128(number);
-        broker.request_solve(id, Cause::Demand, None).await.expect("asked").expect("new");
+        broker.request_solve("operator", id, Cause::Demand, None).await.expect("asked").expect("new");
         let lease = Duration::from_secs(60);
         let job = broker.claim("w", &[JobKind::Solve], lease).await.expect("asked").expect("a job");
         broker.fail_solve(job.lease, FailureReason::Crashed, "x").await.expect("ended");
@@ -74,13 +74,14 @@ async fn pages_have_every_row_once_and_the_youngest_first() {
     };
     broker.record_unavailability("watch", &occurrence).await.expect("recorded");
     broker.stop_mover("root", "a drill").await.expect("stopped");
-    assert_eq!(trail(TrailAsked::default()).await, [3, 2, 1]);
+    assert_eq!(trail(TrailAsked::default()).await, [8, 7, 6, 5, 4, 3, 2, 1]);
     let by = |actor: &str| TrailAsked { actor: Some(actor.into()), ..TrailAsked::default() };
-    assert_eq!(trail(by("watch")).await, [2]);
-    assert_eq!(trail(TrailAsked { subject: Some("mine".into()), ..by("watch") }).await, [2]);
+    assert_eq!(trail(by("watch")).await, [7]);
+    assert_eq!(trail(by("operator")).await, [6, 5, 4, 3, 2], "each solve that was asked for");
+    assert_eq!(trail(TrailAsked { subject: Some("mine".into()), ..by("watch") }).await, [7]);
     assert_eq!(trail(TrailAsked { subject: Some("mine".into()), ..by("root") }).await, [0; 0]);
     let action = TrailAsked { action: Some("mover_stopped".into()), ..TrailAsked::default() };
-    assert_eq!(trail(action).await, [3]);
+    assert_eq!(trail(action).await, [8]);
     assert_eq!(trail(TrailAsked { before: Some(Seq(3)), ..TrailAsked::default() }).await, [2, 1]);
 }
 

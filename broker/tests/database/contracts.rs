@@ -46,6 +46,34 @@ async fn a_contract_is_what_was_set_last() {
 }
 
 #[tokio::test]
+async fn a_reservation_is_another_version_with_another_contract() {
+    let database = with_small().await;
+    let broker = &database.broker;
+    let version = async || {
+        let card = broker.reservation_card("web").await.expect("read");
+        card.expect("it is there").version
+    };
+    let mut seen = vec![version().await];
+    broker.set_contract("ann", "web", &contract(20_000, &[])).await.expect("set");
+    seen.push(version().await);
+    broker.set_contract("ann", "web", &contract(30_000, &[])).await.expect("set");
+    seen.push(version().await);
+    broker.remove_contract("ann", "web").await.expect("removed");
+    seen.push(version().await);
+    broker.remove_contract("ann", "web").await.expect_err("none is left");
+    assert_eq!(version().await, seen[3], "nothing happened");
+    let different: std::collections::BTreeSet<&String> = seen.iter().collect();
+    assert_eq!(different.len(), 4, "{seen:?}");
+    // Two who set it at once take turns.
+    let (one, other) = (contract(10_000, &[]), contract(40_000, &[]));
+    let (a, b) = tokio::join!(
+        broker.set_contract("ann", "web", &one),
+        broker.set_contract("bob", "web", &other)
+    );
+    a.and(b).expect("one waits for the other");
+}
+
+#[tokio::test]
 async fn what_is_no_contract_is_refused() {
     let database = with_small().await;
     let broker = &database.broker;

@@ -55,7 +55,7 @@ async fn what_was_committed_and_not_answered_is_neither_doubled_nor_lost() {
 
     lost();
     let id = Uuid::from_u128(77);
-    let ask = async || broker.request_solve(id, Cause::Demand, None).await;
+    let ask = async || broker.request_solve("test", id, Cause::Demand, None).await;
     unreachable(&ask().await.expect_err("lost"));
     reached();
     assert_eq!(ask().await.expect("asked"), Some((id, false)));
@@ -98,7 +98,7 @@ async fn what_was_committed_and_not_answered_is_neither_doubled_nor_lost() {
     assert_eq!((again.version, again.taken, again.seq), (TargetVersion(2), 1, None));
 
     let second = Uuid::from_u128(78);
-    broker.request_solve(second, Cause::Demand, None).await.expect("asked");
+    broker.request_solve("test", second, Cause::Demand, None).await.expect("asked");
     let lease = take().await.expect("asked").expect("a job").lease;
     lost();
     let fail = async || broker.fail_solve(lease, FailureReason::Crashed, "boom").await;

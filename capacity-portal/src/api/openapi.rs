@@ -2,6 +2,8 @@
 //! errors and who may ask, is said here once and not at each of them.
 
 use super::problem::CODES;
+use crate::capacity::REASONS;
+use fleet::explain::LimitName;
 use serde_json::{Map, Value, json};
 
 /// Methods of a path, as the document names them.
@@ -132,7 +134,7 @@ fn problem() -> Value {
     json!({
         "type": "object",
         "description": "Why a request is not answered as it was meant to be (RFC 9457). Some have members \
-            of their own, with the numbers behind it.",
+            of their own, with the numbers behind it; those that several have are described here.",
         "required": ["type", "title", "status", "code", "detail", "request_id"],
         "properties": {
             "type": { "type": "string", "format": "uri-reference" },
@@ -144,6 +146,72 @@ fn problem() -> Value {
                 "type": "string", "format": "uuid",
                 "description": "The same as the header `x-request-id`.",
             },
+            "errors": {
+                "type": "array", "description": "Of `invalid`: every field that is wrong.",
+                "items": { "$ref": "#/components/schemas/FieldError" },
+            },
+            "reasons": {
+                "type": "array", "items": { "type": "string", "enum": REASONS },
+                "description": "Why not, for programs: the reason of the shortfall, then the limits.",
+            },
+            "limits": {
+                "type": "array", "items": limit(),
+                "description": "Of `not_granted`: the smallest set of limits that stands in the way.",
+            },
+            "short": {
+                "type": "array", "items": short(),
+                "description": "Of `not_granted` and a plan: its changes that are short.",
+            },
+            "alternatives": {
+                "type": "array", "items": alternative(),
+                "description": "What would be granted instead.",
+            },
+            "etag": {
+                "type": "string", "description": "Of `version_stale`: the ETag there is now.",
+            },
+            "plan": {
+                "$ref": "#/components/schemas/Plan", "description": "Of `plan_stale`: a fresh one.",
+            },
+        },
+    })
+}
+
+fn limit() -> Value {
+    json!({
+        "type": "object", "required": ["limit", "without_rru", "sentence"],
+        "properties": {
+            "limit": { "type": "string", "enum": LimitName::ALL.map(LimitName::as_str) },
+            "without_rru": {
+                "type": "number",
+                "description": "RRU that could be had with it alone lifted, up to what is asked.",
+            },
+            "sentence": { "type": "string", "description": "It in its numbers, for people." },
+            "reservation": { "type": "string", "description": "Of a plan: whose change it stops." },
+        },
+    })
+}
+
+fn short() -> Value {
+    let amount = json!({ "type": "number" });
+    json!({
+        "type": "object",
+        "properties": {
+            "reservation": { "type": "string" }, "asked_rru": amount, "grantable_rru": amount,
+            "missing_rru": amount,
+        },
+    })
+}
+
+fn alternative() -> Value {
+    json!({
+        "type": "object", "required": ["concession", "sentence", "request"],
+        "properties": {
+            "concession": { "type": "string", "description": "What is conceded, for programs." },
+            "sentence": { "type": "string", "description": "The same for people." },
+            "request": {
+                "type": "object", "description": "What to ask; its `reservation_id` is the reservation.",
+            },
+            "cost": { "type": "object", "description": "Servers that would move, and the price." },
         },
     })
 }

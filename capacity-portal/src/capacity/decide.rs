@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// Every token that says why something is not granted: what `fleet::explain` says, and what stands
 /// beside it.
-const REASONS: [&str; 16] = [
+pub(crate) const REASONS: [&str; 16] = [
     ShortfallReason::NoEligibleHardware.as_str(),
     ShortfallReason::HardwareUnavailable.as_str(),
     ShortfallReason::InsufficientHardware.as_str(),
@@ -114,7 +114,7 @@ pub(crate) fn refused_by_quota(
 
 /// What is said to a request that is not granted: the reasons, their numbers, and what would be
 /// granted instead, from its answer in the format ras-plan/1.
-pub(super) fn refusal(answer: &Value) -> Value {
+pub(crate) fn refusal(answer: &Value) -> Value {
     let refusal = &answer["refusal"];
     let limits = refusal["limits"].as_array().map_or(&[][..], Vec::as_slice);
     let mut reasons = vec![refusal["reason"].clone()];
@@ -127,7 +127,7 @@ pub(super) fn refusal(answer: &Value) -> Value {
     json!({
         "code": "not_granted", "detail": refusal["sentence"], "reasons": reasons,
         "asked_rru": answer["capacity_rru"], "grantable_rru": answer["granted_rru"],
-        "missing_rru": refusal["missing_rru"], "limits": refusal["limits"],
+        "missing_rru": refusal["missing_rru"], "limits": limits,
         "evidence": refusal["evidence"], "alternatives": refusal["alternatives"],
         "answer": answer,
     })

@@ -57,7 +57,11 @@ impl Planner for Allocator {
             let refusal = (grant != Grant::InFull).then(|| {
                 json!({
                     "reason": "insufficient_hardware", "sentence": "too little is free",
-                    "missing_rru": row.holding.shortfall.to_f64(), "limits": [],
+                    "missing_rru": row.holding.shortfall.to_f64(),
+                    "limits": [{
+                        "limit": "region", "without_rru": row.capacity.to_f64(),
+                        "sentence": "there is no more",
+                    }],
                     "alternatives": [{ "concession": "fewer_rru", "request": fewer }],
                 })
             });

@@ -183,6 +183,13 @@ async fn solves_are_asked_for_and_read_with_what_they_left() {
     assert_eq!(location, format!("/ops/v1/solves/{id}"));
     let (_, again) = post(&place, "/ops/v1/solves", "").await;
     assert_eq!(again, json!({ "solve": id, "new": false }), "one that waits is it");
+    let (_, trail) = place.get(&format!("/ops/v1/trail?subject={id}")).await;
+    let entries = trail["entries"].as_array().expect("a list");
+    assert_eq!(entries.len(), 1, "what was not asked for anew is no entry: {trail}");
+    assert_eq!(
+        (&entries[0]["actor"], &entries[0]["action"], &entries[0]["detail"]),
+        (&json!("root"), &json!("solve_requested"), &json!({ "cause": "demand" }))
+    );
     assert_eq!(place.get(&format!("{location}/files")).await.1, json!({ "files": [] }));
     assert_eq!(place.get(&format!("{location}/report")).await.1["code"], "no_report");
     // A worker has it and ends it.

@@ -139,7 +139,7 @@ async fn from_asking_to_the_end() {
         place.ended(place.change("new", "*", &json!({ "capacity_rru": 100 })).await).await;
     assert_eq!(refused["state"], "failed");
     let result = &refused["result"];
-    assert_eq!(result["reasons"], json!(["insufficient_hardware"]));
+    assert_eq!(result["reasons"], json!(["insufficient_hardware", "region"]));
     assert_eq!(place.look(at).await["promised_rru"], 2.5);
     // The alternative is granted, as a plan.
     let mut wanted = result["alternatives"][0]["request"].clone();
@@ -262,8 +262,29 @@ async fn a_key_makes_it_safe_and_a_version_makes_it_sure() {
     );
     let done = place.ended(place.change("new", &version, &smaller).await).await;
     assert_eq!(done["state"], "done", "{done}");
-    let (status, problem) = place.change("new", &version, &smaller).await;
+    let (status, mut problem) = place.change("new", &version, &smaller).await;
     assert_eq!((status.as_u16(), &problem["code"]), (412, &json!("version_stale")));
+    // What an operator sets beside it is no less of a change.
+    let contract = broker::Contract {
+        in_use_micro: 20_000,
+        window: Duration::from_secs(86_400),
+        quiet: Vec::new(),
+        zone: "UTC".to_owned(),
+    };
+    for set in [Some(&contract), Some(&contract), None] {
+        let seen = problem["etag"].as_str().expect("one").to_owned();
+        match set {
+            Some(contract) => place.broker.set_contract("root", "new", contract).await,
+            None => place.broker.remove_contract("root", "new").await,
+        }
+        .expect("set");
+        let taken = json!({ "churn_contract": null });
+        let (status, stale) = place.change("new", &seen, &taken).await;
+        assert_eq!(status, 412, "{stale}");
+        let now = place.look("/v1/reservations/new").await["version"].clone();
+        assert_eq!(stale["etag"], format!("\"{}\"", now.as_str().expect("one")));
+        problem = stale;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -350,6 +371,8 @@ async fn a_quota_is_told_from_capacity_and_a_part_is_granted_to_whom_it_does() {
     );
     let (status, problem) = place.apply(&plan).await;
     assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("quota_exceeded")));
+    assert_eq!((&problem["left_rru"], &problem["limits"]), (&json!(2.0), &json!([])));
+    assert_eq!(problem["alternatives"][0]["request"]["capacity_rru"], 2.0);
     assert_eq!(set("a", ADMIN, Value::Null).await.0, 200);
 
     let mut much = two();
@@ -357,7 +380,15 @@ async fn a_quota_is_told_from_capacity_and_a_part_is_granted_to_whom_it_does() {
     let plan = place.plan(json!([much])).await;
     let (status, problem) = place.apply(&plan).await;
     assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("not_granted")));
-    assert_eq!(problem["reasons"], json!(["insufficient_hardware"]));
+    assert_eq!(problem["reasons"], json!(["insufficient_hardware", "region"]));
+    let limit = json!({
+        "limit": "region", "without_rru": 20.0, "sentence": "there is no more", "reservation": "new",
+    });
+    assert_eq!(problem["limits"], json!([limit]));
+    let short = json!({
+        "reservation": "new", "asked_rru": 20.0, "grantable_rru": 10.0, "missing_rru": 10.0,
+    });
+    assert_eq!(problem["short"], json!([short]));
     much["grant_policy"] = json!({ "at_least_rru": 12 });
     assert_eq!(place.ended(place.make(&much).await).await["state"], "failed");
     much["grant_policy"] = json!("best_effort");

@@ -38,6 +38,17 @@ pub enum LimitName {
 }
 
 impl LimitName {
+    /// Every limit.
+    pub const ALL: [LimitName; 7] = [
+        LimitName::UnavailableServers,
+        LimitName::SharedBuffers,
+        LimitName::HeldByOthers,
+        LimitName::HardwareTypes,
+        LimitName::Affinity,
+        LimitName::MsbBuffer,
+        LimitName::Region,
+    ];
+
     /// Those that can be lifted, in the order in which they are acquitted.
     const LIFTED: [LimitName; 6] = [
         LimitName::UnavailableServers,

@@ -105,6 +105,9 @@ Exit code 2: less was granted than asked, or nothing.")]
         /// How long to wait for the answer
         #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::duration)]
         wait: Duration,
+        /// Which server.
+        #[command(flatten)]
+        server: ServerOptions,
         /// Where the region is kept.
         #[command(flatten)]
         store: StoreOptions,
@@ -114,6 +117,9 @@ Exit code 2: less was granted than asked, or nothing.")]
         /// At most so many
         #[arg(long, value_name = "COUNT", default_value_t = 20)]
         limit: u32,
+        /// Which server.
+        #[command(flatten)]
+        server: ServerOptions,
         /// Where the region is kept.
         #[command(flatten)]
         store: StoreOptions,
@@ -122,6 +128,9 @@ Exit code 2: less was granted than asked, or nothing.")]
     End {
         /// Its id
         id: Uuid,
+        /// Which server.
+        #[command(flatten)]
+        server: ServerOptions,
         /// Where the region is kept.
         #[command(flatten)]
         store: StoreOptions,

@@ -1,6 +1,6 @@
 //! What may be asked of planned maintenance.
 
-use super::StoreOptions;
+use super::{ServerOptions, StoreOptions};
 use crate::quantity;
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
@@ -54,7 +54,7 @@ pub enum MaintenanceAction {
 pub struct PlanMaintenance {
     /// A server
     #[arg(long, value_name = "NAME", group = "scope")]
-    pub server: Option<String>,
+    pub of_server: Option<String>,
     /// A rack
     #[arg(long, value_name = "NAME", group = "scope")]
     pub rack: Option<String>,
@@ -76,6 +76,9 @@ pub struct PlanMaintenance {
     /// Why, for those who wonder
     #[arg(long, value_name = "TEXT")]
     pub why: String,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerOptions,
     /// Where the region is kept.
     #[command(flatten)]
     pub store: StoreOptions,
@@ -111,6 +114,9 @@ pub struct ListMaintenance {
     /// At most so many
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub limit: u32,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerOptions,
     /// Where the region is kept.
     #[command(flatten)]
     pub store: StoreOptions,
@@ -121,6 +127,9 @@ pub struct ListMaintenance {
 pub struct StopMaintenance {
     /// A window, or a plan: all of its windows
     pub id: Uuid,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerOptions,
     /// Where the region is kept.
     #[command(flatten)]
     pub store: StoreOptions,

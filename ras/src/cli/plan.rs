@@ -24,6 +24,7 @@ A server also knows
   labels: {tier: front}
   starts_at: 2026-03-01T22:00:00Z   # and ends_at
   servers: 40                 # with hardware_types: [C1, C2], in place of capacity_rru and rru
+  churn_contract: {in_use_percent: 2, window_seconds: 86400, quiet: [\"08:00-18:00\"], zone: UTC}
 To end a reservation:
   reservation: web
   remove: true

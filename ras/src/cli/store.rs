@@ -1,6 +1,6 @@
 //! What may be asked of a region in Postgres.
 
-use super::{MoverOptions, OverrideOptions};
+use super::{MoverOptions, OverrideOptions, ServerOptions};
 use crate::quantity;
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -285,9 +285,12 @@ pub struct Publish {
 /// `ras status`
 #[derive(Debug, Args)]
 pub struct Status {
-    /// Read everything that must hold: versions and audit trail without holes, one owner, ...
+    /// Read everything that must hold, of a store: versions and audit trail without holes, one owner, ...
     #[arg(long)]
     pub check: bool,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerOptions,
     /// Where the region is kept.
     #[command(flatten)]
     pub store: StoreOptions,

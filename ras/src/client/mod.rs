@@ -79,6 +79,11 @@ impl Ask {
         Ask { method: Method::POST, body: Some(body), key, ..Ask::get(path) }
     }
 
+    /// Says something that the server does not know again: it is sent again only where it was not heard.
+    pub fn post_once(path: impl Into<String>, body: Value) -> Ask {
+        Ask { method: Method::POST, body: Some(body), ..Ask::get(path) }
+    }
+
     /// Changes something, if it is of this version; `*`: of whichever.
     pub fn patch(path: impl Into<String>, version: impl Into<String>, body: Value) -> Ask {
         Ask { method: Method::PATCH, ..Ask::post(path, body) }.of_version(version)
@@ -188,7 +193,7 @@ impl Client {
             if Instant::now() + wait >= until {
                 return Err(error);
             }
-            tracing::info!(error = format!("{error:#}"), "asked again in {wait:?}");
+            tracing::warn!("{error:#}; asked again in {wait:?}");
             sleep(wait).await;
         }
     }
@@ -240,8 +245,9 @@ impl Client {
             return Ok(Answer { status: parts.status, etag, location, body });
         }
         let problem = Problem::new(parts.status, body);
-        let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
-        if busy.contains(&parts.status) && again || problem.is_still_running() {
+        let unheard = parts.status == StatusCode::TOO_MANY_REQUESTS;
+        let busy = parts.status == StatusCode::SERVICE_UNAVAILABLE && again;
+        if unheard || busy || problem.is_still_running() {
             let after = retry_after(&parts.headers);
             return Err(Failure::Passing { after, error: problem.into() });
         }

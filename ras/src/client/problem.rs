@@ -41,6 +41,11 @@ impl Problem {
         Some(Problem { status, document: members.clone() })
     }
 
+    /// The status it came with.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// Its word for programs.
     pub fn code(&self) -> &str {
         self.document.get("code").and_then(Value::as_str).unwrap_or_default()
@@ -84,7 +89,8 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |member: &str| self.document.get(member).and_then(Value::as_str);
-        out.write_str(text("detail").or(text("title")).unwrap_or("the server says no"))?;
+        let said = text("detail").or(text("reason")).or(text("title"));
+        out.write_str(said.unwrap_or("the server says no"))?;
         if !self.code().is_empty() {
             write!(out, " ({})", self.code())?;
         }
@@ -96,8 +102,15 @@ impl fmt::Display for Problem {
         if let Some(answer) = answer {
             return write!(out, "\n{}", plan_text::text(answer, false));
         }
-        for reason in self.list("reasons") {
+        // A limit says its word itself, with its numbers.
+        let limits = self.list("limits");
+        let limited = |reason: &Value| limits.iter().any(|limit| limit["limit"] == *reason);
+        for reason in self.list("reasons").iter().filter(|reason| !limited(reason)) {
             write!(out, "\n  {}", sentence(reason))?;
+        }
+        for limit in limits {
+            let of = limit["reservation"].as_str().map_or_else(String::new, |of| format!("{of}: "));
+            write!(out, "\n  {of}{}", sentence(limit))?;
         }
         let alternatives = self.list("alternatives");
         if !alternatives.is_empty() {
@@ -151,7 +164,9 @@ mod tests {
             json!({
                 "code": "not_granted", "detail": "nothing of 12 RRU can be granted",
                 "errors": [{"field": "rru.C9", "detail": "there is no such hardware type"}],
-                "reasons": [{"reason": "not_enough_hardware", "sentence": "there are 3"}, "quota"],
+                "reasons": [{"reason": "not_enough_hardware", "sentence": "there are 3"}, "quota", "region"],
+                "limits": [{"limit": "region", "without_rru": 3.0, "sentence": "there is no more",
+                    "reservation": "web"}],
                 "alternatives": [{"concession": "fewer_rru", "sentence": "asking for 3 RRU"}],
             }),
         );
@@ -160,7 +175,7 @@ mod tests {
             "nothing of 12 RRU can be granted (not_granted)",
             "\n  rru.C9: there is no such hardware type",
             "\n  not_enough_hardware: there are 3",
-            "\n  quota",
+            "\n  quota\n  web: region: there is no more",
             "\n  fewer_rru: asking for 3 RRU",
         ] {
             assert!(said.contains(part), "{said}");

@@ -1,50 +1,82 @@
 //! `ras emergency`
 
-use super::{Context, Verdict};
+use super::{Context, Verdict, api};
 use crate::cli::EmergencyAction;
+use crate::client::login::Server;
 use crate::number::amount;
 use crate::store::{Need, Store, with_store};
 use crate::tables;
 use anyhow::{Context as _, Result, bail};
-use broker::{Emergency, EmergencyState, State};
+use broker::{Emergency, EmergencyState};
 use fleet::Rru;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 /// How often the answer is looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(super) fn run(action: &EmergencyAction, context: &Context) -> Result<Verdict> {
     match action {
-        EmergencyAction::Ask { reservation, rru, why, wait, store } => {
+        EmergencyAction::Ask { reservation, rru, why, wait, server, store } => {
+            if let Some(server) = Server::or_store(server, store)? {
+                return api::emergency::ask(server, reservation, *rru, why, *wait, context);
+            }
             let of = with_store(store, Need::There, async |opened| {
                 ask(opened, &store.actor, reservation, *rru, why, *wait).await
             })?;
-            context.answer(|| sentence(&of), &of.json())?;
-            let whole = of.granted.is_some_and(|grant| grant.amount >= of.asked);
-            Ok(Verdict::fine_if(whole))
+            told(&of.json(), context)
         }
-        EmergencyAction::List { limit, store } => {
+        EmergencyAction::List { limit, server, store } => {
+            if let Some(server) = Server::or_store(server, store)? {
+                return api::emergency::list(server, *limit, context);
+            }
             let all = with_store(store, Need::There, async |store| {
                 Ok(store.broker.emergencies(*limit).await?)
             })?;
-            let json =
-                json!({ "emergencies": all.iter().map(Emergency::json).collect::<Vec<_>>() });
-            context.answer(|| table(&all), &json)?;
-            Ok(Verdict::Fine)
+            listed(&all.iter().map(Emergency::json).collect::<Vec<_>>(), context)
         }
-        EmergencyAction::End { id, store } => {
+        EmergencyAction::End { id, server, store } => {
+            if let Some(server) = Server::or_store(server, store)? {
+                return api::emergency::end(server, *id, context);
+            }
             with_store(store, Need::There, async |opened| {
                 Ok(opened.broker.end_emergency(&store.actor, *id).await?)
             })?;
-            context.answer(
-                || format!("emergency {id} is over"),
-                &json!({ "ended": id.to_string() }),
-            )?;
-            Ok(Verdict::Fine)
+            ended(*id, context)
         }
+    }
+}
+
+/// Shows what became of one, as the store or a server says it.
+pub(super) fn told(of: &Value, context: &Context) -> Result<Verdict> {
+    context.answer(|| sentence(of), of)?;
+    let granted = of["granted"]["rru"].as_f64();
+    let whole = granted.zip(of["asked_rru"].as_f64()).is_some_and(|(has, asked)| has >= asked);
+    Ok(Verdict::fine_if(whole))
+}
+
+/// Shows them.
+pub(super) fn listed(all: &[Value], context: &Context) -> Result<Verdict> {
+    context.answer(|| table(all), &json!({ "emergencies": all }))?;
+    Ok(Verdict::Fine)
+}
+
+/// Says that one is over.
+pub(super) fn ended(id: Uuid, context: &Context) -> Result<Verdict> {
+    context.answer(|| format!("emergency {id} is over"), &json!({ "ended": id.to_string() }))?;
+    Ok(Verdict::Fine)
+}
+
+/// What is said where nobody has answered in time.
+pub(super) fn unanswered(id: Uuid, acting: Option<&str>) -> String {
+    match acting {
+        Some(mover) => format!("emergency {id} was asked for, and {mover} has not answered yet"),
+        None => format!(
+            "emergency {id} was asked for; no mover acts that could grant it: `ras up --agent` \
+             or `ras mover` starts one"
+        ),
     }
 }
 
@@ -66,61 +98,66 @@ async fn ask(
         }
         if Instant::now() >= until {
             let acting = broker.mover_status().await?.acting;
-            match acting {
-                Some(mover) => {
-                    bail!("emergency {id} was asked for, and {mover} has not answered yet")
-                }
-                None => bail!(
-                    "emergency {id} was asked for; no mover acts that could grant it: `ras up --agent` \
-                     or `ras mover` starts one"
-                ),
-            }
+            bail!(unanswered(id, acting.as_deref()));
         }
         sleep(LOOK_EVERY).await;
     }
 }
 
-fn sentence(of: &Emergency) -> String {
-    let Some(grant) = of.granted else {
-        let why = of.refusal.map_or("it was cancelled", |refusal| refusal.text());
+fn sentence(of: &Value) -> String {
+    let asked = rru(&of["asked_rru"]);
+    let granted = &of["granted"];
+    if granted.is_null() {
+        let why = of["refused_because"].as_str().unwrap_or("it was cancelled");
         return format!("refused: {why}");
-    };
-    let shared = match grant.from_shared {
+    }
+    let shared = match granted["from_shared"].as_i64().unwrap_or_default() {
         0 => String::new(),
         count => format!(", {count} of them from shared buffers"),
     };
-    let all = if grant.amount >= of.asked {
+    let all = if rru(&granted["rru"]) >= asked {
         String::new()
     } else {
-        format!("; {} were asked for, and no more fits", amount(of.asked))
+        format!("; {} were asked for, and no more fits", amount(asked))
     };
+    let word = |member: &str| of[member].as_str().unwrap_or_default();
     format!(
         "granted {} RRU to {}: {} servers{shared}{all}\nthe next solve spreads and buffers them; \
          `ras emergency end {}` gives them back",
-        amount(grant.amount),
-        of.reservation,
-        grant.servers,
-        of.id
+        amount(rru(&granted["rru"])),
+        word("reservation"),
+        granted["servers"],
+        word("emergency")
     )
 }
 
-fn table(all: &[Emergency]) -> String {
+fn rru(of: &Value) -> Rru {
+    of.as_f64().and_then(Rru::from_f64).unwrap_or_default()
+}
+
+fn table(all: &[Value]) -> String {
     if all.is_empty() {
         return "nobody has asked".to_owned();
     }
     let header = ["emergency", "reservation", "state", "asked", "granted", "servers", "by", "why"];
     let mut table = tables::table(&header, 3..6);
     for of in all {
-        let state = of.state.as_str().to_owned() + if of.debt { ", a debt" } else { "" };
+        let word = |member: &str| of[member].as_str().unwrap_or_default().to_owned();
+        let granted = &of["granted"];
+        let (has, servers) = if granted.is_null() {
+            ("-".to_owned(), "-".to_owned())
+        } else {
+            (amount(rru(&granted["rru"])), granted["servers"].to_string())
+        };
         table.add_row([
-            of.id.to_string(),
-            of.reservation.to_string(),
-            state,
-            amount(of.asked),
-            of.granted.map_or("-".to_owned(), |grant| amount(grant.amount)),
-            of.granted.map_or("-".to_owned(), |grant| grant.servers.to_string()),
-            of.asked_by.clone(),
-            of.why.clone(),
+            word("emergency"),
+            word("reservation"),
+            word("state") + if of["debt"] == true { ", a debt" } else { "" },
+            amount(rru(&of["asked_rru"])),
+            has,
+            servers,
+            word("asked_by"),
+            word("why"),
         ]);
     }
     table.trim_fmt()

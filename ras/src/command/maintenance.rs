@@ -1,12 +1,16 @@
 //! `ras maintenance`
 
-use super::{Context, Verdict};
+use super::{Context, Verdict, api};
 use crate::cli::{Begin, ListMaintenance, Maintenance, MaintenanceAction, PlanMaintenance};
+use crate::client::login::Server;
 use crate::quantity::show_window;
 use crate::store::{Need, with_store};
 use crate::tables;
 use anyhow::Result;
-use broker::{MaintenanceError, MaintenanceRefusal, MaintenanceRequest, MaintenanceWindow, State};
+use broker::{
+    MaintenanceError, MaintenanceRefusal, MaintenanceRequest, MaintenanceState, MaintenanceWindow,
+    State,
+};
 use chrono::{DateTime, Utc};
 use fleet::Scope;
 use serde_json::{Value, json};
@@ -16,12 +20,19 @@ pub(super) fn run(options: &Maintenance, context: &Context) -> Result<Verdict> {
         MaintenanceAction::Plan(options) => plan(options, context),
         MaintenanceAction::List(options) => list(options, context),
         MaintenanceAction::End(options) => {
+            if let Some(server) = Server::or_store(&options.server, &options.store)? {
+                return api::maintenance::stop(server, options.id, ("end", "ended"), context);
+            }
             let ended = with_store(&options.store, Need::There, async |store| {
                 Ok(store.broker.end_maintenance(&options.store.actor, options.id).await?)
             })?;
             stopped("ended", ended.len(), context)
         }
         MaintenanceAction::Cancel(options) => {
+            if let Some(server) = Server::or_store(&options.server, &options.store)? {
+                let how = ("cancel", "cancelled");
+                return api::maintenance::stop(server, options.id, how, context);
+            }
             let cancelled = with_store(&options.store, Need::There, async |store| {
                 Ok(store.broker.cancel_maintenance(&options.store.actor, options.id).await?)
             })?;
@@ -30,15 +41,25 @@ pub(super) fn run(options: &Maintenance, context: &Context) -> Result<Verdict> {
     }
 }
 
-fn stopped(how: &str, count: usize, context: &Context) -> Result<Verdict> {
+/// Says how many windows were ended or cancelled.
+pub(super) fn stopped(how: &str, count: usize, context: &Context) -> Result<Verdict> {
     let windows = if count == 1 { "1 window".to_owned() } else { format!("{count} windows") };
     context.answer(|| format!("{windows} {how}"), &json!({ how: count }))?;
     Ok(Verdict::Fine)
 }
 
+/// What came of a plan, as the store or a server says it.
+pub(super) enum Planned {
+    /// Its windows, in order of time.
+    Windows(Vec<Value>),
+    /// What stands in its way: for people, and with the numbers.
+    Refused { why: String, said: Value },
+}
+
 fn plan(options: &PlanMaintenance, context: &Context) -> Result<Verdict> {
-    let PlanMaintenance { server, rack, msb, from, length, drain, share, why, store } = options;
-    let scopes = [(Scope::Server, server), (Scope::Rack, rack), (Scope::Msb, msb)];
+    let PlanMaintenance { of_server, rack, msb, from, length, drain, share, why, server, store } =
+        options;
+    let scopes = [(Scope::Server, of_server), (Scope::Rack, rack), (Scope::Msb, msb)];
     let named = scopes.into_iter().find_map(|(scope, name)| Some((scope, name.as_deref()?)));
     let (scope, name) = named.expect("one of them is required");
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share, 0 to 1")]
@@ -55,88 +76,122 @@ fn plan(options: &PlanMaintenance, context: &Context) -> Result<Verdict> {
         share_micro,
         why: why.clone(),
     };
-    let planned = with_store(store, Need::There, async |opened| {
-        match opened.broker.plan_maintenance(&store.actor, &request).await {
-            Ok(windows) => Ok(Ok((windows, opened.broker.clock().await?))),
-            Err(MaintenanceError::Refused(refusal)) => Ok(Err(refusal)),
-            Err(error) => Err(error.into()),
-        }
+    if let Some(server) = Server::or_store(server, store)? {
+        return api::maintenance::plan(server, &request, options, context);
+    }
+    let (planned, now) = with_store(store, Need::There, async |opened| {
+        let planned = match opened.broker.plan_maintenance(&store.actor, &request).await {
+            Ok(windows) => Planned::Windows(windows.iter().map(MaintenanceWindow::json).collect()),
+            Err(MaintenanceError::Refused(refusal)) => refused(&refusal),
+            Err(error) => return Err(error.into()),
+        };
+        Ok((planned, opened.broker.clock().await?))
     })?;
+    told(planned, now, context)
+}
+
+fn refused(refusal: &MaintenanceRefusal) -> Planned {
+    let mut said = refusal.numbers();
+    let why = refusal.to_string();
+    said["code"] = refusal.code().into();
+    said["why"] = why.clone().into();
+    Planned::Refused { why, said }
+}
+
+/// Shows what came of a plan.
+pub(super) fn told(planned: Planned, now: DateTime<Utc>, context: &Context) -> Result<Verdict> {
     match planned {
-        Ok((windows, now)) => {
-            let plan = windows.first().map(|window| window.plan.to_string());
+        Planned::Windows(windows) => {
+            let plan = windows.first().map_or(Value::Null, |window| window["plan"].clone());
             let shown = || {
-                let plan = plan.as_deref().unwrap_or_default();
+                let plan = plan.as_str().unwrap_or_default();
                 format!("planned       {plan}\n\n{}", text(&windows, now))
             };
-            let json: Vec<Value> = windows.iter().map(MaintenanceWindow::json).collect();
-            context.answer(shown, &json!({ "plan": plan, "windows": json }))?;
+            context.answer(shown, &json!({ "plan": plan, "windows": windows }))?;
             Ok(Verdict::Fine)
         }
-        Err(refusal) => {
-            context.answer(|| format!("refused: {refusal}"), &refused(&refusal))?;
+        Planned::Refused { why, said } => {
+            context.answer(|| format!("refused: {why}"), &json!({ "refused": said }))?;
             Ok(Verdict::Short)
         }
     }
 }
 
-fn refused(refusal: &MaintenanceRefusal) -> Value {
-    let mut said = refusal.numbers();
-    said["code"] = refusal.code().into();
-    said["why"] = refusal.to_string().into();
-    json!({ "refused": said })
-}
-
 fn list(options: &ListMaintenance, context: &Context) -> Result<Verdict> {
+    if let Some(server) = Server::or_store(&options.server, &options.store)? {
+        return api::maintenance::list(server, options, context);
+    }
     let (windows, now) = with_store(&options.store, Need::There, async |store| {
         let windows = store.broker.maintenance(options.all, None, options.limit).await?;
         Ok((windows, store.broker.clock().await?))
     })?;
+    let windows: Vec<Value> = windows.iter().map(MaintenanceWindow::json).collect();
+    listed(&windows, now, options.limit, context)
+}
+
+/// Shows windows.
+pub(super) fn listed(
+    windows: &[Value],
+    now: DateTime<Utc>,
+    limit: u32,
+    context: &Context,
+) -> Result<Verdict> {
     let shown = || {
         if windows.is_empty() {
             return "no maintenance; `ras maintenance plan` makes some".to_owned();
         }
-        let mut text = text(&windows, now);
-        if windows.len() == usize::try_from(options.limit).unwrap_or(usize::MAX) {
+        let mut text = text(windows, now);
+        if windows.len() == usize::try_from(limit).unwrap_or(usize::MAX) {
             text.push_str("\n... and maybe more: --limit");
         }
         text
     };
-    let json: Vec<Value> = windows.iter().map(MaintenanceWindow::json).collect();
-    context.answer(shown, &json!({ "windows": json }))?;
+    context.answer(shown, &json!({ "windows": windows }))?;
     Ok(Verdict::Fine)
 }
 
-fn text(windows: &[MaintenanceWindow], now: DateTime<Utc>) -> String {
+fn text(windows: &[Value], now: DateTime<Utc>) -> String {
     let header = ["window", "of", "state", "begins", "for", "in use", "why"];
     let mut table = tables::table(&header, 4..6);
     tables::never_wrap(&mut table, &[0, 1, 3]);
     for of in windows {
-        let in_use = if of.state.is_terminal() {
+        let word = |member: &str| of[member].as_str().unwrap_or_default();
+        let in_use = if is_over(of) {
             "-".to_owned()
         } else {
-            format!("{} of {}", of.in_use, of.servers)
+            format!("{} of {}", of["in_use"], of["servers"])
         };
+        let (starts_at, ends_at) = (time(&of["starts_at"]), time(&of["ends_at"]));
+        let length = starts_at.zip(ends_at).and_then(|(from, until)| (until - from).to_std().ok());
         table.add_row([
-            of.id.to_string(),
-            format!("{} {}", of.scope.as_str(), of.name),
+            word("window").to_owned(),
+            format!("{} {}", word("scope"), word("scope_id")),
             state(of, now),
-            of.starts_at.format("%Y-%m-%d %H:%MZ").to_string(),
-            show_window((of.ends_at - of.starts_at).to_std().unwrap_or_default()),
+            starts_at.map(|at| at.format("%Y-%m-%d %H:%MZ").to_string()).unwrap_or_default(),
+            length.map(show_window).unwrap_or_default(),
             in_use,
-            of.why.clone(),
+            word("why").to_owned(),
         ]);
     }
     table.trim_fmt()
 }
 
+fn time(of: &Value) -> Option<DateTime<Utc>> {
+    of.as_str()?.parse().ok()
+}
+
+fn is_over(of: &Value) -> bool {
+    let state = |state: &&MaintenanceState| of["state"] == state.as_str();
+    MaintenanceState::ALL.iter().find(state).is_some_and(|state| state.is_terminal())
+}
+
 /// How far it is, and why it is no further.
-fn state(of: &MaintenanceWindow, now: DateTime<Utc>) -> String {
-    let mut text = of.state.as_str().to_owned();
-    if let Some(reason) = of.reason {
-        let why = of.detail.as_deref().unwrap_or(reason.as_str());
-        text.push_str(&format!(": {why}"));
-    } else if !of.state.is_terminal() && of.starts_at <= now && of.state.as_str() == "draining" {
+fn state(of: &Value, now: DateTime<Utc>) -> String {
+    let word = |member: &str| of[member].as_str();
+    let mut text = word("state").unwrap_or("-").to_owned();
+    if let Some(reason) = word("reason") {
+        text.push_str(&format!(": {}", word("detail").unwrap_or(reason)));
+    } else if time(&of["starts_at"]).is_some_and(|at| at <= now) && of["state"] == "draining" {
         text.push_str(": containers end");
     }
     text

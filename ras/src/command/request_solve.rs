@@ -18,7 +18,7 @@ const ASK_PAUSE: Duration = Duration::from_secs(1);
 pub(super) fn run(options: &RequestSolve, context: &Context) -> Result<Verdict> {
     let solve = with_store(&options.store, Need::There, async |store| {
         let broker = &store.broker;
-        let id = ask(broker).await?;
+        let id = ask(broker, &options.store.actor).await?;
         if options.wait { wait(broker, id).await } else { find(broker, id).await }
     })?;
     context.answer(|| text(&solve), &solve)?;
@@ -29,11 +29,11 @@ pub(super) fn run(options: &RequestSolve, context: &Context) -> Result<Verdict> 
 }
 
 /// Asks until there is an answer: the same id is asked for once.
-async fn ask(broker: &Broker) -> Result<Uuid> {
+async fn ask(broker: &Broker, actor: &str) -> Result<Uuid> {
     let id = Uuid::now_v7();
     let mut attempts = 1;
     loop {
-        match broker.request_solve(id, Cause::Demand, None).await {
+        match broker.request_solve(actor, id, Cause::Demand, None).await {
             Err(error) if error.fault == Fault::Unreachable && attempts < ASK_ATTEMPTS => {
                 tracing::warn!(%error, "asking for a solve; trying again");
                 tokio::time::sleep(ASK_PAUSE).await;

@@ -115,7 +115,7 @@ async fn announce(
     });
     let text = || {
         let line = |name: &str, text: String| format!("{name:<14}{text}\n");
-        let mut text = status::text(&now, &store.place);
+        let mut text = status::text(&json!(now), &store.place);
         if let Some(portal) = http {
             text.push_str(&line(
                 "http",

@@ -18,6 +18,9 @@ use uuid::Uuid;
 /// recorded.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// Who asks, as the audit trail has it.
+const ACTOR: &str = "schedule";
+
 /// When the region is solved.
 #[derive(Clone, Debug)]
 pub struct Schedule(Cron);
@@ -76,16 +79,15 @@ async fn look(broker: &Broker, settings: &ServiceSettings) -> Result<(), DbError
     if let Some(schedule) = &settings.schedule
         && let Some(due) = schedule.last_due(broker.clock().await?)
     {
-        tell(
-            broker.request_solve(Uuid::now_v7(), Cause::Schedule, Some(due)).await?,
-            Cause::Schedule,
-        );
+        let cause = Cause::Schedule;
+        tell(broker.request_solve(ACTOR, Uuid::now_v7(), cause, Some(due)).await?, cause);
     }
     if settings.event_servers > 0 {
         let (servers, at) = broker.newly_unavailable().await?;
         // Since the last of them: one that failed is not asked for again and again.
         if servers >= i64::from(settings.event_servers) {
-            tell(broker.request_solve(Uuid::now_v7(), Cause::Event, at).await?, Cause::Event);
+            let cause = Cause::Event;
+            tell(broker.request_solve(ACTOR, Uuid::now_v7(), cause, at).await?, cause);
         }
     }
     Ok(())

@@ -14,5 +14,6 @@ mod requests;
 mod solves;
 mod steps;
 mod store;
+mod terminal;
 mod tokens;
 mod upkeep;

@@ -6,26 +6,31 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;
 
-const SHOP: &str = "0123456789-of-the-shop";
-const ROOT: &str = "0123456789-of-root";
+pub const SHOP: &str = "0123456789-of-the-shop";
+pub const ROOT: &str = "0123456789-of-root";
 
 /// A server of the small region, with a token of an owner and one of somebody who may do everything.
-fn server(place: &Place, options: &str) -> Running {
+pub fn server(place: &Place, options: &str) -> Running {
+    serving(place, "", options)
+}
+
+/// The same with more in the section `[portal]` of its settings.
+pub fn serving(place: &Place, portal: &str, options: &str) -> Running {
     place.region("region");
     fs::write(place.path("shop.token"), SHOP).expect("written");
     fs::write(place.path("root.token"), ROOT).expect("written");
     fs::write(place.path("bad.token"), "0123456789-of-nobody").expect("written");
-    let settings = "[portal]\nread = \"token\"\n\
-        [[portal.tokens]]\nname = \"shop\"\nroles = [\"owner\"]\nowner = \"shop\"\n\
+    let tokens = "[[portal.tokens]]\nname = \"shop\"\nroles = [\"owner\"]\nowner = \"shop\"\n\
         token_file = \"shop.token\"\n\
         [[portal.tokens]]\nname = \"root\"\nroles = [\"admin\"]\ntoken_file = \"root.token\"\n";
+    let settings = format!("[portal]\nread = \"token\"\n{portal}\n{tokens}");
     fs::write(place.path("ras.toml"), settings).expect("written");
     place.start(&format!(
         "up region --data data --listen 127.0.0.1:0 --config ras.toml --schedule never {options}"
     ))
 }
 
-fn url(up: &Running) -> String {
+pub fn url(up: &Running) -> String {
     let at = up.said.split("http://").nth(1).expect("it says where");
     format!("http://{}", at.split(['/', ' ', '\n']).next().expect("an address"))
 }
@@ -68,7 +73,7 @@ fn who_is_logged_in_is_asked_and_nobody_else_reads_the_token() {
 }
 
 /// The hardware types that a reservation of the region accepts.
-fn types(place: &Place) -> Vec<String> {
+pub fn types(place: &Place) -> Vec<String> {
     let all = place.json("list reservations --token-file root.token");
     let rows = all["reservations"].as_array().expect("rows").clone();
     let with_types = rows.iter().find(|row| row["kind"] == "guaranteed").expect("one");

@@ -31,8 +31,15 @@ impl Place {
 
     /// The binary with words parted by spaces, working on the store `data`.
     pub fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ras"));
-        command.args(line.split_whitespace()).current_dir(self.0.path());
+        let mut command = self.program(env!("CARGO_BIN_EXE_ras"));
+        command.args(line.split_whitespace());
+        command
+    }
+
+    /// A program that knows nothing of whoever runs this.
+    pub fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(name);
+        command.current_dir(self.0.path());
         for variable in ["RUST_LOG", "DATABASE_URL", "XDG_STATE_HOME", "RAS_PG_BIN", "USER"] {
             command.env_remove(variable);
         }
@@ -102,7 +109,7 @@ impl Done {
         String::from_utf8_lossy(&self.output.stdout).into_owned()
     }
 
-    fn stderr(&self) -> String {
+    pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.output.stderr).into_owned()
     }
 

@@ -261,7 +261,8 @@ pub(super) async fn ask(
     caller: Caller,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let asked = in_time(site.broker.request_solve(Uuid::now_v7(), Cause::Demand, None)).await?;
+    let id = Uuid::now_v7();
+    let asked = in_time(site.broker.request_solve(&actor, id, Cause::Demand, None)).await?;
     let (solve, new) = asked.ok_or_else(|| unknown("no solve was asked for".to_owned()))?;
     tracing::info!(%actor, %solve, new, "a solve is asked for");
     let place = format!("/ops/v1/solves/{solve}");

@@ -1,4 +1,9 @@
-//! What is asked of a reservation, read field by field: every field that is wrong is named.
+//! What is asked of a reservation, read field by field: every field that is wrong is named. What may
+//! stand in it is described in `schema`.
+
+pub(in crate::api) mod schema;
+
+pub(super) use schema::ReservationAsked;
 
 use crate::api::problem::Problem;
 use axum::http::StatusCode;
@@ -12,8 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
 
 /// The most labels of a reservation, and the most characters of each side of one.
 const LABELS_MAX: usize = 64;
@@ -47,20 +51,34 @@ pub(super) fn refused(errors: &[FieldError]) -> Problem {
 
 /// The members of an object that were not read yet, and what was wrong with those that were.
 struct Fields {
+    /// All that may be asked for, as the schema has it.
+    members: &'static [&'static str],
     rest: Map<String, Value>,
     errors: Vec<FieldError>,
     prefix: String,
 }
 
 impl Fields {
+    fn remove(&mut self, field: &str) -> Option<Value> {
+        debug_assert!(self.members.contains(&field), "{field:?} is read, and not in the schema");
+        self.rest.remove(field)
+    }
+
+    /// Whatever nobody read is no member.
+    fn end(&mut self) {
+        for field in self.rest.keys().cloned().collect::<Vec<_>>() {
+            self.wrong(&field, "there is no such field");
+        }
+    }
+
     fn wrong(&mut self, field: &str, detail: impl Into<String>) {
         let field = format!("{}{field}", self.prefix);
         self.errors.push(FieldError { field, detail: detail.into() });
     }
 
-    /// A member that may be absent; null is none.
+    /// A member that may be absent.
     fn take<T: DeserializeOwned>(&mut self, field: &str, what: &str) -> Option<T> {
-        let value = self.rest.remove(field)?;
+        let value = self.remove(field)?;
         match serde_json::from_value(value) {
             Ok(read) => Some(read),
             Err(_) => {
@@ -73,7 +91,7 @@ impl Fields {
     /// A member that may be absent or null.
     fn nullable<T: DeserializeOwned>(&mut self, field: &str, what: &str) -> Option<Option<T>> {
         if self.rest.get(field)?.is_null() {
-            self.rest.remove(field);
+            self.remove(field);
             return Some(None);
         }
         self.take(field, what).map(Some)
@@ -99,7 +117,7 @@ impl Fields {
     }
 
     fn rru(&mut self, field: &str) -> Option<f64> {
-        let value = self.rest.remove(field)?;
+        let value = self.remove(field)?;
         self.amount(field, &value)
     }
 
@@ -154,7 +172,8 @@ pub(super) fn read(body: Value, place: Place) -> Result<Read, Vec<FieldError>> {
         let field = place.prefix.trim_end_matches('.').to_owned();
         return Err(vec![FieldError { field, detail: "it is not an object".into() }]);
     };
-    let mut fields = Fields { rest, errors: Vec::new(), prefix: place.prefix.clone() };
+    let members = &schema::MEMBERS;
+    let mut fields = Fields { members, rest, errors: Vec::new(), prefix: place.prefix.clone() };
     let said = fields.name("reservation");
     let reservation = match (place.reservation, said) {
         (None, said) => said,
@@ -211,9 +230,7 @@ pub(super) fn read(body: Value, place: Place) -> Result<Read, Vec<FieldError>> {
     let labels = read_labels(&mut fields);
     let contract = read_contract(&mut fields);
     let draft = fields.take("draft", "true or false").unwrap_or_default();
-    for field in fields.rest.keys().cloned().collect::<Vec<_>>() {
-        fields.wrong(&field, "there is no such field");
-    }
+    fields.end();
     if !fields.errors.is_empty() {
         return Err(fields.errors);
     }
@@ -307,7 +324,7 @@ fn read_change(fields: &mut Fields, change: &mut CapacityRequest, region: Option
     }
     change.host_profile = match fields.rest.get("host_profile") {
         Some(Value::Null) => {
-            fields.rest.remove("host_profile");
+            fields.remove("host_profile");
             Some(None)
         }
         _ => fields.name("host_profile").map(Some),
@@ -350,7 +367,7 @@ fn known_type(fields: &mut Fields, field: &str, ty: &Name, region: Option<&Regio
 
 fn read_policy(fields: &mut Fields, capacity: Option<f64>) -> GrantPolicy {
     const WHAT: &str = "\"all\", \"best_effort\" or {\"at_least_rru\": RRU}";
-    match fields.rest.remove("grant_policy") {
+    match fields.remove("grant_policy") {
         None => GrantPolicy::All,
         Some(Value::String(word)) if word == "all" => GrantPolicy::All,
         Some(Value::String(word)) if word == "best_effort" => GrantPolicy::BestEffort,
@@ -393,7 +410,8 @@ fn read_contract(fields: &mut Fields) -> Option<Option<Contract>> {
         fields.nullable("churn_contract", "an object or null")?;
     let Some(said) = said else { return Some(None) };
     let prefix = format!("{}churn_contract.", fields.prefix);
-    let mut inner = Fields { rest: said, errors: Vec::new(), prefix };
+    let members = &schema::CONTRACT_MEMBERS;
+    let mut inner = Fields { members, rest: said, errors: Vec::new(), prefix };
     let percent: Option<f64> = inner.take("in_use_percent", "a number");
     let window: Option<u64> = inner.take("window_seconds", "a whole number of seconds");
     let zone: String = inner.take("zone", "a name").unwrap_or_else(|| "UTC".to_owned());
@@ -424,9 +442,7 @@ fn read_contract(fields: &mut Fields) -> Option<Option<Contract>> {
             None => inner.wrong(&format!("quiet[{at}]"), "it is no time such as 08:00-18:00"),
         }
     }
-    for field in inner.rest.keys().cloned().collect::<Vec<_>>() {
-        inner.wrong(&field, "there is no such field");
-    }
+    inner.end();
     fields.errors.append(&mut inner.errors);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1,000,000")]
     let in_use_micro = (percent * 10_000.0).round() as u32;
@@ -442,61 +458,6 @@ fn quiet_time(text: &str) -> Option<QuietTime> {
     let (from, until) = text.split_once('-')?;
     QuietTime::new(minute(from)?, minute(until)?)
 }
-
-/// A change as it is asked for, described by hand: it is read field by field, so that all that is
-/// wrong can be said.
-pub(super) struct ReservationAsked;
-
-impl PartialSchema for ReservationAsked {
-    fn schema() -> RefOr<Schema> {
-        let amount = json!({ "type": "number", "minimum": 0, "maximum": RRU_MAX });
-        let name = json!({ "type": "string", "minLength": 1, "maxLength": NAME_CHARS_MAX });
-        let share = json!({ "type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1 });
-        let time = json!({ "type": ["string", "null"], "format": "date-time" });
-        let schema = json!({
-            "type": "object",
-            "description": "What is asked. Members left out stay as they are; of a new reservation, as they \
-                are by default.",
-            "additionalProperties": false,
-            "properties": {
-                "reservation": name, "owner": name,
-                "remove": { "type": "boolean", "description": "Of a plan's change: it ends." },
-                "capacity_rru": amount,
-                "rru": { "type": "object", "additionalProperties": amount,
-                    "description": "What one server of each eligible hardware type is worth." },
-                "servers": { "type": "integer", "minimum": 0,
-                    "description": "In place of capacity_rru: with hardware_types, each worth 1." },
-                "hardware_types": { "type": "array", "items": name },
-                "msb_buffer": { "type": "boolean",
-                    "description": "Whether the loss of any one MSB is survived; it is, by default." },
-                "priority": { "type": "integer", "minimum": 0, "description": "0 is the most important." },
-                "msb_alpha": share, "rack_alpha": share,
-                "affinity_theta": { "type": ["number", "null"], "minimum": 0 },
-                "host_profile": { "type": ["string", "null"], "minLength": 1, "maxLength": NAME_CHARS_MAX },
-                "affinity": { "type": "object",
-                    "additionalProperties": { "type": "number", "minimum": 0, "maximum": 1 } },
-                "grant_policy": { "oneOf": [
-                    { "type": "string", "enum": ["all", "best_effort"] },
-                    { "type": "object", "required": ["at_least_rru"], "additionalProperties": false,
-                        "properties": { "at_least_rru": amount } } ] },
-                "starts_at": time, "ends_at": time,
-                "labels": { "type": "object", "maxProperties": LABELS_MAX,
-                    "additionalProperties": { "type": "string", "maxLength": LABEL_CHARS_MAX } },
-                "churn_contract": { "type": ["object", "null"],
-                    "required": ["in_use_percent", "window_seconds"], "additionalProperties": false,
-                    "properties": {
-                        "in_use_percent": { "type": "number", "minimum": 0, "maximum": 100 },
-                        "window_seconds": { "type": "integer", "minimum": 60, "maximum": 2_678_400 },
-                        "zone": { "type": "string" },
-                        "quiet": { "type": "array", "items": { "type": "string" } } } },
-                "draft": { "type": "boolean", "description": "Written down, and not decided yet." },
-            },
-        });
-        RefOr::T(serde_json::from_value(schema).expect("a schema"))
-    }
-}
-
-impl ToSchema for ReservationAsked {}
 
 #[cfg(test)]
 mod tests {

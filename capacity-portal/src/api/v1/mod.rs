@@ -13,6 +13,8 @@ mod reservations;
 mod servers;
 mod whoami;
 
+pub(super) use ask::schema::file as file_of_requests;
+
 use super::authority::Caller;
 use super::problem::Problem;
 use super::{Site, in_time};

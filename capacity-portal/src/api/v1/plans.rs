@@ -7,7 +7,7 @@ use crate::api::asked::{self, Asked};
 use crate::api::authority::{Caller, Role};
 use crate::api::problem::Problem;
 use crate::api::{Site, held, in_time};
-use crate::capacity::{CapacityError, promised, refused_by_quota};
+use crate::capacity::{CapacityError, promised, refusal, refused_by_quota};
 use crate::region::HeldRegion;
 use axum::Json;
 use axum::body::Bytes;
@@ -364,8 +364,10 @@ pub(super) async fn find(
     responses(
         (status = 200, description = "it could be applied (dry_run)", body = Object),
         (status = 202, description = "it is applied", body = PlanApplied),
-        (status = 409, description = "not every change is granted; or it was applied or is expired; or the \
-            region moved beyond what it tolerates, and `plan` is a fresh one"),
+        (status = 409, description = "not every change is granted: `not_granted` or `quota_exceeded`, with \
+            `reasons`, `limits` and their numbers, `short` and `alternatives`; or it was applied or is \
+            expired (`plan_over`); or the region moved beyond what it tolerates (`plan_stale`), and `plan` is \
+            a fresh one"),
         (status = 422, description = "the key was used for something else")))]
 pub(super) async fn apply(
     Extension(site): Extension<Site>,
@@ -405,19 +407,53 @@ async fn may_be_applied(site: &Site, found: &StoredPlan) -> Result<(), Problem> 
     if view.applicable {
         return Ok(());
     }
-    let quota = view.changes.iter().find_map(|of| of.quota.clone());
-    let (code, detail) = match &quota {
-        Some(quota) => ("quota_exceeded", quota["detail"].as_str().unwrap_or_default().to_owned()),
-        None => ("not_granted", "not every change of this plan is granted in full".to_owned()),
+    Err(not_granted(&view))
+}
+
+/// What is said of a plan that cannot be applied, of all its changes together: what a refused request
+/// is told, with the reservation beside each.
+fn not_granted(view: &PlanView) -> Problem {
+    let quota = view.changes.iter().find_map(|of| of.quota.as_ref());
+    let (code, detail) = match quota {
+        Some(quota) => ("quota_exceeded", quota["detail"].as_str().unwrap_or_default()),
+        None => ("not_granted", "not every change of this plan is granted in full"),
     };
-    let short = found.plan.answers.iter().map(|answer| &answer["refusal"]);
-    let short: Vec<&Value> = short.filter(|refusal| !refusal.is_null()).collect();
-    let mut reasons: Vec<Value> = short.iter().map(|refusal| refusal["reason"].clone()).collect();
-    reasons.extend(quota.is_some().then(|| json!("quota_exceeded")));
-    let alternatives = short.iter().filter_map(|refusal| refusal["alternatives"].as_array());
-    let alternatives: Vec<&Value> = alternatives.flatten().collect();
-    let problem = Problem::new(StatusCode::CONFLICT, code, detail);
-    Err(problem.with("reasons", json!(reasons)).with("alternatives", json!(alternatives)))
+    let mut problem = Problem::new(StatusCode::CONFLICT, code, detail);
+    let (mut reasons, mut limits, mut alternatives) = (Vec::new(), Vec::new(), Vec::new());
+    let mut short = Vec::new();
+    let list = |of: &Value| of.as_array().cloned().unwrap_or_default();
+    for of in &view.changes {
+        let refused = (!of.answer["refusal"].is_null()).then(|| refusal(&of.answer));
+        for said in of.quota.iter().chain(&refused) {
+            for reason in list(&said["reasons"]) {
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
+            }
+            alternatives.extend(list(&said["alternatives"]));
+        }
+        let Some(refused) = refused else { continue };
+        limits.extend(list(&refused["limits"]).into_iter().map(|mut limit| {
+            if let Some(members) = limit.as_object_mut() {
+                members.insert("reservation".to_owned(), json!(of.reservation));
+            }
+            limit
+        }));
+        short.push(json!({
+            "reservation": of.reservation, "asked_rru": refused["asked_rru"],
+            "grantable_rru": refused["grantable_rru"], "missing_rru": refused["missing_rru"],
+        }));
+    }
+    for member in ["quota_rru", "promised_rru", "asked_rru", "left_rru"] {
+        if let Some(quota) = quota {
+            problem = problem.with(member, quota[member].clone());
+        }
+    }
+    problem
+        .with("reasons", json!(reasons))
+        .with("limits", json!(limits))
+        .with("short", json!(short))
+        .with("alternatives", json!(alternatives))
 }
 
 async fn apply_now(

@@ -72,9 +72,12 @@ pub(in super::super) fn logout(options: &Logout, context: &Context) -> Result<Ve
 fn asked(url: &str) -> Result<Secret> {
     let mut token = String::new();
     if stdin().is_terminal() {
+        // Before it is asked for: whoever types ahead shows nothing either.
+        let unseen = Unseen::new()?;
         eprint!("token for {url}: ");
         stderr().flush().context("asking for a token")?;
-        let typed = unseen();
+        let typed = typed();
+        drop(unseen);
         eprintln!();
         token = typed?;
     } else {
@@ -104,12 +107,11 @@ impl Drop for Unseen {
     }
 }
 
-/// A line that is typed and not shown.
-fn unseen() -> Result<String> {
+/// A line, with what was taken back taken out.
+fn typed() -> Result<String> {
     const END: u8 = 0x04;
     const CTRL_C: u8 = 0x03;
     const BACK: [u8; 2] = [0x08, 0x7f];
-    let _unseen = Unseen::new()?;
     let mut line = Vec::new();
     for byte in stdin().lock().bytes() {
         match byte.context("reading the token")? {

@@ -2,12 +2,15 @@
 
 pub(super) mod apply;
 pub(super) mod drill;
+pub(super) mod emergency;
 pub(super) mod explain;
 pub(super) mod login;
+pub(super) mod maintenance;
 pub(super) mod moves;
 pub(super) mod plan;
 pub(super) mod read;
 pub(super) mod request;
+pub(super) mod status;
 
 mod body;
 mod kinds;

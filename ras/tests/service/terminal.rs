@@ -1,0 +1,213 @@
+//! The command line on a terminal, and before a server as it really is: behind TLS, or busy.
+
+use crate::owners::{SHOP, server, serving, types, url};
+use crate::place::{PATIENCE, Place, Running, until_true};
+use std::fs;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The binary on a terminal of its own, which the program `script` gives it.
+struct Terminal {
+    child: Child,
+    keys: ChildStdin,
+    seen: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Terminal {
+    /// Begins; afterwards the terminal says how it was left.
+    fn of(place: &Place, line: &str) -> Terminal {
+        let ras = env!("CARGO_BIN_EXE_ras");
+        let line = format!("stty cols 100 rows 30; {ras} {line}; code=$?; stty -a; exit $code");
+        let mut script = place.program("script");
+        script.args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"]);
+        script.env("SHELL", "/bin/sh").env("TERM", "xterm").env_remove("NO_COLOR");
+        script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = script.spawn().expect("util-linux has it");
+        let keys = child.stdin.take().expect("piped");
+        let mut shown = child.stdout.take().expect("piped");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let screen = Arc::clone(&seen);
+        let reader = std::thread::spawn(move || {
+            let mut some = [0; 4096];
+            while let Ok(count) = shown.read(&mut some) {
+                if count == 0 {
+                    return;
+                }
+                screen.lock().expect("read").extend_from_slice(&some[..count]);
+            }
+        });
+        Terminal { child, keys, seen, reader }
+    }
+
+    fn seen(&self) -> String {
+        String::from_utf8_lossy(&self.seen.lock().expect("read")).into_owned()
+    }
+
+    /// Types once something is asked.
+    fn answer(&mut self, question: &str, keys: &str) {
+        until_true(question, Instant::now() + PATIENCE, || self.seen().contains(question));
+        self.keys.write_all(keys.as_bytes()).expect("typed");
+        self.keys.flush().expect("typed");
+    }
+
+    /// How it ended, all that was shown, and whether the terminal shows again what is typed.
+    fn ended(mut self) -> (Option<i32>, String) {
+        let until = Instant::now() + PATIENCE;
+        until_true("it ends", until, || self.child.try_wait().expect("waits").is_some());
+        let code = self.child.wait().expect("it ended").code();
+        drop(self.keys);
+        self.reader.join().expect("read");
+        let seen = String::from_utf8_lossy(&self.seen.lock().expect("read")).into_owned();
+        let (said, left) = seen.split_once("speed ").unwrap_or_else(|| panic!("no end: {seen}"));
+        assert!(left.contains(" echo ") && left.contains(" icanon"), "left otherwise: {left}");
+        (code, said.to_owned())
+    }
+}
+
+#[test]
+fn a_token_is_not_shown_while_it_is_typed() {
+    let place = Place::new();
+    let up = server(&place, "--no-worker");
+    let line = format!("login --server {}", url(&up));
+    let question = format!("token for {}: ", url(&up));
+    let login = place.path(".config/ras/login.toml");
+
+    let mut ended = Terminal::of(&place, &line);
+    ended.answer(&question, "0123456789\u{3}");
+    let (code, said) = ended.ended();
+    assert!(code == Some(1) && said.contains("nothing was noted"), "{code:?} {said}");
+    assert!(!said.contains("0123456789") && !login.exists(), "{said}");
+
+    // With a key that was wrong, and taken back.
+    let (first, rest) = SHOP.split_at(4);
+    let mut noted = Terminal::of(&place, &line);
+    noted.answer(&question, &format!("{first}x\u{7f}{rest}\r"));
+    let (code, said) = noted.ended();
+    assert!(code == Some(0) && said.contains("shop of shop"), "{code:?} {said}");
+    assert!(!said.contains(first), "{said}");
+    assert!(fs::read_to_string(&login).expect("noted").contains(SHOP));
+    up.stop();
+}
+
+#[test]
+fn what_would_be_done_is_shown_asked_and_waited_for() {
+    let place = Place::new();
+    let up = server(&place, "--agent simulated --deadline 5s");
+    place.ras(&format!("login --server {} --token-file shop.token", url(&up))).code(0);
+    let values: Vec<String> = types(&place).iter().map(|ty| format!("{ty}: 1.0")).collect();
+    let request = format!(
+        "reservation: web\nowner: shop\ncapacity_rru: 4\nrru: {{{}}}\nlabels: {{tier: front}}\n\
+         churn_contract: {{in_use_percent: 2, window_seconds: 86400}}\n",
+        values.join(", ")
+    );
+    fs::write(place.path("web.yaml"), request).expect("written");
+    for no in ["n\r", "\r", "yes please\r"] {
+        let mut asked = Terminal::of(&place, "apply --request web.yaml");
+        asked.answer("do that? [y/N] ", no);
+        let (code, said) = asked.ended();
+        assert!(code == Some(2) && said.contains("nothing was done"), "{code:?} {said}");
+        assert!(said.contains("granted in full"), "what would be: {said}");
+    }
+    place.ras("get reservation web").fails_with(&["unknown_reservation"]);
+
+    let mut asked = Terminal::of(&place, "apply --request web.yaml");
+    asked.answer("do that? [y/N] ", "y\r");
+    let (code, said) = asked.ended();
+    assert!(code == Some(0) && said.contains("done: it is granted"), "{code:?} {said}");
+    let web = place.json("get reservation web");
+    assert_eq!((&web["promised_rru"], &web["labels"]["tier"]), (&4.0.into(), &"front".into()));
+    assert_eq!(web["churn_contract"]["in_use_percent"], 2.0, "{web}");
+
+    // On a terminal the answer is waited for, with a line that lives; elsewhere the line is plain.
+    let (code, said) = Terminal::of(&place, "request resize web --rru 5").ended();
+    assert!(code == Some(0) && said.contains("web is granted: 5 RRU"), "{code:?} {said}");
+    let line = said.find("web is asked for").expect("it waits");
+    assert!(said[line..].contains("\u{1b}[2K"), "it is taken away again: {said:?}");
+    let plain = place.ras("request resize web --rru 6 --wait").code(0);
+    assert!(plain.stderr().contains("web is asked for\n"), "{}", plain.stderr());
+    assert!(!plain.stderr().contains('\u{1b}') && !plain.stdout().contains("is asked for"));
+    let mut gone = Terminal::of(&place, "request delete web");
+    gone.answer("give web up: 6 RRU promised", "y\r");
+    assert_eq!(gone.ended().0, Some(0));
+    up.stop();
+}
+
+fn certificate(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "../capacity-portal/tests/http/tls", name].iter().collect()
+}
+
+#[test]
+fn a_server_behind_tls_is_asked_by_its_certificate() {
+    let place = Place::new();
+    let portal = format!(
+        "[portal.tls]\ncertificate = {:?}\nkey = {:?}\n",
+        certificate("one.cert.pem"),
+        certificate("one.key.pem")
+    );
+    let up: Running = serving(&place, &portal, "--no-worker");
+    let at = up.said.split("https://").nth(1).expect("it says where");
+    let at = at.split(['/', ' ', '\n']).next().expect("an address").to_owned();
+    let with = |line: &str, certificate_of: &str| {
+        let mut command = place.command(line);
+        command.env("SSL_CERT_FILE", certificate(certificate_of)).env_remove("SSL_CERT_DIR");
+        command.output().expect("it starts")
+    };
+    let login = format!("login --server https://{at} --token-file root.token");
+    let said = with(&login, "two.cert.pem");
+    let error = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_eq!(said.status.code(), Some(1), "{error}");
+    assert!(error.contains("cannot be reached") && error.contains("certificate"), "{error}");
+    for line in [&*login, "list solves", "status", "moves"] {
+        let said = with(line, "one.cert.pem");
+        let error = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert_eq!(said.status.code(), Some(0), "{line}: {error}");
+        assert!(!error.contains("in the clear"), "{error}");
+    }
+    up.stop();
+}
+
+#[test]
+fn a_busy_server_is_asked_again_when_it_says() {
+    let place = Place::new();
+    let up = serving(&place, "requests_per_second = 1", "--no-worker");
+    place.ras(&format!("login --server {} --token-file root.token", url(&up))).code(0);
+    let began = Instant::now();
+    let asked: Vec<Child> = (0..4)
+        .map(|_| {
+            let mut command = place.command("list trail --output json");
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().expect("it starts")
+        })
+        .collect();
+    let mut again = 0;
+    for child in asked {
+        let output = child.wait_with_output().expect("it ends");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{error}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("snapshot_loaded"));
+        // What it says, word for word, and no sooner.
+        again += error.matches("ask less often (too_many_requests); asked again in 1s").count();
+    }
+    assert!(again >= 1, "four at once, and one a second is answered");
+    assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
+    // What is not known again is not sent twice, but what was not heard is.
+    let plan = "maintenance plan --rack m03-r001 --from now --for 1h --why fans";
+    let planned: Vec<Child> = ["one", "other", "third"]
+        .map(|why| {
+            let mut command = place.command(&format!("{plan}-{why} --share 100%"));
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().expect("it starts")
+        })
+        .into();
+    for child in planned {
+        let output = child.wait_with_output().expect("it ends");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(matches!(output.status.code(), Some(0 | 2)), "{error}");
+    }
+    up.stop();
+}
