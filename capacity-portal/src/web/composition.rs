@@ -35,8 +35,8 @@ impl Composition {
                     p.lead { (self.lead(all, picture)) }
                     div.scroll { table {
                         caption.quiet { "Hardware types it accepts: what it has of each, who has the rest, and why it takes no more" }
-                        thead { tr { th scope="col" { "Type" } th scope="col" { "Share of its RRU" } th.n scope="col" { "" }
-                            th.n scope="col" { "Servers" } th.n scope="col" { "RRU each" }
+                        thead { tr { th scope="col" { "Type" } th scope="col" { "Share of its RRU" } th.n.spare scope="col" { "" }
+                            th.n scope="col" { "Servers" } th.n.spare scope="col" { "RRU each" }
                             th.n.spare scope="col" { "Free" } th.n.spare scope="col" { "Others" } th.n.spare scope="col" { "Buffer" } th.n.spare scope="col" { "Out" }
                             th scope="col" { "Why no more" } } }
                         tbody { @for of in &self.types { (line(of, all, reservation)) } }
@@ -92,9 +92,9 @@ fn line(of: &TypeUse, all: Rru, reservation: &Name) -> Markup {
         tr {
             th scope="row" { (of.hardware_type) }
             td.share { (part::bar(&[("ok-bar", share)], 1.0)) }
-            td.n { (number::percent(share)) }
+            td.n.spare { (number::percent(share)) }
             td.n { @if of.servers > 0 { a href=(servers) { (number::count(of.servers)) } } @else { "0" } }
-            td.n { (number::rru(of.value)) }
+            td.n.spare { (number::rru(of.value)) }
             td.n.spare { (number::count(of.free)) }
             td.n.spare { (number::count(of.held_by_others)) }
             td.n.spare { (number::count(of.shared_buffer)) }

@@ -189,7 +189,7 @@ fn changes(plan: &[&MaintenanceWindow], first: &MaintenanceWindow, reader: &Read
     };
     html! {
         @if open > 0 {
-            details { summary { "End or cancel" span.quiet { " " (first.why) } }
+            details { summary aria-label={ "End or cancel: " (first.why) } { "End or cancel" }
                 div.actions {
                     @if active { (act("end", "plain", "Work is done".to_owned())) }
                     (act("cancel", "danger", format!("Cancel {}", number::counted(open, "window"))))
