@@ -106,8 +106,9 @@ pub use listed::{EventRow, EventsAsked, MoveRow, MovesAsked, SolvesAsked, TrailA
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use loan::{Lent, Loan, LoanGroup, LoanPlan, LoanView};
 pub use maintenance::{
-    AHEAD_MAX, MAINTENANCE_MAX, MaintenanceError, MaintenanceReason, MaintenanceRefusal,
-    MaintenanceRequest, MaintenanceWindow, SHARE_MICRO,
+    AHEAD_MAX, MAINTENANCE_MAX, MaintenanceError, MaintenanceHolder, MaintenancePreview,
+    MaintenanceReason, MaintenanceRefusal, MaintenanceRequest, MaintenanceWindow, PreviewedWindow,
+    SHARE_MICRO,
 };
 pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
 pub use mover::{Epoch, MoverError, MoverStatus, Stopped};
@@ -126,7 +127,9 @@ pub use request::{
     RequestFilter, Submission, Submitted,
 };
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
-pub use reserved::{ReservedPage, ReservedServer, ReservedTotals, SERVERS_PAGE_MAX, ServerState};
+pub use reserved::{
+    ReservedFilter, ReservedPage, ReservedServer, ReservedTotals, SERVERS_PAGE_MAX, ServerState,
+};
 pub use server::{ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
 pub use state::{

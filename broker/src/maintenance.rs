@@ -8,6 +8,7 @@
 //! How windows go on stands in `advance`: everything follows from stored times and the database's clock.
 
 mod advance;
+mod preview;
 mod refusal;
 mod rules;
 mod view;
@@ -19,9 +20,10 @@ use crate::state::{MaintenanceState, State};
 use crate::trail::Action;
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use fleet::{Name, Scope};
+pub use preview::{MaintenanceHolder, MaintenancePreview, PreviewedWindow};
 pub use refusal::{MaintenanceError, MaintenanceRefusal};
 pub use rules::SHARE_MICRO;
-use rules::{Out, TooMuch, batches};
+use rules::{Out, TooMuch};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::time::Duration;
@@ -206,51 +208,18 @@ impl Broker {
         actor: &str,
         request: &MaintenanceRequest,
     ) -> Result<Vec<MaintenanceWindow>, MaintenanceError> {
-        let MaintenanceRequest { scope, name, length, drain, why, .. } = request;
-        let unknown = || MaintenanceRefusal::UnknownScope { scope: *scope, name: name.clone() };
-        if *scope == Scope::Datacenter || name.contains('\0') {
-            return Err(unknown().into());
-        }
+        let MaintenanceRequest { scope, drain, why, .. } = request;
+        possible(request)?;
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         let now = lock(db).await?;
-        let starts_at = begins(request, now)?;
-        if starts_at - *drain <= now
-            && let Some(msb) = outage(db).await?
-        {
-            return Err(MaintenanceRefusal::OutageNow { msb }.into());
-        }
-        let share_micro = request.share_micro.unwrap_or(SHARE_MICRO).clamp(1, 1_000_000);
-        let situation = Situation::read(db, now, Some((*scope, name))).await?;
-        let msb = situation.msb().ok_or_else(unknown)?;
-        let open = open(db).await?;
-        let windows = if *scope == Scope::Msb {
-            let racks = situation.racks();
-            let sizes = racks.iter().map(|(rack, servers)| (rack.clone(), servers.len() as u64));
-            let mut windows = Vec::new();
-            let mut from = starts_at;
-            for batch in
-                batches(msb, &sizes.collect(), share_micro).map_err(MaintenanceRefusal::from)?
-            {
-                let servers = batch.iter().flat_map(|rack| &racks[rack]).copied().collect();
-                let ours = Out { from, until: from + *length, servers };
-                situation
-                    .check(open.iter(), &ours, share_micro)
-                    .map_err(MaintenanceRefusal::from)?;
-                windows.extend(batch.into_iter().map(|rack| (Scope::Rack, rack, from)));
-                from += *length;
-            }
-            windows
-        } else {
-            let servers = situation.asked.clone();
-            let ours = Out { from: starts_at, until: starts_at + *length, servers };
-            situation.check(open.iter(), &ours, share_micro).map_err(MaintenanceRefusal::from)?;
-            vec![(*scope, name.clone(), starts_at)]
-        };
+        let Decided { msb, share_micro, batches, .. } = decide(db, now, request).await?;
+        let windows: Vec<_> = (batches.iter())
+            .flat_map(|batch| batch.parts.iter().map(move |part| (part, &batch.out)))
+            .collect();
         let plan = Uuid::now_v7();
-        for (part, part_name, from) in &windows {
+        for ((part, part_name), out) in &windows {
             let id = if windows.len() == 1 { plan } else { Uuid::now_v7() };
-            let until = *from + *length;
             let planned = sqlx::query(sql::PLAN)
                 .bind(id)
                 .bind(plan)
@@ -258,8 +227,8 @@ impl Broker {
                 .bind(part.as_str())
                 .bind(part_name.as_ref())
                 .bind(msb.as_ref())
-                .bind(from)
-                .bind(until)
+                .bind(out.from)
+                .bind(out.until)
                 .bind(i32::try_from(drain.as_secs()).unwrap_or(i32::MAX))
                 .bind(i32::try_from(share_micro).unwrap_or(i32::MAX))
                 // Text holds no zero character.
@@ -296,6 +265,74 @@ impl Broker {
         let mut connection = self.pool.acquire().await.doing(doing)?;
         listed(&mut connection, all, of, i64::from(limit)).await.doing(doing)
     }
+}
+
+/// Refuses what no region could have.
+fn possible(request: &MaintenanceRequest) -> Result<(), MaintenanceRefusal> {
+    let MaintenanceRequest { scope, name, .. } = request;
+    if *scope == Scope::Datacenter || name.contains('\0') {
+        return Err(MaintenanceRefusal::UnknownScope { scope: *scope, name: name.clone() });
+    }
+    Ok(())
+}
+
+/// Windows that begin together.
+struct Batch {
+    out: Out,
+    /// A server or racks, by name.
+    parts: Vec<(Scope, Name)>,
+}
+
+/// What is asked for, as it would be planned.
+struct Decided {
+    situation: Situation,
+    msb: Name,
+    share_micro: u32,
+    /// In order of time.
+    batches: Vec<Batch>,
+}
+
+/// Divides what is asked for into windows, if what there is allows them. Writes nothing.
+async fn decide(
+    db: &mut PgConnection,
+    now: DateTime<Utc>,
+    request: &MaintenanceRequest,
+) -> Result<Decided, MaintenanceError> {
+    let MaintenanceRequest { scope, name, length, drain, .. } = request;
+    let starts_at = begins(request, now)?;
+    if starts_at - *drain <= now
+        && let Some(msb) = outage(db).await?
+    {
+        return Err(MaintenanceRefusal::OutageNow { msb }.into());
+    }
+    let share_micro = request.share_micro.unwrap_or(SHARE_MICRO).clamp(1, 1_000_000);
+    let situation = Situation::read(db, now, Some((*scope, name))).await?;
+    let unknown = || MaintenanceRefusal::UnknownScope { scope: *scope, name: name.clone() };
+    let msb = situation.msb().ok_or_else(unknown)?.clone();
+    let mut batches = Vec::new();
+    if *scope == Scope::Msb {
+        let racks = situation.racks();
+        let sizes = racks.iter().map(|(rack, servers)| (rack.clone(), servers.len() as u64));
+        let divided = rules::batches(&msb, &sizes.collect(), share_micro);
+        let mut from = starts_at;
+        for batch in divided.map_err(MaintenanceRefusal::from)? {
+            let servers = batch.iter().flat_map(|rack| &racks[rack]).copied().collect();
+            let out = Out { from, until: from + *length, servers };
+            from = out.until;
+            let parts = batch.into_iter().map(|rack| (Scope::Rack, rack)).collect();
+            batches.push(Batch { out, parts });
+        }
+    } else {
+        let servers = situation.asked.clone();
+        let out = Out { from: starts_at, until: starts_at + *length, servers };
+        batches.push(Batch { out, parts: vec![(*scope, name.clone())] });
+    }
+    let open = open(db).await?;
+    for batch in &batches {
+        let checked = situation.check(open.iter(), &batch.out, share_micro);
+        checked.map_err(MaintenanceRefusal::from)?;
+    }
+    Ok(Decided { situation, msb, share_micro, batches })
 }
 
 /// When it begins, if its times are possible.
@@ -400,6 +437,6 @@ fn window(row: &PgRow) -> Result<MaintenanceWindow, sqlx::Error> {
 }
 
 /// Statements of this file and those below it.
-pub(crate) fn statements() -> [&'static [(&'static str, &'static str)]; 3] {
-    [sql::ALL, view::sql::ALL, advance::sql::ALL]
+pub(crate) fn statements() -> [&'static [(&'static str, &'static str)]; 4] {
+    [sql::ALL, view::sql::ALL, preview::sql::ALL, advance::sql::ALL]
 }

@@ -64,6 +64,34 @@ macro_rules! described {
 }
 pub(crate) use {columns, described, placed};
 
+/// A page of what reservation `$1` owns, gets and borrows, each by its own way, with a further
+/// condition on every server.
+macro_rules! reserved {
+    ($where:literal) => {
+        concat!(
+            "SELECT ",
+            super::columns!(),
+            ", ",
+            super::described!(),
+            " FROM ((SELECT * FROM servers WHERE current_reservation_id = $1 AND server > $3",
+            $where,
+            " ORDER BY server LIMIT $4) UNION ALL (SELECT * FROM servers WHERE target_pending \
+                AND target_reservation_id = $1 AND current_reservation_id IS DISTINCT FROM $1 \
+                AND server > $3",
+            $where,
+            " ORDER BY server LIMIT $4) UNION ALL (SELECT * FROM servers WHERE loan_reservation_id = $1 \
+                AND current_reservation_id IS DISTINCT FROM $1 \
+                AND NOT (target_pending AND target_reservation_id IS NOT DISTINCT FROM $1) \
+                AND (loan_reservation_id, server) > ($1, $3)",
+            $where,
+            " ORDER BY server LIMIT $4) ORDER BY server LIMIT $4) s",
+            super::placed!(),
+            "ORDER BY s.server"
+        )
+    };
+}
+use reserved;
+
 pub(crate) mod sql {
     crate::statements! {
         /// The reservation, and where the trail is.
@@ -73,17 +101,11 @@ pub(crate) mod sql {
         /// What is owned, lent and about to come has an index each; the comparison of pairs keeps the
         /// planner from walking through all names instead. That of the last makes a publication
         /// dearer, by 18 µs a server; without it every page looks at every server of the region.
-        RESERVED = concat!("SELECT ", super::columns!(), ", ", super::described!(), " FROM ( \
-                (SELECT * FROM servers WHERE current_reservation_id = $1 AND server > $3 \
-                    ORDER BY server LIMIT $4) \
-                UNION ALL (SELECT * FROM servers WHERE target_pending AND target_reservation_id = $1 \
-                    AND current_reservation_id IS DISTINCT FROM $1 AND server > $3 \
-                    ORDER BY server LIMIT $4) \
-                UNION ALL (SELECT * FROM servers WHERE loan_reservation_id = $1 \
-                    AND current_reservation_id IS DISTINCT FROM $1 \
-                    AND NOT (target_pending AND target_reservation_id IS NOT DISTINCT FROM $1) \
-                    AND (loan_reservation_id, server) > ($1, $3) ORDER BY server LIMIT $4) \
-                ORDER BY server LIMIT $4) s", super::placed!(), "ORDER BY s.server");
+        RESERVED = super::reserved!("");
+        /// The same in one MSB, of one hardware type, or both.
+        RESERVED_IN = super::reserved!(" AND ($5::text IS NULL OR rack_id IN (SELECT k.rack_id FROM racks k \
+            JOIN msbs b USING (msb_id) WHERE b.msb = $5)) AND ($6::text IS NULL OR hardware_type_id = \
+            (SELECT h.hardware_type_id FROM hardware_types h WHERE h.hardware_type = $6))");
         /// What is owned or borrowed, counted by MSB and by all that decides its state.
         TOTALS = concat!("SELECT ", super::columns!(), ", m.msb::text, count(*) FROM ( \
                 SELECT * FROM servers WHERE current_reservation_id = $1 \
@@ -191,6 +213,15 @@ pub struct ReservedTotals {
     pub embedded_buffer: Rru,
 }
 
+/// Which of a reservation's servers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReservedFilter {
+    /// Those in this MSB.
+    pub msb: Option<String>,
+    /// Those of this hardware type.
+    pub hardware_type: Option<String>,
+}
+
 /// A page of a reservation's servers, as of one instant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReservedPage {
@@ -239,6 +270,20 @@ impl Broker {
         after: &str,
         limit: u32,
     ) -> Result<ReservedPage, ReservationError> {
+        self.reserved_servers_in(reservation, &ReservedFilter::default(), after, limit).await
+    }
+
+    /// The same of those in one MSB, of one hardware type, or both. Totals are of all of them.
+    ///
+    /// # Errors
+    /// [`ReservationError`].
+    pub async fn reserved_servers_in(
+        &self,
+        reservation: &str,
+        filter: &ReservedFilter,
+        after: &str,
+        limit: u32,
+    ) -> Result<ReservedPage, ReservationError> {
         let doing = "listing what a reservation has";
         let limit = limit.clamp(1, SERVERS_PAGE_MAX);
         let mut tx = self.begin_reading().await.doing(doing)?;
@@ -246,11 +291,14 @@ impl Broker {
         let (id, promise, capacity) = header
             .reservation
             .ok_or_else(|| ReservationError::Unknown { name: reservation.to_owned() })?;
-        let servers: Vec<Option<ReservedServer>> = sqlx::query(sql::RESERVED)
+        let all = *filter == ReservedFilter::default();
+        let page = sqlx::query(if all { sql::RESERVED } else { sql::RESERVED_IN })
             .bind(id)
             .bind(promise)
             .bind(after)
-            .bind(i64::from(limit))
+            .bind(i64::from(limit));
+        let page = if all { page } else { page.bind(&filter.msb).bind(&filter.hardware_type) };
+        let servers: Vec<Option<ReservedServer>> = page
             .try_map(|row: PgRow| Ok(server(&row)?.ok()))
             .fetch_all(&mut *tx)
             .await

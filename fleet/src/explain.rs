@@ -4,6 +4,7 @@
 //! assignment of any solver. [`explain`] answers for one reservation; an [`Explainer`] counts the
 //! region once and answers for many.
 
+mod composition;
 mod display;
 mod grant;
 mod hardware;
@@ -13,6 +14,7 @@ mod reason;
 mod relax;
 mod text;
 
+pub use composition::{TypeReason, TypeUse};
 pub use hardware::HardwareSet;
 pub use limits::{Limit, LimitName};
 pub use reason::ShortfallReason;
@@ -439,6 +441,13 @@ impl<'a> Explainer<'a> {
                 hardware.sentence()
             ),
         }
+    }
+
+    /// What a reservation has of each hardware type that it accepts and why it takes no more, those it has
+    /// most RRU of first, then those worth most. `msb_limit` is its spread limit of eq. 3, as the audit says
+    /// it; `None`: it has none.
+    pub fn composition(&self, ix: ReservationIx, msb_limit: Option<Rru>) -> Vec<TypeUse> {
+        composition::composition(&self.ledger, ix, msb_limit)
     }
 
     /// The limits that together stand in the way of a reservation: none can be left out, and

@@ -3,7 +3,9 @@
 mod world;
 
 use fleet::audit::audit;
-use fleet::explain::{Explainer, Explanation, Relaxation, ShortfallReason, explain};
+use fleet::explain::{
+    Explainer, Explanation, Relaxation, ShortfallReason, TypeReason, TypeUse, explain,
+};
 use fleet::{RegionSnapshot, ReservationIx, ReservationKind, Rru, RruRow, Targets};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -487,4 +489,71 @@ fn the_limits_in_the_way_are_named_and_no_others() {
     let near = two().reservation("web", 6.0, &["t0"]).change("web", |row| row.msb_buffer = false);
     let near = near.affinity("web", "dc0", 1.0);
     assert_eq!(limits(near, &[], "web"), [("affinity", whole(6))]);
+}
+
+/// Each type a reservation accepts, with its spread limit as the audit says it.
+fn composition(world: World, id: &str) -> Vec<TypeUse> {
+    let snapshot = world.build();
+    let (targets, ix) = (Targets::unchanged(&snapshot), find(&snapshot, id));
+    let limit = audit(&snapshot, &targets).reservations[ix.ix()].msb_spread.limit;
+    Explainer::new(&snapshot, &targets).composition(ix, Some(limit))
+}
+
+#[test]
+fn each_type_says_why_no_more_of_it_is_taken() {
+    use TypeReason::{Affinity, Enough, MsbSpread, NoneFree, NoneThere, Open, Place, Unavailable};
+    let types = [("a", 2.0), ("b", 1.0), ("down", 1.0), ("gone", 1.0), ("far", 1.0), ("both", 1.0)];
+    let world = World::new()
+        .servers("dc0/m0", "a", 3)
+        .servers("dc0/m1", "a", 2)
+        .servers("dc0/m2", "a", 4)
+        .servers("dc0/m0", "b", 1)
+        .servers("dc0/m1", "down", 2)
+        .servers("dc1/m3", "far", 6)
+        .servers("dc0/m0", "both", 2)
+        .servers("dc1/m3", "both", 1)
+        .valued("web", "guaranteed", 12.0, &types)
+        .valued("ads", "guaranteed", 2.0, &[("a", 1.0)])
+        .valued("spares", "shared_buffer", 1.0, &[("a", 1.0)])
+        .affinity("web", "dc0", 1.0)
+        .change("web", |row| {
+            row.msb_alpha = Some(0.5);
+            row.priority = 1;
+        })
+        .event("server", "m1-down-000", "random_failure")
+        .event("server", "m1-down-001", "random_failure")
+        .server("m2-a-003", |row| row.current_reservation = Some("spares".into()))
+        .hold("web", "m0-a")
+        .hold("ads", "m1-a");
+    let told = |world: World| -> Vec<(String, TypeReason, String)> {
+        let rows = composition(world, "web");
+        rows.into_iter().map(|of| (of.hardware_type.to_string(), of.reason, of.sentence)).collect()
+    };
+    // Six of twelve RRU stand in m0, where the limit of six is reached; dc1 has no share.
+    let spread = "in MSBs where one more is beyond its limit of 6 RRU";
+    let shares = "in datacenters that have their share";
+    let expected = [
+        ("a", Open, "3 are free, 3 within its limits".to_owned()),
+        ("b", MsbSpread, format!("1 is free, {spread}")),
+        ("both", Place, format!("3 are free: 2 {spread}, 1 {shares}")),
+        ("down", Unavailable, "all 2 are out of use".to_owned()),
+        ("far", Affinity, format!("6 are free, all {shares}")),
+        ("gone", NoneThere, "the region has none".to_owned()),
+    ];
+    let expected = expected.map(|(ty, reason, text)| (ty.to_owned(), reason, text));
+    assert_eq!(told(world.clone()), expected);
+    let rows = composition(world.clone(), "web");
+    let a = &rows[0];
+    assert_eq!((a.servers, a.amount, a.value), (3, Rru::units(6), Rru::units(2)));
+    assert_eq!((a.held_by_others, a.held_by_more_important, a.shared_buffer), (2, 2, 1));
+
+    // With the rest of them it has what it asks for, or there are no more.
+    let rest =
+        world.clone().hold("web", "m2-a-000").hold("web", "m2-a-001").hold("web", "m2-a-002");
+    let all = told(rest.clone());
+    let none = "none is free: 2 held by others (2 by more important ones), 1 kept as shared buffer";
+    assert_eq!((all[0].1, all[0].2.as_str()), (NoneFree, none));
+    let fewer = rest.change("web", |row| row.capacity_rru = 6.0);
+    let one = told(fewer).into_iter().find(|row| row.0 == "b").expect("b");
+    assert_eq!((one.1, &*one.2), (Enough, "1 is free; what it holds is all it asks for"));
 }

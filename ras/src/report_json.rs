@@ -6,9 +6,10 @@ use crate::settings::Settings;
 use async_solver::{Objective, SolveStats};
 use chrono::SecondsFormat;
 use datasets::schema::RESULT_FORMAT;
-use fleet::audit::AuditReport;
-use fleet::{Name, RegionSnapshot, Rru};
+use fleet::audit::{AuditReport, ReservationAudit};
+use fleet::{Name, RegionSnapshot, ReservationKind, Rru};
 use serde_json::{Map, Value, json};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -142,6 +143,38 @@ pub fn assemble(figures: &Figures) -> Value {
         "peak_memory_bytes": memory::peak_of_this_process(),
         "highs_peak_memory_bytes": figures.highs_memory,
         "reservations": reservations(audit, figures.reasons),
+        "msb_shares": msb_shares(snapshot, audit),
+    })
+}
+
+/// The largest guaranteed reservations that hold something, by MSB: as many as the paper's figure 13 has,
+/// so that whoever shows them need not read the assignment. MSBs stand by datacenter and name.
+fn msb_shares(snapshot: &RegionSnapshot, audit: &AuditReport) -> Value {
+    const ROWS: usize = 30;
+    let of = |datacenter: usize| -> Vec<usize> {
+        let there = snapshot.msbs.iter().enumerate();
+        let there = there.filter(|(_, msb)| msb.datacenter.ix() == datacenter);
+        there.map(|(position, _)| position).collect()
+    };
+    let datacenters: Vec<Vec<usize>> = (0..snapshot.datacenters.len()).map(of).collect();
+    let named = snapshot.datacenters.iter().zip(&datacenters).map(|(datacenter, msbs)| {
+        let msbs: Vec<&Name> = msbs.iter().map(|msb| &snapshot.msbs[*msb].id).collect();
+        json!({ "datacenter": datacenter.id, "msbs": msbs })
+    });
+    let holds = |row: &&ReservationAudit| {
+        row.kind == ReservationKind::Guaranteed && row.holding.assigned > Rru::ZERO
+    };
+    let mut rows: Vec<&ReservationAudit> = audit.reservations.iter().filter(holds).collect();
+    rows.sort_by_key(|row| (Reverse(row.capacity), &row.reservation_id));
+    let shares = |row: &&ReservationAudit| {
+        let order = datacenters.iter().flatten();
+        let rru: Vec<f64> = order.map(|msb| row.msb_amounts[*msb].to_f64()).collect();
+        json!({ "reservation_id": row.reservation_id, "msb_rru": rru })
+    };
+    json!({
+        "datacenters": named.collect::<Vec<_>>(),
+        "reservations": rows.iter().take(ROWS).map(shares).collect::<Vec<_>>(),
+        "of": rows.len(),
     })
 }
 

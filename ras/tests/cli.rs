@@ -165,6 +165,25 @@ fn the_report_of_a_solve_has_what_the_format_asks_for() {
         assert!(!member.is_null(), "{pointer} is null");
     }
     assert!(report.pointer("/reservations/0/reason").is_some());
+
+    // By MSB, what each of the largest has: it adds up to what is said of it as a whole.
+    let shares = &report["msb_shares"];
+    let list = |of: &Value| of.as_array().expect("a list").clone();
+    let msbs: usize = list(&shares["datacenters"]).iter().map(|of| list(&of["msbs"]).len()).sum();
+    let rows = list(&shares["reservations"]);
+    assert!(!rows.is_empty() && rows.len() <= 30);
+    for row in &rows {
+        let rru: Vec<f64> = list(&row["msb_rru"]).iter().filter_map(Value::as_f64).collect();
+        assert_eq!(rru.len(), msbs);
+        let all = list(&report["reservations"]);
+        let whole = all.iter().find(|of| of["reservation_id"] == row["reservation_id"]);
+        let whole = whole.expect("the same reservation");
+        let largest = rru.iter().copied().fold(0.0, f64::max);
+        for (sum, member) in [(rru.iter().sum(), "assigned_rru"), (largest, "largest_msb_rru")] {
+            let said = whole[member].as_f64().expect("a number");
+            assert!((said - sum).abs() < 1e-6 * said, "{member}: {said}, {sum}: {row}");
+        }
+    }
 }
 
 #[test]

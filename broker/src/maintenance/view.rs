@@ -149,6 +149,26 @@ impl Situation {
         Some(&self.view.sites.get(self.asked.first()?)?.msb)
     }
 
+    /// How many servers an MSB has.
+    pub(crate) fn servers_of(&self, msb: &Name) -> u64 {
+        self.view.msbs.get(msb).copied().unwrap_or_default()
+    }
+
+    /// Guaranteed reservations that hold some of these servers: how many, what they are worth now, and
+    /// what is promised and there.
+    pub(crate) fn holders(&self, servers: &BTreeSet<i32>) -> BTreeMap<Name, (u64, Rru, Promised)> {
+        let mut holders = BTreeMap::new();
+        for site in servers.iter().filter_map(|server| self.view.sites.get(server)) {
+            let Some(holder) = &site.holder else { continue };
+            let Some(promised) = self.view.reservations.get(holder) else { continue };
+            let (count, worth, _) =
+                holders.entry(holder.clone()).or_insert((0_u64, Rru::ZERO, *promised));
+            *count += 1;
+            *worth += site.value;
+        }
+        holders
+    }
+
     /// Whether servers may be out beside these windows.
     pub(crate) fn check<'a>(
         &self,

@@ -24,7 +24,11 @@ async fn pages_have_every_row_once_and_the_youngest_first() {
     // Each ends before the next is asked for: one that waits would be it.
     for number in 1..=5 {
         let id = Uuid::from_u128(number);
-        broker.request_solve("operator", id, Cause::Demand, None).await.expect("asked").expect("new");
+        broker
+            .request_solve("operator", id, Cause::Demand, None)
+            .await
+            .expect("asked")
+            .expect("new");
         let lease = Duration::from_secs(60);
         let job = broker.claim("w", &[JobKind::Solve], lease).await.expect("asked").expect("a job");
         broker.fail_solve(job.lease, FailureReason::Crashed, "x").await.expect("ended");

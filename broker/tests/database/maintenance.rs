@@ -71,13 +71,31 @@ impl Place {
         self.broker().clock().await.expect("asked")
     }
 
+    /// Plans it, after a look at what that would come to.
     async fn plan(&self, request: &MaintenanceRequest) -> Vec<MaintenanceWindow> {
-        self.broker().plan_maintenance("ann", request).await.expect("planned")
+        let preview = self.broker().preview_maintenance(request).await.expect("looked");
+        let planned = self.broker().plan_maintenance("ann", request).await.expect("planned");
+        let windows = preview.windows.iter().map(|of| (of.scope, &of.name));
+        assert!(windows.eq(planned.iter().map(|of| (of.scope, &of.name))), "{preview:?}");
+        // By another clock reading, but not for longer.
+        for (shown, window) in preview.windows.iter().zip(&planned) {
+            assert_eq!(shown.ends_at - shown.starts_at, window.ends_at - window.starts_at);
+            assert_eq!(shown.starts_at - shown.drains_at, window.starts_at - window.drains_at());
+        }
+        assert_eq!(preview.servers, planned.iter().map(|of| of.servers).sum::<u64>());
+        assert_eq!(preview.in_use, planned.iter().map(|of| of.in_use).sum::<u64>());
+        planned
     }
 
+    /// Why it is refused; a look says the same, but for the time.
     async fn refused(&self, request: &MaintenanceRequest) -> MaintenanceRefusal {
-        match self.broker().plan_maintenance("ann", request).await {
-            Err(MaintenanceError::Refused(refusal)) => refusal,
+        let looked = self.broker().preview_maintenance(request).await;
+        let planned = self.broker().plan_maintenance("ann", request).await;
+        match (looked, planned) {
+            (Err(MaintenanceError::Refused(looked)), Err(MaintenanceError::Refused(refusal))) => {
+                assert_eq!(looked.code(), refusal.code());
+                refusal
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -302,6 +320,27 @@ async fn what_failed_and_what_others_maintain_is_counted() {
     record("e3", Scope::Server, "s046", UnavailabilityKind::Software).await;
     place.look().await;
     assert_eq!(place.cordoned().await, 4, "both begin");
+}
+
+#[tokio::test]
+async fn a_look_says_whom_it_touches_and_writes_nothing() {
+    let place = Place::new().await;
+    let seq = place.broker().last_seq().await.expect("asked");
+    let looked = place.broker().preview_maintenance(&request(Scope::Msb, "msb0")).await;
+    let looked = looked.expect("looked");
+    assert_eq!((&*looked.msb, looked.msb_servers, looked.share_micro), ("msb0", 16, 250_000));
+    assert_eq!((looked.windows.len(), looked.servers, looked.in_use), (8, 16, 8));
+    assert_eq!(looked.at_once, 4, "two racks of two");
+    let holders: Vec<_> = (looked.holders.iter())
+        .map(|of| (&*of.reservation, of.servers, of.at_once, of.capacity, of.available))
+        .collect();
+    let units = Rru::units;
+    assert_eq!(
+        holders,
+        [("ads", 8, units(2), units(4), units(24)), ("web", 8, units(2), units(21), units(24)),]
+    );
+    assert_eq!(place.broker().last_seq().await.expect("asked"), seq);
+    assert!(place.broker().maintenance(true, None, 9).await.expect("listed").is_empty());
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::{at, small};
 use broker::{
-    Broker, Epoch, Follower, ImportOptions, MoveReason, Report, ReservationError, ReservedServer,
-    Seq, ServerChange, ServerState,
+    Broker, Epoch, Follower, ImportOptions, MoveReason, Report, ReservationError, ReservedFilter,
+    ReservedServer, Seq, ServerChange, ServerState,
 };
 use fleet::{Rru, Scope, UnavailabilityKind};
 use proptest::prelude::*;
@@ -85,6 +85,28 @@ async fn each_server_has_one_state() {
     assert_eq!((web["s000"].rru, web["s001"].rru), (Rru(1_000_000), Rru(1_250_000)));
     let spare = listed(broker, "spare").await;
     assert_eq!(states(&spare), [("s002", Borrowed), ("s008", Borrowed)]);
+
+    // In one MSB, of one type: the same rows, and no others.
+    let of = |pick: fn(&ReservedServer) -> String| {
+        web.values().map(pick).collect::<std::collections::BTreeSet<_>>()
+    };
+    let (msbs, types) = (of(|row| row.msb.to_string()), of(|row| row.hardware_type.to_string()));
+    assert!(types.len() > 1, "{types:?}");
+    for msb in msbs.iter().map(Some).chain([None]) {
+        for hardware_type in types.iter().map(Some).chain([None]) {
+            let filter =
+                ReservedFilter { msb: msb.cloned(), hardware_type: hardware_type.cloned() };
+            let page = broker.reserved_servers_in("web", &filter, "", 100).await.expect("a page");
+            let wanted = web.values().filter(|row| {
+                msb.is_none_or(|msb| *msb == *row.msb)
+                    && hardware_type.is_none_or(|ty| *ty == *row.hardware_type)
+            });
+            assert!(page.servers.iter().eq(wanted), "{filter:?}: {:?}", page.servers);
+        }
+    }
+    let nowhere = ReservedFilter { msb: Some("nowhere".to_owned()), hardware_type: None };
+    let page = broker.reserved_servers_in("web", &nowhere, "", 9).await.expect("a page");
+    assert!(page.servers.is_empty() && page.next.is_none());
 
     let page = broker.reserved_servers("web", "", 100).await.expect("a page");
     let totals = page.totals.expect("the first");

@@ -13,11 +13,11 @@ const QUESTION: usize = 8;
 
 /// What a page was asked with: filters, and whatever else decides which rows there are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Question([u8; QUESTION]);
+pub(crate) struct Question([u8; QUESTION]);
 
 impl Question {
     /// Of all that decides which rows there are, and in what order.
-    pub(super) fn new(asked: &impl Serialize) -> Question {
+    pub(crate) fn new(asked: &impl Serialize) -> Question {
         let text = serde_json::to_vec(asked).expect("filters are words and numbers");
         let digest = Sha256::digest(text);
         let mut own = [0; QUESTION];
@@ -26,7 +26,7 @@ impl Question {
     }
 
     /// Where the page begins; `None`: with the first row.
-    pub(super) fn cursor<C: DeserializeOwned>(
+    pub(crate) fn cursor<C: DeserializeOwned>(
         self,
         token: Option<&str>,
     ) -> Result<Option<C>, Problem> {
@@ -45,14 +45,14 @@ impl Question {
     }
 
     /// Where the page begins, of rows that are told apart by an id.
-    pub(super) fn id(self, token: Option<&str>) -> Result<Option<Uuid>, Problem> {
+    pub(crate) fn id(self, token: Option<&str>) -> Result<Option<Uuid>, Problem> {
         let id: Option<String> = self.cursor(token)?;
         Ok(id.and_then(|id| Uuid::parse_str(&id).ok()))
     }
 
     /// The rows of a page, of which one more was asked for than it has, and the token of the next
     /// page; `None`: this is the last.
-    pub(super) fn page<T, C: Serialize>(
+    pub(crate) fn page<T, C: Serialize>(
         self,
         mut rows: Vec<T>,
         limit: u32,

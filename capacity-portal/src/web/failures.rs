@@ -98,6 +98,7 @@ fn events(picture: &Picture, now: DateTime<Utc>) -> Markup {
                         tbody { @for event in active.iter().take(ROWS) { tr {
                             th scope="row" { (event.scope.as_str()) " "
                                 @if event.scope == Scope::Msb { a href=(link::msb(&event.scope_id)) { (event.scope_id) } }
+                                @else if event.scope == Scope::Server { a href=(link::server(&event.scope_id)) { (event.scope_id) } }
                                 @else { (event.scope_id) } }
                             td { (event.kind.as_str().replace('_', " ")) }
                             td.when { (part::when(event.started_at)) " " span.dim { (part::ago(event.started_at, now)) } }
@@ -122,10 +123,10 @@ fn replaced(rows: &[ReplacementRow], now: DateTime<Utc>) -> Markup {
                     thead { tr { th scope="col" { "Failed" } th scope="col" { "Reservation" } th scope="col" { "State" }
                         th scope="col" { "Spare" } th scope="col" { "Failed at" } th scope="col" { "In this state" } } }
                     tbody { @for row in rows { tr {
-                        th scope="row" { (row.server) }
+                        th scope="row" { a href=(link::server(&row.server)) { (row.server) } }
                         td { a href=(link::reservation(&row.reservation)) { (row.reservation) } }
                         td { (part::state(mood(row), row.state.as_str())) }
-                        td { @match &row.spare { Some(spare) => (spare), None => (number::NOTHING) } }
+                        td { @match &row.spare { Some(spare) => a href=(link::server(spare)) { (spare) }, None => (number::NOTHING) } }
                         td.when { (part::when(row.started_at)) }
                         td.when { (part::ago(row.state_at, now)) }
                     } } }

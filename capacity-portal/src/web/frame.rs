@@ -1,6 +1,7 @@
 //! What every page has: head, navigation, account, and how errors are shown.
 
 use super::asset::{self, Asset};
+use super::link;
 use crate::api::Site;
 use crate::api::authority::Role;
 use crate::api::caller::Caller;
@@ -82,6 +83,11 @@ impl Reader {
     /// Whether this reader may know of one owner's things alone.
     pub(super) fn is_scoped(&self) -> bool {
         self.caller.scope().is_some()
+    }
+
+    /// An MSB's name, which leads to its page whoever may read that.
+    pub(super) fn msb(&self, name: &str) -> Markup {
+        html! { @if self.is_scoped() { (name) } @else { a href=(link::msb(name)) { (name) } } }
     }
 
     /// What every form says, so that no other site can send it.
@@ -231,7 +237,7 @@ pub(super) async fn finish(request: Request, next: Next) -> Response {
     if let Some(problem) = problem {
         let asked = uri.path_and_query().map_or("/", |asked| asked.as_str());
         if problem.status() == StatusCode::UNAUTHORIZED && method == Method::GET {
-            let to = format!("/sign-in?next={}", super::link::segment(asked));
+            let to = format!("/sign-in?next={}", link::segment(asked));
             *response.status_mut() = StatusCode::SEE_OTHER;
             *response.body_mut() = Body::empty();
             if let Ok(to) = HeaderValue::from_str(&to) {

@@ -21,6 +21,16 @@ pub(super) fn reservation(name: &str) -> String {
     format!("/reservations/{}", segment(name))
 }
 
+/// The page with the servers of a reservation.
+pub(super) fn servers(reservation: &str) -> String {
+    format!("/reservations/{}/servers", segment(reservation))
+}
+
+/// The page of a server.
+pub(super) fn server(name: &str) -> String {
+    format!("/servers/{}", segment(name))
+}
+
 /// The page of an MSB.
 pub(super) fn msb(name: &str) -> String {
     format!("/msbs/{}", segment(name))

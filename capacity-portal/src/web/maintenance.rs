@@ -1,15 +1,18 @@
-//! Planned maintenance as a calendar: one line per plan.
+//! Planned maintenance as a calendar: one line per plan, which whoever may ends or cancels.
 
-use super::frame::{Page, Place, Whole};
+use super::frame::{Page, Place, Reader, Whole};
 use super::link;
 use super::part::{self, Mood};
+use crate::api::authority::Role;
+use crate::api::ops::maintenance;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
 use crate::number;
-use axum::extract::{Query, State};
-use axum::response::Html;
+use axum::extract::{Path, Query, State};
+use axum::response::{Html, Redirect};
 use broker::{MaintenanceState, MaintenanceWindow, State as _};
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
+use fleet::Scope;
 use maud::{Markup, html};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -39,13 +42,16 @@ pub(super) async fn show(
     let now = in_time(site.broker.clock()).await?;
     let windows = in_time(site.broker.maintenance(all, None, WINDOWS)).await?;
     let body = html! {
-        h1 { "Maintenance" }
-        p.facts { span { "Windows to come and under way; containers are drained before, capacity is kept." } }
+        div.head {
+            div { h1 { "Maintenance" }
+                p.facts { span { "Windows to come and under way; containers are drained before, capacity is kept." } } }
+            @if reader.may(Role::Operator) { div.actions { a.button.main href="/maintenance/plan" { "Plan maintenance" } } }
+        }
         nav aria-label="Which windows" { ul.switch {
             li { a href="/maintenance" aria-current=[(!all).then_some("true")] { "To come and under way" } }
             li { a href="/maintenance?all=true" aria-current=[all.then_some("true")] { "All" } }
         } }
-        @if windows.is_empty() { (part::missing("No maintenance is planned.")) } @else { (calendar(&windows, now)) }
+        @if windows.is_empty() { (part::missing("No maintenance is planned.")) } @else { (calendar(&windows, now, &reader)) }
     };
     Ok(Page { place: Place::Maintenance, title: "Maintenance", charts: false, body }.show(&reader))
 }
@@ -73,7 +79,27 @@ impl Range {
     }
 }
 
-fn calendar(windows: &[MaintenanceWindow], now: DateTime<Utc>) -> Markup {
+/// Ends what is under way before its time: a window or all of a plan.
+pub(super) async fn end(
+    State(site): State<Site>,
+    Whole(reader): Whole,
+    Path(id): Path<String>,
+) -> Result<Redirect, Problem> {
+    maintenance::ended_for(&site, reader.caller(), &id).await?;
+    Ok(Redirect::to("/maintenance"))
+}
+
+/// Cancels what is not over: a window or all of a plan.
+pub(super) async fn cancel(
+    State(site): State<Site>,
+    Whole(reader): Whole,
+    Path(id): Path<String>,
+) -> Result<Redirect, Problem> {
+    maintenance::cancelled_for(&site, reader.caller(), &id).await?;
+    Ok(Redirect::to("/maintenance"))
+}
+
+fn calendar(windows: &[MaintenanceWindow], now: DateTime<Utc>, reader: &Reader) -> Markup {
     let range = Range::of(windows, now);
     let mut plans: BTreeMap<Uuid, Vec<&MaintenanceWindow>> = BTreeMap::new();
     for window in windows {
@@ -90,12 +116,18 @@ fn calendar(windows: &[MaintenanceWindow], now: DateTime<Utc>) -> Markup {
             thead { tr { th scope="col" { "What" } th scope="col" {
                     (part::when(range.from)) " and " (range.days) " days on" }
                 th scope="col" { "State" } th.n scope="col" { "Servers" } th scope="col" { "Why" } } }
-            tbody { @for plan in &plans { (line(plan, &range, &days, now)) } }
+            tbody { @for plan in &plans { (line(plan, &range, &days, now, reader)) } }
         } }
     }
 }
 
-fn line(plan: &[&MaintenanceWindow], range: &Range, days: &[i64], now: DateTime<Utc>) -> Markup {
+fn line(
+    plan: &[&MaintenanceWindow],
+    range: &Range,
+    days: &[i64],
+    now: DateTime<Utc>,
+    reader: &Reader,
+) -> Markup {
     let Some(first) = plan.first() else { return html! {} };
     let from = plan.iter().map(|of| of.starts_at).min().unwrap_or(first.starts_at);
     let until = plan.iter().map(|of| of.ends_at).max().unwrap_or(first.ends_at);
@@ -110,9 +142,12 @@ fn line(plan: &[&MaintenanceWindow], range: &Range, days: &[i64], now: DateTime<
     };
     let width = |a: f64, b: f64| (b - a).max(3.0);
     html! {
-        tr {
+        tr id=(first.plan) {
             th scope="row" {
-                @if plan.len() == 1 { (first.scope.as_str()) " " (first.name) }
+                @if plan.len() == 1 {
+                    (first.scope.as_str()) " "
+                    @if first.scope == Scope::Server { a href=(link::server(&first.name)) { (first.name) } } @else { (first.name) }
+                }
                 @else { (first.asked_for.as_str()) " " a href=(link::msb(&first.msb)) { (first.msb) } ", " (number::counted(plan.len(), "window")) }
                 @if plan.len() == 1 { " " span.dim { "in " (first.msb) } }
             }
@@ -136,7 +171,29 @@ fn line(plan: &[&MaintenanceWindow], range: &Range, days: &[i64], now: DateTime<
                 (part::state(mood(state), state)) @if plan.len() > 1 { " " (number::count(*count)) } " "
             } @if let Some(detail) = &first.detail { div.note { (detail) } } }
             td.n { (number::count(plan.iter().map(|of| of.servers as usize).sum())) }
-            td.wide { (first.why) " " span.dim { "by " (first.requested_by) } }
+            td.wide { (first.why) " " span.dim { "by " (first.requested_by) }
+                @if reader.may(Role::Operator) { (changes(plan, first, reader)) } }
+        }
+    }
+}
+
+/// What may be done about a plan: folded away, so that nobody does it by the way.
+fn changes(plan: &[&MaintenanceWindow], first: &MaintenanceWindow, reader: &Reader) -> Markup {
+    let open = plan.iter().filter(|window| !is_over(window)).count();
+    let active = plan.iter().any(|window| window.state == MaintenanceState::Active);
+    let act = |what: &str, class: &str, words: String| {
+        html! {
+            form method="post" action={ "/maintenance/" (first.plan) "/" (what) } { (reader.csrf())
+                button class=(class) type="submit" { (words) } }
+        }
+    };
+    html! {
+        @if open > 0 {
+            details { summary aria-label={ "End or cancel: " (first.why) } { "End or cancel" }
+                div.actions {
+                    @if active { (act("end", "plain", "Work is done".to_owned())) }
+                    (act("cancel", "danger", format!("Cancel {}", number::counted(open, "window"))))
+                } }
         }
     }
 }

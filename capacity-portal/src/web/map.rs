@@ -10,9 +10,10 @@ use crate::number;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Html;
-use fleet::{MsbIx, Rru};
+use fleet::{MsbIx, RackIx, Rru};
 use maud::{Markup, html};
 use serde::Deserialize;
+use std::cmp::Reverse;
 
 /// The most racks that a page lists one by one.
 const RACKS_MAX: usize = 1_200;
@@ -96,6 +97,45 @@ impl View {
         }
         entries.push((STEP_CLASSES[6], "more".to_owned()));
         part::legend(entries)
+    }
+
+    /// The part that it is about: class of the style sheet, title, count; `None`: all of them.
+    fn part(self) -> Option<(&'static str, &'static str, fn(&Parts) -> usize)> {
+        let of: (&str, fn(&Parts) -> usize) = match self {
+            View::State => return None,
+            View::InUse => ("in-use", |parts| parts.in_use),
+            View::Idle => ("idle", |parts| parts.idle),
+            View::Shared => ("shared", |parts| parts.shared),
+            View::Free => ("free", |parts| parts.free),
+            View::Down => ("down", |parts| parts.down),
+        };
+        let title = View::ALL.into_iter().find(|(view, ..)| *view == self);
+        Some((of.0, title.map_or("", |(_, _, title)| title), of.1))
+    }
+
+    /// Racks by what they have of the part, most first; of all parts by name.
+    fn order(self, racks: &[RackIx], picture: &Picture) -> Vec<RackIx> {
+        let mut racks = racks.to_vec();
+        if let Some((_, _, of)) = self.part() {
+            racks.sort_by_key(|rack| Reverse(of(&picture.racks[rack.ix()])));
+        }
+        racks
+    }
+
+    /// One rack: its parts, or the part.
+    fn rack(self, name: &str, parts: &Parts) -> Markup {
+        let total = parts.total();
+        html! {
+            div.name { (name) }
+            @if let Some((class, _, of)) = self.part() {
+                (part::bar(&[(class, of(parts) as f64)], total as f64))
+                span.dim { (number::count(of(parts))) " of " (number::count(total)) }
+            } @else {
+                (part::bar(&parts.bar(), total as f64))
+                span.dim { (number::counted(total, "server")) ", " (number::count(parts.free)) " free"
+                    @if parts.down > 0 { ", " (number::count(parts.down)) " out" } }
+            }
+        }
     }
 
     /// Links to the other views.
@@ -201,16 +241,14 @@ fn body(picture: &Picture, ix: MsbIx, view: View) -> Markup {
         section #map {
             h2 { "Racks" }
             (view.switch(&link::msb(&msb.id)))
-            (part::legend(Parts::default().each().map(|(class, words, _)| (class, words.to_owned()))))
+            @if let Some((_, title, of)) = view.part() {
+                p.lead { (title) ": " (number::counted(of(parts), "server")) ", racks with most of them first." }
+            } @else {
+                (part::legend(Parts::default().each().map(|(class, words, _)| (class, words.to_owned()))))
+            }
             ul.racks {
-                @for rack in racks.iter().take(RACKS_MAX) {
-                    @let parts = &picture.racks[rack.ix()];
-                    li {
-                        div.name { (region.racks[rack.ix()].id) }
-                        (part::bar(&parts.bar(), parts.total() as f64))
-                        span.dim { (number::count(parts.total())) " servers, " (number::count(parts.free)) " free"
-                            @if parts.down > 0 { ", " (number::count(parts.down)) " out" } }
-                    }
+                @for rack in view.order(racks, picture).into_iter().take(RACKS_MAX) {
+                    li { (view.rack(&region.racks[rack.ix()].id, &picture.racks[rack.ix()])) }
                 }
             }
             @if racks.len() > RACKS_MAX {

@@ -7,16 +7,18 @@
 //! | `part`, `link` | what pages are put together from; paths with names in them |
 //! | `picture` | the region counted: by rack, MSB and type, with the audit |
 //! | `overview`, `map` | the region at a glance; its racks |
-//! | `reservations`, `reservation` | all of them; one, with why it is as it is |
+//! | `reservations`, `reservation`, `composition` | all of them; one, with why it is as it is; why it is made of its hardware |
 //! | `request`, `plan` | asking for capacity, what would come of it, and applying that |
 //! | `solves`, `solve`, `heat` | what was decided, and how near to the best it is |
-//! | `failures`, `maintenance` | what is out of use, and what will be |
+//! | `servers`, `server` | those of a reservation; one, and what became of it |
+//! | `failures`, `maintenance`, `window` | what is out of use, what will be, and planning that |
 //! | `drills` | what the loss of an MSB would leave |
 //! | `emergencies` | capacity at once, and what granting it breaks |
 //! | `trail`, `stuck` | who did what; what does not go on |
 //! | `sign_in` | signing in with a token, and out |
 
 mod asset;
+mod composition;
 mod drills;
 mod emergencies;
 mod failures;
@@ -32,11 +34,14 @@ mod plan;
 mod request;
 mod reservation;
 mod reservations;
+mod server;
+mod servers;
 mod sign_in;
 mod solve;
 mod solves;
 mod stuck;
 mod trail;
+mod window;
 
 use crate::api::Site;
 use crate::api::problem::Problem;
@@ -57,6 +62,8 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/msbs/{name}", get(map::show))
         .route("/reservations", get(reservations::show))
         .route("/reservations/{name}", get(reservation::show))
+        .route("/reservations/{name}/servers", get(servers::show))
+        .route("/servers/{name}", get(server::show))
         .route("/request", get(request::show).post(request::plan))
         .route("/request/live", post(request::live))
         .route("/plans/{id}", get(plan::show))
@@ -65,6 +72,9 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/solves/{id}", get(solve::show))
         .route("/failures", get(failures::show))
         .route("/maintenance", get(maintenance::show))
+        .route("/maintenance/plan", get(window::show).post(window::plan))
+        .route("/maintenance/{id}/end", post(maintenance::end))
+        .route("/maintenance/{id}/cancel", post(maintenance::cancel))
         .route("/drills", get(drills::show))
         .route("/emergencies", get(emergencies::show).post(emergencies::ask))
         .route("/emergencies/end", post(emergencies::end))

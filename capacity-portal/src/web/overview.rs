@@ -12,6 +12,7 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use broker::{Metrics, OpenMove, Outage, SolveRow};
 use chrono::{DateTime, Utc};
+use fleet::audit::Certified;
 use fleet::{DatacenterIx, HardwareTypeIx, Rru};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
@@ -105,6 +106,13 @@ fn body(of: &Now, view: View) -> Markup {
 fn verdict(of: &Now) -> Markup {
     let short = of.picture.broken();
     let missing: Rru = short.iter().map(|row| row.missing()).sum();
+    let standing = |row: &Certified| of.picture.standings.get(&row.reservation_id);
+    let arriving = |row: &Certified| {
+        standing(row).map(|of| of.arriving.servers).filter(|servers| *servers > 0)
+    };
+    let is_coming =
+        |row: &&&Certified| standing(row).is_some_and(|has| has.decided >= row.capacity);
+    let coming = short.iter().filter(is_coming).count();
     html! {
         @for outage in &of.outages {
             div.notice.bad {
@@ -119,13 +127,19 @@ fn verdict(of: &Now) -> Markup {
                 p { "Any one MSB may be lost, and every reservation with an embedded buffer keeps what it was promised." }
             }
         } @else {
-            div.notice.bad {
-                strong.verdict { "The guarantee is broken for " (number::counted(short.len(), "reservation")) }
-                p { (number::rru(missing)) " RRU are missing to what was promised." }
+            div class={ "notice " (if coming == short.len() { "warn" } else { "bad" }) } {
+                strong.verdict {
+                    @if coming == short.len() { "The guarantee is not in force yet for " } @else { "The guarantee is broken for " }
+                    (number::counted(short.len(), "reservation"))
+                }
+                p { (number::rru(missing)) " RRU are missing to what was promised."
+                    @if coming > 0 { " For " (if coming == short.len() { "all of them".to_owned() } else { number::count(coming) })
+                        " it is decided, and servers are on their way." } }
                 ul { @for row in short.iter().take(ROWS) {
                     li { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } " ("
                         (row.owner) "): " (number::rru(row.kept())) " of "
-                        (number::rru(row.capacity)) " RRU" }
+                        (number::rru(row.capacity)) " RRU"
+                        @if let Some(arriving) = arriving(row) { ", " (number::counted(arriving, "server")) " arriving" } }
                 } }
                 @if short.len() > ROWS { p { a href="/reservations?show=short" { "All of them" } } }
             }

@@ -57,7 +57,7 @@ pub(super) async fn show(
         @if state == "stale" { div.notice.warn { p { "The region has moved beyond what this plan tolerates. Plan again." } } }
         section {
             h2 { "Server by server" }
-            (moves(&plan))
+            (moves(&plan, !reader.is_scoped()))
         }
     };
     Ok(Page { place: Place::Request, title: "Plan", charts: false, body }.show(&reader))
@@ -219,7 +219,8 @@ fn holder(name: &Value) -> Markup {
     }
 }
 
-fn moves(plan: &Value) -> Markup {
+/// `all`: whoever reads this may look at any server.
+fn moves(plan: &Value, all: bool) -> Markup {
     let changes = list(&plan["changes"]);
     let moves: Vec<&Value> = changes.iter().flat_map(|of| list(&of["answer"]["moves"])).collect();
     html! {
@@ -229,7 +230,8 @@ fn moves(plan: &Value) -> Markup {
                 thead { tr { th scope="col" { "Server" } th scope="col" { "Type" } th scope="col" { "MSB" } th scope="col" { "From" }
                     th scope="col" { "To" } th scope="col" { "In use" } } }
                 tbody { @for of in moves.iter().take(ROWS) { tr {
-                    th scope="row" { (text(&of["server_id"])) } td { (text(&of["hardware_type"])) } td { (text(&of["msb"])) }
+                    @let server = text(&of["server_id"]);
+                    th scope="row" { @if all { a href=(link::server(&server)) { (server) } } @else { (server) } } td { (text(&of["hardware_type"])) } td { (text(&of["msb"])) }
                     td { (holder(&of["from"])) } td { (holder(&of["to"])) } td { @if of["in_use"] == true { "yes" } @else { "no" } }
                 } } }
             } }

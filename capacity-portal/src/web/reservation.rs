@@ -1,6 +1,7 @@
 //! One reservation: what it asked for, what it has, what would be left, and why it is made of what
 //! it is made of.
 
+use super::composition::Composition;
 use super::frame::{Page, Place, Reader};
 use super::part::{self, Mood};
 use super::picture::Picture;
@@ -11,12 +12,10 @@ use crate::number;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;
-use broker::{ContractUse, Entry, OpenMove, PromiseVersion, Seq};
+use broker::{ContractUse, Entry, OpenMove, PromiseVersion, Seq, State as _};
 use chrono::{DateTime, Utc};
 use fleet::explain::{Explainer, Explanation, Limit};
-use fleet::{
-    HardwareTypeIx, MsbIx, Name, Reservation, ReservationIx, ReservationKind, Rru, Targets,
-};
+use fleet::{MsbIx, Name, Reservation, ReservationIx, ReservationKind, Rru, Targets};
 use maud::{Markup, html};
 use serde_json::json;
 use std::sync::Arc;
@@ -28,6 +27,9 @@ const VERSIONS: u32 = 50;
 /// Entries of the trail read and shown.
 const ENTRIES: u32 = 1_000;
 const ENTRIES_SHOWN: usize = 12;
+
+/// Moves shown.
+const MOVES_SHOWN: usize = 12;
 
 /// The page.
 pub(super) async fn show(
@@ -51,26 +53,49 @@ pub(super) async fn show(
     let moves = in_time(broker.moves_under_way()).await?;
     let mut entries = in_time(broker.trail_of(&name, Seq(0), ENTRIES)).await?;
     entries.reverse();
-    let (why, limits) = explain(picture.clone(), ix).await?;
-    let of = One { picture: &picture, ix, now, promises, contract, moves, entries, why, limits };
+    let Why { why, limits, composition } = explain(picture.clone(), ix).await?;
+    let of = One {
+        reader: &reader,
+        picture: &picture,
+        ix,
+        now,
+        promises,
+        contract,
+        moves,
+        entries,
+        why,
+        limits,
+        composition,
+    };
     let body = of.body();
     Ok(Page { place: Place::Reservations, title: &name, charts: true, body }.show(&reader))
 }
 
+/// Why it is as it is.
+struct Why {
+    why: Explanation,
+    limits: Vec<Limit>,
+    composition: Composition,
+}
+
 /// Counting the region again takes as long as an audit: not on a thread that answers.
-async fn explain(
-    picture: Arc<Picture>,
-    ix: ReservationIx,
-) -> Result<(Explanation, Vec<Limit>), Problem> {
+async fn explain(picture: Arc<Picture>, ix: ReservationIx) -> Result<Why, Problem> {
     let explained = spawn_blocking(move || {
         let region = picture.region();
         let explainer = Explainer::new(region, &Targets::unchanged(region));
-        (explainer.explain(ix), explainer.limits(ix))
+        let guaranteed = region.reservations[ix.ix()].kind == ReservationKind::Guaranteed;
+        let limit = guaranteed.then(|| picture.audit.reservations[ix.ix()].msb_spread.limit);
+        let composition = Composition {
+            types: explainer.composition(ix, limit),
+            further: explainer.further_types(ix),
+        };
+        Why { why: explainer.explain(ix), limits: explainer.limits(ix), composition }
     });
     explained.await.map_err(|error| Problem::unavailable("region_unreadable", error.to_string()))
 }
 
 struct One<'a> {
+    reader: &'a Reader,
     picture: &'a Picture,
     ix: ReservationIx,
     now: DateTime<Utc>,
@@ -80,6 +105,7 @@ struct One<'a> {
     entries: Vec<Entry>,
     why: Explanation,
     limits: Vec<Limit>,
+    composition: Composition,
 }
 
 impl One<'_> {
@@ -106,15 +132,34 @@ impl One<'_> {
                     @if let Some(promise) = self.promises.first() { span { "promise version " (promise.version) } }
                 }
             }
-                @if of.kind == ReservationKind::Guaranteed {
-                    div.actions { a.button href={ "/request?reservation=" (link::segment(&of.id)) } { "Change it" } }
+                div.actions {
+                    a.button href=(link::servers(&of.id)) { "Its servers" }
+                    @if of.kind == ReservationKind::Guaranteed {
+                        a.button href={ "/request?reservation=" (link::segment(&of.id)) } { "Change it" }
+                    }
                 }
             }
+            (self.arriving())
             (self.shortfall())
             (self.tiles())
-            div.columns { (self.by_msb()) (self.composition()) }
-            div.columns { (self.moves()) (self.contract()) }
+            (self.composition.section(&of.id, self.picture, self.why.shortfall.as_ref().map(|short| &short.hardware)))
+            div.columns { (self.by_msb()) div { (self.moves()) (self.contract()) } }
             (self.history())
+        }
+    }
+
+    /// Says of what is granted and not there yet how much is on its way.
+    fn arriving(&self) -> Markup {
+        let row = self.audit();
+        let Some(arriving) = reservations::arriving(row, self.picture) else { return html! {} };
+        let decided = reservations::is_decided(row, self.picture);
+        html! {
+            div.notice {
+                strong.verdict { "Arriving: " (number::count(arriving.servers)) " of " (number::counted(row.holding.servers, "server")) }
+                p { (number::rru(arriving.rru)) " RRU are decided and on their way: hosts are cleaned up and set up, one after the other. "
+                    @if decided { "What was promised is in force once they are there." }
+                    @else { "With them it still has less than was promised." } }
+            }
         }
     }
 
@@ -142,6 +187,7 @@ impl One<'_> {
         let guaranteed = reservations::in_force(row, self.picture);
         let missing = reservations::missing(row, self.picture);
         let short = missing > Rru::ZERO;
+        let coming = reservations::is_decided(row, self.picture);
         let rru = |amount: Rru| html! { (number::rru(amount)) };
         if of.kind == ReservationKind::Elastic {
             return html! { dl.tiles {
@@ -156,10 +202,11 @@ impl One<'_> {
                 (part::tile(Mood::Plain, "Granted, RRU", &rru(holding.assigned),
                     &html! { (number::counted(holding.servers, "server"))
                         @if self.why.unavailable_servers > 0 { ", " (number::count(self.why.unavailable_servers)) " more are out" } }))
-                (part::tile(if short { Mood::Bad } else { Mood::Good },
+                (part::tile(if short && coming { Mood::Warn } else if short { Mood::Bad } else { Mood::Good },
                     if of.msb_buffer { "Left after the worst MSB, RRU" } else { "Guaranteed, RRU" }, &rru(guaranteed),
-                    &html! { @if short { (number::rru(missing)) " missing now" } @else { "what was promised is in force" } }))
-                (part::tile(Mood::Plain, "Worst MSB", &html! { @match &holding.largest_msb_id { Some(msb) => a href=(link::msb(msb)) { (msb) }, None => (number::NOTHING) } },
+                    &html! { @if short && coming { (number::rru(missing)) " missing until servers arrive" }
+                        @else if short { (number::rru(missing)) " missing now" } @else { "what was promised is in force" } }))
+                (part::tile(Mood::Plain, "Worst MSB", &html! { @match &holding.largest_msb_id { Some(msb) => (self.reader.msb(msb)), None => (number::NOTHING) } },
                     &html! { (number::rru(holding.largest_msb)) " RRU, "
                         (number::percent(holding.largest_msb.to_f64() / holding.assigned.to_f64().max(1e-9))) }))
                 @if of.msb_buffer {
@@ -196,9 +243,9 @@ impl One<'_> {
                             @let here = row.msb_amounts[msb.ix()];
                             @let of = &region.msbs[msb.ix()];
                             tr {
-                                th scope="row" { a href=(link::msb(&of.id)) { (of.id) } " " span.dim { (region.datacenters[of.datacenter.ix()].id) } }
+                                th scope="row" { (self.reader.msb(&of.id)) " " span.dim { (region.datacenters[of.datacenter.ix()].id) } }
                                 td.graph { (part::bar(&[(if here == row.holding.largest_msb { "top-bar" } else { "ok-bar" }, here.to_f64())], most)) }
-                                td.n { (number::rru(here)) }
+                                td.n { a href={ (link::servers(&row.reservation_id)) "?msb=" (link::segment(&of.id)) } { (number::rru(here)) } }
                                 td.n { @if row.msb_buffer && row.after_loss(msb) < row.capacity { strong.error { (number::rru(row.after_loss(msb))) } }
                                     @else { (number::rru(row.after_loss(msb))) } }
                             }
@@ -226,81 +273,33 @@ impl One<'_> {
         }
     }
 
-    /// Why this hardware (RAS, section 5.3): what it accepts, what that is worth to it, and who has
-    /// the rest.
-    fn composition(&self) -> Markup {
-        let of = self.reservation();
-        let region = self.picture.region();
-        let held = |ty: &Name| self.why.by_type.iter().find(|row| row.hardware_type == *ty);
-        let mut types: Vec<(HardwareTypeIx, Rru)> = of.rru.clone();
-        types.sort_by_key(|&(ty, value)| {
-            (
-                std::cmp::Reverse(held(&region.hardware_types[ty.ix()]).map(|row| row.amount)),
-                std::cmp::Reverse(value),
-            )
-        });
-        html! {
-            section #hardware {
-                h2 { "By hardware, and why " span.ref { "RAS, section 5.3" } }
-                @if types.is_empty() { (part::missing("It accepts no hardware type.")) } @else {
-                    p.lead { (self.because(&types)) }
-                    div.scroll { table {
-                        caption.quiet { "Hardware types it accepts, what it has of each and where the rest is" }
-                        thead { tr { th scope="col" { "Type" } th.n scope="col" { "RRU each" } th.n scope="col" { "Has" }
-                            th.n scope="col" { "RRU" } th.n scope="col" { "In the region" } th.n scope="col" { "Free" } th.n scope="col" { "Buffer" } th.n scope="col" { "Out" } } }
-                        tbody { @for (ty, value) in &types {
-                            @let name = &region.hardware_types[ty.ix()];
-                            @let parts = &self.picture.types[ty.ix()];
-                            tr {
-                                th scope="row" { (name) }
-                                td.n { (number::rru(*value)) }
-                                td.n { (number::count(held(name).map_or(0, |row| row.servers))) }
-                                td.n { (held(name).map_or_else(|| "0".to_owned(), |row| number::rru(row.amount))) }
-                                td.n { (number::count(parts.total())) }
-                                td.n { (number::count(parts.free)) }
-                                td.n { (number::count(parts.shared)) }
-                                td.n { (number::count(parts.down)) }
-                            }
-                        } }
-                    } }
-                    @if let Some(short) = &self.why.shortfall { p.note { (short.hardware.sentence()) } }
-                }
-            }
-        }
-    }
-
-    fn because(&self, types: &[(HardwareTypeIx, Rru)]) -> Markup {
-        let of = self.reservation();
-        let all = self.picture.region().hardware_types.len();
-        let free: usize = types.iter().map(|(ty, _)| self.picture.types[ty.ix()].free).sum();
-        let assigned = self.why.assigned.to_f64();
-        let first = self.why.by_type.iter().max_by_key(|row| row.amount);
-        html! {
-            "It accepts " (number::count(types.len())) " of " (number::counted(all, "type")) ". "
-            @if let Some(first) = first.filter(|_| assigned > 0.0) {
-                (number::percent(first.amount.to_f64() / assigned)) " of its RRU are " (first.hardware_type)
-                @if let Some(value) = types.iter().find(|(ty, _)| self.picture.region().hardware_types[ty.ix()] == first.hardware_type) {
-                    ", worth " (number::rru(value.1)) " RRU each to it" }
-                ". "
-            }
-            "Types cost the solver the same per RRU: it takes what spreads " (of.id) " most evenly and moves fewest servers. "
-            @if free == 0 { "None of what it accepts is free now." } @else { (number::counted(free, "server")) " of what it accepts are free now." }
-        }
-    }
-
     fn moves(&self) -> Markup {
         let id = &self.reservation().id;
         let of = |end: &Option<Name>| end.as_deref() == Some(&**id);
-        let arriving = self.moves.iter().filter(|m| of(&m.target) && !of(&m.source)).count();
+        let arriving: Vec<_> =
+            self.moves.iter().filter(|m| of(&m.target) && !of(&m.source)).collect();
         let leaving: Vec<_> =
             self.moves.iter().filter(|m| of(&m.source) && !of(&m.target)).collect();
+        let all = arriving.len() + leaving.len();
         let in_use = leaving.iter().filter(|m| m.in_use).count();
         html! {
             section #moves {
                 h2 { "Moves under way" }
-                @if arriving == 0 && leaving.is_empty() { (part::missing("No server comes or goes.")) } @else {
-                    p { (number::counted(arriving, "server")) " on the way here, " (number::counted(leaving.len(), "server"))
+                @if all == 0 { (part::missing("No server comes or goes.")) } @else {
+                    p { (number::counted(arriving.len(), "server")) " on the way here, " (number::counted(leaving.len(), "server"))
                         " on the way out, " (number::count(in_use)) " of them in use." }
+                    div.scroll { table {
+                        caption.quiet { "Servers that come and go" }
+                        thead { tr { th scope="col" { "Server" } th scope="col" { "Which way" } th scope="col" { "How far" } th scope="col" { "Since" } } }
+                        tbody { @for m in arriving.iter().chain(&leaving).take(MOVES_SHOWN) { tr {
+                            th scope="row" { a href=(link::server(&m.server)) { (m.server) } }
+                            td { @if of(&m.target) { "arriving" } @else { "leaving" } }
+                            td { (part::state(Mood::Plain, m.state.as_str())) }
+                            td.when { (part::ago(m.state_at, self.now)) }
+                        } } }
+                    } }
+                    @if all > MOVES_SHOWN { p.note { "Shown: " (MOVES_SHOWN) " of " (number::counted(all, "server")) ". "
+                        a href=(link::servers(id)) { "All its servers" } } }
                 }
             }
         }
@@ -358,8 +357,8 @@ impl One<'_> {
                     } }
                 }
                 @if !shown.is_empty() {
-                    (trail::table(shown, "What was done to it, the newest first"))
-                    @if self.entries.len() > shown.len() {
+                    (trail::table(shown, "What was done to it, the newest first", !self.reader.is_scoped()))
+                    @if self.entries.len() > shown.len() && !self.reader.is_scoped() {
                         p.note { a href={ "/trail?subject=" (link::segment(&self.reservation().id)) } { "All of it" } }
                     }
                 }

@@ -6,6 +6,7 @@ use super::part::{self, Mood};
 use super::picture::Picture;
 use crate::api::Site;
 use crate::api::problem::Problem;
+use crate::capacity::Part;
 use crate::number;
 use axum::extract::{Query, State};
 use axum::response::Html;
@@ -131,7 +132,7 @@ fn list(picture: &Picture, asked: &Asked, reader: &Reader) -> Markup {
                         th.n.spare scope="col" { "Held, RRU" } th.spare scope="col" { "Worst MSB" }
                     }
                 } }
-                tbody { @for row in shown { (line(row, picture, elastic)) } }
+                tbody { @for row in shown { (line(row, picture, elastic, reader)) } }
             } }
             (part::pages((asked.page > 0).then(|| to(asked.page - 1)), (from + ROWS < rows.len()).then(|| to(asked.page + 1))))
         }
@@ -150,17 +151,34 @@ pub(super) fn missing(row: &ReservationAudit, picture: &Picture) -> Rru {
     (row.capacity - in_force(row, picture)).or_zero()
 }
 
+/// Servers on their way to it; `None`: there are none.
+pub(super) fn arriving(row: &ReservationAudit, picture: &Picture) -> Option<Part> {
+    let standing = picture.standings.get(&row.reservation_id)?;
+    Some(standing.arriving).filter(|part| part.servers > 0)
+}
+
+/// Whether it will have what was promised once every move is done.
+pub(super) fn is_decided(row: &ReservationAudit, picture: &Picture) -> bool {
+    let standing = picture.standings.get(&row.reservation_id);
+    standing.is_some_and(|of| of.arriving.servers > 0 && of.decided >= row.capacity)
+}
+
 /// Whether a reservation has what was promised.
 pub(super) fn standing(row: &ReservationAudit, picture: &Picture) -> Markup {
     match row.kind {
         ReservationKind::Elastic => part::state(Mood::Plain, "borrows"),
+        _ if missing(row, picture) > Rru::ZERO && is_decided(row, picture) => {
+            let arriving = arriving(row, picture).unwrap_or_default().servers;
+            let (arriving, all) = (number::count(arriving), number::count(row.holding.servers));
+            part::state(Mood::Warn, &format!("arriving {arriving} of {all}"))
+        }
         _ if missing(row, picture) > Rru::ZERO => part::state(Mood::Bad, "short"),
         ReservationKind::Guaranteed if row.msb_buffer => part::state(Mood::Good, "guaranteed"),
         _ => part::state(Mood::Good, "complete"),
     }
 }
 
-fn line(row: &ReservationAudit, picture: &Picture, elastic: bool) -> Markup {
+fn line(row: &ReservationAudit, picture: &Picture, elastic: bool, reader: &Reader) -> Markup {
     let holding = &row.holding;
     html! {
         tr {
@@ -171,11 +189,11 @@ fn line(row: &ReservationAudit, picture: &Picture, elastic: bool) -> Markup {
             td.n.spare { (number::count(holding.servers)) }
             @if !elastic {
                 td.n { (number::rru(row.capacity)) }
-                td.n { @if missing(row, picture) > Rru::ZERO { strong.error { (number::rru(in_force(row, picture))) } }
+                td.n { @if missing(row, picture) > Rru::ZERO && !is_decided(row, picture) { strong.error { (number::rru(in_force(row, picture))) } }
                     @else { (number::rru(in_force(row, picture))) } }
                 td.n.spare { (number::rru(holding.assigned)) }
                 td.spare { @match &holding.largest_msb_id {
-                    Some(msb) => { a href=(link::msb(msb)) { (msb) } " " span.dim { (number::rru(holding.largest_msb)) } }
+                    Some(msb) => { (reader.msb(msb)) " " span.dim { (number::rru(holding.largest_msb)) } }
                     None => (number::NOTHING),
                 } }
             }

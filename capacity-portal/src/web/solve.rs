@@ -38,7 +38,6 @@ pub(super) async fn show(
     let solve = in_time(broker.solve(uuid)).await?.ok_or_else(unknown)?;
     let report = in_time(broker.solve_report(uuid)).await?;
     let now = in_time(broker.clock()).await?;
-    let picture = site.pictures.now(&site.region).await?;
     let body = html! {
         p.kicker { a href="/solves" { "Solves" } " · " code { (solve.id) } }
         h1 { "Solve of " (part::when(solve.requested_at)) }
@@ -51,11 +50,10 @@ pub(super) async fn show(
         }
         (outcome(&solve, now))
         @match &report {
-            Some(report) => (found(report)),
-            None if solve.state == "published" => (part::missing("Its report is not kept any more.")),
+            Some(report) => { (found(report)) (heat::section(report)) },
+            None if solve.state == "published" => { (part::missing("Its report is not kept any more.")) (heat::not_kept()) },
             None => {},
         }
-        @if let Some(picture) = &picture { (heat::section(picture)) }
     };
     let title = format!("Solve of {}", solve.requested_at.format("%Y-%m-%d %H:%M"));
     Ok(Page { place: Place::Solves, title: &title, charts: true, body }.show(&reader))

@@ -7,7 +7,7 @@ use crate::api::{Site, in_time};
 use crate::number;
 use axum::extract::{Query, State};
 use axum::response::Html;
-use broker::{Entry, Seq};
+use broker::{Action, Entry, Seq};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -61,14 +61,14 @@ pub(super) async fn show(
                 span.hint #subject-hint { "a reservation, server, MSB, event or version, by its whole name" } }
             button type="submit" { "Show" }
         }
-        @if entries.is_empty() { (part::missing("Nothing was done to it.")) } @else { (table(&entries, "Entries, the newest first")) }
+        @if entries.is_empty() { (part::missing("Nothing was done to it.")) } @else { (table(&entries, "Entries, the newest first", true)) }
         (part::pages(newer, older))
     };
     Ok(Page { place: Place::Trail, title: "Audit trail", charts: false, body }.show(&reader))
 }
 
-/// Entries as a table.
-pub(super) fn table(entries: &[Entry], caption: &str) -> Markup {
+/// Entries as a table. `linked`: whoever reads it may look at everything.
+pub(super) fn table(entries: &[Entry], caption: &str, linked: bool) -> Markup {
     html! {
         div.scroll { table {
             caption { (caption) }
@@ -80,12 +80,26 @@ pub(super) fn table(entries: &[Entry], caption: &str) -> Markup {
                 td { (entry.actor) }
                 td { (entry.action.replace('_', " ")) }
                 td { @match &entry.subject {
-                    Some(subject) => a href={ "/trail?subject=" (link::segment(subject)) } { (subject) },
+                    Some(subject) if !linked => (subject),
+                    Some(subject) => a href=(about(&entry.action, subject)) { (subject) },
                     None => (number::NOTHING),
                 } }
                 td.wide { (detail(&entry.detail)) }
             } } }
         } }
+    }
+}
+
+/// Entries whose subject is a server.
+const OF_SERVERS: [Action; 4] =
+    [Action::ServerBound, Action::MoveEnded, Action::ServerReplaced, Action::ReplacementOwed];
+
+/// Where there is more about a subject: the page of a server has its own entries.
+fn about(action: &str, subject: &str) -> String {
+    if OF_SERVERS.iter().any(|of| of.as_str() == action) {
+        link::server(subject)
+    } else {
+        format!("/trail?subject={}", link::segment(subject))
     }
 }
 

@@ -150,6 +150,22 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
       await until(page, "there", () => arrived(0));
     });
 
+    test("finds one of them, and plans its maintenance after a look at what that takes", async () => {
+      await hands.press("link", "Its servers");
+      await page.getByRole("heading", { level: 1, name: `Servers of ${name}` }).waitFor();
+      const server = await page.getByRole("rowheader").first().innerText();
+      await hands.press("link", server);
+      await page.getByRole("heading", { level: 1, name: server }).waitFor();
+      await hands.press("link", "Plan maintenance");
+      await hands.fill("Work takes, minutes", "30");
+      await hands.fill("Why", "new fans");
+      await hands.press("button", "See what it takes");
+      await page.getByText("1 server in 1 window").waitFor();
+      await hands.press("button", "Plan it");
+      await page.waitForURL(/\/maintenance#/);
+      await page.getByRole("row").filter({ hasText: server }).first().waitFor();
+    });
+
     test("plays the loss of an MSB through", async () => {
       await hands.press("link", "Drills");
       await hands.choose("MSB that is lost", "m03");

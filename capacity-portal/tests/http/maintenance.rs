@@ -74,16 +74,19 @@ async fn a_refusal_has_its_numbers() {
     assert_eq!((status.as_u16(), &refused["code"]), (409, &"guarantee".into()), "{refused}");
     assert_eq!((&refused["reservation"], &refused["msb"]), (&"a".into(), &"msb2".into()));
     assert_eq!((&refused["needed_rru"], &refused["left_rru"]), (&4.5.into(), &3.75.into()));
+    assert_eq!(refused["field"], Value::Null, "no field is wrong");
     for (name, value, code) in [
         ("scope_id", json!("nobody"), "unknown_scope"),
         ("starts_at", json!("2020-01-01T00:00:00Z"), "in_the_past"),
         ("length_seconds", json!(0), "length"),
         ("drain_seconds", json!(u32::MAX), "length"),
+        ("starts_at", json!("2999-01-01T00:00:00Z"), "length"),
     ] {
         let mut body = server("s20");
         body[name] = value;
         let (status, refused) = post(&place, "/ops/v1/maintenance", &body).await;
         assert_eq!((status.as_u16(), &refused["code"]), (422, &code.into()), "{refused}");
+        assert_eq!(refused["field"], name, "{refused}");
     }
 }
 

@@ -8,7 +8,7 @@ use fleet::{RegionSnapshot, Scope, UnavailabilityKind};
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
 
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 14] = [
     "/drills",
     "/emergencies",
     "/",
@@ -21,10 +21,12 @@ const PAGES: [&str; 12] = [
     "/trail",
     "/stuck",
     "/request",
+    "/reservations/b%2F%C3%BC/servers",
+    "/servers/s00",
 ];
 
 /// A page as its reader gets it.
-async fn page(place: &Place, path: &str, token: Option<&str>) -> (StatusCode, String) {
+pub async fn page(place: &Place, path: &str, token: Option<&str>) -> (StatusCode, String) {
     let answer = place.send(Method::GET, path, token, "").await;
     let (status, headers) = (answer.status(), answer.headers().clone());
     let policy = headers["content-security-policy"].to_str().expect("text");
@@ -38,7 +40,7 @@ async fn page(place: &Place, path: &str, token: Option<&str>) -> (StatusCode, St
 }
 
 /// Nothing in it that the policy forbids, and what readers of screens need.
-fn well_formed(path: &str, text: &str) {
+pub fn well_formed(path: &str, text: &str) {
     for forbidden in ["style=\"", "<style", "onclick", "javascript:", "http://", "https://"] {
         let rest = text.replace("http://www.w3.org", "");
         assert!(!rest.contains(forbidden), "{path}: {forbidden}");
@@ -129,6 +131,10 @@ async fn what_is_not_there_is_a_page_as_well() {
         "/solves/7",
         "/solves/01900000-0000-7000-8000-000000000000",
         "/reservations/%3Cscript%3E",
+        "/reservations/nobody/servers",
+        "/reservations/a%00/servers",
+        "/servers/nobody",
+        "/servers/s00%00",
     ] {
         let (status, text) = page(&place, path, None).await;
         assert_eq!(status, 404, "{path}");
@@ -186,7 +192,8 @@ async fn names_stay_text() {
     let of = format!("/reservations/{name}");
     let about = format!("/trail?subject={name}");
     let found = format!("/reservations?q={name}");
-    for path in PAGES.into_iter().chain([msb.as_str(), &of, &about, &found]) {
+    let servers = format!("{of}/servers?msb={name}&hardware={name}");
+    for path in PAGES.into_iter().chain([msb.as_str(), &of, &about, &found, &servers]) {
         let (status, text) = page(&place, path, None).await;
         assert!(!text.contains("<script>alert"), "{path}: {text}");
         assert!(!text.contains("\"&\""), "{path}");
@@ -203,18 +210,15 @@ async fn an_empty_region_has_pages() {
     let place = Place::of(None, PortalSettings::default()).await;
     for path in PAGES {
         let (status, text) = page(&place, path, None).await;
-        let expected = if path.starts_with("/msbs/") || path.starts_with("/reservations/") {
-            404
-        } else {
-            200
-        };
+        let names = ["/msbs/", "/reservations/", "/servers/"];
+        let expected = if names.iter().any(|of| path.starts_with(of)) { 404 } else { 200 };
         assert_eq!(status, expected, "{path}: {text}");
     }
     assert!(page(&place, "/", None).await.1.contains("No region yet"));
 }
 
 /// What a form sends, as a browser that is signed in with this token would.
-async fn send(place: &Place, path: &str, token: &str, form: &str) -> reqwest::Response {
+pub async fn send(place: &Place, path: &str, token: &str, form: &str) -> reqwest::Response {
     let request = place.client.post(format!("{}{path}", place.base)).body(form.to_owned());
     let request = request.header("Authorization", format!("Bearer {token}"));
     request

@@ -8,7 +8,7 @@ use reqwest::{Method, Response, redirect};
 use std::time::Duration;
 
 /// A browser: it is told where to go, and does not go there by itself.
-fn browser() -> reqwest::Client {
+pub fn browser() -> reqwest::Client {
     reqwest::Client::builder().redirect(redirect::Policy::none()).build().expect("a client")
 }
 
@@ -23,7 +23,7 @@ fn header(response: &Response, name: &str) -> String {
 }
 
 /// The cookie of whoever signs in with this token, as it is sent back.
-async fn cookie(place: &Place, secret: &str) -> String {
+pub async fn cookie(place: &Place, secret: &str) -> String {
     let response = sign_in(place, format!("token={secret}")).await;
     assert_eq!(response.status(), 303);
     header(&response, "set-cookie").split(';').next().expect("a cookie").to_owned()
@@ -45,7 +45,7 @@ async fn send(
     request.send().await.expect("an answer")
 }
 
-async fn csrf(place: &Place, cookie: &str) -> String {
+pub async fn csrf(place: &Place, cookie: &str) -> String {
     let (status, me) = answer(send(place, Method::GET, "/v1/whoami", cookie, &[]).await).await;
     assert_eq!(status, 200, "{me}");
     me["csrf"].as_str().expect("a token").to_owned()

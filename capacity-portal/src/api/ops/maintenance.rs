@@ -10,8 +10,8 @@ use axum::body::Bytes;
 use axum::extract::{Path, State as Extension};
 use axum::http::StatusCode;
 use broker::{
-    MaintenanceError, MaintenanceReason, MaintenanceRefusal, MaintenanceRequest, MaintenanceState,
-    MaintenanceWindow, State,
+    MaintenanceError, MaintenancePreview, MaintenanceReason, MaintenanceRefusal,
+    MaintenanceRequest, MaintenanceState, MaintenanceWindow, State,
 };
 use chrono::{DateTime, Utc};
 use fleet::Scope;
@@ -158,16 +158,18 @@ pub(super) struct Cancelled {
 
 impl PlanBody {
     fn request(self) -> Result<MaintenanceRequest, Problem> {
-        let malformed = |detail: String| Problem::bad_request("malformed", detail);
+        let malformed = |field: &str, detail: String| {
+            Problem::bad_request("malformed", detail).with("field", field.into())
+        };
         let scope = Scope::parse(&self.scope).filter(|scope| *scope != Scope::Datacenter);
         let scope = scope.ok_or_else(|| {
-            malformed(format!("scope {:?} is none of server, rack or msb", self.scope))
+            malformed("scope", format!("scope {:?} is none of server, rack or msb", self.scope))
         })?;
         let share_micro = match self.share {
             None => None,
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1")]
             Some(share) if (0.0..=1.0).contains(&share) => Some((share * 1e6).round() as u32),
-            Some(_) => return Err(malformed("share is from 0 to 1".to_owned())),
+            Some(_) => return Err(malformed("share", "share is from 0 to 1".to_owned())),
         };
         Ok(MaintenanceRequest {
             scope,
@@ -219,11 +221,29 @@ fn refused(refusal: &MaintenanceRefusal) -> Problem {
         | MaintenanceRefusal::Length { .. } => StatusCode::UNPROCESSABLE_ENTITY,
     };
     let problem = Problem::new(status, refusal.code(), refusal.to_string());
+    let problem = match field(refusal) {
+        Some(field) => problem.with("field", field.into()),
+        None => problem,
+    };
     match refusal.numbers() {
         Value::Object(numbers) => {
             numbers.into_iter().fold(problem, |problem, (name, value)| problem.with(&name, value))
         }
         _ => problem,
+    }
+}
+
+/// The field of the body that can never be so; `None`: what there is stands in the way.
+fn field(refusal: &MaintenanceRefusal) -> Option<&'static str> {
+    match refusal {
+        MaintenanceRefusal::UnknownScope { .. } => Some("scope_id"),
+        MaintenanceRefusal::InThePast { .. } => Some("starts_at"),
+        MaintenanceRefusal::Length { what: "a window", .. } => Some("length_seconds"),
+        MaintenanceRefusal::Length { what: "a drain", .. } => Some("drain_seconds"),
+        MaintenanceRefusal::Length { .. } => Some("starts_at"),
+        MaintenanceRefusal::Share { .. }
+        | MaintenanceRefusal::Guarantee { .. }
+        | MaintenanceRefusal::OutageNow { .. } => None,
     }
 }
 
@@ -254,12 +274,32 @@ pub(super) async fn plan(
     caller: Caller,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Planned>), Problem> {
-    let actor = caller.needs(Role::Operator)?;
-    let request = asked::json::<PlanBody>(&body)?.request()?;
-    let planned = in_time(site.broker.plan_maintenance(&actor, &request)).await?;
+    let planned = planned_for(&site, &caller, &body).await?;
     let plan = planned.first().map(|window| window.plan.to_string());
     let planned = Planned { plan, windows: planned.iter().map(Window::from).collect() };
     Ok((StatusCode::CREATED, Json(planned)))
+}
+
+/// What [`plan`] does, for a page as well.
+pub(crate) async fn planned_for(
+    site: &Site,
+    caller: &Caller,
+    body: &[u8],
+) -> Result<Vec<MaintenanceWindow>, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    let request = asked::json::<PlanBody>(body)?.request()?;
+    in_time(site.broker.plan_maintenance(&actor, &request)).await
+}
+
+/// What [`plan`] would do now, or would refuse, for a page.
+pub(crate) async fn previewed_for(
+    site: &Site,
+    caller: &Caller,
+    body: &[u8],
+) -> Result<MaintenancePreview, Problem> {
+    caller.needs(Role::Operator)?;
+    let request = asked::json::<PlanBody>(body)?.request()?;
+    in_time(site.broker.preview_maintenance(&request)).await
 }
 
 /// Windows of planned maintenance, those still to come or under way first
@@ -305,9 +345,18 @@ pub(super) async fn end(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Ended>, Problem> {
-    let actor = caller.needs(Role::Operator)?;
-    let ended = in_time(site.broker.end_maintenance(&actor, read(&id)?)).await?;
+    let ended = ended_for(&site, &caller, &id).await?;
     Ok(Json(Ended { ended: texts(&ended) }))
+}
+
+/// What [`end`] does, for a page as well.
+pub(crate) async fn ended_for(
+    site: &Site,
+    caller: &Caller,
+    id: &str,
+) -> Result<Vec<Uuid>, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    in_time(site.broker.end_maintenance(&actor, read(id)?)).await
 }
 
 /// Cancels maintenance, however far it is
@@ -321,7 +370,16 @@ pub(super) async fn cancel(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Cancelled>, Problem> {
-    let actor = caller.needs(Role::Operator)?;
-    let cancelled = in_time(site.broker.cancel_maintenance(&actor, read(&id)?)).await?;
+    let cancelled = cancelled_for(&site, &caller, &id).await?;
     Ok(Json(Cancelled { cancelled: texts(&cancelled) }))
+}
+
+/// What [`cancel`] does, for a page as well.
+pub(crate) async fn cancelled_for(
+    site: &Site,
+    caller: &Caller,
+    id: &str,
+) -> Result<Vec<Uuid>, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    in_time(site.broker.cancel_maintenance(&actor, read(id)?)).await
 }

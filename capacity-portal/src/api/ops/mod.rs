@@ -7,7 +7,7 @@ mod drills;
 mod emergencies;
 mod events;
 mod files;
-mod maintenance;
+pub(crate) mod maintenance;
 mod moves;
 mod quotas;
 mod servers;

@@ -61,12 +61,8 @@ fn members() -> Value {
         json!({ "type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1,
             "description": description })
     };
-    let time = |description: &str| {
-        json!({ "type": ["string", "null"], "format": "date-time", "description": description })
-    };
-    let amount = |description: &str| {
-        json!({ "type": "number", "minimum": 0, "maximum": RRU_MAX, "description": description })
-    };
+    let time = |description: &str| json!({ "type": ["string", "null"], "format": "date-time", "description": description });
+    let amount = |description: &str| json!({ "type": "number", "minimum": 0, "maximum": RRU_MAX, "description": description });
     json!({
         "reservation": name("The reservation, new or not."),
         "owner": name("The business unit that asks."),
@@ -246,9 +242,10 @@ mod tests {
                 object.is_none_or(|of| !of.contains_key(name)) || has(needed)
             }),
             "propertyNames" => names().all(|name| fits(of, &json!(name))),
-            "properties" => object.unwrap_or(&none).iter().all(|(name, value)| {
-                of.get(name).is_none_or(|schema| fits(schema, value))
-            }),
+            "properties" => object
+                .unwrap_or(&none)
+                .iter()
+                .all(|(name, value)| of.get(name).is_none_or(|schema| fits(schema, value))),
             "additionalProperties" => object.unwrap_or(&none).iter().all(|(name, value)| {
                 declared(name) || if of.is_boolean() { *of == true } else { fits(of, value) }
             }),
@@ -271,7 +268,8 @@ mod tests {
             "^shared-buffer/" => text.starts_with("shared-buffer/"),
             "^[0-9]+:[0-9]+-[0-9]+:[0-9]+$" => {
                 let number = |of: &str| !of.is_empty() && of.bytes().all(|b| b.is_ascii_digit());
-                let time = |of: &str| of.split_once(':').is_some_and(|(a, b)| number(a) && number(b));
+                let time =
+                    |of: &str| of.split_once(':').is_some_and(|(a, b)| number(a) && number(b));
                 text.split_once('-').is_some_and(|(from, until)| time(from) && time(until))
             }
             other => panic!("{other}: say what it means"),
@@ -286,10 +284,16 @@ mod tests {
         {
             of.insert("reservation".to_owned(), name);
         }
-        let place =
-            Place { kind: None, reservation: None, owner: None, region: None, prefix: String::new() };
+        let place = Place {
+            kind: None,
+            reservation: None,
+            owner: None,
+            region: None,
+            prefix: String::new(),
+        };
         let errors = read(request, place).map(drop).err().unwrap_or_default();
-        let errors = errors.into_iter().filter(|error| !error.detail.contains("reservation is new"));
+        let errors =
+            errors.into_iter().filter(|error| !error.detail.contains("reservation is new"));
         errors.map(|error| format!("{}: {}", error.field, error.detail)).collect()
     }
 
@@ -316,7 +320,9 @@ mod tests {
         for (member, of) in members.as_object().expect("members") {
             let mut request = json!({ "reservation": "r", "remove": true });
             let right = examples(of).0;
-            for value in right.into_iter().filter(|_| !["reservation", "remove"].contains(&&**member)) {
+            for value in
+                right.into_iter().filter(|_| !["reservation", "remove"].contains(&&**member))
+            {
                 request[member] = value;
                 let said = wrong(request.clone());
                 assert_eq!(fits(&schema, &schema, &request), said.is_empty(), "{request} {said:?}");
@@ -368,9 +374,9 @@ mod tests {
         ];
         // A format is an annotation: validators differ in whether they mind it.
         let dated = schema["format"] == "date-time";
-        let every = every.into_iter().filter(|value| {
-            !dated || value.as_str().is_none_or(|text| text.starts_with("2026"))
-        });
+        let every = every
+            .into_iter()
+            .filter(|value| !dated || value.as_str().is_none_or(|text| text.starts_with("2026")));
         every.partition(|value| fits(schema, schema, value))
     }
 

@@ -1,0 +1,164 @@
+//! What pages draw and count: racks by what is looked for, a solve's own region, servers on their way,
+//! and why a reservation is made of what it is made of.
+
+use crate::pages::page;
+use crate::place::{PATIENCE, Place, ROOT, answer, region};
+use broker::{JobKind, Publication, SolveBasis, SolveEnd};
+use capacity_portal::PortalSettings;
+use fleet::RegionSnapshot;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// The list of racks of a page of an MSB.
+fn racks(text: &str) -> &str {
+    let from = text.split("<ul class=\"racks\"").nth(1).expect("racks");
+    from.split("</ul>").next().expect("an end")
+}
+
+#[tokio::test]
+async fn the_racks_of_an_msb_are_shown_by_what_is_looked_for() {
+    let place = Place::new().await;
+    // Of rack0: s00 in use, s06 and s12 idle, s18 free; of rack3: s03, s09 and s15, s21.
+    for (view, class, each) in [
+        ("in_use", "in-use", "1 of 4"),
+        ("idle", "idle", "2 of 4"),
+        ("shared", "shared", "0 of 4"),
+        ("free", "free", "1 of 4"),
+        ("down", "down", "0 of 4"),
+    ] {
+        let (status, text) = page(&place, &format!("/msbs/msb0?show={view}"), None).await;
+        assert_eq!(status, 200);
+        let racks = racks(&text);
+        assert_eq!(racks.matches(each).count(), 2, "{view}: {racks}");
+        for other in ["in-use", "idle", "shared", "free", "down"] {
+            let drawn = racks.contains(&format!("rect class=\"{other}\""));
+            assert_eq!(drawn, other == class && !each.starts_with('0'), "{view}, {other}: {racks}");
+        }
+        assert!(text.contains(&format!("?show={view}#map\" aria-current=\"true\"")), "{text}");
+    }
+    let (_, all) = page(&place, "/msbs/msb0", None).await;
+    for part in ["in-use", "idle", "free"] {
+        assert!(racks(&all).contains(&format!("rect class=\"{part}\"")), "{part}: {all}");
+    }
+    // The rack that has most of it stands first.
+    let (_, before) = page(&place, "/msbs/msb0?show=in_use", None).await;
+    let first = |text: &str| racks(text).find("rack0") < racks(text).find("rack3");
+    assert!(first(&before), "by name where they are equal");
+    let usage = [("s00".into(), false), ("s09".into(), true), ("s15".into(), true)];
+    place.broker.report_usage("watch", &usage).await.expect("reported");
+    until(&place, "/msbs/msb0?show=in_use", |text| !first(text)).await;
+}
+
+/// Waits until a page says so: pages are some seconds old.
+async fn until(place: &Place, path: &str, says: impl Fn(&str) -> bool) -> String {
+    let said = async {
+        loop {
+            let (_, text) = page(place, path, None).await;
+            if says(&text) {
+                return text;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, said).await.unwrap_or_else(|_| panic!("{path} never says so"))
+}
+
+/// Publishes a solve with this report; its page.
+async fn solved(place: &Place, parent: i64, report: Value) -> String {
+    let asked = place.send(Method::POST, "/ops/v1/solves", Some(ROOT), "").await;
+    let (_, asked) = answer(asked).await;
+    let job = place.broker.claim("w", &[JobKind::Solve], Duration::from_secs(60)).await;
+    let lease = job.expect("asked").expect("a job").lease;
+    let (parent, seq) = (broker::TargetVersion(parent), broker::Seq(1));
+    let snapshot_url = "snapshot".to_owned();
+    let basis = SolveBasis { parent, seq, snapshot_url, config: json!({}) };
+    assert!(place.broker.describe_solve(lease, &basis).await.expect("described"));
+    let end = SolveEnd { lease, result_url: "result".to_owned(), report };
+    let (id, targets) = (Uuid::now_v7(), Vec::new());
+    let publication = Publication { id, parent, solve: Some(end), targets };
+    place.broker.publish("w", &publication).await.expect("published");
+    format!("/solves/{}", asked["solve"].as_str().expect("an id"))
+}
+
+#[tokio::test]
+async fn the_page_of_a_solve_draws_that_solve_and_nothing_else() {
+    let place = Place::new().await;
+    let report = json!({ "msb_shares": {
+        "datacenters": [{ "datacenter": "dc", "msbs": ["msb0", "msb1", "old"] }],
+        "reservations": [{ "reservation_id": "long gone", "msb_rru": [3.0, 1.0, 0.0] }],
+        "of": 1,
+    } });
+    let path = solved(&place, 1, report).await;
+    let (status, text) = page(&place, &path, None).await;
+    assert_eq!(status, 200);
+    for needed in ["long gone", "data-s=\"7500 2500 0\"", "&quot;old&quot;", "figure 13"] {
+        assert!(text.contains(needed), "{needed}: {text}");
+    }
+    assert!(
+        !text.contains("/reservations/a\""),
+        "the region as it is now is no part of it: {text}"
+    );
+    let path = solved(&place, 2, json!({ "shortfall_rru": 0.0 })).await;
+    let (_, text) = page(&place, &path, None).await;
+    assert!(
+        text.contains("does not say who had how much") && !text.contains("id=\"heat\""),
+        "{text}"
+    );
+    place
+        .broker
+        .forget_solve(path["/solves/".len()..].parse().expect("an id"))
+        .await
+        .expect("done");
+    let (_, text) = page(&place, &path, None).await;
+    assert!(text.contains("not kept any more") && !text.contains("id=\"heat\""), "{text}");
+}
+
+#[tokio::test]
+async fn a_grant_says_how_many_servers_are_on_their_way() {
+    let mut parts = region().to_parts();
+    // It has eight servers of 1.25 RRU, three of them in one MSB; with one more in msb2 it has enough.
+    parts
+        .reservations
+        .iter_mut()
+        .find(|row| &*row.reservation_id == "a")
+        .expect("a")
+        .capacity_rru = 7.5;
+    let region = RegionSnapshot::new(parts).expect("a snapshot");
+    let place = Place::of(Some(&region), PortalSettings::default()).await;
+    let (_, text) = page(&place, "/reservations", None).await;
+    assert!(text.contains(">short<") && !text.contains("arriving"), "{text}");
+    let (_, text) = page(&place, "/", None).await;
+    assert!(text.contains("The guarantee is broken for 1 reservation"), "{text}");
+    place.publish(17, Some("a")).await;
+    until(&place, "/reservations", |text| text.contains(">arriving 1 of 9<")).await;
+    let (_, text) = page(&place, "/reservations", None).await;
+    assert!(!text.contains(">short<"), "{text}");
+    let (_, text) = page(&place, "/", None).await;
+    assert!(text.contains("The guarantee is not in force yet for 1 reservation"), "{text}");
+    let (_, text) = page(&place, "/reservations/a", None).await;
+    for needed in [
+        "Arriving: 1 of 9 servers",
+        "is in force once they are there",
+        "missing until servers arrive",
+    ] {
+        assert!(text.contains(needed), "{needed}: {text}");
+    }
+    let (_, other) = page(&place, "/reservations/b%2F%C3%BC", None).await;
+    assert!(!other.contains("Arriving:"), "{other}");
+}
+
+#[tokio::test]
+async fn a_reservation_says_why_it_is_made_of_its_hardware() {
+    let place = Place::new().await;
+    let (_, text) = page(&place, "/reservations/a", None).await;
+    for needed in [
+        "It accepts 1 of 1 type and uses 1",
+        "/reservations/a/servers?hardware=type",
+        "8 are free; what it holds is all it asks for",
+        "100.0\u{202f}%",
+    ] {
+        assert!(text.contains(needed), "{needed}: {text}");
+    }
+}

@@ -1,0 +1,124 @@
+//! The servers of a reservation, one server, and what of them an owner may see.
+
+use crate::pages::{page, send};
+use crate::place::{Place, READER, ROOT, region};
+use crate::who_may::token;
+use broker::{Occurrence, Role};
+use capacity_portal::PortalSettings;
+use fleet::{RegionSnapshot, Scope, UnavailabilityKind};
+
+#[tokio::test]
+async fn a_reservation_lists_its_servers_by_place_and_type() {
+    let place = Place::new().await;
+    place.publish(20, Some("a")).await;
+    let (status, all) = page(&place, "/reservations/a/servers", None).await;
+    assert_eq!(status, 200);
+    assert_eq!(all.matches("href=\"/servers/").count(), 9, "{all}");
+    for needed in ["/servers/s20\"", "arriving", "/servers/s00\"", "available", "rack0"] {
+        assert!(all.contains(needed), "{needed}: {all}");
+    }
+    assert!(!all.contains("/servers/s08"), "another's: {all}");
+    let (_, some) = page(&place, "/reservations/a/servers?msb=msb2&hardware=type", None).await;
+    assert_eq!(some.matches("href=\"/servers/").count(), 3, "s02, s05 and s20: {some}");
+    let (_, none) = page(&place, "/reservations/a/servers?msb=msb2&hardware=other", None).await;
+    assert!(none.contains("no such server") && !none.contains("/servers/s"), "{none}");
+    assert!(none.contains("<option value=\"other\" selected"), "it stays chosen: {none}");
+    let (_, rest) = page(&place, "/reservations/a/servers?after=s05", None).await;
+    assert_eq!(rest.matches("href=\"/servers/").count(), 3, "{rest}");
+    assert!(rest.contains("From the first") && !rest.contains(">Next<"), "{rest}");
+    let (status, _) = page(&place, "/reservations/a/servers?rack=rack0", None).await;
+    assert_eq!(status, 400, "no such filter");
+    // Whoever reads a reservation finds them.
+    let (_, of) = page(&place, "/reservations/a", None).await;
+    assert!(of.contains("/reservations/a/servers"), "{of}");
+}
+
+#[tokio::test]
+async fn many_servers_come_page_by_page() {
+    let mut parts = region().to_parts();
+    let first = parts.servers[0].clone();
+    for number in 100..250 {
+        let mut more = first.clone();
+        more.server_id = format!("t{number}").into();
+        parts.servers.push(more);
+    }
+    let region = RegionSnapshot::new(parts).expect("a snapshot");
+    let place = Place::of(Some(&region), PortalSettings::default()).await;
+    let (mut path, mut seen) = ("/reservations/a/servers?msb=msb0".to_owned(), 0);
+    for expected in [100, 53] {
+        let (status, text) = page(&place, &path, None).await;
+        assert_eq!(status, 200, "{path}");
+        let count = text.matches("href=\"/servers/").count();
+        assert_eq!(count, expected, "{path}");
+        seen += count;
+        let next = text.split("rel=\"next\"").next().expect("text");
+        let next = next.rsplit("href=\"").next().expect("a path");
+        path = next.split('"').next().expect("a path").replace("&amp;", "&");
+    }
+    assert_eq!(seen, 153, "s00, s03, s06 and 150 more");
+}
+
+#[tokio::test]
+async fn a_server_says_where_it_is_and_what_became_of_it() {
+    let place = Place::new().await;
+    place.publish(0, Some("b/ü")).await;
+    let event = Occurrence {
+        event: "fan/7".into(),
+        scope: Scope::Rack,
+        scope_id: "rack0".into(),
+        kind: UnavailabilityKind::RandomFailure,
+        started_at: chrono::DateTime::UNIX_EPOCH,
+    };
+    place.broker.record_unavailability("watch", &event).await.expect("recorded");
+    let form = "scope=server&scope_id=s00&length=60&drain=600&starts_at=&share=100&why=x";
+    assert_eq!(send(&place, "/maintenance/plan", ROOT, form).await.status(), 200);
+    let (status, text) = page(&place, "/servers/s00", Some(READER)).await;
+    assert_eq!(status, 200);
+    for needed in [
+        "/msbs/msb0",
+        "rack0",
+        "type",
+        "in use",
+        "unavailable",
+        "/reservations/a\"",
+        "/reservations/b%2F%C3%BC\"",
+        "by version 2",
+        "fan/7",
+        "planned",
+        "decided: ",
+    ] {
+        assert!(text.contains(needed), "{needed}: {text}");
+    }
+    assert!(!text.contains("/maintenance/plan"), "a reader plans nothing: {text}");
+    let (_, text) = page(&place, "/servers/s00", Some(ROOT)).await;
+    assert!(text.contains("/maintenance/plan?scope=server&amp;scope_id=s00"), "{text}");
+    assert_eq!(page(&place, "/servers/s00?page=x", None).await.0, 400);
+    let (_, free) = page(&place, "/servers/s20", None).await;
+    assert!(free.contains("nobody") && free.contains("Nothing became of it"), "{free}");
+}
+
+#[tokio::test]
+async fn an_owner_sees_servers_that_are_its_own_or_will_be() {
+    let place = Place::new().await;
+    place.publish(20, Some("a")).await;
+    place.publish(1, Some("b/ü")).await;
+    for role in [Role::Owner, Role::Viewer] {
+        let own = token(&place, role.as_str(), role, Some("a")).await;
+        let own = Some(own.as_str());
+        for path in ["/servers/s00", "/servers/s20", "/reservations/a/servers"] {
+            assert_eq!(page(&place, path, own).await.0, 200, "{path}");
+        }
+        let gone = ["/servers/s08", "/servers/s23", "/servers/nobody"];
+        for path in gone.into_iter().chain(["/reservations/b%2F%C3%BC/servers"]) {
+            let (status, text) = page(&place, path, own).await;
+            assert_eq!(status, 404, "{path}: {text}");
+        }
+        // Who gets what it leaves, and who had it, is not for it to know.
+        let (_, leaving) = page(&place, "/servers/s01", own).await;
+        assert!(leaving.contains("somebody else"), "{leaving}");
+        assert!(!leaving.contains("b/ü") && !leaving.contains("History"), "{leaving}");
+        assert!(!leaving.contains("/msbs/") && !leaving.contains("/trail"), "{leaving}");
+        let (_, of) = page(&place, "/reservations/a", own).await;
+        assert!(!of.contains("/msbs/") && !of.contains("/trail"), "{of}");
+    }
+}
