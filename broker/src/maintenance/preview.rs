@@ -3,7 +3,6 @@
 use super::{Batch, Decided, MaintenanceError, MaintenanceRequest, decide, possible};
 use crate::broker::Broker;
 use crate::error::Doing;
-use crate::stored::sql::ONE_INSTANT;
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{Name, Rru, Scope};
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,8 +77,7 @@ impl Broker {
     ) -> Result<MaintenancePreview, MaintenanceError> {
         let doing = "looking what maintenance would take";
         possible(request)?;
-        let mut tx = self.begin().await.doing(doing)?;
-        sqlx::query(ONE_INSTANT).execute(&mut *tx).await.doing(doing)?;
+        let mut tx = self.begin_reading().await.doing(doing)?;
         let now = sqlx::query_scalar(super::sql::NOW).fetch_one(&mut *tx).await.doing(doing)?;
         let decided = decide(&mut tx, now, request).await?;
         let servers: Vec<i32> = decided.situation.asked.iter().copied().collect();
