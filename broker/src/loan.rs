@@ -76,13 +76,15 @@ pub(crate) mod sql {
             WHERE s.server_id = c.server_id AND NOT s.in_use AND s.loan_reservation_id IS NULL \
             RETURNING (SELECT b.reservation FROM reservations b WHERE b.reservation_id = s.loan_reservation_id), \
                 s.server::text";
+        /// By the owner's servers, of which there are hundreds: the sum keeps the planner from walking through
+        /// all that a borrower has, tens of thousands, once for every group.
         RECALLED = "SELECT b.reservation, c.server_id, c.server FROM unnest($1::text[], $2::text[], \
                 $3::text[], $4::text[], $5::bigint[]) AS w (borrower, owner, msb, hardware_type, count) \
             JOIN reservations b ON b.reservation = w.borrower \
             JOIN reservations r ON r.reservation = w.owner JOIN msbs m ON m.msb = w.msb \
             JOIN hardware_types h ON h.hardware_type = w.hardware_type \
             CROSS JOIN LATERAL (SELECT s.server_id, s.server::text FROM servers s JOIN racks k USING (rack_id) \
-                WHERE s.loan_reservation_id = b.reservation_id \
+                WHERE s.loan_reservation_id + 0 = b.reservation_id \
                     AND s.current_reservation_id = r.reservation_id AND k.msb_id = m.msb_id \
                     AND s.hardware_type_id = h.hardware_type_id AND NOT s.target_pending \
                     AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
