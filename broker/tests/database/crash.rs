@@ -104,7 +104,9 @@ impl World {
         let mut id = 3_u128 << 64;
         while !self.is_over() {
             id += 1;
-            let ask = async || broker.request_solve("test", Uuid::from_u128(id), Cause::Demand, None).await;
+            let ask = async || {
+                broker.request_solve("test", Uuid::from_u128(id), Cause::Demand, None).await
+            };
             self.until_answered(ask).await;
             // One whose answer was lost is free again when its lease is over.
             let lease = loop {

@@ -32,8 +32,11 @@ pub async fn cut_off(database: &Database, lease: Lease) {
 }
 
 pub async fn request(database: &Database) -> Uuid {
-    let asked =
-        database.broker.request_solve("test", Uuid::now_v7(), Cause::Demand, None).await.expect("asked");
+    let asked = database
+        .broker
+        .request_solve("test", Uuid::now_v7(), Cause::Demand, None)
+        .await
+        .expect("asked");
     asked.expect("always, without a time").0
 }
 
@@ -160,7 +163,10 @@ async fn a_missed_time_is_made_up_for_once_whatever_the_clock_did() {
     let now = broker.clock().await.expect("asked");
     let slot = now - chrono::TimeDelta::minutes(5);
     let ask = async || {
-        broker.request_solve("test", Uuid::now_v7(), Cause::Schedule, Some(slot)).await.expect("asked")
+        broker
+            .request_solve("test", Uuid::now_v7(), Cause::Schedule, Some(slot))
+            .await
+            .expect("asked")
     };
     let (first, new) = ask().await.expect("due");
     assert!(new);

@@ -14,7 +14,8 @@ pub(super) fn routes() -> Router<Site> {
 
 /// The schema of a file of requests for capacity, as it is served and committed.
 pub fn capacity_request() -> String {
-    let mut text = serde_json::to_string_pretty(&v1::file_of_requests()).expect("it is JSON already");
+    let mut text =
+        serde_json::to_string_pretty(&v1::file_of_requests()).expect("it is JSON already");
     text.push('\n');
     text
 }

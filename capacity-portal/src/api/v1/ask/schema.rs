@@ -8,12 +8,13 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Every member of a change.
-pub(super) const MEMBERS: [&str; 20] = [
+pub(super) const MEMBERS: [&str; 21] = [
     "reservation",
     "owner",
     "remove",
     "capacity_rru",
     "rru",
+    "profile",
     "servers",
     "hardware_types",
     "msb_buffer",
@@ -48,6 +49,9 @@ const BESIDE_REMOVE: [&str; 9] = [
 pub(super) const CONTRACT_MEMBERS: [&str; 4] =
     ["in_use_percent", "window_seconds", "zone", "quiet"];
 
+/// Every member of an RRU profile.
+pub(super) const PROFILE_MEMBERS: [&str; 1] = ["rru"];
+
 /// The name that snapshots, and what a plan offers instead, have for `reservation`.
 const OTHER_NAME: &str = "reservation_id";
 
@@ -61,12 +65,8 @@ fn members() -> Value {
         json!({ "type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1,
             "description": description })
     };
-    let time = |description: &str| {
-        json!({ "type": ["string", "null"], "format": "date-time", "description": description })
-    };
-    let amount = |description: &str| {
-        json!({ "type": "number", "minimum": 0, "maximum": RRU_MAX, "description": description })
-    };
+    let time = |description: &str| json!({ "type": ["string", "null"], "format": "date-time", "description": description });
+    let amount = |description: &str| json!({ "type": "number", "minimum": 0, "maximum": RRU_MAX, "description": description });
     json!({
         "reservation": name("The reservation, new or not."),
         "owner": name("The business unit that asks."),
@@ -76,6 +76,7 @@ fn members() -> Value {
         "rru": { "type": "object", "minProperties": 1,
             "additionalProperties": { "type": "number", "exclusiveMinimum": 0, "maximum": RRU_MAX },
             "description": "RRU that one server of each eligible hardware type is worth." },
+        "profile": name("In place of rru: an RRU profile, whose values of now are taken."),
         "servers": { "type": "integer", "minimum": 0, "maximum": u32::MAX,
             "description": "In place of capacity_rru: with hardware_types, each worth 1." },
         "hardware_types": { "type": "array", "minItems": 1, "items": { "type": "string" },
@@ -162,9 +163,9 @@ pub(in crate::api) fn file() -> Value {
             "title": "A request for capacity",
             "description": "A change to one reservation, as its owner writes it: a new one, a larger, a \
                 smaller or another one, or its end. Members left out stay as they are; of a new \
-                reservation, as they are by default, and it needs owner, capacity_rru or servers, and rru or \
-                hardware_types. `ras plan SNAPSHOT`, which asks no server, knows no servers, hardware_types, \
-                grant_policy, starts_at, ends_at, labels, churn_contract and draft.",
+                reservation, as they are by default, and it needs owner, capacity_rru or servers, and rru, \
+                profile or hardware_types. `ras plan SNAPSHOT`, which asks no server, knows no profile, \
+                servers, hardware_types, grant_policy, starts_at, ends_at, labels, churn_contract and draft.",
             "type": "object",
             "additionalProperties": false,
             "properties": properties,
@@ -176,6 +177,8 @@ pub(in crate::api) fn file() -> Value {
                 "dependentRequired": { "servers": ["hardware_types"] },
                 "allOf": [
                     { "not": { "required": ["rru", "hardware_types"] } },
+                    { "not": { "required": ["rru", "profile"] } },
+                    { "not": { "required": ["profile", "hardware_types"] } },
                     { "not": { "required": ["capacity_rru", "servers"] } },
                 ],
             },
@@ -246,9 +249,10 @@ mod tests {
                 object.is_none_or(|of| !of.contains_key(name)) || has(needed)
             }),
             "propertyNames" => names().all(|name| fits(of, &json!(name))),
-            "properties" => object.unwrap_or(&none).iter().all(|(name, value)| {
-                of.get(name).is_none_or(|schema| fits(schema, value))
-            }),
+            "properties" => object
+                .unwrap_or(&none)
+                .iter()
+                .all(|(name, value)| of.get(name).is_none_or(|schema| fits(schema, value))),
             "additionalProperties" => object.unwrap_or(&none).iter().all(|(name, value)| {
                 declared(name) || if of.is_boolean() { *of == true } else { fits(of, value) }
             }),
@@ -271,7 +275,8 @@ mod tests {
             "^shared-buffer/" => text.starts_with("shared-buffer/"),
             "^[0-9]+:[0-9]+-[0-9]+:[0-9]+$" => {
                 let number = |of: &str| !of.is_empty() && of.bytes().all(|b| b.is_ascii_digit());
-                let time = |of: &str| of.split_once(':').is_some_and(|(a, b)| number(a) && number(b));
+                let time =
+                    |of: &str| of.split_once(':').is_some_and(|(a, b)| number(a) && number(b));
                 text.split_once('-').is_some_and(|(from, until)| time(from) && time(until))
             }
             other => panic!("{other}: say what it means"),
@@ -286,10 +291,20 @@ mod tests {
         {
             of.insert("reservation".to_owned(), name);
         }
-        let place =
-            Place { kind: None, reservation: None, owner: None, region: None, prefix: String::new() };
+        // That there is none of a name is the server's to say as well.
+        let names = ["name", "all", "best_effort", "2026-01-02T03:04:05Z"];
+        let profiles = names.map(|name| (name.into(), [("x".into(), 1.5)].into())).into();
+        let place = Place {
+            kind: None,
+            reservation: None,
+            owner: None,
+            region: None,
+            profiles: Some(&profiles),
+            prefix: String::new(),
+        };
         let errors = read(request, place).map(drop).err().unwrap_or_default();
-        let errors = errors.into_iter().filter(|error| !error.detail.contains("reservation is new"));
+        let errors =
+            errors.into_iter().filter(|error| !error.detail.contains("reservation is new"));
         errors.map(|error| format!("{}: {}", error.field, error.detail)).collect()
     }
 
@@ -316,7 +331,9 @@ mod tests {
         for (member, of) in members.as_object().expect("members") {
             let mut request = json!({ "reservation": "r", "remove": true });
             let right = examples(of).0;
-            for value in right.into_iter().filter(|_| !["reservation", "remove"].contains(&&**member)) {
+            for value in
+                right.into_iter().filter(|_| !["reservation", "remove"].contains(&&**member))
+            {
                 request[member] = value;
                 let said = wrong(request.clone());
                 assert_eq!(fits(&schema, &schema, &request), said.is_empty(), "{request} {said:?}");
@@ -368,9 +385,9 @@ mod tests {
         ];
         // A format is an annotation: validators differ in whether they mind it.
         let dated = schema["format"] == "date-time";
-        let every = every.into_iter().filter(|value| {
-            !dated || value.as_str().is_none_or(|text| text.starts_with("2026"))
-        });
+        let every = every
+            .into_iter()
+            .filter(|value| !dated || value.as_str().is_none_or(|text| text.starts_with("2026")));
         every.partition(|value| fits(schema, schema, value))
     }
 
@@ -413,6 +430,8 @@ mod tests {
             json!({ "reservation": "r", "servers": 3, "rru": { "x": 1 } }),
             json!({ "reservation": "r", "servers": 3, "hardware_types": ["x"], "capacity_rru": 3 }),
             json!({ "reservation": "r", "rru": { "x": 1 }, "hardware_types": ["x"] }),
+            json!({ "reservation": "r", "rru": { "x": 1 }, "profile": "name" }),
+            json!({ "reservation": "r", "profile": "name", "hardware_types": ["x"] }),
             json!({ "reservation": "r", "remove": true, "capacity_rru": 3 }),
             json!({ "reservation": "r", "colour": "red" }),
             json!("r"),
