@@ -57,6 +57,7 @@ mod outage;
 mod plan;
 mod planned;
 pub mod private;
+mod profile;
 mod promise;
 mod promised;
 mod publish;
@@ -117,6 +118,7 @@ pub use operation::{Operation, OperationKind};
 pub use outage::{MsbHealth, Outage, OutageReason};
 pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
 pub use planned::{NewPlan, PLAN_LASTS, StoredPlan};
+pub use profile::{ProfileError, RruProfile};
 pub use promised::PromiseVersion;
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 pub use quota::Quota;
@@ -161,6 +163,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         idempotency::sql::ALL,
         operation::sql::ALL,
         planned::sql::ALL,
+        profile::sql::ALL,
         quota::sql::ALL,
         contract::sql::ALL,
         figures::sql::ALL,

@@ -35,6 +35,13 @@ pub(crate) mod sql {
                 AND ($3::text IS NULL OR state = $3) AND ($4::boolean IS NULL OR open = $4) \
                 AND ($5::uuid IS NULL OR move_id < $5) \
             ORDER BY move_id DESC LIMIT $6";
+        /// The same of those under way, of which there are few, by an index of their own.
+        MOVES_UNDER_WAY = "SELECT move_id, server, source_reservation, target_reservation, target_version, \
+                state, state_at, opened_at, origin, in_use, reason, detail FROM moves \
+            WHERE open AND ($1::text IS NULL OR source_reservation = $1 OR target_reservation = $1) \
+                AND ($2::text IS NULL OR server = $2) AND ($3::text IS NULL OR state = $3) \
+                AND ($4::boolean IS NULL OR open = $4) AND ($5::uuid IS NULL OR move_id < $5) \
+            ORDER BY move_id DESC LIMIT $6";
         /// The same of one reservation: one index knows what left it, another what came to it.
         MOVES_OF_RESERVATION = "SELECT * FROM ((SELECT move_id, server, source_reservation, \
                 target_reservation, target_version, state, state_at, opened_at, origin, in_use, reason, detail \
@@ -197,10 +204,11 @@ impl Broker {
         asked: &MovesAsked,
         limit: u32,
     ) -> Result<Vec<MoveRow>, DbError> {
-        let statement = match (&asked.server, &asked.reservation) {
-            (Some(_), _) => sql::MOVES_OF_SERVER,
-            (None, Some(_)) => sql::MOVES_OF_RESERVATION,
-            (None, None) => sql::MOVES,
+        let statement = match (&asked.server, asked.open, &asked.reservation) {
+            (Some(_), ..) => sql::MOVES_OF_SERVER,
+            (None, Some(true), _) => sql::MOVES_UNDER_WAY,
+            (None, _, Some(_)) => sql::MOVES_OF_RESERVATION,
+            (None, _, None) => sql::MOVES,
         };
         let rows = sqlx::query(statement)
             .bind(&asked.reservation)

@@ -56,7 +56,9 @@ impl Touched {
             | Action::RequestCancelled
             | Action::ReservationRemoved
             | Action::QuotaSet
-            | Action::SolveRequested => {}
+            | Action::SolveRequested
+            | Action::ProfileSet
+            | Action::ProfileRemoved => {}
             Action::TargetsPublished => match subject.and_then(|version| version.parse().ok()) {
                 Some(version) => drop(self.versions.insert(version)),
                 None => self.anything = true,

@@ -97,11 +97,15 @@ pub enum Action {
     QuotaSet,
     /// A solve was asked for. Subject: the solve.
     SolveRequested,
+    /// What servers are worth was set by a name. Subject: the RRU profile.
+    ProfileSet,
+    /// It was removed. Subject: the RRU profile.
+    ProfileRemoved,
 }
 
 impl Action {
     /// Every action.
-    pub const ALL: [Action; 33] = [
+    pub const ALL: [Action; 35] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -135,6 +139,8 @@ impl Action {
         Action::ReservationRemoved,
         Action::QuotaSet,
         Action::SolveRequested,
+        Action::ProfileSet,
+        Action::ProfileRemoved,
     ];
 
     /// The word of the table.
@@ -173,6 +179,8 @@ impl Action {
             Action::ReservationRemoved => "reservation_removed",
             Action::QuotaSet => "quota_set",
             Action::SolveRequested => "solve_requested",
+            Action::ProfileSet => "profile_set",
+            Action::ProfileRemoved => "profile_removed",
         }
     }
 }

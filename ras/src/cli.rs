@@ -7,6 +7,7 @@ mod bench;
 mod between;
 mod mover;
 mod plan;
+mod profile;
 mod read;
 mod request;
 mod server;
@@ -24,6 +25,7 @@ pub use maintenance::{
 };
 pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
 pub use plan::Plan;
+pub use profile::{Profile, ProfileAction};
 pub use read::{Filter, Get, Kind, List, ListOne};
 pub use request::{
     AskingOptions, CancelRequest, ChangeOptions, CreateRequest, DeleteRequest, OrNever, OrRegion,
@@ -195,6 +197,8 @@ pub enum Command {
     Maintenance(Maintenance),
     /// Make, list and revoke tokens: who may do what over HTTP
     Token(Token),
+    /// Say by a name what servers are worth, for requests
+    Profile(Profile),
     /// Ask for a solve of the stored region now
     RequestSolve(RequestSolve),
     /// Solve solves of the past again, with other settings, and compare

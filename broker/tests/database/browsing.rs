@@ -115,9 +115,17 @@ async fn a_server_is_known_with_its_way() {
         page.iter().map(|of| of.server.to_string()).collect::<Vec<_>>()
     };
     let reservation = MovesAsked { reservation: Some("web".into()), ..MovesAsked::default() };
-    let mut both = filtered(reservation).await;
+    let mut both = filtered(reservation.clone()).await;
     both.sort();
     assert_eq!(both, ["s006", "s007"], "to it and from it");
+    let under_way = MovesAsked { open: Some(true), ..reservation.clone() };
+    assert_eq!(filtered(under_way).await.len(), 2);
+    let ended = MovesAsked { open: Some(false), ..reservation.clone() };
+    assert_eq!(filtered(ended).await, [""; 0]);
+    let page = broker.moves_page(&reservation, 1).await.expect("listed");
+    let next = MovesAsked { before: Some(page[0].id), ..reservation };
+    let next = broker.moves_page(&next, 1).await.expect("listed");
+    assert!(next.len() == 1 && next[0].id < page[0].id, "the youngest first");
     let server = MovesAsked { server: Some("s006".into()), ..MovesAsked::default() };
     assert_eq!(filtered(server.clone()).await, ["s006"]);
     assert_eq!(filtered(MovesAsked { open: Some(false), ..server.clone() }).await, [""; 0]);

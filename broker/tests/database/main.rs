@@ -15,6 +15,7 @@ mod metrics;
 mod moves;
 mod plan;
 mod private;
+mod profiles;
 mod proxy;
 mod publish;
 mod racing;

@@ -148,7 +148,13 @@ fn problem() -> Value {
             },
             "errors": {
                 "type": "array", "description": "Of `invalid`: every field that is wrong.",
-                "items": { "$ref": "#/components/schemas/FieldError" },
+                "items": {
+                    "type": "object", "required": ["field", "detail"],
+                    "properties": {
+                        "field": { "type": "string", "description": "Of a plan, behind its number." },
+                        "detail": { "type": "string", "description": "What is wrong, for people." },
+                    },
+                },
             },
             "reasons": {
                 "type": "array", "items": { "type": "string", "enum": REASONS },

@@ -75,6 +75,7 @@ pub(super) const CODES: &[&str] = &[
     "unknown_msb",
     "unknown_operation",
     "unknown_plan",
+    "unknown_profile",
     "unknown_request",
     "unknown_reservation",
     "unknown_scope",

@@ -288,6 +288,54 @@ async fn a_key_makes_it_safe_and_a_version_makes_it_sure() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_profile_names_what_servers_are_worth() {
+    let place = place().await;
+    let at = "/ops/v1/rru-profiles/general";
+    let set = async |token: &'static str, body: Value| {
+        place.ask((Method::PUT, at), token, &[], &body).await
+    };
+    let values = json!({ "rru": { "type": 1.25 } });
+    assert_eq!(set(OWNER_A, values.clone()).await.0, 403);
+    let (status, profile) = set(ROOT, values).await;
+    assert_eq!((status.as_u16(), &profile["set_by"]), (200, &json!("root")), "{profile}");
+    for (body, field) in [
+        (json!({ "rru": { "abacus": 1 } }), "rru.abacus"),
+        (json!({ "rru": { "type": 0 } }), "rru.type"),
+        (json!({ "rru": {} }), "rru"),
+        (json!({}), "rru"),
+        (json!({ "rru": { "type": 1 }, "size": 3 }), "size"),
+    ] {
+        let (status, problem) = set(ROOT, body).await;
+        assert_eq!((status.as_u16(), &problem["errors"][0]["field"]), (422, &json!(field)));
+    }
+    // Owners read it, and ask with it.
+    assert_eq!(place.look(at).await["rru"], json!({ "type": 1.25 }));
+    let mut asked = two();
+    let members = asked.as_object_mut().expect("an object");
+    members.remove("rru");
+    members.insert("profile".to_owned(), json!("generous"));
+    let (status, problem) = place.make(&asked).await;
+    assert_eq!((status.as_u16(), &problem["errors"][0]["field"]), (422, &json!("profile")));
+    asked["profile"] = json!("general");
+    let plan = place.plan(json!([asked])).await;
+    assert_eq!(plan["applicable"], true, "{plan}");
+    assert_eq!(place.ended(place.make(&asked).await).await["state"], "done");
+    let path = "/v1/reservations/new";
+    assert_eq!(place.look(path).await["rru"], json!({ "type": 1.25 }));
+    // What is promised stays, whatever becomes of the profile.
+    assert_eq!(set(ROOT, json!({ "rru": { "type": 9 } })).await.0, 200);
+    assert_eq!(place.look(path).await["rru"], json!({ "type": 1.25 }));
+    let remove = async || place.ask((Method::DELETE, at), ROOT, &[], &Value::Null).await;
+    assert_eq!(remove().await.0, 200);
+    let (status, problem) = remove().await;
+    assert_eq!((status.as_u16(), &problem["code"]), (404, &json!("unknown_profile")));
+    let (_, listed) =
+        place.ask((Method::GET, "/ops/v1/rru-profiles"), OWNER_A, &[], &Value::Null).await;
+    assert_eq!(listed, json!({ "profiles": [] }));
+    assert_eq!(place.look(path).await["rru"], json!({ "type": 1.25 }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn owners_see_and_change_their_own() {
     let place = place().await;
     let list = place.look("/v1/reservations").await;

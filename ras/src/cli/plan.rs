@@ -23,6 +23,7 @@ A server also knows
   grant_policy: all           # or best_effort, or {at_least_rru: 900}
   labels: {tier: front}
   starts_at: 2026-03-01T22:00:00Z   # and ends_at
+  profile: web                # in place of rru: what the region's operators named (`ras list profiles`)
   servers: 40                 # with hardware_types: [C1, C2], in place of capacity_rru and rru
   churn_contract: {in_use_percent: 2, window_seconds: 86400, quiet: [\"08:00-18:00\"], zone: UTC}
 To end a reservation:

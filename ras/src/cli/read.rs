@@ -54,6 +54,9 @@ pub enum Kind {
     /// Who may ask.
     #[value(alias = "token")]
     Tokens,
+    /// What servers are worth, by a name.
+    #[value(alias = "profile")]
+    Profiles,
 }
 
 /// `ras get`

@@ -121,7 +121,7 @@ pub struct AskingOptions {
 pub struct ChangeOptions {
     /// All of it from a file, as YAML or JSON
     #[arg(short, long, value_name = "FILE", exclusive = false, conflicts_with_all = ["rru", "servers",
-        "owner", "value", "types", "affinity", "no_affinity", "priority", "host_profile", "label"])]
+        "owner", "value", "profile", "types", "affinity", "no_affinity", "priority", "host_profile", "label"])]
     pub file: Option<PathBuf>,
     /// Who it is for
     #[arg(long, value_name = "NAME")]
@@ -132,6 +132,9 @@ pub struct ChangeOptions {
     /// What a server of a hardware type is worth; may be given for several
     #[arg(long, value_name = "TYPE=RRU", value_parser = value, conflicts_with = "types")]
     pub value: Vec<(String, f64)>,
+    /// The same by an RRU profile of the region's operators (`ras list profiles`)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["value", "types"])]
+    pub profile: Option<String>,
     /// Capacity as a count of servers
     #[arg(long, value_name = "COUNT")]
     pub servers: Option<u32>,
@@ -248,7 +251,7 @@ impl FromStr for Policy {
     }
 }
 
-fn value(text: &str) -> Result<(String, f64), String> {
+pub(super) fn value(text: &str) -> Result<(String, f64), String> {
     let (name, value) = label(text)?;
     quantity::not_negative(&value).map(|value| (name, value))
 }

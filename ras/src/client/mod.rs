@@ -84,6 +84,11 @@ impl Ask {
         Ask { method: Method::POST, body: Some(body), ..Ask::get(path) }
     }
 
+    /// Puts something in place of what is there: done twice, it is as it was done once.
+    pub fn put(path: impl Into<String>, body: Value) -> Ask {
+        Ask { method: Method::PUT, ..Ask::post(path, body) }
+    }
+
     /// Changes something, if it is of this version; `*`: of whichever.
     pub fn patch(path: impl Into<String>, version: impl Into<String>, body: Value) -> Ask {
         Ask { method: Method::PATCH, ..Ask::post(path, body) }.of_version(version)

@@ -106,6 +106,7 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Contract(options) => contract::run(&options, context),
         Command::Maintenance(options) => maintenance::run(&options, context),
         Command::Token(options) => token::run(&options, context),
+        Command::Profile(options) => api::profile::run(&options.action, context),
         Command::RequestSolve(options) => request_solve::run(&options, context),
         Command::Replay(options) => replay::run(&options, context),
         Command::Status(options) => status::run(&options, context),

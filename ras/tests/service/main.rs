@@ -3,6 +3,7 @@
 mod faults;
 mod health;
 mod moves;
+mod operators;
 mod owners;
 mod place;
 mod postgres;

@@ -9,6 +9,7 @@ mod events;
 mod files;
 pub(crate) mod maintenance;
 mod moves;
+mod profiles;
 mod quotas;
 mod servers;
 mod solves;
@@ -55,6 +56,8 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(trail::list))
         .routes(routes!(quotas::list))
         .routes(routes!(quotas::set))
+        .routes(routes!(profiles::list))
+        .routes(routes!(profiles::find, profiles::set, profiles::remove))
         .routes(routes!(stuck::list))
         .routes(routes!(certificate::list))
         .routes(routes!(drills::run))

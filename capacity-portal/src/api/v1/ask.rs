@@ -28,7 +28,7 @@ const PLACES_MAX: usize = 6;
 
 /// A field that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(super) struct FieldError {
+pub(in crate::api) struct FieldError {
     /// Its name; of a plan's change, behind its number.
     field: String,
     /// What is wrong, for people.
@@ -36,13 +36,13 @@ pub(super) struct FieldError {
 }
 
 impl FieldError {
-    pub(super) fn new(field: String, detail: &str) -> FieldError {
+    pub(in crate::api) fn new(field: String, detail: &str) -> FieldError {
         FieldError { field, detail: detail.to_owned() }
     }
 }
 
 /// Every field that is wrong.
-pub(super) fn refused(errors: &[FieldError]) -> Problem {
+pub(in crate::api) fn refused(errors: &[FieldError]) -> Problem {
     let named: Vec<String> =
         errors.iter().map(|error| format!("{}: {}", error.field, error.detail)).collect();
     let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", named.join("; "));
@@ -145,6 +145,9 @@ impl Fields {
     }
 }
 
+/// What servers are worth, by the names that operators keep.
+pub(in crate::api) type Profiles = BTreeMap<Name, BTreeMap<Name, f64>>;
+
 /// Where a change stands that is read.
 pub(super) struct Place<'a> {
     /// What it does; `None`: the fields say.
@@ -155,6 +158,8 @@ pub(super) struct Place<'a> {
     pub(super) owner: Option<Name>,
     /// The region it is for.
     pub(super) region: Option<&'a RegionSnapshot>,
+    /// The RRU profiles, where a change asks for one.
+    pub(super) profiles: Option<&'a Profiles>,
     /// What is said before the names of its fields.
     pub(super) prefix: String,
 }
@@ -200,7 +205,10 @@ pub(super) fn read(body: Value, place: Place) -> Result<Read, Vec<FieldError>> {
         (false, None) => RequestChangeKind::Create,
     });
     let new_owner = fields.name("owner");
-    let owner = new_owner.clone().or(place.owner).or_else(|| there.map(|of| of.owner.clone()));
+    let owner = new_owner
+        .clone()
+        .or_else(|| place.owner.clone())
+        .or_else(|| there.map(|of| of.owner.clone()));
     let mut change = CapacityRequest {
         reservation_id: reservation.unwrap_or_else(|| "-".into()),
         ..CapacityRequest::default()
@@ -208,7 +216,7 @@ pub(super) fn read(body: Value, place: Place) -> Result<Read, Vec<FieldError>> {
     if kind == RequestChangeKind::Remove {
         change.remove = true;
     } else {
-        read_change(&mut fields, &mut change, place.region);
+        read_change(&mut fields, &mut change, &place);
         if change.reservation_id.starts_with(SHARED_BUFFER_PREFIX) {
             fields.wrong("reservation", "names of shared buffers are not given");
         }
@@ -263,36 +271,89 @@ fn require(fields: &mut Fields, change: &CapacityRequest, owner: bool) {
     if change.capacity_rru.is_none() && !has(fields, "capacity_rru") && !has(fields, "servers") {
         fields.wrong("capacity_rru", "it is missing; the reservation is new (or say servers)");
     }
-    if change.rru.is_none() && !has(fields, "rru") && !has(fields, "hardware_types") {
-        fields.wrong("rru", "it is missing; the reservation is new (or say hardware_types)");
+    let named = ["rru", "profile", "hardware_types"].iter().any(|field| has(fields, field));
+    if change.rru.is_none() && !named {
+        let detail = "it is missing; the reservation is new (or say profile or hardware_types)";
+        fields.wrong("rru", detail);
     }
 }
 
-fn read_change(fields: &mut Fields, change: &mut CapacityRequest, region: Option<&RegionSnapshot>) {
+/// What a server of each type is worth.
+fn read_values(
+    fields: &mut Fields,
+    region: Option<&RegionSnapshot>,
+) -> Option<BTreeMap<Name, f64>> {
+    let values: BTreeMap<Name, Value> = fields.take("rru", "an object of RRU by hardware type")?;
+    if values.is_empty() {
+        fields.wrong("rru", "it names no hardware type");
+    }
+    let mut read = BTreeMap::new();
+    for (ty, value) in &values {
+        let field = format!("rru.{ty}");
+        known_type(fields, &field, ty, region);
+        match fields.amount(&field, value) {
+            Some(0.0) => fields.wrong(&field, "a server is worth more than nothing"),
+            Some(amount) => drop(read.insert(ty.clone(), amount)),
+            None => {}
+        }
+    }
+    Some(read)
+}
+
+/// The same by a name.
+fn read_profile(fields: &mut Fields, place: &Place) -> Option<BTreeMap<Name, f64>> {
+    let name = fields.name("profile")?;
+    let known = place.profiles?;
+    let Some(values) = known.get(&name) else {
+        let few = known.keys().take(30).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+        let few =
+            if few.is_empty() { "there are none".to_owned() } else { format!("there are {few}") };
+        fields.wrong("profile", format!("there is no RRU profile {name:?}; {few}"));
+        return None;
+    };
+    for ty in values.keys() {
+        known_type(fields, "profile", ty, place.region);
+    }
+    Some(values.clone())
+}
+
+/// The values of an RRU profile, as operators set it.
+pub(in crate::api) fn profile(
+    body: Value,
+    region: Option<&RegionSnapshot>,
+) -> Result<BTreeMap<Name, f64>, Vec<FieldError>> {
+    let Value::Object(rest) = body else {
+        return Err(vec![FieldError::new(String::new(), "it is not an object")]);
+    };
+    let mut fields = Fields {
+        members: &schema::PROFILE_MEMBERS,
+        rest,
+        errors: Vec::new(),
+        prefix: String::new(),
+    };
+    let values = read_values(&mut fields, region);
+    if values.is_none() && fields.errors.is_empty() {
+        fields.wrong("rru", "it is missing");
+    }
+    fields.end();
+    if fields.errors.is_empty() { Ok(values.unwrap_or_default()) } else { Err(fields.errors) }
+}
+
+fn read_change(fields: &mut Fields, change: &mut CapacityRequest, place: &Place) {
+    let region = place.region;
     change.capacity_rru = fields.rru("capacity_rru");
-    let values: Option<BTreeMap<Name, Value>> =
-        fields.take("rru", "an object of RRU by hardware type");
-    if let Some(values) = values {
-        if values.is_empty() {
-            fields.wrong("rru", "it names no hardware type");
+    change.rru = read_values(fields, region);
+    if let Some(values) = read_profile(fields, place) {
+        if change.rru.is_some() {
+            fields.wrong("profile", "say either this or rru");
         }
-        let mut read = BTreeMap::new();
-        for (ty, value) in &values {
-            let field = format!("rru.{ty}");
-            known_type(fields, &field, ty, region);
-            match fields.amount(&field, value) {
-                Some(0.0) => fields.wrong(&field, "a server is worth more than nothing"),
-                Some(amount) => drop(read.insert(ty.clone(), amount)),
-                None => {}
-            }
-        }
-        change.rru = Some(read);
+        change.rru = Some(values);
     }
     let servers: Option<u32> = fields.take("servers", "a whole number of servers");
     let types: Option<Vec<Name>> = fields.take("hardware_types", "a list of hardware types");
     if let Some(types) = &types {
         if change.rru.is_some() {
-            fields.wrong("hardware_types", "say either this or rru");
+            fields.wrong("hardware_types", "say one of this, rru and profile");
         }
         if types.is_empty() {
             fields.wrong("hardware_types", "it names no hardware type");
@@ -460,73 +521,4 @@ fn quiet_time(text: &str) -> Option<QuietTime> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Place, read};
-    use broker::{GrantPolicy, RequestChangeKind};
-    use serde_json::{Value, json};
-
-    fn create(body: Value) -> Result<super::Read, Vec<String>> {
-        let place = Place {
-            kind: Some(RequestChangeKind::Create),
-            reservation: None,
-            owner: None,
-            region: None,
-            prefix: String::new(),
-        };
-        read(body, place).map_err(|errors| errors.into_iter().map(|error| error.field).collect())
-    }
-
-    #[test]
-    fn every_field_that_is_wrong_is_named() {
-        let wrong = create(json!({
-            "reservation": "", "capacity_rru": -1, "rru": { "a": 0, "b": "x" }, "priority": -3,
-            "msb_alpha": 2, "labels": { "a=b": "c" }, "grant_policy": "some", "colour": "red",
-            "starts_at": "2026-01-02T00:00:00Z", "ends_at": "2026-01-01T00:00:00Z",
-            "churn_contract": { "window_seconds": 1, "quiet": ["noon"] },
-        }));
-        let mut wrong = wrong.expect_err("all of it");
-        wrong.sort_unstable();
-        assert_eq!(
-            wrong,
-            [
-                "capacity_rru",
-                "churn_contract.in_use_percent",
-                "churn_contract.quiet[0]",
-                "churn_contract.window_seconds",
-                "colour",
-                "ends_at",
-                "grant_policy",
-                "labels.a=b",
-                "msb_alpha",
-                "owner",
-                "priority",
-                "reservation",
-                "rru.a",
-                "rru.b",
-            ]
-        );
-        assert_eq!(create(json!([])).expect_err("no object"), [""]);
-        let missing = create(json!({ "reservation": "a" })).expect_err("too little");
-        assert_eq!(missing, ["owner", "capacity_rru", "rru"]);
-    }
-
-    #[test]
-    fn servers_are_worth_one_each() {
-        let read = create(json!({
-            "reservation": "a", "owner": "o", "servers": 12, "hardware_types": ["x", "y"],
-            "grant_policy": { "at_least_rru": 3.5 },
-        }));
-        let asking = read.expect("it is right").asking;
-        assert_eq!(asking.change.capacity_rru, Some(12.0));
-        assert_eq!(asking.change.rru.expect("values")["x"], 1.0);
-        assert_eq!(asking.policy, GrantPolicy::AtLeast(fleet::Rru(3_500_000)));
-    }
-
-    #[test]
-    fn amounts_have_six_places() {
-        let body = |rru: f64| json!({ "reservation": "a", "owner": "o", "capacity_rru": rru, "rru": { "x": 1 } });
-        assert!(create(body(1.000_001)).is_ok());
-        assert_eq!(create(body(1.000_000_1)).expect_err("seven"), ["capacity_rru"]);
-        assert_eq!(create(body(1e-7)).expect_err("seven"), ["capacity_rru"]);
-    }
-}
+mod tests;

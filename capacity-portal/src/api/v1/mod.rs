@@ -14,12 +14,14 @@ mod servers;
 mod whoami;
 
 pub(super) use ask::schema::file as file_of_requests;
+pub(super) use ask::{profile as read_profile, refused};
 
 use super::authority::Caller;
 use super::problem::Problem;
 use super::{Site, in_time};
 use axum::http::StatusCode;
-use broker::{Asking, ReservationError};
+use broker::{Asking, ReservationError, RruProfile};
+use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -82,6 +84,19 @@ fn storable<'a>(mut texts: impl Iterator<Item = &'a String>) -> Result<(), Probl
         return Err(Problem::bad_request("malformed", detail));
     }
     Ok(())
+}
+
+/// The RRU profiles there are, if one of these changes asks for one.
+async fn profiles(site: &Site, changes: &[Value]) -> Result<Option<ask::Profiles>, Problem> {
+    if changes.iter().all(|change| change.get("profile").is_none()) {
+        return Ok(None);
+    }
+    let all = in_time(site.broker.rru_profiles(None)).await?;
+    let values = |of: RruProfile| {
+        let rru = of.rru.into_iter().map(|(ty, value)| (ty, value.to_f64())).collect();
+        (of.profile, rru)
+    };
+    Ok(Some(all.into_iter().map(values).collect()))
 }
 
 /// Whether Postgres knows the time zone of a churn contract.

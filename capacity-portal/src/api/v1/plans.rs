@@ -206,6 +206,7 @@ async fn read(
         return Err(malformed(&format!("a plan has 1 to {CHANGES_MAX} changes")));
     }
     let held = site.region.fresh().await?;
+    let profiles = super::profiles(site, &changes).await?;
     let (mut all, mut errors) = (Vec::new(), Vec::new());
     for (number, change) in changes.into_iter().enumerate() {
         let place = Place {
@@ -213,6 +214,7 @@ async fn read(
             reservation: None,
             owner: caller.scope().map(Name::from),
             region: Some(&held.snapshot),
+            profiles: profiles.as_ref(),
             prefix: format!("changes[{number}]."),
         };
         match ask::read(change, place) {

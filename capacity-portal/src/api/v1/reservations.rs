@@ -262,6 +262,7 @@ pub(super) async fn create(
         reservation: None,
         owner: caller.scope().map(Name::from),
         region,
+        profiles: None,
         prefix: String::new(),
     };
     let read = read(&site, &body, place).await?;
@@ -302,6 +303,7 @@ pub(super) async fn change(
         reservation: Some(&card.reservation),
         owner: Some(card.owner.clone()),
         region,
+        profiles: None,
         prefix: String::new(),
     };
     let read = read(&site, &body, place).await?;
@@ -370,12 +372,14 @@ async fn read<'a>(
         Some(held) => held,
         None => site.region.fresh().await?,
     };
+    let profiles = super::profiles(site, std::slice::from_ref(&body)).await?;
     let read = {
         let place = Place {
             kind: place.kind,
             reservation: place.reservation,
             owner: place.owner.take(),
             region: Some(&held.snapshot),
+            profiles: profiles.as_ref(),
             prefix: String::new(),
         };
         ask::read(body, place)

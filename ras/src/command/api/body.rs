@@ -24,6 +24,7 @@ pub(super) fn change(name: &str, options: &ChangeOptions) -> Result<Map<String, 
     set("owner", options.owner.as_ref().map(|owner| json!(owner)));
     set("capacity_rru", options.rru.map(|rru| json!(rru)));
     set("rru", by_name(&options.value));
+    set("profile", options.profile.as_ref().map(|profile| json!(profile)));
     set("servers", options.servers.map(|servers| json!(servers)));
     set("hardware_types", (!options.types.is_empty()).then(|| json!(options.types)));
     let affinity = if options.no_affinity { Some(json!({})) } else { by_name(&options.affinity) };
@@ -64,7 +65,7 @@ fn policy(of: Policy) -> Value {
     }
 }
 
-fn by_name(pairs: &[(String, f64)]) -> Option<Value> {
+pub(super) fn by_name(pairs: &[(String, f64)]) -> Option<Value> {
     let values: Map<String, Value> =
         pairs.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
     (!values.is_empty()).then_some(Value::Object(values))

@@ -34,6 +34,7 @@ impl Kind {
             Kind::Trail => "trail",
             Kind::Quotas => "quotas",
             Kind::Tokens => "tokens",
+            Kind::Profiles => "profiles",
         }
     }
 
@@ -54,6 +55,7 @@ impl Kind {
             Kind::Trail => &["ops", "v1", "trail"],
             Kind::Quotas => &["ops", "v1", "quotas"],
             Kind::Tokens => &["ops", "v1", "tokens"],
+            Kind::Profiles => &["ops", "v1", "rru-profiles"],
             Kind::Plans | Kind::Operations | Kind::Servers => return None,
         })
     }
@@ -69,6 +71,7 @@ impl Kind {
             Kind::Solves => &["ops", "v1", "solves"],
             Kind::Maintenance => &["ops", "v1", "maintenance"],
             Kind::Emergencies => &["ops", "v1", "emergencies"],
+            Kind::Profiles => &["ops", "v1", "rru-profiles"],
             _ => return None,
         })
     }
@@ -84,6 +87,7 @@ impl Kind {
                 | Kind::Stuck
                 | Kind::Quotas
                 | Kind::Tokens
+                | Kind::Profiles
         )
     }
 
@@ -185,6 +189,12 @@ impl Kind {
                 ("spare", "/spare"),
                 ("failed", "/started_at"),
                 ("since", "/state_at"),
+            ],
+            Kind::Profiles => &[
+                ("profile", "/profile"),
+                ("RRU of a server", "/rru"),
+                ("by", "/set_by"),
+                ("at", "/set_at"),
             ],
             _ => &[],
         }

@@ -8,6 +8,7 @@ pub(super) mod login;
 pub(super) mod maintenance;
 pub(super) mod moves;
 pub(super) mod plan;
+pub(super) mod profile;
 pub(super) mod read;
 pub(super) mod request;
 pub(super) mod status;

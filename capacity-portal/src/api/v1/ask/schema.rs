@@ -8,12 +8,13 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Every member of a change.
-pub(super) const MEMBERS: [&str; 20] = [
+pub(super) const MEMBERS: [&str; 21] = [
     "reservation",
     "owner",
     "remove",
     "capacity_rru",
     "rru",
+    "profile",
     "servers",
     "hardware_types",
     "msb_buffer",
@@ -48,6 +49,9 @@ const BESIDE_REMOVE: [&str; 9] = [
 pub(super) const CONTRACT_MEMBERS: [&str; 4] =
     ["in_use_percent", "window_seconds", "zone", "quiet"];
 
+/// Every member of an RRU profile.
+pub(super) const PROFILE_MEMBERS: [&str; 1] = ["rru"];
+
 /// The name that snapshots, and what a plan offers instead, have for `reservation`.
 const OTHER_NAME: &str = "reservation_id";
 
@@ -72,6 +76,7 @@ fn members() -> Value {
         "rru": { "type": "object", "minProperties": 1,
             "additionalProperties": { "type": "number", "exclusiveMinimum": 0, "maximum": RRU_MAX },
             "description": "RRU that one server of each eligible hardware type is worth." },
+        "profile": name("In place of rru: an RRU profile, whose values of now are taken."),
         "servers": { "type": "integer", "minimum": 0, "maximum": u32::MAX,
             "description": "In place of capacity_rru: with hardware_types, each worth 1." },
         "hardware_types": { "type": "array", "minItems": 1, "items": { "type": "string" },
@@ -158,9 +163,9 @@ pub(in crate::api) fn file() -> Value {
             "title": "A request for capacity",
             "description": "A change to one reservation, as its owner writes it: a new one, a larger, a \
                 smaller or another one, or its end. Members left out stay as they are; of a new \
-                reservation, as they are by default, and it needs owner, capacity_rru or servers, and rru or \
-                hardware_types. `ras plan SNAPSHOT`, which asks no server, knows no servers, hardware_types, \
-                grant_policy, starts_at, ends_at, labels, churn_contract and draft.",
+                reservation, as they are by default, and it needs owner, capacity_rru or servers, and rru, \
+                profile or hardware_types. `ras plan SNAPSHOT`, which asks no server, knows no profile, \
+                servers, hardware_types, grant_policy, starts_at, ends_at, labels, churn_contract and draft.",
             "type": "object",
             "additionalProperties": false,
             "properties": properties,
@@ -172,6 +177,8 @@ pub(in crate::api) fn file() -> Value {
                 "dependentRequired": { "servers": ["hardware_types"] },
                 "allOf": [
                     { "not": { "required": ["rru", "hardware_types"] } },
+                    { "not": { "required": ["rru", "profile"] } },
+                    { "not": { "required": ["profile", "hardware_types"] } },
                     { "not": { "required": ["capacity_rru", "servers"] } },
                 ],
             },
@@ -284,11 +291,15 @@ mod tests {
         {
             of.insert("reservation".to_owned(), name);
         }
+        // That there is none of a name is the server's to say as well.
+        let names = ["name", "all", "best_effort", "2026-01-02T03:04:05Z"];
+        let profiles = names.map(|name| (name.into(), [("x".into(), 1.5)].into())).into();
         let place = Place {
             kind: None,
             reservation: None,
             owner: None,
             region: None,
+            profiles: Some(&profiles),
             prefix: String::new(),
         };
         let errors = read(request, place).map(drop).err().unwrap_or_default();
@@ -419,6 +430,8 @@ mod tests {
             json!({ "reservation": "r", "servers": 3, "rru": { "x": 1 } }),
             json!({ "reservation": "r", "servers": 3, "hardware_types": ["x"], "capacity_rru": 3 }),
             json!({ "reservation": "r", "rru": { "x": 1 }, "hardware_types": ["x"] }),
+            json!({ "reservation": "r", "rru": { "x": 1 }, "profile": "name" }),
+            json!({ "reservation": "r", "profile": "name", "hardware_types": ["x"] }),
             json!({ "reservation": "r", "remove": true, "capacity_rru": 3 }),
             json!({ "reservation": "r", "colour": "red" }),
             json!("r"),

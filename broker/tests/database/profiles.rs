@@ -1,0 +1,62 @@
+//! RRU profiles: set, replaced, removed.
+
+use crate::jobs::with_small;
+use broker::{ProfileError, Seq};
+use fleet::{Name, Rru};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+fn values(of: &[(&str, i64)]) -> BTreeMap<Name, Rru> {
+    of.iter().map(|(ty, micro)| ((*ty).into(), Rru(*micro))).collect()
+}
+
+#[tokio::test]
+async fn a_profile_is_what_was_set_last() {
+    let database = with_small().await;
+    let broker = &database.broker;
+    let both = values(&[("even", 1_000_000), ("odd", 1_600_000)]);
+    broker.set_rru_profile("ann", "web", &both).await.expect("set");
+    broker.set_rru_profile("ann", "db", &values(&[("odd", 1)])).await.expect("set");
+    let one = values(&[("even", 2_000_000)]);
+    broker.set_rru_profile("bob", "web", &one).await.expect("set");
+    let all = broker.rru_profiles(None).await.expect("read");
+    let brief: Vec<(&str, &str)> = all.iter().map(|of| (&*of.profile, &*of.set_by)).collect();
+    assert_eq!(brief, [("db", "ann"), ("web", "bob")]);
+    assert_eq!(broker.rru_profiles(Some("web")).await.expect("read")[0].rru, one);
+    broker.remove_rru_profile("ann", "web").await.expect("removed");
+    assert!(broker.rru_profiles(Some("web")).await.expect("read").is_empty());
+    let gone = broker.remove_rru_profile("ann", "web").await.expect_err("gone");
+    assert!(matches!(gone, ProfileError::Unknown { .. }), "{gone}");
+    let trail = broker.trail_of("web", Seq(0), 10).await.expect("read");
+    let web: Vec<_> = trail.iter().filter(|entry| entry.action.starts_with("profile_")).collect();
+    let actions: Vec<&str> = web.iter().map(|entry| entry.action.as_str()).collect();
+    assert_eq!(actions, ["profile_set", "profile_set", "profile_removed"]);
+    assert_eq!(
+        web[1].detail,
+        json!({ "before_rru": { "even": 1.0, "odd": 1.6 }, "rru": { "even": 2.0 } })
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_profile_is_refused() {
+    let database = with_small().await;
+    let broker = &database.broker;
+    let before = broker.last_seq().await.expect("asked");
+    let fine = values(&[("even", 1_000_000)]);
+    for name in ["", "a\0b", &"n".repeat(129)] {
+        let error = broker.set_rru_profile("ann", name, &fine).await.expect_err("no name");
+        assert!(matches!(error, ProfileError::Name), "{error}");
+    }
+    let error = broker.set_rru_profile("ann", "web", &values(&[])).await.expect_err("empty");
+    assert!(matches!(error, ProfileError::Empty), "{error}");
+    let error = broker.set_rru_profile("ann", "web", &values(&[("even", 0)])).await;
+    assert!(matches!(error, Err(ProfileError::Worthless { .. })), "{error:?}");
+    for ty in ["abacus", "a\0b"] {
+        let wrong = values(&[("even", 1), (ty, 1)]);
+        let error = broker.set_rru_profile("ann", "web", &wrong).await.expect_err("unknown");
+        assert!(matches!(error, ProfileError::UnknownType { .. }), "{error}");
+    }
+    assert!(broker.rru_profiles(None).await.expect("read").is_empty());
+    assert!(broker.rru_profiles(Some("a\0b")).await.expect("read").is_empty());
+    assert_eq!(broker.last_seq().await.expect("asked"), before, "nothing was changed");
+}

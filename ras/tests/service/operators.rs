@@ -1,0 +1,82 @@
+//! What whoever operates a region does from the command line, against a real server.
+
+use crate::owners::{server, types, url};
+use crate::place::{PATIENCE, Place, until_true};
+use serde_json::Value;
+use std::time::Instant;
+
+#[test]
+fn a_region_is_operated_from_elsewhere() {
+    let place = Place::new();
+    let up = server(&place, "--agent simulated --no-worker");
+    let url = url(&up);
+    place.ras(&format!("login --server {url} --token-file root.token")).code(0);
+
+    // The same as the store says, and what is asked of it.
+    let (there, here) = (place.json("status"), place.json("status --data data"));
+    assert_eq!(there["server"], *url);
+    for member in ["region", "version", "servers", "reservations", "solves", "database"] {
+        assert_eq!(there[member], here[member], "{member}");
+    }
+    let text = place.ras("status").code(0).stdout();
+    assert!(
+        text.contains("servers       1000: ") && text.contains(&format!("behind {url}")),
+        "{text}"
+    );
+    place.ras("status --check").fails_with(&["--check", "store", &url]);
+    place.ras("status --check --data data").code(0);
+    let owner = place.json("status --token-file shop.token");
+    assert_eq!((&owner["servers"], &owner["solves"]), (&there["servers"], &Value::Null));
+
+    let all = place.json("list reservations --where kind=guaranteed");
+    let name = all["reservations"][0]["reservation"].as_str().expect("one").to_owned();
+    assert!(!types(&place).is_empty());
+    let ask = format!("emergency ask {name} --rru 1 --why fire");
+    place.ras(&format!("{ask} --token-file shop.token")).fails_with(&["role"]);
+    let granted = place.json(&ask);
+    assert_eq!((&granted["state"], &granted["asked_by"]), (&"granted".into(), &"root".into()));
+    assert!(granted["granted"]["rru"].as_f64() >= Some(1.0), "{granted}");
+    let said = place.ras(&ask).code(0).stdout();
+    assert!(said.contains(&format!("RRU to {name}")) && said.contains("emergency end"), "{said}");
+    let refused = place.ras("emergency ask nobody --rru 1 --why fire").code(2);
+    assert!(refused.stdout().starts_with("refused: "), "{}", refused.stdout());
+    let of = |line: &str| place.json(line)["emergencies"].as_array().expect("a list").clone();
+    assert_eq!(of("emergency list"), of("emergency list --data data"));
+    assert_eq!(of("emergency list --limit 1").len(), 1);
+    let id = granted["emergency"].as_str().expect("an id");
+    let ended = place.json(&format!("emergency end {id}"));
+    assert_eq!(ended["ended"], *id);
+    place.ras(&format!("emergency end {id}")).fails_with(&["over"]);
+    assert!(place.ras("emergency list").code(0).stdout().contains("ended"));
+
+    let plan = |options: &str| format!("maintenance plan {options} --why fans");
+    let planned = place.json(&plan("--rack m03-r001 --from now --for 1h"));
+    let id = planned["plan"].as_str().expect("an id").to_owned();
+    assert_eq!(planned["windows"][0]["requested_by"], "root");
+    let windows = |line: &str| place.json(line)["windows"].as_array().expect("a list").clone();
+    until_true("work begins", Instant::now() + PATIENCE, || {
+        windows("maintenance list")[0]["state"] == "active"
+    });
+    assert_eq!(windows("maintenance list --all"), windows("maintenance list --all --data data"));
+    let shown = place.ras("maintenance list").code(0).stdout();
+    assert!(shown.contains("rack m03-r001") && shown.contains("1h"), "{shown}");
+    // Refused, with the same numbers that the store gives.
+    let too_much = plan("--rack m03-r002 --from now --for 1h");
+    let refused = place.json(&too_much);
+    assert_eq!(refused["refused"]["code"], "share", "{refused}");
+    assert_eq!(refused, place.json(&format!("{too_much} --data data")));
+    let said = place.ras(&too_much).code(2).stdout();
+    assert!(said.starts_with("refused: ") && said.contains("m03"), "{said}");
+    let later = place.json(&plan("--of-server nobody --from now --for 1h"));
+    assert_eq!(later["refused"]["code"], "unknown_scope", "{later}");
+    assert_eq!(place.json(&format!("maintenance end {id}"))["ended"], 1);
+    place.ras(&format!("maintenance cancel {id}")).fails_with(&["over"]);
+    let far = place.json(&plan("--rack m03-r002 --from now --for 1h --drain 1h --share 100%"));
+    let far = far["plan"].as_str().expect("an id");
+    assert!(place.ras(&format!("maintenance end {far}")).failed_with("has not begun"));
+    assert!(place.ras(&format!("maintenance cancel {far}")).code(0).stdout().contains("1 window"));
+    place
+        .ras(&format!("{} --token-file shop.token", plan("--msb m02 --from now --for 1h")))
+        .fails_with(&["role"]);
+    up.stop();
+}
