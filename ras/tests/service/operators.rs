@@ -15,8 +15,9 @@ fn a_region_is_operated_from_elsewhere() {
     // The same as the store says, and what is asked of it.
     let (there, here) = (place.json("status"), place.json("status --data data"));
     assert_eq!(there["server"], *url);
-    for member in ["region", "version", "servers", "reservations", "solves", "database"] {
-        assert_eq!(there[member], here[member], "{member}");
+    for member in ["/region", "/version", "/servers/total", "/reservations", "/solves", "/database"]
+    {
+        assert_eq!(there.pointer(member), here.pointer(member), "{member}");
     }
     let text = place.ras("status").code(0).stdout();
     assert!(
@@ -26,7 +27,7 @@ fn a_region_is_operated_from_elsewhere() {
     place.ras("status --check").fails_with(&["--check", "store", &url]);
     place.ras("status --check --data data").code(0);
     let owner = place.json("status --token-file shop.token");
-    assert_eq!((&owner["servers"], &owner["solves"]), (&there["servers"], &Value::Null));
+    assert_eq!((&owner["region"], &owner["solves"]), (&there["region"], &Value::Null));
 
     let all = place.json("list reservations --where kind=guaranteed");
     let name = all["reservations"][0]["reservation"].as_str().expect("one").to_owned();
@@ -57,7 +58,11 @@ fn a_region_is_operated_from_elsewhere() {
     until_true("work begins", Instant::now() + PATIENCE, || {
         windows("maintenance list")[0]["state"] == "active"
     });
-    assert_eq!(windows("maintenance list --all"), windows("maintenance list --all --data data"));
+    // What is in use there changes meanwhile.
+    let brief = |line: &str| -> Vec<(Value, Value)> {
+        windows(line).iter().map(|of| (of["window"].clone(), of["ends_at"].clone())).collect()
+    };
+    assert_eq!(brief("maintenance list --all"), brief("maintenance list --all --data data"));
     let shown = place.ras("maintenance list").code(0).stdout();
     assert!(shown.contains("rack m03-r001") && shown.contains("1h"), "{shown}");
     // Refused, with the same numbers that the store gives.
