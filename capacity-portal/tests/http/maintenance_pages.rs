@@ -53,11 +53,11 @@ async fn maintenance_is_looked_at_planned_and_cancelled_without_scripts() {
 
     let planned = send(&place, "/maintenance/plan", ROOT, RACK).await;
     assert_eq!((planned.status(), planned.url().path()), (StatusCode::OK, "/maintenance"));
-    let plan = planned.url().fragment().expect("where it stands").to_owned();
     let text = planned.text().await.expect("text");
     well_formed("/maintenance", &text);
-    assert!(text.contains(&format!("id=\"{plan}\"")) && text.contains("new fans"), "{text}");
     let windows = place.broker.maintenance(false, None, 9).await.expect("listed");
+    let plan = windows[0].plan;
+    assert!(text.contains(&format!("id=\"{plan}\"")) && text.contains("new fans"), "{text}");
     assert_eq!((windows.len(), &*windows[0].requested_by), (1, "root"));
     assert_eq!(windows[0].share_micro, 1_000_000);
     assert_eq!(windows[0].drain, Duration::from_secs(600));
