@@ -19,9 +19,6 @@ pub const POSTGRES_MIN: u32 = 14;
 /// enough that ten processes fit into a server's usual hundred.
 const CONNECTIONS_MAX: u32 = 8;
 
-/// A connection that nobody used for so long is asked whether it is still there.
-const PING_AFTER: Duration = Duration::from_secs(1);
-
 /// How long to wait for one of them. An operation that cannot begin by then says so.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -37,8 +34,8 @@ pub(crate) mod sql {
         /// takes longer than most of our statements run.
         /// For the same reason no helpers and no compiler, which are started for a guess of many rows (26 ms for
         /// what takes 10).
-        PLAN_ONCE = "SET plan_cache_mode = force_generic_plan; \
-            SET max_parallel_workers_per_gather = 0; SET jit = off";
+        PLAN_ONCE = "SELECT set_config('plan_cache_mode', 'force_generic_plan', false), \
+            set_config('max_parallel_workers_per_gather', '0', false), set_config('jit', 'off', false)";
         /// The first is asked first: a database that was never migrated has no such table.
         IS_MIGRATED = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
         MIGRATION = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success";
@@ -187,16 +184,6 @@ impl Broker {
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .after_connect(|connection, _| {
                 Box::pin(async move { connection.execute(sql::PLAN_ONCE).await.map(|_| ()) })
-            })
-            // Asked before every use whether it is still there, a connection is asked twice for one answer.
-            .test_before_acquire(false)
-            .before_acquire(|connection, meta| {
-                Box::pin(async move {
-                    if meta.idle_for >= PING_AFTER {
-                        connection.ping().await?;
-                    }
-                    Ok(true)
-                })
             })
             .connect_lazy_with(address.options());
         Ok(Broker { pool, address: address.clone() })

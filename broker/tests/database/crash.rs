@@ -184,7 +184,11 @@ impl World {
             loop {
                 match tokio::time::timeout(Duration::from_secs(1), trail.next()).await {
                     Ok(Ok(entry)) => {
-                        let known = [Action::SnapshotLoaded, Action::TargetsPublished];
+                        let known = [
+                            Action::SnapshotLoaded,
+                            Action::SolveRequested,
+                            Action::TargetsPublished,
+                        ];
                         assert!(known.iter().any(|action| action.as_str() == entry.action));
                         seen.push(entry.seq);
                     }
