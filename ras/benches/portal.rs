@@ -8,7 +8,6 @@
 //! agent: portal, solver, mover, database and this client share the processors. A health event is reported
 //! before every plan, so that none is made of a region that was read before. Reads begin at their times
 //! whether or not those before them are answered: what falls behind is seen as latency.
-#![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
 use futures_util::future::join_all;
 use reqwest::{Client, Method, StatusCode};

@@ -43,6 +43,9 @@ pub(super) enum View {
     Down,
 }
 
+/// How many servers of a rack a view is about.
+type CountOf = fn(&Parts) -> usize;
+
 impl View {
     /// Every view: its word in the path and its title.
     const ALL: [(View, &'static str, &'static str); 6] = [
@@ -100,8 +103,8 @@ impl View {
     }
 
     /// The part that it is about: class of the style sheet, title, count; `None`: all of them.
-    fn part(self) -> Option<(&'static str, &'static str, fn(&Parts) -> usize)> {
-        let of: (&str, fn(&Parts) -> usize) = match self {
+    fn part(self) -> Option<(&'static str, &'static str, CountOf)> {
+        let of: (&str, CountOf) = match self {
             View::State => return None,
             View::InUse => ("in-use", |parts| parts.in_use),
             View::Idle => ("idle", |parts| parts.idle),

@@ -13,7 +13,10 @@ pub mod problem;
 use self::login::Server;
 use self::problem::Problem;
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, IF_MATCH, LOCATION, RETRY_AFTER};
+use chrono::{DateTime, Utc};
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, IF_MATCH, LOCATION, RETRY_AFTER,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -63,6 +66,8 @@ pub struct Answer {
     pub etag: Option<String>,
     /// What to look at from now on.
     pub location: Option<String>,
+    /// When, by the clock of the server; the beginning of time, where it does not say.
+    pub at: DateTime<Utc>,
     /// Null, where there is none.
     pub body: Value,
 }
@@ -247,7 +252,9 @@ impl Client {
         };
         if parts.status.is_success() {
             let (etag, location) = (text(ETAG), text(LOCATION));
-            return Ok(Answer { status: parts.status, etag, location, body });
+            let at = text(DATE).and_then(|at| DateTime::parse_from_rfc2822(&at).ok());
+            let at = at.map(|at| at.to_utc()).unwrap_or_default();
+            return Ok(Answer { status: parts.status, etag, location, at, body });
         }
         let problem = Problem::new(parts.status, body);
         let unheard = parts.status == StatusCode::TOO_MANY_REQUESTS;

@@ -9,7 +9,7 @@ use crate::client::problem::Problem;
 use crate::client::{Ask, path, query};
 use anyhow::{Context as _, Result};
 use broker::{MaintenanceRefusal, MaintenanceRequest};
-use chrono::Utc;
+use chrono::DateTime;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -32,14 +32,15 @@ pub(in super::super) fn plan(
     });
     // Asked twice, it would be there twice.
     let asked = Ask::post_once("/ops/v1/maintenance", body);
-    let planned = with_server(server, async |client| match client.ask(&asked).await {
-        Ok(answer) => Ok(Planned::Windows(windows(&answer.body)?)),
+    let (planned, now) = with_server(server, async |client| match client.ask(&asked).await {
+        Ok(answer) => Ok((Planned::Windows(windows(&answer.body)?), answer.at)),
         Err(error) => match error.downcast_ref::<Problem>().and_then(refused) {
-            Some(refused) => Ok(refused),
+            // A refusal tells of no time.
+            Some(refused) => Ok((refused, DateTime::UNIX_EPOCH)),
             None => Err(error),
         },
     })?;
-    maintenance::told(planned, Utc::now(), context)
+    maintenance::told(planned, now, context)
 }
 
 fn windows(body: &Value) -> Result<Vec<Value>> {
@@ -68,8 +69,8 @@ pub(in super::super) fn list(
     let limit = options.limit.min(WINDOWS_MAX);
     let asked = [("all", options.all.to_string()), ("limit", limit.to_string())];
     let place = query("/ops/v1/maintenance", &asked);
-    let body = with_server(server, async |client| Ok(client.get(&place).await?.body))?;
-    maintenance::listed(&windows(&body)?, Utc::now(), limit, context)
+    let answer = with_server(server, async |client| client.get(&place).await)?;
+    maintenance::listed(&windows(&answer.body)?, answer.at, limit, context)
 }
 
 /// Ends or cancels; `how` is what the server calls it, `done` what it says was done.
