@@ -100,7 +100,7 @@ fn of_three_workers_one_is_killed_and_one_cut_off_and_each_solve_is_published_on
     }
     let seen = status(&place);
     assert_eq!((&seen["version"], &seen["leases_lost"]), (&5.into(), &2.into()));
-    assert_eq!(seen["seq"], 5, "one entry for each version");
+    assert_eq!(seen["seq"], 9, "one entry for each version, and for each solve that was asked for");
     assert_eq!(seen["broken"], serde_json::json!([]));
     let solves = seen["solves"].as_array().expect("rows");
     assert_eq!(solves.len(), 4);
