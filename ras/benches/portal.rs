@@ -194,7 +194,9 @@ fn at(sorted: &[Duration], share: f64) -> f64 {
 
 async fn plans(asker: &Asker, reservations: &[Value], servers: &[String], count: usize) {
     println!("\nPOST /v1/plans, one after another, each after an event, seconds from HTTP to HTTP");
-    for (turn, sort) in ["grows by 5 %", "shrinks by 5 %", "new", "refused"].iter().enumerate() {
+    for (turn, sort) in
+        ["grows by 5 %", "shrinks by 5 %", "new", "1,000 times more"].iter().enumerate()
+    {
         let (mut took, mut granted) = (Vec::new(), Vec::new());
         for number in 0..count {
             let place = (turn * 31 + number * 17) % reservations.len();
@@ -211,7 +213,7 @@ async fn plans(asker: &Asker, reservations: &[Value], servers: &[String], count:
         let (median, most) = (at(&took, 0.5), at(&took, 1.0));
         let in_full = granted.iter().filter(|word| *word == "in_full").count();
         println!(
-            "  {sort:<15} median {median:5.2}  most {most:5.2}  ({in_full} of {count} in full)"
+            "  {sort:<17} median {median:5.2}  most {most:5.2}  ({in_full} of {count} in full)"
         );
     }
 }
