@@ -229,8 +229,8 @@ fn body(picture: &Picture, ix: MsbIx, view: View) -> Markup {
             @for (_, words, count) in parts.each() { span { (number::count(count)) " " (words) } }
         }
         @if broken.is_empty() {
-            div.notice.good { p { strong { "May be lost." } " Every reservation with an embedded buffer keeps what it \
-                was promised without this MSB." } }
+            div.notice.good { p { strong { "May be lost." } " No reservation with an embedded buffer falls below what it was \
+                promised by that." } }
         } @else {
             div.notice.bad {
                 p { strong { "Its loss would break " (number::counted(broken.len(), "guarantee")) "." } }

@@ -139,9 +139,12 @@ impl Picture {
         self.held.certificate.broken().collect()
     }
 
-    /// Reservations with an embedded buffer that would have less than promised without an MSB.
+    /// Reservations with an embedded buffer that own something in an MSB and would have less than promised
+    /// without it. One that has nothing there is not the worse for its loss, however short it is.
     pub(super) fn broken_without(&self, msb: MsbIx) -> Vec<&Certified> {
-        let broken = |row: &&Certified| row.msb_buffer && row.after_loss(msb) < row.capacity;
+        let broken = |row: &&Certified| {
+            row.msb_buffer && row.by_msb[msb.ix()] > Rru::ZERO && row.after_loss(msb) < row.capacity
+        };
         self.held.certificate.rows.iter().filter(broken).collect()
     }
 

@@ -137,6 +137,9 @@ async fn a_grant_says_how_many_servers_are_on_their_way() {
     assert!(!text.contains(">short<"), "{text}");
     let (_, text) = page(&place, "/", None).await;
     assert!(text.contains("The guarantee is not in force yet for 1 reservation"), "{text}");
+    // It owns two servers of msb2 and three of the others: without any of them it has too little.
+    let (_, text) = page(&place, "/msbs/msb2", None).await;
+    assert!(text.contains("Its loss would break 1 guarantee"), "{text}");
     let (_, text) = page(&place, "/reservations/a", None).await;
     for needed in [
         "Arriving: 1 of 9 servers",
@@ -161,4 +164,22 @@ async fn a_reservation_says_why_it_is_made_of_its_hardware() {
     ] {
         assert!(text.contains(needed), "{needed}: {text}");
     }
+}
+
+#[tokio::test]
+async fn an_msb_is_not_blamed_for_what_it_does_not_hold() {
+    let mut parts = region().to_parts();
+    let mut row = parts.reservations[0].clone();
+    row.reservation_id = "new".into();
+    parts.reservations.push(row);
+    let mut value = parts.rru[0].clone();
+    value.reservation_id = "new".into();
+    parts.rru.push(value);
+    let region = RegionSnapshot::new(parts).expect("a snapshot");
+    let place = Place::of(Some(&region), PortalSettings::default()).await;
+    let (_, overview) = page(&place, "/", None).await;
+    assert!(overview.contains("The guarantee is broken for 1 reservation"), "{overview}");
+    assert!(!overview.contains("1 short"), "it has nothing anywhere: {overview}");
+    let (_, msb) = page(&place, "/msbs/msb0", None).await;
+    assert!(msb.contains("May be lost.") && !msb.contains("/reservations/new"), "{msb}");
 }
