@@ -70,6 +70,11 @@ pub(crate) mod sql {
             WHERE ($1::bigint IS NULL OR seq < $1) AND ($2::text IS NULL OR subject = $2) \
                 AND ($3::text IS NULL OR actor = $3) AND ($4::text IS NULL OR action = $4) \
             ORDER BY seq DESC LIMIT $5";
+        /// The same about one subject, by the index of those: its entries may be far apart.
+        TRAIL_OF_SUBJECT = "SELECT seq, at, actor::text, action, subject, detail FROM audit_trail \
+            WHERE seq < coalesce($1::bigint, 9223372036854775807) AND subject = $2 \
+                AND ($3::text IS NULL OR actor = $3) AND ($4::text IS NULL OR action = $4) \
+            ORDER BY seq DESC LIMIT $5";
     }
 }
 
@@ -248,7 +253,8 @@ impl Broker {
     /// # Errors
     /// If Postgres fails.
     pub async fn trail_page(&self, asked: &TrailAsked, limit: u32) -> Result<Vec<Entry>, DbError> {
-        let rows = sqlx::query(sql::TRAIL)
+        let statement = if asked.subject.is_some() { sql::TRAIL_OF_SUBJECT } else { sql::TRAIL };
+        let rows = sqlx::query(statement)
             .bind(asked.before.map(|seq| seq.0))
             .bind(&asked.subject)
             .bind(&asked.actor)

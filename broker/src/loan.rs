@@ -57,38 +57,50 @@ pub(crate) mod sql {
         /// The outage that began first of those there are: seconds since, and what was lent then.
         OUTAGE = "SELECT extract(epoch FROM clock_timestamp() - began_at)::float8, lent FROM outages \
             WHERE ended_at IS NULL ORDER BY began_at, outage_id LIMIT 1";
-        /// The group's idle servers in order of name, a slice of them for each borrower.
-        LEND = "WITH wanted AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], \
-                    $5::bigint[], $6::bigint[]) AS w (borrower, owner, msb, hardware_type, count, after)), \
-            chosen AS (SELECT c.server_id, b.reservation_id FROM wanted w \
+        /// Idle servers of each group in order of name, a slice of them for each borrower. Numbered for all
+        /// groups at once, as is what comes back: group by group is a look at all that an owner has for each
+        /// of thousands (22 s instead of 0.2 for 17,000 servers, with the lease of the mover held).
+        LEND = "WITH wanted AS MATERIALIZED (SELECT b.reservation_id, r.reservation_id AS current_reservation_id, \
+                m.msb_id, h.hardware_type_id, w.count, w.after \
+                FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[]) \
+                    AS w (borrower, owner, msb, hardware_type, count, after) \
                 JOIN reservations b ON b.reservation = w.borrower AND b.kind = 'elastic' \
                 JOIN reservations r ON r.reservation = w.owner JOIN msbs m ON m.msb = w.msb \
-                JOIN hardware_types h ON h.hardware_type = w.hardware_type \
-                CROSS JOIN LATERAL (SELECT s.server_id FROM servers s JOIN racks k USING (rack_id) \
-                    WHERE s.current_reservation_id = r.reservation_id AND k.msb_id = m.msb_id \
-                        AND s.hardware_type_id = h.hardware_type_id AND NOT s.in_use \
-                        AND NOT s.target_pending AND s.loan_reservation_id IS NULL \
-                        AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = s.server_id) \
-                        AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
-                        AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
-                    ORDER BY s.server OFFSET w.after LIMIT w.count) c) \
+                JOIN hardware_types h ON h.hardware_type = w.hardware_type), \
+            idle AS MATERIALIZED (SELECT s.server_id, s.current_reservation_id, k.msb_id, s.hardware_type_id, \
+                row_number() OVER (PARTITION BY s.current_reservation_id, k.msb_id, s.hardware_type_id \
+                    ORDER BY s.server) AS n \
+                FROM servers s JOIN racks k USING (rack_id) \
+                WHERE s.current_reservation_id IN (SELECT current_reservation_id FROM wanted) AND NOT s.in_use \
+                    AND NOT s.target_pending AND s.loan_reservation_id IS NULL \
+                    AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = s.server_id) \
+                    AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
+                    AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id)), \
+            chosen AS (SELECT server_id, reservation_id FROM wanted \
+                JOIN idle USING (current_reservation_id, msb_id, hardware_type_id) \
+                WHERE n > after AND n <= after + count) \
             UPDATE servers s SET loan_reservation_id = c.reservation_id FROM chosen c \
             WHERE s.server_id = c.server_id AND NOT s.in_use AND s.loan_reservation_id IS NULL \
             RETURNING (SELECT b.reservation FROM reservations b WHERE b.reservation_id = s.loan_reservation_id), \
                 s.server::text";
-        /// By the owner's servers, of which there are hundreds: the sum keeps the planner from walking through
-        /// all that a borrower has, tens of thousands, once for every group.
-        RECALLED = "SELECT b.reservation, c.server_id, c.server FROM unnest($1::text[], $2::text[], \
-                $3::text[], $4::text[], $5::bigint[]) AS w (borrower, owner, msb, hardware_type, count) \
-            JOIN reservations b ON b.reservation = w.borrower \
-            JOIN reservations r ON r.reservation = w.owner JOIN msbs m ON m.msb = w.msb \
-            JOIN hardware_types h ON h.hardware_type = w.hardware_type \
-            CROSS JOIN LATERAL (SELECT s.server_id, s.server::text FROM servers s JOIN racks k USING (rack_id) \
-                WHERE s.loan_reservation_id + 0 = b.reservation_id \
-                    AND s.current_reservation_id = r.reservation_id AND k.msb_id = m.msb_id \
-                    AND s.hardware_type_id = h.hardware_type_id AND NOT s.target_pending \
-                    AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
-                ORDER BY s.server DESC LIMIT w.count) c";
+        /// Of each group that a borrower has, the last in order of name.
+        RECALLED = "WITH wanted AS MATERIALIZED (SELECT w.borrower, b.reservation_id AS loan_reservation_id, \
+                r.reservation_id AS current_reservation_id, m.msb_id, h.hardware_type_id, w.count \
+                FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) \
+                    AS w (borrower, owner, msb, hardware_type, count) \
+                JOIN reservations b ON b.reservation = w.borrower \
+                JOIN reservations r ON r.reservation = w.owner JOIN msbs m ON m.msb = w.msb \
+                JOIN hardware_types h ON h.hardware_type = w.hardware_type), \
+            lent AS MATERIALIZED (SELECT s.server_id, s.server::text, s.loan_reservation_id, \
+                s.current_reservation_id, k.msb_id, s.hardware_type_id, \
+                row_number() OVER (PARTITION BY s.loan_reservation_id, s.current_reservation_id, k.msb_id, \
+                    s.hardware_type_id ORDER BY s.server DESC) AS n \
+                FROM servers s JOIN racks k USING (rack_id) \
+                WHERE s.loan_reservation_id IS NOT NULL AND NOT s.target_pending \
+                    AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id)) \
+            SELECT borrower, server_id, server FROM wanted \
+            JOIN lent USING (loan_reservation_id, current_reservation_id, msb_id, hardware_type_id) \
+            WHERE n <= count";
         /// Lent servers that their owner has come to use, or that stand where maintenance is due.
         OVERDUE = "SELECT b.reservation, s.server_id, s.server::text FROM servers s \
             JOIN reservations b ON b.reservation_id = s.loan_reservation_id \

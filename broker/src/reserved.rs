@@ -106,12 +106,38 @@ pub(crate) mod sql {
         RESERVED_IN = super::reserved!(" AND ($5::text IS NULL OR rack_id IN (SELECT k.rack_id FROM racks k \
             JOIN msbs b USING (msb_id) WHERE b.msb = $5)) AND ($6::text IS NULL OR hardware_type_id = \
             (SELECT h.hardware_type_id FROM hardware_types h WHERE h.hardware_type = $6))");
-        /// What is owned or borrowed, counted by MSB and by all that decides its state.
-        TOTALS = concat!("SELECT ", super::columns!(), ", m.msb::text, count(*) FROM ( \
-                SELECT * FROM servers WHERE current_reservation_id = $1 \
-                UNION ALL SELECT * FROM servers WHERE loan_reservation_id = $1 \
-                    AND current_reservation_id IS DISTINCT FROM $1) s", super::placed!(),
-            "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10");
+        /// What is owned or borrowed, counted by MSB and by all that decides its state. Columns as of a page;
+        /// events of racks and above, which are few, are looked at once and not for each server.
+        TOTALS = "WITH covering AS MATERIALIZED (SELECT kind = 'planned_maintenance' AS planned, server_id, rack_id, \
+                    msb_id, datacenter_id FROM unavailability \
+                WHERE started_at <= now() AND coalesce(ended_at, 'infinity') > now() \
+                UNION ALL SELECT true, server_id, rack_id, NULL, NULL FROM maintenance \
+                WHERE open AND state IN ('draining', 'active')), \
+            wide AS MATERIALIZED (SELECT planned, rack_id, msb_id, datacenter_id FROM covering WHERE server_id IS NULL) \
+            SELECT g.bound, g.pending, g.comes, g.borrows, g.lent, g.recalled, \
+                g.failed OR EXISTS (SELECT FROM wide w WHERE NOT w.planned \
+                    AND (w.msb_id = m.msb_id OR w.datacenter_id = m.datacenter_id)), \
+                g.maintained OR EXISTS (SELECT FROM wide w WHERE w.planned \
+                    AND (w.msb_id = m.msb_id OR w.datacenter_id = m.datacenter_id)), \
+                coalesce((SELECT v.value_micro FROM rru_values v WHERE v.promise_id = $2::bigint \
+                    AND v.hardware_type_id = g.hardware_type_id), 0), m.msb::text, g.servers \
+            FROM (SELECT s.current_reservation_id IS NOT DISTINCT FROM $1::integer AS bound, \
+                    s.target_pending AS pending, \
+                    s.target_pending AND s.target_reservation_id IS NOT DISTINCT FROM $1 AS comes, \
+                    s.loan_reservation_id IS NOT DISTINCT FROM $1 AS borrows, \
+                    s.loan_reservation_id IS NOT NULL AS lent, \
+                    s.current_reservation_id IS DISTINCT FROM $1 AND coalesce((SELECT o.origin = 'recall' \
+                        FROM moves o WHERE o.open AND o.server_id = s.server_id), false) AS recalled, \
+                    s.server_id IN (SELECT server_id FROM covering WHERE NOT planned AND server_id IS NOT NULL) \
+                        OR s.rack_id IN (SELECT rack_id FROM wide WHERE NOT planned AND rack_id IS NOT NULL) AS failed, \
+                    s.server_id IN (SELECT server_id FROM covering WHERE planned AND server_id IS NOT NULL) \
+                        OR s.rack_id IN (SELECT rack_id FROM wide WHERE planned AND rack_id IS NOT NULL) AS maintained, \
+                    s.hardware_type_id, k.msb_id, count(*) AS servers \
+                FROM (SELECT * FROM servers WHERE current_reservation_id = $1 \
+                    UNION ALL SELECT * FROM servers WHERE loan_reservation_id = $1 \
+                        AND current_reservation_id IS DISTINCT FROM $1) s \
+                JOIN LATERAL (SELECT msb_id FROM racks WHERE rack_id = s.rack_id OFFSET 0) k ON true \
+                GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10) g JOIN msbs m USING (msb_id)";
     }
 }
 

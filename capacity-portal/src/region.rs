@@ -7,7 +7,7 @@
 //! ask meanwhile.
 
 use crate::bell::Bell;
-use broker::{Broker, DbError, Export, ExportError, Seq, TargetVersion};
+use broker::{Broker, DbError, Export, ExportError, Seq, TargetVersion, Tick};
 use fleet::audit::{Certificate, certificate};
 use fleet::{RegionSnapshot, SnapshotError};
 use std::sync::{Arc, Weak};
@@ -133,26 +133,29 @@ impl RegionKeeper {
 impl Kept {
     async fn fresh(&self) -> Result<Arc<HeldRegion>, RegionError> {
         let held = || self.held.borrow().clone();
-        let (now, seq) = match held() {
+        let wanted = match held() {
             Some(held) => {
-                let tick = timeout(LOOK_WITHIN, self.broker.tick(held.snapshot.taken_at));
-                let tick = tick.await??;
+                let tick = self.tick(&held).await?;
                 if tick.seq == held.seq && !tick.by_clock {
                     return Ok(held);
                 }
-                (tick.now, tick.seq)
+                tick.seq
             }
-            None => {
-                let now = timeout(LOOK_WITHIN, self.broker.clock()).await??;
-                (now, timeout(LOOK_WITHIN, self.broker.last_seq()).await??)
-            }
+            None => timeout(LOOK_WITHIN, self.broker.last_seq()).await??,
         };
         let _reading = self.reading.lock().await;
-        // Somebody else may have read it meanwhile.
-        match held().filter(|held| held.seq >= seq && held.snapshot.taken_at >= now) {
-            Some(held) => Ok(held),
-            None => self.read().await,
+        // Somebody else may have read it meanwhile, often because of the same entry: a reading that
+        // began with it is as good as one that began when this was called, unless the clock has
+        // changed something since.
+        match held().filter(|held| held.seq >= wanted) {
+            Some(held) if !self.tick(&held).await?.by_clock => Ok(held),
+            _ => self.read().await,
         }
+    }
+
+    /// What has changed since a reading.
+    async fn tick(&self, held: &HeldRegion) -> Result<Tick, RegionError> {
+        Ok(timeout(LOOK_WITHIN, self.broker.tick(held.snapshot.taken_at)).await??)
     }
 
     /// Reads all of it.

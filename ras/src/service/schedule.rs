@@ -18,6 +18,10 @@ use uuid::Uuid;
 /// recorded.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// How long a look stays true: entries of the trail come by the ten thousand, and one look answers for
+/// all that came before it.
+const REST: Duration = Duration::from_millis(500);
+
 /// Who asks, as the audit trail has it.
 const ACTOR: &str = "schedule";
 
@@ -62,13 +66,11 @@ pub async fn run(broker: &Broker, settings: &ServiceSettings) {
 
 /// Looks whenever the audit trail grows, and every few seconds.
 async fn follow(broker: &Broker, settings: &ServiceSettings) -> Result<()> {
-    let subscribe = async { broker.subscribe(broker.last_seq().await?).await };
-    let mut trail = in_time(subscribe).await?;
+    let mut doorbell = in_time(broker.trail_doorbell()).await?;
     loop {
         in_time(look(broker, settings)).await?;
-        if let Ok(next) = tokio::time::timeout(LOOK_EVERY, trail.next()).await {
-            next?;
-        }
+        tokio::time::sleep(REST).await;
+        doorbell.wait(LOOK_EVERY).await;
     }
 }
 
