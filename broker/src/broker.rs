@@ -1,11 +1,13 @@
 //! The connection: where Postgres is, whether it will do, and the schema in it.
 
 use crate::error::{DbError, Doing};
+use crate::totals::KeptTotals;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, Postgres, Transaction};
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -131,6 +133,7 @@ pub enum OpenError {
 pub struct Broker {
     pub(crate) pool: PgPool,
     pub(crate) address: Address,
+    pub(crate) totals: Arc<KeptTotals>,
 }
 
 impl Broker {
@@ -186,7 +189,7 @@ impl Broker {
                 Box::pin(async move { connection.execute(sql::PLAN_ONCE).await.map(|_| ()) })
             })
             .connect_lazy_with(address.options());
-        Ok(Broker { pool, address: address.clone() })
+        Ok(Broker { pool, address: address.clone(), totals: Arc::default() })
     }
 
     /// Runs the migrations the database has not seen. Safe to run by several processes at once.

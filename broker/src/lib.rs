@@ -76,6 +76,7 @@ mod stuck;
 mod subscribe;
 mod token;
 mod topology;
+mod totals;
 mod touched;
 mod trail;
 mod unavailability;
@@ -129,9 +130,7 @@ pub use request::{
     RequestFilter, Submission, Submitted,
 };
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
-pub use reserved::{
-    ReservedFilter, ReservedPage, ReservedServer, ReservedTotals, SERVERS_PAGE_MAX, ServerState,
-};
+pub use reserved::{ReservedFilter, ReservedPage, ReservedServer, SERVERS_PAGE_MAX, ServerState};
 pub use server::{ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
 pub use state::{
@@ -142,6 +141,7 @@ pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status
 pub use stuck::Stuck;
 pub use subscribe::{Subscription, TrailDoorbell};
 pub use token::{GoodToken, NewToken, Role, SecretDigest, TOKEN_LIFE_MAX, TokenError, TokenRow};
+pub use totals::ReservedTotals;
 pub use trail::{Action, Entry, Seq, TargetVersion};
 pub use unavailability::{Occurrence, UnavailabilityError};
 pub use usage::{Usage, UsageOutcome};
@@ -181,6 +181,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         report::sql::ALL,
         reservation::sql::ALL,
         reserved::sql::ALL,
+        totals::sql::ALL,
         server::sql::ALL,
         solve::sql::ALL,
         status::sql::ALL,

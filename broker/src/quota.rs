@@ -21,7 +21,14 @@ pub(crate) mod sql {
             FROM quotas q FULL JOIN (SELECT p.owner, sum(p.capacity_micro) AS promised \
                 FROM reservations r JOIN promises p USING (promise_id) WHERE r.kind = 'guaranteed' \
                 GROUP BY p.owner) u ON u.owner = q.owner \
-            WHERE $1::text IS NULL OR coalesce(q.owner, u.owner) = $1 ORDER BY 1";
+            ORDER BY 1";
+        /// The same of one.
+        QUOTA = "SELECT o.owner, q.capacity_micro, coalesce(u.promised, 0)::bigint, q.set_by::text, q.set_at \
+            FROM (SELECT $1::text AS owner) o LEFT JOIN quotas q USING (owner) \
+            LEFT JOIN (SELECT p.owner, sum(p.capacity_micro) AS promised \
+                FROM reservations r JOIN promises p USING (promise_id) \
+                WHERE r.kind = 'guaranteed' AND p.owner = $1 GROUP BY p.owner) u USING (owner) \
+            WHERE q.owner IS NOT NULL OR u.owner IS NOT NULL";
     }
 }
 
@@ -83,7 +90,11 @@ pub(crate) async fn read(
     db: &mut PgConnection,
     owner: Option<&str>,
 ) -> Result<Vec<Quota>, DbError> {
-    let rows = sqlx::query(sql::QUOTAS).bind(owner).try_map(|row: PgRow| {
+    let asked = match owner {
+        Some(owner) => sqlx::query(sql::QUOTA).bind(owner),
+        None => sqlx::query(sql::QUOTAS),
+    };
+    let rows = asked.try_map(|row: PgRow| {
         Ok(Quota {
             owner: row.try_get::<&str, _>(0)?.into(),
             capacity: row.try_get::<Option<i64>, _>(1)?.map(Rru),

@@ -2,15 +2,15 @@
 //! what may be done with each.
 
 use crate::broker::Broker;
-use crate::error::{DbError, Doing};
+use crate::error::Doing;
 use crate::reservation::ReservationError;
+use crate::totals::ReservedTotals;
 use crate::trail::Seq;
 use chrono::{DateTime, Utc};
 use fleet::{Name, Rru};
 use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
-use std::collections::BTreeMap;
 
 /// The most servers one call lists. A page costs a look at every target there is, so pages are
 /// large: 10,000 servers are 1.5 MB of JSON.
@@ -106,38 +106,6 @@ pub(crate) mod sql {
         RESERVED_IN = super::reserved!(" AND ($5::text IS NULL OR rack_id IN (SELECT k.rack_id FROM racks k \
             JOIN msbs b USING (msb_id) WHERE b.msb = $5)) AND ($6::text IS NULL OR hardware_type_id = \
             (SELECT h.hardware_type_id FROM hardware_types h WHERE h.hardware_type = $6))");
-        /// What is owned or borrowed, counted by MSB and by all that decides its state. Columns as of a page;
-        /// events of racks and above, which are few, are looked at once and not for each server.
-        TOTALS = "WITH covering AS MATERIALIZED (SELECT kind = 'planned_maintenance' AS planned, server_id, rack_id, \
-                    msb_id, datacenter_id FROM unavailability \
-                WHERE started_at <= now() AND coalesce(ended_at, 'infinity') > now() \
-                UNION ALL SELECT true, server_id, rack_id, NULL, NULL FROM maintenance \
-                WHERE open AND state IN ('draining', 'active')), \
-            wide AS MATERIALIZED (SELECT planned, rack_id, msb_id, datacenter_id FROM covering WHERE server_id IS NULL) \
-            SELECT g.bound, g.pending, g.comes, g.borrows, g.lent, g.recalled, \
-                g.failed OR EXISTS (SELECT FROM wide w WHERE NOT w.planned \
-                    AND (w.msb_id = m.msb_id OR w.datacenter_id = m.datacenter_id)), \
-                g.maintained OR EXISTS (SELECT FROM wide w WHERE w.planned \
-                    AND (w.msb_id = m.msb_id OR w.datacenter_id = m.datacenter_id)), \
-                coalesce((SELECT v.value_micro FROM rru_values v WHERE v.promise_id = $2::bigint \
-                    AND v.hardware_type_id = g.hardware_type_id), 0), m.msb::text, g.servers \
-            FROM (SELECT s.current_reservation_id IS NOT DISTINCT FROM $1::integer AS bound, \
-                    s.target_pending AS pending, \
-                    s.target_pending AND s.target_reservation_id IS NOT DISTINCT FROM $1 AS comes, \
-                    s.loan_reservation_id IS NOT DISTINCT FROM $1 AS borrows, \
-                    s.loan_reservation_id IS NOT NULL AS lent, \
-                    s.current_reservation_id IS DISTINCT FROM $1 AND coalesce((SELECT o.origin = 'recall' \
-                        FROM moves o WHERE o.open AND o.server_id = s.server_id), false) AS recalled, \
-                    s.server_id IN (SELECT server_id FROM covering WHERE NOT planned AND server_id IS NOT NULL) \
-                        OR s.rack_id IN (SELECT rack_id FROM wide WHERE NOT planned AND rack_id IS NOT NULL) AS failed, \
-                    s.server_id IN (SELECT server_id FROM covering WHERE planned AND server_id IS NOT NULL) \
-                        OR s.rack_id IN (SELECT rack_id FROM wide WHERE planned AND rack_id IS NOT NULL) AS maintained, \
-                    s.hardware_type_id, k.msb_id, count(*) AS servers \
-                FROM (SELECT * FROM servers WHERE current_reservation_id = $1 \
-                    UNION ALL SELECT * FROM servers WHERE loan_reservation_id = $1 \
-                        AND current_reservation_id IS DISTINCT FROM $1) s \
-                JOIN LATERAL (SELECT msb_id FROM racks WHERE rack_id = s.rack_id OFFSET 0) k ON true \
-                GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10) g JOIN msbs m USING (msb_id)";
     }
 }
 
@@ -166,20 +134,20 @@ pub enum ServerState {
 
 /// All that decides a state.
 #[derive(Clone, Copy, Debug, Default)]
-struct Facts {
-    bound: bool,
-    pending: bool,
-    comes: bool,
-    borrows: bool,
-    lent: bool,
-    recalled: bool,
-    failed: bool,
-    maintained: bool,
+pub(crate) struct Facts {
+    pub(crate) bound: bool,
+    pub(crate) pending: bool,
+    pub(crate) comes: bool,
+    pub(crate) borrows: bool,
+    pub(crate) lent: bool,
+    pub(crate) recalled: bool,
+    pub(crate) failed: bool,
+    pub(crate) maintained: bool,
 }
 
 impl Facts {
     /// `None`: it has nothing to do with the reservation.
-    fn state(self) -> Option<ServerState> {
+    pub(crate) fn state(self) -> Option<ServerState> {
         if !(self.bound || self.comes || self.borrows) {
             return None;
         }
@@ -225,20 +193,6 @@ pub struct ReservedServer {
     pub loaned_to: Option<Name>,
 }
 
-/// What a reservation asks for and has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ReservedTotals {
-    /// What was promised to it.
-    #[serde(rename = "capacity_rru", serialize_with = "rru")]
-    pub capacity: Rru,
-    /// What containers may be placed on: servers that are available or borrowed.
-    #[serde(rename = "available_rru", serialize_with = "rru")]
-    pub available: Rru,
-    /// The largest share of one MSB in what it owns and is not out of use: z of eq. 4.
-    #[serde(rename = "embedded_buffer_rru", serialize_with = "rru")]
-    pub embedded_buffer: Rru,
-}
-
 /// Which of a reservation's servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReservedFilter {
@@ -263,7 +217,7 @@ pub struct ReservedPage {
 }
 
 /// As a number that is exact to the micro-RRU.
-fn rru<S: serde::Serializer>(amount: &Rru, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn rru<S: serde::Serializer>(amount: &Rru, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_f64(amount.to_f64())
 }
 
@@ -331,7 +285,7 @@ impl Broker {
             .doing(doing)?;
         let servers: Vec<ReservedServer> = servers.into_iter().flatten().collect();
         let totals = if after.is_empty() {
-            Some(totals(&mut tx, id, promise, capacity).await?)
+            Some(self.totals.of(&mut tx, &header, (id, promise, capacity)).await.doing(doing)?)
         } else {
             None
         };
@@ -342,35 +296,8 @@ impl Broker {
     }
 }
 
-async fn totals(
-    db: &mut PgConnection,
-    id: i32,
-    promise: i64,
-    capacity: Rru,
-) -> Result<ReservedTotals, DbError> {
-    let doing = "adding up what a reservation has";
-    let rows: Vec<PgRow> =
-        sqlx::query(sql::TOTALS).bind(id).bind(promise).fetch_all(db).await.doing(doing)?;
-    let mut totals = ReservedTotals { capacity, ..ReservedTotals::default() };
-    let mut shares: BTreeMap<Name, Rru> = BTreeMap::new();
-    for row in rows {
-        let (facts, value) = facts(&row).doing(doing)?;
-        let count: i64 = row.try_get(10).doing(doing)?;
-        let worth = Rru(value.0.saturating_mul(count));
-        if matches!(facts.state(), Some(ServerState::Available | ServerState::Borrowed)) {
-            totals.available += worth;
-        }
-        if facts.bound && !facts.failed {
-            let msb = row.try_get::<&str, _>(9).map(Name::from).doing(doing)?;
-            *shares.entry(msb).or_default() += worth;
-        }
-    }
-    totals.embedded_buffer = shares.into_values().max().unwrap_or_default();
-    Ok(totals)
-}
-
 /// What decides a state, and the server's worth: the columns of `columns!`.
-fn facts(row: &PgRow) -> Result<(Facts, Rru), sqlx::Error> {
+pub(crate) fn facts(row: &PgRow) -> Result<(Facts, Rru), sqlx::Error> {
     let facts = Facts {
         bound: row.try_get(0)?,
         pending: row.try_get(1)?,

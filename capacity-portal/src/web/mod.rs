@@ -32,6 +32,7 @@ mod part;
 mod picture;
 mod plan;
 mod request;
+mod request_form;
 mod reservation;
 mod reservations;
 mod server;

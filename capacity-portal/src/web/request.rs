@@ -1,22 +1,20 @@
-//! Asking for capacity: a form that says while it is filled in what would come of it.
+//! Asking for capacity: a form that says while it is filled in what would come of it. The form itself is
+//! in `request_form`.
 
 use super::frame::{Page, Place, Reader};
 use super::picture::Picture;
+use super::request_form::{AFFINITY, FormView, VALUE, field, fields};
 use super::{link, plan};
-use crate::api::Site;
-use crate::api::authority::Role;
 use crate::api::problem::Problem;
 use crate::api::v1::plans;
+use crate::api::{Site, in_time};
 use axum::extract::{Form, Query, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use fleet::{HardwareTypeIx, Reservation, ReservationKind};
+use fleet::ReservationKind;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-
-/// What the names of the fields with values of hardware types begin with.
-const VALUE: &str = "rru.";
 
 /// For which reservation; empty: a new one.
 #[derive(Debug, Default, Deserialize)]
@@ -26,7 +24,7 @@ pub(super) struct Asked {
 }
 
 /// A form as it is sent: a field may stand in it any number of times.
-type Fields = Vec<(String, String)>;
+pub(super) type Fields = Vec<(String, String)>;
 
 /// The form.
 pub(super) async fn show(
@@ -44,29 +42,7 @@ pub(super) async fn show(
         || vec![("reservation".to_owned(), reservation.clone())],
         |(of, picture)| fields(of, picture),
     );
-    Ok(page(&reader, picture.as_deref(), &fields, None))
-}
-
-/// The fields of a reservation as it is.
-fn fields(of: &Reservation, picture: &Picture) -> Fields {
-    let mut fields = vec![
-        ("reservation".to_owned(), of.id.to_string()),
-        ("owner".to_owned(), of.owner.to_string()),
-        ("capacity_rru".to_owned(), of.capacity.to_string()),
-        ("priority".to_owned(), of.priority.to_string()),
-    ];
-    if of.msb_buffer {
-        fields.push(("msb_buffer".to_owned(), "on".to_owned()));
-    }
-    for &(ty, value) in &of.rru {
-        let name = &picture.region().hardware_types[ty.ix()];
-        fields.push((format!("{VALUE}{name}"), value.to_string()));
-    }
-    fields
-}
-
-fn field<'a>(fields: &'a [(String, String)], name: &str) -> &'a str {
-    fields.iter().find(|(of, _)| of == name).map_or("", |(_, value)| value.trim())
+    page(&site, &reader, picture.as_deref(), &fields, None).await
 }
 
 /// What the form asks for, as the interface wants it. What is no number goes as it is, so that the
@@ -90,13 +66,32 @@ fn asked(fields: &[(String, String)]) -> Value {
     if let Ok(priority) = field(fields, "priority").parse::<i32>() {
         change.insert("priority".to_owned(), json!(priority));
     }
-    let values: Map<String, Value> = (fields.iter())
-        .filter_map(|(name, value)| Some((name.strip_prefix(VALUE)?, value.trim())))
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| (name.to_owned(), number(value)))
-        .collect();
-    if !values.is_empty() {
+    let group = |prefix: &str| -> Map<String, Value> {
+        (fields.iter())
+            .filter_map(|(name, value)| Some((name.strip_prefix(prefix)?, value.trim())))
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| (name.to_owned(), number(value)))
+            .collect()
+    };
+    let values = group(VALUE);
+    if !field(fields, "profile").is_empty() {
+        // Chosen by hand, while the values may be those of today.
+        change.insert("profile".to_owned(), json!(field(fields, "profile")));
+    } else if !values.is_empty() {
         change.insert("rru".to_owned(), Value::Object(values));
+    }
+    // What is left empty is as the region has it; what the form does not have stays as it is.
+    let has = |name: &str| fields.iter().any(|(of, _)| of.starts_with(name));
+    for name in ["msb_alpha", "rack_alpha", "affinity_theta"].into_iter().filter(|name| has(name)) {
+        let text = field(fields, name);
+        change.insert(name.to_owned(), if text.is_empty() { Value::Null } else { number(text) });
+    }
+    if has("host_profile") {
+        let name = Some(field(fields, "host_profile")).filter(|name| !name.is_empty());
+        change.insert("host_profile".to_owned(), json!(name));
+    }
+    if has(AFFINITY) {
+        change.insert("affinity".to_owned(), Value::Object(group(AFFINITY)));
     }
     Value::Object(change)
 }
@@ -133,7 +128,7 @@ pub(super) async fn plan(
         }
         Err(problem) if problem.status() == StatusCode::UNPROCESSABLE_ENTITY => {
             let picture = site.pictures.now(&site.region).await?;
-            let page = page(&reader, picture.as_deref(), &fields, Some(&problem));
+            let page = page(&site, &reader, picture.as_deref(), &fields, Some(&problem)).await?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }
         Err(problem) => Err(problem),
@@ -176,17 +171,21 @@ fn said(error: &Value) -> String {
     }
 }
 
-fn page(
+async fn page(
+    site: &Site,
     reader: &Reader,
     picture: Option<&Picture>,
     fields: &[(String, String)],
     problem: Option<&Problem>,
-) -> Html<String> {
+) -> Result<Html<String>, Problem> {
+    let profiles = in_time(site.broker.rru_profiles(None)).await?;
+    let profiles = profiles.into_iter().map(|of| of.profile).collect();
+    let form = FormView { reader, picture, fields, profiles };
     let body = html! {
         h1 { "Request capacity" }
         p.facts { span { "What you fill in is really solved on the region as it is. Nothing is changed before you apply it." } }
         div.flow {
-            section.box aria-label="Request" { (form(reader, picture, fields)) }
+            section.box aria-label="Request" { (form.show()) }
             section #live aria-live="polite" aria-label="What would come of it" {
                 @match problem {
                     Some(problem) => (wrong(problem)),
@@ -196,63 +195,7 @@ fn page(
         }
     };
     let title = "Request capacity";
-    Page { place: Place::Request, title, charts: false, body }.show(reader)
-}
-
-fn form(reader: &Reader, picture: Option<&Picture>, fields: &[(String, String)]) -> Markup {
-    let region = picture.map(Picture::region);
-    let known = region.into_iter().flat_map(|region| &region.reservations);
-    let known = known.filter(|of| of.kind == ReservationKind::Guaranteed && reader.sees(&of.owner));
-    let types = region.map_or(&[][..], |region| &region.hardware_types);
-    // A new reservation is shown with the buffer that it has by default.
-    let is_new = fields.len() <= 1;
-    html! {
-        form.fields #request method="post" action="/request" data-live="/request/live" {
-            (reader.csrf())
-            div.field { label for="reservation" { "Reservation" }
-                input #reservation type="text" name="reservation" required list="reservations" autocomplete="off"
-                    maxlength="128" value=(field(fields, "reservation")) aria-describedby="reservation-hint";
-                span.hint #reservation-hint { "a new name, or one there is to change it" }
-                datalist #reservations { @for of in known { option value=(of.id) {} } } }
-            div.fields.two {
-                div.field { label for="capacity_rru" { "Capacity, RRU" }
-                    input #capacity_rru type="text" inputmode="decimal" name="capacity_rru" required autocomplete="off"
-                        value=(field(fields, "capacity_rru")); }
-                div.field { label for="owner" { "Owner" }
-                    input #owner type="text" name="owner" autocomplete="off" maxlength="128" value=(field(fields, "owner"))
-                        aria-describedby="owner-hint";
-                    span.hint #owner-hint { "of a new reservation" } }
-                div.field { label for="priority" { "Priority" }
-                    input #priority type="number" name="priority" min="0" step="1" value=(field(fields, "priority"))
-                        aria-describedby="priority-hint";
-                    span.hint #priority-hint { "0 is the most important" } }
-            }
-            label.check { input type="checkbox" name="msb_buffer" checked[is_new || field(fields, "msb_buffer") == "on"];
-                span { "Survives the loss of any one MSB"
-                    span.hint { "an embedded buffer is kept for it" } } }
-            fieldset {
-                legend { "Hardware, RRU of one server" }
-                span.hint { "of each type that will do; leave the others empty" }
-                div.fields.slim { @for (position, name) in types.iter().enumerate() {
-                    div.field {
-                        @let id = format!("type-{position}");
-                        label for=(id) { (name) }
-                        input id=(id) type="text" inputmode="decimal" name={ (VALUE) (name) } autocomplete="off"
-                            value=(field(fields, &format!("{VALUE}{name}"))) aria-describedby={ (id) "-free" };
-                        span.hint id={ (id) "-free" } { (free(picture, HardwareTypeIx::new(position))) " free" }
-                    }
-                } }
-            }
-            div.actions {
-                button.main type="submit" disabled[!reader.may(Role::Owner)] { "Plan it" }
-                @if !reader.may(Role::Owner) { span.note { "Planning needs the role owner." } }
-            }
-        }
-    }
-}
-
-fn free(picture: Option<&Picture>, ty: HardwareTypeIx) -> String {
-    crate::number::count(picture.map_or(0, |picture| picture.types[ty.ix()].free))
+    Ok(Page { place: Place::Request, title, charts: false, body }.show(reader))
 }
 
 #[cfg(test)]
@@ -275,6 +218,18 @@ mod tests {
         let wanted = json!({ "reservation": "web", "capacity_rru": 12.5, "msb_buffer": true,
             "rru": { "C1": 1.5, "C3": "many" } });
         assert_eq!(asked(&form), wanted);
+        let more = [
+            field("profile", "general"),
+            field("msb_alpha", "0.1"),
+            field("rack_alpha", ""),
+            field("affinity.dc1", "0.75"),
+            field("affinity.dc2", " "),
+            field("host_profile", "realtime"),
+        ];
+        let wanted = json!({ "reservation": "web", "capacity_rru": 12.5, "msb_buffer": true,
+            "profile": "general", "msb_alpha": 0.1, "rack_alpha": null,
+            "affinity": { "dc1": 0.75 }, "host_profile": "realtime" });
+        assert_eq!(asked(&[form, more.to_vec()].concat()), wanted);
         let other = change(&json!({ "reservation_id": "web", "capacity_rru": 3.0 }));
         assert_eq!(
             asked(&[field("change", &other)]),

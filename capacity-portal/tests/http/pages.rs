@@ -6,6 +6,7 @@ use broker::Occurrence;
 use capacity_portal::{Authority, PortalSettings, Role, Token};
 use fleet::{RegionSnapshot, Scope, UnavailabilityKind};
 use reqwest::{Method, StatusCode};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const PAGES: [&str; 14] = [
@@ -283,6 +284,23 @@ async fn capacity_is_asked_for_planned_and_applied_without_scripts() {
     assert!(place.broker.last_seq().await.expect("asked") > seq);
     let again = send(&place, &format!("{path}/apply"), OWNER, "").await;
     assert_eq!(again.status(), 409, "a plan is applied once");
+
+    // What servers are worth may come from a profile, and wishes that most leave out are there.
+    let worth = BTreeMap::from([("type".into(), fleet::Rru::units(1))]);
+    place.broker.set_rru_profile("operator", "general", &worth).await.expect("set");
+    let (_, form) = page(&place, "/request?reservation=a", Some(OWNER)).await;
+    for needed in ["<option value=\"general\"", "name=\"msb_alpha\"", "name=\"host_profile\""] {
+        assert!(form.contains(needed), "{needed}: {form}");
+    }
+    let by = "reservation=a&capacity_rru=5.5&msb_buffer=on&rru.type=1.25&msb_alpha=0.9&profile=";
+    let live = send(&place, "/request/live", OWNER, &format!("{by}special")).await;
+    let live = live.text().await.expect("text");
+    assert!(live.contains("no RRU profile") && live.contains("there are general"), "{live}");
+    let wrong = send(&place, "/request/live", OWNER, &format!("{by}general&rack_alpha=2")).await;
+    assert!(wrong.text().await.expect("text").contains("rack_alpha"));
+    let live = send(&place, "/request/live", OWNER, &format!("{by}general")).await;
+    let live = live.text().await.expect("text");
+    assert!(live.contains("all 5.5 RRU can be granted"), "{live}");
 
     // Too much is refused, with what could be had.
     let asked = "reservation=a&capacity_rru=1000&msb_buffer=on&rru.type=1.25";

@@ -240,9 +240,14 @@ async fn read(
     Ok((held, all))
 }
 
-async fn quotas(site: &Site) -> Result<BTreeMap<Name, Quota>, Problem> {
-    let all = in_time(site.broker.quotas(None)).await?;
-    Ok(all.into_iter().map(|quota| (quota.owner.clone(), quota)).collect())
+/// The quotas of whose reservations a plan changes.
+async fn quotas(site: &Site, plan: &NewPlan) -> Result<BTreeMap<Name, Quota>, Problem> {
+    let mut all = BTreeMap::new();
+    for owner in plan.owners() {
+        let quota = in_time(site.broker.quotas(Some(&owner))).await?.pop();
+        all.extend(quota.map(|quota| (quota.owner.clone(), quota)));
+    }
+    Ok(all)
 }
 
 /// Plans changes together, and keeps the plan for a quarter of an hour
@@ -287,7 +292,7 @@ async fn plan(
     claim: Option<KeyClaim>,
 ) -> Result<Answer, Problem> {
     let made = site.capacity().plan(held, changes).await?;
-    let quotas = quotas(site).await?;
+    let quotas = quotas(site, &made.plan).await?;
     let now = in_time(site.broker.clock()).await?;
     let lasts = chrono::TimeDelta::from_std(broker::PLAN_LASTS).expect("a quarter of an hour");
     let stored = StoredPlan {
@@ -326,7 +331,7 @@ pub(crate) async fn made_for(site: &Site, caller: &Caller, body: &Value) -> Resu
 pub(crate) async fn found_for(site: &Site, caller: &Caller, id: &str) -> Result<Value, Problem> {
     let stored = stored(site, caller, id).await?;
     let held = held(site).await?;
-    Ok(json!(PlanView::new(&stored, &quotas(site).await?, &held.snapshot)))
+    Ok(json!(PlanView::new(&stored, &quotas(site, &stored.plan).await?, &held.snapshot)))
 }
 
 /// What [`apply`] does, for a page.
@@ -353,7 +358,7 @@ pub(super) async fn find(
     caller.reads()?;
     let stored = stored(&site, &caller, &id).await?;
     let held = held(&site).await?;
-    Ok(Json(PlanView::new(&stored, &quotas(&site).await?, &held.snapshot)))
+    Ok(Json(PlanView::new(&stored, &quotas(&site, &stored.plan).await?, &held.snapshot)))
 }
 
 /// Applies a plan, if what it said is still so
@@ -405,7 +410,7 @@ async fn may_be_applied(site: &Site, found: &StoredPlan) -> Result<(), Problem> 
         return Err(Problem::new(StatusCode::CONFLICT, "plan_over", detail));
     }
     let held = site.region.fresh().await?;
-    let view = PlanView::new(found, &quotas(site).await?, &held.snapshot);
+    let view = PlanView::new(found, &quotas(site, &found.plan).await?, &held.snapshot);
     if view.applicable {
         return Ok(());
     }

@@ -1,0 +1,144 @@
+//! What a reservation's servers come to. A sum over all of them is dear, and whoever follows a reservation
+//! asks for it again and again, so it is kept until the audit trail goes on or the clock changes something.
+
+use crate::reserved::{self, Header, ServerState};
+use crate::trail::Seq;
+use chrono::{DateTime, Utc};
+use fleet::{Name, Rru};
+use serde::Serialize;
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Reservations of which sums are kept; beyond that all are forgotten.
+const KEPT_MAX: usize = 10_000;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// What is owned or borrowed, counted by MSB and by all that decides its state. Columns as of a page;
+        /// events of racks and above, which are few, are looked at once and not for each server.
+        TOTALS = "WITH covering AS MATERIALIZED (SELECT kind = 'planned_maintenance' AS planned, server_id, rack_id, \
+                    msb_id, datacenter_id FROM unavailability \
+                WHERE started_at <= now() AND coalesce(ended_at, 'infinity') > now() \
+                UNION ALL SELECT true, server_id, rack_id, NULL, NULL FROM maintenance \
+                WHERE open AND state IN ('draining', 'active')), \
+            wide AS MATERIALIZED (SELECT planned, rack_id, msb_id, datacenter_id FROM covering WHERE server_id IS NULL) \
+            SELECT g.bound, g.pending, g.comes, g.borrows, g.lent, g.recalled, \
+                g.failed OR EXISTS (SELECT FROM wide w WHERE NOT w.planned \
+                    AND (w.msb_id = m.msb_id OR w.datacenter_id = m.datacenter_id)), \
+                g.maintained OR EXISTS (SELECT FROM wide w WHERE w.planned \
+                    AND (w.msb_id = m.msb_id OR w.datacenter_id = m.datacenter_id)), \
+                coalesce((SELECT v.value_micro FROM rru_values v WHERE v.promise_id = $2::bigint \
+                    AND v.hardware_type_id = g.hardware_type_id), 0), m.msb::text, g.servers \
+            FROM (SELECT s.current_reservation_id IS NOT DISTINCT FROM $1::integer AS bound, \
+                    s.target_pending AS pending, \
+                    s.target_pending AND s.target_reservation_id IS NOT DISTINCT FROM $1 AS comes, \
+                    s.loan_reservation_id IS NOT DISTINCT FROM $1 AS borrows, \
+                    s.loan_reservation_id IS NOT NULL AS lent, \
+                    s.current_reservation_id IS DISTINCT FROM $1 AND coalesce((SELECT o.origin = 'recall' \
+                        FROM moves o WHERE o.open AND o.server_id = s.server_id), false) AS recalled, \
+                    s.server_id IN (SELECT server_id FROM covering WHERE NOT planned AND server_id IS NOT NULL) \
+                        OR s.rack_id IN (SELECT rack_id FROM wide WHERE NOT planned AND rack_id IS NOT NULL) AS failed, \
+                    s.server_id IN (SELECT server_id FROM covering WHERE planned AND server_id IS NOT NULL) \
+                        OR s.rack_id IN (SELECT rack_id FROM wide WHERE planned AND rack_id IS NOT NULL) AS maintained, \
+                    s.hardware_type_id, k.msb_id, count(*) AS servers \
+                FROM (SELECT * FROM servers WHERE current_reservation_id = $1 \
+                    UNION ALL SELECT * FROM servers WHERE loan_reservation_id = $1 \
+                        AND current_reservation_id IS DISTINCT FROM $1) s \
+                JOIN LATERAL (SELECT msb_id FROM racks WHERE rack_id = s.rack_id OFFSET 0) k ON true \
+                GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10) g JOIN msbs m USING (msb_id)";
+        /// When the clock changes something next: an event begins or ends.
+        UNTIL = "SELECT least((SELECT min(started_at) FROM unavailability WHERE started_at > now()), \
+            (SELECT nullif(min(coalesce(ended_at, 'infinity')), 'infinity') FROM unavailability \
+                WHERE coalesce(ended_at, 'infinity') > now()))";
+    }
+}
+
+/// What a reservation asks for and has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReservedTotals {
+    /// What was promised to it.
+    #[serde(rename = "capacity_rru", serialize_with = "crate::reserved::rru")]
+    pub capacity: Rru,
+    /// What containers may be placed on: servers that are available or borrowed.
+    #[serde(rename = "available_rru", serialize_with = "crate::reserved::rru")]
+    pub available: Rru,
+    /// The largest share of one MSB in what it owns and is not out of use: z of eq. 4.
+    #[serde(rename = "embedded_buffer_rru", serialize_with = "crate::reserved::rru")]
+    pub embedded_buffer: Rru,
+}
+
+/// Sums that were made before.
+#[derive(Debug, Default)]
+pub(crate) struct KeptTotals(Mutex<BTreeMap<i32, Kept>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    totals: ReservedTotals,
+    /// The last entry of the audit trail: without another one nothing was written that counts here.
+    seq: Seq,
+    /// From when until when the clock changes nothing.
+    from: DateTime<Utc>,
+    until: Option<DateTime<Utc>>,
+}
+
+impl Kept {
+    fn holds(&self, header: &Header) -> bool {
+        self.seq == header.seq
+            && self.from <= header.now
+            && self.until.is_none_or(|until| header.now < until)
+    }
+}
+
+impl KeptTotals {
+    /// Nothing is left half-done under this lock.
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<i32, Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The sums of a reservation, by its number, that of its promise and what is promised, as of the instant
+    /// of this header, which was read in the same transaction.
+    pub(crate) async fn of(
+        &self,
+        db: &mut PgConnection,
+        header: &Header,
+        reservation: (i32, i64, Rru),
+    ) -> Result<ReservedTotals, sqlx::Error> {
+        let kept = self.kept().get(&reservation.0).copied();
+        if let Some(kept) = kept.filter(|kept| kept.holds(header)) {
+            return Ok(kept.totals);
+        }
+        let totals = sum(db, reservation).await?;
+        let until = sqlx::query_scalar(sql::UNTIL).fetch_one(db).await?;
+        let mut kept = self.kept();
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(reservation.0, Kept { totals, seq: header.seq, from: header.now, until });
+        Ok(totals)
+    }
+}
+
+async fn sum(
+    db: &mut PgConnection,
+    (id, promise, capacity): (i32, i64, Rru),
+) -> Result<ReservedTotals, sqlx::Error> {
+    let rows: Vec<PgRow> = sqlx::query(sql::TOTALS).bind(id).bind(promise).fetch_all(db).await?;
+    let mut totals = ReservedTotals { capacity, ..ReservedTotals::default() };
+    let mut shares: BTreeMap<Name, Rru> = BTreeMap::new();
+    for row in rows {
+        let (facts, value) = reserved::facts(&row)?;
+        let count: i64 = row.try_get(10)?;
+        let worth = Rru(value.0.saturating_mul(count));
+        if matches!(facts.state(), Some(ServerState::Available | ServerState::Borrowed)) {
+            totals.available += worth;
+        }
+        if facts.bound && !facts.failed {
+            let msb = row.try_get::<&str, _>(9).map(Name::from)?;
+            *shares.entry(msb).or_default() += worth;
+        }
+    }
+    totals.embedded_buffer = shares.into_values().max().unwrap_or_default();
+    Ok(totals)
+}
