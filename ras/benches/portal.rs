@@ -143,18 +143,31 @@ impl Asker {
         answer.json()
     }
 
-    async fn solve_under_way(&self) -> bool {
+    async fn solves(&self) -> Vec<Value> {
         let solves = self.get("/ops/v1/solves").await;
-        let solves = solves["solves"].as_array().expect("a list").clone();
+        solves["solves"].as_array().expect("a list").clone()
+    }
+
+    async fn solve_under_way(&self) -> bool {
+        let solves = self.solves().await;
         solves.iter().any(|of| of["state"] == "requested" || of["state"] == "running")
     }
 
-    /// Waits for the solve that is under way.
+    /// Waits for the solve that is under way, the first if there was none yet: plans begin with what it left.
     async fn solved(&self) {
         let began = Instant::now();
-        while self.solve_under_way().await {
+        while self.solve_under_way().await || self.solves().await.is_empty() {
             assert!(began.elapsed() < PATIENCE, "the solve does not end");
             sleep(Duration::from_millis(250)).await;
+        }
+    }
+
+    /// Asks for a solve, and waits until it has begun.
+    async fn begin_solve(&self) {
+        let wanted = self.ask(Method::POST, "/ops/v1/solves", None).await;
+        assert!(wanted.status.is_success(), "{}", String::from_utf8_lossy(&wanted.body));
+        while !self.solves().await.iter().any(|of| of["state"] == "running") {
+            sleep(Duration::from_millis(100)).await;
         }
     }
 
@@ -192,15 +205,27 @@ fn at(sorted: &[Duration], share: f64) -> f64 {
     sorted.get(place).map_or(f64::NAN, Duration::as_secs_f64)
 }
 
-async fn plans(asker: &Asker, reservations: &[Value], servers: &[String], count: usize) {
+/// Plans of each sort, in turn; a solve is begun before each where one is to be under way.
+async fn plans(
+    asker: &Asker,
+    reservations: &[Value],
+    servers: &[String],
+    count: usize,
+    solving: bool,
+) {
     println!("\nPOST /v1/plans, one after another, each after an event, seconds from HTTP to HTTP");
+    println!("{}", if solving { "while a solve runs" } else { "nothing being solved" });
     for (turn, sort) in
         ["grows by 5 %", "shrinks by 5 %", "new", "1,000 times more"].iter().enumerate()
     {
         let (mut took, mut granted) = (Vec::new(), Vec::new());
         for number in 0..count {
             let place = (turn * 31 + number * 17) % reservations.len();
-            asker.event(turn * count + number, &servers[number % servers.len()]).await;
+            let event = (usize::from(solving) * 4 + turn) * count + number;
+            asker.event(event, &servers[number % servers.len()]).await;
+            if solving && !asker.solve_under_way().await {
+                asker.begin_solve().await;
+            }
             let body = json!({ "changes": [change(sort, &reservations[place], number)] });
             let began = Instant::now();
             let answer = asker.ask(Method::POST, "/v1/plans", Some(body)).await;
@@ -336,7 +361,9 @@ async fn measure() {
     let held = held["servers"].as_array().expect("a list");
     let held: Vec<String> =
         held.iter().filter_map(|of| of["server"].as_str().map(str::to_owned)).collect();
-    plans(&asker, &listed, &held, count).await;
+    plans(&asker, &listed, &held, count, false).await;
+    plans(&asker, &listed, &held, count, true).await;
+    asker.solved().await;
 
     let plan = json!({ "changes": [change("grows by 5 %", &listed[1], 0)] });
     let plan = asker.ask(Method::POST, "/v1/plans", Some(plan)).await.json();
@@ -344,9 +371,7 @@ async fn measure() {
     let paths = paths(&listed, &plan, &held[0]);
     println!("\n{rate} reads a second for {seconds} s, nothing being solved");
     reads(&asker, &paths, rate, seconds).await;
-    let wanted = asker.ask(Method::POST, "/ops/v1/solves", None).await;
-    assert!(wanted.status.is_success(), "{}", String::from_utf8_lossy(&wanted.body));
-    sleep(Duration::from_millis(500)).await;
+    asker.begin_solve().await;
     println!("\n{rate} reads a second for {seconds} s, from the beginning of a solve");
     reads(&asker, &paths, rate, seconds).await;
     println!("  solve still under way at the end: {}", asker.solve_under_way().await);

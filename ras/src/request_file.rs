@@ -65,5 +65,8 @@ fn text(path: &Path) -> Result<String> {
 fn wrong(path: &Path, error: &serde_saphyr::Error) -> anyhow::Error {
     // That it is an error goes without saying.
     let error = error.to_string();
-    anyhow!("{}: {}", name(path), error.strip_prefix("error: ").unwrap_or(&error))
+    let error = error.strip_prefix("error: ").unwrap_or(&error);
+    // The reader knows the two names as one.
+    let twice = "duplicate field `reservation_id`";
+    anyhow!("{}: {}", name(path), error.replace(twice, "say either reservation or reservation_id"))
 }
