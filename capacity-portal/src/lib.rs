@@ -213,13 +213,11 @@ fn router(broker: Broker, settings: PortalSettings) -> Router {
         pictures: web::Pictures::default(),
         bell,
         archive: settings.archive,
-        standings: capacity::Standings::default(),
         submitted: Arc::default(),
         broker,
     };
     if decides {
-        let (standings, submitted) = (site.standings.clone(), site.submitted.clone());
-        tokio::spawn(capacity::work(site.capacity(), standings, submitted));
+        tokio::spawn(capacity::work(site.capacity(), site.submitted.clone()));
     }
     let (described, _) = api::routes().split_for_parts();
     described

@@ -7,9 +7,11 @@
 //! ask meanwhile.
 
 use crate::bell::Bell;
+use crate::capacity::{Standing, standings};
 use broker::{Broker, DbError, Export, ExportError, Seq, TargetVersion, Tick};
 use fleet::audit::{Certificate, certificate};
-use fleet::{RegionSnapshot, SnapshotError};
+use fleet::{Name, RegionSnapshot, SnapshotError};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{Mutex, watch};
@@ -48,6 +50,8 @@ pub struct HeldRegion {
     pub seq: Seq,
     /// What the loss of each MSB would leave of it.
     pub certificate: Certificate,
+    /// What every reservation has, by name.
+    pub(crate) standings: BTreeMap<Name, Standing>,
 }
 
 impl HeldRegion {
@@ -55,6 +59,7 @@ impl HeldRegion {
         let snapshot = RegionSnapshot::new(export.parts)?;
         Ok(HeldRegion {
             certificate: certificate(&snapshot),
+            standings: standings(&snapshot),
             snapshot,
             generations: export.generations,
             version: export.version,

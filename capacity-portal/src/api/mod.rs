@@ -18,7 +18,7 @@ pub(crate) mod v1;
 use crate::ANSWER_WITHIN;
 use crate::archive::Archive;
 use crate::bell::Bell;
-use crate::capacity::{Capacity, Standings};
+use crate::capacity::Capacity;
 use crate::guard::Guard;
 use crate::intake::Intake;
 use crate::plan_desk::PlanDesk;
@@ -50,7 +50,6 @@ pub(crate) struct Site {
     pub(crate) bell: Bell,
     pub(crate) region: RegionKeeper,
     pub(crate) plans: PlanDesk,
-    pub(crate) standings: Standings,
     /// Rung when something was submitted here.
     pub(crate) submitted: Arc<Notify>,
     pub(crate) archive: Option<Arc<dyn Archive>>,

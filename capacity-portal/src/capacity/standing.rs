@@ -1,10 +1,8 @@
 //! What reservations have: owned now and not out of use, arriving and leaving.
 
-use crate::region::HeldRegion;
 use broker::{InForce, RequestState};
 use fleet::{MsbIx, Name, RegionSnapshot, Reservation, ReservationKind, Rru};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Servers, and what they are worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +15,11 @@ impl Part {
     fn add(&mut self, rru: Rru) {
         self.servers += 1;
         self.rru += rru;
+    }
+
+    fn join(&mut self, other: Part) {
+        self.servers += other.servers;
+        self.rru += other.rru;
     }
 }
 
@@ -42,76 +45,86 @@ pub(crate) struct Standing {
     pub(crate) out_of_use: Part,
 }
 
-/// What every reservation of a region has, counted once for each region.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Standings(Arc<Mutex<Option<Counted>>>);
-
-#[derive(Debug)]
-struct Counted {
-    region: Arc<HeldRegion>,
-    standings: Arc<BTreeMap<Name, Standing>>,
-}
-
-impl Standings {
-    /// By name.
-    pub(crate) fn of(&self, region: &Arc<HeldRegion>) -> Arc<BTreeMap<Name, Standing>> {
-        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(counted) = counted.as_ref().filter(|of| Arc::ptr_eq(&of.region, region)) {
-            return counted.standings.clone();
-        }
-        let standings = Arc::new(count(&region.snapshot));
-        *counted = Some(Counted { region: region.clone(), standings: standings.clone() });
-        standings
+/// What every reservation of a region has, by name.
+pub(crate) fn standings(region: &RegionSnapshot) -> BTreeMap<Name, Standing> {
+    let mut all: Vec<Counted> = region.reservations.iter().map(|_| Counted::default()).collect();
+    for counted in &mut all {
+        counted.by_type.resize(region.hardware_types.len(), Part::default());
+        counted.by_msb.resize(region.msbs.len(), Part::default());
+        counted.then.resize(region.msbs.len(), Rru::ZERO);
     }
-}
-
-fn count(region: &RegionSnapshot) -> BTreeMap<Name, Standing> {
-    let mut all = vec![Standing::default(); region.reservations.len()];
-    let mut now = vec![vec![Rru::ZERO; region.msbs.len()]; region.reservations.len()];
-    let mut then = now.clone();
     for server in &region.servers {
-        let msb = region.msb_of(server);
+        let msb = region.msb_of(server).ix();
         let worth = |of: &Reservation| of.value(server.hardware_type).unwrap_or_default();
         if let Some(owner) = server.current {
-            let (standing, rru) = (&mut all[owner.ix()], worth(&region.reservations[owner.ix()]));
+            let (counted, rru) = (&mut all[owner.ix()], worth(&region.reservations[owner.ix()]));
             if server.available {
-                standing.owned.add(rru);
-                let place = &region.msbs[msb.ix()];
-                let datacenter = &region.datacenters[place.datacenter.ix()].id;
-                let ty = &region.hardware_types[server.hardware_type.ix()];
-                for (parts, name) in [
-                    (&mut standing.by_type, ty),
-                    (&mut standing.by_msb, &place.id),
-                    (&mut standing.by_datacenter, datacenter),
-                ] {
-                    match parts.get_mut(name) {
-                        Some(part) => part.add(rru),
-                        None => drop(parts.insert(name.clone(), Part { servers: 1, rru })),
-                    }
-                }
-                now[owner.ix()][msb.ix()] += rru;
+                counted.by_type[server.hardware_type.ix()].add(rru);
+                counted.by_msb[msb].add(rru);
             } else {
-                standing.out_of_use.add(rru);
+                counted.out_of_use.add(rru);
             }
             if server.pending.is_some() {
-                standing.leaving.add(rru);
+                counted.leaving.add(rru);
             }
         }
         if let Some(holder) = server.holder().filter(|_| server.available) {
             let rru = worth(&region.reservations[holder.ix()]);
-            then[holder.ix()][msb.ix()] += rru;
+            all[holder.ix()].then[msb] += rru;
             if server.pending.is_some() {
                 all[holder.ix()].arriving.add(rru);
             }
         }
     }
-    let rows = region.reservations.iter().zip(all).enumerate();
-    let rows = rows.map(|(at, (reservation, mut standing))| {
-        (standing.guaranteed, standing.worst_msb) = guaranteed(region, reservation, &now[at]);
-        standing.decided = guaranteed(region, reservation, &then[at]).0;
-        (reservation.id.clone(), standing)
-    });
-    rows.collect()
+    let rows = region.reservations.iter().zip(&all);
+    rows.map(|(reservation, counted)| {
+        (reservation.id.clone(), counted.standing(region, reservation))
+    })
+    .collect()
+}
+
+/// A reservation while it is counted, by the numbers of types and MSBs.
+#[derive(Default)]
+struct Counted {
+    by_type: Vec<Part>,
+    by_msb: Vec<Part>,
+    /// What it has in each MSB once every move is done.
+    then: Vec<Rru>,
+    arriving: Part,
+    leaving: Part,
+    out_of_use: Part,
+}
+
+impl Counted {
+    fn standing(&self, region: &RegionSnapshot, reservation: &Reservation) -> Standing {
+        let now: Vec<Rru> = self.by_msb.iter().map(|part| part.rru).collect();
+        let (guaranteed, worst_msb) = self::guaranteed(region, reservation, &now);
+        let some = |parts: &[Part], name: &dyn Fn(usize) -> Name| -> BTreeMap<Name, Part> {
+            let some = parts.iter().enumerate().filter(|(_, part)| part.servers > 0);
+            some.map(|(at, part)| (name(at), *part)).collect()
+        };
+        let by_msb = some(&self.by_msb, &|at| region.msbs[at].id.clone());
+        let mut by_datacenter: BTreeMap<Name, Part> = BTreeMap::new();
+        let mut owned = Part::default();
+        for (msb, part) in region.msbs.iter().zip(&self.by_msb).filter(|(_, part)| part.servers > 0)
+        {
+            let datacenter = &region.datacenters[msb.datacenter.ix()].id;
+            by_datacenter.entry(datacenter.clone()).or_default().join(*part);
+            owned.join(*part);
+        }
+        Standing {
+            owned,
+            worst_msb,
+            guaranteed,
+            decided: self::guaranteed(region, reservation, &self.then).0,
+            by_type: some(&self.by_type, &|at| region.hardware_types[at].clone()),
+            by_msb,
+            by_datacenter,
+            arriving: self.arriving,
+            leaving: self.leaving,
+            out_of_use: self.out_of_use,
+        }
+    }
 }
 
 /// Eq. 6: what is left after the loss of any one MSB, or all of it; and the MSB that has most.

@@ -1,7 +1,7 @@
 //! Decides what was submitted: takes it under a lease, plans it, and grants or refuses it.
 
 use super::decide::{Verdict, promised, refusal, refused_by_quota, verdict};
-use super::{Capacity, CapacityError, Made, Standings, state_of};
+use super::{Capacity, CapacityError, Made, state_of};
 use crate::plan_desk::DeskError;
 use broker::{
     ApplyError, Applying, AskError, Asking, Granting, InForce, NewPlan, Request, RequestChangeKind,
@@ -40,8 +40,8 @@ const TRIES: u32 = 3;
 const ACTOR: &str = "requests";
 
 /// Decides requests for as long as somebody else has the bell, which rings when one was submitted here.
-pub(crate) async fn work(capacity: Capacity, standings: Standings, bell: Arc<Notify>) {
-    let worker = Worker { name: format!("portal-{}", Uuid::now_v7()), capacity, standings };
+pub(crate) async fn work(capacity: Capacity, bell: Arc<Notify>) {
+    let worker = Worker { name: format!("portal-{}", Uuid::now_v7()), capacity };
     let mut looks = 0;
     loop {
         if let Err(error) = worker.decide_all().await {
@@ -64,7 +64,6 @@ pub(crate) async fn work(capacity: Capacity, standings: Standings, bell: Arc<Not
 struct Worker {
     name: String,
     capacity: Capacity,
-    standings: Standings,
 }
 
 impl Worker {
@@ -246,7 +245,6 @@ impl Worker {
         broker.forget_plans().await?;
         let in_force = broker.requests_in_force().await?;
         let Some(held) = self.capacity.region.latest() else { return Ok(()) };
-        let standings = self.standings.of(&held);
         let mut noted = Vec::new();
         for of in &in_force {
             let name = of.asking.reservation();
@@ -262,7 +260,7 @@ impl Worker {
                 ends_at: None,
                 removes: of.asking.kind == RequestChangeKind::Remove,
             };
-            let state = state_of(capacity, Some(&force), standings.get(name));
+            let state = state_of(capacity, Some(&force), held.standings.get(name));
             if state != of.state {
                 noted.push((of.id, of.state, state));
             }

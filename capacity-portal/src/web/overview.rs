@@ -106,7 +106,7 @@ fn body(of: &Now, view: View) -> Markup {
 fn verdict(of: &Now) -> Markup {
     let short = of.picture.broken();
     let missing: Rru = short.iter().map(|row| row.missing()).sum();
-    let standing = |row: &Certified| of.picture.standings.get(&row.reservation_id);
+    let standing = |row: &Certified| of.picture.held.standings.get(&row.reservation_id);
     let arriving = |row: &Certified| {
         standing(row).map(|of| of.arriving.servers).filter(|servers| *servers > 0)
     };

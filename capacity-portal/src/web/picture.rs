@@ -1,13 +1,10 @@
 //! A region counted for pages: what stands in every rack, and what the audit says of today.
 
-use crate::capacity::{Standing, Standings};
 use crate::region::HeldRegion;
 use fleet::audit::{AuditReport, Certified, audit};
 use fleet::{
-    DatacenterIx, HardwareTypeIx, MsbIx, Name, RackIx, RegionSnapshot, ReservationKind, Rru,
-    Targets,
+    DatacenterIx, HardwareTypeIx, MsbIx, RackIx, RegionSnapshot, ReservationKind, Rru, Targets,
 };
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Servers of some place or kind, each in one part; those on the move are counted beside.
@@ -67,8 +64,6 @@ pub(crate) struct Picture {
     pub(super) held: Arc<HeldRegion>,
     /// As things stand: every server with its holder.
     pub(super) audit: AuditReport,
-    /// What reservations own, and what is on its way to them.
-    pub(super) standings: Arc<BTreeMap<Name, Standing>>,
     /// By rack.
     pub(super) racks: Vec<Parts>,
     /// By MSB.
@@ -116,8 +111,7 @@ impl Picture {
             all.add(&msbs[position]);
         }
         let audit = audit(region, &Targets::unchanged(region));
-        let standings = Standings::default().of(&held);
-        Picture { audit, standings, racks, msbs, types, all, by_datacenter, by_msb, held }
+        Picture { audit, racks, msbs, types, all, by_datacenter, by_msb, held }
     }
 
     /// The region that was counted.

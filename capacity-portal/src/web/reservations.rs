@@ -153,13 +153,13 @@ pub(super) fn missing(row: &ReservationAudit, picture: &Picture) -> Rru {
 
 /// Servers on their way to it; `None`: there are none.
 pub(super) fn arriving(row: &ReservationAudit, picture: &Picture) -> Option<Part> {
-    let standing = picture.standings.get(&row.reservation_id)?;
+    let standing = picture.held.standings.get(&row.reservation_id)?;
     Some(standing.arriving).filter(|part| part.servers > 0)
 }
 
 /// Whether it will have what was promised once every move is done.
 pub(super) fn is_decided(row: &ReservationAudit, picture: &Picture) -> bool {
-    let standing = picture.standings.get(&row.reservation_id);
+    let standing = picture.held.standings.get(&row.reservation_id);
     standing.is_some_and(|of| of.arriving.servers > 0 && of.decided >= row.capacity)
 }
 

@@ -175,7 +175,6 @@ pub(super) async fn list(
     let mut after = after.unwrap_or_default();
     super::storable([&after].into_iter())?;
     let held = site.region.latest();
-    let standings = held.as_ref().map(|held| site.standings.of(held));
     let (mut found, mut more) = (Vec::new(), true);
     // How a reservation stands follows from the region, so a filter by that reads on.
     while more && found.len() <= limit as usize {
@@ -183,7 +182,7 @@ pub(super) async fn list(
         more = cards.len() > limit as usize;
         for card in cards {
             after = card.reservation.to_string();
-            let standing = standings.as_ref().and_then(|all| all.get(&card.reservation));
+            let standing = held.as_ref().and_then(|held| held.standings.get(&card.reservation));
             let view = ReservationView::new(card, standing);
             if state.is_none_or(|state| view.is_in(state)) {
                 found.push(view);
@@ -231,8 +230,8 @@ pub(super) async fn find(
     caller.reads()?;
     let card = card(&site, &caller, name).await?;
     let version = card.version.clone();
-    let standings = site.region.latest().map(|held| site.standings.of(&held));
-    let standing = standings.as_ref().and_then(|all| all.get(&card.reservation));
+    let held = site.region.latest();
+    let standing = held.as_ref().and_then(|held| held.standings.get(&card.reservation));
     Ok(etag(Json(ReservationView::new(card, standing)), &version))
 }
 
