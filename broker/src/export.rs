@@ -2,10 +2,21 @@
 
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
-use crate::stored::{Stored, sql};
-use crate::trail::{Seq, TargetVersion};
+use crate::stored::{self, Stored};
+use crate::trail::{Action, Seq, TargetVersion};
 use chrono::{DateTime, Utc};
 use fleet::SnapshotParts;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Whether an entry of the trail or the clock has changed a snapshot of $1 that ends with entry $2.
+        CURRENT = "SELECT NOT EXISTS (SELECT FROM audit_trail WHERE seq > $2 AND action <> ALL ($3::text[])) \
+            AND NOT EXISTS (SELECT FROM unavailability u \
+                WHERE u.started_at > $1 AND u.started_at <= now() \
+                    OR coalesce(u.ended_at, 'infinity'::timestamptz) > $1 \
+                        AND coalesce(u.ended_at, 'infinity'::timestamptz) <= now())";
+    }
+}
 
 /// A region at one instant, and what a decision made on it must be checked against.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,10 +74,22 @@ impl Broker {
         Ok(Export { parts, generations, version: stored.version, seq: stored.seq })
     }
 
+    /// Whether a snapshot that was taken then, and ends with this entry of the audit trail, is what one taken
+    /// now would be.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn is_current(&self, taken_at: DateTime<Utc>, seq: Seq) -> Result<bool, DbError> {
+        let leaves = Action::ALL.into_iter().filter(|action| action.leaves_the_region());
+        let leaves: Vec<&str> = leaves.map(Action::as_str).collect();
+        let asked = sqlx::query_scalar(sql::CURRENT).bind(taken_at).bind(seq.0).bind(leaves);
+        asked.fetch_one(&self.pool).await.doing("asking whether the region has changed")
+    }
+
     /// Everything as of one instant, and the instant.
     pub(crate) async fn stored(&self) -> Result<(Stored, DateTime<Utc>), DbError> {
         let mut tx = self.begin_reading().await.doing("beginning a transaction")?;
-        let now = sqlx::query_scalar(sql::NOW).fetch_one(&mut *tx).await;
+        let now = sqlx::query_scalar(stored::sql::NOW).fetch_one(&mut *tx).await;
         let now = now.doing("asking for the time")?;
         let stored = Stored::read(&mut tx).await?;
         tx.commit().await.doing("ending a transaction")?;

@@ -166,6 +166,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         profile::sql::ALL,
         quota::sql::ALL,
         contract::sql::ALL,
+        export::sql::ALL,
         figures::sql::ALL,
         follow::sql::ALL,
         job::sql::ALL,

@@ -104,6 +104,30 @@ pub enum Action {
 }
 
 impl Action {
+    /// Whether what it wrote stands in no snapshot of the region, so that one taken before is as good as
+    /// one taken after.
+    pub(crate) const fn leaves_the_region(self) -> bool {
+        matches!(
+            self,
+            Action::MoverStopped
+                | Action::MoverResumed
+                | Action::OutageBegan
+                | Action::OutageEnded
+                | Action::ContractSet
+                | Action::ContractRemoved
+                | Action::EmergencyAsked
+                | Action::TokenCreated
+                | Action::TokenRevoked
+                | Action::RequestSubmitted
+                | Action::RequestRefused
+                | Action::RequestCancelled
+                | Action::QuotaSet
+                | Action::SolveRequested
+                | Action::ProfileSet
+                | Action::ProfileRemoved
+        )
+    }
+
     /// Every action.
     pub const ALL: [Action; 35] = [
         Action::SnapshotLoaded,

@@ -3,12 +3,12 @@
 //! What is kept is a snapshot that the broker took whole, of one instant; it is never patched, so it
 //! cannot drift from the tables. A busy region would be read without end, so after each reading the
 //! keeper rests for many times as long as that took. Whoever must not be told what is past asks for
-//! [`RegionKeeper::fresh`]: if the trail has gone on since, that reads at once, one reading for all who
+//! [`RegionKeeper::fresh`]: if something has changed since, that reads at once, one reading for all who
 //! ask meanwhile.
 
 use crate::bell::Bell;
 use crate::capacity::{Standing, standings};
-use broker::{Broker, DbError, Export, ExportError, Seq, TargetVersion, Tick};
+use broker::{Broker, DbError, Export, ExportError, Seq, TargetVersion};
 use fleet::audit::{Certificate, certificate};
 use fleet::{Name, RegionSnapshot, SnapshotError};
 use std::collections::BTreeMap;
@@ -137,30 +137,23 @@ impl RegionKeeper {
 
 impl Kept {
     async fn fresh(&self) -> Result<Arc<HeldRegion>, RegionError> {
-        let held = || self.held.borrow().clone();
-        let wanted = match held() {
-            Some(held) => {
-                let tick = self.tick(&held).await?;
-                if tick.seq == held.seq && !tick.by_clock {
-                    return Ok(held);
-                }
-                tick.seq
-            }
-            None => timeout(LOOK_WITHIN, self.broker.last_seq()).await??,
-        };
+        if let Some(held) = self.current().await? {
+            return Ok(held);
+        }
         let _reading = self.reading.lock().await;
-        // Somebody else may have read it meanwhile, often because of the same entry: a reading that
-        // began with it is as good as one that began when this was called, unless the clock has
-        // changed something since.
-        match held().filter(|held| held.seq >= wanted) {
-            Some(held) if !self.tick(&held).await?.by_clock => Ok(held),
-            _ => self.read().await,
+        // Somebody else may have read it meanwhile.
+        match self.current().await? {
+            Some(held) => Ok(held),
+            None => self.read().await,
         }
     }
 
-    /// What has changed since a reading.
-    async fn tick(&self, held: &HeldRegion) -> Result<Tick, RegionError> {
-        Ok(timeout(LOOK_WITHIN, self.broker.tick(held.snapshot.taken_at)).await??)
+    /// What is held, if a reading would bring the same.
+    async fn current(&self) -> Result<Option<Arc<HeldRegion>>, RegionError> {
+        let held = self.held.borrow().clone();
+        let Some(held) = held else { return Ok(None) };
+        let asked = self.broker.is_current(held.snapshot.taken_at, held.seq);
+        Ok(timeout(LOOK_WITHIN, asked).await??.then_some(held))
     }
 
     /// Reads all of it.

@@ -4,6 +4,7 @@ mod browsing;
 mod constraints;
 mod contracts;
 mod crash;
+mod current;
 mod events;
 mod harness;
 mod jobs;

@@ -58,7 +58,7 @@ fn remove(name: &str) -> Asking {
 }
 
 /// A submission and the ids it has.
-async fn submit(database: &Database, asking: &Asking) -> Result<(Uuid, Uuid), AskError> {
+pub async fn submit(database: &Database, asking: &Asking) -> Result<(Uuid, Uuid), AskError> {
     let (id, operation) = (Uuid::now_v7(), Uuid::now_v7());
     let submission =
         Submission { id, operation: Some(operation), asking, expected: None, key: None };
