@@ -30,6 +30,9 @@ pub(crate) mod sql {
     }
 }
 
+/// Rows that are read before others have their turn: a fifth of a millisecond.
+const ROWS_AT_A_TIME: usize = 100;
+
 /// The region's name, prices and limits.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Region {
@@ -95,6 +98,10 @@ async fn servers(
     let mut rows = sqlx::query(sql::SERVERS).fetch(db);
     while let Some(row) = rows.try_next().await? {
         servers.push(server(&row, topology, reservations)?);
+        // Rows come faster than they are read, so this would keep a thread that answers to itself.
+        if servers.len() % ROWS_AT_A_TIME == 0 {
+            tokio::task::yield_now().await;
+        }
     }
     // A million names take a second: not on a thread that others wait for.
     let sorted = tokio::task::spawn_blocking(move || {
