@@ -54,21 +54,9 @@ struct Share {
 }
 
 const SHARES: [Share; 3] = [
-    Share {
-        name: "msb_alpha",
-        label: "Largest share in one MSB",
-        hint: "as 0.05; empty: the region's rule",
-    },
-    Share {
-        name: "rack_alpha",
-        label: "Largest share in one rack",
-        hint: "as 0.01; empty: the region's rule",
-    },
-    Share {
-        name: "affinity_theta",
-        label: "Tolerance of datacenter shares",
-        hint: "as 0.1; empty: the region's rule",
-    },
+    Share { name: "msb_alpha", label: "Most in one MSB", hint: "as a share, such as 0.05" },
+    Share { name: "rack_alpha", label: "Most in one rack", hint: "as a share, such as 0.01" },
+    Share { name: "affinity_theta", label: "May differ by", hint: "from the shares below" },
 ];
 
 /// The form, and what it is filled in with.
@@ -166,6 +154,7 @@ impl FormView<'_> {
             || !self.field("host_profile").is_empty();
         html! {
             details open[any] { summary { "Spread, affinity and host profile" }
+                div.wishes { span.hint { "What is left empty is as the region has it." }
                 div.fields.slim { @for of in &SHARES {
                     div.field { label for=(of.name) { (of.label) }
                         input id=(of.name) type="text" inputmode="decimal" name=(of.name) autocomplete="off"
@@ -187,6 +176,7 @@ impl FormView<'_> {
                     input #host_profile type="text" name="host_profile" autocomplete="off" maxlength="128"
                         value=(self.field("host_profile")) aria-describedby="host-profile-hint";
                     span.hint #host-profile-hint { "the OS configuration of its servers; empty: any" } }
+                }
             }
         }
     }
