@@ -83,9 +83,6 @@ impl Backend for InProcess {
 struct Done(Option<Result<LpSolution, LpFailure>>);
 
 impl LpJob for Done {
-    fn poll(&mut self) -> Option<Result<LpSolution, LpFailure>> {
-        self.0.take()
-    }
     fn wait(&mut self, _at_most: Duration) -> Option<Result<LpSolution, LpFailure>> {
         self.0.take()
     }

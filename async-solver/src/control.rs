@@ -43,9 +43,7 @@ pub trait Backend {
 
 /// A HiGHS run under way. Dropping it ends the run, whatever HiGHS is doing.
 pub trait LpJob {
-    /// The outcome, once there is one; `None` while HiGHS is at work.
-    fn poll(&mut self) -> Option<Result<LpSolution, LpFailure>>;
-    /// Waits for the outcome, at most this long.
+    /// Waits for the outcome, at most this long; `None` while HiGHS is at work, and after it was given.
     fn wait(&mut self, at_most: Duration) -> Option<Result<LpSolution, LpFailure>>;
 }
 

@@ -13,7 +13,7 @@ mod prices;
 use crate::backend::{LpRequest, LpSolution};
 use crate::bound::{DualPoint, in_parallel};
 use crate::config::SolverConfig;
-use crate::control::{Control, LpFailure, LpJob, Progress};
+use crate::control::{Control, LpJob, Progress};
 use crate::formulation::Lp;
 use crate::model::{Item, Model, Term};
 use crate::neighbourhood::Neighbourhood;
@@ -147,11 +147,8 @@ pub fn run(
         in_parallel(model.terms.len(), config.threads, |t| Geometry::new(model, &model.terms[t]));
     let built = clock();
     run.note("initial state");
-    let mut solution = run.improve_today(&today, job.as_deref_mut(), keep);
-    if let Some(job) = &mut job {
-        solution = run.wait(job.as_mut(), solution, lp_size.0).map(Ok);
-    }
-    let solution = solution.and_then(Result::ok);
+    run.improve_today(&today, if job.is_some() { 2 } else { 1 }, keep);
+    let solution = job.as_mut().and_then(|job| run.wait(job.as_mut(), lp_size.0));
     let initial = clock();
     run.note("mip");
 
@@ -282,16 +279,11 @@ impl Run<'_> {
     }
 
     /// Waits for HiGHS; `None` if it failed or time is up.
-    fn wait(
-        &self,
-        job: &mut dyn LpJob,
-        early: Option<Result<LpSolution, LpFailure>>,
-        columns: usize,
-    ) -> Option<LpSolution> {
+    fn wait(&self, job: &mut dyn LpJob, columns: usize) -> Option<LpSolution> {
         let fits = |solution: &LpSolution| {
             solution.columns.len() == columns && solution.columns.iter().all(|x| x.is_finite())
         };
-        let mut outcome = early;
+        let mut outcome = None;
         while outcome.is_none() && !self.must_stop() {
             outcome = job.wait(Duration::from_millis(50));
         }
@@ -308,22 +300,14 @@ impl Run<'_> {
         }
     }
 
-    /// Today's assignment, made better without prices: something to have soon. Goes on while HiGHS
-    /// works, if it does, and gives its answer if that comes meanwhile.
-    fn improve_today(
-        &mut self,
-        today: &State,
-        mut job: Option<&mut (dyn LpJob + 'static)>,
-        keep: &dyn Fn(&State),
-    ) -> Option<Result<LpSolution, LpFailure>> {
+    /// Today's assignment, made better without prices: something to have soon. So many passes, whether or
+    /// not HiGHS has answered meanwhile: what is found must not hang on who is faster.
+    fn improve_today(&mut self, today: &State, passes: usize, keep: &dyn Fn(&State)) {
         let free = DualPoint::free(self.model);
         let mut early = today.clone();
-        let mut answer = None;
-        let passes = if job.is_some() { 2 } else { 1 };
         'passes: for _ in 0..passes {
             for term in self.order() {
-                answer = answer.or_else(|| job.as_mut().and_then(|job| job.poll()));
-                if self.must_stop() || answer.is_some() {
+                if self.must_stop() {
                     break 'passes;
                 }
                 self.search().replace(&mut early, term, &free, 0.0);
@@ -331,7 +315,6 @@ impl Run<'_> {
             self.offer(&early, "initial state", keep);
         }
         self.offer(&early, "initial state", keep);
-        answer
     }
 
     /// Sweeps from some starts, then searches on from the best.
@@ -439,7 +422,7 @@ impl Run<'_> {
         let lp = Lp::new(&near);
         let columns = lp.problem.cost.len();
         let mut job = self.control.backend.start(lp.problem.clone(), request.clone());
-        let solution = self.wait(job.as_mut(), None, columns);
+        let solution = self.wait(job.as_mut(), columns);
         let Some(solution) = solution else {
             return if self.must_stop() { self.stop_reason() } else { Termination::Stalled };
         };

@@ -24,9 +24,6 @@ impl Backend for Silent {
 }
 
 impl LpJob for Silent {
-    fn poll(&mut self) -> Option<Result<LpSolution, LpFailure>> {
-        None
-    }
     fn wait(&mut self, _: Duration) -> Option<Result<LpSolution, LpFailure>> {
         None
     }
@@ -43,9 +40,6 @@ impl Backend for Answers {
 }
 
 impl LpJob for Answers {
-    fn poll(&mut self) -> Option<Result<LpSolution, LpFailure>> {
-        Some(self.0.clone())
-    }
     fn wait(&mut self, _: Duration) -> Option<Result<LpSolution, LpFailure>> {
         Some(self.0.clone())
     }

@@ -66,7 +66,7 @@ impl Run<'_> {
             (state.counts.iter()).map(|counts| vec![true; counts.len()]).collect();
         let exchange = Exchange::new(self.model, self.lp, &state, &everything);
         let job = self.think(&exchange, &request);
-        let solution = job.and_then(|mut job| self.wait(job.as_mut(), None, exchange.size()));
+        let solution = job.and_then(|mut job| self.wait(job.as_mut(), exchange.size()));
         let Some(solution) = solution else { return false };
         if exchange.apply(&self.worthless, &mut state, &solution).is_some() {
             self.offer(&state, "mip", keep);
@@ -133,8 +133,7 @@ impl Run<'_> {
                 .map(|exchange| (self.think(&exchange, request), exchange))
                 .collect();
             for (job, exchange) in started {
-                let solution =
-                    job.and_then(|mut job| self.wait(job.as_mut(), None, exchange.size()));
+                let solution = job.and_then(|mut job| self.wait(job.as_mut(), exchange.size()));
                 answers.extend(solution.map(|solution| (exchange, solution)));
             }
         }

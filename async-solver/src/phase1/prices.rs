@@ -130,7 +130,7 @@ impl Run<'_> {
             let problem = master.problem(&best.prices, radius);
             let columns = problem.cost.len();
             let mut job = self.control.backend.start(problem, request.clone());
-            let Some(solution) = self.wait(job.as_mut(), None, columns) else { break };
+            let Some(solution) = self.wait(job.as_mut(), columns) else { break };
             let Some(prices) = master.prices(&solution.row_duals) else { break };
             mixture = Some(master.mixture(&solution.columns));
             let point = evaluate_strong(self.model, &self.geometries, prices, self.config.threads);

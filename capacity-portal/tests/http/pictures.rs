@@ -137,9 +137,11 @@ async fn a_grant_says_how_many_servers_are_on_their_way() {
     assert!(!text.contains(">short<"), "{text}");
     let (_, text) = page(&place, "/", None).await;
     assert!(text.contains("The guarantee is not in force yet for 1 reservation"), "{text}");
-    // It owns two servers of msb2 and three of the others: without any of them it has too little.
-    let (_, text) = page(&place, "/msbs/msb2", None).await;
+    // It owns three servers of msb0 and two of msb2, and needs six.
+    let (_, text) = page(&place, "/msbs/msb0", None).await;
     assert!(text.contains("Its loss would break 1 guarantee"), "{text}");
+    let (_, text) = page(&place, "/msbs/msb2", None).await;
+    assert!(text.contains("May be lost."), "{text}");
     let (_, text) = page(&place, "/reservations/a", None).await;
     for needed in [
         "Arriving: 1 of 9 servers",

@@ -6,7 +6,7 @@ use async_solver::{LpFailure, LpJob};
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -30,11 +30,8 @@ impl Failed {
 }
 
 impl LpJob for Failed {
-    fn poll(&mut self) -> Option<Outcome> {
-        self.0.take().map(Err)
-    }
     fn wait(&mut self, _at_most: Duration) -> Option<Outcome> {
-        self.poll()
+        self.0.take().map(Err)
     }
 }
 
@@ -123,17 +120,6 @@ impl ProcessJob {
 }
 
 impl LpJob for ProcessJob {
-    fn poll(&mut self) -> Option<Outcome> {
-        if self.done {
-            return None;
-        }
-        match self.answer.try_recv() {
-            Ok(answer) => Some(self.finish(answer)),
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(self.finish(Err(reader_gone()))),
-        }
-    }
-
     fn wait(&mut self, at_most: Duration) -> Option<Outcome> {
         if self.done {
             return None;
