@@ -140,12 +140,17 @@ impl Kept {
         if let Some(held) = self.current().await? {
             return Ok(held);
         }
+        let wanted = timeout(LOOK_WITHIN, self.broker.last_seq()).await??;
         let _reading = self.reading.lock().await;
-        // Somebody else may have read it meanwhile.
-        match self.current().await? {
-            Some(held) => Ok(held),
-            None => self.read().await,
+        // Somebody else may have read it meanwhile; that more has been written since is no reason to read again.
+        let held = self.held.borrow().clone();
+        if let Some(held) = held.filter(|held| held.seq >= wanted) {
+            let tick = timeout(LOOK_WITHIN, self.broker.tick(held.snapshot.taken_at)).await??;
+            if !tick.by_clock {
+                return Ok(held);
+            }
         }
+        self.read().await
     }
 
     /// What is held, if a reading would bring the same.
