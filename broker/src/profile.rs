@@ -20,6 +20,8 @@ pub(crate) mod sql {
         SET = "INSERT INTO rru_profiles (profile, set_by) VALUES ($1, $2) \
             ON CONFLICT (profile) DO UPDATE SET set_by = excluded.set_by, set_at = clock_timestamp() \
             RETURNING profile_id";
+        /// Until this transaction ends, nobody else changes it.
+        HOLD = "SELECT set_at FROM rru_profiles WHERE profile = $1 FOR UPDATE";
         CLEAR = "DELETE FROM rru_profile_values WHERE profile_id = $1";
         KNOWN = "SELECT hardware_type::text FROM hardware_types WHERE hardware_type = ANY ($1)";
         SET_VALUES = "INSERT INTO rru_profile_values (profile_id, hardware_type_id, value_micro) \
@@ -48,6 +50,17 @@ pub struct RruProfile {
     pub set_at: DateTime<Utc>,
 }
 
+impl RruProfile {
+    /// Changes whenever it is set.
+    pub fn version(&self) -> String {
+        version(self.set_at)
+    }
+}
+
+fn version(set_at: DateTime<Utc>) -> String {
+    set_at.timestamp_micros().to_string()
+}
+
 /// An RRU profile cannot be set or removed; nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
@@ -62,12 +75,14 @@ pub enum ProfileError {
     UnknownType { hardware_type: Name },
     #[error("there is no RRU profile {profile:?}")]
     Unknown { profile: Name },
+    #[error("it has changed since it was seen")]
+    Stale { current: String },
     #[error(transparent)]
     Db(#[from] DbError),
 }
 
 impl Broker {
-    /// Sets a profile, in place of the one of this name.
+    /// Sets a profile, in place of the one of this name. `seen`: only if that is of this version.
     ///
     /// # Errors
     /// [`ProfileError`].
@@ -76,6 +91,7 @@ impl Broker {
         actor: &str,
         profile: &str,
         rru: &BTreeMap<Name, Rru>,
+        seen: Option<&str>,
     ) -> Result<Seq, ProfileError> {
         let doing = "setting an RRU profile";
         if !(1..=NAME_CHARS_MAX).contains(&profile.chars().count()) || profile.contains('\0') {
@@ -93,6 +109,7 @@ impl Broker {
         }
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
+        hold(db, profile, seen).await?;
         let names: Vec<&str> = rru.keys().map(AsRef::as_ref).collect();
         let known = sqlx::query_scalar(sql::KNOWN).bind(&names);
         let known: Vec<String> = known.fetch_all(&mut *db).await.doing(doing)?;
@@ -115,7 +132,7 @@ impl Broker {
         Ok(change.commit().await?)
     }
 
-    /// Removes a profile. What was promised with it stays.
+    /// Removes a profile. What was promised with it stays. `seen`: only if it is of this version.
     ///
     /// # Errors
     /// [`ProfileError`].
@@ -123,6 +140,7 @@ impl Broker {
         &self,
         actor: &str,
         profile: &str,
+        seen: Option<&str>,
     ) -> Result<Seq, ProfileError> {
         let unknown = || ProfileError::Unknown { profile: profile.into() };
         if profile.contains('\0') {
@@ -130,6 +148,7 @@ impl Broker {
         }
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
+        hold(db, profile, seen).await?;
         let before = read(db, Some(profile)).await?.pop().ok_or_else(unknown)?;
         let removed = sqlx::query(sql::REMOVE).bind(profile).execute(db).await;
         // Another may have been first.
@@ -154,6 +173,22 @@ impl Broker {
         }
         let mut db = self.pool.acquire().await.doing("connecting")?;
         read(&mut db, profile).await
+    }
+}
+
+/// Has others wait who would change it, and says if it is not of the version that was seen.
+async fn hold(
+    db: &mut PgConnection,
+    profile: &str,
+    seen: Option<&str>,
+) -> Result<(), ProfileError> {
+    let held = sqlx::query_scalar(sql::HOLD).bind(profile).fetch_optional(db).await;
+    let held: Option<DateTime<Utc>> = held.doing("looking at an RRU profile")?;
+    let Some(seen) = seen else { return Ok(()) };
+    match held.map(version) {
+        None => Err(ProfileError::Unknown { profile: profile.into() }),
+        Some(current) if current != seen => Err(ProfileError::Stale { current }),
+        Some(_) => Ok(()),
     }
 }
 

@@ -35,9 +35,9 @@ async fn what_stands_in_no_snapshot_does_not_age_one() {
     broker.set_quota("ann", "owner", Some(Rru::units(1_000))).await.expect("set");
     went_on("a quota").await;
     let values = BTreeMap::from([("even".into(), Rru::units(1))]);
-    broker.set_rru_profile("ann", "general", &values).await.expect("set");
+    broker.set_rru_profile("ann", "general", &values, None).await.expect("set");
     went_on("a profile").await;
-    broker.remove_rru_profile("ann", "general").await.expect("removed");
+    broker.remove_rru_profile("ann", "general", None).await.expect("removed");
     went_on("its end").await;
     let asked = broker.request_solve("ann", Uuid::now_v7(), Cause::Demand, None).await;
     asked.expect("asked");

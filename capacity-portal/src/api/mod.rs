@@ -1,5 +1,5 @@
 //! What other programs say and ask over HTTP. `problem` has errors, `authority` and `caller` who may do
-//! what, `asked` and `page` how questions are read, `openapi` the description of it all, `browse` a page
+//! what, `asked` and `page` how questions are read, `conditions` the version and the key beside them, `openapi` the description of it all, `browse` a page
 //! to read it by, `schemas` that of files.
 //! Owners' paths are in `v1`, operators' in `ops`, those of monitoring in `probes`.
 
@@ -7,6 +7,7 @@ mod asked;
 pub(crate) mod authority;
 pub(crate) mod browse;
 pub(crate) mod caller;
+mod conditions;
 pub(crate) mod openapi;
 pub(crate) mod ops;
 pub(crate) mod page;

@@ -287,7 +287,7 @@ async fn capacity_is_asked_for_planned_and_applied_without_scripts() {
 
     // What servers are worth may come from a profile, and wishes that most leave out are there.
     let worth = BTreeMap::from([("type".into(), fleet::Rru::units(1))]);
-    place.broker.set_rru_profile("operator", "general", &worth).await.expect("set");
+    place.broker.set_rru_profile("operator", "general", &worth, None).await.expect("set");
     let (_, form) = page(&place, "/request?reservation=a", Some(OWNER)).await;
     for needed in ["<option value=\"general\"", "name=\"msb_alpha\"", "name=\"host_profile\""] {
         assert!(form.contains(needed), "{needed}: {form}");

@@ -325,6 +325,14 @@ async fn a_profile_names_what_servers_are_worth() {
     // What is promised stays, whatever becomes of the profile.
     assert_eq!(set(ROOT, json!({ "rru": { "type": 9 } })).await.0, 200);
     assert_eq!(place.look(path).await["rru"], json!({ "type": 1.25 }));
+    // Whoever says what they have seen does not overwrite what another set meanwhile.
+    let body = json!({ "rru": { "type": 3 } });
+    let (status, problem) =
+        place.ask((Method::PUT, at), ROOT, &[("If-Match", "\"1\"")], &body).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (412, &json!("version_stale")), "{problem}");
+    let now = problem["etag"].as_str().expect("an ETag").to_owned();
+    let (status, _) = place.ask((Method::PUT, at), ROOT, &[("If-Match", &now)], &body).await;
+    assert_eq!(status, 200);
     let remove = async || place.ask((Method::DELETE, at), ROOT, &[], &Value::Null).await;
     assert_eq!(remove().await.0, 200);
     let (status, problem) = remove().await;

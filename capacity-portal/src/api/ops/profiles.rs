@@ -2,12 +2,14 @@
 
 use crate::api::asked;
 use crate::api::authority::{Caller, Role};
+use crate::api::conditions::{etag, seen, stale};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time, v1};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use broker::{ProfileError, RruProfile};
 use chrono::{DateTime, Utc};
 use fleet::Rru;
@@ -63,6 +65,7 @@ impl From<ProfileError> for Problem {
         let detail = error.to_string();
         match error {
             ProfileError::Unknown { .. } => unknown(detail),
+            ProfileError::Stale { current } => stale(&current),
             ProfileError::Db(error) => error.into(),
             ProfileError::Name
             | ProfileError::Empty
@@ -90,10 +93,12 @@ pub(super) async fn list(
     Ok(Json(Profiles { profiles: all.into_iter().map(ProfileView::from).collect() }))
 }
 
-async fn one(site: &Site, name: &str) -> Result<ProfileView, Problem> {
+/// A profile, with its version.
+async fn one(site: &Site, name: &str) -> Result<Response, Problem> {
     let found = in_time(site.broker.rru_profiles(Some(name))).await?.pop();
     let found = found.ok_or_else(|| unknown(format!("there is no RRU profile {name:?}")))?;
-    Ok(found.into())
+    let version = found.version();
+    Ok(etag(Json(ProfileView::from(found)), &version))
 }
 
 /// One RRU profile
@@ -104,48 +109,61 @@ pub(super) async fn find(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Result<Json<ProfileView>, Problem> {
+) -> Result<Response, Problem> {
     caller.reads()?;
-    Ok(Json(one(&site, &name).await?))
+    one(&site, &name).await
 }
 
 /// Sets an RRU profile, in place of the one of this name
 ///
-/// What was asked or promised with it keeps the values it had then.
+/// What was asked or promised with it keeps the values it had then. With `If-Match` only if it is still the
+/// one of that ETag.
 #[utoipa::path(put, path = "/rru-profiles/{name}", operation_id = "set_rru_profile",
-    params(("name" = String, Path, description = "its name")), request_body = ProfileAsked,
+    params(
+        ("name" = String, Path, description = "its name"),
+        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
+    request_body = ProfileAsked,
     responses(
         (status = 200, description = "it is set", body = ProfileView),
         (status = 409, description = "no region is loaded"),
+        (status = 412, description = "it has changed since"),
         (status = 422, description = "fields are wrong; `errors` names each")))]
 pub(super) async fn set(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
+    headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<ProfileView>, Problem> {
+) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
     let body: Value = asked::json(&body)?;
     let held = site.region.fresh().await?;
     let values =
         v1::read_profile(body, Some(&held.snapshot)).map_err(|wrong| v1::refused(&wrong))?;
     let values = values.into_iter().filter_map(|(ty, value)| Some((ty, Rru::from_f64(value)?)));
-    in_time(site.broker.set_rru_profile(&actor, &name, &values.collect())).await?;
-    Ok(Json(one(&site, &name).await?))
+    let (values, seen) = (values.collect(), seen(&headers)?);
+    in_time(site.broker.set_rru_profile(&actor, &name, &values, seen.as_deref())).await?;
+    one(&site, &name).await
 }
 
 /// Removes an RRU profile
 ///
-/// What was asked or promised with it stays.
+/// What was asked or promised with it stays. With `If-Match` only if it is still the one of that ETag.
 #[utoipa::path(delete, path = "/rru-profiles/{name}", operation_id = "remove_rru_profile",
-    params(("name" = String, Path, description = "its name")),
-    responses((status = 200, description = "it is removed", body = Removed)))]
+    params(
+        ("name" = String, Path, description = "its name"),
+        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
+    responses(
+        (status = 200, description = "it is removed", body = Removed),
+        (status = 412, description = "it has changed since")))]
 pub(super) async fn remove(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
+    headers: HeaderMap,
 ) -> Result<Json<Removed>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    in_time(site.broker.remove_rru_profile(&actor, &name)).await?;
+    let seen = seen(&headers)?;
+    in_time(site.broker.remove_rru_profile(&actor, &name, seen.as_deref())).await?;
     Ok(Json(Removed { removed: name }))
 }

@@ -3,7 +3,6 @@
 mod ask;
 mod certificate;
 mod changes;
-mod conditions;
 mod history;
 mod operations;
 pub(crate) mod plans;

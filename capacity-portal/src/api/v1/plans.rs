@@ -1,10 +1,10 @@
 //! `/v1/plans`: what changes would come to, really solved; and applied, if that is still so.
 
 use super::ask::{self, Place, ReservationAsked};
-use super::conditions::{self, Answer, Claimed};
 use super::reservations::WriteAsked;
 use crate::api::asked::{self, Asked};
 use crate::api::authority::{Caller, Role};
+use crate::api::conditions::{self, Answer, Claimed};
 use crate::api::problem::Problem;
 use crate::api::{Site, held, in_time};
 use crate::capacity::{CapacityError, promised, refusal, refused_by_quota};

@@ -1,9 +1,9 @@
 //! `/v1/requests`: what was asked and what became of it.
 
-use super::conditions::{etag, if_match, stale};
 use super::reservations::accepted;
 use crate::api::asked::{self, Asked};
 use crate::api::authority::{Caller, Role};
+use crate::api::conditions::{etag, if_match, stale};
 use crate::api::page::Question;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};

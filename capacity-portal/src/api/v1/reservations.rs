@@ -1,11 +1,11 @@
 //! `/v1/reservations`: what is promised, what there is of it, and changes to it.
 
 use super::ask::{self, Place, ReservationAsked};
-use super::conditions::{self, Answer, Claimed, etag, if_match};
 use super::named;
 use super::reservation_view::ReservationView;
 use crate::api::asked::{self, Asked};
 use crate::api::authority::{Caller, Role};
+use crate::api::conditions::{self, Answer, Claimed, etag, if_match};
 use crate::api::page::Question;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};

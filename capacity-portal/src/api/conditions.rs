@@ -114,10 +114,16 @@ pub(super) fn etag(response: impl IntoResponse, version: &str) -> Response {
 
 /// The version that whoever writes has seen; `None`: any.
 pub(super) fn if_match(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(said) = headers.get(IF_MATCH) else {
+    if !headers.contains_key(IF_MATCH) {
         let detail = "send If-Match and the ETag of what you have seen, or * for whatever it is";
         return Err(Problem::new(StatusCode::PRECONDITION_REQUIRED, "version_required", detail));
-    };
+    }
+    seen(headers)
+}
+
+/// The same, where nobody has to say one.
+pub(super) fn seen(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(said) = headers.get(IF_MATCH) else { return Ok(None) };
     match said.to_str().map(str::trim) {
         Ok("*") => Ok(None),
         // A weak one, or one of several, is none that we gave.
