@@ -24,6 +24,9 @@ const CONNECTIONS_MAX: u32 = 8;
 /// How long to wait for one of them. An operation that cannot begin by then says so.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A connection that was in use such a short time ago is still there, or was lost just now.
+const SURELY_THERE: Duration = Duration::from_millis(100);
+
 /// How often and after what pause a server is asked that nobody listens for yet, or that recovers.
 const START_ATTEMPTS: u32 = 50;
 const START_PAUSE: Duration = Duration::from_millis(200);
@@ -182,14 +185,30 @@ impl Broker {
         check_version(version)?;
         // Its place may be needed by the next; that it was closed well does not matter.
         let _ = first.close().await;
+        Ok(Broker::over(address, connections))
+    }
+
+    fn over(address: &Address, connections: u32) -> Broker {
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .after_connect(|connection, _| {
                 Box::pin(async move { connection.execute(sql::PLAN_ONCE).await.map(|_| ()) })
             })
+            // To ask each time whether it is still there is a round trip for every read.
+            .test_before_acquire(false)
+            .before_acquire(|connection, of| {
+                Box::pin(async move {
+                    Ok(of.idle_for < SURELY_THERE || connection.ping().await.is_ok())
+                })
+            })
             .connect_lazy_with(address.options());
-        Ok(Broker { pool, address: address.clone(), totals: Arc::default() })
+        Broker { pool, address: address.clone(), totals: Arc::default() }
+    }
+
+    /// The same region over connections of its own, for those that must not wait until others give theirs back.
+    pub fn apart(&self) -> Broker {
+        Broker::over(&self.address, CONNECTIONS_MAX)
     }
 
     /// Runs the migrations the database has not seen. Safe to run by several processes at once.

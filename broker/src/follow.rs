@@ -7,7 +7,7 @@
 use crate::broker::Broker;
 use crate::error::Doing;
 use crate::reservation::ReservationError;
-use crate::reserved::{Header, ReservedServer, columns, described, header, placed, server};
+use crate::reserved::{Header, ReservedServer, columns, described, header, placed, server, wide};
 use crate::touched::Touched;
 use crate::trail::{self, ENTRIES_MAX, Entry, Seq, entry};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -41,8 +41,8 @@ pub(crate) mod sql {
                 UNION ALL SELECT s.server_id, false FROM datacenters d JOIN msbs m USING (datacenter_id) \
                     JOIN racks k USING (msb_id) JOIN servers s USING (rack_id) \
                     WHERE d.datacenter = ANY ($8::text[])), \
-            once AS (SELECT server_id, bool_or(rebound) AS rebound FROM touched GROUP BY server_id) \
-            SELECT ", super::columns!(), ", ", super::described!(), " FROM once t \
+            once AS (SELECT server_id, bool_or(rebound) AS rebound FROM touched GROUP BY server_id), ",
+            super::wide!(), "SELECT ", super::columns!(), ", ", super::described!(), " FROM once t \
                 JOIN servers s ON s.server_id = t.server_id", super::placed!(),
             "WHERE t.rebound OR s.current_reservation_id = $1 OR s.loan_reservation_id = $1 \
                 OR s.target_pending AND s.target_reservation_id = $1 ORDER BY s.server");

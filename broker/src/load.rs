@@ -89,7 +89,7 @@ impl Broker {
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         sqlx::query(sql::LOCK).execute(&mut *db).await.doing("locking the region")?;
-        let stored = Stored::read(db).await?;
+        let stored = Stored::read(db, None).await?;
         if let Some(region) = stored.region.as_ref().filter(|r| r.name != snapshot.region) {
             let (stored, snapshot) = (region.name.clone(), snapshot.region.clone());
             return Err(LoadError::OtherRegion { stored, snapshot });

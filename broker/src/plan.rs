@@ -281,7 +281,7 @@ impl Broker {
     /// # Errors
     /// If Postgres fails.
     pub async fn plan(&self, snapshot: &RegionSnapshot) -> Result<ImportPlan, DbError> {
-        let (stored, _) = self.stored().await?;
+        let (stored, _) = self.stored(None).await?;
         let promises = promise::of_snapshot(snapshot);
         Ok(ImportPlan::between(&stored, snapshot, &snapshot.to_parts(), &promises))
     }

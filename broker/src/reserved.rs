@@ -30,24 +30,33 @@ macro_rules! columns {
     };
 }
 
-/// A server `s` with its place and what covers it now, by each of its scopes; what is cordoned counts as
-/// under maintenance.
+/// Events that cover racks and more, and what is cordoned, which counts as under maintenance: few, so they
+/// are looked up once and not for each server.
+macro_rules! wide {
+    () => {
+        "wide AS MATERIALIZED ( \
+            SELECT kind = 'planned_maintenance' AS planned, NULL::integer AS server_id, rack_id, msb_id, datacenter_id \
+                FROM (SELECT * FROM unavailability WHERE rack_id IS NOT NULL \
+                    UNION ALL SELECT * FROM unavailability WHERE msb_id IS NOT NULL \
+                    UNION ALL SELECT * FROM unavailability WHERE datacenter_id IS NOT NULL) u \
+                WHERE started_at <= now() AND coalesce(ended_at, 'infinity') > now() \
+            UNION ALL SELECT true, server_id, rack_id, NULL, NULL FROM maintenance \
+                WHERE open AND state IN ('draining', 'active')) "
+    };
+}
+
+/// A server `s` with its place and what covers it now, by each of its scopes.
 macro_rules! placed {
     () => {
         " JOIN LATERAL (SELECT rack, msb_id FROM racks WHERE rack_id = s.rack_id OFFSET 0) k ON true \
             JOIN LATERAL (SELECT msb, datacenter_id FROM msbs WHERE msb_id = k.msb_id OFFSET 0) m ON true \
             CROSS JOIN LATERAL ( \
-                SELECT bool_or(c.kind <> 'planned_maintenance') AS failed, \
-                    bool_or(c.kind = 'planned_maintenance') AS maintained FROM ( \
-                SELECT kind, started_at, ended_at FROM unavailability u WHERE u.server_id = s.server_id \
-                UNION ALL SELECT kind, started_at, ended_at FROM unavailability u WHERE u.rack_id = s.rack_id \
-                UNION ALL SELECT kind, started_at, ended_at FROM unavailability u WHERE u.msb_id = k.msb_id \
-                UNION ALL SELECT kind, started_at, ended_at FROM unavailability u \
-                    WHERE u.datacenter_id = m.datacenter_id \
-                UNION ALL SELECT 'planned_maintenance', '-infinity', NULL FROM maintenance w \
-                    WHERE w.open AND w.state IN ('draining', 'active') \
-                        AND (w.server_id = s.server_id OR w.rack_id = s.rack_id)) c \
-                WHERE c.started_at <= now() AND coalesce(c.ended_at, 'infinity') > now()) e "
+                SELECT bool_or(NOT c.planned) AS failed, bool_or(c.planned) AS maintained FROM ( \
+                    SELECT kind = 'planned_maintenance' AS planned FROM unavailability u \
+                        WHERE u.server_id = s.server_id \
+                            AND u.started_at <= now() AND coalesce(u.ended_at, 'infinity') > now() \
+                    UNION ALL SELECT planned FROM wide w WHERE w.server_id = s.server_id \
+                        OR w.rack_id = s.rack_id OR w.msb_id = k.msb_id OR w.datacenter_id = m.datacenter_id) c) e "
     };
 }
 
@@ -62,13 +71,15 @@ macro_rules! described {
             s.server_id"
     };
 }
-pub(crate) use {columns, described, placed};
+pub(crate) use {columns, described, placed, wide};
 
 /// A page of what reservation `$1` owns, gets and borrows, each by its own way, with a further
 /// condition on every server.
 macro_rules! reserved {
     ($where:literal) => {
         concat!(
+            "WITH ",
+            super::wide!(),
             "SELECT ",
             super::columns!(),
             ", ",

@@ -1,6 +1,7 @@
 //! Everything a snapshot has, read within one transaction.
 
 use crate::error::{DbError, Doing};
+use crate::pace::{Pace, Waiters};
 use crate::promise::{self, Promise};
 use crate::topology::{Names, Topology};
 use crate::trail::{Seq, TargetVersion};
@@ -30,9 +31,6 @@ pub(crate) mod sql {
     }
 }
 
-/// Rows that are read before others have their turn: a fifth of a millisecond.
-const ROWS_AT_A_TIME: usize = 100;
-
 /// The region's name, prices and limits.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Region {
@@ -58,14 +56,20 @@ pub(crate) async fn head(db: &mut PgConnection) -> Result<TargetVersion, DbError
 }
 
 impl Stored {
-    pub(crate) async fn read(db: &mut PgConnection) -> Result<Stored, DbError> {
+    /// `waiters`: those who wait for it, if there are times when nobody does.
+    pub(crate) async fn read(
+        db: &mut PgConnection,
+        waiters: Option<&Waiters>,
+    ) -> Result<Stored, DbError> {
         let region = region(db).await.doing("reading the region")?;
         let seq = sqlx::query_scalar(crate::trail::sql::LAST_SEQ).fetch_one(&mut *db).await;
         let seq = Seq(seq.doing("reading the clock of the audit trail")?);
         let version = head(db).await?;
         let topology = Topology::read(db).await?;
         let (reservations, promises) = promise::read(db, &topology).await?;
-        let servers = servers(db, &topology, &reservations).await.doing("reading the servers")?;
+        let pace = Pace::new(waiters);
+        let servers =
+            servers(db, &topology, &reservations, pace).await.doing("reading the servers")?;
         let unavailability = unavailability(db).await.doing("reading unavailability events")?;
         Ok(Stored { region, version, seq, promises, servers, unavailability })
     }
@@ -93,15 +97,13 @@ async fn servers(
     db: &mut PgConnection,
     topology: &Topology,
     reservations: &Names,
+    mut pace: Pace<'_>,
 ) -> Result<Vec<(ServerRow, i64)>, sqlx::Error> {
     let mut servers = Vec::new();
     let mut rows = sqlx::query(sql::SERVERS).fetch(db);
     while let Some(row) = rows.try_next().await? {
         servers.push(server(&row, topology, reservations)?);
-        // Rows come faster than they are read, so this would keep a thread that answers to itself.
-        if servers.len() % ROWS_AT_A_TIME == 0 {
-            tokio::task::yield_now().await;
-        }
+        pace.row().await;
     }
     // A million names take a second: not on a thread that others wait for.
     let sorted = tokio::task::spawn_blocking(move || {

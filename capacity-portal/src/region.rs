@@ -8,7 +8,7 @@
 
 use crate::bell::Bell;
 use crate::capacity::{Standing, standings};
-use broker::{Broker, DbError, Export, ExportError, Seq, TargetVersion};
+use broker::{Broker, DbError, Export, ExportError, Seq, TargetVersion, Waiters};
 use fleet::audit::{Certificate, certificate};
 use fleet::{Name, RegionSnapshot, SnapshotError};
 use std::collections::BTreeMap;
@@ -18,9 +18,9 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
 
-/// A reading is followed by so many times its length of rest, so that a busy region costs a tenth
-/// of a core.
-const REST: u32 = 9;
+/// A reading is followed by so many times its length of rest, so that a busy region, which is read at a
+/// quarter of the speed, costs a tenth of a core.
+const REST: u32 = 2;
 
 /// The shortest rest: events come in batches.
 const REST_LEAST: Duration = Duration::from_millis(500);
@@ -104,12 +104,19 @@ struct Kept {
     held: watch::Sender<Option<Arc<HeldRegion>>>,
     /// Held while the region is read, so that it is read once for all who want it.
     reading: Mutex<()>,
+    /// Who waits for a reading: the keeper itself does not.
+    waiters: Waiters,
 }
 
 impl RegionKeeper {
     /// Starts to keep it, for as long as there is a clone of this.
     pub(crate) fn start(broker: Broker, bell: &Bell) -> RegionKeeper {
-        let kept = Kept { broker, held: watch::Sender::new(None), reading: Mutex::new(()) };
+        let kept = Kept {
+            broker,
+            held: watch::Sender::new(None),
+            reading: Mutex::new(()),
+            waiters: Waiters::default(),
+        };
         let kept = Arc::new(kept);
         tokio::spawn(keep(Arc::downgrade(&kept), bell.rings()));
         RegionKeeper(kept)
@@ -131,6 +138,7 @@ impl RegionKeeper {
     /// # Errors
     /// [`RegionError`].
     pub async fn fresh(&self) -> Result<Arc<HeldRegion>, RegionError> {
+        let _waiting = self.0.waiters.join();
         self.0.fresh().await
     }
 }
@@ -164,7 +172,7 @@ impl Kept {
     /// Reads all of it.
     async fn read(&self) -> Result<Arc<HeldRegion>, RegionError> {
         let read = async {
-            let export = timeout(READ_WITHIN, self.broker.export(None)).await??;
+            let export = timeout(READ_WITHIN, self.broker.export_beside(&self.waiters)).await??;
             let built = tokio::task::spawn_blocking(move || HeldRegion::of(export)).await;
             Ok(built.expect("it neither panics nor is cancelled")?)
         };

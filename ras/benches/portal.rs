@@ -13,6 +13,7 @@ use futures_util::future::join_all;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -25,6 +26,9 @@ const SECRET: &str = "the-secret-of-the-benchmark";
 
 /// Longer than anything here takes, or it hangs.
 const PATIENCE: Duration = Duration::from_secs(1_200);
+
+/// The first reads are counted by themselves for so long.
+const WARM_UP_SECONDS: usize = 2;
 
 fn option(name: &str, default: usize) -> usize {
     let mut arguments = std::env::args().skip_while(|argument| argument != name).skip(1);
@@ -171,6 +175,16 @@ impl Asker {
         }
     }
 
+    /// Begins the next solve whenever none is under way.
+    async fn solve_on_and_on(&self) -> Infallible {
+        loop {
+            if !self.solve_under_way().await {
+                self.begin_solve().await;
+            }
+            sleep(Duration::from_millis(250)).await;
+        }
+    }
+
     /// Something happens to a server, so that the region as it was read is past.
     async fn event(&self, number: usize, server: &str) {
         let body = json!({
@@ -270,7 +284,7 @@ fn paths(reservations: &[Value], plan: &str, server: &str) -> Vec<(&'static str,
     reservations.iter().flat_map(paths).collect()
 }
 
-/// Reads at a steady rate; one line for each path, and one for all.
+/// Reads at a steady rate; one line for each path, one for all, and one for when it took long.
 async fn reads(asker: &Asker, paths: &[(&'static str, String)], rate: usize, seconds: usize) {
     let began = tokio::time::Instant::now();
     let asked = (0..rate * seconds).map(|number| {
@@ -300,6 +314,9 @@ async fn reads(asker: &Asker, paths: &[(&'static str, String)], rate: usize, sec
     }
     line("all", None);
     println!("  {} reads, {failed} not answered 200", done.len());
+    let of_second = |of: &[(_, _, Duration)]| of.iter().map(|(_, _, took)| took.as_millis()).max();
+    let longest: Vec<u128> = done.chunks(rate).filter_map(of_second).collect();
+    println!("  longest of each second, ms: {longest:?}");
 }
 
 /// Plans that all come at once; who is told to wait comes again when told.
@@ -369,12 +386,16 @@ async fn measure() {
     let plan = asker.ask(Method::POST, "/v1/plans", Some(plan)).await.json();
     let plan = plan["plan"].as_str().expect("an id").to_owned();
     let paths = paths(&listed, &plan, &held[0]);
+    // Connections are opened, and statements planned, when they are needed first.
+    println!("\n{rate} reads a second for {WARM_UP_SECONDS} s, the first there are");
+    reads(&asker, &paths, rate, WARM_UP_SECONDS).await;
     println!("\n{rate} reads a second for {seconds} s, nothing being solved");
     reads(&asker, &paths, rate, seconds).await;
-    asker.begin_solve().await;
-    println!("\n{rate} reads a second for {seconds} s, from the beginning of a solve");
-    reads(&asker, &paths, rate, seconds).await;
-    println!("  solve still under way at the end: {}", asker.solve_under_way().await);
+    println!("\n{rate} reads a second for {seconds} s, one solve after another");
+    tokio::select! {
+        () = reads(&asker, &paths, rate, seconds) => {}
+        never = asker.solve_on_and_on() => match never {},
+    }
     asker.solved().await;
     at_once(&asker, &listed, at_a_time).await;
 }

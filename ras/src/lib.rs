@@ -24,6 +24,7 @@ pub mod bench;
 pub mod cli;
 pub mod client;
 pub mod command;
+mod give_way;
 pub mod highs_process;
 pub mod html;
 pub mod interrupt;

@@ -100,6 +100,7 @@ pub struct Store {
     pub broker: Broker,
     /// Where it is, without a password.
     pub place: String,
+    apart: Option<Broker>,
     postgres: Option<PrivatePostgres>,
 }
 
@@ -112,7 +113,7 @@ impl Store {
         if let Some(url) = &places.database_url {
             let address = Address::from_url(url)?;
             let broker = open(&address, need).await.context("opening the store")?;
-            return Ok(Store { broker, place: without_password(url), postgres: None });
+            return Ok(Store { broker, place: without_password(url), apart: None, postgres: None });
         }
         let private = places.private();
         let place = format!("private, in {}", private.folder.display());
@@ -127,7 +128,7 @@ impl Store {
         }
         match PrivatePostgres::start(&private).await {
             Ok(postgres) => match open(&postgres.address(), need).await {
-                Ok(broker) => Ok(Store { broker, place, postgres: Some(postgres) }),
+                Ok(broker) => Ok(Store { broker, place, apart: None, postgres: Some(postgres) }),
                 Err(error) => {
                     postgres.stop().await.context("stopping the private Postgres")?;
                     Err(error).context("opening the store")
@@ -136,10 +137,20 @@ impl Store {
             // Another of us has it: `ras up`, mostly. It is there for everybody who may reach it.
             Err(PrivateError::InUse { .. }) => {
                 let broker = open_patiently(&private.address(), need).await;
-                Ok(Store { broker: broker.context("opening the store")?, place, postgres: None })
+                Ok(Store {
+                    broker: broker.context("opening the store")?,
+                    place,
+                    apart: None,
+                    postgres: None,
+                })
             }
             Err(error) => Err(error).context("starting the private Postgres"),
         }
+    }
+
+    /// The same region over connections of its own, closed with this.
+    pub fn apart(&mut self) -> Broker {
+        self.apart.get_or_insert_with(|| self.broker.apart()).clone()
     }
 
     /// Whether the Postgres is private and this process started it.
@@ -168,7 +179,13 @@ impl Store {
     /// If Postgres had to be stopped the hard way.
     pub async fn close(self) -> Result<()> {
         // Connections on which nobody answers are left to the end of this process.
-        if timeout(CLOSE_WITHIN, self.broker.close()).await.is_err() {
+        let closed = async {
+            if let Some(apart) = &self.apart {
+                apart.close().await;
+            }
+            self.broker.close().await;
+        };
+        if timeout(CLOSE_WITHIN, closed).await.is_err() {
             tracing::warn!("Postgres does not end what is under way");
         }
         match self.postgres {

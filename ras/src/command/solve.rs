@@ -2,6 +2,7 @@
 
 use super::{Context, Verdict, read_snapshot};
 use crate::cli::{Solve, SolveOptions};
+use crate::give_way::give_way;
 use crate::progress::Reporter;
 use crate::settings::Settings;
 use crate::solve::{Job, Solved};
@@ -11,9 +12,6 @@ use fleet::{RegionSnapshot, Rru};
 use std::path::Path;
 use std::sync::Arc;
 
-/// By how much a solve beside a server gives way to it: people wait for answers, nobody for a solve.
-const NICENESS: i32 = 10;
-
 pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
     if let Some(bytes) = options.memory_limit {
         crate::memory::limit(bytes).context("limiting the memory of the solve")?;
@@ -22,7 +20,7 @@ pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
         crate::interrupt::end_with_standard_input()?;
     }
     if options.give_way
-        && let Err(error) = rustix::process::nice(NICENESS)
+        && let Err(error) = give_way()
     {
         tracing::debug!(%error, "this solve does not give way to others");
     }

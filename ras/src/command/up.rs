@@ -56,7 +56,8 @@ async fn serve(
     }
     let portal = match options.listen {
         Listen::Nowhere => None,
-        Listen::At(at) => Some(Portal::bind(at, store.broker.clone(), portal).await?),
+        // Whoever asks does not wait for a connection that a solve or a mover has.
+        Listen::At(at) => Some(Portal::bind(at, store.apart(), portal).await?),
     };
     let worker = Worker::new(store.broker.clone(), settings.clone())?;
     let config = options.store.config.as_deref();

@@ -7,11 +7,12 @@ use super::archive::Archive;
 use super::child::{ChildFailure, ChildSolve};
 use super::settings::ServiceSettings;
 use crate::command::write_export;
+use crate::give_way::beside;
 use crate::solve::claims;
 use anyhow::{Context, Result};
 use broker::{
     Broker, DbError, Export, ExportError, FailureReason, Lease, Publication, PublishError, Seq,
-    SolveBasis, SolveEnd, SolveRow, SolveState, State, TargetVersion,
+    SolveBasis, SolveEnd, SolveRow, SolveState, State, TargetVersion, Waiters,
 };
 use chrono::DateTime;
 use fleet::audit::audit;
@@ -141,7 +142,7 @@ impl SolveJob<'_> {
     }
 
     async fn export(&self, scratch: &Scratch) -> Result<(TargetVersion, Seq), Trouble> {
-        let export: Export = match self.broker.export(None).await {
+        let export: Export = match self.broker.export_beside(&Waiters::default()).await {
             Ok(export) => export,
             Err(ExportError::Db(error)) => return Err(error.into()),
             Err(error) => return Err(failed(FailureReason::Cancelled)(error.into())),
@@ -155,7 +156,8 @@ impl SolveJob<'_> {
                 .and_then(|()| std::fs::write(config.join(SETTINGS), solving))
                 .context("writing the settings of the solve")
         };
-        blocking(write).await.map_err(failed(FailureReason::ArchiveFailed))?;
+        let written = beside(write).await.flatten();
+        written.map_err(failed(FailureReason::ArchiveFailed))?;
         Ok((version, seq))
     }
 
@@ -243,10 +245,8 @@ impl SolveJob<'_> {
             );
             Ok((publication, solved.report))
         };
-        let checked = tokio::task::spawn_blocking(check).await;
-        let checked = checked.unwrap_or_else(|panic| {
-            Err((FailureReason::ResultUnreadable, anyhow::Error::msg(panic.to_string())))
-        });
+        let checked = beside(check).await;
+        let checked = checked.unwrap_or_else(|error| Err((FailureReason::ResultUnreadable, error)));
         checked.map_err(|(reason, error)| failed(reason)(error))
     }
 
@@ -282,10 +282,4 @@ impl SolveJob<'_> {
             }
         }
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    tokio::task::spawn_blocking(work).await?
 }
