@@ -14,6 +14,9 @@ const ROWS_BETWEEN_RESTS: usize = 2_000;
 /// So many times as long as it works it rests.
 const REST: u32 = 3;
 
+/// In all it rests no longer than this: who reads gives a reading up that does not end.
+const REST_AT_MOST: Duration = Duration::from_secs(15);
+
 /// Who waits for what is read.
 #[derive(Debug, Default)]
 pub struct Waiters(AtomicUsize);
@@ -46,12 +49,14 @@ pub(crate) struct Pace<'a> {
     waiters: Option<&'a Waiters>,
     rows: usize,
     since: Instant,
+    /// What may still be rested.
+    left: Duration,
 }
 
 impl<'a> Pace<'a> {
     /// From now on.
     pub(crate) fn new(waiters: Option<&'a Waiters>) -> Pace<'a> {
-        Pace { waiters, rows: 0, since: Instant::now() }
+        Pace { waiters, rows: 0, since: Instant::now(), left: REST_AT_MOST }
     }
 
     /// A row was read. Rows come faster than they are taken, so without this a thread that answers others
@@ -73,7 +78,9 @@ impl<'a> Pace<'a> {
         let nobody_waits = || self.waiters.is_some_and(|waiters| !waiters.any());
         if self.rows.is_multiple_of(ROWS_BETWEEN_RESTS) && nobody_waits() {
             // Where much else is to be done these rows took long, so the rest is long.
-            Next::Rest(worked * REST)
+            let rest = (worked * REST).min(self.left);
+            self.left -= rest;
+            Next::Rest(rest)
         } else if self.rows.is_multiple_of(ROWS_AT_A_TIME) {
             Next::Others
         } else {
@@ -95,7 +102,7 @@ enum Next {
 
 #[cfg(test)]
 mod tests {
-    use super::{Next, Pace, REST, ROWS_BETWEEN_RESTS, Waiters};
+    use super::{Next, Pace, REST, REST_AT_MOST, ROWS_BETWEEN_RESTS, Waiters};
     use std::time::Duration;
 
     const WORKED: Duration = Duration::from_millis(7);
@@ -128,5 +135,18 @@ mod tests {
         assert_eq!(stops(&mut pace), (60, 0));
         drop(another);
         assert_eq!(stops(&mut pace), (57, 3));
+    }
+
+    #[test]
+    fn it_does_not_rest_for_ever() {
+        let waiters = Waiters::default();
+        let mut pace = Pace::new(Some(&waiters));
+        let mut rested = Duration::ZERO;
+        for _ in 0..50 * ROWS_BETWEEN_RESTS {
+            if let Next::Rest(rest) = pace.next(Duration::from_secs(1)) {
+                rested += rest;
+            }
+        }
+        assert_eq!(rested, REST_AT_MOST);
     }
 }
