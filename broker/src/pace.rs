@@ -48,6 +48,7 @@ pub(crate) struct Pace<'a> {
     /// `None`: somebody does.
     waiters: Option<&'a Waiters>,
     rows: usize,
+    /// When the rows since the last rest, or the last chance of one, were begun.
     since: Instant,
     /// What may still be rested.
     left: Duration,
@@ -65,10 +66,11 @@ impl<'a> Pace<'a> {
         match self.next(self.since.elapsed()) {
             Next::Row => {}
             Next::Others => tokio::task::yield_now().await,
-            Next::Rest(rest) => {
-                sleep(rest).await;
-                self.since = Instant::now();
-            }
+            Next::Rest(rest) => sleep(rest).await,
+        }
+        // Rows that were read while somebody waited are not rested for afterwards.
+        if self.rows.is_multiple_of(ROWS_BETWEEN_RESTS) {
+            self.since = Instant::now();
         }
     }
 
