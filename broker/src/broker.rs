@@ -1,7 +1,8 @@
 //! The connection: where Postgres is, whether it will do, and the schema in it.
 
 use crate::error::{DbError, Doing};
-use crate::totals::KeptTotals;
+use crate::kept::KeptPages;
+use crate::valued::KeptValues;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, Postgres, Transaction};
@@ -136,7 +137,8 @@ pub enum OpenError {
 pub struct Broker {
     pub(crate) pool: PgPool,
     pub(crate) address: Address,
-    pub(crate) totals: Arc<KeptTotals>,
+    pub(crate) kept: Arc<KeptPages>,
+    pub(crate) valued: Arc<KeptValues>,
 }
 
 impl Broker {
@@ -203,7 +205,7 @@ impl Broker {
                 })
             })
             .connect_lazy_with(address.options());
-        Broker { pool, address: address.clone(), totals: Arc::default() }
+        Broker { pool, address: address.clone(), kept: Arc::default(), valued: Arc::default() }
     }
 
     /// The same region over connections of its own, for those that must not wait until others give theirs back.

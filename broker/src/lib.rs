@@ -45,6 +45,8 @@ mod follow;
 mod give_way;
 mod idempotency;
 mod job;
+mod kept;
+mod lately;
 mod listed;
 mod load;
 mod loan;
@@ -82,6 +84,7 @@ mod touched;
 mod trail;
 mod unavailability;
 mod usage;
+mod valued;
 
 /// Declares statements: a constant for each, and a list of all for the test that prepares them.
 macro_rules! statements {
@@ -147,6 +150,7 @@ pub use totals::ReservedTotals;
 pub use trail::{Action, Entry, Seq, TargetVersion};
 pub use unavailability::{Occurrence, UnavailabilityError};
 pub use usage::{Usage, UsageOutcome};
+pub use valued::Valued;
 
 /// Every statement this crate sends, by name, those that make staging tables first: for the test
 /// that prepares them against the schema.
@@ -172,6 +176,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         figures::sql::ALL,
         follow::sql::ALL,
         job::sql::ALL,
+        lately::sql::ALL,
         listed::sql::ALL,
         loan::sql::ALL,
         metrics::sql::ALL,
@@ -195,6 +200,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         trail::sql::ALL,
         unavailability::sql::ALL,
         usage::sql::ALL,
+        valued::sql::ALL,
     ];
     (lists.into_iter().chain(maintenance::statements()).chain(request::statements()))
         .flatten()

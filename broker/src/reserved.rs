@@ -3,8 +3,10 @@
 
 use crate::broker::Broker;
 use crate::error::Doing;
+use crate::follow;
+use crate::kept::Kept;
 use crate::reservation::ReservationError;
-use crate::totals::ReservedTotals;
+use crate::totals::{self, ReservedTotals};
 use crate::trail::Seq;
 use chrono::{DateTime, Utc};
 use fleet::{Name, Rru};
@@ -277,15 +279,31 @@ impl Broker {
     ) -> Result<ReservedPage, ReservationError> {
         let doing = "listing what a reservation has";
         let limit = limit.clamp(1, SERVERS_PAGE_MAX);
+        let unknown = || ReservationError::Unknown { name: reservation.to_owned() };
+        let first = after.is_empty();
+        let all = *filter == ReservedFilter::default();
+        if first && all {
+            let mut db = self.pool.acquire().await.doing(doing)?;
+            let header = header(&mut db, reservation).await.doing(doing)?;
+            if let Some((totals, servers)) = self.kept.page(&header, limit) {
+                return Ok(ReservedPage::new(header.seq, Some(totals), servers, limit));
+            }
+        }
         let mut tx = self.begin_reading().await.doing(doing)?;
         let header = header(&mut tx, reservation).await.doing(doing)?;
-        let (id, promise, capacity) = header
-            .reservation
-            .ok_or_else(|| ReservationError::Unknown { name: reservation.to_owned() })?;
-        let all = *filter == ReservedFilter::default();
+        let of = header.reservation.ok_or_else(unknown)?;
+        let mut totals = None;
+        if first {
+            self.kept.read_on(&mut tx, &header).await.doing(doing)?;
+            if let Some((totals, servers)) = self.kept.page(&header, limit).filter(|_| all) {
+                tx.commit().await.doing(doing)?;
+                return Ok(ReservedPage::new(header.seq, Some(totals), servers, limit));
+            }
+            totals = Some(self.totals(&mut tx, &header, of).await.doing(doing)?);
+        }
         let page = sqlx::query(if all { sql::RESERVED } else { sql::RESERVED_IN })
-            .bind(id)
-            .bind(promise)
+            .bind(of.0)
+            .bind(of.1)
             .bind(after)
             .bind(i64::from(limit));
         let page = if all { page } else { page.bind(&filter.msb).bind(&filter.hardware_type) };
@@ -295,15 +313,43 @@ impl Broker {
             .await
             .doing(doing)?;
         let servers: Vec<ReservedServer> = servers.into_iter().flatten().collect();
-        let totals = if after.is_empty() {
-            Some(self.totals.of(&mut tx, &header, (id, promise, capacity)).await.doing(doing)?)
-        } else {
-            None
-        };
         tx.commit().await.doing(doing)?;
+        if first && all {
+            self.kept.set_page(&header, limit, &servers);
+        }
+        Ok(ReservedPage::new(header.seq, totals, servers, limit))
+    }
+
+    /// The sums of a reservation as of this header, made anew if what was kept may be past.
+    async fn totals(
+        &self,
+        db: &mut PgConnection,
+        header: &Header,
+        of: (i32, i64, Rru),
+    ) -> Result<ReservedTotals, sqlx::Error> {
+        if let Some(totals) = self.kept.totals(header) {
+            return Ok(totals);
+        }
+        let totals = totals::sum(db, of).await?;
+        let until = sqlx::query_scalar(totals::sql::UNTIL).fetch_one(&mut *db).await?;
+        let mut own: Vec<i32> =
+            sqlx::query_scalar(follow::sql::OWN).bind(of.0).fetch_all(db).await?;
+        own.sort_unstable();
+        self.kept.keep(of.0, Kept::new((header, of.1), own, totals, until));
+        Ok(totals)
+    }
+}
+
+impl ReservedPage {
+    fn new(
+        seq: Seq,
+        totals: Option<ReservedTotals>,
+        servers: Vec<ReservedServer>,
+        limit: u32,
+    ) -> ReservedPage {
         let full = servers.len() == limit as usize;
         let next = servers.last().filter(|_| full).map(|last| last.server.clone());
-        Ok(ReservedPage { seq: header.seq, totals, servers, next })
+        ReservedPage { seq, totals, servers, next }
     }
 }
 

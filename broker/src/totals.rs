@@ -1,18 +1,11 @@
-//! What a reservation's servers come to. A sum over all of them is dear, and whoever follows a reservation
-//! asks for it again and again, so it is kept until the audit trail goes on or the clock changes something.
+//! What a reservation's servers come to.
 
-use crate::reserved::{self, Header, ServerState};
-use crate::trail::Seq;
-use chrono::{DateTime, Utc};
+use crate::reserved::{self, ServerState};
 use fleet::{Name, Rru};
 use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Reservations of which sums are kept; beyond that all are forgotten.
-const KEPT_MAX: usize = 10_000;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -69,58 +62,8 @@ pub struct ReservedTotals {
     pub embedded_buffer: Rru,
 }
 
-/// Sums that were made before.
-#[derive(Debug, Default)]
-pub(crate) struct KeptTotals(Mutex<BTreeMap<i32, Kept>>);
-
-#[derive(Clone, Copy, Debug)]
-struct Kept {
-    totals: ReservedTotals,
-    /// The last entry of the audit trail: without another one nothing was written that counts here.
-    seq: Seq,
-    /// From when until when the clock changes nothing.
-    from: DateTime<Utc>,
-    until: Option<DateTime<Utc>>,
-}
-
-impl Kept {
-    fn holds(&self, header: &Header) -> bool {
-        self.seq == header.seq
-            && self.from <= header.now
-            && self.until.is_none_or(|until| header.now < until)
-    }
-}
-
-impl KeptTotals {
-    /// Nothing is left half-done under this lock.
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<i32, Kept>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The sums of a reservation, by its number, that of its promise and what is promised, as of the instant
-    /// of this header, which was read in the same transaction.
-    pub(crate) async fn of(
-        &self,
-        db: &mut PgConnection,
-        header: &Header,
-        reservation: (i32, i64, Rru),
-    ) -> Result<ReservedTotals, sqlx::Error> {
-        let kept = self.kept().get(&reservation.0).copied();
-        if let Some(kept) = kept.filter(|kept| kept.holds(header)) {
-            return Ok(kept.totals);
-        }
-        let totals = sum(db, reservation).await?;
-        let until = sqlx::query_scalar(sql::UNTIL).fetch_one(db).await?;
-        let mut kept = self.kept();
-        if kept.len() >= KEPT_MAX {
-            kept.clear();
-        }
-        kept.insert(reservation.0, Kept { totals, seq: header.seq, from: header.now, until });
-        Ok(totals)
-    }
-}
-
-async fn sum(
+/// The sums of a reservation, by its number, that of its promise and what is promised.
+pub(crate) async fn sum(
     db: &mut PgConnection,
     (id, promise, capacity): (i32, i64, Rru),
 ) -> Result<ReservedTotals, sqlx::Error> {

@@ -28,6 +28,20 @@ impl Touched {
         *self == Touched::default()
     }
 
+    /// The servers, by name, and those of versions of the targets, if that is all that was touched.
+    pub(crate) fn servers_alone(self) -> Option<(Vec<String>, Vec<i64>)> {
+        let Touched { bindings, servers, versions, .. } = self;
+        let none = Touched::default();
+        let rest = Touched {
+            bindings: none.bindings,
+            servers: none.servers,
+            versions: none.versions,
+            ..self
+        };
+        let names = bindings.into_iter().chain(servers).collect();
+        rest.is_empty().then(|| (names, versions.into_iter().collect()))
+    }
+
     /// Adds what an entry touched.
     pub(crate) fn add(&mut self, entry: &Entry) {
         let action = Action::ALL.into_iter().find(|action| action.as_str() == entry.action);

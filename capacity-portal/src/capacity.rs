@@ -9,7 +9,7 @@ mod standing;
 mod worker;
 
 pub(crate) use decide::{REASONS, promised, refusal, refused_by_quota};
-pub(crate) use standing::{Part, Standing, standings, state_of};
+pub(crate) use standing::{Part, Parts, Standing, standings, state_of};
 pub(crate) use worker::work;
 
 use crate::plan_desk::{DeskError, PlanDesk};

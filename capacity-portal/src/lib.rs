@@ -137,6 +137,7 @@ pub struct Portal {
     listener: TcpListener,
     at: SocketAddr,
     router: Router,
+    region: RegionKeeper,
     tls: Option<Tls>,
 }
 
@@ -160,12 +161,18 @@ impl Portal {
         let cannot = |source| PortalError::Bind { at, source };
         let listener = TcpListener::bind(at).await.map_err(cannot)?;
         let at = listener.local_addr().map_err(cannot)?;
-        Ok(Portal { listener, at, router: router(broker, settings), tls })
+        let (router, region) = router(broker, settings);
+        Ok(Portal { listener, at, router, region, tls })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.at
+    }
+
+    /// The region as it answers from it, for others who need all of it.
+    pub fn region(&self) -> &RegionKeeper {
+        &self.region
     }
 
     /// The same as the beginning of a URL.
@@ -197,16 +204,17 @@ impl Portal {
     }
 }
 
-fn router(broker: Broker, settings: PortalSettings) -> Router {
+fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionKeeper) {
     let bell = Bell::start(broker.clone());
     let secure = settings.tls.is_some() || settings.tls_before;
     let limits = Limits::start(settings.requests_per_second);
     let shield = Arc::new(Shield { limits: limits.clone(), secure });
     let decides = settings.planner.is_some();
+    let region = RegionKeeper::start(broker.clone(), &bell);
     let site = Site {
         guard: Guard::start(settings.authority, broker.clone(), limits, secure),
         intake: Intake::start(broker.clone()),
-        region: RegionKeeper::start(broker.clone(), &bell),
+        region: region.clone(),
         plans: PlanDesk::new(settings.planner),
         rehearsal: settings.rehearsal,
         choose: settings.choose,
@@ -220,9 +228,10 @@ fn router(broker: Broker, settings: PortalSettings) -> Router {
         tokio::spawn(capacity::work(site.capacity(), site.submitted.clone()));
     }
     let (described, _) = api::routes().split_for_parts();
-    described
+    let router = described
         .merge(api::browse::routes())
         .merge(web::routes())
         .with_state(site)
-        .layer(from_fn_with_state(shield, shield::stand))
+        .layer(from_fn_with_state(shield, shield::stand));
+    (router, region)
 }

@@ -66,6 +66,16 @@ impl HeldRegion {
             seq: export.seq,
         })
     }
+
+    /// As the broker gave it.
+    pub fn export(&self) -> Export {
+        Export {
+            parts: self.snapshot.to_parts(),
+            generations: self.generations.clone(),
+            version: self.version,
+            seq: self.seq,
+        }
+    }
 }
 
 /// The region is not there.
@@ -139,6 +149,14 @@ impl RegionKeeper {
     /// [`RegionError`].
     pub async fn fresh(&self) -> Result<Arc<HeldRegion>, RegionError> {
         let _waiting = self.0.waiters.join();
+        self.0.fresh().await
+    }
+
+    /// The same for somebody who has time: a reading for nobody else leaves most of the processors to others.
+    ///
+    /// # Errors
+    /// [`RegionError`].
+    pub async fn unhurried(&self) -> Result<Arc<HeldRegion>, RegionError> {
         self.0.fresh().await
     }
 }

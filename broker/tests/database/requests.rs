@@ -262,7 +262,7 @@ async fn a_plan_promises_moves_and_tells_in_one_step() {
     assert_eq!(card.labels["team"], "green");
     assert_eq!(card.contract, wanted.contract.clone().flatten());
     assert_eq!(card.in_force.map(|of| of.request), Some(id));
-    assert_eq!(card.rru["odd"], Rru(1_250_000));
+    assert_eq!(card.valued.rru["odd"], Rru(1_250_000));
     let stored = broker.stored_plan(application.plan()).await.expect("read").expect("there");
     assert_eq!(stored.state, PlanState::Applied);
     assert_eq!(stored.owners, ["owner"]);

@@ -301,6 +301,26 @@ impl World {
     }
 }
 
+/// A first page that may have been kept is as one that was read now, by somebody who keeps nothing yet.
+async fn same_as_new(broker: &Broker) {
+    let new = broker.apart();
+    for reservation in HOLDERS {
+        let page =
+            async |of: &Broker| of.reserved_servers(reservation, "", 100).await.expect("a page");
+        // The clock may change something between two of them, but not between any two.
+        let mut attempts = 0;
+        loop {
+            let (kept, now) = (page(broker).await, page(&new).await);
+            if kept == now {
+                break;
+            }
+            attempts += 1;
+            assert!(attempts < 10, "{now:?}\nkept: {kept:?}");
+        }
+    }
+    new.close().await;
+}
+
 /// Readers who came at different times, and one who was cut off, all have the same picture in the
 /// end as a list has.
 async fn follow(steps: Vec<Step>, reservation: &str) {
@@ -312,6 +332,9 @@ async fn follow(steps: Vec<Step>, reservation: &str) {
     let mut readers = vec![Reader::begin(&broker, reservation).await];
     for (number, step) in steps.iter().enumerate() {
         world.take(step).await;
+        if number % 4 == 3 {
+            same_as_new(&broker).await;
+        }
         if number == steps.len() / 3 {
             readers.push(Reader::begin(&broker, reservation).await);
             readers.push(Reader::begin(&broker, reservation).await);
@@ -348,6 +371,28 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         runtime.expect("a runtime").block_on(follow(steps, HOLDERS[reservation]));
     }
+}
+
+#[tokio::test]
+async fn a_page_is_made_anew_where_something_was_touched() {
+    let database = with_small().await;
+    let broker = &database.broker;
+    let page = async || broker.reserved_servers("web", "", 100).await.expect("a page");
+    let before = page().await;
+    // Behind the trail's back: whoever reads the tables sees it, and who has kept the page does not.
+    let sql = "UPDATE servers SET in_use = NOT in_use WHERE server = 's000'";
+    database.execute(sql).await;
+    assert_eq!(page().await, before, "kept");
+    broker.report_usage("twine", &[("s012".into(), true)]).await.expect("stored");
+    let kept = page().await;
+    assert_eq!((kept.seq, kept.servers), (Seq(2), before.servers.clone()), "another's server");
+    let used = !before.servers[1].in_use;
+    let rows = [(before.servers[1].server.clone(), used)];
+    broker.report_usage("twine", &rows).await.expect("stored");
+    let anew = page().await;
+    assert_eq!(anew.seq, Seq(3));
+    assert_eq!(anew.servers[0].in_use, !before.servers[0].in_use, "read anew");
+    assert_eq!(anew.servers[1].in_use, used);
 }
 
 #[tokio::test]

@@ -2,14 +2,27 @@
 
 use broker::{InForce, RequestState};
 use fleet::{MsbIx, Name, RegionSnapshot, Reservation, ReservationKind, Rru};
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// Servers, and what they are worth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ReservationPart)]
 pub(crate) struct Part {
     pub(crate) servers: usize,
+    #[serde(serialize_with = "in_rru")]
+    #[schema(value_type = f64)]
     pub(crate) rru: Rru,
 }
+
+fn in_rru<S: Serializer>(amount: &Rru, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(amount.to_f64())
+}
+
+/// By name. Shared: every answer about a reservation lists them.
+pub(crate) type Parts = Arc<BTreeMap<Name, Part>>;
 
 impl Part {
     fn add(&mut self, rru: Rru) {
@@ -34,9 +47,9 @@ pub(crate) struct Standing {
     pub(crate) guaranteed: Rru,
     /// What will be guaranteed once every move is done.
     pub(crate) decided: Rru,
-    pub(crate) by_type: BTreeMap<Name, Part>,
-    pub(crate) by_msb: BTreeMap<Name, Part>,
-    pub(crate) by_datacenter: BTreeMap<Name, Part>,
+    pub(crate) by_type: Parts,
+    pub(crate) by_msb: Parts,
+    pub(crate) by_datacenter: Parts,
     /// On their way to it.
     pub(crate) arriving: Part,
     /// On their way from it.
@@ -99,9 +112,9 @@ impl Counted {
     fn standing(&self, region: &RegionSnapshot, reservation: &Reservation) -> Standing {
         let now: Vec<Rru> = self.by_msb.iter().map(|part| part.rru).collect();
         let (guaranteed, worst_msb) = self::guaranteed(region, reservation, &now);
-        let some = |parts: &[Part], name: &dyn Fn(usize) -> Name| -> BTreeMap<Name, Part> {
+        let some = |parts: &[Part], name: &dyn Fn(usize) -> Name| -> Parts {
             let some = parts.iter().enumerate().filter(|(_, part)| part.servers > 0);
-            some.map(|(at, part)| (name(at), *part)).collect()
+            Arc::new(some.map(|(at, part)| (name(at), *part)).collect())
         };
         let by_msb = some(&self.by_msb, &|at| region.msbs[at].id.clone());
         let mut by_datacenter: BTreeMap<Name, Part> = BTreeMap::new();
@@ -119,7 +132,7 @@ impl Counted {
             decided: self::guaranteed(region, reservation, &self.then).0,
             by_type: some(&self.by_type, &|at| region.hardware_types[at].clone()),
             by_msb,
-            by_datacenter,
+            by_datacenter: Arc::new(by_datacenter),
             arriving: self.arriving,
             leaving: self.leaving,
             out_of_use: self.out_of_use,

@@ -59,7 +59,8 @@ async fn serve(
         // Whoever asks does not wait for a connection that a solve or a mover has.
         Listen::At(at) => Some(Portal::bind(at, store.apart(), portal).await?),
     };
-    let worker = Worker::new(store.broker.clone(), settings.clone())?;
+    let region = portal.as_ref().map(|portal| portal.region().clone());
+    let worker = Worker::new(store.broker.clone(), settings.clone())?.sharing(region);
     let config = options.store.config.as_deref();
     let mover = MoverService::new(&store.broker, &options.mover, config)?;
     let agent = mover.as_ref().map(|mover| mover.place.as_str());

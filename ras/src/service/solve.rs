@@ -14,9 +14,11 @@ use broker::{
     Broker, DbError, Export, ExportError, FailureReason, Lease, Publication, PublishError, Seq,
     SolveBasis, SolveEnd, SolveRow, SolveState, State, TargetVersion, Waiters,
 };
+use capacity_portal::region::RegionKeeper;
 use chrono::DateTime;
 use fleet::audit::audit;
 use serde_json::{Value, json};
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tracing::Instrument;
@@ -73,31 +75,15 @@ fn failed(reason: FailureReason) -> impl FnOnce(anyhow::Error) -> Trouble {
     move |error| Trouble::Ended(Ended::Failed { reason, detail: format!("{error:#}") })
 }
 
-/// Does it, up to its end.
-///
-/// # Errors
-/// If Postgres fails; the job is then to be given back.
-pub async fn run(
-    broker: &Broker,
-    archive: &Archive,
-    settings: &ServiceSettings,
-    worker: &str,
-    lease: Lease,
-) -> Result<Ended, DbError> {
-    let ended = SolveJob { broker, archive, settings, worker, lease }.run().await;
-    match ended {
-        Ok(version) => Ok(Ended::Published(version)),
-        Err(Trouble::Ended(ended)) => Ok(ended),
-        Err(Trouble::Db(error)) => Err(error),
-    }
-}
-
-struct SolveJob<'a> {
-    broker: &'a Broker,
-    archive: &'a Archive,
-    settings: &'a ServiceSettings,
-    worker: &'a str,
-    lease: Lease,
+/// A solve that a worker has taken.
+pub(super) struct SolveJob<'a> {
+    pub(super) broker: &'a Broker,
+    /// Who reads the whole region for others of this process; `None`: nobody.
+    pub(super) region: Option<&'a RegionKeeper>,
+    pub(super) archive: &'a Archive,
+    pub(super) settings: &'a ServiceSettings,
+    pub(super) worker: &'a str,
+    pub(super) lease: Lease,
 }
 
 /// The files of a solve while it runs.
@@ -117,7 +103,19 @@ impl Scratch {
 }
 
 impl SolveJob<'_> {
-    async fn run(&self) -> Result<TargetVersion, Trouble> {
+    /// Does it, up to its end.
+    ///
+    /// # Errors
+    /// If Postgres fails; the job is then to be given back.
+    pub(super) async fn run(&self) -> Result<Ended, DbError> {
+        match self.steps().await {
+            Ok(version) => Ok(Ended::Published(version)),
+            Err(Trouble::Ended(ended)) => Ok(ended),
+            Err(Trouble::Db(error)) => Err(error),
+        }
+    }
+
+    async fn steps(&self) -> Result<TargetVersion, Trouble> {
         let scratch = Scratch::new().map_err(failed(FailureReason::ArchiveFailed))?;
         let step = |name: &'static str| tracing::info_span!("step", otel.name = name, step = name);
         let (version, seq) = self.export(&scratch).instrument(step("export")).await?;
@@ -141,12 +139,27 @@ impl SolveJob<'_> {
         self.publish(publication, report, result_url).instrument(step("publish")).await
     }
 
+    /// The region as of now. One that the portal holds is taken if it is still so, and read for both if not.
+    async fn read(&self) -> Result<Export, Trouble> {
+        if let Some(region) = self.region {
+            match region.unhurried().await {
+                Ok(held) => {
+                    let export = beside(move || Ok::<_, Infallible>(held.export())).await;
+                    let Ok(export) = export.map_err(failed(FailureReason::ArchiveFailed))?;
+                    return Ok(export);
+                }
+                Err(error) => tracing::debug!(%error, "the region is read for the solve alone"),
+            }
+        }
+        match self.broker.export_beside(&Waiters::default()).await {
+            Ok(export) => Ok(export),
+            Err(ExportError::Db(error)) => Err(error.into()),
+            Err(error) => Err(failed(FailureReason::Cancelled)(error.into())),
+        }
+    }
+
     async fn export(&self, scratch: &Scratch) -> Result<(TargetVersion, Seq), Trouble> {
-        let export: Export = match self.broker.export_beside(&Waiters::default()).await {
-            Ok(export) => export,
-            Err(ExportError::Db(error)) => return Err(error.into()),
-            Err(error) => return Err(failed(FailureReason::Cancelled)(error.into())),
-        };
+        let export = self.read().await?;
         let (version, seq) = (export.version, export.seq);
         let (snapshot, config) = (scratch.path("snapshot"), scratch.path("settings"));
         let solving = self.settings.solving.to_string();

@@ -2,10 +2,11 @@
 
 use super::archive::Archive;
 use super::settings::ServiceSettings;
-use super::solve::{self, Ended};
+use super::solve::{Ended, SolveJob};
 use super::{replay, retention};
 use anyhow::{Context, Result};
 use broker::{Broker, DbError, Job, JobDoorbell, JobKind, Lease};
+use capacity_portal::region::RegionKeeper;
 use std::future::Future;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -27,6 +28,7 @@ pub struct Worker {
     archive: Archive,
     settings: ServiceSettings,
     name: String,
+    region: Option<RegionKeeper>,
 }
 
 impl Worker {
@@ -38,7 +40,13 @@ impl Worker {
         let archive = Archive::open(&settings.archive)?;
         let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let name = format!("{}:{}", machine.trim(), std::process::id());
-        Ok(Worker { broker, archive, settings, name })
+        Ok(Worker { broker, archive, settings, name, region: None })
+    }
+
+    /// Shares its readings of the region with whoever else of this process needs all of it.
+    #[must_use]
+    pub fn sharing(self, region: Option<RegionKeeper>) -> Worker {
+        Worker { region, ..self }
     }
 
     /// Its name.
@@ -147,7 +155,15 @@ impl Worker {
     }
 
     async fn solve(&self, lease: Lease) -> Result<(), DbError> {
-        let ended = solve::run(&self.broker, &self.archive, &self.settings, &self.name, lease);
+        let job = SolveJob {
+            broker: &self.broker,
+            region: self.region.as_ref(),
+            archive: &self.archive,
+            settings: &self.settings,
+            worker: &self.name,
+            lease,
+        };
+        let ended = job.run();
         let solve = lease.job;
         let ours = match ended.await? {
             Ended::Published(version) => {

@@ -1,28 +1,14 @@
 //! A reservation as its owner sees it.
 
 use crate::api::asked;
-use crate::capacity::{Part, Standing, state_of};
-use broker::{Labels, RequestState, ReservationCard, State};
+use crate::capacity::{Part, Parts, Standing, state_of};
+use broker::{Labels, RequestState, ReservationCard, State, Valued};
 use chrono::{DateTime, Utc};
 use fleet::{Name, ReservationKind, Rru};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use utoipa::ToSchema;
-
-/// Servers, and what they are worth.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ReservationPart)]
-pub(super) struct PartView {
-    servers: usize,
-    rru: f64,
-}
-
-impl From<Part> for PartView {
-    fn from(of: Part) -> PartView {
-        PartView { servers: of.servers, rru: of.rru.to_f64() }
-    }
-}
 
 /// What is so of a reservation, beside its state.
 #[derive(Debug, Serialize, ToSchema)]
@@ -39,8 +25,10 @@ pub(super) struct Condition {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Reservation)]
 pub(super) struct ReservationView {
-    reservation: String,
-    owner: String,
+    #[schema(value_type = String)]
+    reservation: Name,
+    #[schema(value_type = String)]
+    owner: Name,
     #[schema(schema_with = super::reservations::kinds)]
     kind: &'static str,
     #[schema(schema_with = asked::state::<RequestState>)]
@@ -56,29 +44,38 @@ pub(super) struct ReservationView {
     /// What is left of it after the loss of its worst MSB, in RRU.
     left_after_worst_msb_rru: f64,
     /// The MSB that has most of it.
-    worst_msb: Option<String>,
+    #[schema(value_type = Option<String>)]
+    worst_msb: Option<Name>,
     /// Its embedded buffer: what is in that MSB, in RRU; null: it has none.
     embedded_buffer_rru: Option<f64>,
     /// Owned and not out of use.
-    owned: PartView,
+    owned: Part,
     /// Owned and out of use.
-    out_of_use: PartView,
+    out_of_use: Part,
     /// On their way to it.
-    arriving: PartView,
+    arriving: Part,
     /// On their way from it.
-    leaving: PartView,
-    by_hardware_type: BTreeMap<String, PartView>,
-    by_msb: BTreeMap<String, PartView>,
-    by_datacenter: BTreeMap<String, PartView>,
+    leaving: Part,
+    #[schema(value_type = BTreeMap<String, Part>)]
+    by_hardware_type: Parts,
+    #[schema(value_type = BTreeMap<String, Part>)]
+    by_msb: Parts,
+    #[schema(value_type = BTreeMap<String, Part>)]
+    by_datacenter: Parts,
     msb_buffer: bool,
     priority: i32,
     msb_alpha: Option<f64>,
     rack_alpha: Option<f64>,
     affinity_theta: Option<f64>,
-    host_profile: Option<String>,
+    #[schema(value_type = Option<String>)]
+    host_profile: Option<Name>,
     /// What one server of each eligible hardware type is worth.
-    rru: BTreeMap<String, f64>,
-    affinity: BTreeMap<String, f64>,
+    #[serde(rename = "rru", serialize_with = "rru_of")]
+    #[schema(value_type = BTreeMap<String, f64>)]
+    valued: Arc<Valued>,
+    #[serde(serialize_with = "affinity_of")]
+    #[schema(value_type = BTreeMap<String, f64>)]
+    affinity: Arc<Valued>,
     #[schema(value_type = Option<Object>)]
     churn_contract: Option<Value>,
     promise_version: i32,
@@ -106,12 +103,6 @@ impl ReservationView {
         };
         let has = standing.unwrap_or(&none);
         let worst = has.worst_msb.as_ref();
-        let parts = |parts: &BTreeMap<Name, Part>| {
-            parts.iter().map(|(name, part)| (name.to_string(), (*part).into())).collect()
-        };
-        let amounts = |amounts: &BTreeMap<String, Rru>| {
-            amounts.iter().map(|(name, amount)| (name.clone(), amount.to_f64())).collect()
-        };
         let in_worst = worst.map_or(Rru::ZERO, |(_, rru)| *rru);
         let requested = card.in_force.and_then(|of| of.asked).unwrap_or(card.capacity);
         let contract = card.contract.as_ref().map(|of| {
@@ -123,8 +114,8 @@ impl ReservationView {
         });
         ReservationView {
             conditions: if guaranteed { conditions(&card, has) } else { Vec::new() },
-            reservation: card.reservation.to_string(),
-            owner: card.owner.to_string(),
+            reservation: card.reservation,
+            owner: card.owner,
             kind: card.kind.as_str(),
             state: state.as_str(),
             labels: card.labels,
@@ -132,23 +123,23 @@ impl ReservationView {
             promised_rru: card.capacity.to_f64(),
             granted_rru: has.guaranteed.min(card.capacity).to_f64(),
             left_after_worst_msb_rru: (has.owned.rru - in_worst).to_f64(),
-            worst_msb: worst.map(|(msb, _)| msb.to_string()),
+            worst_msb: worst.map(|(msb, _)| msb.clone()),
             embedded_buffer_rru: card.msb_buffer.then(|| in_worst.to_f64()),
-            owned: has.owned.into(),
-            out_of_use: has.out_of_use.into(),
-            arriving: has.arriving.into(),
-            leaving: has.leaving.into(),
-            by_hardware_type: parts(&has.by_type),
-            by_msb: parts(&has.by_msb),
-            by_datacenter: parts(&has.by_datacenter),
+            owned: has.owned,
+            out_of_use: has.out_of_use,
+            arriving: has.arriving,
+            leaving: has.leaving,
+            by_hardware_type: has.by_type.clone(),
+            by_msb: has.by_msb.clone(),
+            by_datacenter: has.by_datacenter.clone(),
             msb_buffer: card.msb_buffer,
             priority: card.priority,
             msb_alpha: card.msb_alpha,
             rack_alpha: card.rack_alpha,
             affinity_theta: card.affinity_theta,
-            host_profile: card.host_profile.map(|name| name.to_string()),
-            rru: amounts(&card.rru),
-            affinity: card.affinity,
+            host_profile: card.host_profile,
+            affinity: card.valued.clone(),
+            valued: card.valued,
             churn_contract: contract,
             promise_version: card.promise_version,
             promised_at: card.promised_at,
@@ -168,6 +159,14 @@ impl ReservationView {
     pub(super) fn is_in(&self, state: RequestState) -> bool {
         self.state == state.as_str()
     }
+}
+
+fn rru_of<S: Serializer>(of: &Arc<Valued>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(of.rru.iter().map(|(name, amount)| (name, amount.to_f64())))
+}
+
+fn affinity_of<S: Serializer>(of: &Arc<Valued>, to: S) -> Result<S::Ok, S::Error> {
+    of.affinity.serialize(to)
 }
 
 fn conditions(card: &ReservationCard, has: &Standing) -> Vec<Condition> {

@@ -8,6 +8,7 @@ use crate::api::{Site, in_time};
 use axum::Json;
 use axum::extract::{Path, State};
 use broker::{ReservedPage, ReservedServer, SERVERS_PAGE_MAX, ServerState};
+use fleet::Name;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -30,22 +31,28 @@ pub(super) struct ServersAsked {
 /// A server of a reservation.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ServerOfReservation {
-    server: String,
+    #[schema(value_type = String)]
+    server: Name,
     #[schema(schema_with = states)]
     state: ServerState,
     /// Whether the reservation owns it now.
     bound: bool,
     /// Whether containers are known to run on it.
     in_use: bool,
-    datacenter: String,
-    msb: String,
-    rack: String,
-    hardware_type: String,
+    #[schema(value_type = String)]
+    datacenter: Name,
+    #[schema(value_type = String)]
+    msb: Name,
+    #[schema(value_type = String)]
+    rack: Name,
+    #[schema(value_type = String)]
+    hardware_type: Name,
     /// What it is worth to the reservation, in RRU.
     rru: f64,
     /// The elastic reservation that borrows it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    loaned_to: Option<String>,
+    #[schema(value_type = Option<String>)]
+    loaned_to: Option<Name>,
 }
 
 fn states() -> utoipa::openapi::Schema {
@@ -63,16 +70,16 @@ fn states() -> utoipa::openapi::Schema {
 impl From<ReservedServer> for ServerOfReservation {
     fn from(of: ReservedServer) -> ServerOfReservation {
         ServerOfReservation {
-            server: of.server.to_string(),
+            server: of.server,
             state: of.state,
             bound: of.bound,
             in_use: of.in_use,
-            datacenter: of.datacenter.to_string(),
-            msb: of.msb.to_string(),
-            rack: of.rack.to_string(),
-            hardware_type: of.hardware_type.to_string(),
+            datacenter: of.datacenter,
+            msb: of.msb,
+            rack: of.rack,
+            hardware_type: of.hardware_type,
             rru: of.rru.to_f64(),
-            loaned_to: of.loaned_to.map(|name| name.to_string()),
+            loaned_to: of.loaned_to,
         }
     }
 }
