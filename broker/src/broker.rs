@@ -48,6 +48,7 @@ pub(crate) mod sql {
         BEGIN = "BEGIN";
         /// One instant for every statement that follows, and nothing is written.
         BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+        PROCESS = "SELECT pg_backend_pid()";
         CURRENT_DATABASE = "SELECT current_database()::text";
     }
 }
@@ -187,15 +188,21 @@ impl Broker {
         check_version(version)?;
         // Its place may be needed by the next; that it was closed well does not matter.
         let _ = first.close().await;
-        Ok(Broker::over(address, connections))
+        Ok(Broker::over(address, connections, None))
     }
 
-    fn over(address: &Address, connections: u32) -> Broker {
+    fn over(address: &Address, connections: u32, told: Option<fn(i32)>) -> Broker {
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
-            .after_connect(|connection, _| {
-                Box::pin(async move { connection.execute(sql::PLAN_ONCE).await.map(|_| ()) })
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    connection.execute(sql::PLAN_ONCE).await?;
+                    if let Some(told) = told {
+                        told(sqlx::query_scalar(sql::PROCESS).fetch_one(connection).await?);
+                    }
+                    Ok(())
+                })
             })
             // To ask each time whether it is still there is a round trip for every read.
             .test_before_acquire(false)
@@ -208,9 +215,10 @@ impl Broker {
         Broker { pool, address: address.clone(), kept: Arc::default(), valued: Arc::default() }
     }
 
-    /// The same region over connections of its own, for those that must not wait until others give theirs back.
-    pub fn apart(&self) -> Broker {
-        Broker::over(&self.address, CONNECTIONS_MAX)
+    /// The same region over connections of its own, so that nobody waits until others give theirs back. `told`
+    /// hears the number of each process of Postgres that serves one.
+    pub fn apart(&self, told: Option<fn(i32)>) -> Broker {
+        Broker::over(&self.address, CONNECTIONS_MAX, told)
     }
 
     /// Runs the migrations the database has not seen. Safe to run by several processes at once.

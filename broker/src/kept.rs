@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Mutex as AsyncMutex;
 
 /// Servers of which something is kept, in all; beyond that everything is forgotten. One on a page is a
 /// hundred bytes, one that only counts is four.
@@ -20,7 +21,12 @@ const PAGE_MAX: u32 = 1_000;
 
 /// What was read of reservations before.
 #[derive(Debug, Default)]
-pub(crate) struct KeptPages(Mutex<Inner>);
+pub(crate) struct KeptPages {
+    inner: Mutex<Inner>,
+    /// Held while the audit trail is read on: a publication names thousands of servers, and all who ask after
+    /// it would look them up.
+    reading: AsyncMutex<()>,
+}
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -86,7 +92,7 @@ impl Inner {
 impl KeptPages {
     /// Nothing is left half-done under this lock.
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads on in the audit trail, up to this header, which was read in the same transaction.
@@ -95,6 +101,10 @@ impl KeptPages {
         db: &mut PgConnection,
         header: &Header,
     ) -> Result<(), sqlx::Error> {
+        if header.seq <= self.inner().lately.to() {
+            return Ok(());
+        }
+        let _reading = self.reading.lock().await;
         let from = self.inner().lately.to();
         if from < header.seq {
             let step = lately::read(db, from, header.seq).await?;

@@ -15,11 +15,12 @@ const REMEMBERED_MAX: usize = 100_000;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Whose these servers are, will be and are lent to, and those of versions of the targets.
+        /// Whose these servers are, will be and are lent to.
         WHOSE = "SELECT server_id, current_reservation_id, target_reservation_id, loan_reservation_id \
-            FROM servers JOIN (SELECT unnest($1::text[]) AS server \
-                UNION ALL SELECT server FROM target_changes WHERE version = ANY ($2::bigint[])) n USING (server) \
-            LIMIT $3";
+            FROM servers WHERE server = ANY ($1::text[])";
+        /// The same of those that a version of the targets is about.
+        WHOSE_OF_VERSION = "SELECT server_id, current_reservation_id, target_reservation_id, loan_reservation_id \
+            FROM target_changes JOIN servers USING (server) WHERE version = $1 LIMIT $2";
     }
 }
 
@@ -110,15 +111,19 @@ pub(crate) async fn read(
     let Some((names, versions)) = touched.servers_alone().filter(|_| whole) else {
         return Ok(None);
     };
-    let mut step = Step { to, ..Step::default() };
-    if names.is_empty() && versions.is_empty() {
-        return Ok(Some(step));
+    let mut rows: Vec<PgRow> = Vec::new();
+    for version in versions {
+        let room = SERVERS_MAX + 1 - rows.len();
+        let of = sqlx::query(sql::WHOSE_OF_VERSION).bind(version).bind(room as i64);
+        rows.extend(of.fetch_all(&mut *db).await?);
     }
-    let asked = sqlx::query(sql::WHOSE).bind(names).bind(versions);
-    let rows: Vec<PgRow> = asked.bind(SERVERS_MAX as i64 + 1).fetch_all(db).await?;
-    if rows.len() > SERVERS_MAX {
+    if names.len() + rows.len() > SERVERS_MAX {
         return Ok(None);
     }
+    if !names.is_empty() {
+        rows.extend(sqlx::query(sql::WHOSE).bind(names).fetch_all(db).await?);
+    }
+    let mut step = Step { to, ..Step::default() };
     for row in rows {
         step.servers.push(row.try_get(0)?);
         for column in 1..=3 {

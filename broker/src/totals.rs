@@ -11,12 +11,7 @@ pub(crate) mod sql {
     crate::statements! {
         /// What is owned or borrowed, counted by MSB and by all that decides its state. Columns as of a page;
         /// events of racks and above, which are few, are looked at once and not for each server.
-        TOTALS = "WITH covering AS MATERIALIZED (SELECT kind = 'planned_maintenance' AS planned, server_id, rack_id, \
-                    msb_id, datacenter_id FROM unavailability \
-                WHERE started_at <= now() AND coalesce(ended_at, 'infinity') > now() \
-                UNION ALL SELECT true, server_id, rack_id, NULL, NULL FROM maintenance \
-                WHERE open AND state IN ('draining', 'active')), \
-            wide AS MATERIALIZED (SELECT planned, rack_id, msb_id, datacenter_id FROM covering WHERE server_id IS NULL) \
+        TOTALS = concat!("WITH ", crate::reserved::wide!(), "\
             SELECT g.bound, g.pending, g.comes, g.borrows, g.lent, g.recalled, \
                 g.failed OR EXISTS (SELECT FROM wide w WHERE NOT w.planned \
                     AND (w.msb_id = m.msb_id OR w.datacenter_id = m.datacenter_id)), \
@@ -31,16 +26,21 @@ pub(crate) mod sql {
                     s.loan_reservation_id IS NOT NULL AS lent, \
                     s.current_reservation_id IS DISTINCT FROM $1 AND coalesce((SELECT o.origin = 'recall' \
                         FROM moves o WHERE o.open AND o.server_id = s.server_id), false) AS recalled, \
-                    s.server_id IN (SELECT server_id FROM covering WHERE NOT planned AND server_id IS NOT NULL) \
+                    coalesce(e.failed, false) \
                         OR s.rack_id IN (SELECT rack_id FROM wide WHERE NOT planned AND rack_id IS NOT NULL) AS failed, \
-                    s.server_id IN (SELECT server_id FROM covering WHERE planned AND server_id IS NOT NULL) \
+                    coalesce(e.maintained, false) \
+                        OR s.server_id IN (SELECT server_id FROM wide WHERE server_id IS NOT NULL) \
                         OR s.rack_id IN (SELECT rack_id FROM wide WHERE planned AND rack_id IS NOT NULL) AS maintained, \
                     s.hardware_type_id, k.msb_id, count(*) AS servers \
                 FROM (SELECT * FROM servers WHERE current_reservation_id = $1 \
                     UNION ALL SELECT * FROM servers WHERE loan_reservation_id = $1 \
                         AND current_reservation_id IS DISTINCT FROM $1) s \
                 JOIN LATERAL (SELECT msb_id FROM racks WHERE rack_id = s.rack_id OFFSET 0) k ON true \
-                GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10) g JOIN msbs m USING (msb_id)";
+                CROSS JOIN LATERAL (SELECT bool_or(u.kind <> 'planned_maintenance') AS failed, \
+                        bool_or(u.kind = 'planned_maintenance') AS maintained FROM unavailability u \
+                    WHERE u.server_id = s.server_id \
+                        AND u.started_at <= now() AND coalesce(u.ended_at, 'infinity') > now()) e \
+                GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10) g JOIN msbs m USING (msb_id)");
         /// When the clock changes something next: an event begins or ends.
         UNTIL = "SELECT least((SELECT min(started_at) FROM unavailability WHERE started_at > now()), \
             (SELECT nullif(min(coalesce(ended_at, 'infinity')), 'infinity') FROM unavailability \

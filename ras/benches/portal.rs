@@ -71,7 +71,10 @@ fn start(folder: &Path, servers: usize, reservations: usize) -> (Server, String)
     );
     fs::write(folder.join("ras.toml"), settings).expect("a file");
     let log = fs::File::create(folder.join("log")).expect("a file");
-    let mut child = ras()
+    // In a session of its own, as a service has it: where the system shares processors out by session, this
+    // client, who would be elsewhere, takes nothing of the portal's share.
+    let mut child = Command::new("setsid")
+        .arg(env!("CARGO_BIN_EXE_ras"))
         .args(["up", "--agent", "simulated", "--listen", "127.0.0.1:0", "--output", "json"])
         .arg(folder.join("region"))
         .arg("--data")

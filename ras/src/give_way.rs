@@ -2,10 +2,21 @@
 
 use anyhow::{Context as _, Result};
 use rustix::io::Errno;
+use rustix::process::Pid;
+use std::io::ErrorKind;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// By how much.
 const NICENESS: i32 = 10;
+
+/// By how much a process of Postgres does. It holds locks that others wait for: a third of the share of one
+/// that answers people, not a tenth.
+const NICENESS_OF_POSTGRES: i32 = 5;
+
+/// The system lets somebody say this of a session ten times a second.
+const AGAIN_AFTER: Duration = Duration::from_millis(150);
+const ATTEMPTS: u32 = 20;
 
 /// Has this thread, and those it starts, give way.
 ///
@@ -33,4 +44,26 @@ pub(crate) async fn beside<T: Send + 'static, E: Send + 'static>(
     let started = std::thread::Builder::new().name("beside".to_owned()).spawn(work);
     started.context("no thread can be started")?;
     said.await.context("it ended in a panic")
+}
+
+/// Has a process of Postgres, by its number, give way; it must be of this machine and of our own.
+pub(crate) fn of_postgres(process: i32) {
+    let Some(pid) = Pid::from_raw(process) else { return };
+    tokio::task::spawn_blocking(move || {
+        if let Err(error) = rustix::process::setpriority_process(Some(pid), NICENESS_OF_POSTGRES) {
+            tracing::debug!(%error, process, "a process of Postgres does not give way");
+        }
+        // Each is a session of its own, and where the system shares processors out by session, it counts
+        // what is said of that.
+        for _ in 0..ATTEMPTS {
+            let session = format!("/proc/{process}/autogroup");
+            match std::fs::write(session, NICENESS_OF_POSTGRES.to_string()) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    std::thread::sleep(AGAIN_AFTER);
+                }
+                // It is no such system, or the process is gone.
+                Ok(()) | Err(_) => return,
+            }
+        }
+    });
 }

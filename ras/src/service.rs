@@ -29,6 +29,7 @@ mod rehearsal;
 pub mod replay;
 mod retention;
 mod schedule;
+mod scratch;
 mod settings;
 mod solve;
 mod stop;

@@ -1,6 +1,7 @@
 //! Where the region is kept: a Postgres that is there, or a private one of our own.
 
 use crate::cli::StoreOptions;
+use crate::give_way;
 use crate::settings::{self, StoreFile};
 use anyhow::{Context, Result, anyhow, ensure};
 use broker::private::{PrivateError, PrivateOptions, PrivatePostgres};
@@ -100,7 +101,7 @@ pub struct Store {
     pub broker: Broker,
     /// Where it is, without a password.
     pub place: String,
-    apart: Option<Broker>,
+    beside: Option<Broker>,
     postgres: Option<PrivatePostgres>,
 }
 
@@ -113,7 +114,12 @@ impl Store {
         if let Some(url) = &places.database_url {
             let address = Address::from_url(url)?;
             let broker = open(&address, need).await.context("opening the store")?;
-            return Ok(Store { broker, place: without_password(url), apart: None, postgres: None });
+            return Ok(Store {
+                broker,
+                place: without_password(url),
+                beside: None,
+                postgres: None,
+            });
         }
         let private = places.private();
         let place = format!("private, in {}", private.folder.display());
@@ -128,7 +134,7 @@ impl Store {
         }
         match PrivatePostgres::start(&private).await {
             Ok(postgres) => match open(&postgres.address(), need).await {
-                Ok(broker) => Ok(Store { broker, place, apart: None, postgres: Some(postgres) }),
+                Ok(broker) => Ok(Store { broker, place, beside: None, postgres: Some(postgres) }),
                 Err(error) => {
                     postgres.stop().await.context("stopping the private Postgres")?;
                     Err(error).context("opening the store")
@@ -140,7 +146,7 @@ impl Store {
                 Ok(Store {
                     broker: broker.context("opening the store")?,
                     place,
-                    apart: None,
+                    beside: None,
                     postgres: None,
                 })
             }
@@ -148,9 +154,11 @@ impl Store {
         }
     }
 
-    /// The same region over connections of its own, closed with this.
-    pub fn apart(&mut self) -> Broker {
-        self.apart.get_or_insert_with(|| self.broker.apart()).clone()
+    /// The same region for work that nobody waits for, over connections of its own, which are closed with this.
+    /// In a Postgres of our own the processes that do that work give way to those that answer people.
+    pub fn beside(&mut self) -> Broker {
+        let told: Option<fn(i32)> = if self.is_ours() { Some(give_way::of_postgres) } else { None };
+        self.beside.get_or_insert_with(|| self.broker.apart(told)).clone()
     }
 
     /// Whether the Postgres is private and this process started it.
@@ -180,8 +188,8 @@ impl Store {
     pub async fn close(self) -> Result<()> {
         // Connections on which nobody answers are left to the end of this process.
         let closed = async {
-            if let Some(apart) = &self.apart {
-                apart.close().await;
+            if let Some(beside) = &self.beside {
+                beside.close().await;
             }
             self.broker.close().await;
         };

@@ -303,7 +303,7 @@ impl World {
 
 /// A first page that may have been kept is as one that was read now, by somebody who keeps nothing yet.
 async fn same_as_new(broker: &Broker) {
-    let new = broker.apart();
+    let new = broker.apart(None);
     for reservation in HOLDERS {
         let page =
             async |of: &Broker| of.reserved_servers(reservation, "", 100).await.expect("a page");

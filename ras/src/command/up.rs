@@ -56,13 +56,14 @@ async fn serve(
     }
     let portal = match options.listen {
         Listen::Nowhere => None,
-        // Whoever asks does not wait for a connection that a solve or a mover has.
-        Listen::At(at) => Some(Portal::bind(at, store.apart(), portal).await?),
+        Listen::At(at) => Some(Portal::bind(at, store.broker.clone(), portal).await?),
     };
+    // Whoever asks does not wait for a connection that a solve or the mover has.
+    let working = store.beside();
     let region = portal.as_ref().map(|portal| portal.region().clone());
-    let worker = Worker::new(store.broker.clone(), settings.clone())?.sharing(region);
+    let worker = Worker::new(working.clone(), settings.clone())?.sharing(region);
     let config = options.store.config.as_deref();
-    let mover = MoverService::new(&store.broker, &options.mover, config)?;
+    let mover = MoverService::new(&working, &options.mover, config)?;
     let agent = mover.as_ref().map(|mover| mover.place.as_str());
     announce(store, portal.as_ref(), settings, (&worker, agent), options, context).await?;
     let http = async {
@@ -71,14 +72,13 @@ async fn serve(
             None => std::future::pending().await,
         }
     };
-    let broker = store.broker.clone();
     let until = async {
         tokio::select! {
             () = stop.asked() => Ok(()),
             error = store.ended() => Err(error),
             ended = http => ended,
-            () = keep_schedule(&broker, settings) => Ok(()),
-            () = planner.keep_warm(&broker, settings) => Ok(()),
+            () = keep_schedule(&working, settings) => Ok(()),
+            () = planner.keep_warm(&working, settings) => Ok(()),
         }
     };
     let until = MoverService::beside(mover.as_ref(), until);

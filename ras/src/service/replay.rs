@@ -2,6 +2,7 @@
 
 use super::archive::Archive;
 use super::child::{ChildFailure, ChildSolve};
+use super::scratch::Scratch;
 use super::settings::ServiceSettings;
 use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
@@ -40,9 +41,8 @@ pub async fn solve(
     settings: &ServiceSettings,
     task: &Task,
 ) -> Result<Value> {
-    let scratch = tempfile::Builder::new().prefix("ras-replay-").tempdir();
-    let scratch = scratch.context("a folder for the replay cannot be made")?;
-    let path = |name: &str| scratch.path().join(name);
+    let scratch = Scratch::new()?;
+    let path = |name: &str| scratch.path(name);
     let snapshot = match archive.filter(|_| task.snapshot.contains("://")) {
         Some(archive) => {
             archive.get(&task.snapshot, &path("snapshot")).await?;

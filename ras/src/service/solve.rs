@@ -5,6 +5,7 @@
 
 use super::archive::Archive;
 use super::child::{ChildFailure, ChildSolve};
+use super::scratch::Scratch;
 use super::settings::ServiceSettings;
 use crate::command::write_export;
 use crate::give_way::beside;
@@ -19,7 +20,7 @@ use chrono::DateTime;
 use fleet::audit::audit;
 use serde_json::{Value, json};
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tracing::Instrument;
 use uuid::Uuid;
@@ -84,22 +85,6 @@ pub(super) struct SolveJob<'a> {
     pub(super) settings: &'a ServiceSettings,
     pub(super) worker: &'a str,
     pub(super) lease: Lease,
-}
-
-/// The files of a solve while it runs.
-struct Scratch {
-    folder: tempfile::TempDir,
-}
-
-impl Scratch {
-    fn new() -> Result<Scratch> {
-        let folder = tempfile::Builder::new().prefix("ras-solve-").tempdir();
-        Ok(Scratch { folder: folder.context("a folder for the solve cannot be made")? })
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
 }
 
 impl SolveJob<'_> {
