@@ -12,9 +12,11 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Mutex as AsyncMutex;
 
-/// Servers of which something is kept, in all; beyond that everything is forgotten. One on a page is a
-/// hundred bytes, one that only counts is four.
-const SERVERS_MAX: usize = 200_000;
+/// What is kept, in all, in bytes; beyond that everything is forgotten.
+const BYTES_MAX: usize = 64 << 20;
+
+/// A server on a page, with its six names.
+const BYTES_OF_SERVER: usize = 400;
 
 /// Larger pages are asked for once, to begin with.
 const PAGE_MAX: u32 = 1_000;
@@ -32,19 +34,19 @@ pub(crate) struct KeptPages {
 struct Inner {
     lately: Lately,
     of: BTreeMap<i32, Kept>,
-    servers: usize,
+    bytes: usize,
 }
 
 /// What was read of one reservation.
 #[derive(Debug)]
 pub(crate) struct Kept {
     /// All it owns, gets or borrows, by number and in order.
-    pub(crate) own: Vec<i32>,
-    pub(crate) totals: ReservedTotals,
+    own: Vec<i32>,
+    totals: ReservedTotals,
     /// When the clock changes something next.
-    pub(crate) until: Option<DateTime<Utc>>,
+    until: Option<DateTime<Utc>>,
     /// The first page, and how much was asked for.
-    pub(crate) page: Option<(u32, Vec<ReservedServer>)>,
+    page: Option<(u32, Vec<ReservedServer>)>,
     /// The promise, the last entry of the audit trail and the instant it was read as of.
     promise: i64,
     seq: Seq,
@@ -62,12 +64,13 @@ impl Kept {
     }
 
     /// Large pages are not kept.
-    pub(crate) fn set_page(&mut self, limit: u32, servers: &[ReservedServer]) {
+    fn set_page(&mut self, limit: u32, servers: &[ReservedServer]) {
         self.page = (limit <= PAGE_MAX).then(|| (limit, servers.to_vec()));
     }
 
-    fn weight(&self) -> usize {
-        1 + self.own.len() + self.page.as_ref().map_or(0, |(_, servers)| servers.len())
+    fn bytes(&self) -> usize {
+        let on_page = self.page.as_ref().map_or(0, |(_, servers)| servers.len());
+        size_of::<Kept>() + self.own.len() * size_of::<i32>() + on_page * BYTES_OF_SERVER
     }
 }
 
@@ -134,22 +137,22 @@ impl KeptPages {
     pub(crate) fn set_page(&self, header: &Header, limit: u32, servers: &[ReservedServer]) {
         let mut inner = self.inner();
         let Some(kept) = inner.still(header) else { return };
-        let before = kept.weight();
+        let before = kept.bytes();
         kept.set_page(limit, servers);
-        let after = kept.weight();
-        inner.servers = inner.servers + after - before;
+        let after = kept.bytes();
+        inner.bytes = inner.bytes + after - before;
     }
 
     /// Keeps what was read of a reservation, by its number.
     pub(crate) fn keep(&self, id: i32, kept: Kept) {
         let mut inner = self.inner();
-        if inner.servers > SERVERS_MAX {
+        if inner.bytes > BYTES_MAX {
             inner.of.clear();
-            inner.servers = 0;
+            inner.bytes = 0;
         }
-        inner.servers += kept.weight();
+        inner.bytes += kept.bytes();
         if let Some(before) = inner.of.insert(id, kept) {
-            inner.servers -= before.weight();
+            inner.bytes -= before.bytes();
         }
     }
 }

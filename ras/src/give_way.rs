@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use rustix::io::Errno;
-use rustix::process::Pid;
+use rustix::process::{Pid, getpriority_process, setpriority_process};
 use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -50,7 +50,10 @@ pub(crate) async fn beside<T: Send + 'static, E: Send + 'static>(
 pub(crate) fn of_postgres(process: i32) {
     let Some(pid) = Pid::from_raw(process) else { return };
     tokio::task::spawn_blocking(move || {
-        if let Err(error) = rustix::process::setpriority_process(Some(pid), NICENESS_OF_POSTGRES) {
+        // All of it may give way to something else already.
+        let give = getpriority_process(Some(pid))
+            .and_then(|now| setpriority_process(Some(pid), now.max(NICENESS_OF_POSTGRES)));
+        if let Err(error) = give {
             tracing::debug!(%error, process, "a process of Postgres does not give way");
         }
         // Each is a session of its own, and where the system shares processors out by session, it counts
@@ -66,4 +69,28 @@ pub(crate) fn of_postgres(process: i32) {
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NICENESS_OF_POSTGRES, Pid, getpriority_process, of_postgres};
+    use std::process::Command;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_process_gives_way() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("it starts");
+        let process = i32::try_from(child.id()).expect("a small number");
+        of_postgres(process);
+        let mut nice = 0;
+        for _ in 0..100 {
+            nice = getpriority_process(Pid::from_raw(process)).expect("it runs");
+            if nice >= NICENESS_OF_POSTGRES {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+        assert!(nice >= NICENESS_OF_POSTGRES, "{nice}");
+    }
 }
