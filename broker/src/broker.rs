@@ -40,8 +40,11 @@ pub(crate) mod sql {
         /// takes longer than most of our statements run.
         /// For the same reason no helpers and no compiler, which are started for a guess of many rows (26 ms for
         /// what takes 10).
+        /// And whoever freezes within a transaction holds its locks no longer than that: a job whose row is
+        /// locked is taken by nobody, however long its lease is over.
         PLAN_ONCE = "SELECT set_config('plan_cache_mode', 'force_generic_plan', false), \
-            set_config('max_parallel_workers_per_gather', '0', false), set_config('jit', 'off', false)";
+            set_config('max_parallel_workers_per_gather', '0', false), set_config('jit', 'off', false), \
+            set_config('idle_in_transaction_session_timeout', '30s', false)";
         /// The first is asked first: a database that was never migrated has no such table.
         IS_MIGRATED = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
         MIGRATION = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success";
