@@ -9,7 +9,7 @@ use crate::error::Doing;
 use crate::reservation::ReservationError;
 use crate::reserved::{Header, ReservedServer, columns, described, header, placed, server, wide};
 use crate::touched::Touched;
-use crate::trail::{self, ENTRIES_MAX, Entry, Seq, entry};
+use crate::trail::{self, Seq};
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::Name;
 use futures_util::TryStreamExt;
@@ -214,12 +214,7 @@ async fn read_on(
         touched.anything = true;
         return Ok((touched, head, false));
     };
-    let entries: Vec<Entry> = sqlx::query(trail::sql::TRAIL)
-        .bind(from.0)
-        .bind(ENTRIES_MAX)
-        .try_map(|row: PgRow| entry(&row))
-        .fetch_all(&mut *db)
-        .await?;
+    let entries = trail::after(&mut *db, from).await?;
     let mut seq = from;
     for entry in &entries {
         // Older entries are not kept.

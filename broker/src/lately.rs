@@ -2,7 +2,7 @@
 //! reservation before them is still so if a follower of it would have been told nothing.
 
 use crate::touched::Touched;
-use crate::trail::{self, ENTRIES_MAX, Entry, Seq, entry};
+use crate::trail::{self, ENTRIES_MAX, Seq};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::{BTreeSet, VecDeque};
@@ -98,12 +98,7 @@ pub(crate) async fn read(
     if to.0.saturating_sub(from.0) > ENTRIES_MAX {
         return Ok(None);
     }
-    let entries: Vec<Entry> = sqlx::query(trail::sql::TRAIL)
-        .bind(from.0)
-        .bind(ENTRIES_MAX)
-        .try_map(|row: PgRow| entry(&row))
-        .fetch_all(&mut *db)
-        .await?;
+    let entries = trail::after(&mut *db, from).await?;
     // Older entries are not kept.
     let whole = entries.iter().map(|entry| entry.seq.0).eq(from.0 + 1..=to.0);
     let mut touched = Touched::default();

@@ -4,8 +4,8 @@ use crate::broker::Broker;
 use crate::error::{DbError, Doing};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::Row;
 use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
 use std::fmt;
 
 /// The number of an entry of the audit trail: 1, 2, 3, ... in the order entries became visible.
@@ -251,6 +251,12 @@ pub(crate) fn entry(row: &PgRow) -> Result<Entry, sqlx::Error> {
         subject: row.try_get(4)?,
         detail: row.try_get(5)?,
     })
+}
+
+/// The entries after one, at most [`ENTRIES_MAX`].
+pub(crate) async fn after(db: &mut PgConnection, seq: Seq) -> Result<Vec<Entry>, sqlx::Error> {
+    let rows = sqlx::query(sql::TRAIL).bind(seq.0).bind(ENTRIES_MAX);
+    rows.try_map(|row: PgRow| entry(&row)).fetch_all(db).await
 }
 
 impl Broker {
