@@ -86,7 +86,7 @@ impl PrivatePostgres {
     /// [`PrivateError`]: which of the many things that can be wrong is.
     pub async fn start(options: &PrivateOptions) -> Result<PrivatePostgres, PrivateError> {
         let user = user::unprivileged()?;
-        let folder = Folder::open(&options.folder, user.as_ref())?;
+        let folder = Folder::open(&options.folder, user.as_ref()).await?;
         let binaries = Binaries::find(options.programs.as_deref(), folder.major()?)?;
         if let Some(user) = &user {
             tracing::info!(user = user.name, "running Postgres as another user: it refuses root");

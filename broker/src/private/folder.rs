@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::time::{Instant, sleep};
 
 /// What lies in the folder. `data.unfinished` is there while `data` is being made; one that is left
 /// was never finished, and is made anew.
@@ -20,6 +21,10 @@ const SOCKET_PATH_MAX: usize = 107;
 /// How large a log may be at a start; a larger one is put aside, over the one before.
 const LOG_BYTES_MAX: u64 = 16 << 20;
 
+/// How long the lock of a folder is waited for. Whoever held it may just have ended while it started another
+/// program, which has a copy of the lock until it is that program.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+
 /// How often something is looked at that tells nobody when it changes.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -29,9 +34,26 @@ pub(super) struct Folder {
     _lock: File,
 }
 
+/// Locks a folder's file.
+async fn take(lock: &File, folder: &Path) -> Result<(), PrivateError> {
+    let until = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => sleep(LOOK_EVERY).await,
+            Err(TryLockError::WouldBlock) => {
+                return Err(PrivateError::InUse { folder: folder.to_owned() });
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(PrivateError::system(folder, "cannot be locked")(error));
+            }
+        }
+    }
+}
+
 impl Folder {
     /// Opens a folder, made if need be, and keeps others of us out.
-    pub(super) fn open(path: &Path, user: Option<&User>) -> Result<Folder, PrivateError> {
+    pub(super) async fn open(path: &Path, user: Option<&User>) -> Result<Folder, PrivateError> {
         fs::create_dir_all(path).map_err(PrivateError::system(path, "cannot be made"))?;
         let path = path.canonicalize().map_err(PrivateError::system(path, "cannot be found"))?;
         let socket = path.join(SOCKET).join(".s.PGSQL.5432");
@@ -54,11 +76,7 @@ impl Folder {
             .write(true)
             .open(path.join("lock"))
             .map_err(cannot("cannot be written to"))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(PrivateError::InUse { folder: path }),
-            Err(TryLockError::Error(error)) => return Err(cannot("cannot be locked")(error)),
-        }
+        take(&lock, &path).await?;
         let folder = Folder { path, _lock: lock };
         folder.own(&folder.path, user)?;
         folder.reachable(user)?;

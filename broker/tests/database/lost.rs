@@ -142,6 +142,8 @@ async fn what_was_cut_before_its_commit_did_not_happen() {
         );
         // On a connection that has not sent it before.
         proxied.proxy.set(Way::Refused);
+        // The pool takes a connection it has just used for granted; a moment later it asks.
+        tokio::time::sleep(Duration::from_millis(300)).await;
         proxied.proxy.set(Way::Hold { after: "", at });
         let publisher = broker.clone();
         let held = targets.clone();

@@ -118,7 +118,8 @@ async fn a_mover_that_crashes_at_any_await_is_taken_up_where_it_was() {
             break;
         }
     }
-    assert!(crashes > 20, "{crashes} awaits");
+    // The slower the machine, the more answers one poll finds: how many polls a run takes is not fixed.
+    assert!(crashes >= 10, "{crashes} awaits");
     place.no_step_backwards(&agent);
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// How long anything here may take; a machine under load is slow.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(100);
 
 const LEASE: Duration = Duration::from_secs(600);
 

@@ -30,7 +30,8 @@ pub const GATED: &str = "while [ ! -e gate ]; do sleep 0.05; done";
 
 fn worker(place: &Place) -> Running {
     let solver = place.path("solver");
-    let options = "--data data --lease 2s --deadline 20s --log info";
+    // So long that no heartbeat of a machine under load is late: each attempt is waited for by number.
+    let options = "--data data --lease 6s --deadline 20s --log info";
     place.start(&format!("worker {options} --solver {}", solver.display()))
 }
 
