@@ -25,6 +25,10 @@
     const wide = of.wide && all.length > 0 && Math.min(...all) > 0 && Math.max(...all) > 50 * Math.min(...all);
     const axis = { stroke: colour("dim"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, space: 84, font: "12px system-ui, sans-serif" };
     const time = of.across === "time";
+    // One point has no width: half an hour around it. And what rounds to nothing is drawn as that.
+    const still = time && of.at.length > 0 && of.at[0] === of.at[of.at.length - 1];
+    const around = still ? (_, low, high) => (low < high ? [low, high] : [low - 1800, high + 1800]) : undefined;
+    const least = of.unit === "percent" ? 0.0005 : 0;
     const paths = of.stepped ? uPlot.paths.stepped({ align: 1 }) : of.bars ? uPlot.paths.bars({ size: [0.8, 60] }) : undefined;
     const series = of.series.map((one) => ({
       label: one.label, stroke: colour(one.colour), width: 2, dash: one.dashed ? [6, 4] : undefined,
@@ -38,7 +42,7 @@
       }, ...series],
       axes: [{ ...axis, values: time ? (_, ticks) => ticks.map((v, at) => moment(v, ticks[at - 1], ticks)) : (_, ticks) => ticks.map((v) => units.seconds(v)) },
         { ...axis, size: 78, space: 34, values: (_, ticks) => ticks.map((v) => (v === null ? "" : show(v))) }],
-      scales: { x: { time }, y: { distr: wide ? 3 : 1, range: of.from_zero ? (_, low, high) => [0, high > 0 ? high * 1.08 : 1] : undefined } },
+      scales: { x: { time, range: around }, y: { distr: wide ? 3 : 1, range: of.from_zero ? (_, low, high) => [0, Math.max(high * 1.08, least) || 1] : undefined } },
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       cursor: { drag: { x: true, y: false } },
     };

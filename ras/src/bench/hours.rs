@@ -1,11 +1,12 @@
 //! Figures 7, 8, 9 and 16: a region followed hour by hour, one solve each.
 
 use super::chain::{self, Pace};
-use super::ours::{self, How};
+use super::ours::{self, How, Ours};
 use super::{Beside, Figure, Figures, Plot, Series, Unit, mean, quantile};
 use crate::html::number::{decimal, percent, seconds};
 use anyhow::{Context, Result};
 use fleet::RegionSnapshot;
+use tempfile::TempDir;
 
 /// The steps of RAS figure 8.
 const STEPS: [&str; 4] = ["ras build", "solver build", "initial state", "mip"];
@@ -22,12 +23,25 @@ struct Hour {
     servers: usize,
     short_rru: f64,
     cut: bool,
+    beside: Option<Nothing>,
+}
+
+/// A warm solve beside one from nothing that may end at the same gap.
+struct Nothing {
+    /// Seconds of the warm one over those of the other: of the whole program, and of the solve alone.
+    ratio: f64,
+    ratio_of_solves: f64,
+    /// Seconds of the other.
+    seconds: f64,
+    /// Whether it came as near.
+    as_near: bool,
 }
 
 /// Makes a figure of the hours; the text says how they came about.
 type Make = fn(&[Hour], String) -> Figure;
 
-/// Follows a region. `say`: told of each hour.
+/// Follows a region. `warm`: each hour starts from what the one before left, and is solved from
+/// nothing as well. `say`: told of each hour.
 ///
 /// # Errors
 /// If a solve fails, or somebody asked for an end.
@@ -36,15 +50,24 @@ pub fn figures(
     hours: u32,
     pace: &Pace,
     how: &How,
+    warm: bool,
     wanted: &Figures,
     say: &dyn Fn(&str),
 ) -> Result<Vec<Figure>> {
     let beginning = chain::Beginning::of(first);
     let mut region = first.clone();
-    let mut done = Vec::new();
+    let (mut done, mut last) = (Vec::new(), None::<TempDir>);
     for hour in 1..=hours {
         say(&format!("figures 7, 8, 9 and 16: hour {hour} of {hours}"));
-        let solved = ours::solve(&region, how).with_context(|| format!("hour {hour}"))?;
+        let doing = || format!("hour {hour}");
+        let here = ours::folder()?;
+        let before = last.as_ref().map(TempDir::path);
+        let solved = ours::solve_in(here.path(), before, &region, how).with_context(doing)?;
+        let beside = match &last {
+            Some(_) => Some(from_nothing(&region, &solved, how).with_context(doing)?),
+            None => None,
+        };
+        last = Some(here).filter(|_| warm);
         let step = |phase: u64| STEPS.map(|step| solved.step_seconds(phase, step));
         let moves = &solved.audit.moves;
         done.push(Hour {
@@ -57,13 +80,15 @@ pub fn figures(
             servers: region.servers.len(),
             short_rru: solved.audit.shortfall.to_f64(),
             cut: solved.was_cut(),
+            beside,
         });
         let parts = chain::next_hour(&region, &solved.targets, &beginning, hour, pace);
         region = RegionSnapshot::new(parts)
             .with_context(|| format!("the region after hour {hour} is broken (a bug)"))?;
     }
+    let start = if warm { ", each from what the one before left," } else { "" };
     let made = format!(
-        "{hours} hourly solves of {} servers in {} reservations; each hour {} of the requests were \
+        "{hours} hourly solves{start} of {} servers in {} reservations; each hour {} of the requests were \
          resized by 5 to 20 % and {} of the servers failed for three hours. Containers follow the requests.",
         first.servers.len(),
         first.reservations.len(),
@@ -73,6 +98,18 @@ pub fn figures(
     let all: [(u8, Make); 4] = [(7, times), (8, steps), (9, gaps), (16, moves)];
     let wanted = all.into_iter().filter(|(number, _)| wanted.any(&[*number]));
     Ok(wanted.map(|(_, figure)| figure(&done, made.clone())).collect())
+}
+
+/// Solves a region from nothing until it is as near as a warm solve came.
+fn from_nothing(region: &RegionSnapshot, warm: &Ours, how: &How) -> Result<Nothing> {
+    let gap = |of: &Ours| of.number("/phase1/gap").unwrap_or(f64::NAN);
+    let other = ours::solve(region, &How { gap: Some(gap(warm)), ..how.clone() })?;
+    Ok(Nothing {
+        ratio: warm.seconds() / other.seconds(),
+        ratio_of_solves: warm.solve_seconds() / other.solve_seconds(),
+        seconds: other.seconds(),
+        as_near: gap(&other) <= gap(warm) + 1e-9,
+    })
 }
 
 fn hours_of(done: &[Hour]) -> Vec<f64> {
@@ -91,27 +128,77 @@ fn times(done: &[Hour], made: String) -> Figure {
     let all: Vec<f64> = done.iter().map(|hour| hour.seconds).collect();
     let at = |share: f64| quantile(&all, share).unwrap_or(f64::NAN);
     let (mean, p95, p99) = (mean(&all), at(0.95), at(0.99));
+    let (beside, mut plots) = warm_times(done);
+    plots.push(Plot::Points {
+        across: "hour",
+        at: hours_of(done),
+        unit: Unit::Seconds,
+        series: vec![series("seconds of a solve", done, |hour| hour.seconds)],
+    });
     Figure {
         number: 7,
         title: "Allocation time",
         made,
-        rows: vec![
-            row("seconds, mean", "1,800 s (several hundred thousand servers)", seconds(mean)),
-            row("seconds, 95 %", "2,200 s", seconds(p95)),
-            row("seconds, 99 %", "2,450 s", seconds(p99)),
-            row(
-                "seconds, 95 % and 99 % over mean",
-                "1.2 and 1.4",
-                format!("{} and {}", decimal(p95 / mean), decimal(p99 / mean)),
-            ),
-        ],
-        plots: vec![Plot::Points {
-            across: "hour",
-            at: hours_of(done),
-            unit: Unit::Seconds,
-            series: vec![series("seconds of a solve", done, |hour| hour.seconds)],
-        }],
+        rows: [
+            vec![
+                row("seconds, mean", "1,800 s (several hundred thousand servers)", seconds(mean)),
+                row("seconds, 95 %", "2,200 s", seconds(p95)),
+                row("seconds, 99 %", "2,450 s", seconds(p99)),
+                row(
+                    "seconds, 95 % and 99 % over mean",
+                    "1.2 and 1.4",
+                    format!("{} and {}", decimal(p95 / mean), decimal(p99 / mean)),
+                ),
+            ],
+            beside,
+        ]
+        .concat(),
+        plots,
     }
+}
+
+/// Of hours that began where the one before ended: what that saved.
+fn warm_times(done: &[Hour]) -> (Vec<Beside>, Vec<Plot>) {
+    let both: Vec<(f64, &Hour, &Nothing)> = (1_u32..)
+        .zip(done)
+        .filter_map(|(number, hour)| Some((f64::from(number), hour, hour.beside.as_ref()?)))
+        .collect();
+    if both.is_empty() {
+        return (Vec::new(), Vec::new());
+    }
+    let quantiles = |ratio: fn(&Nothing) -> f64| {
+        let all: Vec<f64> = both.iter().map(|(_, _, nothing)| ratio(nothing)).collect();
+        let at = |share: f64| quantile(&all, share).map_or_else(|| "-".to_owned(), decimal);
+        format!("{}; {}; {}", at(0.5), at(0.9), at(1.0))
+    };
+    let near = both.iter().filter(|(_, _, nothing)| nothing.as_near).count();
+    let rows = vec![
+        row(
+            "seconds of warm solves over those from nothing to the same gap: half; 90 %; all within",
+            "-",
+            quantiles(|nothing| nothing.ratio),
+        ),
+        row(
+            "the same seconds without reading, audit and writing",
+            "-",
+            quantiles(|nothing| nothing.ratio_of_solves),
+        ),
+        row("solves from nothing that came as near", "-", format!("{near} of {}", both.len())),
+    ];
+    let values = |name: &str, of: fn(&Hour, &Nothing) -> f64| Series {
+        name: name.to_owned(),
+        values: both.iter().map(|(_, hour, nothing)| of(hour, nothing)).collect(),
+    };
+    let plot = Plot::Points {
+        across: "hour",
+        at: both.iter().map(|(number, _, _)| *number).collect(),
+        unit: Unit::Seconds,
+        series: vec![
+            values("seconds of a warm solve", |hour, _| hour.seconds),
+            values("seconds from nothing to the same gap", |_, nothing| nothing.seconds),
+        ],
+    };
+    (rows, vec![plot])
 }
 
 fn steps(done: &[Hour], made: String) -> Figure {

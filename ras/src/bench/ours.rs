@@ -7,9 +7,14 @@ use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, Targets};
 use serde_json::Value;
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The result in the folder of a solve.
+const RESULT: &str = "result";
 
 /// A solve holds its deadline by itself. One that has not ended by this much later hangs.
 const GRACE: Duration = Duration::from_secs(10);
@@ -67,7 +72,7 @@ impl Ours {
     /// Whether the clock ended it, and not what it had found.
     pub fn was_cut(&self) -> bool {
         let termination = self.report.get("termination").and_then(Value::as_str);
-        !matches!(termination, Some("optimal" | "stalled"))
+        !matches!(termination, Some("optimal" | "last_gap" | "stalled"))
     }
 
     /// Seconds of a step of a phase.
@@ -86,8 +91,29 @@ impl Ours {
 /// # Errors
 /// If it does not end well, or somebody asked for an end.
 pub fn solve(snapshot: &RegionSnapshot, how: &How) -> Result<Ours> {
-    let scratch = tempfile::tempdir().context("making a folder for a solve")?;
-    let (region, result) = (scratch.path().join("region"), scratch.path().join("result"));
+    solve_in(folder()?.path(), None, snapshot, how)
+}
+
+/// A folder for [`solve_in`], gone when dropped.
+///
+/// # Errors
+/// If the system refuses.
+pub fn folder() -> Result<TempDir> {
+    tempfile::tempdir().context("making a folder for a solve")
+}
+
+/// Solves a region in an empty folder, where what it leaves for the next solve stays. `last`: the folder
+/// of the solve to start from.
+///
+/// # Errors
+/// As [`solve`].
+pub fn solve_in(
+    folder: &Path,
+    last: Option<&Path>,
+    snapshot: &RegionSnapshot,
+    how: &How,
+) -> Result<Ours> {
+    let (region, result) = (folder.join("region"), folder.join(RESULT));
     datasets::write_snapshot(&region, snapshot).context("writing the region of a solve")?;
     let program = program::this().context("finding this program, to solve with")?;
     let mut command = Command::new(program);
@@ -100,6 +126,7 @@ pub fn solve(snapshot: &RegionSnapshot, how: &How) -> Result<Ours> {
         .args(["--seed", &how.seed.to_string(), "--threads", &how.threads.to_string()])
         .args(["--highs-memory", &format!("{}B", how.highs_memory), "--lifeline", "--quiet"])
         .args(how.gap.map(|gap| format!("--gap={gap}")))
+        .args(last.map(|last| [PathBuf::from("--warm"), last.join(RESULT)]).into_iter().flatten())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());

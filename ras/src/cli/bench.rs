@@ -30,7 +30,8 @@ Examples:
   ras bench --out bench                                  # about two minutes
   ras bench --servers 20000 --reservations 80 --deadline 60s --figures none --out bench
   ras bench --servers 100000 --only greedy --figures 10,11 --deadline 10m --out bench
-  ras bench region --only solver,pooled,lp --figures 9,16 --hours 168 --out bench")]
+  ras bench region --only solver,pooled,lp --figures 9,16 --hours 168 --out bench
+  ras bench --servers 100000 --only greedy --figures 7,9 --warm --deadline 10m --out bench")]
 pub struct Bench {
     /// A region of your own, instead of a generated one
     #[arg(conflicts_with_all = ["servers", "reservations", "state"])]
@@ -65,6 +66,10 @@ pub struct Bench {
     /// Hours that figures 7, 8, 9 and 16 follow, one solve each
     #[arg(long, value_name = "COUNT", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=8760))]
     pub hours: u32,
+    /// In figures 7, 8, 9 and 16: start each hour from what the one before left, and solve it from
+    /// nothing to the same gap as well
+    #[arg(long)]
+    pub warm: bool,
     /// Share of the requests that are resized each hour
     #[arg(long, value_name = "SHARE", value_parser = quantity::share, default_value = "5%")]
     pub resized: f64,

@@ -144,7 +144,15 @@ fn figures(
         // What happens to a region in a day happens to one that is held.
         let (held, _) = region(options, State::Steady, None)?;
         let pace = Pace { resized: options.resized, failed: options.failed, seed: options.seed };
-        figures.extend(hours::figures(&held, options.hours, &pace, how, wanted, say)?);
+        figures.extend(hours::figures(
+            &held,
+            options.hours,
+            &pace,
+            how,
+            options.warm,
+            wanted,
+            say,
+        )?);
     }
     if wanted.any(&[10, 11]) {
         let (servers, (state, _)) = (snapshot.servers.len(), generated_state(options.state));
