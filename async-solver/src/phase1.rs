@@ -78,8 +78,9 @@ struct Run<'a> {
     config: &'a SolverConfig,
     control: &'a Control<'a>,
     reserve: Duration,
-    /// The gap that ends the solve.
+    /// The gap that ends the solve, and the one that the last solve had come to by itself.
     enough: f64,
+    last: f64,
     worthless: Worthless,
     geometries: Vec<Geometry>,
     best: Option<(State, f64)>,
@@ -115,13 +116,15 @@ pub fn run(
         mip_gap: 0.0,
         mip_nodes: 0,
     };
+    let last = warm.as_ref().map_or(0.0, |warm| warm.near_enough);
     let mut run = Run {
         model,
         lp: &lp,
         config,
         control,
         reserve,
-        enough: warm.as_ref().map_or(0.0, |warm| warm.near_enough).max(config.gap_limit),
+        enough: (last * (1.0 + WARM_SLACK)).max(config.gap_limit),
+        last,
         worthless: Worthless::new(model),
         geometries: Vec::new(),
         best: None,
@@ -160,15 +163,21 @@ pub fn run(
         }
         None => run.climb_from(warm.map(|warm| warm.prices)),
     };
-    // An hour after a solve, what was made of today's assignment is near the end already.
-    if is_warm {
+    // An hour after a solve, what was made of today's assignment is near the end already, as a rule.
+    let is_near = is_warm && run.is_within(WARM_NEAR * run.enough);
+    if is_near {
         run.improve(&prices, WARM_STALL_ROUNDS, keep);
         if !run.is_within_gap() && !run.must_stop() {
             (prices, near) = run.climb_on(prices);
         }
     }
     let starts = [rounded_down(model, near), today];
-    let termination = run.search_from(starts, &prices, &request, lp_size.0, keep);
+    let mut termination = run.search_from(starts, &prices, &request, lp_size.0, keep);
+    if is_warm && !is_near && termination == Termination::Stalled {
+        // The ascent of a warm solve ends early: what is left open may be the bound's.
+        let (prices, _) = run.climb_on(prices);
+        termination = run.improve(&prices, config.stall_rounds, keep);
+    }
     let lp_value = solution.map(|solution| (solution.objective + lp.constant, solution.seconds));
     let seconds = [built - begin, initial - built, clock() - initial];
     run.finish(initial_primal, termination, lp_value, lp_size, seconds)
@@ -521,7 +530,7 @@ impl Run<'_> {
         let worth = primal - state.shortfall_cost(self.model);
         // What was near enough stays so, lest each solve asks more of the next than it gave itself.
         let gap = match termination {
-            Termination::LastGap => self.enough,
+            Termination::LastGap => self.last,
             _ => (primal - dual_bound).max(0.0) / worth.max(f64::MIN_POSITIVE),
         };
         Outcome {
@@ -541,6 +550,12 @@ impl Run<'_> {
     }
 }
 
+/// How much further from its bound than the last solve a warm one may end, as a share of that gap. What the
+/// next may depends on the last that ended by itself, so that this does not add up.
+const WARM_SLACK: f64 = 0.25;
+/// A warm solve that is within so many times that gap searches on from today's assignment; one that is not
+/// takes the long way at once.
+const WARM_NEAR: f64 = 4.0;
 /// Rounds without gain after which a warm solve takes the long way.
 const WARM_STALL_ROUNDS: u32 = 2;
 /// Neighbourhoods tried in a round at least.

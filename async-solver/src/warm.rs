@@ -3,7 +3,7 @@
 //!
 //! An hour later the prices are nearly right, so the ascent to good ones is shorter. A bound holds at
 //! any prices ([`crate::bound`]), so what is kept may be old, partial or of another
-//! region: that costs time or gap, never correctness. The next solve ends when it is as near to its
+//! region: that costs time or gap, never correctness. The next solve ends when it is about as near to its
 //! bound as this one came: an hour's changes are small, and so is what searching on would bring.
 
 use crate::model::Model;

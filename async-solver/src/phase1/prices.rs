@@ -46,12 +46,11 @@ impl Run<'_> {
         let nothing = vec![0.0; self.model.pools.len()];
         let at = |prices| evaluate(self.model, &self.geometries, prices, self.config.threads);
         let (cold, warm) = (at(nothing), warm.map(at));
+        let little = if warm.is_some() { LITTLE * self.enough } else { 0.0 };
         match warm.filter(|warm| warm.value > cold.value) {
-            Some(warm) => {
-                let little = LITTLE * self.enough;
-                self.climb(warm, ASCENT_STEPS.1, AIM_WARM, little)
-            }
-            None => self.climb(cold, ASCENT_STEPS.1, AIM_COLD, 0.0),
+            Some(warm) => self.climb(warm, ASCENT_STEPS.1, AIM_WARM, little),
+            // Where less is asked for than an hour before, the last prices may be worse than none.
+            None => self.climb(cold, ASCENT_STEPS.1, AIM_COLD, little),
         }
     }
 

@@ -142,7 +142,7 @@ fn gap(facts: &Facts) -> Markup {
 fn ending(termination: &str) -> &str {
     match termination {
         "optimal" => "within the gap asked for",
-        "last_gap" => "as near to the bound as the solve before",
+        "last_gap" => "about as near to the bound as the solve before",
         "stalled" => "nothing better in several rounds",
         "deadline" => "at the deadline",
         "interrupted" => "by request",
