@@ -98,6 +98,32 @@ fn the_same_seed_gives_the_same_figures() {
 }
 
 #[test]
+fn hours_that_start_from_the_one_before_stand_beside_hours_from_nothing() {
+    let place = tempfile::tempdir().expect("a folder");
+    let line = "--servers 1000 --reservations 5 --deadline 5s --only greedy --runs 1 --figures 7 \
+                --hours 3 --warm --out w";
+    let found = bench(place.path(), line);
+    let figure = &found["figures"][0];
+    assert!(figure["made"].as_str().is_some_and(|made| made.contains("the one before left")));
+    let rows = figure["rows"].as_array().expect("rows");
+    let of = |what: &str| {
+        let named = |row: &&Value| row["what"].as_str().is_some_and(|name| name.contains(what));
+        rows.iter().find(named).unwrap_or_else(|| panic!("no {what}"))["here"].clone()
+    };
+    assert!(of("came as near").as_str().is_some_and(|here| here.ends_with(" of 2")), "{rows:?}");
+    assert_eq!(
+        of("over those from nothing").as_str().map(|here| here.split("; ").count()),
+        Some(3)
+    );
+    let points = &figure["plots"][0]["points"];
+    assert_eq!(points["at"], serde_json::json!([2.0, 3.0]), "the first hour has nothing before it");
+    for series in points["series"].as_array().expect("two") {
+        let seconds = series["values"].as_array().expect("values");
+        assert!(seconds.iter().all(|of| of.as_f64() > Some(0.0)) && seconds.len() == 2, "{series}");
+    }
+}
+
+#[test]
 fn a_region_of_ones_own_and_what_does_not_fit() {
     let place = tempfile::tempdir().expect("a folder");
     let made = ras(place.path(), "generate --servers 2500 --reservations 5 --out region");
