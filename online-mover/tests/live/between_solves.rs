@@ -76,7 +76,9 @@ async fn a_server_that_fails_is_replaced_and_returns_to_the_buffer() {
     // It belongs to web until it has been wiped, but web is not where it is going.
     assert_eq!(owner(&place, "s000").await.as_deref(), Some("web"));
     let moves = place.broker.moves_under_way().await.expect("listed");
-    assert!(matches!(&moves[..], [of] if &*of.server == "s000" && of.out_of_use));
+    // What was lent may be on its way back beside it.
+    let of = moves.iter().find(|of| &*of.server == "s000");
+    assert!(of.is_some_and(|of| of.out_of_use), "{moves:?}");
     returns(&place, "s000").await;
     let back = async || owner(&place, "s000").await.as_deref() == Some("shared-buffer/x");
     until(mover.run(), back).await;
