@@ -12,26 +12,31 @@ pub fn quick(place: &Place) {
     fs::write(place.path("ras.toml"), "[solver]\ngap_limit = 1.0\n").expect("written");
 }
 
-/// Steps of a solve, by what its worker says to Postgres next; and whether it is published already.
-const STEPS: [(&str, Way, bool); 10] = [
-    ("taking the job", Way::Hold { after: "", at: "UPDATE jobs SET state = 'running'" }, false),
-    ("after taking it", Way::HoldAnswer { after: "UPDATE jobs SET state = 'running'" }, false),
+/// Steps of a solve, by what its worker says to Postgres next; and the state of its job then.
+/// `after` is for what one transaction says: the next one may have another connection.
+const STEPS: [(&str, Way, &str); 10] = [
+    ("taking the job", Way::Hold { after: "", at: "UPDATE jobs SET state = 'running'" }, "waiting"),
+    ("after taking it", Way::HoldAnswer { after: "UPDATE jobs SET state = 'running'" }, "running"),
+    ("before the export", Way::Hold { after: "", at: "REPEATABLE READ" }, "running"),
     (
-        "before the export",
-        Way::Hold { after: "UPDATE jobs SET state", at: "REPEATABLE READ" },
-        false,
+        "during the export",
+        Way::Hold { after: "", at: "loan_reservation_id, power_watts" },
+        "running",
     ),
-    ("during the export", Way::Hold { after: "", at: "loan_reservation_id, power_watts" }, false),
     (
         "before the archive",
         Way::Hold { after: "loan_reservation_id, power_watts", at: "COMMIT\0" },
-        false,
+        "running",
     ),
-    ("after the archive", Way::Hold { after: "", at: "UPDATE solves SET parent" }, false),
-    ("before the publication", Way::Hold { after: "", at: "INSERT INTO target_versions" }, false),
-    ("during the publication", Way::Hold { after: "", at: "WITH taken AS" }, false),
-    ("before its commit", Way::Hold { after: "WITH taken AS", at: "COMMIT\0" }, false),
-    ("after its commit", Way::HoldAnswer { after: "WITH taken AS" }, true),
+    ("after the archive", Way::Hold { after: "", at: "UPDATE solves SET parent" }, "running"),
+    (
+        "before the publication",
+        Way::Hold { after: "", at: "INSERT INTO target_versions" },
+        "running",
+    ),
+    ("during the publication", Way::Hold { after: "", at: "WITH taken AS" }, "running"),
+    ("before its commit", Way::Hold { after: "WITH taken AS", at: "COMMIT\0" }, "running"),
+    ("after its commit", Way::HoldAnswer { after: "WITH taken AS" }, "done"),
 ];
 
 #[test]
@@ -43,21 +48,28 @@ fn a_worker_killed_at_every_step_publishes_each_solve_once() {
     let proxy = Proxy::start(&place.path("proxy"), &place.path("data/postgres/socket"));
     let url = format!("postgres://ras@localhost/region?host={}", proxy.folder().display());
     let options =
-        format!("--database-url {url} --data data --config ras.toml --lease 1s --deadline 20s");
+        format!("--database-url {url} --data data --config ras.toml --lease 3s --deadline 20s");
     let status = || place.json("status --check --data data");
     // Every other time it is `ras up`, whose worker is its own.
     let programs = ["worker", "up --listen none --schedule never"];
-    for (number, (step, way, published)) in STEPS.into_iter().enumerate() {
+    for (number, (step, way, state)) in STEPS.into_iter().enumerate() {
         let program = programs[number % 2];
         let version = i64::try_from(number).expect("few") + 2;
-        let mut killed = place.start(&format!("{program} {options}"));
-        proxy.set(way);
+        // Asked for first, so that the first job that is looked for is there.
         place.ras("request-solve --data data").code(0);
+        proxy.set(way);
+        let mut killed = place.start(&format!("{program} {options}"));
         proxy.wait_until_reached(PATIENCE);
         killed.signal("-KILL");
         killed.child.wait().expect("it ended");
-        let expected = if published { version } else { version - 1 };
-        assert_eq!(status()["version"], expected, "{step}");
+        let seen = status();
+        let expected = if state == "done" { version } else { version - 1 };
+        assert_eq!(seen["version"], expected, "{step}");
+        let queue = seen["queue"].as_array().expect("a list");
+        let of_state = queue.iter().filter(|line| line["state"] == state);
+        let count: i64 = of_state.filter_map(|line| line["count"].as_i64()).sum();
+        let expected = if state == "done" { version - 1 } else { 1 };
+        assert_eq!(count, expected, "{step}: {queue:?}");
         proxy.set(Way::Refused);
         proxy.set(Way::Open);
         let again = place.start(&format!("{program} {options}"));
@@ -87,7 +99,7 @@ fn a_service_killed_with_its_postgres_takes_up_where_the_queue_stands() {
     quick(&place);
     place.ras("import snapshot region --data data -q").code(0);
     let up = format!(
-        "up --data data --config ras.toml --listen none --schedule never --lease 1s \
+        "up --data data --config ras.toml --listen none --schedule never --lease 3s \
          --deadline 20s --solver {}",
         place.path("solver").display()
     );
