@@ -27,7 +27,7 @@
     const time = of.across === "time";
     // One point has no width: half an hour around it. And what rounds to nothing is drawn as that.
     const still = time && of.at.length > 0 && of.at[0] === of.at[of.at.length - 1];
-    const around = still ? (_, low, high) => (low < high ? [low, high] : [low - 1800, high + 1800]) : undefined;
+    const around = still ? () => [of.at[0] - 1800, of.at[0] + 1800] : undefined;
     const least = of.unit === "percent" ? 0.0005 : 0;
     const paths = of.stepped ? uPlot.paths.stepped({ align: 1 }) : of.bars ? uPlot.paths.bars({ size: [0.8, 60] }) : undefined;
     const series = of.series.map((one) => ({
