@@ -12,7 +12,7 @@ use crate::steps::{Step, next};
 use crate::{emergency, replace};
 use broker::{
     Action, Broker, DbError, Epoch, Lent, LoanView, MoveReason, MoveState, MoverError, MsbHealth,
-    OpenMove, Seq, Subscription, Wanted,
+    OpenMove, Seq, Subscription, Wanted, keep_lease,
 };
 use fleet::Name;
 use futures_util::StreamExt;
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -31,8 +31,8 @@ const BIND_MAX: usize = 500;
 /// How long reports are gathered before they are written down together.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// Heartbeats within a lease: two may be lost.
-const HEARTBEATS: u32 = 3;
+/// How often within a lease one that stands by asks for it.
+const ASKS: u32 = 3;
 
 /// How a mover behaves.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,7 +129,7 @@ impl<A: HostAgent> Mover<A> {
                 Ok(None) => {}
                 Err(error) => tracing::warn!(%error, "the mover waits for Postgres"),
             }
-            sleep(self.settings.lease / HEARTBEATS).await;
+            sleep(self.settings.lease / ASKS).await;
         }
     }
 
@@ -144,28 +144,11 @@ impl<A: HostAgent> Mover<A> {
     }
 
     async fn act(&self, epoch: Epoch) -> Ended {
-        tokio::select! {
-            ended = self.keep_lease() => ended,
-            ended = self.carry_out(epoch) => ended,
-        }
-    }
-
-    /// Renews the lease until it is lost: taken over, or not renewed for as long as it holds.
-    async fn keep_lease(&self) -> Ended {
         let lease = self.settings.lease;
-        let mut renewed = Instant::now();
-        loop {
-            sleep(lease / HEARTBEATS).await;
-            let begun = Instant::now();
-            match timeout(lease / HEARTBEATS, self.broker.lease_mover(&self.name, lease)).await {
-                Ok(Ok(Some(_))) => renewed = begun,
-                Ok(Ok(None)) => return Ended::TakenOver,
-                Ok(Err(error)) => tracing::warn!(%error, "no heartbeat of the mover"),
-                Err(_) => tracing::warn!("no heartbeat of the mover in time"),
-            }
-            if renewed.elapsed() >= lease {
-                return Ended::TakenOver;
-            }
+        let renew = || async { Ok(self.broker.lease_mover(&self.name, lease).await?.is_some()) };
+        tokio::select! {
+            () = keep_lease(lease, renew) => Ended::TakenOver,
+            ended = self.carry_out(epoch) => ended,
         }
     }
 

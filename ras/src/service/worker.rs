@@ -5,10 +5,10 @@ use super::settings::ServiceSettings;
 use super::solve::{Ended, SolveJob};
 use super::{replay, retention};
 use anyhow::{Context, Result};
-use broker::{Broker, DbError, Job, JobDoorbell, JobKind, Lease};
+use broker::{Broker, DbError, Job, JobDoorbell, JobKind, Lease, keep_lease};
 use capacity_portal::region::RegionKeeper;
 use std::future::Future;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::watch;
 use tracing::Instrument;
 
@@ -18,9 +18,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How long Postgres may take to answer what is no long work: a network that swallows packets tells
 /// nobody, and the next attempt has a connection of its own.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-
-/// Heartbeats within a lease: two may be lost.
-const HEARTBEATS: u32 = 3;
 
 /// A worker of the queue.
 pub struct Worker {
@@ -106,9 +103,10 @@ impl Worker {
                 JobKind::Replay => self.replay(job).await,
             }
         };
+        let renew = || self.broker.renew(job.lease, self.settings.lease);
         let ended = tokio::select! {
             ended = work.instrument(span) => ended,
-            () = self.keep(job.lease) => {
+            () = keep_lease(self.settings.lease, renew) => {
                 tracing::warn!(job = %id, attempt, "lease lost; the work is dropped");
                 return;
             }
@@ -131,26 +129,6 @@ impl Worker {
     async fn give_back(&self, lease: Lease) {
         if let Err(error) = in_time(self.broker.give_back(lease)).await {
             tracing::warn!(job = %lease.job, "not given back; its lease runs out: {error:#}");
-        }
-    }
-
-    /// Renews a lease until it is lost: taken by another, or not renewed for as long as it holds,
-    /// so that another may have it.
-    async fn keep(&self, lease: Lease) {
-        let mut renewed = Instant::now();
-        loop {
-            tokio::time::sleep(self.settings.lease / HEARTBEATS).await;
-            let begun = Instant::now();
-            let renew = self.broker.renew(lease, self.settings.lease);
-            match tokio::time::timeout(self.settings.lease / HEARTBEATS, renew).await {
-                Ok(Ok(true)) => renewed = begun,
-                Ok(Ok(false)) => return,
-                Ok(Err(error)) => tracing::warn!(job = %lease.job, %error, "no heartbeat"),
-                Err(_) => tracing::warn!(job = %lease.job, "no heartbeat in time"),
-            }
-            if renewed.elapsed() >= self.settings.lease {
-                return;
-            }
         }
     }
 
