@@ -134,24 +134,10 @@ pub fn in_parallel<T: Send>(
     results.into_iter().map(|(_, value)| value).collect()
 }
 
-/// How hastily an ascent goes.
-#[derive(Clone, Copy, Debug)]
-struct Pace {
-    /// Share of a new point in the smoothed usage.
-    smoothing: f64,
-    /// Steps without a higher value after which less is aimed for.
-    patience: u32,
-}
-
-/// A long way needs a steady direction. A short one, where today's assignment is near the bound already,
-/// is done in half of the steps by a quicker ascent, which on a long one ends too early (decision 0013).
-const LONG_WAY: Pace = Pace { smoothing: 0.05, patience: 5 };
-const SHORT_WAY: Pace = Pace { smoothing: 0.1, patience: 3 };
-/// Up to which share of the value the way to an assignment's cost is a short one.
-const SHORT: f64 = 0.05;
-/// What an ascent aims for at first of a short way, at most: the optimum is nearer to the bound than to the assignment.
-const SHORT_AIM: f64 = 0.1;
-/// How much less is aimed for then.
+/// Share of a new point in the smoothed usage.
+const SMOOTHING: f64 = 0.05;
+/// Steps without a higher value after which less is aimed for, and how much less.
+const PATIENCE: u32 = 5;
 const LESS: f64 = 0.7;
 /// A step that brings this share of what it aimed for lets the next aim for more.
 const GOOD: f64 = 0.5;
@@ -175,24 +161,15 @@ pub struct Ascent {
     /// How much higher the next step aims.
     aim: f64,
     stalled: u32,
-    pace: Pace,
 }
 
 impl Ascent {
-    /// Starts at a point. `aim`: how much higher the optimum may be, as a share. `primal`: what some
-    /// assignment costs.
-    pub fn new(start: DualPoint, aim: f64, primal: f64) -> Ascent {
-        let magnitude = start.value.abs().max(1.0);
-        let way = primal - start.value;
-        let (pace, most) = match way {
-            way if way <= SHORT * magnitude => (SHORT_WAY, SHORT_AIM * way.max(0.0)),
-            _ => (LONG_WAY, f64::INFINITY),
-        };
+    /// Starts at a point. `aim`: how much higher the optimum may be, as a share.
+    pub fn new(start: DualPoint, aim: f64) -> Ascent {
         Ascent {
             usage: start.usage.clone(),
             mixture: start.terms.iter().map(|term| term.usage.clone()).collect(),
-            aim: (aim * magnitude).min(most),
-            pace,
+            aim: aim * start.value.abs().max(1.0),
             best: start,
             stalled: 0,
         }
@@ -220,10 +197,9 @@ impl Ascent {
             .map(|(price, direction)| (price + length * direction).max(0.0))
             .collect();
         let point = evaluate(model, geometries, prices, threads);
-        let share = self.pace.smoothing;
-        smooth(&mut self.usage, &point.usage, share);
+        smooth(&mut self.usage, &point.usage);
         for (mixture, term) in self.mixture.iter_mut().zip(&point.terms) {
-            smooth(mixture, &term.usage, share);
+            smooth(mixture, &term.usage);
         }
         if point.value > self.best.value {
             if point.value - self.best.value > GOOD * self.aim {
@@ -233,7 +209,7 @@ impl Ascent {
             self.stalled = 0;
         } else {
             self.stalled += 1;
-            if self.stalled.is_multiple_of(self.pace.patience) {
+            if self.stalled.is_multiple_of(PATIENCE) {
                 self.aim *= LESS;
             }
         }
@@ -268,7 +244,7 @@ pub fn climb(
     threads: usize,
     must_stop: &dyn Fn() -> bool,
 ) -> DualPoint {
-    let mut ascent = Ascent::new(start, how.aim, f64::INFINITY);
+    let mut ascent = Ascent::new(start, how.aim);
     for _ in 0..how.steps {
         if ascent.is_done() || must_stop() {
             break;
@@ -278,8 +254,8 @@ pub fn climb(
     ascent.finish().0
 }
 
-fn smooth(smoothed: &mut [f64], new: &[f64], share: f64) {
+fn smooth(smoothed: &mut [f64], new: &[f64]) {
     for (smooth, new) in smoothed.iter_mut().zip(new) {
-        *smooth += share * (new - *smooth);
+        *smooth += SMOOTHING * (new - *smooth);
     }
 }

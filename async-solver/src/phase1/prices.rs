@@ -76,7 +76,7 @@ impl Run<'_> {
             let left = end.saturating_sub(self.reserve).saturating_sub(begun);
             begun + left.mul_f64(ASCENT_SHARE)
         });
-        let mut ascent = Ascent::new(start, aim, self.primal());
+        let mut ascent = Ascent::new(start, aim);
         self.dual_bound = self.dual_bound.max(ascent.best.value);
         let mut last = ascent.best.value;
         for step in 1..=steps {
