@@ -134,10 +134,24 @@ pub fn in_parallel<T: Send>(
     results.into_iter().map(|(_, value)| value).collect()
 }
 
-/// Share of a new point in the smoothed usage.
-const SMOOTHING: f64 = 0.05;
-/// Steps without a higher value after which less is aimed for, and how much less.
-const PATIENCE: u32 = 5;
+/// How hastily an ascent goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Share of a new point in the smoothed usage.
+    smoothing: f64,
+    /// Steps without a higher value after which less is aimed for.
+    patience: u32,
+}
+
+impl Pace {
+    /// To the highest bound, and to a mixture that is a good start for a search.
+    pub const STEADY: Pace = Pace { smoothing: 0.05, patience: 5 };
+    /// To a bound as high in half of the steps, where the way is short; its mixture is a worse start, and on
+    /// a long way it ends too early (decision 0013).
+    pub const QUICK: Pace = Pace { smoothing: 0.1, patience: 3 };
+}
+
+/// How much less is aimed for.
 const LESS: f64 = 0.7;
 /// A step that brings this share of what it aimed for lets the next aim for more.
 const GOOD: f64 = 0.5;
@@ -161,17 +175,19 @@ pub struct Ascent {
     /// How much higher the next step aims.
     aim: f64,
     stalled: u32,
+    pace: Pace,
 }
 
 impl Ascent {
     /// Starts at a point. `aim`: how much higher the optimum may be, as a share.
-    pub fn new(start: DualPoint, aim: f64) -> Ascent {
+    pub fn new(start: DualPoint, aim: f64, pace: Pace) -> Ascent {
         Ascent {
             usage: start.usage.clone(),
             mixture: start.terms.iter().map(|term| term.usage.clone()).collect(),
             aim: aim * start.value.abs().max(1.0),
             best: start,
             stalled: 0,
+            pace,
         }
     }
 
@@ -197,9 +213,10 @@ impl Ascent {
             .map(|(price, direction)| (price + length * direction).max(0.0))
             .collect();
         let point = evaluate(model, geometries, prices, threads);
-        smooth(&mut self.usage, &point.usage);
+        let share = self.pace.smoothing;
+        smooth(&mut self.usage, &point.usage, share);
         for (mixture, term) in self.mixture.iter_mut().zip(&point.terms) {
-            smooth(mixture, &term.usage);
+            smooth(mixture, &term.usage, share);
         }
         if point.value > self.best.value {
             if point.value - self.best.value > GOOD * self.aim {
@@ -209,7 +226,7 @@ impl Ascent {
             self.stalled = 0;
         } else {
             self.stalled += 1;
-            if self.stalled.is_multiple_of(PATIENCE) {
+            if self.stalled.is_multiple_of(self.pace.patience) {
                 self.aim *= LESS;
             }
         }
@@ -220,9 +237,9 @@ impl Ascent {
         self.aim < LEAST_AIM * self.best.value.abs().max(1.0)
     }
 
-    /// The best point, and servers of each item of each term near an optimum of the relaxation.
-    pub fn finish(self) -> (DualPoint, Vec<Vec<f64>>) {
-        (self.best, self.mixture)
+    /// Servers of each item of each term, near an optimum of the relaxation.
+    pub fn mixture(&self) -> &[Vec<f64>] {
+        &self.mixture
     }
 }
 
@@ -244,18 +261,18 @@ pub fn climb(
     threads: usize,
     must_stop: &dyn Fn() -> bool,
 ) -> DualPoint {
-    let mut ascent = Ascent::new(start, how.aim);
+    let mut ascent = Ascent::new(start, how.aim, Pace::STEADY);
     for _ in 0..how.steps {
         if ascent.is_done() || must_stop() {
             break;
         }
         ascent.step(model, geometries, threads);
     }
-    ascent.finish().0
+    ascent.best
 }
 
-fn smooth(smoothed: &mut [f64], new: &[f64]) {
+fn smooth(smoothed: &mut [f64], new: &[f64], share: f64) {
     for (smooth, new) in smoothed.iter_mut().zip(new) {
-        *smooth += SMOOTHING * (new - *smooth);
+        *smooth += share * (new - *smooth);
     }
 }

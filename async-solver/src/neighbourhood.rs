@@ -40,6 +40,11 @@ impl<'a> Neighbourhood<'a> {
         hood
     }
 
+    /// Whether somebody is short.
+    pub fn is_short(&self) -> bool {
+        self.short.contains(&true)
+    }
+
     /// Notes that some terms have changed.
     pub fn update(&mut self, model: &Model, state: &State, terms: &[usize]) {
         for &number in terms {

@@ -8,6 +8,7 @@
 //! ([`prices`]) and branch and bound where they point ([`exact`]) nearly close.
 
 mod exact;
+mod hourly;
 mod prices;
 
 use crate::backend::{LpRequest, LpSolution};
@@ -156,28 +157,23 @@ pub fn run(
     run.note("mip");
 
     let is_warm = warm.is_some();
-    let (mut prices, mut near) = match &solution {
+    let (prices, near) = match &solution {
         Some(solution) => {
             let counts = |term| lp.counts(model, term, &solution.columns);
             (run.prices(solution), (0..model.terms.len()).map(counts).collect())
         }
-        None => run.climb_from(warm.map(|warm| warm.prices)),
-    };
-    // An hour after a solve, what was made of today's assignment is near the end already, as a rule.
-    let is_near = is_warm && run.is_within(WARM_NEAR * run.enough);
-    if is_near {
-        run.improve(&prices, WARM_STALL_ROUNDS, keep);
-        if !run.is_within_gap() && !run.must_stop() {
-            (prices, near) = run.climb_on(prices);
+        None => {
+            let mut ascent = run.ascent_from(warm.map(|warm| warm.prices));
+            let prices = if is_warm {
+                run.follow(&mut ascent, keep)
+            } else {
+                run.climb_to_the_end(&mut ascent)
+            };
+            (prices, ascent.mixture().to_vec())
         }
-    }
-    let starts = [rounded_down(model, near), today];
-    let mut termination = run.search_from(starts, &prices, &request, lp_size.0, keep);
-    if is_warm && !is_near && termination == Termination::Stalled {
-        // The ascent of a warm solve ends early: what is left open may be the bound's.
-        let (prices, _) = run.climb_on(prices);
-        termination = run.improve(&prices, config.stall_rounds, keep);
-    }
+    };
+    let starts = [rounded_down(model, &near), today];
+    let termination = run.search_from(starts, &prices, &request, lp_size.0, keep);
     let lp_value = solution.map(|solution| (solution.objective + lp.constant, solution.seconds));
     let seconds = [built - begin, initial - built, clock() - initial];
     run.finish(initial_primal, termination, lp_value, lp_size, seconds)
@@ -192,11 +188,11 @@ const SIMPLEX_COLUMNS: usize = 4_000;
 
 /// The whole part of servers of each item of each term, as far as there are any in its pool: an LP
 /// overfills it by its tolerances, a smoothed usage by more.
-fn rounded_down(model: &Model, near: Vec<Vec<f64>>) -> State {
+fn rounded_down(model: &Model, near: &[Vec<f64>]) -> State {
     let mut used = vec![0; model.pools.len()];
-    let round = |(term, near): (&Term, Vec<f64>)| -> Vec<u32> {
+    let round = |(term, near): (&Term, &Vec<f64>)| -> Vec<u32> {
         let items = term.items.iter().zip(near);
-        let count = |(item, near): (&Item, f64)| {
+        let count = |(item, near): (&Item, &f64)| {
             let pool = item.pool as usize;
             #[expect(
                 clippy::cast_possible_truncation,
@@ -337,7 +333,7 @@ impl Run<'_> {
     ) -> Termination {
         for start in starts {
             if !self.is_within_gap() {
-                self.sweep(start, prices, keep);
+                self.sweep(start, prices, 0.0, keep);
             }
         }
         if self.is_within_gap() || self.solve_whole(request, keep) {
@@ -347,19 +343,40 @@ impl Run<'_> {
         }
     }
 
-    /// Puts every reservation anew, several times, from a start.
-    fn sweep(&mut self, mut state: State, prices: &DualPoint, keep: &dyn Fn(&State)) {
+    /// Puts every reservation anew, several times, from a start. A pass after a better one that brings less than
+    /// `pays` of what is open ends it.
+    fn sweep(&mut self, mut state: State, prices: &DualPoint, pays: f64, keep: &dyn Fn(&State)) {
+        let first = self.primal();
         for weight in SWEEP_WEIGHTS {
+            let (before, open) = (self.primal(), self.primal() - self.dual_bound);
             for &term in &self.order() {
                 if self.must_stop() {
-                    self.offer(&state, "mip", keep);
-                    return;
+                    break;
                 }
                 self.search().replace(&mut state, term, prices, weight);
             }
+            self.repair(&mut state, prices);
             self.offer(&state, "mip", keep);
-            if self.is_within_gap() {
+            if self.is_within_gap() || self.must_stop() {
                 return;
+            }
+            if self.primal() < first && before - self.primal() < pays * open {
+                return;
+            }
+        }
+    }
+
+    /// Helps those who are short to servers that others can do without, a few reservations at a time.
+    fn repair(&self, state: &mut State, prices: &DualPoint) {
+        let mut hood = Neighbourhood::new(self.model, state, prices, self.config.seed);
+        let mut failed = 0;
+        while hood.is_short() && failed < REPAIR_TRIES && !self.must_stop() {
+            let (terms, weight) = hood.pick(self.model, state);
+            if self.search().ruin(state, &terms, prices, weight, 0.0).is_some() {
+                hood.update(self.model, state, &terms);
+                failed = 0;
+            } else {
+                failed += 1;
             }
         }
     }
@@ -437,9 +454,9 @@ impl Run<'_> {
         };
         let prices = self.prices(&solution);
         let counts = |term| lp.counts(self.model, term, &solution.columns);
-        let near = (0..self.model.terms.len()).map(counts).collect();
-        self.sweep(rounded_down(self.model, near), &prices, keep);
-        self.sweep(incumbent, &prices, keep);
+        let near: Vec<_> = (0..self.model.terms.len()).map(counts).collect();
+        self.sweep(rounded_down(self.model, &near), &prices, 0.0, keep);
+        self.sweep(incumbent, &prices, 0.0, keep);
         self.improve(&prices, self.config.stall_rounds, keep)
     }
 
@@ -553,11 +570,8 @@ impl Run<'_> {
 /// How much further from its bound than the last solve a warm one may end, as a share of that gap. What the
 /// next may depends on the last that ended by itself, so that this does not add up.
 const WARM_SLACK: f64 = 0.25;
-/// A warm solve that is within so many times that gap searches on from today's assignment; one that is not
-/// takes the long way at once.
-const WARM_NEAR: f64 = 4.0;
-/// Rounds without gain after which a warm solve takes the long way.
-const WARM_STALL_ROUNDS: u32 = 2;
+/// Neighbourhoods tried in a row after a sweep without helping anybody who is short.
+const REPAIR_TRIES: usize = 20;
 /// Neighbourhoods tried in a round at least.
 const ROUND_TRIES: usize = 600;
 /// Largest step to the worse, as a share of the open gap.

@@ -3,7 +3,7 @@
 
 use super::Run;
 use crate::backend::{LpRequest, LpSolution};
-use crate::bound::{Ascent, DualPoint, evaluate, evaluate_strong, in_parallel};
+use crate::bound::{Ascent, DualPoint, Pace, evaluate, evaluate_strong, in_parallel};
 use crate::master::Master;
 use crate::subproblem::Priced;
 
@@ -16,6 +16,10 @@ const ASCENT_SHARE: f64 = 0.4;
 const AIM_FROM_LP: f64 = 1e-4;
 const AIM_WARM: f64 = 3e-4;
 const AIM_COLD: f64 = 1e-2;
+/// Up to which share of the value the way of a warm solve to an assignment's cost is a short one, and what an
+/// ascent aims for there at most: the optimum is nearer to the bound than to the assignment.
+const SHORT: f64 = 0.05;
+const SHORT_AIM: f64 = 0.1;
 /// So many steps of a warm solve that bring less than this share of the gap that is near enough end an ascent.
 const LOOK_BACK: usize = 20;
 const LITTLE: f64 = 0.05;
@@ -37,38 +41,41 @@ impl Run<'_> {
         let prices = duals.take(self.model.pools.len()).map(|dual| (-dual).max(0.0));
         let prices = prices.map(|price| if price < 1e-9 { 0.0 } else { price }).collect();
         let start = evaluate(self.model, &self.geometries, prices, self.config.threads);
-        self.climb(start, ASCENT_STEPS.0, AIM_FROM_LP, 0.0).0
+        let mut ascent = Ascent::new(start, AIM_FROM_LP, Pace::STEADY);
+        self.climb(&mut ascent, ASCENT_STEPS.0, 0.0)
     }
 
-    /// The pools' prices by ascent alone: from those that the last solve left, or from nothing. Gives
-    /// the servers of each item of each reservation near an optimum of the relaxation, too.
-    pub(super) fn climb_from(&mut self, warm: Option<Vec<f64>>) -> (DualPoint, Vec<Vec<f64>>) {
+    /// Where an ascent without an LP begins: at the prices that the last solve left, or from nothing.
+    pub(super) fn ascent_from(&self, warm: Option<Vec<f64>>) -> Ascent {
         let nothing = vec![0.0; self.model.pools.len()];
         let at = |prices| evaluate(self.model, &self.geometries, prices, self.config.threads);
         let (cold, warm) = (at(nothing), warm.map(at));
-        let little = if warm.is_some() { LITTLE * self.enough } else { 0.0 };
-        match warm.filter(|warm| warm.value > cold.value) {
-            Some(warm) => self.climb(warm, ASCENT_STEPS.1, AIM_WARM, little),
-            // Where less is asked for than an hour before, the last prices may be worse than none.
-            None => self.climb(cold, ASCENT_STEPS.1, AIM_COLD, little),
+        let Some(warm) = warm else { return Ascent::new(cold, AIM_COLD, Pace::STEADY) };
+        // Where less is asked for than an hour before, the last prices may be worse than none.
+        let (start, aim) =
+            if warm.value > cold.value { (warm, AIM_WARM) } else { (cold, AIM_COLD) };
+        let magnitude = start.value.abs().max(1.0);
+        let way = (self.worth() - start.value).max(0.0) / magnitude;
+        if way < SHORT {
+            Ascent::new(start, aim.min(SHORT_AIM * way), Pace::QUICK)
+        } else {
+            Ascent::new(start, aim, Pace::STEADY)
         }
     }
 
-    /// On to the best prices there are, from some that were good enough for a warm solve to try.
-    pub(super) fn climb_on(&mut self, from: DualPoint) -> (DualPoint, Vec<Vec<f64>>) {
-        let start = evaluate(self.model, &self.geometries, from.prices, self.config.threads);
-        self.climb(start, ASCENT_STEPS.1, AIM_WARM, 0.0)
+    /// The pools' prices by ascent, as far as it goes.
+    pub(super) fn climb_to_the_end(&mut self, ascent: &mut Ascent) -> DualPoint {
+        self.climb(ascent, ASCENT_STEPS.1, 0.0)
     }
 
-    /// Some steps of ascent from prices, and the stronger bound where they end. `little`: several
-    /// steps that bring less than this share of the value end it.
-    fn climb(
-        &mut self,
-        start: DualPoint,
-        steps: usize,
-        aim: f64,
-        little: f64,
-    ) -> (DualPoint, Vec<Vec<f64>>) {
+    /// Likewise, until it brings little beside the gap that is near enough.
+    pub(super) fn climb_a_while(&mut self, ascent: &mut Ascent) -> DualPoint {
+        self.climb(ascent, ASCENT_STEPS.1, LITTLE * self.enough)
+    }
+
+    /// Some steps of ascent, and the stronger bound where they end. `little`: several steps that bring less
+    /// than this share of the value end it.
+    fn climb(&mut self, ascent: &mut Ascent, steps: usize, little: f64) -> DualPoint {
         let threads = self.config.threads;
         let clock = self.control.elapsed;
         let begun = clock();
@@ -76,7 +83,6 @@ impl Run<'_> {
             let left = end.saturating_sub(self.reserve).saturating_sub(begun);
             begun + left.mul_f64(ASCENT_SHARE)
         });
-        let mut ascent = Ascent::new(start, aim);
         self.dual_bound = self.dual_bound.max(ascent.best.value);
         let mut last = ascent.best.value;
         for step in 1..=steps {
@@ -97,7 +103,7 @@ impl Run<'_> {
                 last = value;
             }
         }
-        let (mut best, mixture) = ascent.finish();
+        let mut best = ascent.best.clone();
         if !self.is_within_gap() && !self.must_stop() {
             best = evaluate_strong(self.model, &self.geometries, best.prices, threads);
             self.dual_bound = self.dual_bound.max(best.value);
@@ -106,7 +112,7 @@ impl Run<'_> {
         if self.dual.as_ref().is_none_or(|dual| dual.value < best.value) {
             self.dual = Some(best.clone());
         }
-        (best, mixture)
+        best
     }
 
     /// Better prices from a master problem, and the mixture of whole-server assignments it ends
