@@ -40,6 +40,11 @@ impl<'a> Neighbourhood<'a> {
         hood
     }
 
+    /// The prices it goes by.
+    pub fn prices(&self) -> &'a DualPoint {
+        self.prices
+    }
+
     /// Whether somebody is short.
     pub fn is_short(&self) -> bool {
         self.short.contains(&true)

@@ -10,6 +10,7 @@
 mod exact;
 mod hourly;
 mod prices;
+mod rounds;
 
 use crate::backend::{LpRequest, LpSolution};
 use crate::bound::{DualPoint, in_parallel};
@@ -17,7 +18,6 @@ use crate::config::SolverConfig;
 use crate::control::{Control, LpJob, Progress};
 use crate::formulation::Lp;
 use crate::model::{Item, Model, Term};
-use crate::neighbourhood::Neighbourhood;
 use crate::report::Termination;
 use crate::search::Search;
 use crate::state::{State, Worthless};
@@ -68,9 +68,6 @@ pub enum Proof {
     /// HiGHS' branch and bound over the whole of a small problem.
     BranchAndBound,
 }
-
-/// Prices' weights of one round of sweeps: first keep off what others need, then take what is left.
-const SWEEP_WEIGHTS: [f64; 5] = [1.0, 0.7, 0.3, 0.0, 1.0];
 
 struct Run<'a> {
     model: &'a Model,
@@ -238,6 +235,11 @@ impl Run<'_> {
         self.best.as_ref().map_or(f64::INFINITY, |best| best.1)
     }
 
+    /// What is open between the incumbent and the bound.
+    fn open(&self) -> f64 {
+        (self.primal() - self.dual_bound).max(0.0)
+    }
+
     fn is_within_gap(&self) -> bool {
         self.is_within(self.enough)
     }
@@ -343,44 +345,6 @@ impl Run<'_> {
         }
     }
 
-    /// Puts every reservation anew, several times, from a start. A pass after a better one that brings less than
-    /// `pays` of what is open ends it.
-    fn sweep(&mut self, mut state: State, prices: &DualPoint, pays: f64, keep: &dyn Fn(&State)) {
-        let first = self.primal();
-        for weight in SWEEP_WEIGHTS {
-            let (before, open) = (self.primal(), self.primal() - self.dual_bound);
-            for &term in &self.order() {
-                if self.must_stop() {
-                    break;
-                }
-                self.search().replace(&mut state, term, prices, weight);
-            }
-            self.repair(&mut state, prices);
-            self.offer(&state, "mip", keep);
-            if self.is_within_gap() || self.must_stop() {
-                return;
-            }
-            if self.primal() < first && before - self.primal() < pays * open {
-                return;
-            }
-        }
-    }
-
-    /// Helps those who are short to servers that others can do without, a few reservations at a time.
-    fn repair(&self, state: &mut State, prices: &DualPoint) {
-        let mut hood = Neighbourhood::new(self.model, state, prices, self.config.seed);
-        let mut failed = 0;
-        while hood.is_short() && failed < REPAIR_TRIES && !self.must_stop() {
-            let (terms, weight) = hood.pick(self.model, state);
-            if self.search().ruin(state, &terms, prices, weight, 0.0).is_some() {
-                hood.update(self.model, state, &terms);
-                failed = 0;
-            } else {
-                failed += 1;
-            }
-        }
-    }
-
     /// The search: neighbourhoods, restarts, and at last better prices and what they show.
     fn search_on(
         &mut self,
@@ -460,66 +424,6 @@ impl Run<'_> {
         self.improve(&prices, self.config.stall_rounds, keep)
     }
 
-    /// Takes a few reservations out and puts them back, while that helps. Now and then a little
-    /// worse is taken too, to get out of dead ends; the best is kept.
-    fn improve(
-        &mut self,
-        prices: &DualPoint,
-        stall_rounds: u32,
-        keep: &dyn Fn(&State),
-    ) -> Termination {
-        let Some((mut state, _)) = self.best.clone() else { return Termination::Deadline };
-        let mut hood = Neighbourhood::new(self.model, &state, prices, self.config.seed);
-        let tries = ROUND_TRIES.max(self.model.terms.len());
-        let mut stalled = 0;
-        loop {
-            if self.is_within_gap() {
-                return self.settled();
-            }
-            if stalled >= stall_rounds {
-                return Termination::Stalled;
-            }
-            let before = self.primal();
-            let open = (before - self.dual_bound).max(0.0);
-            let near_enough = self.enough * self.worth();
-            let (mut below, mut lowest) = (0.0, 0.0);
-            let mut best: Option<State> = None;
-            for _ in 0..tries {
-                if self.must_stop() {
-                    self.offer(best.as_ref().unwrap_or(&state), "mip", keep);
-                    return self.stop_reason();
-                }
-                let (terms, weight) = hood.pick(self.model, &state);
-                let tolerance = DETOUR * open * hood.chance();
-                if let Some(gain) =
-                    self.search().ruin(&mut state, &terms, prices, weight, tolerance)
-                {
-                    hood.update(self.model, &state, &terms);
-                    below += gain;
-                    if below > lowest + 1e-6 {
-                        lowest = below;
-                        best = Some(state.clone());
-                        if open - lowest <= near_enough {
-                            break;
-                        }
-                    }
-                }
-            }
-            if let Some(best) = best {
-                self.offer(&best, "mip", keep);
-            }
-            let gained = before - self.primal();
-            // Start again from the best: detours are short.
-            if let Some((incumbent, _)) = &self.best {
-                state = incumbent.clone();
-                let all: Vec<usize> = (0..self.model.terms.len()).collect();
-                hood.update(self.model, &state, &all);
-            }
-            // A round that gains next to nothing of what is open counts as none.
-            stalled = if gained > STALL_GAIN * open { 0 } else { stalled + 1 };
-        }
-    }
-
     fn finish(
         mut self,
         initial_primal: f64,
@@ -545,10 +449,12 @@ impl Run<'_> {
         let ended_by_itself =
             !matches!(termination, Termination::Deadline | Termination::Interrupted);
         let worth = primal - state.shortfall_cost(self.model);
-        // What was near enough stays so, lest each solve asks more of the next than it gave itself.
+        let gap = (primal - dual_bound).max(0.0) / worth.max(f64::MIN_POSITIVE);
+        // What was near enough stays so, lest hour after hour ends a little further off; where a solve came
+        // nearer with ease, as after an hour that was hard, the next may, too.
         let gap = match termination {
-            Termination::LastGap => self.last,
-            _ => (primal - dual_bound).max(0.0) / worth.max(f64::MIN_POSITIVE),
+            Termination::LastGap => gap.clamp(NEARER_MOST * self.last, self.last),
+            _ => gap,
         };
         Outcome {
             state,
@@ -570,13 +476,7 @@ impl Run<'_> {
 /// How much further from its bound than the last solve a warm one may end, as a share of that gap. What the
 /// next may depends on the last that ended by itself, so that this does not add up.
 const WARM_SLACK: f64 = 0.25;
-/// Neighbourhoods tried in a row after a sweep without helping anybody who is short.
-const REPAIR_TRIES: usize = 20;
-/// Neighbourhoods tried in a round at least.
-const ROUND_TRIES: usize = 600;
-/// Largest step to the worse, as a share of the open gap.
-const DETOUR: f64 = 0.02;
+/// How much nearer than the last solve had to come the next must, at most, as a share of that gap.
+const NEARER_MOST: f64 = 0.5;
 /// Share of the open gap a restart must gain to be followed by another.
 const RESTART_GAIN: f64 = 0.02;
-/// Share of the open gap a round must gain not to count as stalled.
-const STALL_GAIN: f64 = 0.005;

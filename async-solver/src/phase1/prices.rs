@@ -20,9 +20,10 @@ const AIM_COLD: f64 = 1e-2;
 /// ascent aims for there at most: the optimum is nearer to the bound than to the assignment.
 const SHORT: f64 = 0.05;
 const SHORT_AIM: f64 = 0.1;
-/// So many steps of a warm solve that bring less than this share of the gap that is near enough end an ascent.
-const LOOK_BACK: usize = 20;
-const LITTLE: f64 = 0.05;
+/// Steps of a leg of a warm solve's ascent; its first ascent ends with a leg that brings less than this share
+/// of the value.
+const LEG: usize = 20;
+const LITTLE: f64 = 3e-5;
 /// Masters solved at most.
 const MASTER_STEPS: usize = 60;
 /// How far prices may go from the best ones at first, as a share of the mean price.
@@ -68,13 +69,18 @@ impl Run<'_> {
         self.climb(ascent, ASCENT_STEPS.1, 0.0)
     }
 
-    /// Likewise, until it brings little beside the gap that is near enough.
+    /// Likewise, until a leg brings little.
     pub(super) fn climb_a_while(&mut self, ascent: &mut Ascent) -> DualPoint {
-        self.climb(ascent, ASCENT_STEPS.1, LITTLE * self.enough)
+        self.climb(ascent, ASCENT_STEPS.1, LITTLE)
     }
 
-    /// Some steps of ascent, and the stronger bound where they end. `little`: several steps that bring less
-    /// than this share of the value end it.
+    /// Likewise, one leg.
+    pub(super) fn climb_a_leg(&mut self, ascent: &mut Ascent) -> DualPoint {
+        self.climb(ascent, LEG, 0.0)
+    }
+
+    /// Some steps of ascent, and the stronger bound where they end. `little`: a leg that brings less than
+    /// this share of the value ends it.
     fn climb(&mut self, ascent: &mut Ascent, steps: usize, little: f64) -> DualPoint {
         let threads = self.config.threads;
         let clock = self.control.elapsed;
@@ -96,7 +102,7 @@ impl Run<'_> {
             ascent.step(self.model, &self.geometries, threads);
             let value = ascent.best.value;
             self.dual_bound = self.dual_bound.max(value);
-            if little > 0.0 && step.is_multiple_of(LOOK_BACK) {
+            if little > 0.0 && step.is_multiple_of(LEG) {
                 if value - last < little * value.abs() {
                     break;
                 }
