@@ -77,3 +77,26 @@ fn what_was_left_leads_to_as_good_an_answer_again_whatever_the_threads() {
         assert_eq!(two.warm, again.warm);
     });
 }
+
+#[test]
+fn after_a_hard_hour_the_gap_that_is_near_enough_comes_down_again() {
+    for_each(12, worlds(TOWN), |world| {
+        let snapshot = snapshot(&world);
+        let first = solved(&snapshot, &config());
+        let mut left = Warm { gap: Some(HARD), ..first.warm };
+        for hour in 1..=4 {
+            let before = left.gap.expect("it ended by itself");
+            let outcome = solved_from(&snapshot, &config(), &InProcess, Some(&left));
+            let came_to = &outcome.stats.phase1;
+            let worth = came_to.primal - came_to.shortfall_cost;
+            let came_to = (came_to.primal - came_to.dual_bound) / worth.max(f64::MIN_POSITIVE);
+            left = outcome.warm;
+            let after = left.gap.expect("it ended by itself");
+            let most = came_to.max(before / 2.0) + 1e-9;
+            assert!(after <= most, "hour {hour}: {after}, with {before} it came to {came_to}");
+        }
+    });
+}
+
+/// The largest gap that is taken from the last solve.
+const HARD: f64 = 0.02;

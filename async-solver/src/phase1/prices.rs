@@ -85,6 +85,8 @@ impl Run<'_> {
         let threads = self.config.threads;
         let clock = self.control.elapsed;
         let begun = clock();
+        // Where a gap is near enough only since the last hour was hard, prices would be no good for the search.
+        let near_enough = if little > 0.0 { self.config.gap_limit } else { self.enough };
         let end = self.control.deadline.map(|end| {
             let left = end.saturating_sub(self.reserve).saturating_sub(begun);
             begun + left.mul_f64(ASCENT_SHARE)
@@ -92,7 +94,7 @@ impl Run<'_> {
         self.dual_bound = self.dual_bound.max(ascent.best.value);
         let mut last = ascent.best.value;
         for step in 1..=steps {
-            if ascent.is_done() || self.is_within_gap() || self.must_stop() {
+            if ascent.is_done() || self.is_within(near_enough) || self.must_stop() {
                 break;
             }
             if end.is_some_and(|end| clock() >= end) {
@@ -110,7 +112,7 @@ impl Run<'_> {
             }
         }
         let mut best = ascent.best.clone();
-        if !self.is_within_gap() && !self.must_stop() {
+        if !self.is_within(near_enough) && !self.must_stop() {
             best = evaluate_strong(self.model, &self.geometries, best.prices, threads);
             self.dual_bound = self.dual_bound.max(best.value);
         }
