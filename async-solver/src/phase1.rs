@@ -7,6 +7,7 @@
 //! start beside today's assignment. What the search leaves open in a small region, better prices
 //! ([`prices`]) and branch and bound where they point ([`exact`]) nearly close.
 
+mod climb;
 mod exact;
 mod hourly;
 mod prices;
@@ -22,6 +23,7 @@ use crate::report::Termination;
 use crate::search::Search;
 use crate::state::{State, Worthless};
 use crate::subproblem::Geometry;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// What phase 1 ended with.
@@ -80,7 +82,7 @@ struct Run<'a> {
     enough: f64,
     last: f64,
     worthless: Worthless,
-    geometries: Vec<Geometry>,
+    geometries: &'a [Geometry],
     best: Option<(State, f64)>,
     dual_bound: f64,
     proof: Proof,
@@ -115,6 +117,7 @@ pub fn run(
         mip_nodes: 0,
     };
     let last = warm.as_ref().map_or(0.0, |warm| warm.near_enough);
+    let geometries: Vec<Geometry>;
     let mut run = Run {
         model,
         lp: &lp,
@@ -124,7 +127,7 @@ pub fn run(
         enough: (last * (1.0 + WARM_SLACK)).max(config.gap_limit),
         last,
         worthless: Worthless::new(model),
-        geometries: Vec::new(),
+        geometries: &[],
         best: None,
         dual_bound: f64::NEG_INFINITY,
         proof: Proof::Lagrangian,
@@ -144,33 +147,34 @@ pub fn run(
     // Of a large region the ascent finds better prices, and sooner, than HiGHS does.
     let mut job = (lp_size.0 <= SMALL_COLUMNS && warm.is_none())
         .then(|| control.backend.start(lp.problem.clone(), request.clone()));
-    run.geometries =
+    geometries =
         in_parallel(model.terms.len(), config.threads, |t| Geometry::new(model, &model.terms[t]));
+    run.geometries = &geometries;
     let built = clock();
     run.note("initial state");
-    run.improve_today(&today, if job.is_some() { 2 } else { 1 }, keep);
-    let solution = job.as_mut().and_then(|job| run.wait(job.as_mut(), lp_size.0));
-    let initial = clock();
-    run.note("mip");
-
-    let is_warm = warm.is_some();
-    let (prices, near) = match &solution {
-        Some(solution) => {
-            let counts = |term| lp.counts(model, term, &solution.columns);
-            (run.prices(solution), (0..model.terms.len()).map(counts).collect())
+    let mut solution = None;
+    let prices = match warm {
+        Some(warm) => {
+            let mut ascent = run.ascent_from_last(warm.prices);
+            let prices = run.follow(&mut ascent, &today, keep);
+            prices.map_continue(|prices| (prices, ascent.mixture().to_vec()))
         }
         None => {
-            let mut ascent = run.ascent_from(warm.map(|warm| warm.prices));
-            let prices = if is_warm {
-                run.follow(&mut ascent, keep)
-            } else {
-                run.climb_to_the_end(&mut ascent)
-            };
-            (prices, ascent.mixture().to_vec())
+            run.improve_today(&today, if job.is_some() { 2 } else { 1 }, keep);
+            solution = job.as_mut().and_then(|job| run.wait(job.as_mut(), lp_size.0));
+            run.note("mip");
+            ControlFlow::Continue(run.prices_and_start(solution.as_ref()))
         }
     };
-    let starts = [rounded_down(model, &near), today];
-    let termination = run.search_from(starts, &prices, &request, lp_size.0, keep);
+    let termination = match prices {
+        ControlFlow::Continue((prices, near)) => {
+            let starts = [rounded_down(model, &near), today];
+            run.search_from(starts, &prices, &request, lp_size.0, keep)
+        }
+        ControlFlow::Break(termination) => termination,
+    };
+    let searched = run.history.iter().find(|point| point.step == "mip");
+    let initial = searched.map_or(built, |point| point.seconds);
     let lp_value = solution.map(|solution| (solution.objective + lp.constant, solution.seconds));
     let seconds = [built - begin, initial - built, clock() - initial];
     run.finish(initial_primal, termination, lp_value, lp_size, seconds)
@@ -209,11 +213,16 @@ fn rounded_down(model: &Model, near: &[Vec<f64>]) -> State {
 
 impl Run<'_> {
     fn search(&self) -> Search<'_> {
-        Search { model: self.model, geometries: &self.geometries, worthless: &self.worthless }
+        Search { model: self.model, geometries: self.geometries, worthless: &self.worthless }
     }
 
     fn must_stop(&self) -> bool {
         self.control.must_stop(self.reserve)
+    }
+
+    /// Whether the region is too large for an LP of it to be solved again and again.
+    fn is_large(&self) -> bool {
+        self.lp.problem.cost.len() > SMALL_COLUMNS
     }
 
     fn stop_reason(&self) -> Termination {
@@ -261,6 +270,11 @@ impl Run<'_> {
             run if run.is_within(run.enough) => Termination::LastGap,
             _ => Termination::Stalled,
         }
+    }
+
+    /// How a solve ended that is near enough, or had to.
+    fn ended(&self) -> Termination {
+        if self.is_within_gap() { self.settled() } else { self.stop_reason() }
     }
 
     fn note(&mut self, step: &str) {
@@ -321,6 +335,7 @@ impl Run<'_> {
             }
             self.offer(&early, "initial state", keep);
         }
+        self.repair(&mut early, &free);
         self.offer(&early, "initial state", keep);
     }
 
@@ -454,6 +469,7 @@ impl Run<'_> {
         // nearer with ease, as after an hour that was hard, the next may, too.
         let gap = match termination {
             Termination::LastGap => gap.clamp(NEARER_MOST * self.last, self.last),
+            Termination::Stalled if self.is_not_far(gap) => gap.min(self.enough),
             _ => gap,
         };
         Outcome {

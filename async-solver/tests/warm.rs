@@ -4,7 +4,7 @@ mod brute;
 mod world;
 
 use async_solver::backend::InProcess;
-use async_solver::{SolverConfig, Warm, WarmPrice};
+use async_solver::{SolveOutcome, SolverConfig, Warm, WarmPrice};
 use brute::Phase1;
 use fleet::RegionSnapshot;
 use fleet::audit::audit;
@@ -78,6 +78,13 @@ fn what_was_left_leads_to_as_good_an_answer_again_whatever_the_threads() {
     });
 }
 
+/// The gap that a solve came to, as a share of what it costs without shortfalls.
+fn came_to(outcome: &SolveOutcome) -> f64 {
+    let phase1 = &outcome.stats.phase1;
+    let worth = phase1.primal - phase1.shortfall_cost;
+    (phase1.primal - phase1.dual_bound) / worth.max(f64::MIN_POSITIVE)
+}
+
 #[test]
 fn after_a_hard_hour_the_gap_that_is_near_enough_comes_down_again() {
     for_each(12, worlds(TOWN), |world| {
@@ -87,15 +94,32 @@ fn after_a_hard_hour_the_gap_that_is_near_enough_comes_down_again() {
         for hour in 1..=4 {
             let before = left.gap.expect("it ended by itself");
             let outcome = solved_from(&snapshot, &config(), &InProcess, Some(&left));
-            let came_to = &outcome.stats.phase1;
-            let worth = came_to.primal - came_to.shortfall_cost;
-            let came_to = (came_to.primal - came_to.dual_bound) / worth.max(f64::MIN_POSITIVE);
+            let came_to = came_to(&outcome);
             left = outcome.warm;
             let after = left.gap.expect("it ended by itself");
             let most = came_to.max(before / 2.0) + 1e-9;
             assert!(after <= most, "hour {hour}: {after}, with {before} it came to {came_to}");
         }
     });
+}
+
+#[test]
+fn an_hour_that_ends_not_far_off_raises_the_gap_that_is_near_enough_by_a_quarter_at_most() {
+    let hard = Cell::new(0);
+    for_each(12, worlds(TOWN), |world| {
+        let snapshot = snapshot(&world);
+        let first = solved(&snapshot, &config());
+        let before = came_to(&first) / 3.0;
+        let left = Warm { gap: Some(before), ..first.warm };
+        let outcome = solved_from(&snapshot, &config(), &InProcess, Some(&left));
+        let (came_to, after) = (came_to(&outcome), outcome.warm.gap.expect("it ended by itself"));
+        let enough = (1.25 * before).max(config().gap_limit);
+        if came_to > enough && came_to <= 3.0 * enough {
+            hard.set(hard.get() + 1);
+            assert!(after <= enough + 1e-12, "{after}, with {before} it came to {came_to}");
+        }
+    });
+    assert!(hard.get() > 0, "no world was hard");
 }
 
 /// The largest gap that is taken from the last solve.

@@ -1,11 +1,13 @@
 //! A solve an hour after the last one: prices and today's assignment are near the end already, so the search and
-//! the ascent take turns, each for as long as it pays, until the gap is about what the last solve came to.
+//! the ascent go on beside each other, turn by turn, until the gap is about what the last solve came to.
 
 use super::rounds::Within;
 use super::{Run, rounded_down};
 use crate::bound::{Ascent, DualPoint};
 use crate::neighbourhood::Neighbourhood;
+use crate::report::Termination;
 use crate::state::State;
+use std::ops::ControlFlow;
 
 /// What was made of today's assignment is searched on from if it is within so many times the gap that is near
 /// enough; else the ascent's mixture is swept first.
@@ -16,29 +18,52 @@ const SWEEP_PAYS: f64 = 0.02;
 const ROUND_PAYS: f64 = 0.01;
 /// ...and a turn of both.
 const TURN_PAYS: f64 = 0.05;
+/// Where turns stop to pay within so many times the gap that is near enough, a large region is left at that: the
+/// long way takes longer than from nothing, and brings little.
+const NOT_FAR: f64 = 3.0;
 
 impl Run<'_> {
-    /// Ascends and searches in turn. Gives the prices it ends with; where it ends short of the gap that is near
-    /// enough, they are the ascent's last.
-    pub(super) fn follow(&mut self, ascent: &mut Ascent, keep: &dyn Fn(&State)) -> DualPoint {
-        let mut prices = self.climb_a_while(ascent);
-        if !self.is_within(NEAR * self.enough) {
-            self.sweep(rounded_down(self.model, ascent.mixture()), &prices, SWEEP_PAYS, keep);
-        }
+    /// Searches, with the ascent beside it, turn by turn. Gives why it is over, or, short of the gap that is near
+    /// enough, prices for the long way, of the ascent's last.
+    pub(super) fn follow(
+        &mut self,
+        ascent: &mut Ascent,
+        today: &State,
+        keep: &dyn Fn(&State),
+    ) -> ControlFlow<Termination, DualPoint> {
+        let first = self.climb_a_while(ascent, |run| {
+            run.improve_today(today, 1, keep);
+            run.note("mip");
+        });
+        let Some(mut prices) = first else { return ControlFlow::Break(self.ended()) };
+        let far = !self.is_within(NEAR * self.enough);
+        let mut start = far.then(|| rounded_down(self.model, ascent.mixture()));
         let mut leg = 0.0;
         loop {
-            let open = self.open();
-            self.search_while_it_pays(&prices, leg, keep);
-            if self.is_within_gap() || self.must_stop() {
-                return prices;
-            }
-            let bound = self.dual_bound;
-            prices = self.climb_a_leg(ascent);
+            let (open, bound) = (self.open(), self.dual_bound);
+            let climbed = self.climb_a_leg(ascent, |run| {
+                if let Some(start) = start.take() {
+                    run.sweep(start, &prices, SWEEP_PAYS, keep);
+                }
+                run.search_while_it_pays(&prices, leg, keep);
+            });
+            let Some(climbed) = climbed else { return ControlFlow::Break(self.ended()) };
+            prices = climbed;
             leg = self.dual_bound - bound;
             if self.open() > (1.0 - TURN_PAYS) * open {
-                return self.climb_to_the_end(ascent);
+                break;
             }
         }
+        if self.is_large() && self.is_not_far(self.open() / self.worth()) {
+            return ControlFlow::Break(Termination::Stalled);
+        }
+        self.take_time(ascent);
+        ControlFlow::Continue(self.climb_to_the_end(ascent))
+    }
+
+    /// Whether a gap is about what the last solve came to, if not near enough.
+    pub(super) fn is_not_far(&self, gap: f64) -> bool {
+        self.last > 0.0 && gap <= NOT_FAR * self.enough
     }
 
     /// Rounds of the search while they bring more than `leg`, what one of the ascent brought last: it takes about

@@ -7,23 +7,16 @@ use crate::bound::{Ascent, DualPoint, Pace, evaluate, evaluate_strong, in_parall
 use crate::master::Master;
 use crate::subproblem::Priced;
 
-/// Steps of the dual ascent at most, from HiGHS' duals and from others.
-const ASCENT_STEPS: (usize, usize) = (30, 600);
-/// Share of the time left that an ascent may take: good prices are of no use without a search.
-const ASCENT_SHARE: f64 = 0.4;
+/// Steps of the dual ascent from HiGHS' duals at most.
+const LP_STEPS: usize = 30;
 /// How far above where it starts an ascent aims at first, relative: from HiGHS' duals, from what the
-/// last solve left, and from nothing.
+/// last solve left, from nothing an hour after it, and from nothing.
 const AIM_FROM_LP: f64 = 1e-4;
 const AIM_WARM: f64 = 3e-4;
+const AIM_SHORT: f64 = 1e-3;
 const AIM_COLD: f64 = 1e-2;
-/// Up to which share of the value the way of a warm solve to an assignment's cost is a short one, and what an
-/// ascent aims for there at most: the optimum is nearer to the bound than to the assignment.
-const SHORT: f64 = 0.05;
-const SHORT_AIM: f64 = 0.1;
-/// Steps of a leg of a warm solve's ascent; its first ascent ends with a leg that brings less than this share
-/// of the value.
-const LEG: usize = 20;
-const LITTLE: f64 = 3e-5;
+/// Likewise on a longer way than was thought, as a share of what is left of it.
+const AIM_OF_WAY: f64 = 0.1;
 /// Masters solved at most.
 const MASTER_STEPS: usize = 60;
 /// How far prices may go from the best ones at first, as a share of the mean price.
@@ -36,91 +29,49 @@ const GOOD_STEP: f64 = 0.3;
 const POINT_TRIES: usize = 12;
 
 impl Run<'_> {
-    /// The pools' prices, and with them the bound: HiGHS' duals, then a few steps further.
+    /// The pools' prices, and with them the bound, from HiGHS' duals if there are any; with what is near an optimum
+    /// of the relaxation: servers of each item of each reservation.
+    pub(super) fn prices_and_start(
+        &mut self,
+        solution: Option<&LpSolution>,
+    ) -> (DualPoint, Vec<Vec<f64>>) {
+        if let Some(solution) = solution {
+            let counts = |term| self.lp.counts(self.model, term, &solution.columns);
+            let near = (0..self.model.terms.len()).map(counts).collect();
+            return (self.prices(solution), near);
+        }
+        let nothing = self.at(vec![0.0; self.model.pools.len()]);
+        let mut ascent = Ascent::new(nothing, AIM_COLD, Pace::STEADY);
+        (self.climb_to_the_end(&mut ascent), ascent.mixture().to_vec())
+    }
+
+    /// The pools' prices: HiGHS' duals, then a few steps further.
     pub(super) fn prices(&mut self, solution: &LpSolution) -> DualPoint {
         let duals = solution.row_duals.iter().chain(std::iter::repeat(&0.0));
         let prices = duals.take(self.model.pools.len()).map(|dual| (-dual).max(0.0));
         let prices = prices.map(|price| if price < 1e-9 { 0.0 } else { price }).collect();
-        let start = evaluate(self.model, &self.geometries, prices, self.config.threads);
-        let mut ascent = Ascent::new(start, AIM_FROM_LP, Pace::STEADY);
-        self.climb(&mut ascent, ASCENT_STEPS.0, 0.0)
+        let mut ascent = Ascent::new(self.at(prices), AIM_FROM_LP, Pace::STEADY);
+        self.climb(&mut ascent, LP_STEPS)
     }
 
-    /// Where an ascent without an LP begins: at the prices that the last solve left, or from nothing.
-    pub(super) fn ascent_from(&self, warm: Option<Vec<f64>>) -> Ascent {
-        let nothing = vec![0.0; self.model.pools.len()];
-        let at = |prices| evaluate(self.model, &self.geometries, prices, self.config.threads);
-        let (cold, warm) = (at(nothing), warm.map(at));
-        let Some(warm) = warm else { return Ascent::new(cold, AIM_COLD, Pace::STEADY) };
-        // Where less is asked for than an hour before, the last prices may be worse than none.
+    /// An ascent on what should be a short way, from the prices that the last solve left; from nothing where that
+    /// is better, as it may be where less is asked for than an hour before.
+    pub(super) fn ascent_from_last(&self, last: Vec<f64>) -> Ascent {
+        let (nothing, last) = (self.at(vec![0.0; self.model.pools.len()]), self.at(last));
         let (start, aim) =
-            if warm.value > cold.value { (warm, AIM_WARM) } else { (cold, AIM_COLD) };
-        let magnitude = start.value.abs().max(1.0);
-        let way = (self.worth() - start.value).max(0.0) / magnitude;
-        if way < SHORT {
-            Ascent::new(start, aim.min(SHORT_AIM * way), Pace::QUICK)
-        } else {
-            Ascent::new(start, aim, Pace::STEADY)
-        }
+            if last.value > nothing.value { (last, AIM_WARM) } else { (nothing, AIM_SHORT) };
+        Ascent::new(start, aim, Pace::QUICK)
     }
 
-    /// The pools' prices by ascent, as far as it goes.
-    pub(super) fn climb_to_the_end(&mut self, ascent: &mut Ascent) -> DualPoint {
-        self.climb(ascent, ASCENT_STEPS.1, 0.0)
+    /// Makes an ascent one for a longer way, from the best point that it has come to.
+    pub(super) fn take_time(&self, ascent: &mut Ascent) {
+        let best = ascent.best.clone();
+        let way = (self.worth() - best.value) / best.value.abs().max(1.0);
+        *ascent = Ascent::new(best, (AIM_OF_WAY * way).clamp(AIM_WARM, AIM_COLD), Pace::STEADY);
     }
 
-    /// Likewise, until a leg brings little.
-    pub(super) fn climb_a_while(&mut self, ascent: &mut Ascent) -> DualPoint {
-        self.climb(ascent, ASCENT_STEPS.1, LITTLE)
-    }
-
-    /// Likewise, one leg.
-    pub(super) fn climb_a_leg(&mut self, ascent: &mut Ascent) -> DualPoint {
-        self.climb(ascent, LEG, 0.0)
-    }
-
-    /// Some steps of ascent, and the stronger bound where they end. `little`: a leg that brings less than
-    /// this share of the value ends it.
-    fn climb(&mut self, ascent: &mut Ascent, steps: usize, little: f64) -> DualPoint {
-        let threads = self.config.threads;
-        let clock = self.control.elapsed;
-        let begun = clock();
-        // Where a gap is near enough only since the last hour was hard, prices would be no good for the search.
-        let near_enough = if little > 0.0 { self.config.gap_limit } else { self.enough };
-        let end = self.control.deadline.map(|end| {
-            let left = end.saturating_sub(self.reserve).saturating_sub(begun);
-            begun + left.mul_f64(ASCENT_SHARE)
-        });
-        self.dual_bound = self.dual_bound.max(ascent.best.value);
-        let mut last = ascent.best.value;
-        for step in 1..=steps {
-            if ascent.is_done() || self.is_within(near_enough) || self.must_stop() {
-                break;
-            }
-            if end.is_some_and(|end| clock() >= end) {
-                self.hurried = true;
-                break;
-            }
-            ascent.step(self.model, &self.geometries, threads);
-            let value = ascent.best.value;
-            self.dual_bound = self.dual_bound.max(value);
-            if little > 0.0 && step.is_multiple_of(LEG) {
-                if value - last < little * value.abs() {
-                    break;
-                }
-                last = value;
-            }
-        }
-        let mut best = ascent.best.clone();
-        if !self.is_within(near_enough) && !self.must_stop() {
-            best = evaluate_strong(self.model, &self.geometries, best.prices, threads);
-            self.dual_bound = self.dual_bound.max(best.value);
-        }
-        self.note("mip");
-        if self.dual.as_ref().is_none_or(|dual| dual.value < best.value) {
-            self.dual = Some(best.clone());
-        }
-        best
+    fn at(&self, prices: Vec<f64>) -> DualPoint {
+        evaluate(self.model, self.geometries, prices, self.config.threads)
     }
 
     /// Better prices from a master problem, and the mixture of whole-server assignments it ends
@@ -146,7 +97,7 @@ impl Run<'_> {
             let Some(solution) = self.wait(job.as_mut(), columns) else { break };
             let Some(prices) = master.prices(&solution.row_duals) else { break };
             mixture = Some(master.mixture(&solution.columns));
-            let point = evaluate_strong(self.model, &self.geometries, prices, self.config.threads);
+            let point = evaluate_strong(self.model, self.geometries, prices, self.config.threads);
             self.add_points(&mut master, &point);
             let promised = master.value(solution.objective) - best.value;
             if point.value > best.value {

@@ -62,7 +62,7 @@ impl Run<'_> {
     }
 
     /// Helps those who are short to servers that others can do without, a few reservations at a time.
-    fn repair(&self, state: &mut State, prices: &DualPoint) {
+    pub(super) fn repair(&self, state: &mut State, prices: &DualPoint) {
         let mut hood = Neighbourhood::new(self.model, state, prices, self.config.seed);
         let mut failed = 0;
         while hood.is_short() && failed < REPAIR_TRIES && !self.must_stop() {
