@@ -117,7 +117,6 @@ pub fn run(
         mip_nodes: 0,
     };
     let last = warm.as_ref().map_or(0.0, |warm| warm.near_enough);
-    let geometries: Vec<Geometry>;
     let mut run = Run {
         model,
         lp: &lp,
@@ -147,7 +146,7 @@ pub fn run(
     // Of a large region the ascent finds better prices, and sooner, than HiGHS does.
     let mut job = (lp_size.0 <= SMALL_COLUMNS && warm.is_none())
         .then(|| control.backend.start(lp.problem.clone(), request.clone()));
-    geometries =
+    let geometries =
         in_parallel(model.terms.len(), config.threads, |t| Geometry::new(model, &model.terms[t]));
     run.geometries = &geometries;
     let built = clock();
