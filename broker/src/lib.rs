@@ -149,7 +149,7 @@ pub use stuck::Stuck;
 pub use subscribe::{Subscription, TrailDoorbell};
 pub use token::{GoodToken, NewToken, Role, SecretDigest, TOKEN_LIFE_MAX, TokenError, TokenRow};
 pub use totals::ReservedTotals;
-pub use trail::{Action, Entry, Seq, TargetVersion};
+pub use trail::{Action, Entry, Recorded, Seq, Subject, TargetVersion};
 pub use unavailability::{Occurrence, UnavailabilityError};
 pub use usage::{Usage, UsageOutcome};
 pub use valued::Valued;

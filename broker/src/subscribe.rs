@@ -46,14 +46,20 @@ impl Subscription {
         self.last
     }
 
+    /// The next entry, if it was read together with the last one given out.
+    pub fn ready(&mut self) -> Option<Entry> {
+        let entry = self.read.pop_front()?;
+        self.last = entry.seq;
+        Some(entry)
+    }
+
     /// Waits for the next entry. Dropping the future loses nothing.
     ///
     /// # Errors
     /// If Postgres fails. The subscription stays where it is and may be asked again.
     pub async fn next(&mut self) -> Result<Entry, DbError> {
         loop {
-            if let Some(entry) = self.read.pop_front() {
-                self.last = entry.seq;
+            if let Some(entry) = self.ready() {
                 return Ok(entry);
             }
             let rows = sqlx::query(sql::TRAIL)

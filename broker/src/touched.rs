@@ -1,6 +1,6 @@
 //! Which servers an entry of the audit trail may have changed, for those who follow a reservation.
 
-use crate::trail::{Action, Entry};
+use crate::trail::{Action, Entry, Recorded};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -44,11 +44,9 @@ impl Touched {
 
     /// Adds what an entry touched.
     pub(crate) fn add(&mut self, entry: &Entry) {
-        let action = Action::ALL.into_iter().find(|action| action.as_str() == entry.action);
         let subject = entry.subject.as_deref();
         let detail = &entry.detail;
-        let Some(action) = action else {
-            // A newer program wrote it.
+        let Recorded::Known(action) = entry.action else {
             self.anything = true;
             return;
         };
@@ -132,7 +130,7 @@ fn strings(value: &Value) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::Touched;
-    use crate::trail::{Action, Entry, Seq};
+    use crate::trail::{Action, Entry, Recorded, Seq};
     use serde_json::{Value, json};
 
     fn touched(action: &str, subject: Option<&str>, detail: Value) -> Touched {
@@ -141,7 +139,7 @@ mod tests {
             seq: Seq(1),
             at: chrono::DateTime::UNIX_EPOCH,
             actor: "test".into(),
-            action: action.into(),
+            action: Recorded::read(action),
             subject: subject.map(str::to_owned),
             detail,
         });

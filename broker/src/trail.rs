@@ -128,6 +128,45 @@ impl Action {
         )
     }
 
+    /// What its subject names.
+    pub const fn subject(self) -> Subject {
+        match self {
+            Action::SnapshotLoaded
+            | Action::MoverStopped
+            | Action::MoverResumed
+            | Action::UsageReported
+            | Action::ReservationsGaveWay => Subject::Region,
+            Action::TargetsPublished | Action::MovesOpened => Subject::Version,
+            Action::ServerBound
+            | Action::MoveEnded
+            | Action::ServerReplaced
+            | Action::ReplacementOwed => Subject::Server,
+            Action::OutageBegan | Action::OutageEnded => Subject::Msb,
+            Action::ServersLent
+            | Action::ServersRecalled
+            | Action::ContractSet
+            | Action::ContractRemoved
+            | Action::EmergencyAsked
+            | Action::EmergencyGranted
+            | Action::EmergencyEnded
+            | Action::RequestSubmitted
+            | Action::RequestRefused
+            | Action::RequestCancelled
+            | Action::ReservationRemoved => Subject::Reservation,
+            Action::UnavailabilityRecorded
+            | Action::UnavailabilityCleared
+            | Action::MaintenancePlanned
+            | Action::MaintenanceChanged
+            | Action::PlanApplied
+            | Action::SolveRequested => Subject::Id,
+            Action::TokenCreated
+            | Action::TokenRevoked
+            | Action::QuotaSet
+            | Action::ProfileSet
+            | Action::ProfileRemoved => Subject::Name,
+        }
+    }
+
     /// Every action.
     pub const ALL: [Action; 35] = [
         Action::SnapshotLoaded,
@@ -209,6 +248,58 @@ impl Action {
     }
 }
 
+/// What the subject of an entry names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The region, the mover, or many things at once.
+    Region,
+    /// A version of the targets.
+    Version,
+    /// A server.
+    Server,
+    /// An MSB.
+    Msb,
+    /// A reservation.
+    Reservation,
+    /// An unavailability event, a window, a plan, a solve: something with an id.
+    Id,
+    /// A token, an owner or an RRU profile.
+    Name,
+}
+
+/// What an entry of the audit trail says was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// An action this program knows.
+    Known(Action),
+    /// A word of a newer program. It may stand for any change, so readers assume that everything changed.
+    Unknown(String),
+}
+
+impl Recorded {
+    /// Reads the word of the table.
+    pub fn read(word: &str) -> Recorded {
+        match Action::ALL.into_iter().find(|action| action.as_str() == word) {
+            Some(action) => Recorded::Known(action),
+            None => Recorded::Unknown(word.to_owned()),
+        }
+    }
+
+    /// The word of the table.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Recorded::Known(action) => action.as_str(),
+            Recorded::Unknown(word) => word,
+        }
+    }
+}
+
+impl From<Action> for Recorded {
+    fn from(action: Action) -> Recorded {
+        Recorded::Known(action)
+    }
+}
+
 /// One entry of the audit trail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
@@ -218,8 +309,8 @@ pub struct Entry {
     pub at: DateTime<Utc>,
     /// Who.
     pub actor: String,
-    /// What was done, as the table has it: a newer program may have written words of its own.
-    pub action: String,
+    /// What was done.
+    pub action: Recorded,
     /// To what, by name.
     pub subject: Option<String>,
     /// The rest, by action.
@@ -247,7 +338,7 @@ pub(crate) fn entry(row: &PgRow) -> Result<Entry, sqlx::Error> {
         seq: Seq(row.try_get(0)?),
         at: row.try_get(1)?,
         actor: row.try_get(2)?,
-        action: row.try_get(3)?,
+        action: Recorded::read(row.try_get(3)?),
         subject: row.try_get(4)?,
         detail: row.try_get(5)?,
     })

@@ -80,6 +80,12 @@ pub trait HostAgent: Send + Sync {
     fn ask<'a>(&'a self, order: &'a StepOrder) -> BoxFuture<'a, Result<StepReport, AgentError>>;
 }
 
+impl<A: HostAgent + ?Sized> HostAgent for &A {
+    fn ask<'a>(&'a self, order: &'a StepOrder) -> BoxFuture<'a, Result<StepReport, AgentError>> {
+        (**self).ask(order)
+    }
+}
+
 /// Reads an answer.
 fn read(answer: &[u8]) -> Result<StepReport, AgentError> {
     serde_json::from_slice(answer).map_err(|error| AgentError::NotAnAnswer(error.to_string()))

@@ -13,6 +13,7 @@
 //! | [`limits`] | how many moves at once and per hour, and which of those that wait may begin |
 //! | [`contracts`] | what churn contracts leave of the servers in use of a reservation |
 //! | [`agent`] | what is asked of a host and what it answers; over HTTP, by a program, or made up |
+//! | [`wake`] | what an entry of the audit trail wakes the mover for |
 //! | [`mover`] | the loop: look, admit, ask, write down |
 //!
 //! It does not know SQL, and it does not know how targets are found. Start with [`Mover`].
@@ -29,6 +30,7 @@ pub mod outage;
 pub mod rehearsal;
 pub mod replace;
 pub mod steps;
+pub mod wake;
 
 pub use agent::{AgentError, HostAgent, StepOrder, StepReport};
 pub use limits::{Admission, Caps, Limits, Pace, Wait, admit};

@@ -9,10 +9,11 @@ use crate::elastic::{self, Elastic};
 use crate::limits::{Limits, admit};
 use crate::outage::{self, StormGuard};
 use crate::steps::{Step, next};
+use crate::wake::Wake;
 use crate::{emergency, replace};
 use broker::{
-    Action, Broker, DbError, Epoch, Lent, LoanView, MoveReason, MoveState, MoverError, MsbHealth,
-    OpenMove, Seq, Subscription, Wanted, keep_lease,
+    Broker, DbError, Epoch, Lent, LoanView, MoveReason, MoveState, MoverError, MsbHealth, OpenMove,
+    Seq, Subscription, Wanted, keep_lease,
 };
 use fleet::Name;
 use futures_util::StreamExt;
@@ -234,10 +235,14 @@ impl<'a, A: HostAgent> Acting<'a, A> {
                     self.begin(&mut turns).await?;
                 }
                 entry = trail.next() => {
-                    let entry = entry?;
-                    self.heed(&entry.action);
-                    if concerns_moves(&entry.action) {
-                        self.look(Wanted::All).await?;
+                    let mut wake = Wake::of(&entry?.action);
+                    // One look answers for all entries that arrived together.
+                    while let Some(entry) = trail.ready() {
+                        wake = wake.and(Wake::of(&entry.action));
+                    }
+                    self.heed(wake);
+                    if let Some(wanted) = wake.look {
+                        self.look(wanted).await?;
                         self.begin(&mut turns).await?;
                     }
                 }
@@ -267,17 +272,17 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         self.mover.broker.last_seq().await
     }
 
-    /// Notes what an entry of the audit trail asks to be decided, and when.
-    fn heed(&mut self, action: &str) {
-        let settle = self.mover.settings.settle;
-        if action == Action::EmergencyAsked.as_str() {
-            self.decide_at = Some(Instant::now());
-        } else if concerns_health(action) {
-            self.last_event = Instant::now();
-            self.decide_at.get_or_insert(self.last_event + settle);
-        } else if concerns_loans(action) {
-            self.loans_due = true;
-            self.decide_at.get_or_insert(Instant::now() + settle);
+    /// Notes what has to be decided, and when.
+    fn heed(&mut self, wake: Wake) {
+        let (now, settle) = (Instant::now(), self.mover.settings.settle);
+        if wake.health {
+            self.last_event = now;
+        }
+        self.loans_due |= wake.loans;
+        if wake.emergency {
+            self.decide_at = Some(now);
+        } else if wake.health || wake.loans {
+            self.decide_at.get_or_insert(now + settle);
         }
     }
 
@@ -491,34 +496,6 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         }
         Ok(())
     }
-}
-
-/// Whether an entry of the audit trail may change which moves are wanted.
-fn concerns_moves(action: &str) -> bool {
-    [
-        Action::TargetsPublished,
-        Action::SnapshotLoaded,
-        Action::MoverStopped,
-        Action::MoverResumed,
-        Action::ContractSet,
-        Action::ContractRemoved,
-        Action::MaintenancePlanned,
-        Action::MaintenanceChanged,
-    ]
-    .iter()
-    .any(|known| known.as_str() == action)
-}
-
-/// Whether an entry of the audit trail may change what is out of use.
-fn concerns_health(action: &str) -> bool {
-    [Action::UnavailabilityRecorded, Action::UnavailabilityCleared]
-        .iter()
-        .any(|known| known.as_str() == action)
-}
-
-/// Whether an entry of the audit trail may change what can be lent.
-fn concerns_loans(action: &str) -> bool {
-    [Action::UsageReported, Action::MaintenanceChanged].iter().any(|known| known.as_str() == action)
 }
 
 /// Waits for an instant; without one, for ever.

@@ -6,8 +6,8 @@ use crate::publish::{publication, target};
 use crate::regions::small;
 use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{
-    Action, Broker, Cause, DbError, ImportOptions, JobKind, PublishError, Seq, SolveBasis,
-    TargetVersion,
+    Action, Broker, Cause, DbError, ImportOptions, JobKind, PublishError, Recorded, Seq,
+    SolveBasis, TargetVersion,
 };
 use serde_json::json;
 use std::process::Command;
@@ -189,7 +189,7 @@ impl World {
                             Action::SolveRequested,
                             Action::TargetsPublished,
                         ];
-                        assert!(known.iter().any(|action| action.as_str() == entry.action));
+                        assert!(known.map(Recorded::from).contains(&entry.action));
                         seen.push(entry.seq);
                     }
                     Ok(Err(error)) => {

@@ -89,7 +89,7 @@ async fn only_what_differs_is_written() {
     let generation = "SELECT generation FROM servers WHERE server = 's010'";
     assert_eq!(database.number(generation).await, 2);
     let trail = database.broker.trail(Seq(1), 10).await.expect("a trail");
-    assert_eq!(trail[0].action, Action::SnapshotLoaded.as_str());
+    assert_eq!(trail[0].action, Action::SnapshotLoaded.into());
     assert_eq!(trail[0].detail["servers"]["changed"], 1);
     let of_region = database.broker.trail_of("region-a", Seq(0), 10).await.expect("a trail");
     assert_eq!(of_region.len(), 2);

@@ -28,7 +28,8 @@ async fn a_profile_is_what_was_set_last() {
     let gone = broker.remove_rru_profile("ann", "web", None).await.expect_err("gone");
     assert!(matches!(gone, ProfileError::Unknown { .. }), "{gone}");
     let trail = broker.trail_of("web", Seq(0), 10).await.expect("read");
-    let web: Vec<_> = trail.iter().filter(|entry| entry.action.starts_with("profile_")).collect();
+    let web: Vec<_> =
+        trail.iter().filter(|entry| entry.action.as_str().starts_with("profile_")).collect();
     let actions: Vec<&str> = web.iter().map(|entry| entry.action.as_str()).collect();
     assert_eq!(actions, ["profile_set", "profile_set", "profile_removed"]);
     assert_eq!(

@@ -267,7 +267,7 @@ async fn a_plan_promises_moves_and_tells_in_one_step() {
     assert_eq!(stored.state, PlanState::Applied);
     assert_eq!(stored.owners, ["owner"]);
     let trail = broker.trail_of(&application.plan().to_string(), Seq(0), 9).await.expect("read");
-    assert_eq!(trail[0].action, Action::PlanApplied.as_str());
+    assert_eq!(trail[0].action, Action::PlanApplied.into());
     assert_eq!(trail[0].detail["servers"], json!(["s013", "s014"]));
     assert_eq!(trail[0].detail["promises"][0]["rru"], 2.25);
     assert_eq!(
@@ -460,7 +460,7 @@ async fn a_reservation_that_ends_goes_once_it_holds_nothing() {
     assert_eq!(asked.len(), 2, "its history stays");
     assert!(asked.iter().all(|of| of.state == RequestState::Expired), "{asked:?}");
     let trail = broker.trail_of("new", Seq(0), 10).await.expect("read");
-    assert_eq!(trail.last().expect("an entry").action, Action::ReservationRemoved.as_str());
+    assert_eq!(trail.last().expect("an entry").action, Action::ReservationRemoved.into());
     // The name is free again.
     let made = plan(&database, &look(&database).await, &wanted, &["s013"], true).await;
     apply(&database, &wanted, &made).await.expect("applied");

@@ -55,7 +55,7 @@ async fn a_token_is_found_by_its_digest_until_it_is_revoked() {
 
     let trail = broker.trail_of("web-deployer", Seq(0), 10).await.expect("read");
     let said: Vec<(&str, &str)> =
-        trail.iter().map(|entry| (&*entry.actor, &*entry.action)).collect();
+        trail.iter().map(|entry| (&*entry.actor, entry.action.as_str())).collect();
     let (created, ended) = (("ann", "token_created"), ("bob", "token_revoked"));
     assert_eq!(said, [created, ended, created, ended]);
     assert_eq!(trail[0].detail["role"], "owner");

@@ -7,7 +7,7 @@ use crate::api::{Site, in_time};
 use crate::number;
 use axum::extract::{Query, State};
 use axum::response::Html;
-use broker::{Action, Entry, Seq};
+use broker::{Entry, Recorded, Seq, Subject};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -78,7 +78,7 @@ pub(super) fn table(entries: &[Entry], caption: &str, linked: bool) -> Markup {
                 td.n { (part::count(entry.seq.0)) }
                 td.when { (part::when(entry.at)) }
                 td { (entry.actor) }
-                td { (entry.action.replace('_', " ")) }
+                td { (entry.action.as_str().replace('_', " ")) }
                 td { @match &entry.subject {
                     Some(subject) if !linked => (subject),
                     Some(subject) => a href=(about(&entry.action, subject)) { (subject) },
@@ -90,16 +90,11 @@ pub(super) fn table(entries: &[Entry], caption: &str, linked: bool) -> Markup {
     }
 }
 
-/// Entries whose subject is a server.
-const OF_SERVERS: [Action; 4] =
-    [Action::ServerBound, Action::MoveEnded, Action::ServerReplaced, Action::ReplacementOwed];
-
 /// Where there is more about a subject: the page of a server has its own entries.
-fn about(action: &str, subject: &str) -> String {
-    if OF_SERVERS.iter().any(|of| of.as_str() == action) {
-        link::server(subject)
-    } else {
-        format!("/trail?subject={}", link::segment(subject))
+fn about(action: &Recorded, subject: &str) -> String {
+    match action {
+        Recorded::Known(action) if action.subject() == Subject::Server => link::server(subject),
+        _ => format!("/trail?subject={}", link::segment(subject)),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::place::{Crashes, Place, settings, until};
 use broker::{Broker, MoverError, State};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
 use online_mover::steps::Step;
-use online_mover::{Caps, HostAgent, Limits, Mover, MoverSettings, Pace};
+use online_mover::{Caps, Limits, Mover, MoverSettings, Pace};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestRunner};
 use std::collections::BTreeMap;
@@ -14,28 +14,14 @@ use std::time::Duration;
 
 static NAMES: AtomicU64 = AtomicU64::new(0);
 
+/// Hosts outlive the movers that ask them.
 fn mover<'a>(
     broker: &Broker,
     agent: &'a SimulatedAgent,
     settings: MoverSettings,
-) -> Mover<Shared<'a>> {
+) -> Mover<&'a SimulatedAgent> {
     let name = format!("mover {}", NAMES.fetch_add(1, Ordering::Relaxed));
-    Mover::new(broker.clone(), Shared(agent), settings, name)
-}
-
-/// Hosts outlive the movers that ask them.
-struct Shared<'a>(&'a SimulatedAgent);
-
-impl HostAgent for Shared<'_> {
-    fn ask<'a>(
-        &'a self,
-        order: &'a online_mover::StepOrder,
-    ) -> futures_util::future::BoxFuture<
-        'a,
-        Result<online_mover::StepReport, online_mover::AgentError>,
-    > {
-        self.0.ask(order)
-    }
+    Mover::new(broker.clone(), agent, settings, name)
 }
 
 #[tokio::test]

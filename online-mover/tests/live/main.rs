@@ -5,3 +5,4 @@ mod between_solves;
 mod carried_out;
 mod maintained;
 mod place;
+mod woken;

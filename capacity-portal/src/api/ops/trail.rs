@@ -60,6 +60,7 @@ pub(in crate::api) struct TrailEntry {
 impl From<Entry> for TrailEntry {
     fn from(of: Entry) -> TrailEntry {
         let Entry { seq, at, actor, action, subject, detail } = of;
+        let action = action.as_str().to_owned();
         TrailEntry { seq: seq.0, at, actor, action, subject, detail }
     }
 }

@@ -1,0 +1,133 @@
+//! What is decided while the mover acts begins at once, not at its next look.
+
+use crate::place::{Place, settings};
+use broker::{
+    Application, Applying, Asking, GiveWay, GrantPolicy, Granting, NewPlan, RequestChangeKind,
+    RequestState,
+};
+use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
+use online_mover::agent::simulated::SimulatedAgent;
+use online_mover::{Mover, MoverSettings};
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// A mover that looks once when it begins, and then only when it is woken.
+fn woken() -> MoverSettings {
+    MoverSettings { look_every: Duration::from_secs(3_600), ..settings() }
+}
+
+/// How long it takes from the end of `decide`, made while a mover acts that has nothing to do, until a
+/// host is asked for a step.
+async fn begins_after(place: &Place, decide: impl AsyncFnOnce()) -> Duration {
+    let agent = SimulatedAgent::default();
+    let mover = Mover::new(place.broker.clone(), &agent, woken(), "woken".to_owned());
+    let steps = async {
+        let acts = async || place.broker.mover_status().await.expect("asked").acting.is_some();
+        crate::place::poll(acts).await;
+        // Its first look is over, and what it decides once that has settled.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert_eq!(agent.asked(), 0, "nothing was wanted");
+        decide().await;
+        let decided = Instant::now();
+        let begun = tokio::time::timeout(
+            Duration::from_secs(20),
+            crate::place::poll(async || agent.asked() > 0),
+        );
+        begun.await.expect("no step begins: the mover was not woken");
+        let took = decided.elapsed();
+        let at_rest = async || {
+            let moves = place.broker.moves_under_way().await.expect("listed");
+            moves.is_empty()
+        };
+        crate::place::poll(at_rest).await;
+        took
+    };
+    let took = tokio::select! {
+        never = mover.run() => never,
+        took = steps => took,
+    };
+    mover.release().await;
+    took
+}
+
+/// Grants `b` one server more: a plan that is stored and applied, as the portal does it.
+async fn grant(place: &Place) {
+    let export = place.broker.export(None).await.expect("exported");
+    let region = RegionSnapshot::new(export.parts.clone()).expect("a snapshot");
+    let asking = Asking {
+        kind: RequestChangeKind::Change,
+        owner: "b".into(),
+        change: CapacityRequest {
+            reservation_id: "b".into(),
+            capacity_rru: Some(5.0),
+            ..CapacityRequest::default()
+        },
+        policy: GrantPolicy::All,
+        starts_at: None,
+        ends_at: None,
+        labels: None,
+        contract: None,
+    };
+    let (after, _) = asking.change.apply(&region).expect("it fits");
+    let mut holders = Targets::unchanged(&after).holders().to_vec();
+    let free = holders.iter().position(Option::is_none).expect("a free server");
+    holders[free] = after.reservation("b");
+    let targets = Targets::new(&after, holders);
+    let id = Uuid::now_v7();
+    let new = NewPlan {
+        id,
+        changes: vec![asking.clone()],
+        base: export.version,
+        seq: export.seq,
+        taken_at: region.taken_at,
+        answers: vec![json!({ "format": "ras-plan/1" })],
+        targets: vec![(after.servers[free].id.clone(), Some("b".into()))],
+    };
+    place.broker.store_plan("ann", &new, None).await.expect("stored");
+    let names = [Name::from("b")];
+    let application = Application::new(id, &region, &export.generations, &after, &targets, &names);
+    let answer = json!({});
+    let granting = Granting {
+        request: Uuid::now_v7(),
+        asking: &asking,
+        worker: None,
+        state: RequestState::Granted,
+        granted: Rru::from_f64(5.0).expect("an amount"),
+        answer: &answer,
+    };
+    let applying = Applying {
+        application: &application,
+        grants: &[granting],
+        operation: Some(Uuid::now_v7()),
+        key: None,
+    };
+    place.broker.apply_plan("ann", &applying).await.expect("applied");
+}
+
+#[tokio::test]
+async fn what_is_granted_between_solves_begins_within_two_seconds() {
+    let place = Place::new().await;
+    let granted = begins_after(&place, async || grant(&place).await).await;
+    let give = GiveWay {
+        source: Some("a".into()),
+        target: "b".into(),
+        msb: "msb0".into(),
+        hardware_type: "type".into(),
+        in_use: false,
+        count: 1,
+    };
+    let gave = begins_after(&place, async || {
+        let given = place.broker.give_way("ann", |_| vec![give]).await.expect("given");
+        assert_eq!(given.1, 1, "one server");
+    })
+    .await;
+    let published = begins_after(&place, async || {
+        place.publish(&[(0, None)]).await;
+    })
+    .await;
+    println!("granted: {granted:?}, gave way: {gave:?}, published: {published:?}");
+    let within = Duration::from_secs(2);
+    assert!(granted < within && gave < within && published < within);
+}
