@@ -208,6 +208,8 @@ mod tests {
             rack_alpha: None,
             affinity_theta: None,
             host_profile: None,
+            replicas: None,
+            replicas_per_msb: None,
         });
         let rru = requests.iter().map(|&(id, ..)| RruRow {
             reservation_id: id.into(),
@@ -223,6 +225,7 @@ mod tests {
             reservations: reservations.collect(),
             rru: rru.collect(),
             affinity: Vec::new(),
+            allowed_datacenters: Vec::new(),
             unavailability: Vec::new(),
         }
     }

@@ -56,6 +56,7 @@ fn shuffled(parts: &SnapshotParts) -> SnapshotParts {
         reservations: deal(&parts.reservations),
         rru: deal(&parts.rru),
         affinity: deal(&parts.affinity),
+        allowed_datacenters: deal(&parts.allowed_datacenters),
         unavailability: deal(&parts.unavailability),
         ..parts.clone()
     }

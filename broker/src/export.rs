@@ -80,6 +80,7 @@ impl Broker {
             reservations: Vec::new(),
             rru: Vec::new(),
             affinity: Vec::new(),
+            allowed_datacenters: Vec::new(),
             unavailability: stored.unavailability,
         };
         for (id, promise) in stored.promises.iter().filter(|(_, promise)| !promise.made) {

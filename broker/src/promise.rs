@@ -133,6 +133,8 @@ impl Promise {
             rack_alpha: self.rack_alpha,
             affinity_theta: self.affinity_theta,
             host_profile: self.host_profile.clone(),
+            replicas: None,
+            replicas_per_msb: None,
         };
         let rru = self.rru.iter().map(|(hardware_type, value)| RruRow {
             reservation_id: id.clone(),

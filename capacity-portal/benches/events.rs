@@ -44,6 +44,8 @@ fn region(servers: usize) -> RegionSnapshot {
         rack_alpha: None,
         affinity_theta: None,
         host_profile: None,
+        replicas: None,
+        replicas_per_msb: None,
     };
     let server = |number: usize| ServerRow {
         server_id: format!("s{number:07}").into(),
@@ -72,6 +74,7 @@ fn region(servers: usize) -> RegionSnapshot {
         reservations: (0..RESERVATIONS).map(reservation).collect(),
         rru: (0..RESERVATIONS).map(value).collect(),
         affinity: Vec::new(),
+        allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")

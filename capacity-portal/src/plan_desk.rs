@@ -220,6 +220,7 @@ mod tests {
             reservations: Vec::new(),
             rru: Vec::new(),
             affinity: Vec::new(),
+            allowed_datacenters: Vec::new(),
             unavailability: Vec::new(),
         };
         let export =

@@ -6,7 +6,7 @@
 
 use crate::error::ReadError;
 use crate::read::{RegionFile, read_json};
-use crate::schema::{GENERATIONS, SNAPSHOT_FORMAT};
+use crate::schema::{GENERATIONS, SNAPSHOT_FORMATS};
 use crate::table::{NamePool, read_table};
 use fleet::{Name, RegionSnapshot, Table};
 use std::path::Path;
@@ -26,7 +26,7 @@ pub struct Basis {
 /// # Errors
 /// If it has a version and not a generation for every server of the snapshot.
 pub fn read_basis(dir: &Path, snapshot: &RegionSnapshot) -> Result<Option<Basis>, ReadError> {
-    let region: RegionFile = read_json(&dir.join(Table::Region.file()), SNAPSHOT_FORMAT)?;
+    let region: RegionFile = read_json(&dir.join(Table::Region.file()), SNAPSHOT_FORMATS)?;
     let Some(version) = region.version else { return Ok(None) };
     let mut rows: Vec<(Name, i64)> = Vec::with_capacity(snapshot.servers.len());
     read_table(dir, &GENERATIONS, &mut NamePool::default(), |batch| {

@@ -4,6 +4,11 @@ use crate::schema::ColumnType;
 use fleet::SnapshotError;
 use std::path::{Path, PathBuf};
 
+/// `"a" or "b"`.
+fn quoted(formats: &[&str]) -> String {
+    formats.iter().map(|format| format!("{format:?}")).collect::<Vec<_>>().join(" or ")
+}
+
 /// A folder cannot be read as what it should be: which file, which row or column, which rule.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -38,14 +43,14 @@ pub enum ReadError {
         source: serde_json::Error,
     },
     /// The file says that it is of another format or version.
-    #[error("{}: format is {found:?}; this reads {expected:?}", file.display())]
+    #[error("{}: format is {found:?}; this reads {}", file.display(), quoted(expected))]
     Format {
         /// The file.
         file: PathBuf,
         /// The format it names.
         found: String,
-        /// The format wanted.
-        expected: &'static str,
+        /// The formats wanted.
+        expected: &'static [&'static str],
     },
     /// The file is not Parquet, is cut short or is damaged.
     #[error("{}: is not a whole, undamaged Parquet file: {detail}", file.display())]

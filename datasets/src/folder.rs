@@ -13,8 +13,8 @@ pub(crate) struct FolderKind {
     pub(crate) what: &'static str,
     /// The file that says which format it is.
     pub(crate) marker: &'static str,
-    /// The format it says.
-    pub(crate) format: &'static str,
+    /// The formats it may say.
+    pub(crate) formats: &'static [&'static str],
     /// Every file it may hold. A folder with anything else in it is somebody's own.
     pub(crate) files: &'static [&'static str],
 }
@@ -98,7 +98,7 @@ fn occupant(dir: &Path, kind: &FolderKind) -> Result<bool, WriteError> {
     if let Some(stranger) = names.iter().find(|name| !kind.files.contains(&name.as_str())) {
         return Err(occupied(format!("{stranger} is not part of a {}", kind.what)));
     }
-    match read_json::<serde::de::IgnoredAny>(&dir.join(kind.marker), kind.format) {
+    match read_json::<serde::de::IgnoredAny>(&dir.join(kind.marker), kind.formats) {
         Ok(_) => Ok(true),
         Err(ReadError::Format { found, .. }) => {
             Err(occupied(format!("{} says that it is {found:?}", kind.marker)))

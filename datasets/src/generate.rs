@@ -181,6 +181,7 @@ pub fn generate(options: &GenerateOptions) -> Result<SnapshotParts, GenerateErro
         reservations: reservation_rows(&services),
         rru: rru_rows(&floor, &services),
         affinity: affinity_rows(&floor, &services),
+        allowed_datacenters: Vec::new(),
         unavailability: log.rows,
     })
 }
@@ -233,6 +234,8 @@ fn reservation_rows(services: &[Service]) -> Vec<ReservationRow> {
             rack_alpha: None,
             affinity_theta: service.affinity_theta,
             host_profile: service.host_profile.clone(),
+            replicas: None,
+            replicas_per_msb: None,
         })
         .collect();
     rows.extend(ELASTIC.map(|id| ReservationRow {
@@ -246,6 +249,8 @@ fn reservation_rows(services: &[Service]) -> Vec<ReservationRow> {
         rack_alpha: None,
         affinity_theta: None,
         host_profile: None,
+        replicas: None,
+        replicas_per_msb: None,
     }));
     rows.sort_by(|a, b| a.reservation_id.cmp(&b.reservation_id));
     rows

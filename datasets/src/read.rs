@@ -1,12 +1,15 @@
 //! Reads a snapshot folder and checks every rule of the format.
 
 use crate::error::ReadError;
-use crate::schema::{AFFINITY, RESERVATIONS, RRU, SERVERS, SNAPSHOT_FORMAT, UNAVAILABILITY};
+use crate::schema::{
+    AFFINITY, ALLOWED_DATACENTERS, RESERVATIONS, RESERVATIONS_1, RRU, SERVERS, SNAPSHOT_FORMAT_1,
+    SNAPSHOT_FORMATS, UNAVAILABILITY, UNAVAILABILITY_1,
+};
 use crate::table::{Batch, NamePool, read_table};
 use chrono::{DateTime, Utc};
 use fleet::{
-    AffinityRow, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Table,
-    UnavailabilityRow, Weights,
+    AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationRow, RruRow, ServerRow,
+    SnapshotParts, Table, UnavailabilityRow, Weights,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -52,12 +55,14 @@ pub fn read_snapshot(dir: &Path) -> Result<RegionSnapshot, ReadError> {
 }
 
 /// Reads the rows of a snapshot: files, columns and types are checked, the rules between rows are
-/// not. They are checked when a [`RegionSnapshot`] is made of them.
+/// not. They are checked when a [`RegionSnapshot`] is made of them. A folder of version 1 gives the
+/// same rows without what version 2 adds.
 ///
 /// # Errors
 /// Everything but [`ReadError::Rule`].
 pub fn read_parts(dir: &Path) -> Result<SnapshotParts, ReadError> {
-    let region: RegionFile = read_json(&dir.join(Table::Region.file()), SNAPSHOT_FORMAT)?;
+    let region: RegionFile = read_json(&dir.join(Table::Region.file()), SNAPSHOT_FORMATS)?;
+    let is_version_1 = region.format == SNAPSHOT_FORMAT_1;
     let pool = &mut NamePool::default();
     let mut parts = SnapshotParts {
         region: region.region.into(),
@@ -68,22 +73,28 @@ pub fn read_parts(dir: &Path) -> Result<SnapshotParts, ReadError> {
         reservations: Vec::new(),
         rru: Vec::new(),
         affinity: Vec::new(),
+        allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
     };
     read_table(dir, &SERVERS, pool, |batch| servers(batch, &mut parts.servers))?;
-    read_table(dir, &RESERVATIONS, pool, |batch| reservations(batch, &mut parts.reservations))?;
+    let table = if is_version_1 { &RESERVATIONS_1 } else { &RESERVATIONS };
+    read_table(dir, table, pool, |batch| reservations(batch, &mut parts.reservations))?;
     read_table(dir, &RRU, pool, |batch| rru(batch, &mut parts.rru))?;
     read_table(dir, &AFFINITY, pool, |batch| affinity(batch, &mut parts.affinity))?;
-    read_table(dir, &UNAVAILABILITY, pool, |batch| {
-        unavailability(batch, &mut parts.unavailability)
-    })?;
+    if !is_version_1 {
+        read_table(dir, &ALLOWED_DATACENTERS, pool, |batch| {
+            allowed_datacenters(batch, &mut parts.allowed_datacenters)
+        })?;
+    }
+    let table = if is_version_1 { &UNAVAILABILITY_1 } else { &UNAVAILABILITY };
+    read_table(dir, table, pool, |batch| unavailability(batch, &mut parts.unavailability))?;
     Ok(parts)
 }
 
-/// Reads a JSON file that begins with a `format` member of this value.
+/// Reads a JSON file that begins with a `format` member of one of these values.
 pub(crate) fn read_json<T: DeserializeOwned>(
     file: &Path,
-    expected: &'static str,
+    expected: &'static [&'static str],
 ) -> Result<T, ReadError> {
     let mut text = String::new();
     let handle = File::open(file).map_err(|e| ReadError::file(file, e))?;
@@ -95,7 +106,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(
     }
     let json = |source| ReadError::Json { file: file.to_owned(), source };
     let FormatOnly { format } = serde_json::from_str(&text).map_err(json)?;
-    if format != expected {
+    if !expected.contains(&format.as_str()) {
         return Err(ReadError::Format { file: file.to_owned(), found: format, expected });
     }
     serde_json::from_str(&text).map_err(json)
@@ -140,6 +151,8 @@ fn reservations(batch: &mut Batch, rows: &mut Vec<ReservationRow>) -> Result<(),
     let rack_alpha = batch.optional_numbers("rack_alpha");
     let affinity_theta = batch.optional_numbers("affinity_theta");
     let host_profile = batch.optional_names("host_profile");
+    let replicas = batch.optional_integers("replicas");
+    let replicas_per_msb = batch.optional_integers("replicas_per_msb");
     rows.extend((0..batch.rows()).map(|row| ReservationRow {
         reservation_id: reservation_id[row].clone(),
         owner: owner[row].clone(),
@@ -151,6 +164,8 @@ fn reservations(batch: &mut Batch, rows: &mut Vec<ReservationRow>) -> Result<(),
         rack_alpha: rack_alpha[row],
         affinity_theta: affinity_theta[row],
         host_profile: host_profile[row].clone(),
+        replicas: replicas[row],
+        replicas_per_msb: replicas_per_msb[row],
     }));
     Ok(())
 }
@@ -175,6 +190,19 @@ fn affinity(batch: &mut Batch, rows: &mut Vec<AffinityRow>) -> Result<(), ReadEr
         reservation_id: reservation_id[row].clone(),
         datacenter: datacenter[row].clone(),
         share: share[row],
+    }));
+    Ok(())
+}
+
+fn allowed_datacenters(
+    batch: &mut Batch,
+    rows: &mut Vec<AllowedDatacenterRow>,
+) -> Result<(), ReadError> {
+    let reservation_id = batch.names("reservation_id")?;
+    let datacenter = batch.names("datacenter")?;
+    rows.extend((0..batch.rows()).map(|row| AllowedDatacenterRow {
+        reservation_id: reservation_id[row].clone(),
+        datacenter: datacenter[row].clone(),
     }));
     Ok(())
 }

@@ -18,7 +18,7 @@ const PAGE_FILE: &str = "report.html";
 const RESULT_FOLDER: FolderKind = FolderKind {
     what: "result of a solve",
     marker: REPORT_FILE,
-    format: RESULT_FORMAT,
+    formats: &[RESULT_FORMAT],
     files: &[ASSIGNMENT_FILE, REPORT_FILE, WARM_FILE, PAGE_FILE],
 };
 
@@ -66,7 +66,7 @@ pub fn read_warm(dir: &Path) -> Result<Option<Value>, ResultError> {
     if !file.try_exists().unwrap_or(true) {
         return Ok(None);
     }
-    Ok(Some(read_json(&file, WARM_FORMAT)?))
+    Ok(Some(read_json(&file, &[WARM_FORMAT])?))
 }
 
 /// Writes `assignment.parquet` alone into a folder that exists.
@@ -179,5 +179,5 @@ fn assignments(
 /// # Errors
 /// If it cannot be read, is not JSON or not of the format.
 pub fn read_report(dir: &Path) -> Result<Value, ResultError> {
-    Ok(read_json(&dir.join(REPORT_FILE), RESULT_FORMAT)?)
+    Ok(read_json(&dir.join(REPORT_FILE), &[RESULT_FORMAT])?)
 }

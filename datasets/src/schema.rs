@@ -1,7 +1,11 @@
-//! The tables of the public formats, as constants: `ras-snapshot/1` and `ras-solve/1`.
+//! The tables of the public formats, as constants: `ras-snapshot/2` and `ras-solve/1`.
 //!
 //! Reader and writer both go by these lists, so that a column stands in one place. A change that
 //! an older reader would not survive needs a new version of the format.
+//!
+//! Snapshots are written in version 2. Version 1 is still read: it has no
+//! `allowed_datacenters.parquet`, and of two other tables fewer columns ([`RESERVATIONS_1`],
+//! [`UNAVAILABILITY_1`]). What version 2 adds is absent from such a region.
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use fleet::Table;
@@ -10,7 +14,13 @@ use std::sync::Arc;
 
 /// Version of the snapshot format: the `format` member of `region.json`, and metadata of every
 /// Parquet file of a snapshot.
-pub const SNAPSHOT_FORMAT: &str = "ras-snapshot/1";
+pub const SNAPSHOT_FORMAT: &str = "ras-snapshot/2";
+
+/// The version before it, which is read and no longer written.
+pub const SNAPSHOT_FORMAT_1: &str = "ras-snapshot/1";
+
+/// The versions of the snapshot format that are read.
+pub(crate) const SNAPSHOT_FORMATS: &[&str] = &[SNAPSHOT_FORMAT, SNAPSHOT_FORMAT_1];
 
 /// Version of the result format: the `format` member of `report.json`, and metadata of
 /// `assignment.parquet`.
@@ -172,23 +182,35 @@ pub const GENERATIONS: TableSchema = TableSchema {
     ..SERVERS
 };
 
+/// What `reservations.parquet` holds; the last two columns since version 2.
+const RESERVATION_COLUMNS: &[Column] = &[
+    required("reservation_id", ColumnType::Id),
+    required("owner", ColumnType::Name),
+    required("kind", ColumnType::Name),
+    required("capacity_rru", ColumnType::Float64),
+    required("msb_buffer", ColumnType::Bool),
+    required("priority", ColumnType::Int32),
+    nullable("msb_alpha", ColumnType::Float64),
+    nullable("rack_alpha", ColumnType::Float64),
+    nullable("affinity_theta", ColumnType::Float64),
+    nullable("host_profile", ColumnType::Name),
+    nullable("replicas", ColumnType::Int32),
+    nullable("replicas_per_msb", ColumnType::Int32),
+];
+
 /// `reservations.parquet`
 pub const RESERVATIONS: TableSchema = TableSchema {
     file: Table::Reservations.file(),
     format: SNAPSHOT_FORMAT,
-    columns: &[
-        required("reservation_id", ColumnType::Id),
-        required("owner", ColumnType::Name),
-        required("kind", ColumnType::Name),
-        required("capacity_rru", ColumnType::Float64),
-        required("msb_buffer", ColumnType::Bool),
-        required("priority", ColumnType::Int32),
-        nullable("msb_alpha", ColumnType::Float64),
-        nullable("rack_alpha", ColumnType::Float64),
-        nullable("affinity_theta", ColumnType::Float64),
-        nullable("host_profile", ColumnType::Name),
-    ],
+    columns: RESERVATION_COLUMNS,
     key: 1,
+};
+
+/// `reservations.parquet` of version 1.
+pub const RESERVATIONS_1: TableSchema = TableSchema {
+    format: SNAPSHOT_FORMAT_1,
+    columns: RESERVATION_COLUMNS.split_at(RESERVATION_COLUMNS.len() - 2).0,
+    ..RESERVATIONS
 };
 
 /// `rru.parquet`
@@ -215,19 +237,43 @@ pub const AFFINITY: TableSchema = TableSchema {
     key: 2,
 };
 
+/// `allowed_datacenters.parquet`: a reservation with rows is held to the datacenters they name.
+pub const ALLOWED_DATACENTERS: TableSchema = TableSchema {
+    file: Table::AllowedDatacenters.file(),
+    format: SNAPSHOT_FORMAT,
+    columns: &[
+        required("reservation_id", ColumnType::Name),
+        required("datacenter", ColumnType::Name),
+    ],
+    key: 2,
+};
+
+/// What `unavailability.parquet` holds: the first [`UNAVAILABILITY_1_COLUMNS`] in version 1 too.
+const UNAVAILABILITY_COLUMNS: &[Column] = &[
+    required("event_id", ColumnType::Id),
+    required("scope", ColumnType::Name),
+    required("scope_id", ColumnType::Name),
+    required("kind", ColumnType::Name),
+    required("started_at", ColumnType::Timestamp),
+    nullable("ended_at", ColumnType::Timestamp),
+];
+
+/// Columns of `unavailability.parquet` in version 1.
+const UNAVAILABILITY_1_COLUMNS: usize = 6;
+
 /// `unavailability.parquet`
 pub const UNAVAILABILITY: TableSchema = TableSchema {
     file: Table::Unavailability.file(),
     format: SNAPSHOT_FORMAT,
-    columns: &[
-        required("event_id", ColumnType::Id),
-        required("scope", ColumnType::Name),
-        required("scope_id", ColumnType::Name),
-        required("kind", ColumnType::Name),
-        required("started_at", ColumnType::Timestamp),
-        nullable("ended_at", ColumnType::Timestamp),
-    ],
+    columns: UNAVAILABILITY_COLUMNS,
     key: 1,
+};
+
+/// `unavailability.parquet` of version 1.
+pub const UNAVAILABILITY_1: TableSchema = TableSchema {
+    format: SNAPSHOT_FORMAT_1,
+    columns: UNAVAILABILITY_COLUMNS.split_at(UNAVAILABILITY_1_COLUMNS).0,
+    ..UNAVAILABILITY
 };
 
 /// `assignment.parquet` of a result.
@@ -244,5 +290,9 @@ pub const ASSIGNMENT: TableSchema = TableSchema {
 };
 
 /// The Parquet tables of a snapshot, in the order they are read and written.
-pub const SNAPSHOT_TABLES: [&TableSchema; 5] =
-    [&SERVERS, &RESERVATIONS, &RRU, &AFFINITY, &UNAVAILABILITY];
+pub const SNAPSHOT_TABLES: [&TableSchema; 6] =
+    [&SERVERS, &RESERVATIONS, &RRU, &AFFINITY, &ALLOWED_DATACENTERS, &UNAVAILABILITY];
+
+/// The Parquet tables of version 1.
+pub const SNAPSHOT_1_TABLES: [&TableSchema; 5] =
+    [&SERVERS, &RESERVATIONS_1, &RRU, &AFFINITY, &UNAVAILABILITY_1];

@@ -203,6 +203,16 @@ impl Batch<'_> {
         self.required(column, array.iter().collect())
     }
 
+    /// Integers that may be missing, as they are in a version of the format without the column.
+    pub(crate) fn optional_integers(&self, column: &'static str) -> Vec<Option<i32>> {
+        match self.find(column) {
+            Some(array) if *array.data_type() != DataType::Null => {
+                array.as_primitive::<Int32Type>().iter().collect()
+            }
+            _ => vec![None; self.rows],
+        }
+    }
+
     /// Large integers that may be missing.
     pub(crate) fn optional_counts(&self, column: &'static str) -> Vec<Option<i64>> {
         let array = self.array(column);
@@ -290,8 +300,12 @@ impl Batch<'_> {
     }
 
     fn array(&self, column: &'static str) -> &ArrayRef {
+        self.find(column).expect("callers name columns of the table's schema")
+    }
+
+    fn find(&self, column: &'static str) -> Option<&ArrayRef> {
         let at = self.schema.columns.iter().position(|c| c.name == column);
-        &self.arrays[at.expect("callers name columns of the table's schema")]
+        at.map(|at| &self.arrays[at])
     }
 
     fn required<T>(

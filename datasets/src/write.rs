@@ -5,8 +5,8 @@ use crate::error::WriteError;
 use crate::folder::{FolderKind, write_folder, write_json};
 use crate::read::RegionFile;
 use crate::schema::{
-    AFFINITY, ColumnType, EXPORTED_SERVERS, RESERVATIONS, RRU, SERVERS, SNAPSHOT_FORMAT,
-    TableSchema, UNAVAILABILITY,
+    AFFINITY, ALLOWED_DATACENTERS, ColumnType, EXPORTED_SERVERS, RESERVATIONS, RRU, SERVERS,
+    SNAPSHOT_FORMAT, SNAPSHOT_FORMATS, TableSchema, UNAVAILABILITY,
 };
 use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
@@ -16,8 +16,8 @@ use arrow_array::{
 };
 use chrono::{DateTime, Timelike, Utc};
 use fleet::{
-    AffinityRow, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Table,
-    UnavailabilityRow,
+    AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationRow, RruRow, ServerRow,
+    SnapshotParts, Table, UnavailabilityRow,
 };
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -35,13 +35,14 @@ const BATCH_ROWS: usize = 1 << 16;
 const SNAPSHOT_FOLDER: FolderKind = FolderKind {
     what: "snapshot",
     marker: Table::Region.file(),
-    format: SNAPSHOT_FORMAT,
+    formats: SNAPSHOT_FORMATS,
     files: &[
         Table::Region.file(),
         Table::Servers.file(),
         Table::Reservations.file(),
         Table::RruValues.file(),
         Table::Affinity.file(),
+        Table::AllowedDatacenters.file(),
         Table::Unavailability.file(),
     ],
 };
@@ -94,6 +95,9 @@ fn write_other_tables(dir: &Path, parts: &SnapshotParts) -> Result<(), WriteErro
     write_table(dir, &RESERVATIONS, &parts.reservations, |rows| Ok(reservations(rows)))?;
     write_table(dir, &RRU, &parts.rru, |rows| Ok(rru(rows)))?;
     write_table(dir, &AFFINITY, &parts.affinity, |rows| Ok(affinity(rows)))?;
+    write_table(dir, &ALLOWED_DATACENTERS, &parts.allowed_datacenters, |rows| {
+        Ok(allowed_datacenters(rows))
+    })?;
     write_table(dir, &UNAVAILABILITY, &parts.unavailability, unavailability)
 }
 
@@ -188,6 +192,10 @@ fn numbers(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
     Arc::new(values.collect::<Float64Array>())
 }
 
+fn integers(values: impl Iterator<Item = Option<i32>>) -> ArrayRef {
+    Arc::new(values.collect::<Int32Array>())
+}
+
 fn servers<'a>(rows: impl Iterator<Item = &'a ServerRow> + Clone) -> Vec<ArrayRef> {
     vec![
         ids(rows.clone().map(|row| &*row.server_id)),
@@ -216,6 +224,8 @@ fn reservations(rows: &[ReservationRow]) -> Vec<ArrayRef> {
         numbers(rows.iter().map(|row| row.rack_alpha)),
         numbers(rows.iter().map(|row| row.affinity_theta)),
         names(rows.iter().map(|row| row.host_profile.as_deref())),
+        integers(rows.iter().map(|row| row.replicas)),
+        integers(rows.iter().map(|row| row.replicas_per_msb)),
     ]
 }
 
@@ -232,6 +242,13 @@ fn affinity(rows: &[AffinityRow]) -> Vec<ArrayRef> {
         names(rows.iter().map(|row| Some(&*row.reservation_id))),
         names(rows.iter().map(|row| Some(&*row.datacenter))),
         numbers(rows.iter().map(|row| Some(row.share))),
+    ]
+}
+
+fn allowed_datacenters(rows: &[AllowedDatacenterRow]) -> Vec<ArrayRef> {
+    vec![
+        names(rows.iter().map(|row| Some(&*row.reservation_id))),
+        names(rows.iter().map(|row| Some(&*row.datacenter))),
     ]
 }
 

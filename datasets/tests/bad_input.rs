@@ -188,7 +188,7 @@ fn region_json() {
     };
     let member = |member: &str| {
         with(&format!(
-            r#"{{"format": "ras-snapshot/1", "region": "r", "taken_at": "2026-01-01T00:00:00Z",
+            r#"{{"format": "ras-snapshot/2", "region": "r", "taken_at": "2026-01-01T00:00:00Z",
             {member}}}"#
         ))
     };
@@ -196,8 +196,9 @@ fn region_json() {
     assert!(with("{}").contains("missing field `format`"));
     assert!(with("[1]").contains("DIR/region.json: is not the expected JSON"));
     assert_eq!(
-        with(r#"{"format": "ras-snapshot/2", "regions": []}"#),
-        "DIR/region.json: format is \"ras-snapshot/2\"; this reads \"ras-snapshot/1\""
+        with(r#"{"format": "ras-snapshot/3", "regions": []}"#),
+        "DIR/region.json: format is \"ras-snapshot/3\"; this reads \"ras-snapshot/2\" or \
+         \"ras-snapshot/1\""
     );
     assert!(with(r#"{"format": "ras-snapshot/1"}"#).contains("missing field `region`"));
     assert!(
@@ -422,8 +423,8 @@ fn what_is_in_the_way_stays() {
     std::fs::write(dir.join("notes.md"), "mine").unwrap();
     refused("notes.md is not part of a snapshot");
     std::fs::remove_file(dir.join("notes.md")).unwrap();
-    std::fs::write(dir.join("region.json"), r#"{"format": "ras-snapshot/2"}"#).unwrap();
-    refused("region.json says that it is \"ras-snapshot/2\"");
+    std::fs::write(dir.join("region.json"), r#"{"format": "ras-snapshot/3"}"#).unwrap();
+    refused("region.json says that it is \"ras-snapshot/3\"");
     std::fs::remove_file(dir.join("region.json")).unwrap();
     refused("it is not a snapshot");
     // A result is no snapshot either, and a file is no folder.

@@ -12,7 +12,7 @@ use datasets::{
     write_parts, write_result, write_snapshot,
 };
 use fleet::{
-    AffinityRow, Name, ReservationIx, ReservationRow, RruRow, ServerRow, SnapshotParts, Targets,
+    AffinityRow, AllowedDatacenterRow, Name, ReservationIx, ReservationRow, RruRow, ServerRow, SnapshotParts, Targets,
     UnavailabilityRow, Weights,
 };
 use proptest::prelude::*;
@@ -81,14 +81,14 @@ fn tables_without_rows_survive() {
 fn region_json_may_leave_out_weights_and_carry_more() {
     let dir = tempfile::tempdir().unwrap();
     write_parts(dir.path(), &small()).unwrap();
-    let text = r#"{"format": "ras-snapshot/1", "region": "r", "made_by": "us",
+    let text = r#"{"format": "ras-snapshot/2", "region": "r", "made_by": "us",
         "taken_at": "2026-01-01T01:00:00+01:00", "weights": {"buffer_tau": 0, "rack_alpha": null}}"#;
     std::fs::write(dir.path().join("region.json"), text).unwrap();
     let parts = read_parts(dir.path()).unwrap();
     assert_eq!(parts.weights, Weights { buffer_tau: 0.0, ..Weights::default() });
     assert_eq!(parts.shared_buffer_fraction, None);
     assert_eq!(parts.taken_at, midnight());
-    let text = r#"{"format": "ras-snapshot/1", "region": "r", "taken_at": "2026-01-01T00:00:00Z"}"#;
+    let text = r#"{"format": "ras-snapshot/2", "region": "r", "taken_at": "2026-01-01T00:00:00Z"}"#;
     std::fs::write(dir.path().join("region.json"), text).unwrap();
     assert_eq!(read_parts(dir.path()).unwrap().weights, Weights::default());
 }
@@ -232,10 +232,12 @@ prop_compose! {
         msb_buffer in any::<bool>(),
         priority in any::<i32>(),
         limits in proptest::collection::vec(proptest::option::of(number()), 3),
+        rule in (any::<Option<i32>>(), any::<Option<i32>>()),
     ) -> ReservationRow {
         let (reservation_id, owner, kind) = names;
         ReservationRow { reservation_id, owner, kind, capacity_rru, msb_buffer, priority,
-            msb_alpha: limits[0], rack_alpha: limits[1], affinity_theta: limits[2], host_profile }
+            msb_alpha: limits[0], rack_alpha: limits[1], affinity_theta: limits[2], host_profile,
+            replicas: rule.0, replicas_per_msb: rule.1 }
     }
 }
 
@@ -297,10 +299,14 @@ prop_compose! {
         reservations in proptest::collection::vec(reservation(), 0..6),
         rru in proptest::collection::vec(values(), 0..6),
         affinity in proptest::collection::vec(shares(), 0..4),
+        allowed in proptest::collection::vec((name(), name()), 0..4),
         unavailability in proptest::collection::vec(event(), 0..6),
     ) -> SnapshotParts {
+        let allowed_datacenters = (allowed.into_iter())
+            .map(|(reservation_id, datacenter)| AllowedDatacenterRow { reservation_id, datacenter })
+            .collect();
         SnapshotParts { region, taken_at, weights, shared_buffer_fraction, servers, reservations,
-            rru, affinity, unavailability }
+            rru, affinity, allowed_datacenters, unavailability }
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Table {
     RruValues,
     /// `affinity.parquet`
     Affinity,
+    /// `allowed_datacenters.parquet`
+    AllowedDatacenters,
     /// `unavailability.parquet`
     Unavailability,
 }
@@ -28,6 +30,7 @@ impl Table {
             Table::Reservations => "reservations.parquet",
             Table::RruValues => "rru.parquet",
             Table::Affinity => "affinity.parquet",
+            Table::AllowedDatacenters => "allowed_datacenters.parquet",
             Table::Unavailability => "unavailability.parquet",
         }
     }
@@ -87,6 +90,14 @@ pub enum Rule {
     ReservedIdType { hardware_type: String },
     #[error("the shares add up to {sum}; they may add up to at most {limit}")]
     ShareSum { sum: f64, limit: f64 },
+    #[error("only a guaranteed reservation may have {what}; this one is {kind}")]
+    OnlyGuaranteed { what: &'static str, kind: &'static str },
+    #[error("a share of {share} is wanted in datacenter {datacenter:?}, which is not allowed")]
+    ShareNotAllowed { datacenter: String, share: f64 },
+    #[error("replicas and replicas_per_msb must both be given, or neither")]
+    ReplicasAlone,
+    #[error("replicas_per_msb is {per_msb}; it must be 1 to {replicas}, the number of replicas")]
+    ReplicasPerMsb { per_msb: i32, replicas: i32 },
     #[error("ended_at lies before started_at")]
     EndsBeforeStart,
 }

@@ -25,11 +25,11 @@ pub use id::{
     DatacenterIx, HardwareTypeIx, MsbIx, NAME_CHARS_MAX, Name, RackIx, ReservationIx, ServerIx,
 };
 pub use parts::{
-    AffinityRow, ReservationRow, RruRow, SHARED_BUFFER_FRACTION_DEFAULT, ServerRow, SnapshotParts,
-    UnavailabilityRow, Weights,
+    AffinityRow, AllowedDatacenterRow, ReservationRow, RruRow, SHARED_BUFFER_FRACTION_DEFAULT,
+    ServerRow, SnapshotParts, UnavailabilityRow, Weights,
 };
 pub use request::{CapacityRequest, RequestChange, RequestError};
-pub use reservation::{Reservation, ReservationKind};
+pub use reservation::{ReplicaRule, Reservation, ReservationKind};
 pub use rru::{MICRO, RRU_MAX, Rru};
 pub use server::{PendingMove, Server};
 pub use snapshot::{RegionSnapshot, SHARED_BUFFER_PREFIX};

@@ -67,6 +67,8 @@ pub struct SnapshotParts {
     pub rru: Vec<RruRow>,
     /// `affinity.parquet`
     pub affinity: Vec<AffinityRow>,
+    /// `allowed_datacenters.parquet`
+    pub allowed_datacenters: Vec<AllowedDatacenterRow>,
     /// `unavailability.parquet`
     pub unavailability: Vec<UnavailabilityRow>,
 }
@@ -102,6 +104,8 @@ pub struct ReservationRow {
     pub rack_alpha: Option<f64>,
     pub affinity_theta: Option<f64>,
     pub host_profile: Option<Name>,
+    pub replicas: Option<i32>,
+    pub replicas_per_msb: Option<i32>,
 }
 
 /// A row of `rru.parquet`.
@@ -120,6 +124,15 @@ pub struct AffinityRow {
     pub reservation_id: Name,
     pub datacenter: Name,
     pub share: f64,
+}
+
+/// A row of `allowed_datacenters.parquet`: a reservation with rows is held to the datacenters they
+/// name.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the columns of the public format, described there")]
+pub struct AllowedDatacenterRow {
+    pub reservation_id: Name,
+    pub datacenter: Name,
 }
 
 /// A row of `unavailability.parquet`.

@@ -159,6 +159,8 @@ impl CapacityRequest {
             rack_alpha: None,
             affinity_theta: None,
             host_profile: None,
+            replicas: None,
+            replicas_per_msb: None,
         });
         Ok(())
     }

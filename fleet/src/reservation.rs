@@ -32,6 +32,28 @@ impl ReservationKind {
     }
 }
 
+/// A hard spread rule for replicated storage: of `replicas` copies of everything, at most
+/// `per_msb` may be lost with any one MSB.
+///
+/// No MSB holds more than `per_msb / replicas` of C_r, the embedded buffer included, so that at
+/// least `(replicas - per_msb) / replicas` of C_r is left after the loss of any one MSB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicaRule {
+    /// n: copies of everything, at least 1.
+    pub replicas: u32,
+    /// k: copies that one MSB may hold, 1 to n.
+    pub per_msb: u32,
+}
+
+impl ReplicaRule {
+    /// The most RRU of a reservation of this capacity in one MSB: k/n of it, rounded down to whole
+    /// micro-RRU.
+    pub fn msb_max(self, capacity: Rru) -> Rru {
+        let most = i128::from(capacity.0) * i128::from(self.per_msb) / i128::from(self.replicas);
+        Rru(i64::try_from(most).expect("k of n is at most the whole"))
+    }
+}
+
 /// A reservation and its placement policy.
 ///
 /// **Default spread limits.** Where neither the reservation nor the region's weights give an
@@ -69,6 +91,10 @@ pub struct Reservation {
     pub rru: Vec<(HardwareTypeIx, Rru)>,
     /// A_r: share wanted in each datacenter it names, ordered by datacenter. Empty: no affinity.
     pub affinity: Vec<(DatacenterIx, f64)>,
+    /// The datacenters it is held to, its embedded buffer included, in order. Empty: all.
+    pub allowed_datacenters: Vec<DatacenterIx>,
+    /// How much of it one MSB may hold at most, if that is limited.
+    pub replica_rule: Option<ReplicaRule>,
     /// Whether this shared buffer was made from the snapshot's fraction rather than listed.
     pub made: bool,
 }
@@ -78,6 +104,17 @@ impl Reservation {
     pub fn value(&self, hardware_type: HardwareTypeIx) -> Option<Rru> {
         let found = self.rru.binary_search_by_key(&hardware_type, |&(ty, _)| ty).ok()?;
         Some(self.rru[found].1)
+    }
+
+    /// Whether it may have servers in a datacenter.
+    pub fn allows(&self, datacenter: DatacenterIx) -> bool {
+        self.allowed_datacenters.is_empty()
+            || self.allowed_datacenters.binary_search(&datacenter).is_ok()
+    }
+
+    /// The most RRU it may have in one MSB by its replica rule; `None`: no limit.
+    pub fn msb_max(&self) -> Option<Rru> {
+        self.replica_rule.map(|rule| rule.msb_max(self.capacity))
     }
 
     /// A_{r,G}: the share wanted in a datacenter; `None`: the reservation has no affinity at all.

@@ -2,7 +2,7 @@
 
 use crate::id::{MsbIx, Name, ReservationIx, ServerIx};
 use crate::parts::{
-    AffinityRow, ReservationRow, RruRow, ServerRow, SnapshotParts, UnavailabilityRow,
+    AffinityRow, AllowedDatacenterRow, ReservationRow, RruRow, ServerRow, SnapshotParts, UnavailabilityRow,
 };
 use crate::reservation::ReservationKind;
 use crate::snapshot::RegionSnapshot;
@@ -116,6 +116,8 @@ impl RegionSnapshot {
             rack_alpha: r.rack_alpha,
             affinity_theta: r.affinity_theta,
             host_profile: r.host_profile.clone(),
+            replicas: r.replica_rule.map(|rule| rule.replicas.cast_signed()),
+            replicas_per_msb: r.replica_rule.map(|rule| rule.per_msb.cast_signed()),
         });
         let rru = listed().flat_map(|r| {
             r.rru.iter().map(|&(hardware_type, value)| RruRow {
@@ -129,6 +131,12 @@ impl RegionSnapshot {
                 reservation_id: r.id.clone(),
                 datacenter: self.datacenters[datacenter.ix()].id.clone(),
                 share,
+            })
+        });
+        let allowed_datacenters = listed().flat_map(|r| {
+            r.allowed_datacenters.iter().map(|datacenter| AllowedDatacenterRow {
+                reservation_id: r.id.clone(),
+                datacenter: self.datacenters[datacenter.ix()].id.clone(),
             })
         });
         let unavailability = self.unavailability.iter().map(|event| UnavailabilityRow {
@@ -148,6 +156,7 @@ impl RegionSnapshot {
             reservations: reservations.collect(),
             rru: rru.collect(),
             affinity: affinity.collect(),
+            allowed_datacenters: allowed_datacenters.collect(),
             unavailability: unavailability.collect(),
         }
     }

@@ -142,6 +142,7 @@ fn reordered(mut parts: SnapshotParts, by: usize) -> SnapshotParts {
     turn(&mut parts.reservations, by);
     turn(&mut parts.rru, by);
     turn(&mut parts.affinity, by);
+    turn(&mut parts.allowed_datacenters, by);
     turn(&mut parts.unavailability, by);
     parts
 }

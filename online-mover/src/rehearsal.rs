@@ -172,6 +172,8 @@ mod tests {
             rack_alpha: None,
             affinity_theta: None,
             host_profile: None,
+            replicas: None,
+            replicas_per_msb: None,
         };
         let server = |number: usize| {
             let (msb, place) = (number / 8, number % 8);
@@ -206,6 +208,7 @@ mod tests {
             ],
             rru: vec![worth("web"), worth("ads"), worth("batch")],
             affinity: Vec::new(),
+            allowed_datacenters: Vec::new(),
             unavailability: Vec::new(),
         };
         RegionSnapshot::new(parts).expect("a region")

@@ -53,7 +53,7 @@ Exit codes:
   3  the plan, or what was read, is out of date: nothing was changed
 
 Folders:
-  SNAPSHOT  a region at one instant: region.json and five Parquet tables (ras-snapshot/1)
+  SNAPSHOT  a region at one instant: region.json and six Parquet tables (ras-snapshot/2)
   RESULT    a solve: assignment.parquet and report.json (ras-solve/1)
 
 Example, from nothing to a page:

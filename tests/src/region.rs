@@ -41,6 +41,7 @@ pub fn region(said: &mut Statement) -> Result<SnapshotParts, String> {
         reservations: Vec::new(),
         rru: Vec::new(),
         affinity: Vec::new(),
+        allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
     };
     for msb in 0..msbs {
@@ -107,6 +108,8 @@ pub fn reservation(parts: &mut SnapshotParts, said: &mut Statement) -> Result<()
         rack_alpha: said.optional("rack_alpha")?,
         affinity_theta: said.optional("theta")?,
         host_profile: None,
+        replicas: None,
+        replicas_per_msb: None,
     });
     let mut types = pairs(&said.list("types"), 1.0)?;
     if types.is_empty() {

@@ -31,6 +31,7 @@ pub fn empty() -> SnapshotParts {
         reservations: Vec::new(),
         rru: Vec::new(),
         affinity: Vec::new(),
+        allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
     }
 }
@@ -65,6 +66,8 @@ pub fn reservation(id: &str, capacity_rru: f64) -> ReservationRow {
         rack_alpha: None,
         affinity_theta: None,
         host_profile: None,
+        replicas: None,
+        replicas_per_msb: None,
     }
 }
 

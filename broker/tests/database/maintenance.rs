@@ -45,6 +45,7 @@ fn region() -> RegionSnapshot {
         ],
         rru: vec![value("web"), value("ads")],
         affinity: Vec::new(),
+        allowed_datacenters: Vec::new(),
         unavailability: Vec::<UnavailabilityRow>::new(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")

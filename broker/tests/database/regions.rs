@@ -23,6 +23,8 @@ pub fn reservation(id: &str, kind: &str, capacity_rru: f64) -> ReservationRow {
         rack_alpha: None,
         affinity_theta: None,
         host_profile: None,
+        replicas: None,
+        replicas_per_msb: None,
     }
 }
 
@@ -91,6 +93,7 @@ pub fn small_parts() -> SnapshotParts {
             value("odd buffer", "odd", 1.0),
         ],
         affinity: vec![share("dc0", 0.5), share("dc9", 0.25)],
+        allowed_datacenters: Vec::new(),
         unavailability: vec![
             event("e1", "server", "s010", "random_failure", None),
             event("e2", "rack", "rack2", "software", Some(-10)),

@@ -54,6 +54,8 @@ pub fn region() -> RegionSnapshot {
         rack_alpha: None,
         affinity_theta: None,
         host_profile: None,
+        replicas: None,
+        replicas_per_msb: None,
     };
     let server = |number: usize| ServerRow {
         server_id: format!("s{number:02}").into(),
@@ -83,6 +85,7 @@ pub fn region() -> RegionSnapshot {
         reservations: vec![reservation("a"), reservation("b/ü")],
         rru: vec![value("a"), value("b/ü")],
         affinity: Vec::new(),
+        allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")

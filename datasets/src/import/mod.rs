@@ -138,6 +138,7 @@ pub fn import_csv(options: &ImportOptions) -> Result<(SnapshotParts, ImportSumma
         reservations: requests.reservations,
         rru: requests.rru,
         affinity: requests.affinity,
+        allowed_datacenters: Vec::new(),
         unavailability,
     };
     summary.describe(&parts);

@@ -82,6 +82,8 @@ impl Requests {
             rack_alpha: None,
             affinity_theta: None,
             host_profile: None,
+            replicas: None,
+            replicas_per_msb: None,
         });
     }
 }

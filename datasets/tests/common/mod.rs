@@ -4,8 +4,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use datasets::schema::TableSchema;
 use fleet::{
-    AffinityRow, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts,
-    UnavailabilityRow, Weights,
+    AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationRow, RruRow, ServerRow,
+    SnapshotParts, UnavailabilityRow, Weights,
 };
 use std::path::Path;
 
@@ -40,6 +40,8 @@ pub fn small() -> SnapshotParts {
         rack_alpha: None,
         affinity_theta: (id == "cache").then_some(0.1),
         host_profile: (id == "cache").then(|| "huge-pages".into()),
+        replicas: (id == "web").then_some(3),
+        replicas_per_msb: (id == "web").then_some(2),
     };
     let value = |reservation: &str, hardware_type: &str, rru: f64| RruRow {
         reservation_id: reservation.into(),
@@ -79,6 +81,10 @@ pub fn small() -> SnapshotParts {
             reservation_id: "cache".into(),
             datacenter: "dc1".into(),
             share: 0.7,
+        }],
+        allowed_datacenters: vec![AllowedDatacenterRow {
+            reservation_id: "cache".into(),
+            datacenter: "dc1".into(),
         }],
         unavailability: vec![
             event("e1", "server", "s04", "random_failure", false),

@@ -1,6 +1,8 @@
 //! From rows to a snapshot: names become indices, and every rule that spans rows is checked.
 
-use super::check::{broken, check_alpha, check_name, check_not_negative, check_region};
+use super::check::{
+    broken, check_alpha, check_name, check_not_negative, check_region, replica_rule,
+};
 use super::{RegionSnapshot, SHARED_BUFFER_PREFIX, SUM_MAX};
 use crate::error::{Rule, SnapshotError, Table};
 use crate::id::{DatacenterIx, HardwareTypeIx, MsbIx, Name, RackIx, ReservationIx};
@@ -172,6 +174,7 @@ impl Builder {
             if let Some(theta) = row.affinity_theta {
                 check_not_negative(table, id, "affinity_theta", theta)?;
             }
+            let replica_rule = replica_rule(row, kind)?;
             let ix = ReservationIx::new(self.reservations.len());
             if self.reservation_ix.insert(row.reservation_id.clone(), ix).is_some() {
                 return Err(broken(table, id, Rule::Duplicate));
@@ -189,10 +192,13 @@ impl Builder {
                 host_profile: row.host_profile.clone(),
                 rru: Vec::new(),
                 affinity: Vec::new(),
+                allowed_datacenters: Vec::new(),
+                replica_rule,
                 made: false,
             });
         }
         self.values(parts)?;
+        self.allowed_datacenters(parts)?;
         self.shares(parts)
     }
 
@@ -254,6 +260,44 @@ impl Builder {
             if sum > limit + 1e-9 {
                 let rule = Rule::ShareSum { sum, limit };
                 return Err(broken(table, reservation.id.as_ref(), rule));
+            }
+            let outside = |&&(datacenter, share): &&(DatacenterIx, f64)| {
+                share > 0.0 && !reservation.allows(datacenter)
+            };
+            if let Some(&(datacenter, share)) = reservation.affinity.iter().find(outside) {
+                let datacenter = self.datacenters[datacenter.ix()].id.to_string();
+                let label = format!("{}/{datacenter}", reservation.id);
+                return Err(broken(table, label, Rule::ShareNotAllowed { datacenter, share }));
+            }
+        }
+        Ok(())
+    }
+
+    fn allowed_datacenters(&mut self, parts: &SnapshotParts) -> Result<(), SnapshotError> {
+        let table = Table::AllowedDatacenters;
+        for row in &parts.allowed_datacenters {
+            let label = || format!("{}/{}", row.reservation_id, row.datacenter);
+            check_name(table, &label(), "datacenter", &row.datacenter)?;
+            let ix = self.known(table, label, "reservation_id", &row.reservation_id)?;
+            let Some(&datacenter) = self.datacenter_ix.get(&row.datacenter) else {
+                let name = row.datacenter.to_string();
+                let rule = Rule::Unknown { column: "datacenter", name, table: Table::Servers };
+                return Err(broken(table, label(), rule));
+            };
+            let reservation = &mut self.reservations[ix.ix()];
+            if reservation.kind != ReservationKind::Guaranteed {
+                let kind = reservation.kind.as_str();
+                let rule = Rule::OnlyGuaranteed { what: "allowed datacenters", kind };
+                return Err(broken(table, label(), rule));
+            }
+            reservation.allowed_datacenters.push(datacenter);
+        }
+        for reservation in &mut self.reservations {
+            let allowed = &mut reservation.allowed_datacenters;
+            allowed.sort_unstable();
+            if let Some(pair) = allowed.windows(2).find(|pair| pair[0] == pair[1]) {
+                let label = format!("{}/{}", reservation.id, self.datacenters[pair[0].ix()].id);
+                return Err(broken(table, label, Rule::Duplicate));
             }
         }
         Ok(())
@@ -333,6 +377,8 @@ impl Builder {
                 host_profile: None,
                 rru: vec![(hardware_type, Rru::units(1))],
                 affinity: Vec::new(),
+                allowed_datacenters: Vec::new(),
+                replica_rule: None,
                 made: true,
             });
         }

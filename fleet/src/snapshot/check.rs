@@ -2,7 +2,11 @@
 
 use crate::error::{Rule, SnapshotError, Table};
 use crate::id::NAME_CHARS_MAX;
-use crate::parts::SnapshotParts;
+use crate::parts::{ReservationRow, SnapshotParts};
+use crate::reservation::{ReplicaRule, ReservationKind};
+
+/// The most replicas a rule may count.
+const REPLICAS_MAX: i32 = 1_000;
 
 pub(super) fn broken(table: Table, row: impl Into<String>, rule: Rule) -> SnapshotError {
     SnapshotError { table, row: row.into(), rule }
@@ -35,6 +39,31 @@ pub(super) fn check_alpha(
         }
         _ => Ok(()),
     }
+}
+
+/// The replica rule of a row.
+pub(super) fn replica_rule(
+    row: &ReservationRow,
+    kind: ReservationKind,
+) -> Result<Option<ReplicaRule>, SnapshotError> {
+    let (table, id) = (Table::Reservations, row.reservation_id.as_ref());
+    let (replicas, per_msb) = match (row.replicas, row.replicas_per_msb) {
+        (None, None) => return Ok(None),
+        (Some(replicas), Some(per_msb)) => (replicas, per_msb),
+        _ => return Err(broken(table, id, Rule::ReplicasAlone)),
+    };
+    if kind != ReservationKind::Guaranteed {
+        let rule = Rule::OnlyGuaranteed { what: "a replica rule", kind: kind.as_str() };
+        return Err(broken(table, id, rule));
+    }
+    if !(1..=REPLICAS_MAX).contains(&replicas) {
+        let (value, expected) = (f64::from(replicas), "1 to 1000");
+        return Err(broken(table, id, Rule::Number { column: "replicas", value, expected }));
+    }
+    if !(1..=replicas).contains(&per_msb) {
+        return Err(broken(table, id, Rule::ReplicasPerMsb { per_msb, replicas }));
+    }
+    Ok(Some(ReplicaRule { replicas: replicas.unsigned_abs(), per_msb: per_msb.unsigned_abs() }))
 }
 
 pub(super) fn check_not_negative(

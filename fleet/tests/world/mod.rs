@@ -37,6 +37,7 @@ impl World {
                 reservations: Vec::new(),
                 rru: Vec::new(),
                 affinity: Vec::new(),
+                allowed_datacenters: Vec::new(),
                 unavailability: Vec::new(),
             },
         }
@@ -83,6 +84,8 @@ impl World {
             rack_alpha: None,
             affinity_theta: None,
             host_profile: None,
+            replicas: None,
+            replicas_per_msb: None,
         });
         for &(hardware_type, rru) in values {
             let hardware_type = hardware_type.into();
@@ -218,6 +221,8 @@ fn any_reservation() -> impl Strategy<Value = (ReservationRow, Vec<f64>, Vec<f64
                     rack_alpha,
                     affinity_theta,
                     host_profile: None,
+                    replicas: None,
+                    replicas_per_msb: None,
                 }
             },
         );

@@ -35,6 +35,8 @@ fn region(servers: usize) -> RegionSnapshot {
         rack_alpha: None,
         affinity_theta: None,
         host_profile: None,
+        replicas: None,
+        replicas_per_msb: None,
     };
     let server = |number: usize| {
         let hardware_type = format!("type{}", number % 4);
@@ -76,6 +78,7 @@ fn region(servers: usize) -> RegionSnapshot {
         rru: values.collect(),
         reservations: names.iter().cloned().map(reservation).collect(),
         affinity: Vec::new(),
+        allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")

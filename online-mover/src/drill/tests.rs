@@ -36,6 +36,8 @@ fn region(spares: usize) -> RegionSnapshot {
         rack_alpha: None,
         affinity_theta: None,
         host_profile: None,
+        replicas: None,
+        replicas_per_msb: None,
     };
     let parts = SnapshotParts {
         region: "r".into(),
@@ -46,6 +48,7 @@ fn region(spares: usize) -> RegionSnapshot {
         reservations: vec![web],
         rru: vec![RruRow { reservation_id: "web".into(), hardware_type: "t".into(), rru: 1.0 }],
         affinity: Vec::new(),
+        allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
     };
     RegionSnapshot::new(parts).expect("a region")

@@ -58,6 +58,8 @@ fn region() -> RegionSnapshot {
         rack_alpha: None,
         affinity_theta: None,
         host_profile: Some(format!("profile of {id}").into()),
+        replicas: None,
+        replicas_per_msb: None,
     };
     let server = |number: usize| ServerRow {
         server_id: format!("s{number:02}").into(),
@@ -87,6 +89,7 @@ fn region() -> RegionSnapshot {
         reservations: vec![reservation("a"), reservation("b")],
         rru: vec![value("a"), value("b")],
         affinity: Vec::new(),
+        allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")
@@ -106,6 +109,8 @@ pub fn town() -> RegionSnapshot {
         rack_alpha: None,
         affinity_theta: None,
         host_profile: None,
+        replicas: None,
+        replicas_per_msb: None,
     };
     let server = |number: usize| {
         let ty = ["x", "y"][number % 2];
@@ -156,6 +161,7 @@ pub fn town() -> RegionSnapshot {
             value("ads", "y", 1.0),
         ],
         affinity: Vec::new(),
+        allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")

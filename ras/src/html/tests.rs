@@ -101,6 +101,7 @@ fn world(msbs: usize, each: usize) -> SnapshotParts {
         reservations: Vec::new(),
         rru: Vec::new(),
         affinity: Vec::new(),
+        allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
     }
 }
@@ -117,6 +118,8 @@ fn ask(parts: &mut SnapshotParts, id: &str, owner: &str, capacity_rru: f64) {
         rack_alpha: None,
         affinity_theta: None,
         host_profile: None,
+        replicas: None,
+        replicas_per_msb: None,
     });
     parts.rru.push(RruRow { reservation_id: id.into(), hardware_type: "T1".into(), rru: 1.0 });
 }
