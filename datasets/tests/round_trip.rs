@@ -12,8 +12,8 @@ use datasets::{
     write_parts, write_result, write_snapshot,
 };
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, Name, ReservationIx, ReservationRow, RruRow, ServerRow, SnapshotParts, Targets,
-    UnavailabilityRow, Weights,
+    AffinityRow, AllowedDatacenterRow, Name, ReservationIx, ReservationRow, RruRow, ServerRow,
+    SnapshotParts, Targets, UnavailabilityRow, Weights,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

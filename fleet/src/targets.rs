@@ -2,7 +2,8 @@
 
 use crate::id::{MsbIx, Name, ReservationIx, ServerIx};
 use crate::parts::{
-    AffinityRow, AllowedDatacenterRow, ReservationRow, RruRow, ServerRow, SnapshotParts, UnavailabilityRow,
+    AffinityRow, AllowedDatacenterRow, ReservationRow, RruRow, ServerRow, SnapshotParts,
+    UnavailabilityRow,
 };
 use crate::reservation::ReservationKind;
 use crate::snapshot::RegionSnapshot;
