@@ -71,6 +71,7 @@ fn tables_without_rows_survive() {
     parts.reservations.clear();
     parts.rru.clear();
     parts.affinity.clear();
+    parts.allowed_datacenters.clear();
     parts.unavailability.clear();
     write_parts(&dir.path().join("s"), &parts).unwrap();
     assert_eq!(read_parts(&dir.path().join("s")).unwrap(), parts);
