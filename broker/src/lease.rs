@@ -1,46 +1,112 @@
-//! Keeping what is had under a lease.
+//! Keeping a lease, and knowing until when it certainly holds.
 
 use crate::error::DbError;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// Renewals begun within a lease: two may be lost.
 const WITHIN: u32 = 3;
 
-/// Renews a lease until it is lost: another has it, which `renew` says by `false`, or none was written
-/// down for as long as it holds.
+/// Time since the machine was started, the time in which it was suspended included: what a lease in a
+/// database goes by as well, and nothing sets it.
+pub fn since_boot() -> Duration {
+    #[cfg(target_os = "linux")]
+    const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+    #[cfg(not(target_os = "linux"))]
+    const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
+    let now = rustix::time::clock_gettime(CLOCK);
+    // Neither is negative: the clock begins at zero.
+    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+    Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or_default())
+}
+
+/// Until when its holder may believe that a lease holds, without asking: counted from when the last renewal
+/// that was written down *began*, so never later than the database has it. Clones share it.
+#[derive(Clone, Debug)]
+pub struct LeaseTerm(Arc<AtomicU64>);
+
+impl LeaseTerm {
+    /// One that holds for so long since an instant of [`since_boot`].
+    pub fn new(begun: Duration, lease: Duration) -> LeaseTerm {
+        LeaseTerm(Arc::new(AtomicU64::new(nanoseconds(begun + lease))))
+    }
+
+    /// One that does not end.
+    pub fn endless() -> LeaseTerm {
+        LeaseTerm(Arc::new(AtomicU64::new(u64::MAX)))
+    }
+
+    /// Whether it holds.
+    pub fn holds(&self) -> bool {
+        !self.left().is_zero()
+    }
+
+    /// For how long it holds.
+    pub fn left(&self) -> Duration {
+        let until = self.0.load(Ordering::Acquire);
+        Duration::from_nanos(until.saturating_sub(nanoseconds(since_boot())))
+    }
+
+    /// It was renewed; another renewal may have been later.
+    fn renewed(&self, begun: Duration, lease: Duration) {
+        self.0.fetch_max(nanoseconds(begun + lease), Ordering::AcqRel);
+    }
+
+    /// It is over: another has it, or it was given back.
+    pub fn end(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+/// Two that end at the same time are alike.
+impl PartialEq for LeaseTerm {
+    fn eq(&self, other: &LeaseTerm) -> bool {
+        self.0.load(Ordering::Acquire) == other.0.load(Ordering::Acquire)
+    }
+}
+
+impl Eq for LeaseTerm {}
+
+fn nanoseconds(of: Duration) -> u64 {
+    u64::try_from(of.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Renews a lease until it is lost: another has it, which `renew` says by `false`, or no renewal was
+/// written down for as long as it holds.
 ///
 /// A renewal counts from when it began, for Postgres may have taken it down as early as that. One that
 /// takes long goes on beside the next ones: where it must first make a connection it may need most of the
 /// lease, and where its connection is dead the next has another.
-pub async fn keep_lease<F>(lease: Duration, renew: impl Fn() -> F)
+pub async fn keep_lease<F>(term: &LeaseTerm, lease: Duration, renew: impl Fn() -> F)
 where
     F: Future<Output = Result<bool, DbError>>,
 {
     let every = lease / WITHIN;
-    let mut renewed = Instant::now();
-    let mut next = renewed + every;
+    let mut next = Instant::now() + every;
     let mut under_way = FuturesUnordered::new();
-    loop {
+    while term.holds() {
         tokio::select! {
             biased;
             Some((begun, outcome)) = under_way.next() => match outcome {
-                Ok(true) => renewed = renewed.max(begun),
-                Ok(false) => return,
+                Ok(true) => term.renewed(begun, lease),
+                Ok(false) => break,
                 Err(error) => tracing::warn!(%error, "a lease was not renewed"),
             },
-            () = sleep_until(renewed + lease) => return,
+            () = sleep(term.left()) => {}
             () = sleep_until(next) => {
-                let begun = Instant::now();
+                let begun = since_boot();
                 let renewal = renew();
                 under_way.push(async move { (begun, renewal.await) });
-                next = begun + every;
+                next = Instant::now() + every;
             }
         }
     }
+    term.end();
 }
 
 #[cfg(test)]
@@ -63,6 +129,7 @@ mod tests {
     /// for twice as long as it holds.
     async fn kept(renewal: impl Fn(u32) -> (u64, Result<bool, DbError>)) -> Option<Duration> {
         let (begun, count) = (Instant::now(), Cell::new(0));
+        let term = LeaseTerm::new(since_boot(), LEASE);
         let renew = || {
             count.set(count.get() + 1);
             let (after, outcome) = renewal(count.get());
@@ -71,7 +138,9 @@ mod tests {
                 outcome
             }
         };
-        let lost = timeout(2 * LEASE, keep_lease(LEASE, renew)).await.is_ok();
+        assert!(term.holds());
+        let lost = timeout(2 * LEASE, keep_lease(&term, LEASE, renew)).await.is_ok();
+        assert_eq!(term.holds(), !lost, "its holder is told at once");
         lost.then(|| begun.elapsed())
     }
 

@@ -109,7 +109,7 @@ pub use follow::{Follower, Look, ServerChange, Tick};
 pub use give_way::{GiveWay, HeldGroup, Holder, RegionHeld};
 pub use idempotency::{KEY_CHARS_MAX, KEYS_KEPT, Key, KeyClaim};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
-pub use lease::keep_lease;
+pub use lease::{LeaseTerm, keep_lease, since_boot};
 pub use listed::{EventRow, EventsAsked, MoveRow, MovesAsked, SolvesAsked, TrailAsked};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use loan::{Lent, Loan, LoanGroup, LoanPlan, LoanView};
@@ -119,7 +119,7 @@ pub use maintenance::{
     SHARE_MICRO,
 };
 pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
-pub use mover::{Epoch, MoverError, MoverStatus, Stopped};
+pub use mover::{Epoch, MoverError, MoverInstance, MoverStatus, Stopped};
 pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
 pub use operation::{Operation, OperationKind};
 pub use outage::{MsbHealth, Outage, OutageReason};

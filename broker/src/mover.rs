@@ -1,8 +1,10 @@
 //! Which mover acts, and whether it may.
 //!
 //! One at a time: limits on what moves at once are its own, and two would each keep them. It holds a
-//! lease; whoever takes over after it ran out counts the epoch up. Every write of a mover names its
-//! epoch in the transaction that writes, so that one that was cut off writes nothing.
+//! lease; taking over after it ran out counts the epoch up. The lease belongs to an instance, an id that
+//! a process makes up when it starts: two processes under one name are two instances. Every write of a
+//! mover names its epoch in the transaction that writes, so that one that was cut off writes nothing, and
+//! every order names it, so that hosts can refuse what an earlier mover says.
 
 use crate::broker::Broker;
 use crate::change::Change;
@@ -11,22 +13,44 @@ use crate::job::LEASE_MAX;
 use crate::trail::{Action, Seq};
 use sqlx::PgConnection;
 use std::time::Duration;
+use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
         /// Renews it, or takes it over where it ran out. One that runs for longer than any is given
         /// for is by a clock that was ahead then.
-        LEASE = "UPDATE mover SET holder = $1, epoch = epoch + (holder IS DISTINCT FROM $1)::int, \
+        LEASE = "UPDATE mover SET holder = $1, instance = $4, \
+                epoch = epoch + (instance IS DISTINCT FROM $4)::int, \
                 lease_until = clock_timestamp() + make_interval(secs => $2) \
-            WHERE holder = $1 OR lease_until NOT BETWEEN clock_timestamp() \
+            WHERE instance = $4 OR lease_until NOT BETWEEN clock_timestamp() \
                 AND clock_timestamp() + make_interval(secs => $3) RETURNING epoch";
         RELEASE = "UPDATE mover SET lease_until = '-infinity' WHERE epoch = $1";
-        /// Whoever takes over waits until the transaction has ended.
-        STILL_OURS = "SELECT EXISTS (SELECT FROM mover WHERE epoch = $1 FOR SHARE)";
+        /// Taking over changes the epoch, which is a key: it waits until the transaction has ended. A
+        /// renewal of the lease does not change it, and does not wait.
+        STILL_OURS = "SELECT EXISTS (SELECT FROM mover WHERE epoch = $1 FOR KEY SHARE)";
         STATUS = "SELECT epoch, CASE WHEN lease_until >= clock_timestamp() THEN holder END, \
             stopped_by, stopped_why FROM mover";
         STOP = "UPDATE mover SET stopped_by = $1, stopped_why = $2 WHERE stopped_by IS NULL";
         RESUME = "UPDATE mover SET stopped_by = NULL, stopped_why = NULL WHERE stopped_by IS NOT NULL";
+    }
+}
+
+/// A mover, as the lease knows it: made once when a process starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoverInstance {
+    id: Uuid,
+    name: String,
+}
+
+impl MoverInstance {
+    /// A new instance. The name is for people; others may have the same.
+    pub fn new(name: impl Into<String>) -> MoverInstance {
+        MoverInstance { id: Uuid::now_v7(), name: name.into() }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 }
 
@@ -66,16 +90,20 @@ pub struct MoverStatus {
 }
 
 impl Broker {
-    /// Becomes the mover that acts, or stays it; `None`: another one is. The name is this one's
-    /// alone, restarts included.
+    /// Becomes the mover that acts, or stays it; `None`: another one is.
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn lease_mover(&self, name: &str, lease: Duration) -> Result<Option<Epoch>, DbError> {
+    pub async fn lease_mover(
+        &self,
+        mover: &MoverInstance,
+        lease: Duration,
+    ) -> Result<Option<Epoch>, DbError> {
         let leased = sqlx::query_scalar(sql::LEASE)
-            .bind(name)
+            .bind(&mover.name)
             .bind(lease.min(LEASE_MAX).as_secs_f64())
-            .bind(LEASE_MAX.as_secs_f64());
+            .bind(LEASE_MAX.as_secs_f64())
+            .bind(mover.id);
         let epoch = leased.fetch_optional(&self.pool).await.doing("leasing the mover")?;
         Ok(epoch.map(Epoch))
     }

@@ -4,12 +4,18 @@
 //! it to bring one step about and is told how far it is. **Asking again for the same step of the same
 //! move must be harmless**: after a crash, or when an answer was lost, that is all we can do. What
 //! counts is what the host reports, never what was sent.
+//!
+//! **A host must refuse what an earlier mover says.** A mover that was stopped and goes on may send an order
+//! after another has taken over: it looks at its lease right before it sends, and between the look and the
+//! sending there is always a gap. So every order carries the epoch of its mover, and whoever carries orders out
+//! keeps the highest epoch that each server has seen and answers a lower one with [`StepReport::Outdated`].
 
 pub mod command;
 pub mod http;
 pub mod simulated;
 
 use crate::steps::Step;
+use broker::LeaseTerm;
 use fleet::Name;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -34,6 +40,22 @@ pub struct StepOrder {
     pub host_profile: Option<Name>,
     /// The version of the targets: of two orders for a server the higher one counts.
     pub version: i64,
+    /// Counts the movers: of two orders for a server the one with the higher epoch counts, whatever their
+    /// versions.
+    pub epoch: i64,
+    /// It must not be sent when this is over.
+    #[serde(skip)]
+    pub lease: LeaseTerm,
+}
+
+impl StepOrder {
+    /// Whether it may be sent: asked right before it is.
+    ///
+    /// # Errors
+    /// [`AgentError::NotSent`].
+    pub fn may_be_sent(&self) -> Result<(), AgentError> {
+        if self.lease.holds() { Ok(()) } else { Err(AgentError::NotSent) }
+    }
 }
 
 fn as_text<S: serde::Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
@@ -58,11 +80,20 @@ pub enum StepReport {
         #[serde(default)]
         why: String,
     },
+    /// A mover of a later epoch has given orders for this server; nothing was done.
+    Outdated {
+        /// The highest epoch that the server has seen.
+        #[serde(default)]
+        epoch: i64,
+    },
 }
 
 /// A host was not asked, or its answer is not known: it may have done the step.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
+    /// The mover's lease was over before it was sent.
+    #[error("it was not sent: the mover's lease is over")]
+    NotSent,
     /// Nobody answered, or not in time.
     #[error("no answer within {} s", .0.as_secs_f32())]
     TooLate(Duration),
@@ -95,6 +126,7 @@ fn read(answer: &[u8]) -> Result<StepReport, AgentError> {
 pub(crate) mod tests {
     use super::{AgentError, StepOrder, StepReport, read};
     use crate::steps::Step;
+    use broker::LeaseTerm;
     use uuid::Uuid;
 
     pub(crate) fn order(number: u128, step: Step) -> StepOrder {
@@ -106,6 +138,8 @@ pub(crate) mod tests {
             target: None,
             host_profile: None,
             version: 7,
+            epoch: 3,
+            lease: LeaseTerm::endless(),
         }
     }
 
@@ -114,7 +148,7 @@ pub(crate) mod tests {
         let json = serde_json::to_value(order(1, Step::CleanUp)).expect("JSON");
         let expected = serde_json::json!({
             "move": "00000000-0000-0000-0000-000000000001", "step": "clean_up", "server": "s1",
-            "source": "web", "target": null, "host_profile": null, "version": 7,
+            "source": "web", "target": null, "host_profile": null, "version": 7, "epoch": 3,
         });
         assert_eq!(json, expected);
         for (answer, report) in [
@@ -128,6 +162,7 @@ pub(crate) mod tests {
                 r#"{"state": "refused", "why": "no power"}"#,
                 StepReport::Refused { why: "no power".into() },
             ),
+            (r#"{"state": "outdated", "epoch": 4}"#, StepReport::Outdated { epoch: 4 }),
         ] {
             assert_eq!(read(answer.as_bytes()).expect("an answer"), report);
         }

@@ -12,8 +12,8 @@ use crate::steps::{Step, next};
 use crate::wake::Wake;
 use crate::{emergency, replace};
 use broker::{
-    Broker, DbError, Epoch, Lent, LoanView, MoveReason, MoveState, MoverError, MsbHealth, OpenMove,
-    Seq, Subscription, Wanted, keep_lease,
+    Broker, DbError, Epoch, LeaseTerm, Lent, LoanView, MoveReason, MoveState, MoverError,
+    MoverInstance, MsbHealth, OpenMove, Seq, Subscription, Wanted, keep_lease, since_boot,
 };
 use fleet::Name;
 use futures_util::StreamExt;
@@ -84,6 +84,7 @@ pub struct Mover<A> {
     agent: A,
     settings: MoverSettings,
     name: String,
+    instance: MoverInstance,
 }
 
 /// Why a mover stops acting.
@@ -110,19 +111,22 @@ impl From<DbError> for Ended {
 }
 
 impl<A: HostAgent> Mover<A> {
-    /// A mover. No two may have the same name, those of earlier runs included.
+    /// A mover. Its name is for people: the lease belongs to this value alone.
     pub fn new(broker: Broker, agent: A, settings: MoverSettings, name: String) -> Mover<A> {
-        Mover { broker, agent, settings, name }
+        let instance = MoverInstance::new(&*name);
+        Mover { broker, agent, settings, name, instance }
     }
 
     /// Stands by while another acts, and acts while none does. Ends when dropped; the lease then
     /// runs out by itself.
     pub async fn run(&self) -> ! {
         loop {
-            match self.broker.lease_mover(&self.name, self.settings.lease).await {
+            let begun = since_boot();
+            match self.lease().await {
                 Ok(Some(epoch)) => {
                     tracing::info!(mover = self.name, epoch = epoch.0, "this mover acts");
-                    match self.act(epoch).await {
+                    let lease = LeaseTerm::new(begun, self.settings.lease);
+                    match self.act(epoch, &lease).await {
                         Ended::TakenOver => tracing::warn!("another mover has taken over"),
                         Ended::Db(error) => tracing::warn!(%error, "the mover waits for Postgres"),
                     }
@@ -136,27 +140,35 @@ impl<A: HostAgent> Mover<A> {
 
     /// Gives up acting, so that another may at once.
     pub async fn release(&self) {
-        // Whoever does not hold the lease gets none here, either: it is renewed to be given up.
-        if let Ok(Some(epoch)) = self.broker.lease_mover(&self.name, self.settings.lease).await
+        // Where another has the lease this gets none: it is renewed to be given up.
+        if let Ok(Some(epoch)) = self.lease().await
             && let Err(error) = self.broker.release_mover(epoch).await
         {
             tracing::warn!(%error, "the mover's lease runs out by itself");
         }
     }
 
-    async fn act(&self, epoch: Epoch) -> Ended {
-        let lease = self.settings.lease;
-        let renew = || async { Ok(self.broker.lease_mover(&self.name, lease).await?.is_some()) };
-        tokio::select! {
-            () = keep_lease(lease, renew) => Ended::TakenOver,
-            ended = self.carry_out(epoch) => ended,
-        }
+    async fn lease(&self) -> Result<Option<Epoch>, DbError> {
+        self.broker.lease_mover(&self.instance, self.settings.lease).await
     }
 
-    async fn carry_out(&self, epoch: Epoch) -> Ended {
+    async fn act(&self, epoch: Epoch, lease: &LeaseTerm) -> Ended {
+        // Had for another epoch, it was lost between.
+        let renew = || async { Ok(self.lease().await? == Some(epoch)) };
+        let ended = tokio::select! {
+            biased;
+            () = keep_lease(lease, self.settings.lease, renew) => Ended::TakenOver,
+            ended = self.carry_out(epoch, lease) => ended,
+        };
+        lease.end();
+        ended
+    }
+
+    async fn carry_out(&self, epoch: Epoch, lease: &LeaseTerm) -> Ended {
         let acting = Acting {
             mover: self,
             epoch,
+            lease: lease.clone(),
             moves: BTreeMap::new(),
             stopped: false,
             sizes: BTreeMap::new(),
@@ -189,6 +201,8 @@ enum Outcome {
 struct Acting<'a, A> {
     mover: &'a Mover<A>,
     epoch: Epoch,
+    /// Until when it may give orders.
+    lease: LeaseTerm,
     /// Moves under way, as they are written down.
     moves: BTreeMap<Uuid, OpenMove>,
     /// Whether the stop switch is pulled.
@@ -263,6 +277,9 @@ impl<'a, A: HostAgent> Acting<'a, A> {
                     self.write_down(answers, &mut turns).await?;
                 }
                 _ = wake.tick() => self.line_up(&mut turns),
+            }
+            if !self.lease.holds() {
+                return Err(Ended::TakenOver);
             }
             self.ask(&mut turns, &mut questions);
         }
@@ -427,7 +444,8 @@ impl<'a, A: HostAgent> Acting<'a, A> {
             };
             let tries = turns.paused.get(&id).map_or(0, |(tries, _)| *tries);
             turns.asking.insert(id);
-            questions.push(Box::pin(ask(self.mover, order(of, step), tries)));
+            let order = order(of, step, self.epoch, &self.lease);
+            questions.push(Box::pin(ask(self.mover, order, tries)));
         }
     }
 
@@ -506,7 +524,7 @@ async fn until(instant: Option<Instant>) {
     }
 }
 
-fn order(of: &OpenMove, step: Step) -> StepOrder {
+fn order(of: &OpenMove, step: Step, epoch: Epoch, lease: &LeaseTerm) -> StepOrder {
     StepOrder {
         move_id: of.id,
         step,
@@ -515,6 +533,8 @@ fn order(of: &OpenMove, step: Step) -> StepOrder {
         target: of.target.clone(),
         host_profile: of.host_profile.clone(),
         version: of.version.0,
+        epoch: epoch.0,
+        lease: lease.clone(),
     }
 }
 
@@ -532,6 +552,13 @@ async fn ask<A: HostAgent>(mover: &Mover<A>, order: StepOrder, tries: u32) -> An
             Outcome::Again(after.unwrap_or(doubled).min(pause_max))
         }
         Ok(StepReport::Refused { why }) => Outcome::Refused(why),
+        Ok(StepReport::Outdated { epoch: seen }) => {
+            // Usually this mover is about to learn that another acts. Where it goes on to act, the
+            // database was restored from a backup: see docs/operations.md.
+            let (server, ours) = (&order.server, order.epoch);
+            tracing::error!(%server, ours, seen, "the host has seen a mover of a later epoch");
+            Outcome::Again(doubled)
+        }
         Err(error) => {
             tracing::warn!(server = %order.server, step = order.step.as_str(), %error, "no answer");
             Outcome::Again(doubled)

@@ -4,8 +4,8 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::{at, changed, small};
 use broker::{
-    Cause, EventsAsked, FailureReason, ImportOptions, JobKind, MoveState, MovesAsked, Occurrence,
-    Seq, SolvesAsked, TrailAsked, Wanted,
+    Cause, EventsAsked, FailureReason, ImportOptions, JobKind, MoveState, MoverInstance,
+    MovesAsked, Occurrence, Seq, SolvesAsked, TrailAsked, Wanted,
 };
 use fleet::{Rru, Scope, UnavailabilityKind};
 use std::time::Duration;
@@ -93,7 +93,10 @@ async fn pages_have_every_row_once_and_the_youngest_first() {
 async fn a_server_is_known_with_its_way() {
     let database = with_small().await;
     let broker = &database.broker;
-    let epoch = broker.lease_mover("m", Duration::from_secs(600)).await.expect("asked");
+    let epoch = broker
+        .lease_mover(&MoverInstance::new("m"), Duration::from_secs(600))
+        .await
+        .expect("asked");
     let epoch = epoch.expect("nobody else acts");
     broker.open_moves("mover", epoch, Wanted::All).await.expect("opened");
     let moving = broker.server("s007").await.expect("asked").expect("there");

@@ -2,7 +2,7 @@
 
 use crate::harness::Database;
 use crate::regions::small;
-use broker::{Contract, ContractError, Epoch, ImportOptions, MoveState, QuietTime};
+use broker::{Contract, ContractError, Epoch, ImportOptions, MoveState, MoverInstance, QuietTime};
 use std::time::Duration;
 
 async fn with_small() -> Database {
@@ -139,8 +139,11 @@ async fn what_left_of_late_is_used_up() {
     let database = with_small().await;
     let broker = &database.broker;
     broker.set_contract("ann", "web", &contract(300_000, &[])).await.expect("set");
-    let epoch: Epoch =
-        broker.lease_mover("m", Duration::from_secs(600)).await.expect("asked").expect("free");
+    let epoch: Epoch = broker
+        .lease_mover(&MoverInstance::new("m"), Duration::from_secs(600))
+        .await
+        .expect("asked")
+        .expect("free");
     // Two of web's six servers in use shall leave, and one that is idle.
     database
         .execute(

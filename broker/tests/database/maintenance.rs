@@ -5,7 +5,7 @@ use crate::regions::{reservation, server};
 use broker::{
     Broker, Epoch, ImportOptions, MaintenanceError, MaintenanceReason, MaintenanceRefusal,
     MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoveOrigin, MoveState, MoverError,
-    Occurrence, Seq,
+    MoverInstance, Occurrence, Seq,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{
@@ -60,7 +60,12 @@ impl Place {
     async fn new() -> Place {
         let database = Database::new().await;
         database.broker.load("test", &region(), ImportOptions::default()).await.expect("loaded");
-        let epoch = database.broker.lease_mover("m", HOUR).await.expect("asked").expect("free");
+        let epoch = database
+            .broker
+            .lease_mover(&MoverInstance::new("m"), HOUR)
+            .await
+            .expect("asked")
+            .expect("free");
         Place { database, epoch }
     }
 

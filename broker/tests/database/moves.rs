@@ -4,7 +4,8 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::small;
 use broker::{
-    Epoch, ImportOptions, MoveOrigin, MoveReason, MoveState, MoverError, OpenMove, Opened, Stopped,
+    Epoch, ImportOptions, MoveOrigin, MoveReason, MoveState, MoverError, MoverInstance, OpenMove,
+    Opened, Stopped,
 };
 use std::time::Duration;
 
@@ -15,12 +16,12 @@ async fn with_small() -> (Database, Epoch) {
     let database = Database::new().await;
     let loaded = database.broker.load("test", &small(), ImportOptions::default()).await;
     loaded.expect("loaded");
-    let epoch = lease(&database, "first").await.expect("nobody else acts");
+    let epoch = lease(&database, &MoverInstance::new("mover")).await.expect("nobody else acts");
     (database, epoch)
 }
 
-async fn lease(database: &Database, name: &str) -> Option<Epoch> {
-    database.broker.lease_mover(name, LONG).await.expect("asked")
+async fn lease(database: &Database, mover: &MoverInstance) -> Option<Epoch> {
+    database.broker.lease_mover(mover, LONG).await.expect("asked")
 }
 
 async fn under_way(database: &Database) -> Vec<OpenMove> {
@@ -171,19 +172,24 @@ async fn a_move_that_is_given_up_leaves_the_server_with_its_owner() {
 
 #[tokio::test]
 async fn a_mover_that_was_cut_off_can_write_nothing() {
-    let (database, first) = with_small().await;
+    let (database, before) = with_small().await;
     let broker = &database.broker;
-    assert_eq!(lease(&database, "first").await, Some(first), "renewed");
-    assert_eq!(lease(&database, "second").await, None, "one at a time");
+    broker.release_mover(before).await.expect("released");
+    // Under one name: a lease belongs to an instance.
+    let [one, other, third, fourth] = ["mover"; 4].map(MoverInstance::new);
+    let first = lease(&database, &one).await.expect("it is free");
+    assert_eq!(first.0, before.0 + 1);
+    assert_eq!(lease(&database, &one).await, Some(first), "renewed");
+    assert_eq!(lease(&database, &other).await, None, "one at a time");
     open(&database, first).await;
     let id = under_way(&database).await[0].id;
     let status = broker.mover_status().await.expect("asked");
-    assert_eq!((status.epoch, status.acting.as_deref()), (first, Some("first")));
+    assert_eq!((status.epoch, status.acting.as_deref()), (first, Some("mover")));
     database.execute("UPDATE mover SET lease_until = clock_timestamp() - interval '1 s'").await;
     assert_eq!(broker.mover_status().await.expect("asked").acting, None);
-    let second = lease(&database, "second").await.expect("the lease ran out");
+    let second = lease(&database, &other).await.expect("the lease ran out");
     assert_eq!(second.0, first.0 + 1);
-    assert_eq!(lease(&database, "first").await, None);
+    assert_eq!(lease(&database, &one).await, None);
     let step = [(id, MoveState::Pending, MoveState::Preempting)];
     for refused in [
         broker.open_moves("first", first, broker::Wanted::All).await.map(|_| ()),
@@ -196,14 +202,10 @@ async fn a_mover_that_was_cut_off_can_write_nothing() {
     assert_eq!(under_way(&database).await[0].state, MoveState::Pending);
     broker.advance_moves(second, &step).await.expect("advanced");
     broker.release_mover(second).await.expect("released");
-    assert_eq!(lease(&database, "third").await, Some(Epoch(second.0 + 1)), "at once");
+    assert_eq!(lease(&database, &third).await, Some(Epoch(second.0 + 1)), "at once");
     // By a clock that was a day ahead and has been set back.
     database.execute("UPDATE mover SET lease_until = clock_timestamp() + interval '1 day'").await;
-    assert_eq!(
-        lease(&database, "fourth").await,
-        Some(Epoch(second.0 + 2)),
-        "it counts for nothing"
-    );
+    assert_eq!(lease(&database, &fourth).await, Some(Epoch(second.0 + 2)), "it counts for nothing");
     at_rest(&database).await;
 }
 
@@ -220,4 +222,29 @@ async fn the_stop_switch_is_pulled_once_and_recorded() {
     assert!(broker.resume_mover("bob").await.expect("resumed").is_some());
     assert_eq!(stopped(&database).await, None);
     at_rest(&database).await;
+}
+
+/// A decision may take longer than the lease: what it holds must not keep the mover from renewing.
+#[tokio::test]
+async fn a_decision_under_way_holds_up_a_take_over_and_no_renewal() {
+    let (database, before) = with_small().await;
+    let broker = &database.broker;
+    broker.release_mover(before).await.expect("released");
+    let [one, other] = ["one", "other"].map(MoverInstance::new);
+    let epoch = lease(&database, &one).await.expect("it is free");
+    let mut deciding = database.connect().await;
+    let still_ours = "SELECT EXISTS (SELECT FROM mover WHERE epoch = $1 FOR KEY SHARE)";
+    sqlx::raw_sql("BEGIN").execute(&mut deciding).await.expect("begun");
+    let ours: bool =
+        sqlx::query_scalar(still_ours).bind(epoch.0).fetch_one(&mut deciding).await.expect("asked");
+    assert!(ours);
+    let soon = Duration::from_secs(5);
+    let renewed = tokio::time::timeout(soon, lease(&database, &one)).await;
+    assert_eq!(renewed.expect("a renewal does not wait"), Some(epoch));
+    database.execute("UPDATE mover SET lease_until = '-infinity'").await;
+    let taken = tokio::time::timeout(Duration::from_secs(1), lease(&database, &other)).await;
+    assert!(taken.is_err(), "taking over waits for the decision: {taken:?}");
+    sqlx::raw_sql("COMMIT").execute(&mut deciding).await.expect("committed");
+    let taken = lease(&database, &other).await;
+    assert_eq!(taken, Some(Epoch(epoch.0 + 1)));
 }

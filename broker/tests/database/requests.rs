@@ -5,9 +5,9 @@ use crate::jobs::{self, end, with_small};
 use crate::publish::{publication, target};
 use broker::{
     Action, Application, Applied, ApplyError, Applying, AskError, Asking, CardFilter, Contract,
-    Epoch, Export, GrantPolicy, Granting, JobKind, Key, MoveOrigin, NewPlan, OperationState,
-    PlanState, QuietTime, RequestChangeKind, RequestFilter, RequestState, Seq, SolveBasis,
-    Submission, Wanted,
+    Epoch, Export, GrantPolicy, Granting, JobKind, Key, MoveOrigin, MoverInstance, NewPlan,
+    OperationState, PlanState, QuietTime, RequestChangeKind, RequestFilter, RequestState, Seq,
+    SolveBasis, Submission, Wanted,
 };
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
 use serde_json::{Value, json};
@@ -156,7 +156,8 @@ async fn everything(database: &Database) -> String {
 }
 
 async fn epoch(database: &Database) -> Epoch {
-    let leased = database.broker.lease_mover("mover", LONG).await.expect("asked");
+    let leased =
+        database.broker.lease_mover(&MoverInstance::new("mover"), LONG).await.expect("asked");
     leased.expect("nobody else acts")
 }
 

@@ -4,8 +4,8 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::{at, small};
 use broker::{
-    Broker, Epoch, Follower, ImportOptions, MoveReason, Report, ReservationError, ReservedFilter,
-    ReservedServer, Seq, ServerChange, ServerState,
+    Broker, Epoch, Follower, ImportOptions, MoveReason, MoverInstance, Report, ReservationError,
+    ReservedFilter, ReservedServer, Seq, ServerChange, ServerState,
 };
 use fleet::{Rru, Scope, UnavailabilityKind};
 use proptest::prelude::*;
@@ -326,7 +326,10 @@ async fn same_as_new(broker: &Broker) {
 async fn follow(steps: Vec<Step>, reservation: &str) {
     let database = with_small().await;
     let broker = database.broker.clone();
-    let epoch = broker.lease_mover("first", Duration::from_secs(600)).await.expect("asked");
+    let epoch = broker
+        .lease_mover(&MoverInstance::new("first"), Duration::from_secs(600))
+        .await
+        .expect("asked");
     let epoch = epoch.expect("nobody else acts");
     let mut world = World { database, epoch, publications: 0 };
     let mut readers = vec![Reader::begin(&broker, reservation).await];

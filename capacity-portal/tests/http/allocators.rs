@@ -1,7 +1,7 @@
 //! What allocators read: lists, and changes as they come.
 
 use crate::place::{PATIENCE, Place};
-use broker::Epoch;
+use broker::{Epoch, MoverInstance};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -144,7 +144,11 @@ async fn bind(place: &Place, epoch: Epoch) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_follows_has_the_picture_of_the_list() {
     let place = Place::new().await;
-    let epoch = place.broker.lease_mover("test", Duration::from_secs(600)).await.expect("asked");
+    let epoch = place
+        .broker
+        .lease_mover(&MoverInstance::new("test"), Duration::from_secs(600))
+        .await
+        .expect("asked");
     let epoch = epoch.expect("nobody else acts");
     let mut from_the_start = Reader::begin(&place, None).await;
     let mut cut_off = Reader::begin(&place, None).await;

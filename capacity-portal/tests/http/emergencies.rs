@@ -23,7 +23,8 @@ async fn an_emergency_is_asked_for_answered_and_ended() {
     again["emergency"] = id.clone().into();
     assert_eq!(post(&place, "/ops/v1/emergencies", &again).await.1["emergency"], id.as_str());
     // The mover answers; what it chooses is tested with it.
-    let epoch = place.broker.lease_mover("m", Duration::from_secs(60)).await;
+    let epoch =
+        place.broker.lease_mover(&broker::MoverInstance::new("m"), Duration::from_secs(60)).await;
     let epoch = epoch.expect("asked").expect("free");
     let all = |stock: &broker::Stock| {
         let picks =

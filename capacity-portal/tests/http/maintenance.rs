@@ -38,7 +38,10 @@ async fn maintenance_is_planned_listed_ended_and_cancelled() {
     assert_eq!(all["windows"][0]["reason"], "asked");
     // Work that has begun is ended.
     let (_, planned) = post(&place, "/ops/v1/maintenance", &server("s00")).await;
-    let epoch = place.broker.lease_mover("m", std::time::Duration::from_secs(60)).await;
+    let epoch = place
+        .broker
+        .lease_mover(&broker::MoverInstance::new("m"), std::time::Duration::from_secs(60))
+        .await;
     let epoch = epoch.expect("asked").expect("free");
     while place.get("/ops/v1/maintenance").await.1["windows"][0]["state"] != "active" {
         place.broker.advance_maintenance("m", epoch).await.expect("looked");

@@ -81,7 +81,8 @@ async fn work_that_is_done_is_ended_from_the_page() {
     let place = Place::new().await;
     let form = "scope=server&scope_id=s20&length=60&why=x";
     assert_eq!(send(&place, "/maintenance/plan", ROOT, form).await.status(), 200);
-    let epoch = place.broker.lease_mover("m", Duration::from_secs(60)).await;
+    let epoch =
+        place.broker.lease_mover(&broker::MoverInstance::new("m"), Duration::from_secs(60)).await;
     let epoch = epoch.expect("asked").expect("free");
     let window = async || place.broker.maintenance(true, None, 9).await.expect("listed").remove(0);
     while window().await.state != broker::MaintenanceState::Active {

@@ -1,7 +1,7 @@
 //! What operators read and switch.
 
 use crate::place::{Place, READER, ROOT, WATCH, answer};
-use broker::{JobKind, Publication, SolveBasis, SolveEnd};
+use broker::{JobKind, MoverInstance, Publication, SolveBasis, SolveEnd};
 use capacity_portal::{Archive, ArchiveError, ArchivedFile, Chunks};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ async fn moves_are_listed_and_stopped() {
     for (server, to) in [(20, Some("a")), (21, Some("b/ü")), (7, None)] {
         place.publish(server, to).await;
     }
-    let epoch = place.broker.lease_mover("m", Duration::from_secs(60)).await;
+    let epoch = place.broker.lease_mover(&MoverInstance::new("m"), Duration::from_secs(60)).await;
     let epoch = epoch.expect("asked").expect("free");
     place.broker.open_moves("m", epoch, broker::Wanted::All).await.expect("opened");
     let all = pages(&place, "/ops/v1/moves", "moves").await;

@@ -2,7 +2,7 @@
 
 use crate::allocator::Allocator;
 use crate::place::{Place, READER, ROOT, answer, tokens};
-use broker::{MoveOrigin, RequestFilter, Wanted};
+use broker::{MoveOrigin, MoverInstance, RequestFilter, Wanted};
 use capacity_portal::{Authority, PortalSettings, Role, Token};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -85,7 +85,10 @@ impl Place {
     /// Does what the mover does of a plan's moves.
     async fn carry_out(&self) {
         let broker = &self.broker;
-        let epoch = broker.lease_mover("mover", Duration::from_secs(600)).await.expect("asked");
+        let epoch = broker
+            .lease_mover(&MoverInstance::new("mover"), Duration::from_secs(600))
+            .await
+            .expect("asked");
         let epoch = epoch.expect("nobody else acts");
         broker.open_moves("mover", epoch, Wanted::BetweenSolves).await.expect("opened");
         let moves = broker.moves_under_way().await.expect("listed");

@@ -1,8 +1,9 @@
 //! Asks by running a program for each step.
 //!
 //! It is given the step and the server as arguments and the whole [`StepOrder`] as JSON on standard
-//! input. Exit code 0 means done, 3 under way, 4 refused with the reason on standard output; a
-//! [`StepReport`] as JSON there with code 0 says the same. Anything else is no answer.
+//! input. Exit code 0 means done, 3 under way, 4 refused with the reason on standard output, 5 that a mover
+//! of a later epoch was there; a [`StepReport`] as JSON there with code 0 says the same. Anything else is no
+//! answer.
 
 use super::{AgentError, HostAgent, StepOrder, StepReport, read};
 use futures_util::FutureExt;
@@ -16,6 +17,7 @@ use tokio::process::Command;
 /// The exit codes that mean something, beside 0.
 const UNDER_WAY: i32 = 3;
 const REFUSED: i32 = 4;
+const OUTDATED: i32 = 5;
 
 /// How much of what a program says is kept.
 const SAID_MAX: usize = 2_000;
@@ -36,6 +38,7 @@ impl CommandAgent {
         let lost = |error: std::io::Error| {
             AgentError::Unreachable(format!("{}: {error}", self.program.display()))
         };
+        order.may_be_sent()?;
         let mut child = Command::new(&self.program)
             .args([order.step.as_str(), &order.server])
             .stdin(Stdio::piped())
@@ -61,6 +64,7 @@ impl CommandAgent {
             Some(0) => read(&output.stdout),
             Some(UNDER_WAY) => Ok(StepReport::UnderWay { again_after_seconds: None }),
             Some(REFUSED) => Ok(StepReport::Refused { why: said(&output.stdout) }),
+            Some(OUTDATED) => Ok(StepReport::Outdated { epoch: 0 }),
             _ => Err(AgentError::Unreachable(format!(
                 "{} ended with {}: {}",
                 self.program.display(),

@@ -9,12 +9,17 @@
 //! we once said.
 
 use super::{AgentError, HostAgent, StepOrder, StepReport, read};
+use broker::LeaseTerm;
+use bytes::Bytes;
 use chrono::Utc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hmac::{Hmac, KeyInit, Mac};
+use http_body::{Body, Frame, SizeHint};
 use sha2::Sha256;
 use std::fmt::Write;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// An answer is a few words; what is longer comes from somebody else.
@@ -65,6 +70,7 @@ impl HttpAgent {
     }
 
     async fn post(&self, order: &StepOrder) -> Result<StepReport, AgentError> {
+        order.may_be_sent()?;
         let body = serde_json::to_vec(order).expect("an order has no map and no float");
         let mut request = self.client.post(self.url.clone());
         request = request.header("content-type", "application/json");
@@ -74,7 +80,10 @@ impl HttpAgent {
             request = request.header("x-ras-signature", signature(key, &at, &body));
             request = request.header("x-ras-timestamp", at);
         }
-        let mut response = request.body(body).send().await.map_err(|error| self.lost(&error))?;
+        let body = WhileItHolds { bytes: Some(body.into()), lease: order.lease.clone() };
+        let sent = request.body(reqwest::Body::wrap(body)).send().await;
+        let mut response =
+            sent.map_err(|error| order.may_be_sent().err().unwrap_or_else(|| self.lost(&error)))?;
         let status = response.status();
         if !status.is_success() {
             return Err(AgentError::Unreachable(format!("it answers {status}")));
@@ -107,6 +116,38 @@ impl HttpAgent {
 impl HostAgent for HttpAgent {
     fn ask<'a>(&'a self, order: &'a StepOrder) -> BoxFuture<'a, Result<StepReport, AgentError>> {
         self.post(order).boxed()
+    }
+}
+
+/// A body that is sent only while the lease holds. It is asked for when the connection is there and the head
+/// of the request is written, which may be long after the request was begun; without it the request is
+/// incomplete, and no server acts on it.
+struct WhileItHolds {
+    bytes: Option<Bytes>,
+    lease: LeaseTerm,
+}
+
+impl Body for WhileItHolds {
+    type Data = Bytes;
+    type Error = AgentError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, AgentError>>> {
+        Poll::Ready(match self.bytes.take() {
+            Some(bytes) if self.lease.holds() => Some(Ok(Frame::data(bytes))),
+            Some(_) => Some(Err(AgentError::NotSent)),
+            None => None,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
     }
 }
 
@@ -182,6 +223,29 @@ mod tests {
             signature(b"Jefe", "what do ya want for nothing?", b""),
             "38c6c848e5a2f57451f5095df6370d5c9b83175b99df46422b34960c28def6ae"
         );
+    }
+
+    /// The lease ends while the connection is being made: the order does not arrive.
+    #[tokio::test]
+    async fn an_order_is_not_sent_after_the_lease() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/steps", listener.local_addr().expect("an address"));
+        let agent = HttpAgent::new(&url, None, Duration::from_secs(5)).expect("an agent");
+        let order = order(1, Step::Reconfigure);
+        let mut asking = std::pin::pin!(agent.ask(&order));
+        let begun = tokio::time::timeout(Duration::ZERO, asking.as_mut()).await;
+        assert!(begun.is_err(), "it is under way");
+        order.lease.end();
+        let (refused, arrived) = tokio::join!(asking, async {
+            let (mut stream, _) = listener.accept().await.expect("a caller");
+            let mut arrived = Vec::new();
+            let _ = stream.read_to_end(&mut arrived).await;
+            String::from_utf8_lossy(&arrived).into_owned()
+        });
+        assert!(matches!(refused, Err(AgentError::NotSent)), "{refused:?}");
+        assert!(!arrived.contains("reconfigure"), "{arrived}");
+        // Nor is a connection made for one that comes later.
+        assert!(matches!(agent.ask(&order).await, Err(AgentError::NotSent)));
     }
 
     #[tokio::test]

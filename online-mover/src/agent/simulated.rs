@@ -1,8 +1,9 @@
 //! Hosts that are made up: for tests, drills and trying things out.
 //!
 //! Each host remembers what was done to it, as a real one would, and a script says where it makes
-//! trouble. A step that was done stays done, and asking again says so; a step asked for by an older
-//! version of the targets than one it has seen is refused, as the contract asks of real automation.
+//! trouble. A step that was done stays done, and asking again says so. As the contract asks of real
+//! automation, a step asked for by an older version of the targets than one it has seen is refused, and one
+//! of an earlier epoch is outdated.
 
 use super::{AgentError, HostAgent, StepOrder, StepReport};
 use crate::steps::Step;
@@ -38,13 +39,19 @@ pub struct Done {
     pub step: Step,
     /// The version of the targets it was done for.
     pub version: i64,
+    /// The epoch of the mover that asked for it.
+    pub epoch: i64,
 }
 
 #[derive(Default)]
 struct Hosts {
     script: BTreeMap<(Name, Step), VecDeque<Trouble>>,
     done: Vec<Done>,
+    /// The highest epoch that each server has seen.
+    epochs: BTreeMap<Name, i64>,
     asked: u64,
+    /// Orders of an earlier epoch than their server had seen.
+    outdated: u64,
 }
 
 /// All hosts of a region, made up.
@@ -83,13 +90,28 @@ impl SimulatedAgent {
         self.hosts().asked
     }
 
+    /// How many orders were of an earlier epoch than their server had seen.
+    pub fn outdated(&self) -> u64 {
+        self.hosts().outdated
+    }
+
     fn hosts(&self) -> MutexGuard<'_, Hosts> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn answer(&self, order: &StepOrder) -> Result<StepReport, AgentError> {
         let mut hosts = self.hosts();
+        order.may_be_sent()?;
         hosts.asked += 1;
+        if !self.forgets {
+            let seen = hosts.epochs.entry(order.server.clone()).or_insert(order.epoch);
+            if *seen > order.epoch {
+                let epoch = *seen;
+                hosts.outdated += 1;
+                return Ok(StepReport::Outdated { epoch });
+            }
+            *seen = order.epoch;
+        }
         let key = (order.server.clone(), order.step);
         let trouble = hosts.script.get_mut(&key).and_then(VecDeque::pop_front);
         match trouble {
@@ -106,12 +128,13 @@ impl SimulatedAgent {
             return Ok(StepReport::Done);
         }
         let newer = |done: &Done| done.server == order.server && done.version > order.version;
+        let same = |done: &Done| done.move_id == order.move_id && done.step == order.step;
         if hosts.done.iter().any(newer) {
             return Ok(StepReport::Refused { why: "a newer version was here".to_owned() });
         }
         let (server, move_id, step) = (order.server.clone(), order.move_id, order.step);
-        let done = Done { server, move_id, step, version: order.version };
-        if !hosts.done.contains(&done) {
+        let done = Done { server, move_id, step, version: order.version, epoch: order.epoch };
+        if !hosts.done.iter().any(same) {
             hosts.done.push(done);
         }
         match trouble {
@@ -140,7 +163,7 @@ impl HostAgent for SimulatedAgent {
 mod tests {
     use super::{SimulatedAgent, Trouble};
     use crate::agent::tests::order;
-    use crate::agent::{HostAgent, StepReport};
+    use crate::agent::{AgentError, HostAgent, StepReport};
     use crate::steps::Step;
 
     #[tokio::test]
@@ -161,5 +184,23 @@ mod tests {
         let mut older = order(2, Step::CleanUp);
         older.version = 6;
         assert!(matches!(agent.ask(&older).await, Ok(StepReport::Refused { .. })));
+    }
+
+    #[tokio::test]
+    async fn an_earlier_mover_is_refused_server_by_server() {
+        let agent = SimulatedAgent::default();
+        let mut late = order(1, Step::Preempt);
+        let mut now = order(2, Step::Preempt);
+        (late.epoch, now.epoch) = (4, 5);
+        assert_eq!(agent.ask(&now).await.expect("an answer"), StepReport::Done);
+        assert_eq!(agent.ask(&late).await.expect("an answer"), StepReport::Outdated { epoch: 5 });
+        // Its version does not help.
+        late.version = 100;
+        assert_eq!(agent.ask(&late).await.expect("an answer"), StepReport::Outdated { epoch: 5 });
+        assert_eq!((agent.done().len(), agent.outdated()), (1, 2), "nothing was done");
+        late.server = "s2".into();
+        assert_eq!(agent.ask(&late).await.expect("an answer"), StepReport::Done, "another server");
+        now.lease.end();
+        assert!(matches!(agent.ask(&now).await, Err(AgentError::NotSent)));
     }
 }

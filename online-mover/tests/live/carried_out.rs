@@ -139,6 +139,29 @@ async fn of_two_movers_one_acts_and_the_other_takes_over() {
     place.at_rest().await;
 }
 
+/// A lease belongs to an instance, whatever its name: two of one name do not share it.
+#[tokio::test]
+async fn of_two_movers_under_one_name_one_acts() {
+    let place = Place::new().await;
+    let agent = SimulatedAgent::new(Duration::from_millis(20));
+    let all: Vec<(usize, Option<&str>)> = (0..24).map(|n| (n, Some("b"))).collect();
+    let wanted = place.publish(&all).await;
+    let named = || Mover::new(place.broker.clone(), &agent, settings(), "mover".to_owned());
+    let (one, two) = (named(), named());
+    let both = async {
+        tokio::select! {
+            never = one.run() => never,
+            never = two.run() => never,
+        }
+    };
+    until(both, async || place.owners().await == wanted).await;
+    let steps = agent.done().len() as u64;
+    println!("{steps} steps, asked for {} times", agent.asked());
+    assert_eq!(agent.asked(), steps, "each once");
+    assert_eq!(agent.outdated(), 0);
+    place.no_step_backwards(&agent);
+}
+
 #[tokio::test]
 async fn what_the_stop_switch_holds_goes_on_after_it() {
     let place = Place::new().await;

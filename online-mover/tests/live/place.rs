@@ -1,7 +1,7 @@
 //! A private Postgres with a small region in it, and how to look at it.
 
 use broker::private::{PrivateOptions, PrivatePostgres};
-use broker::{Broker, Epoch, ImportOptions, Publication, TargetRow, TargetVersion};
+use broker::{Broker, Epoch, ImportOptions, MoverInstance, Publication, TargetRow, TargetVersion};
 use fleet::{Name, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Weights};
 use online_mover::MoverSettings;
 use online_mover::agent::simulated::SimulatedAgent;
@@ -245,7 +245,8 @@ impl Place {
     /// Takes the lease from whoever has it.
     pub async fn take_the_lease(&self, name: &str) -> Epoch {
         self.free_the_lease().await;
-        let leased = self.broker.lease_mover(name, LEASE).await.expect("asked");
+        let leased =
+            self.broker.lease_mover(&MoverInstance::new(name), LEASE).await.expect("asked");
         leased.expect("it is free")
     }
 

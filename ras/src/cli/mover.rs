@@ -56,13 +56,19 @@ Any number of movers may run; one acts, the others stand by.
 
 The automation is asked with a POST of JSON, or by running a program with it on standard input:
   {\"move\": \"0198...\", \"step\": \"clean_up\", \"server\": \"s17\", \"source\": \"web\", \"target\": \"ads\",
-   \"host_profile\": \"linux-6\", \"version\": 12}
+   \"host_profile\": \"linux-6\", \"version\": 12, \"epoch\": 7}
 It answers with one of
   {\"state\": \"done\"}
   {\"state\": \"under_way\", \"again_after_seconds\": 30}
   {\"state\": \"refused\", \"why\": \"no power\"}
-A program may also say it by its exit code: 0 done, 3 under way, 4 refused. Every step may be asked for
-again and must bear that.
+  {\"state\": \"outdated\", \"epoch\": 8}
+A program may also say it by its exit code: 0 done, 3 under way, 4 refused, 5 outdated. Every step may be
+asked for again and must bear that.
+
+The automation must keep the highest epoch that it was given for each server, durably, before it acts, and
+must answer an order with a lower one by \"outdated\" and do nothing: the epoch counts movers, and one that was
+stopped for a while may send an order after another has taken over and bound the server. Between two orders of
+one epoch the higher version counts.
 
 With --agent-key a request has X-Ras-Timestamp (seconds since 1970) and X-Ras-Signature, the HMAC-SHA256 of
 timestamp, a dot and the body, in hexadecimal.

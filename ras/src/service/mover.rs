@@ -12,7 +12,6 @@ use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{AgentError, HostAgent, Mover, MoverSettings, StepOrder, StepReport};
 use std::path::Path;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// Automation answers at once, and says "under way" where it takes longer.
 const AGENT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -96,7 +95,8 @@ impl MoverService {
             ensure!(share.is_none(), "[mover.elastic.shares]: a share is more than 0");
             settings.elastic = elastic;
         }
-        let name = format!("mover {}", Uuid::now_v7());
+        let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let name = format!("mover {}:{}", machine.trim(), std::process::id());
         let mover = Mover::new(broker.clone(), Agent(agent), settings, name);
         Ok(Some(MoverService { mover, place }))
     }

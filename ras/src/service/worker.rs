@@ -5,7 +5,9 @@ use super::settings::ServiceSettings;
 use super::solve::{Ended, SolveJob};
 use super::{replay, retention};
 use anyhow::{Context, Result};
-use broker::{Broker, DbError, Job, JobDoorbell, JobKind, Lease, keep_lease};
+use broker::{
+    Broker, DbError, Job, JobDoorbell, JobKind, Lease, LeaseTerm, keep_lease, since_boot,
+};
 use capacity_portal::region::RegionKeeper;
 use std::future::Future;
 use std::time::Duration;
@@ -79,10 +81,14 @@ impl Worker {
     ) -> Result<()> {
         let mut asked = stop.clone();
         while !*stop.borrow() {
+            let begun = since_boot();
             let claim = self.broker.claim(&self.name, &JobKind::ALL, self.settings.lease);
             // If the answer is lost and not the job, its lease runs out.
             match in_time(claim).await? {
-                Some(job) => self.do_job(&job, stop.clone()).await,
+                Some(job) => {
+                    let term = LeaseTerm::new(begun, self.settings.lease);
+                    self.do_job(&job, &term, stop.clone()).await;
+                }
                 None => {
                     let look = doorbell.wait(LOOK_EVERY.min(self.settings.lease));
                     tokio::select! { _ = look => {}, _ = asked.changed() => {} }
@@ -93,7 +99,7 @@ impl Worker {
     }
 
     /// Does a job while its lease holds and nobody asks to stop.
-    async fn do_job(&self, job: &Job, mut stop: watch::Receiver<bool>) {
+    async fn do_job(&self, job: &Job, term: &LeaseTerm, mut stop: watch::Receiver<bool>) {
         let Lease { job: id, attempt } = job.lease;
         tracing::info!(job = %id, attempt, kind = job.kind.as_str(), "job taken");
         let span = tracing::info_span!("job", job = %id, attempt, kind = job.kind.as_str());
@@ -106,7 +112,7 @@ impl Worker {
         let renew = || self.broker.renew(job.lease, self.settings.lease);
         let ended = tokio::select! {
             ended = work.instrument(span) => ended,
-            () = keep_lease(self.settings.lease, renew) => {
+            () = keep_lease(term, self.settings.lease, renew) => {
                 tracing::warn!(job = %id, attempt, "lease lost; the work is dropped");
                 return;
             }
