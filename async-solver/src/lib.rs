@@ -39,4 +39,4 @@ pub use report::{MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTi
 pub use several::{Answers, RequestsError, answer_all};
 pub use solve::{SolveOutcome, solve};
 pub use warm::{Warm, WarmPrice};
-pub use whatif::{Alternative, Answer, Concession, Cost, Question, Refusal, answer};
+pub use whatif::{Alternative, Answer, Concession, Question, Refusal, answer, move_cost};

@@ -10,6 +10,7 @@ use crate::plan::{How, Plan, plan};
 use crate::warm::Warm;
 use fleet::audit::{AuditReport, ReservationAudit, audit};
 use fleet::explain::{Explainer, Limit, Shortfall};
+use fleet::quote::MoveCost;
 use fleet::{
     CapacityRequest, HardwareTypeIx, RegionSnapshot, RequestChange, RequestError, Reservation,
     ReservationIx, Rru,
@@ -56,7 +57,7 @@ pub struct Alternative {
     /// What to ask for.
     pub request: CapacityRequest,
     /// What it would take.
-    pub cost: Cost,
+    pub cost: MoveCost,
 }
 
 /// What an owner can give up.
@@ -72,25 +73,6 @@ pub enum Concession {
     WithoutBuffer,
 }
 
-/// What a plan takes, in servers.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
-    /// They leave other reservations with containers running.
-    pub in_use: usize,
-    /// They leave other reservations idle.
-    pub idle: usize,
-    /// They were free and are taken up.
-    pub acquired: usize,
-    /// They leave the reservation itself with containers running.
-    pub own_in_use: usize,
-    /// They leave the reservation itself idle.
-    pub own_idle: usize,
-    /// Of all these, so many are lent to elastic reservations now and are called back.
-    pub lent: usize,
-    /// What the region costs more, in units of the objective.
-    pub price: f64,
-}
-
 /// Further types tried at most.
 const TYPES_MAX: usize = 4;
 /// What exchanges with others may add to what is free, as a factor.
@@ -98,22 +80,20 @@ const NEARLY: f64 = 1.25;
 /// Alternatives offered for them at most.
 const TYPES_OFFERED: usize = 2;
 
-impl Cost {
-    /// Counts the moves of a plan for a reservation of a region.
-    pub fn of(region: &RegionSnapshot, plan: &Plan, reservation: ReservationIx) -> Cost {
-        let mut cost = Cost { price: plan.price, ..Cost::default() };
-        for of in &plan.moves {
-            cost.lent += usize::from(region.servers[of.server.ix()].loaned_to.is_some());
-            *match (of.source, of.in_use) {
-                (None, _) => &mut cost.acquired,
-                (Some(source), true) if source == reservation => &mut cost.own_in_use,
-                (Some(source), false) if source == reservation => &mut cost.own_idle,
-                (Some(_), true) => &mut cost.in_use,
-                (Some(_), false) => &mut cost.idle,
-            } += 1;
-        }
-        cost
+/// Counts the moves of a plan for a reservation of a region.
+pub fn move_cost(region: &RegionSnapshot, plan: &Plan, reservation: ReservationIx) -> MoveCost {
+    let mut cost = MoveCost { price: plan.price, ..MoveCost::default() };
+    for of in &plan.moves {
+        cost.lent += usize::from(region.servers[of.server.ix()].loaned_to.is_some());
+        *match (of.source, of.in_use) {
+            (None, _) => &mut cost.acquired,
+            (Some(source), true) if source == reservation => &mut cost.own_in_use,
+            (Some(source), false) if source == reservation => &mut cost.own_idle,
+            (Some(_), true) => &mut cost.in_use,
+            (Some(_), false) => &mut cost.idle,
+        } += 1;
     }
+    cost
 }
 
 /// Asks a question of a region.
@@ -221,7 +201,7 @@ impl<'a> Question<'a> {
         let audit = audit(&other, &found.after);
         let row = &audit.reservations[ix.ix()];
         if row.holding.shortfall == Rru::ZERO && audit.is_clean() {
-            let cost = Cost::of(&other, &found, ix);
+            let cost = move_cost(&other, &found, ix);
             return Some(Alternative { concession: concession.clone(), request: asked, cost });
         }
         // A search for less may end elsewhere, at less still; what is offered is what was planned.

@@ -18,6 +18,7 @@ use crate::state::{OperationState, RequestState, State};
 use crate::topology::Topology;
 use crate::trail::{Action, Seq, TargetVersion};
 use crate::{moves, planned};
+use fleet::quote::Quote;
 use fleet::{Name, RegionSnapshot, Rru, Targets};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
@@ -130,8 +131,8 @@ pub struct Granting<'a> {
     pub state: RequestState,
     /// What is promised.
     pub granted: Rru,
-    /// What is said to it.
-    pub answer: &'a Value,
+    /// What the plan says of it; `None`: it needed no plan.
+    pub answer: Option<&'a Quote>,
 }
 
 /// What is done together.
@@ -308,7 +309,7 @@ async fn settle(
             .bind(of.worker)
             .bind(of.state.as_str())
             .bind(of.granted.0)
-            .bind(of.answer)
+            .bind(of.answer.map_or_else(|| json!({}), |quote| json!(quote)))
             .bind(applying.application.plan)
             .fetch_optional(&mut *db)
             .await

@@ -125,7 +125,7 @@ pub use operation::{Operation, OperationKind};
 pub use outage::{MsbHealth, Outage, OutageReason};
 pub use pace::{Waiters, Waiting};
 pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
-pub use planned::{NewPlan, PLAN_LASTS, StoredPlan};
+pub use planned::{NewPlan, PLAN_LASTS, StoredPlan, UnreadablePlan};
 pub use profile::{ProfileError, RruProfile};
 pub use promised::PromiseVersion;
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};

@@ -8,6 +8,8 @@ use crate::state::{self, PlanState};
 use crate::trail::{Seq, TargetVersion};
 use chrono::{DateTime, Utc};
 use fleet::Name;
+use fleet::quote::Quote;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -50,8 +52,8 @@ pub struct NewPlan {
     pub seq: Seq,
     /// The instant of the region it was made on.
     pub taken_at: DateTime<Utc>,
-    /// A document for each change.
-    pub answers: Vec<Value>,
+    /// What each change comes to, in the order of the changes; empty if the plan keeps every promise.
+    pub quotes: Vec<Quote>,
     /// The servers that change their holder, and to whom.
     pub targets: Vec<(Name, Option<Name>)>,
 }
@@ -73,6 +75,18 @@ pub struct StoredPlan {
     pub expires_at: DateTime<Utc>,
     /// Whose reservations it changes.
     pub owners: Vec<String>,
+}
+
+/// A stored plan that is not what this version stores: a member is missing, renamed or unknown.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("plan {plan} cannot be read: {why}")]
+pub struct UnreadablePlan {
+    /// The plan.
+    pub plan: Uuid,
+    /// Whose reservations it changes.
+    pub owners: Vec<String>,
+    /// Which part, and what is wrong.
+    pub why: String,
 }
 
 impl NewPlan {
@@ -108,7 +122,7 @@ impl Broker {
             .bind(plan.base.0)
             .bind(plan.seq.0)
             .bind(plan.taken_at)
-            .bind(Json(&plan.answers))
+            .bind(Json(&plan.quotes))
             .bind(Json(&plan.targets));
         stored.execute(&mut *tx).await.doing(doing)?;
         if let Some((claim, answer)) = key
@@ -119,11 +133,14 @@ impl Broker {
         Ok(tx.commit().await.doing(doing)?)
     }
 
-    /// One plan.
+    /// One plan; the inner error: it is there, but cannot be read.
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn stored_plan(&self, id: Uuid) -> Result<Option<StoredPlan>, DbError> {
+    pub async fn stored_plan(
+        &self,
+        id: Uuid,
+    ) -> Result<Option<Result<StoredPlan, UnreadablePlan>>, DbError> {
         let row = sqlx::query(sql::PLAN).bind(id).try_map(|row: PgRow| plan(&row));
         row.fetch_optional(&self.pool).await.doing("reading a plan")
     }
@@ -155,17 +172,30 @@ pub(crate) async fn applied(db: &mut PgConnection, id: Uuid) -> Result<bool, DbE
     Ok(applied.doing("applying a plan")?.rows_affected() == 1)
 }
 
-fn plan(row: &PgRow) -> Result<StoredPlan, sqlx::Error> {
-    let (Json(changes), Json(answers), Json(targets)) =
+/// A plan of a row. What a part of it says is read strictly: an error names the part.
+fn plan(row: &PgRow) -> Result<Result<StoredPlan, UnreadablePlan>, sqlx::Error> {
+    let (id, owners): (Uuid, Vec<String>) = (row.try_get(0)?, row.try_get(6)?);
+    let (changes, quotes, targets): (Value, Value, Value) =
         (row.try_get(7)?, row.try_get(11)?, row.try_get(12)?);
-    Ok(StoredPlan {
+    let parts = || {
+        let changes: Vec<Asking> = part("changes", changes)?;
+        let quotes: Vec<Quote> = part("answers", quotes)?;
+        let targets: Vec<(Name, Option<Name>)> = part("targets", targets)?;
+        agree(&changes, &quotes)?;
+        Ok((changes, quotes, targets))
+    };
+    let (changes, quotes, targets) = match parts() {
+        Ok(parts) => parts,
+        Err(why) => return Ok(Err(UnreadablePlan { plan: id, owners, why })),
+    };
+    Ok(Ok(StoredPlan {
         plan: NewPlan {
-            id: row.try_get(0)?,
+            id,
             changes,
             base: TargetVersion(row.try_get(8)?),
             seq: Seq(row.try_get(9)?),
             taken_at: row.try_get(10)?,
-            answers,
+            quotes,
             targets,
         },
         state: state::read(row.try_get(1)?)?,
@@ -173,6 +203,34 @@ fn plan(row: &PgRow) -> Result<StoredPlan, sqlx::Error> {
         made_at: row.try_get(3)?,
         made_by: row.try_get(4)?,
         expires_at: row.try_get(5)?,
-        owners: row.try_get(6)?,
-    })
+        owners,
+    }))
+}
+
+/// Each element of a list in a column.
+fn part<T: DeserializeOwned>(column: &str, list: Value) -> Result<Vec<T>, String> {
+    let Value::Array(list) = list else { return Err(format!("{column} is no list")) };
+    let read = |(number, value): (usize, Value)| {
+        serde_json::from_value(value).map_err(|error| format!("{column}[{number}]: {error}"))
+    };
+    list.into_iter().enumerate().map(read).collect()
+}
+
+/// Whether each answer is that of its change.
+fn agree(changes: &[Asking], quotes: &[Quote]) -> Result<(), String> {
+    if quotes.is_empty() && changes.iter().all(Asking::keeps_the_promise) {
+        return Ok(());
+    }
+    if quotes.len() != changes.len() {
+        return Err(format!("{} answers to {} changes", quotes.len(), changes.len()));
+    }
+    let other = |(asking, quote): &(&Asking, &Quote)| asking.reservation() != &quote.reservation_id;
+    match changes.iter().zip(quotes).find(other) {
+        Some((asking, quote)) => Err(format!(
+            "the answer to {:?} is about {:?}",
+            asking.reservation(),
+            quote.reservation_id
+        )),
+        None => Ok(()),
+    }
 }

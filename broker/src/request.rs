@@ -101,6 +101,7 @@ impl GrantPolicy {
 
 /// All that is asked of one reservation. Members that are `None` leave things as they are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Asking {
     /// What it does to the reservations there are.
     pub kind: RequestChangeKind,

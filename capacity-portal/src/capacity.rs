@@ -8,7 +8,7 @@ mod fit;
 mod standing;
 mod worker;
 
-pub(crate) use decide::{REASONS, promised, refusal, refused_by_quota};
+pub(crate) use decide::{OverQuota, REASONS, promised, reasons, refused_by_quota};
 pub(crate) use standing::{Part, Parts, Standing, standings, state_of};
 pub(crate) use worker::work;
 
@@ -101,7 +101,7 @@ impl Capacity {
             base: held.version,
             seq: held.seq,
             taken_at: held.snapshot.taken_at,
-            answers: planned.answers.clone(),
+            quotes: planned.quotes.clone(),
             targets: targets.collect(),
             changes,
         };

@@ -55,7 +55,7 @@ pub use api::authority::{Authority, Role, Token, TokenError};
 pub use api::openapi::text as openapi;
 pub use api::schemas::capacity_request as capacity_request_schema;
 pub use archive::{Archive, ArchiveError, ArchivedFile, Chunks};
-pub use planner::{Grant, Granted, PlanRefused, Planned, Planner};
+pub use planner::{PlanRefused, Planned, Planner};
 pub use rehearsal::{Rehearse, Rehearsed, Stand};
 pub use secret::{NoChance, Secret};
 pub use tls::{TlsError, TlsFiles};

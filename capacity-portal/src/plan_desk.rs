@@ -199,8 +199,7 @@ mod tests {
             }
             self.at_once.fetch_sub(1, Ordering::SeqCst);
             Ok(Planned {
-                answers: Vec::new(),
-                granted: Vec::new(),
+                quotes: Vec::new(),
                 region: region.clone(),
                 after: Targets::unchanged(region),
                 audit_clean: true,

@@ -1,7 +1,7 @@
 //! What would grant a request: asked of whoever solves, which is not this crate's to know.
 
-use fleet::{CapacityRequest, RegionSnapshot, RequestError, Rru, Targets};
-use serde_json::Value;
+use fleet::quote::Quote;
+use fleet::{CapacityRequest, RegionSnapshot, RequestError, Targets};
 use std::fmt;
 
 /// Plans requests on a region. `ras` gives the one that solves.
@@ -22,44 +22,11 @@ pub trait Planner: fmt::Debug + Send + Sync {
     ) -> Result<Planned, PlanRefused>;
 }
 
-/// How much of a request is granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grant {
-    /// All of it.
-    InFull,
-    /// So much is guaranteed.
-    InPart,
-    /// None of it.
-    Nothing,
-}
-
-impl Grant {
-    /// The word of a plan's answer.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Grant::InFull => "in_full",
-            Grant::InPart => "in_part",
-            Grant::Nothing => "nothing",
-        }
-    }
-}
-
-/// What a request is granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Granted {
-    /// How much of it.
-    pub grant: Grant,
-    /// RRU guaranteed then (eq. 6).
-    pub rru: Rru,
-}
-
 /// What requests would take, and what they lead to.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// A document `ras-plan/1` for each request, in the order of the requests.
-    pub answers: Vec<Value>,
-    /// What each is granted, likewise.
-    pub granted: Vec<Granted>,
+    /// What each request comes to, in the order of the requests.
+    pub quotes: Vec<Quote>,
     /// The region that was asked about, bindings and all, with every request in it. Its servers are in
     /// the same order; its reservations have numbers of their own.
     pub region: RegionSnapshot,

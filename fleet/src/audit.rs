@@ -31,7 +31,7 @@ pub use violation::Violation;
 
 pub(crate) use affinity::tolerance;
 pub(crate) use buffer::{smallest_buffer, unit, usable_beside};
-pub(crate) use number::as_rru;
+pub(crate) use number::{as_rru, from_rru, required};
 
 use crate::id::{MsbIx, ReservationIx};
 use crate::parts::Weights;

@@ -20,7 +20,7 @@ pub use limits::{Limit, LimitName};
 pub use reason::ShortfallReason;
 pub use relax::{FurtherType, Relaxation};
 
-use crate::audit::as_rru;
+use crate::audit::{as_rru, from_rru};
 use crate::id::{HardwareTypeIx, Name, ReservationIx};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
@@ -30,7 +30,7 @@ use grant::{Ask, Offer};
 use hardware::Shortage;
 use ledger::{Held, Ledger};
 use relax::ask;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use text::{amount, amounts, counted};
 
 /// What there is to say about one reservation. Amounts are RRU where serialised.
@@ -128,7 +128,8 @@ pub struct Shortfall {
 }
 
 /// Numbers about the servers of a reservation's eligible types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Evidence {
     /// All of them, unavailable ones included.
     pub eligible_servers: usize,
@@ -139,10 +140,14 @@ pub struct Evidence {
     /// MSBs with at least one that is available.
     pub eligible_msbs: usize,
     /// What could be guaranteed with what it holds and what is free, affinity aside.
-    #[serde(rename = "within_reach_rru", serialize_with = "as_rru")]
+    #[serde(rename = "within_reach_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub within_reach: Rru,
     /// The same with affinity.
-    #[serde(rename = "within_affinity_rru", serialize_with = "as_rru")]
+    #[serde(
+        rename = "within_affinity_rru",
+        serialize_with = "as_rru",
+        deserialize_with = "from_rru"
+    )]
     pub within_affinity: Rru,
     /// Servers that more important reservations hold.
     pub more_important_servers: usize,

@@ -11,6 +11,7 @@ mod error;
 pub mod explain;
 mod id;
 mod parts;
+pub mod quote;
 mod request;
 mod reservation;
 mod rru;

@@ -62,7 +62,7 @@ where
 }
 
 /// What a request does to a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestChange {
     /// A reservation that was not there.

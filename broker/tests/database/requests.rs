@@ -9,8 +9,9 @@ use broker::{
     OperationState, PlanState, QuietTime, RequestChangeKind, RequestFilter, RequestState, Seq,
     SolveBasis, Submission, Wanted,
 };
+use fleet::quote::Quote;
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use uuid::Uuid;
@@ -102,20 +103,42 @@ async fn plan(
         base: look.export.version,
         seq: look.export.seq,
         taken_at: look.region.taken_at,
-        answers: vec![json!({ "format": "ras-plan/1" })],
+        quotes: vec![quote(asking, &after)],
         targets: servers.iter().map(|s| (Name::from(*s), to.then(|| name.clone()))).collect(),
     };
     database.broker.store_plan("asker", &new, None).await.expect("stored");
     Application::new(id, &look.region, &look.export.generations, &after, &targets, &[name])
 }
 
-fn granting<'a>(asking: &'a Asking, answer: &'a Value) -> Granting<'a> {
+/// What a plan says of a change that is granted.
+pub fn quote(asking: &Asking, after: &RegionSnapshot) -> Quote {
+    let name = asking.reservation();
+    let ix = after.reservation(name).expect("in it");
+    let document = json!({
+        "format": "ras-plan/1", "reservation_id": name, "change": "changed", "granted": "in_full",
+        "capacity_rru": after.reservations[ix.ix()].capacity.to_f64(), "guaranteed_today_rru": 0.0,
+        "granted_rru": 0.0, "msb_buffer": false, "sources": [], "moves": [], "refusal": null,
+        "cost": {
+            "in_use": 0, "idle": 0, "acquired": 0, "own_in_use": 0, "own_idle": 0, "lent": 0,
+            "price": 0.0,
+        },
+        "reservation": {
+            "servers": 0, "assigned_rru": 0.0, "largest_msb": null, "largest_msb_rru": 0.0,
+            "guaranteed_rru": 0.0, "datacenters": [],
+        },
+        "primal": 0.0, "shortfall_cost": 0.0, "dual_bound": 0.0, "surely_missing_rru": 0.0,
+        "complete": true, "audit_clean": true, "seconds": { "read": 0.0, "total": 0.0 },
+    });
+    serde_json::from_value(document).expect("a quote")
+}
+
+fn granting(asking: &Asking) -> Granting<'_> {
     let state = match asking.kind {
         RequestChangeKind::Remove => RequestState::Shrinking,
         _ => RequestState::Granted,
     };
     let granted = asking.change.capacity_rru.and_then(Rru::from_f64).unwrap_or_default();
-    Granting { request: Uuid::now_v7(), asking, worker: None, state, granted, answer }
+    Granting { request: Uuid::now_v7(), asking, worker: None, state, granted, answer: None }
 }
 
 /// Applies a plan by name, as nobody had submitted it.
@@ -124,8 +147,7 @@ async fn apply(
     asking: &Asking,
     application: &Application,
 ) -> Result<Applied, ApplyError> {
-    let answer = json!({ "plan": application.plan().to_string() });
-    let grants = [granting(asking, &answer)];
+    let grants = [granting(asking)];
     let operation = Some(Uuid::now_v7());
     let applying = Applying { application, grants: &grants, operation, key: None };
     database.broker.apply_plan("asker", &applying).await
@@ -236,9 +258,7 @@ async fn a_plan_promises_moves_and_tells_in_one_step() {
     let application = plan(&database, &seen, &taken.asking, &["s013", "s014"], true).await;
     assert!(broker.note_planned("worker", id, application.plan()).await.expect("noted"));
     assert!(!broker.note_planned("other", id, application.plan()).await.expect("asked"));
-    let answer = json!({ "granted": "in_full" });
-    let grants =
-        [Granting { request: id, worker: Some("worker"), ..granting(&taken.asking, &answer) }];
+    let grants = [Granting { request: id, worker: Some("worker"), ..granting(&taken.asking) }];
     let Key::Ours(claim) = broker.claim_key("asker", "k", [1; 32]).await.expect("claimed") else {
         panic!("nobody has it")
     };
@@ -265,6 +285,7 @@ async fn a_plan_promises_moves_and_tells_in_one_step() {
     assert_eq!(card.in_force.map(|of| of.request), Some(id));
     assert_eq!(card.valued.rru["odd"], Rru(1_250_000));
     let stored = broker.stored_plan(application.plan()).await.expect("read").expect("there");
+    let stored = stored.expect("readable");
     assert_eq!(stored.state, PlanState::Applied);
     assert_eq!(stored.owners, ["owner"]);
     let trail = broker.trail_of(&application.plan().to_string(), Seq(0), 9).await.expect("read");
@@ -325,6 +346,7 @@ async fn a_plan_on_a_region_that_moved_changes_nothing() {
     assert_eq!(everything(&database).await, before, "nothing was changed");
     broker.note_stale(growth.plan()).await.expect("noted");
     let stored = broker.stored_plan(growth.plan()).await.expect("read").expect("there");
+    let stored = stored.expect("readable");
     assert_eq!(stored.state, PlanState::Stale);
 }
 
@@ -545,8 +567,7 @@ async fn a_lost_worker_leaves_its_request_to_another() {
     database.execute(past).await;
     let taken = broker.take_request("second", LONG).await.expect("asked").expect("lost, so free");
     assert_eq!((taken.id, taken.state, taken.plan), (id, RequestState::Submitted, None));
-    let answer = json!({});
-    let grants = [Granting { request: id, worker: Some("first"), ..granting(&wanted, &answer) }];
+    let grants = [Granting { request: id, worker: Some("first"), ..granting(&wanted) }];
     let applying = Applying { application: &made, grants: &grants, operation: None, key: None };
     let error = broker.apply_plan("first", &applying).await.expect_err("not its own any more");
     assert!(matches!(error, ApplyError::NotOurs { .. }), "{error}");

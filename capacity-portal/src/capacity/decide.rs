@@ -1,14 +1,15 @@
 //! What a grant policy makes of a plan, and what is said where it is not granted.
 
-use crate::planner::{Grant, Granted};
 use broker::{Asking, GrantPolicy, Quota, RequestChangeKind};
 use fleet::explain::ShortfallReason;
-use fleet::{RegionSnapshot, Rru};
+use fleet::quote::{Concession, Grant, Quote};
+use fleet::{CapacityRequest, RegionSnapshot, Rru};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Every token that says why something is not granted: what `fleet::explain` says, and what stands
 /// beside it.
-pub(crate) const REASONS: [&str; 16] = [
+pub(crate) const REASONS: [&str; 17] = [
     ShortfallReason::NoEligibleHardware.as_str(),
     ShortfallReason::HardwareUnavailable.as_str(),
     ShortfallReason::InsufficientHardware.as_str(),
@@ -25,6 +26,7 @@ pub(crate) const REASONS: [&str; 16] = [
     "quota_exceeded",
     "request_invalid",
     "region_moved",
+    "plan_unreadable",
 ];
 
 /// What becomes of a request.
@@ -39,18 +41,18 @@ pub(super) enum Verdict {
 }
 
 /// By the grant policy. Whoever asks for less than is promised gets it in any case.
-pub(super) fn verdict(asking: &Asking, granted: Granted, today: Option<Rru>) -> Verdict {
-    if granted.grant == Grant::InFull || asks_for_less(asking, today) {
+pub(super) fn verdict(asking: &Asking, quote: &Quote, today: Option<Rru>) -> Verdict {
+    if quote.granted == Grant::InFull || asks_for_less(asking, today) {
         return Verdict::Grant;
     }
     let enough = match asking.policy {
         GrantPolicy::All => false,
-        GrantPolicy::AtLeast(least) => granted.rru >= least,
-        GrantPolicy::BestEffort => granted.rru > Rru::ZERO,
+        GrantPolicy::AtLeast(least) => quote.granted_rru >= least,
+        GrantPolicy::BestEffort => quote.granted_rru > Rru::ZERO,
     };
     // Less than is promised already is no grant.
-    let grows = today.is_none_or(|today| granted.rru > today);
-    if enough && grows { Verdict::GrantPart(granted.rru) } else { Verdict::Refuse }
+    let grows = today.is_none_or(|today| quote.granted_rru > today);
+    if enough && grows { Verdict::GrantPart(quote.granted_rru) } else { Verdict::Refuse }
 }
 
 /// Whether a change is to the capacity alone, and to less.
@@ -75,12 +77,33 @@ fn quota_left(quota: &Quota, today: Rru) -> Option<Rru> {
     Some(quota.capacity? - (quota.promised - today))
 }
 
-/// What is said to what exceeds a quota; `None`: it does not.
+/// What is said to a request that exceeds a quota. Amounts are RRU.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct OverQuota {
+    code: &'static str,
+    pub(crate) detail: String,
+    pub(crate) reasons: [&'static str; 1],
+    pub(crate) quota_rru: f64,
+    pub(crate) promised_rru: f64,
+    pub(crate) asked_rru: f64,
+    pub(crate) left_rru: f64,
+    pub(crate) alternatives: Vec<WithinQuota>,
+}
+
+/// A request that the quota allows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct WithinQuota {
+    concession: Concession,
+    sentence: String,
+    request: CapacityRequest,
+}
+
+/// What is said to a request that exceeds a quota; `None`: it does not.
 pub(crate) fn refused_by_quota(
     asking: &Asking,
     quota: Option<&Quota>,
     today: Option<Rru>,
-) -> Option<Value> {
+) -> Option<OverQuota> {
     let (quota, today) = (quota?, today.unwrap_or_default());
     let left = quota_left(quota, today)?;
     let asked = asking.change.capacity_rru.and_then(Rru::from_f64)?;
@@ -91,10 +114,8 @@ pub(crate) fn refused_by_quota(
     if left > today && left > Rru::ZERO {
         let mut request = asking.change.clone();
         request.capacity_rru = Some(left.to_f64());
-        alternatives.push(json!({
-            "concession": "fewer_rru", "sentence": format!("asking for {left} RRU"),
-            "request": request,
-        }));
+        let sentence = format!("asking for {left} RRU");
+        alternatives.push(WithinQuota { concession: Concession::FewerRru, sentence, request });
     }
     let limit = quota.capacity.unwrap_or_default();
     let owner = &asking.owner;
@@ -104,41 +125,54 @@ pub(crate) fn refused_by_quota(
         quota.promised,
         asking.reservation()
     );
-    Some(json!({
-        "code": "quota_exceeded", "detail": detail, "reasons": ["quota_exceeded"],
-        "quota_rru": limit.to_f64(), "promised_rru": quota.promised.to_f64(),
-        "asked_rru": asked.to_f64(), "left_rru": left.or_zero().to_f64(),
-        "alternatives": alternatives,
-    }))
+    Some(OverQuota {
+        code: "quota_exceeded",
+        detail,
+        reasons: ["quota_exceeded"],
+        quota_rru: limit.to_f64(),
+        promised_rru: quota.promised.to_f64(),
+        asked_rru: asked.to_f64(),
+        left_rru: left.or_zero().to_f64(),
+        alternatives,
+    })
+}
+
+/// Why a plan does not grant its request, each token once.
+pub(crate) fn reasons(quote: &Quote) -> Vec<&'static str> {
+    let refusal = quote.refusal.iter();
+    let all = refusal.flat_map(|of| {
+        let limits = of.limits.iter().map(|limit| limit.limit.as_str());
+        std::iter::once(of.reason.as_str()).chain(limits)
+    });
+    let mut reasons = Vec::new();
+    for reason in all {
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    reasons
 }
 
 /// What is said to a request that is not granted: the reasons, their numbers, and what would be
-/// granted instead, from its answer in the format ras-plan/1.
-pub(crate) fn refusal(answer: &Value) -> Value {
-    let refusal = &answer["refusal"];
-    let limits = refusal["limits"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut reasons = vec![refusal["reason"].clone()];
-    for limit in limits {
-        if !reasons.contains(&limit["limit"]) {
-            reasons.push(limit["limit"].clone());
-        }
-    }
-    reasons.retain(|reason| reason.as_str().is_some_and(|word| REASONS.contains(&word)));
+/// granted instead.
+pub(crate) fn refusal(quote: &Quote) -> Value {
+    let refusal = quote.refusal.as_ref();
     json!({
-        "code": "not_granted", "detail": refusal["sentence"], "reasons": reasons,
-        "asked_rru": answer["capacity_rru"], "grantable_rru": answer["granted_rru"],
-        "missing_rru": refusal["missing_rru"], "limits": limits,
-        "evidence": refusal["evidence"], "alternatives": refusal["alternatives"],
-        "answer": answer,
+        "code": "not_granted", "detail": refusal.map(|of| &of.sentence), "reasons": reasons(quote),
+        "asked_rru": quote.capacity.to_f64(), "grantable_rru": quote.granted_rru.to_f64(),
+        "missing_rru": refusal.map(|of| of.missing.to_f64()),
+        "limits": refusal.map_or(&[][..], |of| &of.limits),
+        "evidence": refusal.map(|of| of.evidence),
+        "alternatives": refusal.map(|of| &of.alternatives), "answer": quote,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::{REASONS, Verdict, verdict};
-    use crate::planner::{Grant, Granted};
     use broker::{Asking, GrantPolicy, RequestChangeKind};
     use fleet::explain::ShortfallReason;
+    use fleet::quote::{Grant, Quote};
     use fleet::{CapacityRequest, Rru};
 
     fn asking(policy: GrantPolicy, rru: f64) -> Asking {
@@ -161,10 +195,29 @@ mod tests {
     #[test]
     fn a_policy_says_what_becomes_of_a_part() {
         let rru = |amount: f64| Rru::from_f64(amount).expect("an amount");
-        let part = |amount: f64| Granted { grant: Grant::InPart, rru: rru(amount) };
-        let full = Granted { grant: Grant::InFull, rru: rru(20.0) };
+        let quote = |grant: Grant, amount: f64| -> Quote {
+            let moves = serde_json::json!({
+                "in_use": 0, "idle": 0, "acquired": 0, "own_in_use": 0, "own_idle": 0, "lent": 0,
+                "price": 0.0,
+            });
+            let document = serde_json::json!({
+                "format": "ras-plan/1", "reservation_id": "web", "change": "changed",
+                "granted": grant, "capacity_rru": 20.0, "guaranteed_today_rru": 10.0,
+                "granted_rru": amount, "msb_buffer": true, "cost": moves, "sources": [], "moves": [],
+                "reservation": {
+                    "servers": 0, "assigned_rru": amount, "largest_msb": null,
+                    "largest_msb_rru": 0.0, "guaranteed_rru": amount, "datacenters": [],
+                },
+                "refusal": null, "primal": 0.0, "shortfall_cost": 0.0, "dual_bound": 0.0,
+                "surely_missing_rru": 0.0, "complete": true, "audit_clean": true,
+                "seconds": { "read": 0.0, "total": 0.0 },
+            });
+            serde_json::from_value(document).expect("a quote")
+        };
+        let part = |amount: f64| quote(Grant::InPart, amount);
+        let full = quote(Grant::InFull, 20.0);
         let today = Some(rru(10.0));
-        let of = |policy, granted| verdict(&asking(policy, 20.0), granted, today);
+        let of = |policy, granted: Quote| verdict(&asking(policy, 20.0), &granted, today);
         assert_eq!(of(GrantPolicy::All, full), Verdict::Grant);
         assert_eq!(of(GrantPolicy::All, part(15.0)), Verdict::Refuse);
         let least = GrantPolicy::AtLeast(rru(15.0));
@@ -173,7 +226,7 @@ mod tests {
         assert_eq!(of(GrantPolicy::BestEffort, part(10.5)), Verdict::GrantPart(rru(10.5)));
         assert_eq!(of(GrantPolicy::BestEffort, part(10.0)), Verdict::Refuse, "nothing gained");
         // Less than is promised, of what is short already.
-        assert_eq!(verdict(&asking(GrantPolicy::All, 8.0), part(6.0), today), Verdict::Grant);
+        assert_eq!(verdict(&asking(GrantPolicy::All, 8.0), &part(6.0), today), Verdict::Grant);
     }
 
     #[test]

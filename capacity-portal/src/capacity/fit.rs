@@ -2,8 +2,7 @@
 
 use broker::NewPlan;
 use fleet::audit::audit;
-use fleet::{RegionSnapshot, ReservationIx, Rru, Targets};
-use serde_json::Value;
+use fleet::{RegionSnapshot, ReservationIx, Targets};
 use std::collections::HashMap;
 
 /// The region with the changes in it, and who should hold each server.
@@ -35,7 +34,8 @@ pub(super) fn fit(plan: &NewPlan, now: &RegionSnapshot) -> Result<Fitted, String
     }
     let targets = Targets::new(&region, holders);
     let disturbed = targets.diff(&region).filter(|change| change.in_use).count();
-    let said: usize = plan.answers.iter().map(in_use).sum();
+    let said: usize =
+        plan.quotes.iter().flat_map(|quote| &quote.moves).filter(|of| of.in_use).count();
     if disturbed > said {
         return Err(format!("{disturbed} servers in use would have to move, and not {said}"));
     }
@@ -43,23 +43,25 @@ pub(super) fn fit(plan: &NewPlan, now: &RegionSnapshot) -> Result<Fitted, String
     if let Some(violation) = report.violations.first() {
         return Err(violation.to_string());
     }
-    for (asking, answer) in plan.changes.iter().zip(&plan.answers) {
-        let amount = |member: &str| answer[member].as_f64().and_then(Rru::from_f64);
-        let (granted, asked) = (amount("granted_rru"), amount("capacity_rru"));
-        // Whole servers are often worth more than was asked, which nobody counts on.
-        let said = granted.unwrap_or_default().min(asked.unwrap_or_default());
-        let row = report.reservation(asking.reservation());
-        let has = row.map(|row| row.holding.guaranteed).unwrap_or_default();
+    for quote in &plan.quotes {
+        let name = &quote.reservation_id;
+        let row =
+            report.reservation(name).ok_or_else(|| format!("reservation {name:?} is gone"))?;
+        if row.capacity != quote.capacity {
+            let (is, said) = (row.capacity, quote.capacity);
+            return Err(format!("reservation {name:?} would be promised {is} RRU, and not {said}"));
+        }
+        if row.msb_buffer != quote.msb_buffer {
+            return Err(format!(
+                "reservation {name:?} would have another rule for the loss of an MSB"
+            ));
+        }
+        // Whole servers are often worth more than was asked, which is not counted on.
+        let said = quote.granted_rru.min(quote.capacity);
+        let has = row.holding.guaranteed;
         if has < said {
-            let name = asking.reservation();
             return Err(format!("reservation {name:?} would have {has} RRU, and not {said}"));
         }
     }
     Ok(Fitted { region, targets })
-}
-
-/// Servers in use that an answer moves.
-fn in_use(answer: &Value) -> usize {
-    let moves = answer["moves"].as_array().map_or(&[][..], Vec::as_slice);
-    moves.iter().filter(|of| of["in_use"] == true).count()
 }

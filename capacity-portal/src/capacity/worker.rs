@@ -7,6 +7,7 @@ use broker::{
     ApplyError, Applying, AskError, Asking, Granting, InForce, NewPlan, Request, RequestChangeKind,
     RequestState,
 };
+use fleet::quote::Grant;
 use fleet::{RequestError, Rru};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -140,12 +141,12 @@ impl Worker {
         }
         let quotas = self.capacity.broker.quotas(Some(&asking.owner)).await?;
         if let Some(answer) = refused_by_quota(asking, quotas.first(), today) {
-            return Ok(Outcome::Refused(answer));
+            return Ok(Outcome::Refused(json!(answer)));
         }
         let mut made = self.capacity.plan(held.clone(), vec![asking.clone()]).await?;
-        let first = made.planned.answers[0].clone();
+        let first = made.planned.quotes[0].clone();
         let mut state = in_full(asking);
-        match verdict(asking, made.planned.granted[0], today) {
+        match verdict(asking, &first, today) {
             Verdict::Grant => {}
             Verdict::Refuse => return Ok(Outcome::Refused(refusal(&first))),
             Verdict::GrantPart(rru) => {
@@ -153,7 +154,7 @@ impl Worker {
                 less.change.capacity_rru = Some(rru.to_f64());
                 made = self.capacity.plan(held, vec![less]).await?;
                 state = RequestState::PartiallyGranted;
-                if made.planned.granted[0].grant != crate::planner::Grant::InFull {
+                if made.planned.quotes[0].granted != Grant::InFull {
                     return Ok(Outcome::Refused(refusal(&first)));
                 }
             }
@@ -194,14 +195,13 @@ impl Worker {
                 return Err(ApplyError::NotOurs { request: request.id }.into());
             }
         }
-        let answer = plan.answers.first().cloned().unwrap_or_else(|| json!({}));
         let grants = [Granting {
             request: request.id,
             asking: &request.asking,
             worker: Some(&self.name),
             state,
             granted,
-            answer: &answer,
+            answer: plan.quotes.first(),
         }];
         let applying = Applying { application, grants: &grants, operation: None, key: None };
         broker.apply_plan(&request.created_by, &applying).await?;
@@ -221,7 +221,7 @@ impl Worker {
             base: held.version,
             seq: held.seq,
             taken_at: held.snapshot.taken_at,
-            answers: Vec::new(),
+            quotes: Vec::new(),
             targets: Vec::new(),
         };
         let unchanged = fleet::Targets::unchanged(&held.snapshot);

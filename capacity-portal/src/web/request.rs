@@ -6,12 +6,12 @@ use super::picture::Picture;
 use super::request_form::{AFFINITY, FormView, VALUE, field, fields};
 use super::{link, plan};
 use crate::api::problem::Problem;
-use crate::api::v1::plans;
+use crate::api::v1::plans::{self, PlanView};
 use crate::api::{Site, in_time};
 use axum::extract::{Form, Query, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use fleet::ReservationKind;
+use fleet::{CapacityRequest, ReservationKind};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -97,8 +97,8 @@ fn asked(fields: &[(String, String)]) -> Value {
 }
 
 /// A request of a plan's answer as a change of a plan.
-pub(super) fn change(request: &Value) -> String {
-    let mut change = request.clone();
+pub(super) fn change(request: &CapacityRequest) -> String {
+    let mut change = json!(request);
     if let Value::Object(members) = &mut change
         && let Some(name) = members.remove("reservation_id")
     {
@@ -111,7 +111,7 @@ async fn planned(
     site: &Site,
     reader: &Reader,
     fields: &[(String, String)],
-) -> Result<Value, Problem> {
+) -> Result<PlanView, Problem> {
     plans::made_for(site, reader.caller(), &json!({ "changes": [asked(fields)] })).await
 }
 
@@ -123,8 +123,7 @@ pub(super) async fn plan(
 ) -> Result<Response, Problem> {
     match planned(&site, &reader, &fields).await {
         Ok(made) => {
-            let id = made["plan"].as_str().unwrap_or_default();
-            Ok(Redirect::to(&format!("/plans/{}", link::segment(id))).into_response())
+            Ok(Redirect::to(&format!("/plans/{}", link::segment(&made.plan))).into_response())
         }
         Err(problem) if problem.status() == StatusCode::UNPROCESSABLE_ENTITY => {
             let picture = site.pictures.now(&site.region).await?;
@@ -201,6 +200,7 @@ async fn page(
 #[cfg(test)]
 mod tests {
     use super::{asked, change};
+    use fleet::CapacityRequest;
     use serde_json::json;
 
     #[test]
@@ -230,7 +230,11 @@ mod tests {
             "profile": "general", "msb_alpha": 0.1, "rack_alpha": null,
             "affinity": { "dc1": 0.75 }, "host_profile": "realtime" });
         assert_eq!(asked(&[form, more.to_vec()].concat()), wanted);
-        let other = change(&json!({ "reservation_id": "web", "capacity_rru": 3.0 }));
+        let other = change(&CapacityRequest {
+            reservation_id: "web".into(),
+            capacity_rru: Some(3.0),
+            ..CapacityRequest::default()
+        });
         assert_eq!(
             asked(&[field("change", &other)]),
             json!({ "reservation": "web", "capacity_rru": 3.0 })

@@ -3,10 +3,14 @@
 //! It plans honestly: who has what comes from the snapshot, and the audit says what is granted. It
 //! takes nothing from anybody, so it refuses what a solver would grant.
 
-use capacity_portal::{Grant, Granted, PlanRefused, Planned, Planner};
+use capacity_portal::{PlanRefused, Planned, Planner};
 use fleet::audit::audit;
-use fleet::{CapacityRequest, RegionSnapshot, ReservationIx, Rru, Targets};
-use serde_json::{Value, json};
+use fleet::explain::{Explainer, Limit, LimitName, ShortfallReason};
+use fleet::quote::{
+    Alternative, Concession, Grant, MoveCost, Quote, QuoteFormat, QuoteSeconds, QuotedHolding,
+    QuotedMove, Refusal,
+};
+use fleet::{CapacityRequest, RegionSnapshot, RequestChange, ReservationIx, Rru, Targets};
 use std::collections::HashMap;
 
 #[derive(Debug)]
@@ -37,48 +41,105 @@ impl Planner for Allocator {
         }
         let targets = Targets::new(&after, holders);
         let report = audit(&after, &targets);
-        let (mut answers, mut granted) = (Vec::new(), Vec::new());
-        for request in requests {
-            let row = report.reservation(&request.reservation_id).expect("it is there");
-            let grant = match row.holding.guaranteed {
-                _ if row.holding.shortfall == Rru::ZERO => Grant::InFull,
-                Rru::ZERO => Grant::Nothing,
-                _ => Grant::InPart,
-            };
-            let rru = row.holding.guaranteed;
-            granted.push(Granted { grant, rru });
-            let ix = after.reservation(&request.reservation_id);
-            let moves: Vec<Value> = (targets.diff(&after))
-                .filter(|of| of.target == ix || of.source == ix)
-                .map(|of| json!({ "server_id": after.servers[of.server.ix()].id, "in_use": of.in_use }))
-                .collect();
-            let mut fewer = request.clone();
-            fewer.capacity_rru = Some(rru.to_f64());
-            let refusal = (grant != Grant::InFull).then(|| {
-                json!({
-                    "reason": "insufficient_hardware", "sentence": "too little is free",
-                    "missing_rru": row.holding.shortfall.to_f64(),
-                    "limits": [{
-                        "limit": "region", "without_rru": row.capacity.to_f64(),
-                        "sentence": "there is no more",
-                    }],
-                    "alternatives": [{ "concession": "fewer_rru", "request": fewer }],
-                })
-            });
-            answers.push(json!({
-                "format": "ras-plan/1", "granted": grant.as_str(), "granted_rru": rru.to_f64(),
-                "capacity_rru": row.capacity.to_f64(), "moves": moves, "refusal": refusal,
-            }));
-        }
+        let quotes = requests.iter().map(|request| quote(region, &after, &targets, request));
         Ok(Planned {
-            answers,
-            granted,
+            quotes: quotes.collect(),
             audit_clean: report.is_clean(),
             region: after,
             after: targets,
             complete: true,
             seconds: 0.0,
         })
+    }
+}
+
+fn quote(
+    before: &RegionSnapshot,
+    after: &RegionSnapshot,
+    targets: &Targets,
+    request: &CapacityRequest,
+) -> Quote {
+    let report = audit(after, targets);
+    let row = report.reservation(&request.reservation_id).expect("it is there");
+    let granted = match row.holding.guaranteed {
+        _ if row.holding.shortfall == Rru::ZERO => Grant::InFull,
+        Rru::ZERO => Grant::Nothing,
+        _ => Grant::InPart,
+    };
+    let ix = after.reservation(&request.reservation_id);
+    let name = |of: Option<ReservationIx>| of.map(|of| after.reservations[of.ix()].id.clone());
+    let moves: Vec<QuotedMove> = (targets.diff(after))
+        .filter(|of| of.target == ix || of.source == ix)
+        .map(|of| {
+            let server = &after.servers[of.server.ix()];
+            QuotedMove {
+                server_id: server.id.clone(),
+                hardware_type: after.hardware_types[server.hardware_type.ix()].clone(),
+                msb: after.msbs[after.msb_of(server).ix()].id.clone(),
+                from: name(of.source),
+                to: name(of.target),
+                in_use: of.in_use,
+            }
+        })
+        .collect();
+    let explained = Explainer::new(after, targets).shortfall_of(ix.expect("it is there"));
+    let refusal = (granted != Grant::InFull).then(|| {
+        let shortfall = explained.expect("it is short");
+        Refusal {
+            reason: ShortfallReason::InsufficientHardware,
+            sentence: "too little is free".to_owned(),
+            missing: row.holding.shortfall,
+            hardware: shortfall.hardware,
+            evidence: shortfall.evidence,
+            limits: vec![Limit {
+                limit: LimitName::Region,
+                without: row.capacity,
+                sentence: "there is no more".to_owned(),
+            }],
+            alternatives: vec![Alternative {
+                concession: Concession::FewerRru,
+                sentence: "asking for less".to_owned(),
+                request: CapacityRequest {
+                    capacity_rru: Some(row.holding.guaranteed.to_f64()),
+                    ..request.clone()
+                },
+                cost: MoveCost::default(),
+            }],
+        }
+    });
+    let there = before.reservation(&request.reservation_id).is_some();
+    Quote {
+        format: QuoteFormat::V1,
+        reservation_id: request.reservation_id.clone(),
+        change: match there {
+            _ if request.remove => RequestChange::Removed,
+            true => RequestChange::Changed,
+            false => RequestChange::New,
+        },
+        granted,
+        capacity: row.capacity,
+        guaranteed_today: row.initial.guaranteed,
+        granted_rru: row.holding.guaranteed,
+        reservation: QuotedHolding {
+            servers: row.holding.servers,
+            assigned: row.holding.assigned,
+            largest_msb_id: row.holding.largest_msb_id.clone(),
+            largest_msb: row.holding.largest_msb,
+            guaranteed: row.holding.guaranteed,
+            datacenters: row.datacenters.clone(),
+        },
+        msb_buffer: ix.is_some_and(|ix| after.reservations[ix.ix()].msb_buffer),
+        cost: MoveCost { acquired: moves.len(), ..MoveCost::default() },
+        sources: Vec::new(),
+        moves,
+        refusal,
+        primal: 0.0,
+        shortfall_cost: 0.0,
+        dual_bound: 0.0,
+        surely_missing_rru: 0.0,
+        complete: true,
+        audit_clean: report.is_clean(),
+        seconds: QuoteSeconds::default(),
     }
 }
 

@@ -16,6 +16,7 @@ mod requests;
 mod server_pages;
 mod sessions;
 mod shield;
+mod stored_plans;
 mod tls;
 mod tokens;
 mod who_may;

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-const OWNER_A: &str = "secret-of-the-owner-a";
+pub const OWNER_A: &str = "secret-of-the-owner-a";
 const OWNER_B: &str = "secret-of-the-owner-b";
 const ADMIN: &str = "secret-of-an-admin---";
 
-async fn place() -> Place {
+pub async fn place() -> Place {
     let mut tokens = tokens();
     for (name, owner, secret) in [("owner-a", "a", OWNER_A), ("owner-b", "b/ü", OWNER_B)] {
         tokens.push(Token::scoped(name, &[Role::Owner], Some(owner), secret).expect("a token"));
@@ -26,7 +26,7 @@ async fn place() -> Place {
 
 impl Place {
     /// Asks with headers.
-    async fn ask(
+    pub async fn ask(
         &self,
         (method, path): (Method, &str),
         token: &str,
@@ -70,14 +70,14 @@ impl Place {
         panic!("nobody decided {accepted}")
     }
 
-    async fn plan(&self, changes: Value) -> Value {
+    pub async fn plan(&self, changes: Value) -> Value {
         let body = json!({ "changes": changes });
         let (status, plan) = self.ask((Method::POST, "/v1/plans"), OWNER_A, &[], &body).await;
         assert_eq!(status, 201, "{plan}");
         plan
     }
 
-    async fn apply(&self, plan: &Value) -> (StatusCode, Value) {
+    pub async fn apply(&self, plan: &Value) -> (StatusCode, Value) {
         let path = format!("/v1/plans/{}/apply", plan["plan"].as_str().expect("an id"));
         self.ask((Method::POST, &path), OWNER_A, &[], &Value::Null).await
     }
@@ -111,7 +111,7 @@ impl Place {
 }
 
 /// Two servers' worth, without a buffer.
-fn two() -> Value {
+pub fn two() -> Value {
     json!({
         "reservation": "new", "owner": "a", "capacity_rru": 2.5, "rru": { "type": 1.25 },
         "msb_buffer": false, "labels": { "team": "green" },

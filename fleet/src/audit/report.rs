@@ -2,7 +2,7 @@
 //!
 //! Amounts are exact; serialised, they are RRU as numbers under the names of `report.json`.
 
-use super::number::as_rru;
+use super::number::{as_rru, from_rru, required};
 use super::violation::Violation;
 use crate::id::{MsbIx, Name};
 use crate::reservation::ReservationKind;
@@ -192,19 +192,22 @@ impl ReservationAudit {
 }
 
 /// A reservation's share of one datacenter (eq. 7).
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DatacenterShare {
     /// The datacenter.
     pub datacenter: Name,
     /// RRU there.
-    #[serde(rename = "assigned_rru", serialize_with = "as_rru")]
+    #[serde(rename = "assigned_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub assigned: Rru,
     /// RRU there under today's holders.
-    #[serde(rename = "initial_rru", serialize_with = "as_rru")]
+    #[serde(rename = "initial_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub initial: Rru,
     /// The same as a share of C; `None` where C is zero.
+    #[serde(deserialize_with = "required")]
     pub share: Option<f64>,
     /// A: the share wanted; `None` for a reservation without affinity.
+    #[serde(deserialize_with = "required")]
     pub wanted: Option<f64>,
     /// RRU beyond the tolerance theta, on either side.
     #[serde(rename = "violation_rru")]

@@ -7,11 +7,11 @@
 
 use super::ledger::{Ledger, eligible_types};
 use super::text::{amount, amounts, count, counted, set_name};
-use crate::audit::{as_rru, unit, usable_beside};
+use crate::audit::{as_rru, from_rru, required, unit, usable_beside};
 use crate::id::{HardwareTypeIx, Name, ReservationIx};
 use crate::reservation::{Reservation, ReservationKind};
 use crate::rru::Rru;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// Unions with one other reservation's types that are tried, at most, the smallest first: a wide
@@ -22,35 +22,41 @@ const UNIONS_MAX: usize = 32;
 const DEMAND_MAX: Rru = Rru(i64::MAX / 8);
 
 /// Types, supply and demand of a set of hardware types.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HardwareSet {
     /// What people call it: the models of its types.
     pub name: String,
     /// The types.
     pub hardware_types: Vec<Name>,
     /// In whose values the amounts below are; `None`: in servers.
+    #[serde(deserialize_with = "required")]
     pub in_values_of: Option<Name>,
     /// Available servers.
     pub servers: usize,
     /// Servers that are not available.
     pub unavailable_servers: usize,
     /// What the available servers are worth.
-    #[serde(rename = "supply_rru", serialize_with = "as_rru")]
+    #[serde(rename = "supply_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub supply: Rru,
     /// What of it is left, at best, after the loss of any one MSB.
-    #[serde(rename = "usable_rru", serialize_with = "as_rru")]
+    #[serde(rename = "usable_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub usable: Rru,
     /// The sum of C of guaranteed reservations that can use nothing outside the set.
-    #[serde(rename = "asked_rru", serialize_with = "as_rru")]
+    #[serde(rename = "asked_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub asked: Rru,
     /// Those reservations.
     pub asked_by: Vec<Name>,
     /// The sum of C of shared buffers of its types.
-    #[serde(rename = "shared_buffer_rru", serialize_with = "as_rru")]
+    #[serde(
+        rename = "shared_buffer_rru",
+        serialize_with = "as_rru",
+        deserialize_with = "from_rru"
+    )]
     pub shared_buffer: Rru,
     /// All of this in whole servers, with the smallest embedded buffer that each reservation can
     /// do with.
-    #[serde(rename = "with_buffers_rru", serialize_with = "as_rru")]
+    #[serde(rename = "with_buffers_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub with_buffers: Rru,
     #[serde(skip)]
     single_type: bool,

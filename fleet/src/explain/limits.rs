@@ -10,15 +10,15 @@ use super::grant::{Ask, Offer};
 use super::ledger::{Held, Ledger};
 use super::relax::{FurtherType, ask, further_types};
 use super::text::{amount, amounts, counted};
-use crate::audit::as_rru;
+use crate::audit::{as_rru, from_rru};
 use crate::id::{HardwareTypeIx, MsbIx, ReservationIx};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What may stand in the way: a closed list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitName {
     /// Servers of its types that are unavailable now.
@@ -74,12 +74,13 @@ impl LimitName {
 }
 
 /// One of the limits.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Limit {
     /// Which.
     pub limit: LimitName,
     /// What could be had with it alone lifted, up to what is asked.
-    #[serde(rename = "without_rru", serialize_with = "as_rru")]
+    #[serde(rename = "without_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub without: Rru,
     /// It in its numbers, for people.
     pub sentence: String,

@@ -1,9 +1,10 @@
 //! What a server says when it does not do what is asked: a problem document (RFC 9457).
 
 use crate::command::Verdict;
-use crate::plan_answer::PLAN_FORMAT;
 use crate::plan_text;
+use fleet::quote::{Quote, QuoteFormat};
 use http::StatusCode;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -98,9 +99,8 @@ impl fmt::Display for Problem {
             write!(out, "\n  {}", wrong_field(error))?;
         }
         // What was planned says why, and what else, in full.
-        let answer = self.get("answer").filter(|answer| answer["format"] == PLAN_FORMAT);
-        if let Some(answer) = answer {
-            return write!(out, "\n{}", plan_text::text(answer, false));
+        if let Some(answer) = self.get("answer").and_then(planned) {
+            return write!(out, "\n{answer}");
         }
         // A limit says its word itself, with its numbers.
         let limits = self.list("limits");
@@ -125,6 +125,17 @@ impl fmt::Display for Problem {
             None => Ok(()),
         }
     }
+}
+
+/// What a plan says of a request, for people; `None`: the document is no plan's answer.
+pub fn planned(document: &Value) -> Option<String> {
+    if document["format"] != QuoteFormat::V1.as_str() {
+        return None;
+    }
+    Some(match Quote::deserialize(document) {
+        Ok(quote) => plan_text::text(&quote, false),
+        Err(error) => format!("the server's answer cannot be read ({error}): {document}"),
+    })
 }
 
 /// Which field is wrong, and why.

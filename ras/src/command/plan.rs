@@ -8,6 +8,7 @@ use crate::settings::Settings;
 use crate::{interrupt, plan_answer, plan_text, request_file, warm};
 use anyhow::{Context as _, Result, bail};
 use async_solver::{Question, answer};
+use fleet::quote::QuoteSeconds;
 use std::time::Instant;
 
 pub(super) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
@@ -32,14 +33,15 @@ pub(super) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
     };
     let answer =
         answer(&question, &request).with_context(|| format!("request {}", file.display()))?;
-    let times = plan_answer::Times { read, total: context.began.elapsed() };
-    let document = plan_answer::json(&answer, times);
+    let times =
+        QuoteSeconds { read: read.as_secs_f64(), total: context.began.elapsed().as_secs_f64() };
+    let document = plan_answer::quote(&answer, times);
     let text = || {
         format!(
             "{}\n\nanswered in {}, {} of it reading",
             plan_text::text(&document, options.all),
-            seconds(times.total.as_secs_f64()),
-            seconds(times.read.as_secs_f64())
+            seconds(times.total),
+            seconds(times.read)
         )
     };
     context.answer(text, &document)?;

@@ -4,15 +4,16 @@
 use super::archive::Archive;
 use super::settings::ServiceSettings;
 use crate::overrides::Overrides;
-use crate::plan_answer::{self, Times};
+use crate::plan_answer;
 use crate::settings::Settings;
 use crate::warm;
 use anyhow::{Context, Result};
-use async_solver::{Answer, Question, RequestsError, Warm, answer_all};
+use async_solver::{Question, RequestsError, Warm, answer_all};
 use broker::{Broker, SolveRow, SolveState, State};
-use capacity_portal::{Grant, Granted, PlanRefused, Planned, Planner};
+use capacity_portal::{PlanRefused, Planned, Planner};
 use chrono::{DateTime, Utc};
 use datasets::schema::WARM_FILE;
+use fleet::quote::QuoteSeconds;
 use fleet::{CapacityRequest, RegionSnapshot};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -111,10 +112,9 @@ impl Planner for SolvingPlanner {
                 PlanRefused::Twice { number, reservation }
             }
         })?;
-        let times = Times { read: Duration::ZERO, total: began.elapsed() };
+        let times = QuoteSeconds { read: 0.0, total: began.elapsed().as_secs_f64() };
         Ok(Planned {
-            granted: found.answers.iter().map(granted).collect(),
-            answers: found.answers.iter().map(|of| plan_answer::json(of, times)).collect(),
+            quotes: found.answers.iter().map(|of| plan_answer::quote(of, times)).collect(),
             audit_clean: found.audit.is_clean(),
             complete: found.answers.iter().all(|of| of.plan.complete),
             region: found.region,
@@ -122,13 +122,4 @@ impl Planner for SolvingPlanner {
             seconds: began.elapsed().as_secs_f64(),
         })
     }
-}
-
-fn granted(answer: &Answer) -> Granted {
-    let grant = match &answer.refusal {
-        None => Grant::InFull,
-        Some(_) if answer.granted.0 > 0 => Grant::InPart,
-        Some(_) => Grant::Nothing,
-    };
-    Granted { grant, rru: answer.granted }
 }

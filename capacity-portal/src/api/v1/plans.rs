@@ -7,7 +7,7 @@ use crate::api::authority::{Caller, Role};
 use crate::api::conditions::{self, Answer, Claimed};
 use crate::api::problem::Problem;
 use crate::api::{Site, held, in_time};
-use crate::capacity::{CapacityError, promised, refusal, refused_by_quota};
+use crate::capacity::{CapacityError, OverQuota, promised, reasons, refused_by_quota};
 use crate::region::HeldRegion;
 use axum::Json;
 use axum::body::Bytes;
@@ -19,6 +19,7 @@ use broker::{
     RequestState, State, StoredPlan,
 };
 use chrono::{DateTime, Utc};
+use fleet::quote::{Grant, Quote};
 use fleet::{Name, RegionSnapshot, Rru};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -42,24 +43,24 @@ pub(super) struct PlanAsked {
 
 /// One change of a plan, and what it would come to.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct PlannedChange {
-    reservation: String,
-    owner: String,
+pub(crate) struct PlannedChange {
+    pub(crate) reservation: String,
+    pub(crate) owner: String,
     #[schema(schema_with = kinds)]
-    kind: &'static str,
+    pub(crate) kind: RequestChangeKind,
     /// `in_full`, `in_part` or `nothing`.
     #[schema(schema_with = grants)]
-    granted: String,
-    asked_rru: f64,
-    granted_rru: f64,
+    pub(crate) granted: Grant,
+    pub(crate) asked_rru: f64,
+    pub(crate) granted_rru: f64,
     /// Why not, if the owner's quota stands in the way: `quota_exceeded`, with the numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
-    quota: Option<Value>,
+    pub(crate) quota: Option<OverQuota>,
     /// The whole answer, of the format ras-plan/1: cost, moves, sources, bound, refusal with reason,
     /// limits and alternatives.
     #[schema(value_type = Object)]
-    answer: Value,
+    pub(crate) answer: Quote,
 }
 
 fn kinds() -> utoipa::openapi::Schema {
@@ -67,32 +68,32 @@ fn kinds() -> utoipa::openapi::Schema {
 }
 
 fn grants() -> utoipa::openapi::Schema {
-    asked::words(["in_full", "in_part", "nothing"])
+    asked::words(Grant::ALL.map(Grant::as_str))
 }
 
 /// A plan.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Plan)]
-pub(super) struct PlanView {
-    plan: String,
+pub(crate) struct PlanView {
+    pub(crate) plan: String,
     #[schema(schema_with = asked::state::<PlanState>)]
-    state: &'static str,
+    pub(crate) state: &'static str,
     /// Whether every change is granted, so that it can be applied.
-    applicable: bool,
+    pub(crate) applicable: bool,
     made_at: DateTime<Utc>,
-    made_by: String,
-    expires_at: DateTime<Utc>,
+    pub(crate) made_by: String,
+    pub(crate) expires_at: DateTime<Utc>,
     /// The version of the targets it was made on.
-    version: i64,
+    pub(crate) version: i64,
     /// The last entry of the audit trail it knows.
     seq: i64,
     /// The instant of the region it was made on.
     taken_at: DateTime<Utc>,
-    changes: Vec<PlannedChange>,
+    pub(crate) changes: Vec<PlannedChange>,
     /// Servers that change their holder.
-    servers: usize,
+    pub(crate) servers: usize,
     /// Of these, how many have containers running.
-    servers_in_use: usize,
+    pub(crate) servers_in_use: usize,
 }
 
 impl PlanView {
@@ -102,14 +103,14 @@ impl PlanView {
         region: &RegionSnapshot,
     ) -> PlanView {
         let plan = &stored.plan;
-        let changes: Vec<PlannedChange> = (plan.changes.iter().zip(&plan.answers))
-            .map(|(asking, answer)| PlannedChange {
+        let changes: Vec<PlannedChange> = (plan.changes.iter().zip(&plan.quotes))
+            .map(|(asking, quote)| PlannedChange {
                 reservation: asking.reservation().to_string(),
                 owner: asking.owner.to_string(),
-                kind: asking.kind.as_str(),
-                granted: answer["granted"].as_str().unwrap_or("nothing").to_owned(),
-                asked_rru: answer["capacity_rru"].as_f64().unwrap_or_default(),
-                granted_rru: answer["granted_rru"].as_f64().unwrap_or_default(),
+                kind: asking.kind,
+                granted: quote.granted,
+                asked_rru: quote.capacity.to_f64(),
+                granted_rru: quote.granted_rru.to_f64(),
                 quota: match stored.state {
                     PlanState::Made => {
                         let today = promised(region, asking.reservation());
@@ -117,12 +118,11 @@ impl PlanView {
                     }
                     PlanState::Applied | PlanState::Stale | PlanState::Expired => None,
                 },
-                answer: answer.clone(),
+                answer: quote.clone(),
             })
             .collect();
-        let granted = |of: &PlannedChange| of.granted == "in_full" && of.quota.is_none();
-        let moves = |answer: &Value| answer["moves"].as_array().cloned().unwrap_or_default();
-        let in_use = plan.answers.iter().flat_map(moves).filter(|of| of["in_use"] == true);
+        let granted = |of: &PlannedChange| of.granted == Grant::InFull && of.quota.is_none();
+        let in_use = plan.quotes.iter().flat_map(|quote| &quote.moves).filter(|of| of.in_use);
         PlanView {
             plan: plan.id.to_string(),
             state: stored.state.as_str(),
@@ -279,7 +279,7 @@ pub(super) async fn make(
         Claimed::Again(answer) => return Ok(answer.into_response()),
         Claimed::Go(claim) => claim,
     };
-    let done = plan(&site, &actor, held, changes, claim).await;
+    let done = plan(&site, &actor, held, changes, claim).await.map(|(_, answer)| answer);
     Ok(conditions::settle(&site, claim, done).await?.into_response())
 }
 
@@ -290,7 +290,7 @@ async fn plan(
     held: Arc<HeldRegion>,
     changes: Vec<Asking>,
     claim: Option<KeyClaim>,
-) -> Result<Answer, Problem> {
+) -> Result<(PlanView, Answer), Problem> {
     let made = site.capacity().plan(held, changes).await?;
     let quotas = quotas(site, &made.plan).await?;
     let now = in_time(site.broker.clock()).await?;
@@ -310,28 +310,40 @@ async fn plan(
     let said = answer.json();
     let key = claim.map(|claim| (claim, &said));
     in_time(site.broker.store_plan(actor, &stored.plan, key)).await?;
-    Ok(answer)
+    Ok((view, answer))
 }
 
 async fn stored(site: &Site, caller: &Caller, id: &str) -> Result<StoredPlan, Problem> {
     let id = asked::id(id, unknown)?;
-    let found = in_time(site.broker.stored_plan(id)).await?;
-    let found = found.filter(|plan| plan.owners.iter().all(|owner| caller.sees(owner)));
-    found.ok_or_else(|| unknown(format!("there is no plan {id}")))
+    let mine = |owners: &[String]| owners.iter().all(|owner| caller.sees(owner));
+    let unknown = || unknown(format!("there is no plan {id}"));
+    match in_time(site.broker.stored_plan(id)).await?.ok_or_else(unknown)? {
+        Ok(plan) if mine(&plan.owners) => Ok(plan),
+        Err(error) if mine(&error.owners) => {
+            tracing::error!(%error, "a stored plan is refused");
+            let problem = Problem::new(StatusCode::CONFLICT, "plan_stale", error.to_string());
+            Err(problem.with("reasons", json!(["plan_unreadable"])))
+        }
+        _ => Err(unknown()),
+    }
 }
 
 /// What [`make`] answers, for a page: a body as the interface takes it, and the plan as it says it.
-pub(crate) async fn made_for(site: &Site, caller: &Caller, body: &Value) -> Result<Value, Problem> {
+pub(crate) async fn made_for(
+    site: &Site,
+    caller: &Caller,
+    body: &Value,
+) -> Result<PlanView, Problem> {
     let actor = caller.needs(Role::Owner)?;
     let (held, changes) = read(site, body.to_string().as_bytes(), caller).await?;
-    Ok(plan(site, &actor, held, changes, None).await?.json()["body"].clone())
+    Ok(plan(site, &actor, held, changes, None).await?.0)
 }
 
 /// What [`find`] answers, for a page.
-pub(crate) async fn found_for(site: &Site, caller: &Caller, id: &str) -> Result<Value, Problem> {
+pub(crate) async fn found_for(site: &Site, caller: &Caller, id: &str) -> Result<PlanView, Problem> {
     let stored = stored(site, caller, id).await?;
     let held = held(site).await?;
-    Ok(json!(PlanView::new(&stored, &quotas(site, &stored.plan).await?, &held.snapshot)))
+    Ok(PlanView::new(&stored, &quotas(site, &stored.plan).await?, &held.snapshot))
 }
 
 /// What [`apply`] does, for a page.
@@ -420,44 +432,44 @@ async fn may_be_applied(site: &Site, found: &StoredPlan) -> Result<(), Problem> 
 /// What is said of a plan that cannot be applied, of all its changes together: what a refused request
 /// is told, with the reservation beside each.
 fn not_granted(view: &PlanView) -> Problem {
-    let quota = view.changes.iter().find_map(|of| of.quota.as_ref());
-    let (code, detail) = match quota {
-        Some(quota) => ("quota_exceeded", quota["detail"].as_str().unwrap_or_default()),
+    let over = view.changes.iter().find_map(|of| of.quota.as_ref());
+    let (code, detail) = match over {
+        Some(over) => ("quota_exceeded", &*over.detail),
         None => ("not_granted", "not every change of this plan is granted in full"),
     };
     let mut problem = Problem::new(StatusCode::CONFLICT, code, detail);
-    let (mut reasons, mut limits, mut alternatives) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut why, mut limits, mut alternatives) = (Vec::new(), Vec::new(), Vec::new());
     let mut short = Vec::new();
-    let list = |of: &Value| of.as_array().cloned().unwrap_or_default();
     for of in &view.changes {
-        let refused = (!of.answer["refusal"].is_null()).then(|| refusal(&of.answer));
-        for said in of.quota.iter().chain(&refused) {
-            for reason in list(&said["reasons"]) {
-                if !reasons.contains(&reason) {
-                    reasons.push(reason);
-                }
+        for reason in of.quota.iter().flat_map(|over| over.reasons).chain(reasons(&of.answer)) {
+            if !why.contains(&reason) {
+                why.push(reason);
             }
-            alternatives.extend(list(&said["alternatives"]));
         }
-        let Some(refused) = refused else { continue };
-        limits.extend(list(&refused["limits"]).into_iter().map(|mut limit| {
-            if let Some(members) = limit.as_object_mut() {
-                members.insert("reservation".to_owned(), json!(of.reservation));
-            }
-            limit
+        alternatives
+            .extend(of.quota.iter().flat_map(|over| &over.alternatives).map(|of| json!(of)));
+        let Some(refusal) = &of.answer.refusal else { continue };
+        alternatives.extend(refusal.alternatives.iter().map(|of| json!(of)));
+        limits.extend(refusal.limits.iter().map(|limit| {
+            json!({
+                "limit": limit.limit, "without_rru": limit.without.to_f64(),
+                "sentence": limit.sentence, "reservation": of.reservation,
+            })
         }));
         short.push(json!({
-            "reservation": of.reservation, "asked_rru": refused["asked_rru"],
-            "grantable_rru": refused["grantable_rru"], "missing_rru": refused["missing_rru"],
+            "reservation": of.reservation, "asked_rru": of.asked_rru,
+            "grantable_rru": of.granted_rru, "missing_rru": refusal.missing.to_f64(),
         }));
     }
-    for member in ["quota_rru", "promised_rru", "asked_rru", "left_rru"] {
-        if let Some(quota) = quota {
-            problem = problem.with(member, quota[member].clone());
-        }
+    if let Some(over) = over {
+        problem = problem
+            .with("quota_rru", json!(over.quota_rru))
+            .with("promised_rru", json!(over.promised_rru))
+            .with("asked_rru", json!(over.asked_rru))
+            .with("left_rru", json!(over.left_rru));
     }
     problem
-        .with("reasons", json!(reasons))
+        .with("reasons", json!(why))
         .with("limits", json!(limits))
         .with("short", json!(short))
         .with("alternatives", json!(alternatives))
@@ -470,7 +482,7 @@ async fn apply_now(
     claim: Option<KeyClaim>,
 ) -> Result<Answer, Problem> {
     may_be_applied(site, found).await?;
-    let NewPlan { id, changes, answers, .. } = &found.plan;
+    let NewPlan { id, changes, quotes, .. } = &found.plan;
     let operation = Uuid::now_v7();
     let body = PlanApplied { plan: id.to_string(), operation: operation.to_string() };
     let place = format!("/v1/operations/{operation}");
@@ -478,7 +490,7 @@ async fn apply_now(
     let said = answer.json();
     let key = claim.map(|claim| (claim, &said));
     let grants: Vec<Granting> =
-        changes.iter().zip(answers).map(|(asking, answer)| granting(asking, answer)).collect();
+        changes.iter().zip(quotes).map(|(asking, quote)| granting(asking, quote)).collect();
     let applied = site.capacity().apply(actor, found, &grants, Some(operation), key).await;
     match applied {
         Ok(_) => Ok(answer),
@@ -489,7 +501,7 @@ async fn apply_now(
             let fresh = plan(site, actor, held, changes.clone(), None).await;
             let problem = Problem::from(error);
             Err(match fresh {
-                Ok(fresh) => problem.with("plan", fresh.json()["body"].clone()),
+                Ok((fresh, _)) => problem.with("plan", json!(fresh)),
                 Err(why) => {
                     tracing::debug!(?why, "no fresh plan beside a stale one");
                     problem
@@ -500,13 +512,13 @@ async fn apply_now(
     }
 }
 
-fn granting<'a>(asking: &'a Asking, answer: &'a Value) -> Granting<'a> {
+fn granting<'a>(asking: &'a Asking, quote: &'a Quote) -> Granting<'a> {
     let (state, granted) = match asking.kind {
         RequestChangeKind::Remove => (RequestState::Shrinking, Rru::ZERO),
         RequestChangeKind::Create | RequestChangeKind::Change => {
-            let capacity = answer["capacity_rru"].as_f64().and_then(Rru::from_f64);
-            (RequestState::Granted, capacity.unwrap_or_default())
+            (RequestState::Granted, quote.capacity)
         }
     };
+    let answer = Some(quote);
     Granting { request: Uuid::now_v7(), asking, worker: None, state, granted, answer }
 }

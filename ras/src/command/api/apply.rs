@@ -1,12 +1,13 @@
 //! `ras apply`, asked of a server
 
 use super::super::{Context, Verdict};
+use super::plan::MadePlan;
 use super::{confirmed, plan, with_server};
 use crate::cli::Apply;
 use crate::client::login::Server;
 use crate::client::problem::Problem;
 use crate::client::{Ask, Client, operation, path};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
 
 pub(in super::super) fn run(options: &Apply, context: &Context) -> Result<Verdict> {
@@ -25,26 +26,27 @@ pub(in super::super) fn run(options: &Apply, context: &Context) -> Result<Verdic
 
 async fn apply(
     client: &Client,
-    plan: Value,
+    document: Value,
     options: &Apply,
     context: &Context,
 ) -> Result<Verdict> {
-    let said = |plan: &Value| {
+    let said = |plan: &MadePlan| {
         if !context.global.quiet {
             eprintln!("{}\n", plan::text(plan, options.all));
         }
     };
+    let plan = plan::read(&document)?;
     said(&plan);
     if !plan::is_granted(&plan) {
-        context.answer(|| "nothing was done: not all of it would be granted".to_owned(), &plan)?;
+        context
+            .answer(|| "nothing was done: not all of it would be granted".to_owned(), &document)?;
         return Ok(Verdict::Short);
     }
     if !confirmed("do that?", options.yes)? {
-        context.answer(|| "nothing was done".to_owned(), &plan)?;
+        context.answer(|| "nothing was done".to_owned(), &document)?;
         return Ok(Verdict::Short);
     }
-    let id = plan["plan"].as_str().context("the server's plan has no id")?;
-    let asked = Ask::post(path(&["v1", "plans", id, "apply"]), json!({}));
+    let asked = Ask::post(path(&["v1", "plans", &plan.plan.to_string(), "apply"]), json!({}));
     let done = async {
         let answer = client.ask(&asked).await?;
         if options.no_wait {
@@ -65,8 +67,9 @@ async fn apply(
         }
         Err(error) => {
             let problem = error.downcast_ref::<Problem>();
-            if let Some(fresh) = problem.and_then(|problem| problem.get("plan")) {
-                said(fresh);
+            let fresh = problem.and_then(|problem| problem.get("plan"));
+            if let Some(fresh) = fresh.and_then(|fresh| plan::read(fresh).ok()) {
+                said(&fresh);
             }
             Err(error)
         }

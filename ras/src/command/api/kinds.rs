@@ -3,10 +3,9 @@
 use super::plan;
 use super::read::plain;
 use crate::cli::Kind;
-use crate::client::problem::Problem;
+use crate::client::problem::{Problem, planned};
 use crate::number::{amount, count};
-use crate::plan_answer::PLAN_FORMAT;
-use crate::{plan_text, tables};
+use crate::tables;
 use fleet::Rru;
 use serde_json::Value;
 
@@ -293,7 +292,10 @@ fn shown_number(at: &str, number: &Value) -> String {
 /// One thing, all of it.
 pub(super) fn card(kind: Kind, body: &Value) -> String {
     match kind {
-        Kind::Plans => plan::text(body, false),
+        Kind::Plans => match plan::read(body) {
+            Ok(plan) => plan::text(&plan, false),
+            Err(error) => format!("{error:#}\n{}", plain(body)),
+        },
         Kind::Requests => request(body),
         _ => plain(&without_figures(kind, body)),
     }
@@ -309,10 +311,7 @@ fn request(body: &Value) -> String {
 
 /// What was said to a request: what it comes to, or why not; `None`: nothing yet.
 pub(super) fn said(answer: &Value) -> Option<String> {
-    if answer["format"] == PLAN_FORMAT {
-        return Some(plan_text::text(answer, false));
-    }
-    Problem::within(answer).map(|problem| problem.to_string())
+    planned(answer).or_else(|| Problem::within(answer).map(|problem| problem.to_string()))
 }
 
 /// A solve without what is there to be drawn.

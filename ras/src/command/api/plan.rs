@@ -7,10 +7,13 @@ use crate::client::login::Server;
 use crate::client::{Ask, Client};
 use crate::overrides::Overrides;
 use crate::{plan_text, request_file};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
+use fleet::quote::{Grant, Quote};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use uuid::Uuid;
 
 pub(in super::super) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
     ensure!(
@@ -18,9 +21,10 @@ pub(in super::super) fn run(options: &Plan, context: &Context) -> Result<Verdict
         "what a plan sees otherwise is for snapshots: a server plans on its region as it is"
     );
     let changes = changes(&options.request)?;
-    let plan =
+    let document =
         with_server(Server::of(&options.server)?, async |client| made(client, &changes).await)?;
-    context.answer(|| text(&plan, options.all), &plan)?;
+    let plan = read(&document)?;
+    context.answer(|| text(&plan, options.all), &document)?;
     Ok(Verdict::fine_if(is_granted(&plan)))
 }
 
@@ -48,32 +52,55 @@ pub(super) async fn made(client: &Client, changes: &[Value]) -> Result<Value> {
     Ok(client.ask(&Ask::post("/v1/plans", json!({ "changes": changes }))).await?.body)
 }
 
-/// The changes of a plan, and what each comes to.
-fn planned(plan: &Value) -> &[Value] {
-    plan["changes"].as_array().map_or(&[], Vec::as_slice)
+/// A plan as a server shows it, as far as it is shown here.
+#[derive(Debug, Deserialize)]
+pub(super) struct MadePlan {
+    pub(super) plan: Uuid,
+    state: String,
+    servers: usize,
+    servers_in_use: usize,
+    expires_at: String,
+    changes: Vec<Change>,
 }
 
-/// Whether everybody gets all of it.
-pub(super) fn is_granted(plan: &Value) -> bool {
-    let granted = |of: &Value| of["granted"] == "in_full" && of["quota"].is_null();
-    planned(plan).iter().all(granted)
+/// What one change comes to.
+#[derive(Debug, Deserialize)]
+struct Change {
+    granted: Grant,
+    #[serde(default)]
+    quota: Option<OverQuota>,
+    answer: Quote,
+}
+
+#[derive(Debug, Deserialize)]
+struct OverQuota {
+    detail: String,
+}
+
+/// Reads a plan.
+pub(super) fn read(plan: &Value) -> Result<MadePlan> {
+    MadePlan::deserialize(plan).context("the server's plan cannot be read")
+}
+
+/// Whether every change is granted in full.
+pub(super) fn is_granted(plan: &MadePlan) -> bool {
+    plan.changes.iter().all(|of| of.granted == Grant::InFull && of.quota.is_none())
 }
 
 /// The plan for people.
-pub(super) fn text(plan: &Value, all: bool) -> String {
-    let answers: Vec<String> = (planned(plan).iter())
-        .map(|of| match of["quota"]["detail"].as_str() {
-            None => plan_text::text(&of["answer"], all),
-            Some(quota) => format!("{}\n\n quota: {quota}", plan_text::text(&of["answer"], all)),
+pub(super) fn text(plan: &MadePlan, all: bool) -> String {
+    let answers: Vec<String> = (plan.changes.iter())
+        .map(|of| match &of.quota {
+            None => plan_text::text(&of.answer, all),
+            Some(quota) => {
+                format!("{}\n\n quota: {}", plan_text::text(&of.answer, all), quota.detail)
+            }
         })
         .collect();
-    let text = |member: &str| plan[member].as_str().unwrap_or_default();
-    let (servers, in_use) = (&plan["servers"], &plan["servers_in_use"]);
+    let MadePlan { plan, state, servers, servers_in_use, expires_at, .. } = plan;
     format!(
-        "{}\n\nplan {} ({}): {servers} servers move, {in_use} of them in use; it can be applied until {}",
-        answers.join("\n\n"),
-        text("plan"),
-        text("state"),
-        text("expires_at")
+        "{}\n\nplan {plan} ({state}): {servers} servers move, {servers_in_use} of them in use; it can be \
+         applied until {expires_at}",
+        answers.join("\n\n")
     )
 }

@@ -1,0 +1,287 @@
+//! The answer to "could I have this capacity?" as a document, `ras-plan/1`.
+//!
+//! It is written by the planner, stored with the plan, checked again when the plan is applied, and
+//! shown to people. Reading is strict: a member that is missing, renamed or unknown is an error,
+//! because a promise must never rest on a default.
+
+use crate::audit::{DatacenterShare, as_rru, from_rru, required};
+use crate::explain::{Evidence, HardwareSet, Limit, ShortfallReason};
+use crate::id::Name;
+use crate::request::{CapacityRequest, RequestChange};
+use crate::reservation::ReservationKind;
+use crate::rru::Rru;
+use serde::{Deserialize, Serialize};
+
+/// The format of the document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum QuoteFormat {
+    /// The first, and so far the only one.
+    #[default]
+    #[serde(rename = "ras-plan/1")]
+    V1,
+}
+
+impl QuoteFormat {
+    /// The stable token.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            QuoteFormat::V1 => "ras-plan/1",
+        }
+    }
+}
+
+/// How much of a request is granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grant {
+    /// All of it.
+    InFull,
+    /// Less than was asked.
+    InPart,
+    /// No capacity at all.
+    Nothing,
+}
+
+impl Grant {
+    /// Every word.
+    pub const ALL: [Grant; 3] = [Grant::InFull, Grant::InPart, Grant::Nothing];
+
+    /// The stable token.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Grant::InFull => "in_full",
+            Grant::InPart => "in_part",
+            Grant::Nothing => "nothing",
+        }
+    }
+}
+
+/// What one request would get, what it would take, and why not if it is refused. Amounts are RRU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quote {
+    /// The format, so that a reader knows what it has.
+    pub format: QuoteFormat,
+    /// The reservation that is asked for.
+    pub reservation_id: Name,
+    /// Whether it is new, changed or ends.
+    pub change: RequestChange,
+    /// How much of the request is granted.
+    pub granted: Grant,
+    /// C, as asked.
+    #[serde(rename = "capacity_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
+    pub capacity: Rru,
+    /// Guaranteed today (eq. 6), by the values of the request.
+    #[serde(
+        rename = "guaranteed_today_rru",
+        serialize_with = "as_rru",
+        deserialize_with = "from_rru"
+    )]
+    pub guaranteed_today: Rru,
+    /// Guaranteed then. Whole servers are often worth more than was asked.
+    #[serde(rename = "granted_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
+    pub granted_rru: Rru,
+    /// What the reservation would hold.
+    pub reservation: QuotedHolding,
+    /// Whether it survives the loss of any one MSB.
+    pub msb_buffer: bool,
+    /// What it takes, in servers.
+    pub cost: MoveCost,
+    /// The servers that change their holder, counted by holder.
+    pub sources: Vec<QuotedFlow>,
+    /// The servers that change their holder, in order of id.
+    pub moves: Vec<QuotedMove>,
+    /// Why not in full; null if it is.
+    #[serde(deserialize_with = "required")]
+    pub refusal: Option<Refusal>,
+    /// Cost of the region with the request (objective of phase 1), shortfalls included.
+    pub primal: f64,
+    /// What shortfalls cost of it.
+    pub shortfall_cost: f64,
+    /// No assignment of the region with the request costs less.
+    pub dual_bound: f64,
+    /// RRU of the request that are missing whatever is done; zero if that was not looked for.
+    pub surely_missing_rru: f64,
+    /// Whether the search ended by itself, not by the clock.
+    pub complete: bool,
+    /// Whether the audit finds nobody worse off than today.
+    pub audit_clean: bool,
+    /// How long the answer took.
+    pub seconds: QuoteSeconds,
+}
+
+/// What the reservation would hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuotedHolding {
+    /// Available servers.
+    pub servers: usize,
+    /// What they are worth.
+    #[serde(rename = "assigned_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
+    pub assigned: Rru,
+    /// The MSB that holds most of it; null if it holds nothing.
+    #[serde(rename = "largest_msb", deserialize_with = "required")]
+    pub largest_msb_id: Option<Name>,
+    /// What it holds there.
+    #[serde(rename = "largest_msb_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
+    pub largest_msb: Rru,
+    /// What is guaranteed (eq. 6).
+    #[serde(rename = "guaranteed_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
+    pub guaranteed: Rru,
+    /// Its shares of datacenters (eq. 7).
+    pub datacenters: Vec<DatacenterShare>,
+}
+
+/// What a plan takes, in servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MoveCost {
+    /// They leave other reservations with containers running.
+    pub in_use: usize,
+    /// They leave other reservations idle.
+    pub idle: usize,
+    /// They were free and are taken up.
+    pub acquired: usize,
+    /// They leave the reservation itself with containers running.
+    pub own_in_use: usize,
+    /// They leave the reservation itself idle.
+    pub own_idle: usize,
+    /// How many of all these are lent to elastic reservations now and are called back.
+    pub lent: usize,
+    /// What the region costs more, in units of the objective.
+    pub price: f64,
+}
+
+/// Servers that go from one holder to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuotedFlow {
+    /// Who has them; null: they are free.
+    #[serde(deserialize_with = "required")]
+    pub from: Option<Name>,
+    /// What that is.
+    pub from_kind: HolderKind,
+    /// Who gets them; null: they become free.
+    #[serde(deserialize_with = "required")]
+    pub to: Option<Name>,
+    /// Servers with containers running.
+    pub in_use: usize,
+    /// Idle servers.
+    pub idle: usize,
+}
+
+/// What holds a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HolderKind {
+    /// A reservation with guaranteed capacity.
+    Guaranteed,
+    /// A shared buffer.
+    SharedBuffer,
+    /// An elastic reservation.
+    Elastic,
+    /// No reservation.
+    Free,
+}
+
+impl HolderKind {
+    /// The stable token.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            HolderKind::Guaranteed => ReservationKind::Guaranteed.as_str(),
+            HolderKind::SharedBuffer => ReservationKind::SharedBuffer.as_str(),
+            HolderKind::Elastic => ReservationKind::Elastic.as_str(),
+            HolderKind::Free => "free",
+        }
+    }
+}
+
+impl From<Option<ReservationKind>> for HolderKind {
+    fn from(holder: Option<ReservationKind>) -> HolderKind {
+        match holder {
+            Some(ReservationKind::Guaranteed) => HolderKind::Guaranteed,
+            Some(ReservationKind::SharedBuffer) => HolderKind::SharedBuffer,
+            Some(ReservationKind::Elastic) => HolderKind::Elastic,
+            None => HolderKind::Free,
+        }
+    }
+}
+
+/// A server that changes its holder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuotedMove {
+    /// The server.
+    pub server_id: Name,
+    /// Its hardware type.
+    pub hardware_type: Name,
+    /// Its MSB.
+    pub msb: Name,
+    /// Who has it; null: it is free.
+    #[serde(deserialize_with = "required")]
+    pub from: Option<Name>,
+    /// Who gets it; null: it becomes free.
+    #[serde(deserialize_with = "required")]
+    pub to: Option<Name>,
+    /// Whether containers run on it.
+    pub in_use: bool,
+}
+
+/// Why a request is not granted in full, and what would be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refusal {
+    /// One of a closed list.
+    pub reason: ShortfallReason,
+    /// The reason with its numbers, for people.
+    pub sentence: String,
+    /// What is missing to C.
+    #[serde(rename = "missing_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
+    pub missing: Rru,
+    /// Supply and demand of the hardware it needs.
+    pub hardware: HardwareSet,
+    /// Further numbers.
+    pub evidence: Evidence,
+    /// The limits that together stand in the way.
+    pub limits: Vec<Limit>,
+    /// Requests near this one that would be granted in full, the cheapest in moves first.
+    pub alternatives: Vec<Alternative>,
+}
+
+/// A request that would be granted in full.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Alternative {
+    /// What is given up.
+    pub concession: Concession,
+    /// The same with its numbers, for people.
+    pub sentence: String,
+    /// What to ask for.
+    pub request: CapacityRequest,
+    /// What it would take.
+    pub cost: MoveCost,
+}
+
+/// What an owner can give up: a closed list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Concession {
+    /// Less capacity.
+    FewerRru,
+    /// One more hardware type.
+    OneMoreType,
+    /// A larger tolerance of its datacenter shares.
+    LooserAffinity,
+    /// The survival of the loss of an MSB.
+    NoBuffer,
+}
+
+/// How long an answer took, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuoteSeconds {
+    /// Until snapshot and request were read.
+    pub read: f64,
+    /// In all.
+    pub total: f64,
+}
