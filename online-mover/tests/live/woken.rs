@@ -8,7 +8,6 @@ use broker::{
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
 use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{Mover, MoverSettings};
-use serde_json::json;
 use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -82,20 +81,19 @@ async fn grant(place: &Place) {
         base: export.version,
         seq: export.seq,
         taken_at: region.taken_at,
-        answers: vec![json!({ "format": "ras-plan/1" })],
+        quotes: Vec::new(),
         targets: vec![(after.servers[free].id.clone(), Some("b".into()))],
     };
     place.broker.store_plan("ann", &new, None).await.expect("stored");
     let names = [Name::from("b")];
     let application = Application::new(id, &region, &export.generations, &after, &targets, &names);
-    let answer = json!({});
     let granting = Granting {
         request: Uuid::now_v7(),
         asking: &asking,
         worker: None,
         state: RequestState::Granted,
         granted: Rru::from_f64(5.0).expect("an amount"),
-        answer: &answer,
+        answer: None,
     };
     let applying = Applying {
         application: &application,
