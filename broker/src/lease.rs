@@ -3,6 +3,7 @@
 use crate::error::DbError;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use nix::time::ClockId;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,13 +17,10 @@ const WITHIN: u32 = 3;
 /// database goes by as well, and nothing sets it.
 pub fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
-    const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+    const CLOCK: ClockId = ClockId::CLOCK_BOOTTIME;
     #[cfg(not(target_os = "linux"))]
-    const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
-    let now = rustix::time::clock_gettime(CLOCK);
-    // Neither is negative: the clock begins at zero.
-    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
-    Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or_default())
+    const CLOCK: ClockId = ClockId::CLOCK_MONOTONIC;
+    CLOCK.now().expect("the system has this clock").into()
 }
 
 /// Until when its holder may believe that a lease holds, without asking: counted from when the last renewal
