@@ -7,12 +7,17 @@
 use crate::broker::Broker;
 use crate::change::Change;
 use crate::error::{DbError, Doing};
+use crate::idempotency::{self, KeyClaim};
+use crate::mover::{Epoch, MoverError, still_ours};
 use crate::moves;
 use crate::trail::Action;
+use chrono::{DateTime, Utc};
 use fleet::{Name, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
+use std::time::Duration;
+use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -53,6 +58,9 @@ pub(crate) mod sql {
             UPDATE servers s SET target_pending = true, target_reservation_id = c.reservation_id, \
                 target_version = $8, target_origin = 'give_way' \
             FROM chosen c WHERE s.server_id = c.server_id RETURNING s.server::text";
+        /// MSBs that are lost. Nothing else of the outages table matters here: an outage that ends
+        /// while this runs ended after it.
+        LOST = "SELECT msb FROM outages WHERE ended_at IS NULL ORDER BY msb";
     }
 }
 
@@ -124,6 +132,82 @@ impl GiveWay {
     }
 }
 
+/// A plan as an operator has seen it: two plans with the same moves have the same version.
+pub fn give_way_version(plan: &[GiveWay]) -> String {
+    let rows: Vec<serde_json::Value> = plan.iter().map(GiveWay::json).collect();
+    let text = serde_json::Value::Array(rows).to_string();
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
+}
+
+/// MSBs that must be lost before anybody has to give way: embedded buffers cover the loss of one.
+pub const GIVE_WAY_LOST_MIN: usize = 2;
+
+/// Why reservations give way now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GiveWayCause {
+    /// An operator says so.
+    Operator {
+        /// Why, in the operator's words.
+        why: String,
+        /// Even if fewer MSBs are lost than [`GIVE_WAY_LOST_MIN`].
+        anyway: bool,
+        /// The version of the plan that was seen; `None`: whatever the plan is.
+        seen: Option<String>,
+    },
+    /// The mover, because that many MSBs have been lost for as long as its setting says.
+    Delay {
+        /// The mover that acts.
+        epoch: Epoch,
+        /// The setting.
+        after: Duration,
+        /// Since when that many MSBs are lost.
+        since: DateTime<Utc>,
+    },
+}
+
+impl GiveWayCause {
+    fn json(&self, lost: &[String]) -> serde_json::Value {
+        match self {
+            GiveWayCause::Operator { why, anyway, .. } => {
+                serde_json::json!({ "by": "operator", "why": why, "anyway": anyway, "lost": lost })
+            }
+            GiveWayCause::Delay { after, since, .. } => serde_json::json!({
+                "by": "delay", "after_seconds": after.as_secs(), "since": since, "lost": lost,
+            }),
+        }
+    }
+}
+
+/// What giving way came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GaveWay {
+    /// What the pure function said.
+    pub plan: Vec<GiveWay>,
+    /// How many servers have a new target by it.
+    pub servers: usize,
+}
+
+/// Nobody gave way; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum GiveWayError {
+    #[error(
+        "{lost} MSBs are lost; embedded buffers cover the loss of one, so reservations give way \
+         when at least {GIVE_WAY_LOST_MIN} are lost, or when `anyway` is said"
+    )]
+    TooFewLost { lost: usize },
+    #[error("the plan has changed since it was seen")]
+    Stale { current: String },
+    #[error("why: say why reservations are to give way")]
+    NoReason,
+    #[error("the idempotency key was taken by another request")]
+    KeyLost,
+    #[error(transparent)]
+    Mover(#[from] MoverError),
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
 impl Broker {
     /// Counts who holds what of what works.
     ///
@@ -135,32 +219,59 @@ impl Broker {
         read(&mut db).await.doing(doing)
     }
 
-    /// Lets reservations give way as a pure function says. Gives what it said and how many servers
-    /// have got a target by it.
+    /// Lets reservations give way as a pure function says, and writes the cause into the audit trail.
+    /// `key`: a claimed idempotency key and the answer it gets in the same transaction.
     ///
     /// # Errors
-    /// If Postgres fails.
+    /// [`GiveWayError`].
     pub async fn give_way(
         &self,
         actor: &str,
+        cause: &GiveWayCause,
+        key: Option<(KeyClaim, &(dyn Fn(&GaveWay) -> serde_json::Value + Sync))>,
         plan: impl FnOnce(&RegionHeld) -> Vec<GiveWay>,
-    ) -> Result<(Vec<GiveWay>, usize), DbError> {
+    ) -> Result<GaveWay, GiveWayError> {
         let doing = "letting reservations give way";
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
+        if let GiveWayCause::Delay { epoch, .. } = cause {
+            still_ours(db, *epoch).await?;
+        }
         let head = moves::hold_head(db).await?;
+        let lost: Vec<String> =
+            sqlx::query_scalar(sql::LOST).fetch_all(&mut *db).await.doing(doing)?;
+        let anyway = matches!(cause, GiveWayCause::Operator { anyway: true, .. });
+        if lost.len() < GIVE_WAY_LOST_MIN && !anyway {
+            return Err(GiveWayError::TooFewLost { lost: lost.len() });
+        }
         let held = read(db).await.doing(doing)?;
         let plan = plan(&held);
+        if let GiveWayCause::Operator { why, seen, .. } = cause {
+            if why.trim().is_empty() {
+                return Err(GiveWayError::NoReason);
+            }
+            let current = give_way_version(&plan);
+            if seen.as_ref().is_some_and(|seen| *seen != current) {
+                return Err(GiveWayError::Stale { current });
+            }
+        }
         let taken = take(db, &plan, head.0).await.doing(doing)?;
+        let gave = GaveWay { plan, servers: taken.len() };
         if taken.is_empty() {
             change.abandon().await?;
-            return Ok((plan, 0));
+            return Ok(gave);
         }
-        let rows: Vec<serde_json::Value> = plan.iter().map(GiveWay::json).collect();
-        let detail = serde_json::json!({ "plan": rows, "servers": taken });
+        if let Some((claim, answer)) = key
+            && !idempotency::answer(db, claim, &answer(&gave)).await?
+        {
+            return Err(GiveWayError::KeyLost);
+        }
+        let rows: Vec<serde_json::Value> = gave.plan.iter().map(GiveWay::json).collect();
+        let detail =
+            serde_json::json!({ "cause": cause.json(&lost), "plan": rows, "servers": taken });
         change.record(Action::ReservationsGaveWay, "region", detail);
         change.commit().await?;
-        Ok((plan, taken.len()))
+        Ok(gave)
     }
 }
 

@@ -106,7 +106,10 @@ pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
 pub use figures::{HourOfMoves, SolveFigures};
 pub use follow::{Follower, Look, ServerChange, Tick};
-pub use give_way::{GiveWay, HeldGroup, Holder, RegionHeld};
+pub use give_way::{
+    GIVE_WAY_LOST_MIN, GaveWay, GiveWay, GiveWayCause, GiveWayError, HeldGroup, Holder, RegionHeld,
+    give_way_version,
+};
 pub use idempotency::{KEY_CHARS_MAX, KEYS_KEPT, Key, KeyClaim};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
 pub use lease::{LeaseTerm, keep_lease, since_boot};

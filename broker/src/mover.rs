@@ -29,7 +29,9 @@ pub(crate) mod sql {
         /// renewal of the lease does not change it, and does not wait.
         STILL_OURS = "SELECT EXISTS (SELECT FROM mover WHERE epoch = $1 FOR KEY SHARE)";
         STATUS = "SELECT epoch, CASE WHEN lease_until >= clock_timestamp() THEN holder END, \
-            stopped_by, stopped_why FROM mover";
+            stopped_by, stopped_why, give_way_after_seconds FROM mover";
+        NOTE_SETTINGS = "UPDATE mover SET give_way_after_seconds = $2 \
+            WHERE epoch = $1 AND give_way_after_seconds IS DISTINCT FROM $2";
         STOP = "UPDATE mover SET stopped_by = $1, stopped_why = $2 WHERE stopped_by IS NULL";
         RESUME = "UPDATE mover SET stopped_by = NULL, stopped_why = NULL WHERE stopped_by IS NOT NULL";
     }
@@ -87,6 +89,9 @@ pub struct MoverStatus {
     pub acting: Option<String>,
     /// The stop switch, if it is pulled.
     pub stopped: Option<Stopped>,
+    /// How long [`crate::GIVE_WAY_LOST_MIN`] MSBs are lost before it lets reservations give way by
+    /// itself; `None`: an operator does.
+    pub gives_way_after: Option<Duration>,
 }
 
 impl Broker {
@@ -122,13 +127,29 @@ impl Broker {
     /// # Errors
     /// If Postgres fails.
     pub async fn mover_status(&self) -> Result<MoverStatus, DbError> {
-        let (epoch, acting, by, why): (_, _, Option<String>, Option<String>) =
+        let (epoch, acting, by, why, after): (_, _, Option<String>, Option<String>, Option<i64>) =
             sqlx::query_as(sql::STATUS)
                 .fetch_one(&self.pool)
                 .await
                 .doing("asking for the mover")?;
         let stopped = by.zip(why).map(|(by, why)| Stopped { by, why });
-        Ok(MoverStatus { epoch: Epoch(epoch), acting, stopped })
+        let gives_way_after = after.map(|seconds| Duration::from_secs(seconds.unsigned_abs()));
+        Ok(MoverStatus { epoch: Epoch(epoch), acting, stopped, gives_way_after })
+    }
+
+    /// Notes the settings of the mover that acts, for those who look at it from elsewhere.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn note_mover_settings(
+        &self,
+        epoch: Epoch,
+        gives_way_after: Option<Duration>,
+    ) -> Result<(), DbError> {
+        let seconds =
+            gives_way_after.map(|after| i64::try_from(after.as_secs()).unwrap_or(i64::MAX));
+        let noted = sqlx::query(sql::NOTE_SETTINGS).bind(epoch.0).bind(seconds);
+        noted.execute(&self.pool).await.map(drop).doing("noting the mover's settings")
     }
 
     /// Pulls the stop switch; `None`: it was pulled already. Steps under way end, no other begins.

@@ -23,6 +23,7 @@
 //! | `GET /v1/reservations/{name}/changes` | the same as server-sent events, from an entry of the audit trail on |
 //! | `POST /ops/v1/maintenance` | plans a window, or says why it cannot be; `GET` lists them, `/{id}` one window or plan |
 //! | `POST /ops/v1/emergencies` | asks for capacity at once; `GET` lists them, `/{id}` one, `POST /{id}/end` ends it |
+//! | `GET, POST /ops/v1/give-way` | who would give way to whom when several MSBs are lost; doing it |
 //! | `GET /ops/v1/replacements`, `/outages`, `/loans` | what the mover decided between two solves |
 //! | `POST /ops/v1/maintenance/{id}/end`, `/cancel` | work is done early; or will not be |
 //!

@@ -1,6 +1,6 @@
 //! What would be done if an MSB were lost: asked of whoever decides, which is not this crate's to know.
 
-use broker::{GiveWay, Loan};
+use broker::{GiveWay, Loan, RegionHeld};
 use fleet::{MsbIx, Name, RegionSnapshot, Rru};
 use std::fmt;
 
@@ -8,6 +8,9 @@ use std::fmt;
 pub trait Rehearse: fmt::Debug + Send + Sync {
     /// What would be decided if an MSB of a region were lost now. It changes nothing.
     fn loss(&self, region: &RegionSnapshot, msb: MsbIx) -> Rehearsed;
+
+    /// Who would give way to whom in the region as it is, and how those who are short or give way stand.
+    fn give_way(&self, held: &RegionHeld) -> (Vec<GiveWay>, Vec<Stand>);
 }
 
 /// What would be decided.
@@ -28,6 +31,10 @@ pub struct Rehearsed {
 pub struct Stand {
     /// The reservation.
     pub reservation: Name,
+    /// 0 is the most important.
+    pub priority: i32,
+    /// What was promised.
+    pub capacity: Rru,
     /// What works of what it has, or is to have, after the loss.
     pub before: Rru,
     /// And after giving way.

@@ -7,9 +7,11 @@
 //! from those below in its turn. What elastic reservations borrow is the owner's in any case: loans come
 //! back when an MSB is lost, before anybody gives way.
 
-use broker::{GiveWay, Holder, RegionHeld};
+use broker::{GIVE_WAY_LOST_MIN, GiveWay, Holder, RegionHeld};
+use chrono::{DateTime, Utc};
 use fleet::{Name, Rru};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What a reservation has, of what it wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +92,32 @@ pub fn plan(held: &RegionHeld) -> (Vec<GiveWay>, Vec<Standing>) {
     (rows, standings)
 }
 
+/// Whether the mover lets reservations give way by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Too few MSBs are lost.
+    No,
+    /// Not before then.
+    At(DateTime<Utc>),
+    /// Now, because enough of them are lost since then.
+    Now(DateTime<Utc>),
+}
+
+/// Whether reservations are to give way: when [`GIVE_WAY_LOST_MIN`] MSBs have been lost at the same
+/// time for so long. `began` has the beginning of each outage that has not ended.
+pub fn due(mut began: Vec<DateTime<Utc>>, now: DateTime<Utc>, after: Duration) -> Due {
+    began.sort_unstable();
+    let Some(since) = began.get(GIVE_WAY_LOST_MIN - 1).copied() else { return Due::No };
+    // A delay that leads out of the calendar never ends.
+    let at =
+        chrono::TimeDelta::from_std(after).ok().and_then(|after| since.checked_add_signed(after));
+    match at {
+        None => Due::No,
+        Some(at) if at <= now => Due::Now(since),
+        Some(at) => Due::At(at),
+    }
+}
+
 /// Nobody's, a buffer's or a reservation's; its priority, turned round; in use; and names, for one order.
 type Rank<'a> = (u8, i32, bool, Option<&'a Name>, &'a Name, &'a Name);
 
@@ -122,11 +150,12 @@ fn times(value: Rru, count: u64) -> Rru {
 
 #[cfg(test)]
 mod tests {
-    use super::plan;
+    use super::{Due, due, plan};
     use broker::{HeldGroup, Holder, RegionHeld};
     use fleet::Rru;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+    use std::time::Duration;
 
     fn holder(name: &str, priority: i32, capacity: usize) -> Holder {
         let values = BTreeMap::from([("a".into(), Rru::units(1)), ("b".into(), Rru::units(2))]);
@@ -143,6 +172,20 @@ mod tests {
             held,
             takable: held,
         }
+    }
+
+    #[test]
+    fn two_msbs_must_be_lost_for_the_whole_delay() {
+        let at = |seconds| chrono::DateTime::from_timestamp(seconds, 0).expect("an instant");
+        let due = |began: &[i64], now| {
+            due(began.iter().map(|began| at(*began)).collect(), at(now), Duration::from_secs(60))
+        };
+        assert_eq!(due(&[], 100), Due::No);
+        assert_eq!(due(&[0], 1_000), Due::No, "one lost MSB is what embedded buffers are for");
+        assert_eq!(due(&[50, 10], 100), Due::At(at(110)), "the second began at 50");
+        assert_eq!(due(&[50, 10], 110), Due::Now(at(50)));
+        assert_eq!(due(&[90, 50, 10], 110), Due::Now(at(50)), "a third changes nothing");
+        assert_eq!(super::due(vec![at(0); 2], at(9), Duration::MAX), Due::No);
     }
 
     fn rows(held: &RegionHeld) -> Vec<(String, String, bool, u64)> {

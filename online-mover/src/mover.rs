@@ -3,6 +3,8 @@
 //! Everything is one future, without tasks of its own: dropped at any await it leaves nothing behind
 //! that still acts, and what it had not written down is asked for again by the next.
 
+mod give_way;
+
 use crate::agent::{HostAgent, StepOrder, StepReport};
 use crate::contracts;
 use crate::elastic::{self, Elastic};
@@ -59,6 +61,9 @@ pub struct MoverSettings {
     pub storm_guard: StormGuard,
     /// How idle buffers are lent.
     pub elastic: Elastic,
+    /// How long two MSBs or more are lost before reservations give way by declared priority without
+    /// an operator's word; `None`: they never do.
+    pub give_way_after: Option<Duration>,
 }
 
 impl Default for MoverSettings {
@@ -74,6 +79,7 @@ impl Default for MoverSettings {
             settle: Duration::from_secs(1),
             storm_guard: StormGuard::default(),
             elastic: Elastic::default(),
+            give_way_after: None,
         }
     }
 }
@@ -176,6 +182,10 @@ impl<A: HostAgent> Mover<A> {
             last_event: Instant::now(),
             loans_due: true,
         };
+        let after = self.settings.give_way_after;
+        if let Err(error) = self.broker.note_mover_settings(epoch, after).await {
+            return Ended::Db(error);
+        }
         match acting.run().await {
             Ok(never) => match never {},
             Err(ended) => ended,
@@ -328,6 +338,11 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         // now: it counts when this began.
         let settled = self.last_event + settings.settle;
         self.decide_at = Some(settled).filter(|settled| *settled > begun);
+        if let Some(after) = settings.give_way_after {
+            let again = give_way::after_delay(broker, name, self.epoch, after).await?;
+            let again = again.map(|wait| Instant::now() + wait);
+            self.decide_at = [self.decide_at, again].into_iter().flatten().min();
+        }
         Ok(())
     }
 

@@ -72,6 +72,12 @@ pub struct MoverFile {
     pub agent: Option<String>,
     /// The file with the key that requests are signed with.
     pub agent_key: Option<PathBuf>,
+    /// The file with the certificates of authorities that are trusted in place of the system's.
+    pub agent_ca: Option<PathBuf>,
+    /// Whether orders go without a signature.
+    pub agent_unsigned: bool,
+    /// Whether orders go to other machines without TLS.
+    pub agent_cleartext: bool,
     /// How long one question may take.
     #[serde(deserialize_with = "optional_duration")]
     pub agent_timeout: Option<Duration>,
@@ -87,6 +93,9 @@ pub struct MoverFile {
     pub storm_guard: Option<online_mover::outage::StormGuard>,
     /// How idle buffers are lent.
     pub elastic: Option<online_mover::elastic::Elastic>,
+    /// How long two MSBs are lost before reservations give way by themselves.
+    #[serde(deserialize_with = "optional_duration")]
+    pub give_way_after: Option<Duration>,
 }
 
 /// `ras.toml`, who may ask and say what over HTTP.

@@ -65,6 +65,7 @@ pub(super) const CODES: &[&str] = &[
     "token_exists",
     "token_missing",
     "token_unknown",
+    "too_few_lost",
     "too_many_plans",
     "too_many_readers",
     "too_many_requests",

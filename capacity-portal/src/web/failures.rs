@@ -29,10 +29,15 @@ pub(super) async fn show(
     let outages = in_time(broker.outages(false, ROWS as u32)).await?;
     let replacements = in_time(broker.replacements(&[], ROWS as u32)).await?;
     let loans = in_time(broker.loans()).await?;
+    let preview = match site.rehearsal {
+        Some(_) => Some(crate::api::ops::give_way::preview(&site).await?),
+        None => None,
+    };
     let body = html! {
         h1 { "Failures" }
         p.facts { span { "What is out of use, and what the mover did about it between two solves." } }
         (lost(&outages, now))
+        @if let Some(preview) = &preview { (super::give_way::section(preview, &reader, now)) }
         @if let Some(picture) = &picture { (events(picture, now)) }
         (replaced(&replacements, now))
         (lent(&loans))

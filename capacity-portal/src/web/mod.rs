@@ -12,6 +12,7 @@
 //! | `solves`, `solve`, `heat` | what was decided, and how near to the best it is |
 //! | `servers`, `server` | those of a reservation; one, and what became of it |
 //! | `failures`, `maintenance`, `window` | what is out of use, what will be, and planning that |
+//! | `give_way` | who would give way to whom, on the page of failures |
 //! | `drills` | what the loss of an MSB would leave |
 //! | `emergencies` | capacity at once, and what granting it breaks |
 //! | `trail`, `stuck` | who did what; what does not go on |
@@ -23,6 +24,7 @@ mod drills;
 mod emergencies;
 mod failures;
 mod frame;
+mod give_way;
 mod heat;
 mod link;
 mod maintenance;
@@ -72,6 +74,7 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/solves", get(solves::show))
         .route("/solves/{id}", get(solve::show))
         .route("/failures", get(failures::show))
+        .route("/failures/give-way", post(give_way::give_way))
         .route("/maintenance", get(maintenance::show))
         .route("/maintenance/plan", get(window::show).post(window::plan))
         .route("/maintenance/{id}/end", post(maintenance::end))

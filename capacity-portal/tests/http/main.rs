@@ -5,6 +5,7 @@ mod allocators;
 mod certificate;
 mod emergencies;
 mod events;
+mod give_way;
 mod maintenance;
 mod maintenance_pages;
 mod openapi;

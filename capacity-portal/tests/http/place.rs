@@ -1,9 +1,11 @@
 //! A private Postgres with a small region in it, a portal in front, and a client.
 
 use broker::private::{PrivateOptions, PrivatePostgres};
-use broker::{Broker, ImportOptions, Publication, TargetRow};
-use capacity_portal::{Authority, Portal, PortalSettings, Role, Token};
-use fleet::{Name, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Weights};
+use broker::{Broker, GiveWay, ImportOptions, Publication, RegionHeld, TargetRow};
+use capacity_portal::{Authority, Portal, PortalSettings, Rehearse, Rehearsed, Role, Stand, Token};
+use fleet::{
+    MsbIx, Name, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Weights,
+};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -100,6 +102,28 @@ pub fn tokens() -> Vec<Token> {
     ]
 }
 
+/// The mover's own functions, as `ras` gives them.
+#[derive(Debug)]
+pub struct Decisions;
+
+impl Rehearse for Decisions {
+    fn loss(&self, _: &RegionSnapshot, _: MsbIx) -> Rehearsed {
+        Rehearsed::default()
+    }
+
+    fn give_way(&self, held: &RegionHeld) -> (Vec<GiveWay>, Vec<Stand>) {
+        let (moves, standings) = online_mover::give_way::plan(held);
+        let stand = |of: online_mover::give_way::Standing| Stand {
+            reservation: of.reservation,
+            priority: of.priority,
+            capacity: of.capacity,
+            before: of.before,
+            after: of.after,
+        };
+        (moves, standings.into_iter().map(stand).collect())
+    }
+}
+
 impl Place {
     /// 24 servers in six racks and three MSBs: eight of `a`, eight of `b/ü`, eight of nobody.
     pub async fn new() -> Place {
@@ -108,7 +132,9 @@ impl Place {
 
     /// One where whoever reads needs a token as well.
     pub async fn closed() -> Place {
-        Place::with(Authority::new(tokens(), true).expect("three tokens")).await
+        let authority = Authority::new(tokens(), true).expect("three tokens");
+        let rehearsal = Some(Arc::new(Decisions) as _);
+        Place::set(PortalSettings { authority, rehearsal, ..PortalSettings::default() }).await
     }
 
     /// One with an archive.

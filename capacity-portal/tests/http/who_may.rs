@@ -70,6 +70,8 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("get", "/ops/v1/replacements", ReadsRegion),
     ("get", "/ops/v1/outages", ReadsRegion),
     ("get", "/ops/v1/loans", ReadsRegion),
+    ("get", "/ops/v1/give-way", ReadsRegion),
+    ("post", "/ops/v1/give-way", Has(Role::Operator)),
     ("get", "/ops/v1/mover", ReadsRegion),
     ("get", "/ops/v1/moves", ReadsRegion),
     ("post", "/ops/v1/moves/stop", Has(Role::Operator)),

@@ -3,10 +3,11 @@
 //! `POST` of a [`StepOrder`] as JSON; the answer is a [`StepReport`] as JSON with status 200. Any
 //! other status, or none, is no answer, and the step is asked for again.
 //!
-//! With a key, each request is signed: `X-Ras-Timestamp` has the seconds since 1970, `X-Ras-Signature`
-//! the HMAC-SHA256 of timestamp, a dot and the body, in hexadecimal. The receiver computes the same and
-//! refuses what is minutes old, so that nobody else can have servers wiped, and nobody can repeat what
-//! we once said.
+//! An order can have a server wiped, so it is protected twice. By TLS: `https`, with the certificates
+//! that the system trusts or with those of one's own authority. And by a signature: `X-Ras-Timestamp`
+//! has the seconds since 1970, `X-Ras-Signature` the HMAC-SHA256 of timestamp, a dot and the body, in
+//! hexadecimal. The receiver computes the same and refuses what is minutes old, so that no one else can
+//! have servers wiped, and no one can repeat an order. Going without either must be said ([`Protection`]).
 
 use super::{AgentError, HostAgent, StepOrder, StepReport, read};
 use broker::LeaseTerm;
@@ -15,20 +16,46 @@ use chrono::Utc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hmac::{Hmac, KeyInit, Mac};
+use http::{Request, Uri};
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
 use sha2::Sha256;
+use std::error::Error;
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// An answer is a few words; what is longer comes from somebody else.
 const ANSWER_MAX: usize = 64 << 10;
 
+/// How orders are protected on their way. By default only what is encrypted, or stays on this machine,
+/// and is signed goes out.
+#[derive(Clone, Default)]
+pub struct Protection {
+    /// The key of the signature.
+    pub key: Option<Vec<u8>>,
+    /// Without a key, orders go unsigned.
+    pub unsigned: bool,
+    /// Orders go to another machine by `http`, which everybody on the way can read and change.
+    pub cleartext: bool,
+    /// Certificates of authorities in PEM, trusted in place of those of the system.
+    pub authorities: Option<Vec<u8>>,
+}
+
 /// Automation behind a URL.
 pub struct HttpAgent {
-    client: reqwest::Client,
-    url: reqwest::Url,
+    client: Client<HttpsConnector<HttpConnector>, WhileItHolds>,
+    uri: Uri,
     key: Option<Vec<u8>>,
     timeout: Duration,
 }
@@ -37,14 +64,76 @@ pub struct HttpAgent {
 #[derive(Debug, thiserror::Error)]
 pub enum HttpAgentError {
     /// The URL is none.
-    #[error("the automation's address {url:?} is not a URL of the form http://host:port/path")]
+    #[error(
+        "the automation's address {url:?} is not a URL of the form https://host:port/path or \
+         http://host:port/path"
+    )]
     Url {
         /// What it is.
         url: String,
     },
+    /// It is another machine's, without TLS.
+    #[error(
+        "orders to {host} would go in clear, and they can have servers wiped: use https, or say \
+         --agent-cleartext (agent_cleartext in [mover]) to waive that"
+    )]
+    Cleartext {
+        /// The machine.
+        host: String,
+    },
+    /// There is no key to sign with.
+    #[error(
+        "orders would go unsigned, and they can have servers wiped: name a key with --agent-key \
+         (agent_key in [mover]), or say --agent-unsigned (agent_unsigned) to waive that"
+    )]
+    Unsigned,
+    /// There is a key, and it is waived.
+    #[error("a key is named, and --agent-unsigned says that orders go without a signature")]
+    KeyAndUnsigned,
+    /// The file of authorities has none.
+    #[error("the certificates of authorities (agent_ca): {why}")]
+    Authorities {
+        /// Why not.
+        why: String,
+    },
     /// The client cannot be made.
-    #[error("asking over HTTP")]
-    Client(#[source] reqwest::Error),
+    #[error("TLS")]
+    Tls(#[source] rustls::Error),
+    /// The system has no certificates that it trusts.
+    #[error("certificates that the system trusts")]
+    Roots(#[source] std::io::Error),
+}
+
+/// Whether a host is this machine, so that what is sent there passes no network.
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// What is trusted.
+fn tls(authorities: Option<&[u8]>, is_https: bool) -> Result<ClientConfig, HttpAgentError> {
+    let provider = rustls::crypto::ring::default_provider();
+    let config = ClientConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()
+        .map_err(HttpAgentError::Tls)?;
+    let config = match authorities {
+        Some(pem) => {
+            let wrong = |why: String| HttpAgentError::Authorities { why };
+            let mut roots = RootCertStore::empty();
+            for certificate in CertificateDer::pem_slice_iter(pem) {
+                let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+                roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+            }
+            if roots.is_empty() {
+                return Err(wrong("there is no certificate in PEM".to_owned()));
+            }
+            config.with_root_certificates(roots)
+        }
+        None if is_https => config.with_native_roots().map_err(HttpAgentError::Roots)?,
+        // Nothing is encrypted, so nothing is trusted, and no certificates are looked for.
+        None => config.with_root_certificates(RootCertStore::empty()),
+    };
+    Ok(config.with_no_client_auth())
 }
 
 impl HttpAgent {
@@ -54,26 +143,37 @@ impl HttpAgent {
     /// [`HttpAgentError`].
     pub fn new(
         url: &str,
-        key: Option<Vec<u8>>,
+        protection: Protection,
         timeout: Duration,
     ) -> Result<HttpAgent, HttpAgentError> {
-        let parsed = reqwest::Url::parse(url).ok().filter(|url| url.scheme() == "http");
-        let url = parsed.ok_or_else(|| HttpAgentError::Url { url: url.to_owned() })?;
-        let client = reqwest::Client::builder()
-            .timeout(timeout)
-            // An answer from elsewhere is none.
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .build()
-            .map_err(HttpAgentError::Client)?;
-        Ok(HttpAgent { client, url, key, timeout })
+        let no_url = || HttpAgentError::Url { url: url.to_owned() };
+        let uri: Uri = url.parse().map_err(|_| no_url())?;
+        let is_https = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(no_url()),
+        };
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(no_url)?;
+        if !is_https && !protection.cleartext && !is_loopback(host) {
+            return Err(HttpAgentError::Cleartext { host: host.to_owned() });
+        }
+        match (&protection.key, protection.unsigned) {
+            (None, false) => return Err(HttpAgentError::Unsigned),
+            (Some(_), true) => return Err(HttpAgentError::KeyAndUnsigned),
+            _ => {}
+        }
+        let config = tls(protection.authorities.as_deref(), is_https)?;
+        let connector = HttpsConnectorBuilder::new().with_tls_config(config);
+        let connector = if is_https { connector.https_only() } else { connector.https_or_http() };
+        // It follows no redirect and no proxy of the environment: an answer from elsewhere is none.
+        let client = Client::builder(TokioExecutor::new()).build(connector.enable_http1().build());
+        Ok(HttpAgent { client, uri, key: protection.key, timeout })
     }
 
     async fn post(&self, order: &StepOrder) -> Result<StepReport, AgentError> {
         order.may_be_sent()?;
         let body = serde_json::to_vec(order).expect("an order has no map and no float");
-        let mut request = self.client.post(self.url.clone());
-        request = request.header("content-type", "application/json");
+        let mut request = Request::post(&self.uri).header("content-type", "application/json");
         if let Some(key) = &self.key {
             #[expect(clippy::disallowed_methods, reason = "a signature says when it was made")]
             let at = Utc::now().timestamp().to_string();
@@ -81,36 +181,35 @@ impl HttpAgent {
             request = request.header("x-ras-timestamp", at);
         }
         let body = WhileItHolds { bytes: Some(body.into()), lease: order.lease.clone() };
-        let sent = request.body(reqwest::Body::wrap(body)).send().await;
-        let mut response =
-            sent.map_err(|error| order.may_be_sent().err().unwrap_or_else(|| self.lost(&error)))?;
-        let status = response.status();
-        if !status.is_success() {
-            return Err(AgentError::Unreachable(format!("it answers {status}")));
-        }
-        let mut answer = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.lost(&error))? {
-            answer.extend_from_slice(&chunk);
-            if answer.len() > ANSWER_MAX {
-                return Err(AgentError::NotAnAnswer("it does not end".to_owned()));
+        let request = request.body(body).expect("every header is ASCII");
+        let asked = async {
+            let sent = self.client.request(request).await;
+            let response =
+                sent.map_err(|error| order.may_be_sent().err().unwrap_or_else(|| lost(&error)))?;
+            let status = response.status();
+            if !status.is_success() {
+                return Err(AgentError::Unreachable(format!("it answers {status}")));
             }
-        }
-        read(&answer)
+            let answer = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
+            let answer = answer.map_err(|error| {
+                if error.is::<LengthLimitError>() {
+                    return AgentError::NotAnAnswer("it does not end".to_owned());
+                }
+                lost(&*error)
+            })?;
+            read(&answer.to_bytes())
+        };
+        timeout(self.timeout, asked).await.map_err(|_| AgentError::TooLate(self.timeout))?
     }
+}
 
-    fn lost(&self, error: &reqwest::Error) -> AgentError {
-        if error.is_timeout() {
-            return AgentError::TooLate(self.timeout);
-        }
-        // The address is known, and the cause is what tells.
-        let mut said = String::new();
-        let mut cause: Option<&dyn std::error::Error> = Some(error);
-        while let Some(this) = cause {
-            said = this.to_string();
-            cause = this.source();
-        }
-        AgentError::Unreachable(said)
+/// The address is known, and the last cause is what tells.
+fn lost(error: &(dyn Error + 'static)) -> AgentError {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
     }
+    AgentError::Unreachable(cause.to_string())
 }
 
 impl HostAgent for HttpAgent {
@@ -166,17 +265,26 @@ pub fn signature(key: &[u8], timestamp: &str, body: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{HttpAgent, HttpAgentError, signature};
+    use super::{HttpAgent, HttpAgentError, Protection, signature};
     use crate::agent::tests::order;
     use crate::agent::{AgentError, HostAgent, StepReport};
     use crate::steps::Step;
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
     use std::time::Duration;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
     use tokio::net::TcpListener;
 
     /// Answers one request with these bytes and gives what was asked.
     async fn once(listener: TcpListener, answer: &'static str) -> String {
-        let (mut stream, _) = listener.accept().await.expect("a caller");
+        let (stream, _) = listener.accept().await.expect("a caller");
+        reply(stream, answer).await
+    }
+
+    async fn reply(
+        mut stream: impl AsyncRead + AsyncWrite + Unpin,
+        answer: &'static str,
+    ) -> String {
         let mut asked = Vec::new();
         let mut buffer = [0; 4096];
         loop {
@@ -197,8 +305,7 @@ mod tests {
     async fn ask(answer: &'static str) -> (Result<StepReport, AgentError>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/steps", listener.local_addr().expect("an address"));
-        let key = Some(b"secret".to_vec());
-        let agent = HttpAgent::new(&url, key, Duration::from_millis(500)).expect("an agent");
+        let agent = HttpAgent::new(&url, signed(), Duration::from_millis(500)).expect("an agent");
         let order = order(1, Step::Preempt);
         let (report, asked) = tokio::join!(agent.ask(&order), once(listener, answer));
         (report, asked)
@@ -230,7 +337,7 @@ mod tests {
     async fn an_order_is_not_sent_after_the_lease() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/steps", listener.local_addr().expect("an address"));
-        let agent = HttpAgent::new(&url, None, Duration::from_secs(5)).expect("an agent");
+        let agent = HttpAgent::new(&url, signed(), Duration::from_secs(5)).expect("an agent");
         let order = order(1, Step::Reconfigure);
         let mut asking = std::pin::pin!(agent.ask(&order));
         let begun = tokio::time::timeout(Duration::ZERO, asking.as_mut()).await;
@@ -259,14 +366,107 @@ mod tests {
         assert!(matches!(report, Err(AgentError::Unreachable(_))));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/", listener.local_addr().expect("an address"));
-        let agent = HttpAgent::new(&url, None, Duration::from_millis(50)).expect("an agent");
+        let agent = HttpAgent::new(&url, signed(), Duration::from_millis(50)).expect("an agent");
         let order = order(1, Step::Preempt);
         assert!(matches!(agent.ask(&order).await, Err(AgentError::TooLate(_))), "it never answers");
         drop(listener);
         assert!(matches!(agent.ask(&order).await, Err(AgentError::Unreachable(_))));
-        for url in ["somewhere", "ftp://x/", "https://x/"] {
-            let error = HttpAgent::new(url, None, Duration::from_secs(1)).err().expect("refused");
-            assert!(matches!(error, HttpAgentError::Url { .. }));
+        for url in ["somewhere", "ftp://x/", "https://", "http://", "/path", ""] {
+            let error = HttpAgent::new(url, signed(), Duration::from_secs(1)).err();
+            assert!(matches!(error, Some(HttpAgentError::Url { .. })), "{url}: {error:?}");
+        }
+    }
+
+    fn signed() -> Protection {
+        Protection { key: Some(b"secret".to_vec()), ..Protection::default() }
+    }
+
+    #[test]
+    fn what_goes_in_clear_or_unsigned_must_be_said() {
+        let new = |url: &str, protection: &Protection| {
+            HttpAgent::new(url, protection.clone(), Duration::from_secs(1)).err()
+        };
+        let unsigned = Protection { unsigned: true, ..Protection::default() };
+        for url in ["http://automation.example/", "http://10.0.0.7:80/", "http://[2001:db8::1]/x"] {
+            for protection in [&signed(), &unsigned] {
+                let error = new(url, protection).expect("refused").to_string();
+                assert!(
+                    error.contains("in clear") && error.contains("--agent-cleartext"),
+                    "{error}"
+                );
+            }
+            assert!(new(url, &Protection { cleartext: true, ..signed() }).is_none(), "{url}");
+        }
+        for url in ["http://localhost/", "http://127.0.0.1:9/", "http://[::1]:9/x"] {
+            assert!(new(url, &signed()).is_none(), "{url}: it stays on this machine");
+            let error = new(url, &Protection::default()).expect("refused").to_string();
+            assert!(error.contains("unsigned") && error.contains("--agent-key"), "{error}");
+            assert!(new(url, &unsigned).is_none(), "{url}: waived");
+        }
+        let both = Protection { unsigned: true, ..signed() };
+        assert!(matches!(new("http://[::1]/", &both), Some(HttpAgentError::KeyAndUnsigned)));
+        for pem in ["", "no PEM", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
+        {
+            let protection = Protection { authorities: Some(pem.into()), ..signed() };
+            let error = new("https://automation.example/", &protection);
+            assert!(
+                matches!(error, Some(HttpAgentError::Authorities { .. })),
+                "{pem:?}: {error:?}"
+            );
+        }
+    }
+
+    const CERTIFICATE: &[u8] =
+        include_bytes!("../../../capacity-portal/tests/http/tls/one.cert.pem");
+    const KEY: &[u8] = include_bytes!("../../../capacity-portal/tests/http/tls/one.key.pem");
+    const OTHER: &[u8] = include_bytes!("../../../capacity-portal/tests/http/tls/two.cert.pem");
+
+    /// Answers one request over TLS and gives what was asked; `None`: the caller went away.
+    async fn once_by_tls(listener: TcpListener, answer: &'static str) -> Option<String> {
+        let chain = CertificateDer::pem_slice_iter(CERTIFICATE).collect::<Result<Vec<_>, _>>();
+        let key = PrivateKeyDer::from_pem_slice(KEY).expect("a key");
+        let provider = rustls::crypto::ring::default_provider();
+        let config = rustls::ServerConfig::builder_with_provider(provider.into())
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(chain.expect("certificates"), key)
+            .expect("a pair");
+        let acceptor = tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(config));
+        let (stream, _) = listener.accept().await.expect("a caller");
+        let stream = acceptor.accept(stream).await.ok()?;
+        Some(reply(stream, answer).await)
+    }
+
+    #[tokio::test]
+    async fn orders_go_by_tls_to_whom_the_authority_knows() {
+        let done = "HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n{\"state\":\"done\"}";
+        for (host, authority, heard) in [
+            ("localhost", CERTIFICATE, true),
+            ("127.0.0.1", CERTIFICATE, true),
+            ("localhost", OTHER, false),
+            // A name that the certificate does not have, although it leads here.
+            ("127.0.0.2", CERTIFICATE, false),
+        ] {
+            let listener = TcpListener::bind("0.0.0.0:0").await.expect("a port");
+            let port = listener.local_addr().expect("an address").port();
+            let url = format!("https://{host}:{port}/steps");
+            let protection = Protection { authorities: Some(authority.to_vec()), ..signed() };
+            let agent = HttpAgent::new(&url, protection, Duration::from_secs(20));
+            let agent = agent.expect("an agent");
+            let order = order(1, Step::Reconfigure);
+            let (report, asked) = tokio::join!(agent.ask(&order), once_by_tls(listener, done));
+            assert_eq!(asked.is_some(), heard, "{host}: no order leaves before the host is known");
+            match asked {
+                Some(asked) => {
+                    assert_eq!(report.expect("an answer"), StepReport::Done);
+                    assert!(asked.contains("x-ras-signature: "), "{asked}");
+                }
+                None => {
+                    let error = report.expect_err("no answer").to_string();
+                    assert!(error.contains("certificate"), "{error}");
+                }
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 mod agreed;
 mod between_solves;
 mod carried_out;
+mod giving_way;
 mod maintained;
 mod place;
 mod woken;

@@ -69,14 +69,29 @@ pub enum OutagesAction {
     #[command(after_help = "\
 The most important reservation that is short is made whole first: from servers that nobody owns,
 then from shared buffers, then from less important reservations, the least important first and
-idle servers before those in use. Without --apply nothing is changed.")]
+idle servers before those in use. Without --apply nothing is changed. What was shown is what is
+done: if the plan has changed meanwhile, nothing is (exit code 3).
+
+The mover does it by itself once two MSBs have been lost for as long as give_way_after in [mover]
+says; by default it never does.
+
+A server that is named is asked; else a store that is named (--data, --database-url, DATABASE_URL,
+--config); else the server of `ras login`; else the store in the default folder.
+
+Exit code 2: a reservation is short even afterwards.")]
     GiveWay {
         /// Do it
-        #[arg(long)]
+        #[arg(long, requires = "why")]
         apply: bool,
+        /// Why, for the audit trail
+        #[arg(long, value_name = "TEXT")]
+        why: Option<String>,
         /// Even if no more than one MSB is lost, which embedded buffers are there for
         #[arg(long)]
         anyway: bool,
+        /// Which server.
+        #[command(flatten)]
+        server: ServerOptions,
         /// Where the region is kept.
         #[command(flatten)]
         store: StoreOptions,

@@ -9,13 +9,22 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Moves")]
 pub struct MoverOptions {
-    /// Who does the steps of moves: http://HOST:PORT/PATH, program:FILE, simulated, or none
+    /// Who does the steps of moves: https://HOST:PORT/PATH, program:FILE, simulated, or none
     /// [default: none]
     #[arg(long, value_name = "AGENT")]
     pub agent: Option<AgentPlace>,
     /// The file with the key that HTTP requests are signed with
     #[arg(long, value_name = "FILE")]
     pub agent_key: Option<PathBuf>,
+    /// The file with the certificates of authorities (PEM) that are trusted in place of the system's
+    #[arg(long, value_name = "FILE")]
+    pub agent_ca: Option<PathBuf>,
+    /// Send orders without a signature: whoever reaches the automation can have servers wiped
+    #[arg(long)]
+    pub agent_unsigned: bool,
+    /// Send orders by http to other machines: whoever is on the way can read and change them
+    #[arg(long)]
+    pub agent_cleartext: bool,
 }
 
 /// Where the steps of moves are done.
@@ -38,11 +47,14 @@ impl FromStr for AgentPlace {
         match text {
             "none" => Ok(AgentPlace::Nowhere),
             "simulated" => Ok(AgentPlace::Simulated),
-            _ if text.starts_with("http://") => Ok(AgentPlace::Http(text.to_owned())),
+            _ if text.starts_with("https://") || text.starts_with("http://") => {
+                Ok(AgentPlace::Http(text.to_owned()))
+            }
             _ => match text.strip_prefix("program:") {
                 Some(file) if !file.is_empty() => Ok(AgentPlace::Program(file.into())),
                 _ => Err(format!(
-                    "{text:?} is none of http://HOST:PORT/PATH, program:FILE, simulated, none"
+                    "{text:?} is not one of https://HOST:PORT/PATH, http://HOST:PORT/PATH, \
+                     program:FILE, simulated, none"
                 )),
             },
         }
@@ -70,13 +82,18 @@ must answer an order with a lower one by \"outdated\" and do nothing: the epoch 
 stopped for a while may send an order after another has taken over and bound the server. Between two orders of
 one epoch the higher version counts.
 
-With --agent-key a request has X-Ras-Timestamp (seconds since 1970) and X-Ras-Signature, the HMAC-SHA256 of
-timestamp, a dot and the body, in hexadecimal.
+An order can have a server wiped, so it is signed with the key of --agent-key: a request has X-Ras-Timestamp
+(seconds since 1970) and X-Ras-Signature, the HMAC-SHA256 of timestamp, a dot and the body, in hexadecimal.
+It goes by https, or by http to this machine (localhost, 127.0.0.1, ::1). The mover does not start without a
+key, or with http to another machine, unless --agent-unsigned or --agent-cleartext waives that.
 
 ras.toml:
   [mover]
-  agent = \"http://automation.example:8080/steps\"
+  agent = \"https://automation.example:8443/steps\"
   agent_key = \"/etc/ras/agent.key\"
+  agent_ca = \"/etc/ras/ca.pem\"      # trusted in place of the authorities of the system
+  agent_unsigned = false      # true: without a signature
+  agent_cleartext = false     # true: http to other machines, too
   agent_timeout = \"30s\"
   give_up_after = \"24h\"       # a move that takes longer is given up; the next solve decides anew
   [mover.limits]              # of moves, for servers in use and idle ones
@@ -87,6 +104,7 @@ ras.toml:
   reservation = { in_use = { at_once = 100 } }
   [mover]
   settle = \"1s\"               # a failure is left alone for so long: was it one of many?
+  give_way_after = \"15m\"      # two MSBs lost for so long: less important reservations give way [default: never]
   [mover.storm_guard]         # so much of an MSB out of use at once is its loss: nothing is replaced
   share = 0.1
   servers = 20

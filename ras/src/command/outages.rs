@@ -1,12 +1,13 @@
 //! `ras outages`
 
-use super::{Context, Verdict};
+use super::{Context, Verdict, api};
 use crate::cli::{Outages, OutagesAction, StoreOptions};
+use crate::client::login::Server;
 use crate::number::amount;
 use crate::store::{Need, with_store};
 use crate::tables;
-use anyhow::{Result, ensure};
-use broker::{GiveWay, Outage};
+use anyhow::Result;
+use broker::{GiveWayCause, Outage};
 use fleet::Rru;
 use online_mover::give_way::{Standing, plan};
 use serde_json::{Value, json};
@@ -18,8 +19,12 @@ const LISTED: u32 = 100;
 pub(super) fn run(options: &Outages, context: &Context) -> Result<Verdict> {
     match &options.action {
         None => list(options, context),
-        Some(OutagesAction::GiveWay { apply, anyway, store }) => {
-            give_way(*apply, *anyway, store, context)
+        Some(OutagesAction::GiveWay { apply, why, anyway, server, store }) => {
+            let why = why.as_deref().filter(|_| *apply);
+            if let Some(server) = Server::or_store(server, store)? {
+                return api::give_way::run(server, why, *anyway, context);
+            }
+            give_way(why, *anyway, store, context)
         }
     }
 }
@@ -63,38 +68,49 @@ fn list(options: &Outages, context: &Context) -> Result<Verdict> {
 }
 
 fn give_way(
-    apply: bool,
+    why: Option<&str>,
     anyway: bool,
     options: &StoreOptions,
     context: &Context,
 ) -> Result<Verdict> {
     let (rows, standings, taken) = with_store(options, Need::There, async |store| {
         let broker = &store.broker;
-        let lost = broker.outages(true, LISTED).await?.len();
-        ensure!(
-            !apply || anyway || lost > 1,
-            "{lost} MSB is lost, which embedded buffers are there for; --anyway does it all the same"
-        );
-        if !apply {
+        let Some(why) = why else {
             let (rows, standings) = plan(&broker.region_held().await?);
             return Ok((rows, standings, None));
-        }
+        };
         let mut standings = Vec::new();
-        let planned = broker.give_way(&options.actor, |held| {
+        let cause = GiveWayCause::Operator { why: why.to_owned(), anyway, seen: None };
+        let gave = broker.give_way(&options.actor, &cause, None, |held| {
             let (rows, after) = plan(held);
             standings = after;
             rows
         });
-        let (rows, taken) = planned.await?;
-        Ok((rows, standings, Some(taken)))
+        let gave = gave.await?;
+        Ok((gave.plan, standings, Some(gave.servers)))
     })?;
+    let moves = rows.iter().map(|of| {
+        json!({
+            "source": of.source, "target": of.target, "msb": of.msb,
+            "hardware_type": of.hardware_type, "in_use": of.in_use, "servers": of.count,
+        })
+    });
     let json = json!({
-        "applied": taken.is_some(), "servers": taken,
-        "moves": rows.iter().map(GiveWay::json).collect::<Vec<_>>(),
+        "applied": taken.is_some(), "servers": taken, "moves": moves.collect::<Vec<_>>(),
         "reservations": standings.iter().map(standing_json).collect::<Vec<_>>(),
     });
-    context.answer(|| text(&rows, &standings, taken), &json)?;
-    Ok(Verdict::fine_if(standings.iter().all(|of| of.after >= of.capacity)))
+    told(&json, context)
+}
+
+/// Shows a plan, or what was done of it, as the store or a server says it.
+pub(super) fn told(of: &Value, context: &Context) -> Result<Verdict> {
+    context.answer(|| text(of), of)?;
+    let whole = |of: &Value| of["after_rru"].as_f64() >= of["capacity_rru"].as_f64();
+    Ok(Verdict::fine_if(list_of(&of["reservations"]).iter().all(whole)))
+}
+
+fn list_of(of: &Value) -> &[Value] {
+    of.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn standing_json(of: &Standing) -> Value {
@@ -104,50 +120,49 @@ fn standing_json(of: &Standing) -> Value {
     })
 }
 
-fn text(rows: &[GiveWay], standings: &[Standing], taken: Option<usize>) -> String {
+fn text(of: &Value) -> String {
+    let (rows, standings) = (list_of(&of["moves"]), list_of(&of["reservations"]));
     if standings.is_empty() {
-        return "nobody is short".to_owned();
+        return "no reservation is short".to_owned();
     }
     let header = ["reservation", "priority", "asked", "works", "after", "still short"];
     let mut table = tables::table(&header, 1..6);
+    let rru = |of: &Value| of.as_f64().and_then(Rru::from_f64).unwrap_or_default();
+    let word = |of: &Value, or: &str| of.as_str().unwrap_or(or).to_owned();
     for of in standings {
-        let short = of.capacity - of.after;
+        let (capacity, after) = (rru(&of["capacity_rru"]), rru(&of["after_rru"]));
+        let short = capacity - after;
         table.add_row([
-            of.reservation.to_string(),
-            of.priority.to_string(),
-            amount(of.capacity),
-            amount(of.before),
-            amount(of.after),
+            word(&of["reservation"], ""),
+            of["priority"].to_string(),
+            amount(capacity),
+            amount(rru(&of["before_rru"])),
+            amount(after),
             if short > Rru::ZERO { amount(short) } else { "-".to_owned() },
         ]);
     }
     let mut text = table.trim_fmt();
     if rows.is_empty() {
-        text.push_str("\n\nnobody has what they could use");
+        text.push_str("\n\nno reservation has servers that they could use");
         return text;
     }
     // Which MSB and type is for machines: it is in the JSON.
-    let mut by: BTreeMap<(&str, &str), (u64, u64, BTreeSet<&str>)> = BTreeMap::new();
+    let mut by: BTreeMap<(String, String), (u64, u64, BTreeSet<&str>)> = BTreeMap::new();
     for row in rows {
-        let key = (row.source.as_deref().unwrap_or("nobody"), row.target.as_ref());
+        let key = (word(&row["source"], "(free)"), word(&row["target"], ""));
         let (idle, in_use, msbs) = by.entry(key).or_default();
-        *(if row.in_use { in_use } else { idle }) += row.count;
-        msbs.insert(&row.msb);
+        *(if row["in_use"] == true { in_use } else { idle }) +=
+            row["servers"].as_u64().unwrap_or_default();
+        msbs.insert(row["msb"].as_str().unwrap_or_default());
     }
     let mut table = tables::table(&["from", "to", "idle", "in use", "MSBs"], 2..5);
     for ((source, target), (idle, in_use, msbs)) in by {
         let count = |count: u64| if count == 0 { "-".to_owned() } else { count.to_string() };
-        table.add_row([
-            source.to_owned(),
-            target.to_owned(),
-            count(idle),
-            count(in_use),
-            msbs.len().to_string(),
-        ]);
+        table.add_row([source, target, count(idle), count(in_use), msbs.len().to_string()]);
     }
-    let end = match taken {
-        Some(taken) => format!("{taken} servers are on their way"),
-        None => "nothing was changed; --apply does it".to_owned(),
+    let end = match (of["applied"] == true, of["servers"].as_u64()) {
+        (true, Some(taken)) => format!("{taken} servers are on their way"),
+        _ => "nothing was changed; --apply --why TEXT does it".to_owned(),
     };
     text.push_str(&format!("\n\n{}\n\n{end}", table.trim_fmt()));
     text

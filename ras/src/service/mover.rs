@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use broker::Broker;
 use futures_util::future::BoxFuture;
 use online_mover::agent::command::CommandAgent;
-use online_mover::agent::http::HttpAgent;
+use online_mover::agent::http::{HttpAgent, Protection};
 use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{AgentError, HostAgent, Mover, MoverSettings, StepOrder, StepReport};
 use std::path::Path;
@@ -18,6 +18,9 @@ const AGENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A key is a line; a larger file is another one.
 const KEY_BYTES_MAX: u64 = 1 << 16;
+
+/// All authorities that a system trusts are a fifth of this.
+const AUTHORITIES_BYTES_MAX: u64 = 1 << 20;
 
 /// A mover and what it asks.
 pub struct MoverService {
@@ -55,10 +58,16 @@ impl MoverService {
         };
         let timeout = file.agent_timeout.unwrap_or(AGENT_TIMEOUT);
         let key = options.agent_key.as_deref().or(file.agent_key.as_deref());
-        let key = key.map(read_key).transpose()?;
+        let authorities = options.agent_ca.as_deref().or(file.agent_ca.as_deref());
+        let protection = Protection {
+            key: key.map(read_key).transpose()?,
+            unsigned: options.agent_unsigned || file.agent_unsigned,
+            cleartext: options.agent_cleartext || file.agent_cleartext,
+            authorities: authorities.map(read_authorities).transpose()?,
+        };
         let (agent, place): (Box<dyn HostAgent>, String) = match place {
             AgentPlace::Nowhere => return Ok(None),
-            AgentPlace::Http(url) => (Box::new(HttpAgent::new(&url, key, timeout)?), url),
+            AgentPlace::Http(url) => (Box::new(HttpAgent::new(&url, protection, timeout)?), url),
             AgentPlace::Program(program) => {
                 ensure!(program.is_file(), "{}: there is no such program", program.display());
                 let place = program.display().to_string();
@@ -95,6 +104,7 @@ impl MoverService {
             ensure!(share.is_none(), "[mover.elastic.shares]: a share is more than 0");
             settings.elastic = elastic;
         }
+        settings.give_way_after = file.give_way_after;
         let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let name = format!("mover {}:{}", machine.trim(), std::process::id());
         let mover = Mover::new(broker.clone(), Agent(agent), settings, name);
@@ -116,6 +126,13 @@ impl MoverService {
     pub async fn until(&self, stop: &mut Stop) {
         MoverService::beside(Some(self), stop.asked()).await;
     }
+}
+
+fn read_authorities(path: &Path) -> Result<Vec<u8>> {
+    let name = || format!("certificates {}", path.display());
+    let size = std::fs::metadata(path).with_context(name)?.len();
+    ensure!(size <= AUTHORITIES_BYTES_MAX, "{}: {size} bytes are too large for PEM", name());
+    std::fs::read(path).with_context(name)
 }
 
 fn read_key(path: &Path) -> Result<Vec<u8>> {

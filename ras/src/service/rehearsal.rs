@@ -1,8 +1,9 @@
 //! What the mover would decide if an MSB were lost, for the portal.
 
+use broker::{GiveWay, RegionHeld};
 use capacity_portal::{Rehearse, Rehearsed, Stand};
 use fleet::{MsbIx, RegionSnapshot};
-use online_mover::give_way::Standing;
+use online_mover::give_way::{self, Standing};
 use online_mover::rehearsal::rehearse;
 
 /// Asks the mover's own functions.
@@ -12,16 +13,26 @@ pub struct MoverRehearsal;
 impl Rehearse for MoverRehearsal {
     fn loss(&self, region: &RegionSnapshot, msb: MsbIx) -> Rehearsed {
         let found = rehearse(region, msb);
-        let stand = |of: Standing| Stand {
-            reservation: of.reservation,
-            before: of.before,
-            after: of.after,
-        };
         Rehearsed {
             recalled: found.recalled,
             recalled_later: found.recalled_later,
             give_way: found.give_way,
             stand: found.standings.into_iter().map(stand).collect(),
         }
+    }
+
+    fn give_way(&self, held: &RegionHeld) -> (Vec<GiveWay>, Vec<Stand>) {
+        let (rows, standings) = give_way::plan(held);
+        (rows, standings.into_iter().map(stand).collect())
+    }
+}
+
+fn stand(of: Standing) -> Stand {
+    Stand {
+        reservation: of.reservation,
+        priority: of.priority,
+        capacity: of.capacity,
+        before: of.before,
+        after: of.after,
     }
 }

@@ -157,6 +157,12 @@ fn an_agent_that_is_none_is_refused() {
         ("--agent somewhere", &["\"somewhere\"", "program:FILE"]),
         ("--agent program:/no/such", &["/no/such", "no such program"]),
         ("--agent http://", &["http://"]),
+        ("--agent http://127.0.0.1:9/", &["unsigned", "--agent-key", "--agent-unsigned"]),
+        ("--agent https://automation.example/", &["unsigned", "--agent-key"]),
+        (
+            "--agent http://automation.example/ --agent-unsigned",
+            &["automation.example would go in clear", "--agent-cleartext"],
+        ),
         ("--agent simulated --agent-key nowhere", &["key nowhere"]),
         ("--agent simulated --otlp-endpoint nonsense", &["--otlp-endpoint", "nonsense"]),
     ] {

@@ -77,7 +77,7 @@ impl From<Loan> for Recalled {
 
 /// Servers that could change hands, if somebody says so.
 #[derive(Debug, Serialize, ToSchema)]
-struct GivesWay {
+pub(super) struct GivesWay {
     /// Who gives them; null: they are nobody's.
     source: Option<String>,
     /// Who gets them.

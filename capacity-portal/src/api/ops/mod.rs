@@ -7,6 +7,7 @@ mod drills;
 mod emergencies;
 mod events;
 mod files;
+pub(crate) mod give_way;
 pub(crate) mod maintenance;
 mod moves;
 mod profiles;
@@ -41,6 +42,7 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(between::replacements))
         .routes(routes!(between::outages))
         .routes(routes!(between::loans))
+        .routes(routes!(give_way::find, give_way::run))
         .routes(routes!(solves::list, solves::ask))
         .routes(routes!(solves::find))
         .routes(routes!(solves::report))

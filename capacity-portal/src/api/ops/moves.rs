@@ -111,6 +111,8 @@ pub(super) struct MoverView {
     acting: Option<String>,
     /// The switch, if it is pulled: no step begins then.
     stopped: Option<SwitchView>,
+    /// How long two MSBs are lost before it lets reservations give way by itself; null: an operator does.
+    give_way_after_seconds: Option<u64>,
 }
 
 /// Who pulled the switch, and why.
@@ -200,5 +202,6 @@ pub(super) async fn resume(
 async fn status(site: &Site) -> Result<Json<MoverView>, Problem> {
     let status = in_time(site.broker.mover_status()).await?;
     let stopped = status.stopped.map(|of| SwitchView { by: of.by, why: of.why });
-    Ok(Json(MoverView { acting: status.acting, stopped }))
+    let give_way_after_seconds = status.gives_way_after.map(|after| after.as_secs());
+    Ok(Json(MoverView { acting: status.acting, stopped, give_way_after_seconds }))
 }

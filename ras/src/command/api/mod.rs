@@ -4,6 +4,7 @@ pub(super) mod apply;
 pub(super) mod drill;
 pub(super) mod emergency;
 pub(super) mod explain;
+pub(super) mod give_way;
 pub(super) mod login;
 pub(super) mod maintenance;
 pub(super) mod moves;
