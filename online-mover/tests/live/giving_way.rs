@@ -23,7 +23,7 @@ async fn loses(place: &Place, msb: &str) {
 /// What the trail says of reservations that gave way.
 async fn gave_way(place: &Place) -> Vec<(String, Value)> {
     let entries = place.broker.trail(Seq(0), 1_000).await.expect("read");
-    let gave = entries.into_iter().filter(|of| of.action == "reservations_gave_way");
+    let gave = entries.into_iter().filter(|of| of.action.as_str() == "reservations_gave_way");
     gave.map(|of| (of.actor, of.detail)).collect()
 }
 
@@ -71,7 +71,8 @@ async fn two_lost_msbs_make_the_less_important_give_way_after_the_delay() {
     let since: chrono::DateTime<chrono::Utc> =
         serde_json::from_value(cause["since"].clone()).expect("an instant");
     let entries = place.broker.trail(Seq(0), 1_000).await.expect("read");
-    let at = entries.iter().find(|of| of.action == "reservations_gave_way").expect("there").at;
+    let at =
+        entries.iter().find(|of| of.action.as_str() == "reservations_gave_way").expect("there").at;
     assert!(at - since >= chrono::TimeDelta::from_std(delay).expect("short"), "{since} {at}");
     assert!(detail["plan"].as_array().expect("a list").iter().any(|of| of["source"] == "ads"));
     let status = place.broker.mover_status().await.expect("asked");
