@@ -187,6 +187,9 @@ pub struct GaveWay {
     pub servers: usize,
 }
 
+/// What an idempotency key is answered with, once it is done.
+pub type GiveWayAnswer<'a> = &'a (dyn Fn(&GaveWay) -> serde_json::Value + Sync);
+
 /// Nobody gave way; nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
@@ -228,7 +231,7 @@ impl Broker {
         &self,
         actor: &str,
         cause: &GiveWayCause,
-        key: Option<(KeyClaim, &(dyn Fn(&GaveWay) -> serde_json::Value + Sync))>,
+        key: Option<(KeyClaim, GiveWayAnswer<'_>)>,
         plan: impl FnOnce(&RegionHeld) -> Vec<GiveWay>,
     ) -> Result<GaveWay, GiveWayError> {
         let doing = "letting reservations give way";

@@ -107,8 +107,8 @@ pub use export::{Export, ExportError};
 pub use figures::{HourOfMoves, SolveFigures};
 pub use follow::{Follower, Look, ServerChange, Tick};
 pub use give_way::{
-    GIVE_WAY_LOST_MIN, GaveWay, GiveWay, GiveWayCause, GiveWayError, HeldGroup, Holder, RegionHeld,
-    give_way_version,
+    GIVE_WAY_LOST_MIN, GaveWay, GiveWay, GiveWayAnswer, GiveWayCause, GiveWayError, HeldGroup,
+    Holder, RegionHeld, give_way_version,
 };
 pub use idempotency::{KEY_CHARS_MAX, KEYS_KEPT, Key, KeyClaim};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};

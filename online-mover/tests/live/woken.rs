@@ -2,8 +2,8 @@
 
 use crate::place::{Place, settings};
 use broker::{
-    Application, Applying, Asking, GiveWay, GrantPolicy, Granting, NewPlan, RequestChangeKind,
-    RequestState,
+    Application, Applying, Asking, GiveWay, GiveWayCause, GrantPolicy, Granting, NewPlan,
+    RequestChangeKind, RequestState,
 };
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
 use online_mover::agent::simulated::SimulatedAgent;
@@ -117,8 +117,10 @@ async fn what_is_granted_between_solves_begins_within_two_seconds() {
         count: 1,
     };
     let gave = begins_after(&place, async || {
-        let given = place.broker.give_way("ann", |_| vec![give]).await.expect("given");
-        assert_eq!(given.1, 1, "one server");
+        let cause = GiveWayCause::Operator { why: "test".into(), anyway: true, seen: None };
+        let given = place.broker.give_way("ann", &cause, None, |_| vec![give]).await;
+        let given = given.expect("given");
+        assert_eq!(given.servers, 1, "one server");
     })
     .await;
     let published = begins_after(&place, async || {

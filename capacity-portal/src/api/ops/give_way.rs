@@ -14,7 +14,9 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use broker::{GIVE_WAY_LOST_MIN, GaveWay, GiveWay, GiveWayCause, GiveWayError, MoverError};
+use broker::{
+    GIVE_WAY_LOST_MIN, GaveWay, GiveWay, GiveWayAnswer, GiveWayCause, GiveWayError, MoverError,
+};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -217,7 +219,7 @@ pub(crate) async fn give_way(
         }
         moves
     };
-    let key = key.map(|claim| (claim, &answer as &(dyn Fn(&GaveWay) -> _ + Sync)));
+    let key = key.map(|claim| (claim, &answer as GiveWayAnswer));
     let gave = in_time(site.broker.give_way(actor, cause, key, plan)).await?;
     Ok(view(&gave))
 }
