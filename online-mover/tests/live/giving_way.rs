@@ -81,7 +81,7 @@ async fn two_lost_msbs_make_the_less_important_give_way_after_the_delay() {
 
 #[tokio::test]
 async fn without_the_setting_nobody_gives_way_until_an_operator_says_so() {
-    let begun = std::time::Instant::now();
+    let begun = tokio::time::Instant::now();
     let place = acts(None, async |place| {
         let lost = place.broker.outages(true, 9).await.expect("listed").len();
         lost == 2 && begun.elapsed() > Duration::from_secs(4)
