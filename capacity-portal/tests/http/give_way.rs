@@ -37,7 +37,8 @@ async fn loses(place: &Place, msbs: &[&str]) {
         let occurrence = Occurrence { event, scope, scope_id, kind, started_at };
         place.broker.record_unavailability("watch", &occurrence).await.expect("recorded");
     }
-    let epoch = place.broker.lease_mover("m", Duration::from_secs(60)).await;
+    let epoch =
+        place.broker.lease_mover(&broker::MoverInstance::new("m"), Duration::from_secs(60)).await;
     let epoch = epoch.expect("asked").expect("free");
     let sizes = place.broker.msb_sizes().await.expect("counted");
     let judge = |health: &[broker::MsbHealth]| {
