@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A folder of one test, and the binary run in it.
@@ -438,6 +438,9 @@ fn the_demo_solves_something() {
     let place = Place::new();
     let done = place.ras("demo --out out --deadline 60s").code_in(&[0, 2]);
     assert!(done.stdout().contains("out/report.html"), "{}", done.stdout());
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/google2019_cell_a");
+    let fleet = if trace.is_dir() { "shared/data/google2019_cell_a" } else { "small region" };
+    assert!(done.stdout().contains(fleet), "{fleet} was to be solved: {}", done.stdout());
     place.ras("audit out/snapshot out/result").code(0);
     assert!(place.path("out/report.html").exists());
 }

@@ -191,6 +191,46 @@ fn sources(folder: &str) -> Vec<(PathBuf, String)> {
     files
 }
 
+/// A version that no crate asks for is no dependency.
+#[test]
+fn every_dependency_of_the_workspace_is_used() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+    let begin = manifest.find("[workspace.dependencies]").expect("a section");
+    let rest = &manifest[begin..];
+    let section = &rest[..rest.find("[workspace.lints").expect("the next one")];
+    let named = section.lines().filter_map(|line| Some(line.split_once(" = ")?.0));
+    let resolved = Resolved::new();
+    let members =
+        resolved.members.iter().flat_map(|id| list(&resolved.packages[id]["dependencies"]));
+    let used: BTreeSet<String> = members.map(|dep| text(&dep["name"])).collect();
+    let ours = resolved.ours();
+    let unused: Vec<&str> =
+        named.filter(|name| !used.contains(*name) && !ours.contains_key(name)).collect();
+    assert!(unused.is_empty(), "in Cargo.toml and used by no crate: {unused:?}");
+}
+
+/// A test of data that may be absent is reported as ignored then, by name: it does not return early.
+#[test]
+fn no_test_passes_because_its_data_is_absent() {
+    let absent = "#[cfg_attr(not(shared_data), ignore = ";
+    for krate in ["fleet", "async-solver", "broker", "online-mover", "capacity-portal", "datasets"]
+    {
+        for (path, text) in sources(&format!("{krate}/tests")) {
+            assert!(!text.contains("shared/data"), "{}: belongs in tests/tests", path.display());
+        }
+    }
+    let mut counted = 0;
+    for (path, text) in sources("tests/tests") {
+        let uses = |line: &str| line.starts_with("use scenarios::") && line.contains("data");
+        if text.lines().any(uses) {
+            let (tests, marked) = (text.matches("#[test]").count(), text.matches(absent).count());
+            assert_eq!(tests, marked, "{}: tests, and those with {absent}", path.display());
+            counted += tests;
+        }
+    }
+    assert!(counted >= 5, "{counted} tests of real data");
+}
+
 #[test]
 fn one_file_calls_highs() {
     let backend = root().join("async-solver/src/backend.rs");

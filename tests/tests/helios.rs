@@ -1,12 +1,12 @@
 //! Ten days on which real reservations changed size, solved in a chain: only what has to move does.
 //!
-//! The data lies beside the project, not in it; without it the test says so and passes.
+//! The data lies beside the project, not in it. Where it is absent these tests are reported as ignored, by name.
 
 use chrono::TimeDelta;
 use datasets::import::{ImportOptions, change_requests, import_csv};
 use fleet::{RegionSnapshot, Rru, SHARED_BUFFER_FRACTION_DEFAULT};
-use scenarios::solve;
-use std::path::{Path, PathBuf};
+use scenarios::{data, solve};
+use std::path::Path;
 
 /// Each change day, and the fewest servers that must leave a reservation on it: what reservations
 /// shrink by.
@@ -22,15 +22,6 @@ const DAYS: [(u32, usize); 10] = [
     (156, 5),
     (175, 1),
 ];
-
-fn data() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/helios_venus");
-    if !folder.is_dir() {
-        eprintln!("skipped: {} is not there", folder.display());
-        return None;
-    }
-    Some(folder)
-}
 
 /// Solves each day on what the day before left: how many servers left a reservation on each, and
 /// what is short on it.
@@ -63,8 +54,9 @@ fn chain(folder: &Path, in_use: bool, shared_buffer: f64) -> (Vec<usize>, Vec<Rr
 }
 
 #[test]
+#[cfg_attr(not(shared_data), ignore = "../shared/data is not beside the project")]
 fn ten_change_days_move_what_they_must() {
-    let Some(folder) = data() else { return };
+    let folder = data("helios_venus");
     let forced: Vec<usize> = std::iter::once(0).chain(DAYS.map(|(_, moves)| moves)).collect();
     assert_eq!(forced.iter().sum::<usize>(), 91);
     for in_use in [true, false] {
@@ -76,8 +68,9 @@ fn ten_change_days_move_what_they_must() {
 
 /// On day 137 the reservations ask for all 158 servers, and three of those are the shared buffer.
 #[test]
+#[cfg_attr(not(shared_data), ignore = "../shared/data is not beside the project")]
 fn a_shared_buffer_costs_no_moves() {
-    let Some(folder) = data() else { return };
+    let folder = data("helios_venus");
     let forced: Vec<usize> = std::iter::once(0).chain(DAYS.map(|(_, moves)| moves)).collect();
     let (left, short) = chain(&folder, true, SHARED_BUFFER_FRACTION_DEFAULT);
     assert_eq!(left, forced);

@@ -193,16 +193,17 @@ async fn a_path_too_long_for_a_socket_is_refused() {
     assert!(matches!(error, PrivateError::PathTooLong { .. }), "{error}");
 }
 
-/// Root reaches what `postgres` does not.
+/// Root reaches what `postgres`, as whom it runs the server, does not. Anybody else runs it as themselves.
 #[tokio::test]
 async fn a_folder_out_of_reach_is_refused() {
-    if !geteuid().is_root() {
-        return;
-    }
     let outer = folder();
     fs::set_permissions(outer.path(), fs::Permissions::from_mode(0o700)).expect("set");
-    let error = refused(&PrivateOptions::new(outer.path().join("inner"))).await;
-    assert!(matches!(error, PrivateError::OutOfReach { .. }), "{error}");
+    let started = PrivatePostgres::start(&PrivateOptions::new(outer.path().join("inner"))).await;
+    match started {
+        Ok(postgres) if !geteuid().is_root() => postgres.stop().await.expect("it stops"),
+        Ok(_) => panic!("root started a server in a folder that its user cannot reach"),
+        Err(error) => assert!(matches!(error, PrivateError::OutOfReach { .. }), "{error}"),
+    }
 }
 
 /// The server does not outlive a killed parent: its data is free again soon.
