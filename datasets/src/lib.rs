@@ -8,6 +8,8 @@
 //! This crate knows files and Parquet. It does not know what a good assignment is (`fleet` audits,
 //! `async-solver` solves) and reads no clock. Start at [`read_snapshot`].
 
+#[cfg(feature = "summaries")]
+pub mod backtest;
 mod basis;
 mod error;
 mod folder;

@@ -19,7 +19,7 @@ pub struct SummaryError {
     source: PolarsError,
 }
 
-fn failed(what: &'static str) -> impl FnOnce(PolarsError) -> SummaryError {
+pub(crate) fn failed(what: &'static str) -> impl FnOnce(PolarsError) -> SummaryError {
     move |source| SummaryError { what, source }
 }
 
@@ -273,7 +273,7 @@ fn by_type_and_msb(snapshot: &RegionSnapshot) -> PolarsResult<LazyFrame> {
 }
 
 /// A column of counts or codes.
-fn numbers(frame: &DataFrame, name: &str) -> PolarsResult<Vec<usize>> {
+pub(crate) fn numbers(frame: &DataFrame, name: &str) -> PolarsResult<Vec<usize>> {
     let column: &Column = frame.column(name)?;
     Ok(column.u32()?.iter().flatten().map(|number| number as usize).collect())
 }

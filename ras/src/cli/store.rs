@@ -191,6 +191,9 @@ pub struct Replay {
     /// The page to write
     #[arg(long, value_name = "HTML")]
     pub out: Option<PathBuf>,
+    /// Tables by day and by reservation, too: who is short more or less often (built with the feature `summaries`)
+    #[arg(long)]
+    pub tables: bool,
     /// How jobs are done.
     #[command(flatten)]
     pub worker: WorkerOptions,

@@ -43,7 +43,7 @@ fn tables(snapshot: &RegionSnapshot) -> Result<String> {
 /// Built without Polars, there are none.
 #[cfg(not(feature = "summaries"))]
 fn tables(_snapshot: &RegionSnapshot) -> Result<String> {
-    Ok(String::new())
+    Ok("\nno tables by hardware type and size: built without the feature `summaries`\n".to_owned())
 }
 
 /// What there is, counted in one pass.

@@ -23,6 +23,7 @@ mod plan;
 mod publish;
 mod replacements;
 mod replay;
+mod replay_tables;
 mod report;
 mod request_solve;
 mod shell;

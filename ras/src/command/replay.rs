@@ -1,11 +1,12 @@
 //! `ras replay`
 
+use super::replay_tables;
 use super::report::write_text;
 use super::{Context, Verdict};
 use crate::cli::Replay;
 use crate::html::render_replays;
 use crate::overrides::Overrides;
-use crate::service::replay::{self, Figures, Measure, Replayed, Task};
+use crate::service::replay::{self, Figures, Left, Measure, Replayed, Task};
 use crate::service::{Archive, ServiceSettings};
 use crate::store::{self, Need, Places, Store};
 use crate::tables;
@@ -24,6 +25,7 @@ const SOLVES_MAX: u32 = 10_000;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 pub(super) fn run(options: &Replay, context: &Context) -> Result<Verdict> {
+    replay_tables::check(options.tables)?;
     let overrides = Overrides::from(&options.overrides);
     let rows = store::run(replay(options, &overrides))?;
     let settings = match overrides.arguments() {
@@ -33,9 +35,13 @@ pub(super) fn run(options: &Replay, context: &Context) -> Result<Verdict> {
     if let Some(page) = &options.out {
         write_text(page, &render_replays(&rows, &settings))?;
     }
+    let tables = options.tables.then(|| replay_tables::of(&rows)).transpose()?;
     let failed = rows.iter().filter(|row| row.failure.is_some()).count();
     let text = || {
         let mut text = format!("{}\n\n{} replayed {settings}", table(&rows), rows.len());
+        if let Some(tables) = &tables {
+            text.push_str(&tables.text);
+        }
         for row in rows.iter().filter(|row| row.failure.is_some()) {
             text.push_str(&format!(
                 "\n{} failed: {}",
@@ -48,7 +54,12 @@ pub(super) fn run(options: &Replay, context: &Context) -> Result<Verdict> {
         }
         text
     };
-    context.answer(text, &json!({ "overrides": overrides, "solves": rows }))?;
+    let mut document = json!({ "overrides": overrides, "solves": rows });
+    if let Some(tables) = &tables {
+        document["days"] = tables.days.clone();
+        document["reservations"] = tables.reservations.clone();
+    }
+    context.answer(text, &document)?;
     ensure!(failed == 0, "{failed} of {} replays failed", rows.len());
     Ok(Verdict::Fine)
 }
@@ -64,8 +75,13 @@ async fn replay(options: &Replay, overrides: &Overrides) -> Result<Vec<Replayed>
         stored || !folders.is_empty(),
         "say what to replay: solves, folders, --last or --since"
     );
-    let mut work =
-        Work { settings, arguments: overrides.arguments(), rows: Vec::new(), tasks: Vec::new() };
+    let mut work = Work {
+        settings,
+        arguments: overrides.arguments(),
+        tables: options.tables,
+        rows: Vec::new(),
+        tasks: Vec::new(),
+    };
     for folder in folders {
         work.add_folder(folder)?;
     }
@@ -115,15 +131,19 @@ async fn chosen(broker: &Broker, options: &Replay, ids: &[&String]) -> Result<Ve
 struct Work {
     settings: ServiceSettings,
     arguments: Vec<String>,
+    /// Whether tables by reservation are wanted.
+    tables: bool,
     rows: Vec<Replayed>,
     tasks: Vec<Task>,
 }
 
 impl Work {
     fn add(&mut self, name: String, snapshot: String, config: String, recorded: Option<Figures>) {
-        let arguments = self.arguments.clone();
-        self.tasks.push(Task { name: name.clone(), snapshot: snapshot.clone(), config, arguments });
-        self.rows.push(Replayed { name, snapshot, recorded, replayed: None, failure: None });
+        let (arguments, reservations) = (self.arguments.clone(), self.tables);
+        let (task, from) = (name.clone(), snapshot.clone());
+        self.tasks.push(Task { name: task, snapshot: from, config, arguments, reservations });
+        let (replayed, failure, at, left) = (None, None, None, Default::default());
+        self.rows.push(Replayed { name, snapshot, recorded, replayed, failure, at, left });
     }
 
     fn add_folder(&mut self, folder: &str) -> Result<()> {
@@ -142,10 +162,16 @@ impl Work {
         let config = broker.solve_config(id).await?.unwrap_or_default();
         let config = toml::to_string(config.get("settings").unwrap_or(&json!({})));
         let config = config.with_context(|| format!("solve {id}: its settings"))?;
-        let recorded = broker.solve_report(id).await?.map(|report| Figures::of(&report));
+        let report = broker.solve_report(id).await?;
+        let recorded = report.as_ref().map(Figures::of);
+        let left = report.as_ref().filter(|_| self.tables).and_then(Left::of);
         // Its id stands in the URL of its snapshot; here it would leave no room for the figures.
         let name = solve.requested_at.format("%Y-%m-%d %H:%M:%S").to_string();
         self.add(name, url, config, recorded);
+        if let Some(row) = self.rows.last_mut() {
+            row.at = Some(solve.requested_at);
+            row.left[0] = left.unwrap_or_default();
+        }
         Ok(())
     }
 

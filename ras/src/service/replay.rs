@@ -5,6 +5,8 @@ use super::child::{ChildFailure, ChildSolve};
 use super::scratch::Scratch;
 use super::settings::ServiceSettings;
 use anyhow::{Context, Result, anyhow};
+use chrono::{DateTime, Utc};
+use fleet::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -21,6 +23,28 @@ pub struct Task {
     pub config: String,
     /// What of the command line of `ras solve` differs.
     pub arguments: Vec<String>,
+    /// Whether to say what it leaves each reservation with.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reservations: bool,
+}
+
+/// What a solve leaves one reservation with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Left {
+    /// The reservation.
+    #[serde(rename = "reservation_id")]
+    pub reservation: Name,
+    /// Servers it holds.
+    pub servers: u32,
+    /// RRU it is missing.
+    pub shortfall_rru: f64,
+}
+
+impl Left {
+    /// From a report, or from what came of a replay; `None`: it does not say.
+    pub fn of(said: &Value) -> Option<Vec<Left>> {
+        Vec::deserialize(said.get("reservations")?).ok()
+    }
 }
 
 /// Does a replay of the queue.
@@ -65,7 +89,12 @@ pub async fn solve(
         .await
         .map_err(|ChildFailure { reason, detail }| anyhow!("{}: {detail}", reason.as_str()))?;
     let report = datasets::read_report(&path("result")).context("its result cannot be read")?;
-    Ok(json!({ "figures": Figures::of(&report) }))
+    let mut outcome = json!({ "figures": Figures::of(&report) });
+    if task.reservations {
+        outcome["reservations"] =
+            json!(Left::of(&report).context("its report names no reservations")?);
+    }
+    Ok(outcome)
 }
 
 /// What is compared of a solve.
@@ -211,6 +240,12 @@ pub struct Replayed {
     pub replayed: Option<Figures>,
     /// Why it failed.
     pub failure: Option<String>,
+    /// When the solve was asked for; `None`: it is a folder.
+    #[serde(skip)]
+    pub at: Option<DateTime<Utc>>,
+    /// What it left each reservation with, recorded and replayed; empty: that is not asked.
+    #[serde(skip)]
+    pub left: [Vec<Left>; 2],
 }
 
 impl Replayed {
@@ -222,6 +257,7 @@ impl Replayed {
 
     /// Takes what came of a replay.
     pub fn take(&mut self, outcome: &Value) {
+        self.left[1] = Left::of(outcome).unwrap_or_default();
         let figures = outcome.get("figures").map(Figures::deserialize);
         match figures {
             Some(Ok(figures)) => self.replayed = Some(figures),

@@ -27,6 +27,35 @@ fn solves_of_the_past_are_replayed_here_and_by_workers_with_the_same_outcome() {
     assert_eq!(row["recorded"]["objective"], row["replayed"]["objective"], "{row}");
     assert!(row["recorded"]["objective"].is_number(), "{row}");
 
+    // By day and by reservation: of the same settings, the same; recomputed here from the reports.
+    let line = "replay --last 2 --data data --config ras.toml --deadline 30s --tables";
+    if cfg!(feature = "summaries") {
+        let tables = place.json(line);
+        let rows = tables["reservations"].as_array().expect("rows");
+        assert!(!rows.is_empty());
+        for row in rows {
+            assert_eq!(
+                (&row["compared"], &row["recorded"]),
+                (&2.into(), &row["replayed"]),
+                "{row}"
+            );
+        }
+        let sum = |rows: &Value, member: &str| -> f64 {
+            let rows = rows.as_array().expect("rows").iter();
+            rows.map(|row| row["replayed"][member].as_f64().expect("a number")).sum()
+        };
+        let missing: f64 = (tables["solves"].as_array().expect("rows").iter())
+            .map(|solve| solve["replayed"]["shortfall"].as_f64().expect("a number"))
+            .sum();
+        for table in [&tables["days"], &tables["reservations"]] {
+            assert!((sum(table, "missing_rru") - missing).abs() < 1e-6, "{tables}");
+        }
+        let said = place.ras(line).code(0).stdout();
+        assert!(said.contains("reservation") && said.contains("RRU missing"), "{said}");
+    } else {
+        place.ras(line).fails_with(&["--tables", "--features summaries"]);
+    }
+
     let what = "replay --last 2 region --data data --shared-buffer-fraction 5% --config ras.toml --deadline 30s";
     let here = place.json(&format!("{what} --out here.html"));
     let page = fs::read_to_string(place.path("here.html")).expect("a page");

@@ -1,0 +1,120 @@
+//! `ras replay --tables`: what other settings would have meant, by day and by reservation.
+
+use crate::service::replay::Replayed;
+use anyhow::Result;
+use serde_json::Value;
+
+/// What was compared, of solves that were recorded and have been replayed.
+pub(super) struct Tables {
+    /// For people: of reservations those first whose missing RRU change most.
+    pub(super) text: String,
+    /// By day.
+    pub(super) days: Value,
+    /// By reservation, all of them.
+    pub(super) reservations: Value,
+}
+
+/// Refuses what this program was built without.
+pub(super) fn check(wanted: bool) -> Result<()> {
+    anyhow::ensure!(
+        !wanted || cfg!(feature = "summaries"),
+        "--tables: this program was built without Polars; `cargo build --release -p ras --features summaries` \
+         builds it with"
+    );
+    Ok(())
+}
+
+#[cfg(not(feature = "summaries"))]
+pub(super) fn of(_: &[Replayed]) -> Result<Tables> {
+    check(true).map(|()| Tables {
+        text: String::new(),
+        days: Value::Null,
+        reservations: Value::Null,
+    })
+}
+
+#[cfg(feature = "summaries")]
+pub(super) use with::of;
+
+#[cfg(feature = "summaries")]
+mod with {
+    use super::{Replayed, Result, Tables, Value};
+    use crate::number::{amount, count};
+    use crate::service::replay::Left;
+    use crate::tables::table;
+    use anyhow::Context;
+    use chrono::NaiveDate;
+    use datasets::backtest::{Compared, Outcome, by_day, by_reservation};
+    use fleet::{Name, Rru};
+    use serde_json::json;
+
+    /// Reservations of the table for people; JSON has all.
+    const ROWS: usize = 40;
+
+    pub(in super::super) fn of(rows: &[Replayed]) -> Result<Tables> {
+        let mut sides = [Vec::new(), Vec::new()];
+        for (solve, row) in (0_u32..).zip(rows) {
+            let Some(at) = row.at else { continue };
+            for (side, left) in sides.iter_mut().zip(&row.left) {
+                for Left { reservation, servers, shortfall_rru } in left {
+                    side.push(Outcome {
+                        solve,
+                        day: at.date_naive(),
+                        reservation: reservation.clone(),
+                        servers: *servers,
+                        shortfall: Rru::from_f64(*shortfall_rru)
+                            .context("a shortfall is no RRU")?,
+                    });
+                }
+            }
+        }
+        let [recorded, replayed] = sides;
+        let days = by_day(&recorded, &replayed)?;
+        let reservations = by_reservation(&recorded, &replayed)?;
+        let line = |key: &str, of: Value, compared: &Compared| {
+            let side = |side: usize| {
+                json!({ "short": compared.short[side], "missing_rru": compared.missing[side].to_f64(),
+                    "servers": compared.servers[side] })
+            };
+            json!({ key: of, "compared": compared.compared, "recorded": side(0), "replayed": side(1) })
+        };
+        Ok(Tables {
+            text: text(&days, &reservations),
+            days: days.iter().map(|(day, of)| line("day", json!(day), of)).collect(),
+            reservations: (reservations.iter())
+                .map(|(name, of)| line("reservation", json!(name), of))
+                .collect(),
+        })
+    }
+
+    fn text(days: &[(NaiveDate, Compared)], reservations: &[(Name, Compared)]) -> String {
+        let header = |key| {
+            let titles =
+                ["compared", "short", "replayed", "RRU missing", "replayed", "servers", "replayed"];
+            table(&[&[key][..], &titles].concat(), 1..8)
+        };
+        let cells = |of: &Compared| {
+            let servers = of.servers.map(|servers| format!("{servers:.1}"));
+            [
+                vec![count(of.compared)],
+                of.short.map(count).into(),
+                of.missing.map(amount).into(),
+                servers.into(),
+            ]
+            .concat()
+        };
+        let mut by_day = header("day");
+        for (day, of) in days {
+            by_day.add_row(std::iter::once(day.to_string()).chain(cells(of)));
+        }
+        let mut by_change: Vec<_> = reservations.iter().collect();
+        by_change.sort_by_key(|(name, of)| (-(of.missing[1].0 - of.missing[0].0).abs(), name));
+        let mut by_reservation = header("reservation");
+        for (name, of) in by_change.iter().take(ROWS) {
+            by_reservation.add_row(std::iter::once(name.to_string()).chain(cells(of)));
+        }
+        let more = by_change.len().saturating_sub(ROWS);
+        let more = if more > 0 { format!("\nand {} more", count(more)) } else { String::new() };
+        format!("\n\n{}\n\n{}{more}", by_day.trim_fmt(), by_reservation.trim_fmt())
+    }
+}
