@@ -71,17 +71,20 @@ pub enum JobKind {
     Solve,
     /// A solve of the past is solved again; nothing is published.
     Replay,
+    /// Requests are planned for the portal; nothing is changed.
+    Plan,
 }
 
 impl JobKind {
     /// Every kind.
-    pub const ALL: [JobKind; 2] = [JobKind::Solve, JobKind::Replay];
+    pub const ALL: [JobKind; 3] = [JobKind::Solve, JobKind::Replay, JobKind::Plan];
 
     /// The word of the table.
     pub const fn as_str(self) -> &'static str {
         match self {
             JobKind::Solve => "solve",
             JobKind::Replay => "replay",
+            JobKind::Plan => "plan",
         }
     }
 
@@ -244,22 +247,22 @@ impl Broker {
         Ok(given)
     }
 
-    /// Ends a replay with what came of it; false: its lease was lost, and nothing was written.
+    /// Ends a replay or a plan with what came of it; false: its lease was lost, and nothing was written.
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn finish_replay(&self, lease: Lease, outcome: &Value) -> Result<bool, DbError> {
-        let mut db = self.pool.acquire().await.doing("ending a replay")?;
-        finish(&mut db, lease, outcome).await.doing("ending a replay")
+    pub async fn finish_job(&self, lease: Lease, outcome: &Value) -> Result<bool, DbError> {
+        let mut db = self.pool.acquire().await.doing("ending a job")?;
+        finish(&mut db, lease, outcome).await.doing("ending a job")
     }
 
-    /// Ends a replay that failed; false: its lease was lost, and nothing was written.
+    /// Ends a replay or a plan that failed; false: its lease was lost, and nothing was written.
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn fail_replay(&self, lease: Lease, failure: &str) -> Result<bool, DbError> {
-        let mut db = self.pool.acquire().await.doing("ending a replay")?;
-        fail(&mut db, lease, failure).await.doing("ending a replay")
+    pub async fn fail_job(&self, lease: Lease, failure: &str) -> Result<bool, DbError> {
+        let mut db = self.pool.acquire().await.doing("ending a job")?;
+        fail(&mut db, lease, failure).await.doing("ending a job")
     }
 
     /// How the jobs of a batch stand, in order of id.

@@ -47,6 +47,7 @@ mod idempotency;
 mod job;
 mod kept;
 mod lately;
+mod latency;
 mod lease;
 mod listed;
 mod load;
@@ -59,6 +60,7 @@ mod operation;
 mod outage;
 mod pace;
 mod plan;
+mod plan_job;
 mod planned;
 pub mod private;
 mod profile;
@@ -91,8 +93,9 @@ mod valued;
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $sql:expr;)+) => {
         $($(#[$doc])* pub(crate) const $name: &str = $sql;)+
-        /// Every statement here, by name.
-        pub(crate) const ALL: &[(&str, &str)] = &[$((stringify!($name), $name)),+];
+        /// Every statement here, by module and name.
+        pub(crate) const ALL: &[(&str, &str)] =
+            &[$((concat!(module_path!(), "::", stringify!($name)), $name)),+];
     };
 }
 use statements;
@@ -112,6 +115,7 @@ pub use give_way::{
 };
 pub use idempotency::{KEY_CHARS_MAX, KEYS_KEPT, Key, KeyClaim};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
+pub use latency::{STATEMENT_WITHIN, StatementTimes, note_statement, statement_times};
 pub use lease::{LeaseTerm, keep_lease, since_boot};
 pub use listed::{EventRow, EventsAsked, MoveRow, MovesAsked, SolvesAsked, TrailAsked};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
@@ -128,6 +132,7 @@ pub use operation::{Operation, OperationKind};
 pub use outage::{MsbHealth, Outage, OutageReason};
 pub use pace::{Waiters, Waiting};
 pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
+pub use plan_job::PlanJob;
 pub use planned::{NewPlan, PLAN_LASTS, StoredPlan, UnreadablePlan};
 pub use profile::{ProfileError, RruProfile};
 pub use promised::PromiseVersion;
@@ -174,6 +179,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         idempotency::sql::ALL,
         operation::sql::ALL,
         planned::sql::ALL,
+        plan_job::sql::ALL,
         profile::sql::ALL,
         quota::sql::ALL,
         contract::sql::ALL,

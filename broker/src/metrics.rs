@@ -27,6 +27,12 @@ pub(crate) mod sql {
             UNION ALL SELECT 'emergencies', state, CASE WHEN state = 'granted' AND granted_at > coalesce( \
                     (SELECT max(v.started_at) FROM solves v WHERE v.state = 'published'), '-infinity') \
                 THEN 'debt' ELSE '' END, count(*) FROM emergencies GROUP BY 2, 3 \
+            UNION ALL SELECT 'failed_moves', origin, CASE WHEN in_use THEN 'yes ' ELSE 'no ' END || reason, count(*) \
+                FROM moves WHERE state IN ('failed', 'expired') GROUP BY origin, in_use, reason \
+            UNION ALL SELECT 'refusals', r.reason, '', count(*) FROM capacity_requests q, \
+                    jsonb_array_elements_text(CASE jsonb_typeof(q.answer -> 'reasons') \
+                        WHEN 'array' THEN q.answer -> 'reasons' ELSE '[]' END) AS r (reason) \
+                WHERE q.state = 'refused' GROUP BY 2 \
             UNION ALL SELECT 'outages', 'lost', '', count(*) FROM outages WHERE ended_at IS NULL \
             ORDER BY 1, 2, 3";
         AGES = "SELECT extract(epoch FROM clock_timestamp() - max(state_at))::float8, \
@@ -94,6 +100,11 @@ pub struct Metrics {
     pub last: Option<LastSolve>,
     /// Moves under way by state.
     pub moves: Vec<(String, i64)>,
+    /// Moves that the host refused or that took too long: origin, whether the server was in use, reason, and how
+    /// many.
+    pub failed_moves: Vec<(String, bool, String, i64)>,
+    /// Requests that were refused, by reason; one with several reasons counts under each.
+    pub refusals: Vec<(String, i64)>,
     /// What has been in its state for longer than anything should, by machine and state; those that
     /// count nothing, too.
     pub stuck: Vec<(String, String, i64)>,
@@ -172,6 +183,8 @@ impl Broker {
             servers,
             last,
             moves: of("moves").into_iter().map(|row| (row.0, row.2)).collect(),
+            failed_moves: of("failed_moves").into_iter().filter_map(failed_moves).collect(),
+            refusals: of("refusals").into_iter().map(|row| (row.0, row.2)).collect(),
             stuck: kinds_of_stay(&machines, &states, &of("stuck")),
             replacements: of("replacements").into_iter().map(|row| (row.0, row.2)).collect(),
             replaced_within: REPLACED_WITHIN.iter().map(within).collect(),
@@ -185,6 +198,13 @@ impl Broker {
             mover_stopped,
         })
     }
+}
+
+fn failed_moves(
+    (origin, words, count): (String, String, i64),
+) -> Option<(String, bool, String, i64)> {
+    let (in_use, reason) = words.split_once(' ')?;
+    Some((origin, in_use == "yes", reason.to_owned(), count))
 }
 
 fn kinds_of_stay(

@@ -15,7 +15,9 @@ pub(crate) mod sql {
             VALUES ($1, $2, $3, $4, 'running', $5)";
         END = "UPDATE operations SET state = $2, result = $3 WHERE operation_id = $1 AND state = 'running'";
         OPERATION = "SELECT operation_id, kind, subject_id, owner, state, state_at, created_at, \
-            created_by::text, result FROM operations WHERE operation_id = $1";
+            created_by::text, result, (SELECT q.starts_at FROM capacity_requests q \
+                WHERE q.request_id = o.subject_id AND q.open AND q.starts_at > clock_timestamp()) \
+            FROM operations o WHERE operation_id = $1";
     }
 }
 
@@ -59,6 +61,9 @@ pub struct Operation {
     pub created_by: String,
     /// What came of it; of a failed one, the problem.
     pub result: Option<Value>,
+    /// The start of its request, as long as it lies ahead: the request is decided then, and nothing is set
+    /// aside for it until then.
+    pub starts_at: Option<DateTime<Utc>>,
 }
 
 impl Broker {
@@ -108,5 +113,6 @@ fn operation(row: &PgRow) -> Result<Operation, sqlx::Error> {
         created_at: row.try_get(6)?,
         created_by: row.try_get(7)?,
         result: row.try_get(8)?,
+        starts_at: row.try_get(9)?,
     })
 }

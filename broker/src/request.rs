@@ -25,11 +25,13 @@ use uuid::Uuid;
 pub(crate) mod sql {
     crate::statements! {
         REQUEST = "SELECT request_id, asked, state, state_at, granted_micro, answer, plan_id, \
-                operation_id, version, created_at, created_by::text \
+                operation_id, version, created_at, created_by::text, \
+                coalesce(state IN ('draft', 'submitted') AND starts_at > clock_timestamp(), false) \
             FROM capacity_requests WHERE request_id = $1";
         /// A page, the youngest first.
         REQUESTS = "SELECT request_id, asked, state, state_at, granted_micro, answer, plan_id, \
-                operation_id, version, created_at, created_by::text \
+                operation_id, version, created_at, created_by::text, \
+                coalesce(state IN ('draft', 'submitted') AND starts_at > clock_timestamp(), false) \
             FROM capacity_requests WHERE ($1::text IS NULL OR owner = $1) \
                 AND ($2::text IS NULL OR reservation = $2) AND ($3::text IS NULL OR state = $3) \
                 AND ($4::uuid IS NULL OR request_id < $4) \
@@ -180,6 +182,8 @@ pub struct Request {
     pub created_at: DateTime<Utc>,
     /// Who asked.
     pub created_by: String,
+    /// Whether it is not decided yet because its start lies ahead. Nothing is set aside for it until then.
+    pub starts_later: bool,
 }
 
 /// Which requests are listed.
@@ -239,5 +243,6 @@ fn request(row: &PgRow) -> Result<Request, sqlx::Error> {
         version: row.try_get(8)?,
         created_at: row.try_get(9)?,
         created_by: row.try_get(10)?,
+        starts_later: row.try_get(11)?,
     })
 }

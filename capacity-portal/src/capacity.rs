@@ -13,6 +13,7 @@ pub(crate) use standing::{Part, Parts, Standing, standings, state_of};
 pub(crate) use worker::work;
 
 use crate::plan_desk::{DeskError, PlanDesk};
+use crate::plan_queue::{LARGE, PlanQueue};
 use crate::planner::Planned;
 use crate::region::{HeldRegion, RegionError, RegionKeeper};
 use broker::{
@@ -20,7 +21,8 @@ use broker::{
     KeyClaim, NewPlan, StoredPlan,
 };
 use fit::Fitted;
-use fleet::Name;
+use fleet::quote::Quote;
+use fleet::{CapacityRequest, Name};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::time::error::Elapsed;
@@ -56,6 +58,7 @@ pub(crate) struct Capacity {
     pub(crate) broker: Broker,
     pub(crate) region: RegionKeeper,
     pub(crate) desk: PlanDesk,
+    pub(crate) queue: PlanQueue,
 }
 
 /// A plan that was just made, and what it was made on.
@@ -89,23 +92,44 @@ impl Capacity {
         held: Arc<HeldRegion>,
         changes: Vec<Asking>,
     ) -> Result<Made, CapacityError> {
-        let requests = changes.iter().map(|asking| asking.change.clone()).collect();
+        let requests: Vec<_> = changes.iter().map(|asking| asking.change.clone()).collect();
+        if (requests.len() > LARGE || self.desk.is_full())
+            && let Some(made) = self.by_worker(&changes, &requests).await?
+        {
+            return Ok(made);
+        }
         let planned = self.desk.plan(held.clone(), requests).await?;
-        let region = &planned.region;
-        let targets = planned.after.diff(region).map(|change| {
-            let server = region.servers[change.server.ix()].id.clone();
-            (server, change.target.map(|to| region.reservations[to.ix()].id.clone()))
-        });
-        let plan = NewPlan {
-            id: Uuid::now_v7(),
-            base: held.version,
-            seq: held.seq,
-            taken_at: held.snapshot.taken_at,
-            quotes: planned.quotes.clone(),
-            targets: targets.collect(),
-            changes,
-        };
+        let plan = new_plan(&held, changes, planned.quotes.clone(), planned.targets());
         Ok(Made { plan, planned, held })
+    }
+
+    /// Has a worker plan changes. What it found is put on the region here and audited again: it counts if it
+    /// does here what it says. `None`: it is to be planned here.
+    async fn by_worker(
+        &self,
+        changes: &[Asking],
+        requests: &[CapacityRequest],
+    ) -> Result<Option<Made>, CapacityError> {
+        let Some((held, made)) = self.queue.plan(requests).await? else { return Ok(None) };
+        let plan = Arc::new(new_plan(&held, changes.to_vec(), made.quotes, made.targets));
+        let (fitting, on) = (plan.clone(), held.clone());
+        let fitted = tokio::task::spawn_blocking(move || fit::fit(&fitting, &on.snapshot));
+        let Fitted { region, targets } = match fitted.await.expect("it does not panic") {
+            Ok(fitted) => fitted,
+            Err(why) => {
+                tracing::info!(why, "a worker's plan does not hold here; it is planned again");
+                return Ok(None);
+            }
+        };
+        let planned = Planned {
+            quotes: plan.quotes.clone(),
+            region,
+            after: targets,
+            audit_clean: made.audit_clean,
+            complete: made.complete,
+            seconds: made.seconds,
+        };
+        Ok(Some(Made { plan: Arc::unwrap_or_clone(plan), planned, held }))
     }
 
     /// Applies a plan that was stored: puts its changes and its targets on the region as it is now, and
@@ -144,4 +168,15 @@ impl Capacity {
         }
         Err(CapacityError::Moved("it moves faster than it can be looked at".to_owned()))
     }
+}
+
+/// A plan that was made on a region.
+fn new_plan(
+    held: &HeldRegion,
+    changes: Vec<Asking>,
+    quotes: Vec<Quote>,
+    targets: Vec<(Name, Option<Name>)>,
+) -> NewPlan {
+    let (base, seq, taken_at) = (held.version, held.seq, held.snapshot.taken_at);
+    NewPlan { id: Uuid::now_v7(), base, seq, taken_at, quotes, targets, changes }
 }

@@ -44,6 +44,7 @@ mod limits;
 mod metrics;
 pub mod number;
 pub mod plan_desk;
+pub mod plan_queue;
 mod planner;
 pub mod region;
 mod rehearsal;
@@ -73,6 +74,7 @@ use hyper_util::rt::TokioTimer;
 use intake::Intake;
 use limits::Limits;
 use plan_desk::PlanDesk;
+use plan_queue::PlanQueue;
 use region::RegionKeeper;
 use shield::{HEAD_WITHIN, Shield};
 use std::fmt;
@@ -217,6 +219,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionKeeper) {
         intake: Intake::start(broker.clone()),
         region: region.clone(),
         plans: PlanDesk::new(settings.planner),
+        plan_queue: PlanQueue::new(broker.clone(), region.clone()),
         rehearsal: settings.rehearsal,
         choose: settings.choose,
         pictures: web::Pictures::default(),

@@ -1,13 +1,14 @@
 //! Metrics in the text format of Prometheus.
 
+use crate::capacity::REASONS;
 use crate::region::HeldRegion;
 use broker::{
-    EmergencyState, FailureReason, JobKind, LastSolve, Metrics, REPLACED_WITHIN, ReplacementState,
-    State,
+    EmergencyState, FailureReason, JobKind, LastSolve, Metrics, MoveOrigin, MoveReason,
+    REPLACED_WITHIN, ReplacementState, STATEMENT_WITHIN, State, StatementTimes,
 };
 use fleet::audit::{Certificate, Certified};
 use prometheus::core::{Collector, Desc};
-use prometheus::proto::{Bucket, Histogram, Metric, MetricFamily, MetricType};
+use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub(crate) struct Here {
     pub(crate) plans: usize,
     /// The region as it was last read.
     pub(crate) region: Option<Arc<HeldRegion>>,
+    /// Statements that ran, and how long they took.
+    pub(crate) statements: Vec<StatementTimes>,
 }
 
 /// Writes what there is; `None`: Postgres does not answer, and what is known here is all there is to
@@ -70,23 +73,42 @@ impl Page {
         self.0.register(Box::new(gauges))
     }
 
-    /// Counted elsewhere: how many are not above each of `ends`, and how many there are in all, with
-    /// their sum.
-    fn histogram(
+    /// Counted elsewhere: for each row how many are not above each of `ends`, and how many there are in all,
+    /// with their sum.
+    fn histograms<'a, const N: usize>(
         &self,
         name: &str,
         help: &str,
+        labels: [&str; N],
         ends: &[f64],
-        within: &[i64],
-        (count, sum): (i64, f64),
+        rows: impl IntoIterator<Item = ([String; N], &'a [i64], (i64, f64))>,
     ) -> Result<(), prometheus::Error> {
-        let counted = Counted {
-            desc: Desc::new(name.to_owned(), help.to_owned(), Vec::new(), HashMap::new())?,
-            buckets: ends.iter().copied().zip(within.iter().map(|n| n.unsigned_abs())).collect(),
-            count: count.unsigned_abs(),
-            sum,
-        };
-        self.0.register(Box::new(counted))
+        let names: Vec<String> = labels.map(str::to_owned).to_vec();
+        let rows = rows.into_iter().map(|(values, within, (count, sum))| {
+            let labels = names.iter().zip(values).map(|(name, value)| {
+                let mut label = LabelPair::default();
+                label.set_name(name.clone());
+                label.set_value(value);
+                label
+            });
+            let buckets = ends.iter().zip(within).map(|(end, count)| {
+                let mut bucket = Bucket::default();
+                bucket.set_upper_bound(*end);
+                bucket.set_cumulative_count(count.unsigned_abs());
+                bucket
+            });
+            let mut histogram = Histogram::default();
+            histogram.set_bucket(buckets.collect());
+            histogram.set_sample_count(count.unsigned_abs());
+            histogram.set_sample_sum(sum);
+            let mut metric = Metric::default();
+            metric.set_label(labels.collect());
+            metric.set_histogram(histogram);
+            metric
+        });
+        let rows: Vec<Metric> = rows.collect();
+        let desc = Desc::new(name.to_owned(), help.to_owned(), names, HashMap::new())?;
+        self.0.register(Box::new(Counted { desc, rows }))
     }
 
     fn counters<const N: usize>(
@@ -104,12 +126,10 @@ impl Page {
     }
 }
 
-/// A histogram whose counts are the database's.
+/// Histograms whose counts are kept elsewhere.
 struct Counted {
     desc: Desc,
-    buckets: Vec<(f64, u64)>,
-    count: u64,
-    sum: f64,
+    rows: Vec<Metric>,
 }
 
 impl Collector for Counted {
@@ -118,23 +138,11 @@ impl Collector for Counted {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let mut histogram = Histogram::default();
-        let buckets = self.buckets.iter().map(|(end, count)| {
-            let mut bucket = Bucket::default();
-            bucket.set_upper_bound(*end);
-            bucket.set_cumulative_count(*count);
-            bucket
-        });
-        histogram.set_bucket(buckets.collect());
-        histogram.set_sample_count(self.count);
-        histogram.set_sample_sum(self.sum);
-        let mut metric = Metric::default();
-        metric.set_histogram(histogram);
         let mut family = MetricFamily::default();
         family.set_name(self.desc.fq_name.clone());
         family.set_help(self.desc.help.clone());
         family.set_field_type(MetricType::HISTOGRAM);
-        family.set_metric(vec![metric]);
+        family.set_metric(self.rows.clone());
         vec![family]
     }
 }
@@ -144,6 +152,15 @@ fn process(page: &Page, here: &Here) -> Result<(), prometheus::Error> {
     page.gauge("ras_plans_under_way", help, Some(here.plans as f64))?;
     let help = "last entry of the audit trail in the region that this process keeps in memory";
     page.gauge("ras_region_held_seq", help, here.region.as_ref().map(|held| held.seq.0 as f64))?;
+    page.histograms(
+        "ras_postgres_statement_seconds",
+        "from sending a statement to the end of its answer, in this process",
+        ["statement"],
+        &STATEMENT_WITHIN,
+        here.statements
+            .iter()
+            .map(|of| ([of.name.clone()], &of.within[..], (of.count, of.seconds))),
+    )?;
     match &here.region {
         Some(held) => certified(page, &held.certificate),
         None => Ok(()),
@@ -203,6 +220,7 @@ fn stored(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
     )?;
     let moves = metrics.moves.iter().map(|(state, count)| ([state.clone()], *count as f64));
     page.gauges("ras_moves", "moves under way", ["state"], moves)?;
+    ended_badly(page, metrics)?;
     let stuck = metrics.stuck.iter();
     page.gauges(
         "ras_stuck",
@@ -236,6 +254,35 @@ fn stored(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
     Ok(())
 }
 
+/// Moves that failed by class, and requests that were refused by reason.
+fn ended_badly(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
+    let classes = MoveOrigin::ALL.iter().flat_map(|origin| {
+        let reasons = [MoveReason::HostRefused, MoveReason::TookTooLong];
+        reasons.map(|reason| [(origin, true, reason), (origin, false, reason)])
+    });
+    page.counters(
+        "ras_moves_failed_total",
+        "moves that the host refused or that took too long, by where they came from and whether the server was in use",
+        ["origin", "in_use", "reason"],
+        classes.flatten().map(|(origin, in_use, reason)| {
+            let class = (origin.as_str(), in_use, reason.as_str());
+            let found = metrics.failed_moves.iter().find(|(a, b, c, _)| (&**a, *b, &**c) == class);
+            let word = if in_use { "yes" } else { "no" };
+            let labels = [class.0, word, class.2].map(str::to_owned);
+            (labels, found.map_or(0, |(.., count)| *count))
+        }),
+    )?;
+    page.counters(
+        "ras_requests_refused_total",
+        "requests for capacity that were refused; one with several reasons counts under each",
+        ["reason"],
+        REASONS.iter().map(|reason| {
+            let found = metrics.refusals.iter().find(|(word, _)| word == reason);
+            ([(*reason).to_owned()], found.map_or(0, |(_, count)| *count))
+        }),
+    )
+}
+
 /// What is decided between two solves.
 fn between_solves(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
     let counted = |state: ReplacementState| {
@@ -258,12 +305,12 @@ fn between_solves(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Erro
         ended.into_iter().map(|state| (word(state), counted(state))),
     )?;
     let bound = counted(ReplacementState::Bound);
-    page.histogram(
+    page.histograms(
         "ras_replacement_seconds",
         "from the event that was recorded to the spare that was bound",
+        [],
         &REPLACED_WITHIN,
-        &metrics.replaced_within,
-        (bound, metrics.replaced_seconds),
+        [([], &metrics.replaced_within[..], (bound, metrics.replaced_seconds))],
     )?;
     let emergencies = EmergencyState::ALL.iter().map(|state| {
         let found = metrics.emergencies.iter().find(|(word, ..)| word == state.as_str());
@@ -300,7 +347,7 @@ fn last_solve(page: &Page, last: &LastSolve) -> Result<(), prometheus::Error> {
 #[cfg(test)]
 mod tests {
     use super::{Here, text};
-    use broker::{LastSolve, Metrics, ServerCounts};
+    use broker::{LastSolve, Metrics, ServerCounts, StatementTimes};
     use std::collections::BTreeMap;
 
     #[test]
@@ -313,6 +360,8 @@ mod tests {
             jobs: vec![("solve".into(), "waiting".into(), 1), ("solve".into(), "done".into(), 9)],
             version: 7,
             moves: vec![("preempting".into(), 12)],
+            failed_moves: vec![("plan".into(), true, "host_refused".into(), 2)],
+            refusals: vec![("quota_exceeded".into(), 4)],
             stuck: vec![("moves".into(), "preempting".into(), 3)],
             mover_stopped: true,
             replacements: vec![("owed".into(), 2), ("bound".into(), 5)],
@@ -328,7 +377,14 @@ mod tests {
             }),
             ..Metrics::default()
         };
-        let up = text(Some(&metrics), &Here::default()).expect("text");
+        let times = StatementTimes {
+            name: "a.B".into(),
+            within: vec![0, 1, 2, 2, 3, 3, 3],
+            count: 3,
+            seconds: 0.5,
+        };
+        let here = Here { statements: vec![times], ..Here::default() };
+        let up = text(Some(&metrics), &here).expect("text");
         for line in [
             "ras_postgres_up 1",
             "ras_targets_version 7",
@@ -340,6 +396,13 @@ mod tests {
             "ras_last_solve_gap 0.25",
             "ras_moves{state=\"preempting\"} 12",
             "ras_stuck{machine=\"moves\",state=\"preempting\"} 3",
+            "ras_moves_failed_total{in_use=\"yes\",origin=\"plan\",reason=\"host_refused\"} 2",
+            "ras_moves_failed_total{in_use=\"no\",origin=\"plan\",reason=\"host_refused\"} 0",
+            "ras_requests_refused_total{reason=\"quota_exceeded\"} 4",
+            "ras_requests_refused_total{reason=\"region\"} 0",
+            "ras_postgres_statement_seconds_bucket{statement=\"a.B\",le=\"0.025\"} 2",
+            "ras_postgres_statement_seconds_sum{statement=\"a.B\"} 0.5",
+            "ras_postgres_statement_seconds_count{statement=\"a.B\"} 3",
             "ras_mover_acts 0",
             "ras_mover_stopped 1",
             "ras_replacements{state=\"owed\"} 2",

@@ -72,6 +72,11 @@ impl PlanDesk {
         self.0.with(|queue| queue.here)
     }
 
+    /// Whether a plan would wait for its turn.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.turns.available_permits() == 0
+    }
+
     /// Plans requests on a region, when it is their turn. Dropping the future takes the plan back:
     /// it ends soon, and the next has its turn then.
     ///

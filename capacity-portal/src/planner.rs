@@ -1,7 +1,7 @@
 //! What would grant a request: asked of whoever solves, which is not this crate's to know.
 
 use fleet::quote::Quote;
-use fleet::{CapacityRequest, RegionSnapshot, RequestError, Targets};
+use fleet::{CapacityRequest, Name, RegionSnapshot, RequestError, Targets};
 use std::fmt;
 
 /// Plans requests on a region. `ras` gives the one that solves.
@@ -40,6 +40,18 @@ pub struct Planned {
     pub complete: bool,
     /// How long it took.
     pub seconds: f64,
+}
+
+impl Planned {
+    /// The servers that change their holder, and to whom, by name.
+    pub(crate) fn targets(&self) -> Vec<(Name, Option<Name>)> {
+        let region = &self.region;
+        let targets = self.after.diff(region).map(|change| {
+            let server = region.servers[change.server.ix()].id.clone();
+            (server, change.target.map(|to| region.reservations[to.ix()].id.clone()))
+        });
+        targets.collect()
+    }
 }
 
 /// Why requests cannot be planned.

@@ -119,6 +119,12 @@ struct Kept {
 }
 
 impl RegionKeeper {
+    /// Keeps it in a process that serves nothing, for as long as there is a clone of this.
+    pub fn of(broker: Broker) -> RegionKeeper {
+        let bell = Bell::start(broker.clone());
+        RegionKeeper::start(broker, &bell)
+    }
+
     /// Starts to keep it, for as long as there is a clone of this.
     pub(crate) fn start(broker: Broker, bell: &Bell) -> RegionKeeper {
         let kept = Kept {

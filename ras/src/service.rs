@@ -5,6 +5,7 @@
 //! | `stop` | being told to stop |
 //! | `mover` | carries moves out, by the agent that is asked for |
 //! | `planner` | plans requests for the portal |
+//! | `plan_worker` | makes plans that the portal asks of workers |
 //! | `rehearsal` | what the mover would decide if an MSB were lost |
 //! | `portal` | who may ask and say what over HTTP |
 //! | `settings` | how the region is solved: defaults, `ras.toml`, command line |
@@ -23,6 +24,7 @@
 mod archive;
 mod child;
 mod mover;
+mod plan_worker;
 mod planner;
 mod portal;
 mod rehearsal;
@@ -37,6 +39,7 @@ mod worker;
 
 pub use archive::Archive;
 pub use mover::MoverService;
+pub use plan_worker::PlanWorker;
 pub use planner::SolvingPlanner;
 pub use portal::portal_settings;
 pub use rehearsal::MoverRehearsal;

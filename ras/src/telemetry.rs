@@ -7,9 +7,12 @@ use opentelemetry_otlp::{SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use std::io::IsTerminal;
+use std::time::Duration;
+use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber};
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::layer::{Context as LayerContext, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
@@ -51,7 +54,10 @@ pub fn start(options: &Global) -> Result<Telemetry> {
             .with_tracer(provider.tracer("ras"))
             .with_filter(Targets::new().with_targets(ours))
     });
-    let started = tracing_subscriber::registry().with(logs).with(traces).try_init();
+    let statements =
+        StatementTimes.with_filter(Targets::new().with_target("sqlx::query", LevelFilter::DEBUG));
+    let started =
+        tracing_subscriber::registry().with(logs).with(traces).with(statements).try_init();
     started.context("logging cannot start")?;
     Ok(Telemetry(provider))
 }
@@ -66,4 +72,43 @@ fn provider(endpoint: &str) -> Result<SdkTracerProvider> {
     let resource = Resource::builder().with_service_name("ras").build();
     let provider = SdkTracerProvider::builder().with_batch_exporter(exporter);
     Ok(provider.with_resource(resource).build())
+}
+
+/// Counts how long statements take, of what the driver says of each.
+struct StatementTimes;
+
+impl<S: Subscriber> Layer<S> for StatementTimes {
+    fn on_event(&self, event: &Event<'_>, _: LayerContext<'_, S>) {
+        let mut ended = Ended::default();
+        event.record(&mut ended);
+        // Of a short statement the summary is all of it.
+        let whole = if ended.statement.is_empty() { &ended.summary } else { &ended.statement };
+        broker::note_statement(whole, ended.took);
+    }
+}
+
+/// A statement that has ended.
+#[derive(Default)]
+struct Ended {
+    summary: String,
+    statement: String,
+    took: Duration,
+}
+
+impl Visit for Ended {
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "summary" => value.clone_into(&mut self.summary),
+            "db.statement" => value.clone_into(&mut self.statement),
+            _ => {}
+        }
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        if field.name() == "elapsed_secs" {
+            self.took = Duration::try_from_secs_f64(value).unwrap_or_default();
+        }
+    }
 }

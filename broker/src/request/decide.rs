@@ -27,7 +27,7 @@ pub(crate) mod sql {
                     lease_until = clock_timestamp() + make_interval(secs => $2) \
                 FROM next WHERE q.request_id = next.request_id RETURNING q.*) \
             SELECT request_id, asked, state, state_at, granted_micro, answer, plan_id, operation_id, \
-                version, created_at, created_by::text FROM taken";
+                version, created_at, created_by::text, false FROM taken";
         AGAIN = "UPDATE capacity_requests SET state = 'submitted', plan_id = NULL \
             WHERE request_id = $1 AND worker = $2 AND state = 'planned'";
         PLANNED = "UPDATE capacity_requests SET state = 'planned', plan_id = $3 \
@@ -50,7 +50,7 @@ pub(crate) mod sql {
                     WHERE o.reservation = q.reservation AND o.open) \
             ORDER BY q.reservation LIMIT 100";
         IN_FORCE = "SELECT request_id, asked, state, state_at, granted_micro, NULL::jsonb, plan_id, \
-                operation_id, version, created_at, created_by::text \
+                operation_id, version, created_at, created_by::text, false \
             FROM capacity_requests WHERE in_force ORDER BY reservation";
         NOTE = "UPDATE capacity_requests q SET state = w.state \
             FROM unnest($1::uuid[], $2::text[], $3::text[]) AS w (request_id, before, state) \

@@ -54,7 +54,7 @@ async fn every_job_is_taken_once_by_many_who_take() {
     let take = async |worker: &str| {
         let mut taken = Vec::new();
         while let Some(job) = claim(&database, worker, JobKind::Replay).await {
-            assert!(database.broker.finish_replay(job.lease, &json!({})).await.expect("ended"));
+            assert!(database.broker.finish_job(job.lease, &json!({})).await.expect("ended"));
             taken.push(job.lease.job);
         }
         taken

@@ -23,6 +23,7 @@ use crate::capacity::Capacity;
 use crate::guard::Guard;
 use crate::intake::Intake;
 use crate::plan_desk::PlanDesk;
+use crate::plan_queue::PlanQueue;
 use crate::region::{HeldRegion, RegionKeeper};
 use crate::rehearsal::Rehearse;
 use crate::shield::BODY_MAX;
@@ -51,6 +52,8 @@ pub(crate) struct Site {
     pub(crate) bell: Bell,
     pub(crate) region: RegionKeeper,
     pub(crate) plans: PlanDesk,
+    /// Plans that workers make.
+    pub(crate) plan_queue: PlanQueue,
     /// Rung when something was submitted here.
     pub(crate) submitted: Arc<Notify>,
     pub(crate) archive: Option<Arc<dyn Archive>>,
@@ -63,7 +66,7 @@ impl Site {
     /// What plans changes and applies them.
     pub(crate) fn capacity(&self) -> Capacity {
         let (broker, region) = (self.broker.clone(), self.region.clone());
-        Capacity { broker, region, desk: self.plans.clone() }
+        Capacity { broker, region, desk: self.plans.clone(), queue: self.plan_queue.clone() }
     }
 }
 

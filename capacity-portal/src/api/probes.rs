@@ -199,7 +199,8 @@ async fn numbers(State(site): State<Site>) -> Response {
         }
         Err(_) => None,
     };
-    let here = Here { plans: site.plans.under_way(), region: site.region.latest() };
+    let (plans, region) = (site.plans.under_way(), site.region.latest());
+    let here = Here { plans, region, statements: broker::statement_times() };
     match metrics::text(read.as_ref(), &here) {
         Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(error) => {

@@ -243,6 +243,7 @@ impl Worker {
         broker.sweep_reservations(ACTOR).await?;
         broker.forget_keys().await?;
         broker.forget_plans().await?;
+        broker.forget_plan_jobs().await?;
         let in_force = broker.requests_in_force().await?;
         let Some(held) = self.capacity.region.latest() else { return Ok(()) };
         let mut noted = Vec::new();

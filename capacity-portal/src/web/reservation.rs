@@ -53,6 +53,7 @@ pub(super) async fn show(
     let moves = in_time(broker.moves_under_way()).await?;
     let mut entries = in_time(broker.trail_of(&name, Seq(0), ENTRIES)).await?;
     entries.reverse();
+    let waiting = reservations::waiting(&site, &reader, Some(&name)).await?;
     let Why { why, limits, composition } = explain(picture.clone(), ix).await?;
     let of = One {
         reader: &reader,
@@ -66,6 +67,7 @@ pub(super) async fn show(
         why,
         limits,
         composition,
+        waiting,
     };
     let body = of.body();
     Ok(Page { place: Place::Reservations, title: &name, charts: true, body }.show(&reader))
@@ -106,6 +108,8 @@ struct One<'a> {
     why: Explanation,
     limits: Vec<Limit>,
     composition: Composition,
+    /// Requests that start later.
+    waiting: Markup,
 }
 
 impl One<'_> {
@@ -139,6 +143,7 @@ impl One<'_> {
                     }
                 }
             }
+            (self.waiting)
             (self.arriving())
             (self.shortfall())
             (self.tiles())

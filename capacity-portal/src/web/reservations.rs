@@ -4,12 +4,15 @@ use super::frame::{Page, Place, Reader};
 use super::link;
 use super::part::{self, Mood};
 use super::picture::Picture;
-use crate::api::Site;
 use crate::api::problem::Problem;
+use crate::api::v1::not_set_aside;
+use crate::api::{Site, in_time};
 use crate::capacity::Part;
 use crate::number;
 use axum::extract::{Query, State};
 use axum::response::Html;
+use broker::{REQUESTS_PAGE_MAX, Request, RequestFilter, RequestState};
+use chrono::{DateTime, Utc};
 use fleet::audit::{Certified, ReservationAudit};
 use fleet::{ReservationKind, Rru};
 use maud::{Markup, html};
@@ -74,6 +77,7 @@ pub(super) async fn show(
         div.head { div { h1 { "Reservations" }
             p.facts { span { "What was promised to whom, and what of it would be left after the worst loss of an MSB." } } }
             div.actions { a.button.main href="/request" { "Request capacity" } } }
+        (waiting(&site, &reader, None).await?)
         (search(&asked))
         @match &picture {
             Some(picture) => (list(picture, &asked, &reader)),
@@ -82,6 +86,33 @@ pub(super) async fn show(
     };
     let title = "Reservations";
     Ok(Page { place: Place::Reservations, title, charts: false, body }.show(&reader))
+}
+
+/// Requests that start later, of one reservation or of all, and that nothing is set aside for them.
+pub(super) async fn waiting(
+    site: &Site,
+    reader: &Reader,
+    reservation: Option<&str>,
+) -> Result<Markup, Problem> {
+    let filter = RequestFilter {
+        reservation: reservation.map(str::to_owned),
+        state: Some(RequestState::Submitted),
+        ..RequestFilter::default()
+    };
+    let found = in_time(site.broker.requests(&filter, None, REQUESTS_PAGE_MAX)).await?;
+    let later = found.iter().filter(|of| of.starts_later && reader.sees(&of.asking.owner));
+    let later: Vec<(&Request, DateTime<Utc>)> =
+        later.filter_map(|of| Some((of, of.asking.starts_at?))).collect();
+    Ok(html! {
+        @if !later.is_empty() { div.notice {
+            strong.verdict { (number::counted(later.len(), "request")) " to be decided later" }
+            ul { @for (of, at) in later { li {
+                strong { (of.asking.reservation()) } ": " (of.asking.kind.as_str())
+                @if let Some(rru) = of.asking.change.capacity_rru { ", " (rru) " RRU" }
+                ". " (not_set_aside(at)) "."
+            } } }
+        } }
+    })
 }
 
 fn search(asked: &Asked) -> Markup {

@@ -8,6 +8,7 @@ mod events;
 mod give_way;
 mod maintenance;
 mod maintenance_pages;
+mod metrics;
 mod openapi;
 mod operators;
 mod pages;

@@ -48,17 +48,17 @@ impl Place {
         body
     }
 
-    async fn make(&self, body: &Value) -> (StatusCode, Value) {
+    pub async fn make(&self, body: &Value) -> (StatusCode, Value) {
         self.ask((Method::POST, "/v1/reservations"), OWNER_A, &[], body).await
     }
 
-    async fn change(&self, name: &str, version: &str, body: &Value) -> (StatusCode, Value) {
+    pub async fn change(&self, name: &str, version: &str, body: &Value) -> (StatusCode, Value) {
         let path = format!("/v1/reservations/{name}");
         self.ask((Method::PATCH, &path), OWNER_A, &[("If-Match", version)], body).await
     }
 
     /// Waits for the operation of what was accepted.
-    async fn ended(&self, (status, accepted): (StatusCode, Value)) -> Value {
+    pub async fn ended(&self, (status, accepted): (StatusCode, Value)) -> Value {
         assert_eq!(status, 202, "{accepted}");
         let operation = accepted["operation"].as_str().expect("an id");
         for _ in 0..3 {
@@ -478,6 +478,26 @@ async fn a_draft_and_what_is_to_come_wait_and_can_be_taken_back() {
     later["starts_at"] = json!("2126-01-01T00:00:00Z");
     let (status, accepted) = place.make(&later).await;
     assert_eq!(status, 202);
+    // Every answer about it says that nothing is set aside.
+    let notice = json!(
+        "nothing is set aside until 2126-01-01T00:00:00Z: the request is decided \
+        then, on the region as it is at that time"
+    );
+    assert_eq!(accepted["notice"], notice);
+    let request = accepted["request"].as_str().expect("an id");
+    assert_eq!(place.look(&format!("/v1/requests/{request}")).await["notice"], notice);
+    let operation = accepted["operation"].as_str().expect("an id");
+    let operation = place.look(&format!("/v1/operations/{operation}")).await;
+    assert_eq!((&operation["state"], &operation["notice"]), (&json!("running"), &notice));
+    let (_, page) = crate::pages::page(&place, "/reservations", Some(OWNER_A)).await;
+    assert!(page.contains(notice.as_str().expect("text")), "{page}");
+    let (_, others) = crate::pages::page(&place, "/reservations", Some(OWNER_B)).await;
+    assert!(!others.contains("nothing is set aside"), "of another owner: {others}");
+    // A plan is applied at once, whatever start it names.
+    let changes = json!({ "changes": [later] });
+    let (status, problem) = place.ask((Method::POST, "/v1/plans"), OWNER_A, &[], &changes).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("invalid")), "{problem}");
+    assert_eq!(problem["errors"][0]["field"], "changes[0].starts_at", "{problem}");
     let cancel = format!("/v1/requests/{}/cancel", accepted["request"].as_str().expect("an id"));
     let any = [("If-Match", "*")];
     let (status, cancelled) = place.ask((Method::POST, &cancel), OWNER_A, &any, none).await;

@@ -174,7 +174,7 @@ pub struct ChangeOptions {
     /// How much has to be granted: all, at-least=RRU, best-effort
     #[arg(long, value_name = "POLICY")]
     pub policy: Option<Policy>,
-    /// When it is to be granted: RFC 3339 [default: at once]
+    /// When it is to be decided and granted: RFC 3339. Nothing is set aside until then [default: at once]
     #[arg(long, value_name = "TIME")]
     pub start: Option<DateTime<Utc>>,
     /// When the reservation ends: RFC 3339, or `never`

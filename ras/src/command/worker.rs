@@ -2,10 +2,11 @@
 
 use super::{Context, Verdict};
 use crate::cli::Worker as Options;
-use crate::service::{ServiceSettings, Stop, Worker, beside};
+use crate::service::{PlanWorker, ServiceSettings, SolvingPlanner, Stop, Worker, beside};
 use crate::store::{self, Need, Places, Store};
 use anyhow::Result;
 use serde_json::json;
+use std::sync::Arc;
 
 pub(super) fn run(options: &Options, context: &Context) -> Result<Verdict> {
     store::run(async {
@@ -13,8 +14,9 @@ pub(super) fn run(options: &Options, context: &Context) -> Result<Verdict> {
         let places = Places::of(&options.store)?;
         let config = options.store.config.as_deref();
         let settings = ServiceSettings::new(&options.worker, None, config, &places)?;
+        let planner = Arc::new(SolvingPlanner::new(config)?);
         let mut store = Store::open(&places, Need::There).await?;
-        let worked = work(&mut store, settings, context, &mut stop).await;
+        let worked = work(&mut store, (settings, planner), context, &mut stop).await;
         let closed = store.close().await;
         worked.and(closed)
     })?;
@@ -23,11 +25,13 @@ pub(super) fn run(options: &Options, context: &Context) -> Result<Verdict> {
 
 async fn work(
     store: &mut Store,
-    settings: ServiceSettings,
+    (settings, planner): (ServiceSettings, Arc<SolvingPlanner>),
     context: &Context,
     stop: &mut Stop,
 ) -> Result<()> {
-    let worker = Worker::new(store.broker.clone(), settings)?;
+    let worker = Worker::new(store.broker.clone(), settings.clone())?;
+    let working = store.broker.clone();
+    let plans = PlanWorker::new(working.clone(), planner.clone(), worker.name());
     let (name, archive) = (worker.name(), worker.archive().url());
     let json = json!({ "worker": name, "store": store.place, "archive": archive });
     let text = || {
@@ -41,6 +45,8 @@ async fn work(
         tokio::select! {
             () = stop.asked() => Ok(()),
             error = store.ended() => Err(error),
+            () = plans.run() => Ok(()),
+            () = planner.keep_warm(&working, &settings) => Ok(()),
         }
     };
     beside(Some(&worker), until).await

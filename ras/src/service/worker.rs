@@ -14,6 +14,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tracing::Instrument;
 
+/// What it takes; plans are the plan worker's.
+const KINDS: [JobKind; 2] = [JobKind::Solve, JobKind::Replay];
+
 /// How often the queue is looked at although nothing rang: a lease that runs out rings no bell.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
@@ -82,7 +85,7 @@ impl Worker {
         let mut asked = stop.clone();
         while !*stop.borrow() {
             let begun = since_boot();
-            let claim = self.broker.claim(&self.name, &JobKind::ALL, self.settings.lease);
+            let claim = self.broker.claim(&self.name, &KINDS, self.settings.lease);
             // If the answer is lost and not the job, its lease runs out.
             match in_time(claim).await? {
                 Some(job) => {
@@ -107,6 +110,7 @@ impl Worker {
             match job.kind {
                 JobKind::Solve => self.solve(job.lease).await,
                 JobKind::Replay => self.replay(job).await,
+                JobKind::Plan => unreachable!("it is not among those that are claimed"),
             }
         };
         let renew = || self.broker.renew(job.lease, self.settings.lease);
@@ -176,11 +180,11 @@ impl Worker {
     async fn replay(&self, job: &Job) -> Result<(), DbError> {
         let outcome = replay::run(&self.archive, &self.settings, &job.task).await;
         let ours = match outcome.context("the replay") {
-            Ok(outcome) => self.broker.finish_replay(job.lease, &outcome).await?,
+            Ok(outcome) => self.broker.finish_job(job.lease, &outcome).await?,
             Err(error) => {
                 let failure = format!("{error:#}");
                 tracing::warn!(job = %job.lease.job, failure, "replay failed");
-                self.broker.fail_replay(job.lease, &failure).await?
+                self.broker.fail_job(job.lease, &failure).await?
             }
         };
         if !ours {

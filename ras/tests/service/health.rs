@@ -47,3 +47,29 @@ fn a_token_that_cannot_be_used_is_told_before_anything_starts() {
     place.ras(up).fails_with(&["[portal]", "watch", "nowhere"]);
     assert!(!place.path("data").exists(), "nothing was made");
 }
+
+/// Counted by the name that each statement has in its list, whatever the log shows.
+#[test]
+fn statements_are_timed_by_name() {
+    let place = Place::new();
+    place.region("region");
+    let up = place.start("up --data data --listen 127.0.0.1:0 --schedule never --no-worker region");
+    let number = |page: &str, line: &str| -> Option<f64> {
+        page.lines().find_map(|of| of.strip_prefix(line)?.trim().parse().ok())
+    };
+    let name = "ras_postgres_statement_seconds";
+    let of =
+        |what: &str, more: &str| format!("{name}_{what}{{statement=\"metrics.COUNTS\"{more}}} ");
+    // Each page is written after the statements for it, and tells of them.
+    for times in 1..4 {
+        let (_, page) = up.get("/metrics");
+        assert_eq!(number(&page, &of("count", "")), Some(f64::from(times)), "{page}");
+        let all = number(&page, &of("bucket", ",le=\"+Inf\""));
+        assert_eq!(all, Some(f64::from(times)));
+        let sum = number(&page, &of("sum", "")).expect("a sum");
+        assert!(sum > 0.0 && sum < 60.0, "{sum}");
+    }
+    let (_, page) = up.get("/metrics");
+    assert!(page.contains("statement=\"load.write."), "what loading the region took: {page}");
+    up.stop();
+}

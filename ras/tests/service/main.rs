@@ -7,6 +7,7 @@ mod moves;
 mod operators;
 mod owners;
 mod place;
+mod plans;
 mod postgres;
 #[path = "../../../broker/tests/database/proxy.rs"]
 #[expect(dead_code, reason = "shared with the broker's tests")]

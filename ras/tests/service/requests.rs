@@ -57,6 +57,14 @@ fn capacity_is_asked_for_granted_kept_refused_and_given_back() {
     assert!(new["owned"]["rru"].as_f64() > Some(5.0), "with its buffer: {new}");
     assert_eq!(new["conditions"][0]["holds"], true);
 
+    // What is to start later is not waited for, and nothing is set aside for it.
+    let later = "--servers 5 --start 2126-01-01T00:00:00Z --policy best-effort";
+    let said = place.ras(&format!("request create later --owner team --type {ty} {later}")).code(0);
+    let notice = "nothing is set aside until 2126-01-01T00:00:00Z";
+    assert!(said.stdout().contains(notice), "{}", said.stdout());
+    let told = place.ras("list requests --output json").code(0);
+    assert!(told.stdout().contains(notice), "{}", told.stdout());
+
     // More, which it is granted; and too much, which it is not. What is promised stays.
     let grown = place.json("request resize new --rru 8 --wait");
     assert_eq!(grown["granted_rru"], 8.0, "{grown}");

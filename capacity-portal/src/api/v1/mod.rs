@@ -14,6 +14,7 @@ mod whoami;
 
 pub(super) use ask::schema::file as file_of_requests;
 pub(super) use ask::{profile as read_profile, refused};
+pub(crate) use requests::not_set_aside;
 
 use super::authority::Caller;
 use super::problem::Problem;

@@ -1,5 +1,6 @@
 //! `/v1/operations`: what a 202 points to.
 
+use super::requests::not_set_aside;
 use crate::api::asked::{self, Asked};
 use crate::api::authority::Caller;
 use crate::api::problem::Problem;
@@ -44,6 +45,9 @@ pub(super) struct OperationView {
     state_at: DateTime<Utc>,
     created_at: DateTime<Utc>,
     created_by: String,
+    /// While the start of its request lies ahead: that nothing is set aside until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
     /// What came of it. Of a failed one: `code`, `detail`, `reasons` of a closed list, the numbers
     /// behind them, and `alternatives` that would be granted.
     #[schema(value_type = Option<Object>)]
@@ -64,6 +68,7 @@ impl From<Operation> for OperationView {
             state_at: of.state_at,
             created_at: of.created_at,
             created_by: of.created_by,
+            notice: of.starts_at.map(not_set_aside),
             result: of.result,
         }
     }

@@ -1,6 +1,6 @@
 //! `/v1/plans`: what changes would come to, really solved; and applied, if that is still so.
 
-use super::ask::{self, Place, ReservationAsked};
+use super::ask::{self, FieldError, Place, ReservationAsked};
 use super::reservations::WriteAsked;
 use crate::api::asked::{self, Asked};
 use crate::api::authority::{Caller, Role};
@@ -221,6 +221,15 @@ async fn read(
             Ok(read) => all.push(read.asking),
             Err(mut wrong) => errors.append(&mut wrong),
         }
+    }
+    if all.iter().any(|asking| asking.starts_at.is_some()) {
+        let now = in_time(site.broker.clock()).await?;
+        let later = |asking: &Asking| asking.starts_at.is_some_and(|at| at > now);
+        let later = all.iter().enumerate().filter(|(_, asking)| later(asking));
+        errors.extend(later.map(|(number, _)| {
+            let field = format!("changes[{number}].starts_at");
+            FieldError::new(field, "a plan is applied at once; a request may start later")
+        }));
     }
     if !errors.is_empty() {
         return Err(ask::refused(&errors));

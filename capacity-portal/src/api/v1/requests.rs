@@ -12,7 +12,7 @@ use axum::extract::{Path, State as Extension};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::{GrantPolicy, Request, RequestChangeKind, RequestFilter, RequestState, State};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use fleet::{CapacityRequest, Rru};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -66,6 +66,9 @@ pub(super) struct RequestView {
     #[serde(skip_serializing_if = "Option::is_none")]
     at_least_rru: Option<f64>,
     starts_at: Option<DateTime<Utc>>,
+    /// While its start lies ahead: that nothing is set aside until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
     ends_at: Option<DateTime<Utc>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
@@ -80,6 +83,14 @@ pub(super) struct RequestView {
     version: i64,
     created_at: DateTime<Utc>,
     created_by: String,
+}
+
+/// What a start in the future means, for people.
+pub(crate) fn not_set_aside(starts_at: DateTime<Utc>) -> String {
+    let at = starts_at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+    format!(
+        "nothing is set aside until {at}: the request is decided then, on the region as it is at that time"
+    )
 }
 
 fn kinds() -> utoipa::openapi::Schema {
@@ -115,6 +126,7 @@ impl From<Request> for RequestView {
                 GrantPolicy::All | GrantPolicy::BestEffort => None,
             },
             starts_at: asking.starts_at,
+            notice: asking.starts_at.filter(|_| of.starts_later).map(not_set_aside),
             ends_at: asking.ends_at.flatten(),
             labels: asking.labels,
             asked: asking.change,
@@ -239,5 +251,5 @@ pub(super) async fn submit(
     let operation = Uuid::now_v7();
     in_time(site.broker.submit_draft(&actor, found.id, seen, operation)).await?;
     site.submitted.notify_one();
-    Ok(accepted(found.asking.reservation(), found.id, operation).into_response())
+    Ok(accepted(&found.asking, found.id, operation).into_response())
 }

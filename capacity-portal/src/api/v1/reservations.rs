@@ -2,6 +2,7 @@
 
 use super::ask::{self, Place, ReservationAsked};
 use super::named;
+use super::requests::not_set_aside;
 use super::reservation_view::ReservationView;
 use crate::api::asked::{self, Asked};
 use crate::api::authority::{Caller, Role};
@@ -101,16 +102,20 @@ pub(super) struct Accepted {
     request: String,
     /// What to wait on; null: a draft, which nobody decides.
     operation: Option<String>,
+    /// If it has a start: that nothing is set aside until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
 }
 
 /// What a 202 says. It never means granted.
-pub(super) fn accepted(reservation: &Name, request: Uuid, operation: Uuid) -> Answer {
-    answer(reservation, request, Some(operation))
+pub(super) fn accepted(asking: &Asking, request: Uuid, operation: Uuid) -> Answer {
+    answer(asking, request, Some(operation))
 }
 
-fn answer(reservation: &Name, request: Uuid, operation: Option<Uuid>) -> Answer {
+fn answer(asking: &Asking, request: Uuid, operation: Option<Uuid>) -> Answer {
     let body = Accepted {
-        reservation: reservation.to_string(),
+        reservation: asking.reservation().to_string(),
+        notice: asking.starts_at.map(not_set_aside),
         request: request.to_string(),
         operation: operation.map(|id| id.to_string()),
     };
@@ -399,7 +404,10 @@ async fn ask_for(
     validates: bool,
 ) -> Result<Response, Problem> {
     if validates {
-        let said = json!({ "valid": true, "reservation": read.asking.reservation() });
+        let mut said = json!({ "valid": true, "reservation": read.asking.reservation() });
+        if let Some(at) = read.asking.starts_at {
+            said["notice"] = json!(not_set_aside(at));
+        }
         return Ok(Json(said).into_response());
     }
     let claim = match conditions::claim(site, actor, headers, path, body).await? {
@@ -420,7 +428,7 @@ async fn submit(
     claim: Option<KeyClaim>,
 ) -> Result<Answer, Problem> {
     let (id, operation) = (Uuid::now_v7(), (!read.draft).then(Uuid::now_v7));
-    let answer = answer(read.asking.reservation(), id, operation);
+    let answer = answer(&read.asking, id, operation);
     let stored = answer.json();
     let submission = Submission {
         id,

@@ -98,8 +98,9 @@ fn asked(
     let waits = !asking.dry_run && asking.waiting.waits();
     let document = with_server(Server::of(&asking.server)?, async |client| {
         let answer = ask(client).await?;
-        // A draft is decided by nobody.
-        if !waits || answer.body["operation"].is_null() {
+        // A draft is not decided, and what starts later is decided then.
+        let later = !asking.waiting.wait && answer.body["notice"].is_string();
+        if !waits || later || answer.body["operation"].is_null() {
             return Ok(answer.body);
         }
         let what = format!("{name} is asked for");
@@ -107,13 +108,19 @@ fn asked(
         let request = answer.body["request"].as_str().context("the server names no request")?;
         Ok(client.get(&path(&["v1", "requests", request])).await?.body)
     })?;
-    let text = || match document["operation"].as_str() {
-        _ if asking.dry_run => format!("{name}: it could be asked for so; nothing was asked"),
-        _ if waits => outcome(name, &document),
-        Some(operation) => {
-            format!("{name}: asked for; `ras get operation {operation}` says what became of it")
+    let text = || {
+        let said = match document["operation"].as_str() {
+            _ if asking.dry_run => format!("{name}: it could be asked for so; nothing was asked"),
+            _ if document["state"].is_string() => outcome(name, &document),
+            Some(operation) => {
+                format!("{name}: asked for; `ras get operation {operation}` says what became of it")
+            }
+            None => format!("{name}: a draft, which is not decided yet"),
+        };
+        match document["notice"].as_str() {
+            Some(notice) => format!("{said}\n{notice}"),
+            None => said,
         }
-        None => format!("{name}: a draft, which nobody decides yet"),
     };
     context.answer(text, &document)?;
     Ok(Verdict::Fine)

@@ -99,7 +99,7 @@ fn members() -> Value {
             { "type": "string", "enum": ["all", "best_effort"] },
             { "type": "object", "required": ["at_least_rru"], "additionalProperties": false,
                 "properties": { "at_least_rru": amount("RRU, of those asked for.") } } ] },
-        "starts_at": time("When it is to be granted; null: at once."),
+        "starts_at": time("When it is to be decided and granted; null: at once. Nothing is set aside until then."),
         "ends_at": time("When the reservation ends; null: when somebody says so."),
         "labels": { "type": "object", "maxProperties": LABELS_MAX,
             "propertyNames": { "type": "string", "minLength": 1, "maxLength": LABEL_CHARS_MAX,

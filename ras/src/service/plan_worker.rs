@@ -1,0 +1,116 @@
+//! Makes plans that the portal asks of workers, one at a time, beside the worker's other jobs.
+
+use super::planner::SolvingPlanner;
+use super::worker::in_time;
+use anyhow::Result;
+use broker::{Broker, Job, JobDoorbell, JobKind, LeaseTerm, keep_lease, since_boot};
+use capacity_portal::plan_queue::{MadePlan, PlanOutcome, PlanTask};
+use capacity_portal::region::RegionKeeper;
+use capacity_portal::{PlanRefused, Planner};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A person waits for a plan: one whose worker was lost is another's soon.
+const LEASE: Duration = Duration::from_secs(10);
+
+/// How often the queue is looked at although nothing rang: a lease that runs out rings no bell.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Makes plans of the queue.
+pub struct PlanWorker {
+    broker: Broker,
+    planner: Arc<SolvingPlanner>,
+    region: RegionKeeper,
+    name: String,
+}
+
+/// Says that a plan is not wanted any more.
+#[derive(Default)]
+struct Gone(Arc<AtomicBool>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl PlanWorker {
+    /// Of a worker's name, with the region in memory.
+    pub fn new(broker: Broker, planner: Arc<SolvingPlanner>, name: &str) -> PlanWorker {
+        let region = RegionKeeper::of(broker.clone());
+        PlanWorker { broker, planner, region, name: name.to_owned() }
+    }
+
+    /// Makes plans for as long as it is awaited. Failures of Postgres are logged and waited out.
+    pub async fn run(&self) {
+        loop {
+            let worked = async {
+                let mut doorbell = in_time(self.broker.job_doorbell()).await?;
+                self.take_plans(&mut doorbell).await
+            };
+            let Err(error) = worked.await;
+            tracing::warn!("no plans can be taken; trying again: {error:#}");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn take_plans(&self, doorbell: &mut JobDoorbell) -> Result<std::convert::Infallible> {
+        loop {
+            let begun = since_boot();
+            let claim = self.broker.claim(&self.name, &[JobKind::Plan], LEASE);
+            match in_time(claim).await? {
+                Some(job) => self.do_plan(&job, &LeaseTerm::new(begun, LEASE)).await?,
+                None => {
+                    doorbell.wait(LOOK_EVERY).await;
+                }
+            }
+        }
+    }
+
+    /// Makes a plan while its lease holds, which a withdrawn one loses.
+    async fn do_plan(&self, job: &Job, term: &LeaseTerm) -> Result<()> {
+        let (id, attempt) = (job.lease.job, job.lease.attempt);
+        tracing::info!(job = %id, attempt, kind = job.kind.as_str(), "job taken");
+        let renew = || self.broker.renew(job.lease, LEASE);
+        let made = tokio::select! {
+            made = self.plan(job) => made,
+            () = keep_lease(term, LEASE, renew) => {
+                tracing::info!(job = %id, attempt, "lease lost, or the plan was withdrawn; the work is dropped");
+                return Ok(());
+            }
+        };
+        let ours = match made.and_then(|made| Ok(serde_json::to_value(made)?)) {
+            Ok(outcome) => in_time(self.broker.finish_job(job.lease, &outcome)).await?,
+            Err(error) => {
+                let failure = format!("{error:#}");
+                tracing::warn!(job = %id, failure, "no plan was made");
+                in_time(self.broker.fail_job(job.lease, &failure)).await?
+            }
+        };
+        if !ours {
+            tracing::info!(job = %id, "the plan is not waited for any more");
+        }
+        Ok(())
+    }
+
+    async fn plan(&self, job: &Job) -> Result<PlanOutcome> {
+        let task: PlanTask = serde_json::from_value(job.task.clone())?;
+        let held = self.region.fresh().await?;
+        let (planner, region) = (self.planner.clone(), held.clone());
+        let gone = Gone::default();
+        let left = gone.0.clone();
+        let planned = tokio::task::spawn_blocking(move || {
+            planner.plan(&region.snapshot, &task.requests, &|| left.load(Ordering::Relaxed))
+        });
+        let planned = planned.await?;
+        drop(gone);
+        match planned {
+            Ok(planned) => Ok(PlanOutcome::Made(MadePlan::new(&planned, held.seq))),
+            Err(PlanRefused::Region(why)) => anyhow::bail!("{why}"),
+            Err(PlanRefused::Request { .. } | PlanRefused::Twice { .. }) => {
+                Ok(PlanOutcome::Refused)
+            }
+        }
+    }
+}
