@@ -2,7 +2,7 @@
 
 use crate::place::Place;
 use crate::requests::{place, two};
-use broker::{MoveReason, Wanted};
+use broker::{MoveReason, MoverInstance, Wanted};
 use reqwest::Method;
 use serde_json::json;
 use std::time::Duration;
@@ -28,7 +28,8 @@ async fn refusals_are_counted_by_reason_and_failed_moves_by_class() {
 
     // Both moves of what was granted: the host refuses one, the other takes too long.
     let broker = &place.broker;
-    let epoch = broker.lease_mover("mover", Duration::from_secs(600)).await.expect("asked");
+    let mover = MoverInstance::new("mover");
+    let epoch = broker.lease_mover(&mover, Duration::from_secs(600)).await.expect("asked");
     let epoch = epoch.expect("no other acts");
     broker.open_moves("mover", epoch, Wanted::BetweenSolves).await.expect("opened");
     let moves = broker.moves_under_way().await.expect("listed");
