@@ -6,6 +6,7 @@
 use crate::backend::{LpProblem, LpRequest, LpSolution};
 use crate::formulation::{Lp, Part};
 use crate::model::{Model, Span};
+use crate::search::Gain;
 use crate::state::{State, Worthless};
 
 /// What may change: per reservation, per item.
@@ -53,14 +54,15 @@ impl<'a> Exchange<'a> {
         solution.dual_bound + self.constant
     }
 
-    /// Changes a state as a solution says, if that costs less and is allowed. Tells by how much the
-    /// objective falls. The state may have changed meanwhile: then the solution may not fit.
+    /// Changes a state as a solution says, if that is allowed and leaves less missing in order of
+    /// priority, or as much at each level and costs less. The state may have changed meanwhile: then
+    /// the solution may not fit.
     pub fn apply(
         &self,
         worthless: &Worthless,
         state: &mut State,
         solution: &LpSolution,
-    ) -> Option<f64> {
+    ) -> Option<Gain> {
         let model = self.model;
         let mut columns = self.columns.clone();
         for (&column, &value) in self.kept.iter().zip(&solution.columns) {
@@ -81,7 +83,7 @@ impl<'a> Exchange<'a> {
             }
             counts.push(found);
         }
-        let before = self.cost(worthless, state);
+        let (before, missing) = (self.cost(worthless, state), state.levels(model));
         let saved: Vec<Vec<u32>> =
             self.terms.iter().map(|&term| state.counts[term].clone()).collect();
         let put = |state: &mut State, counts: Vec<Vec<u32>>| {
@@ -94,9 +96,12 @@ impl<'a> Exchange<'a> {
         };
         put(state, counts);
         let fits = state.used.iter().zip(&model.pools).all(|(&used, pool)| used <= pool.size);
-        let gain = if fits { before - self.cost(worthless, state) } else { 0.0 };
-        if gain > 1e-7 {
-            return Some(gain);
+        if fits {
+            let cost = before - self.cost(worthless, state);
+            let order = state.levels(model).cmp(&missing);
+            if order.is_lt() || order.is_eq() && cost > 1e-7 {
+                return Some(Gain { cost, less_missing: order.is_lt() });
+            }
         }
         put(state, saved);
         None

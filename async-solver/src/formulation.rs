@@ -9,7 +9,7 @@
 //! penalty; the constant is [`Lp::constant`].
 
 use crate::backend::LpProblem;
-use crate::model::{Item, Model, Term, rru};
+use crate::model::{Item, Model, Term, WEIGHT_OF_SERVER, rru};
 
 /// The relaxation and where to find things in it.
 pub struct Lp {
@@ -36,12 +36,29 @@ pub enum Part {
     Whole,
 }
 
-struct Builder {
-    problem: LpProblem,
-    parts: Vec<Part>,
+/// What a relaxation says of levels of priority.
+#[derive(Clone, Debug, Default)]
+pub struct InOrder {
+    /// What may be missing at each level, in servers' worth ([`servers_missing`]); empty: no limits.
+    pub limits: Vec<f64>,
+    /// The level whose missing servers are the objective, instead of the cost of phase 1.
+    pub least: Option<usize>,
 }
 
-impl Builder {
+/// A weight ([`crate::model::TermCost::missing`]) in servers' worth.
+pub fn servers_missing(missing: i128) -> f64 {
+    missing as f64 / WEIGHT_OF_SERVER as f64
+}
+
+struct Builder<'a> {
+    problem: LpProblem,
+    parts: Vec<Part>,
+    in_order: &'a InOrder,
+    /// The row of each level's limit.
+    levels: Vec<u32>,
+}
+
+impl Builder<'_> {
     fn row(&mut self, lower: f64, upper: f64) -> u32 {
         let row = u32::try_from(self.problem.row_lower.len()).expect("fewer than 2^32 rows");
         self.problem.row_lower.push(lower);
@@ -50,6 +67,11 @@ impl Builder {
     }
 
     fn column(&mut self, part: Part, cost: f64, upper: f64, entries: &[(u32, f64)]) {
+        let cost = if self.in_order.least.is_some() { 0.0 } else { cost };
+        self.add(part, cost, upper, entries);
+    }
+
+    fn add(&mut self, part: Part, cost: f64, upper: f64, entries: &[(u32, f64)]) {
         self.parts.push(part);
         self.problem.cost.push(cost);
         self.problem.col_lower.push(0.0);
@@ -61,16 +83,42 @@ impl Builder {
         let end = u32::try_from(self.problem.indices.len()).expect("fewer than 2^32 entries");
         self.problem.starts.push(end);
     }
+
+    /// A column of what eq. 6 or 7 are short of, at a price, up to today's.
+    fn missing(&mut self, term: &Term, price: f64, most: i64, row: u32, sign: f64) {
+        // The weight of an RRU in servers.
+        let weight = servers_missing(i128::from(term.weight) * i128::from(fleet::MICRO));
+        let limit = self.levels.get(term.level).map(|&level| (level, weight));
+        let entries: Vec<(u32, f64)> = [(row, sign)].into_iter().chain(limit).collect();
+        let price = match self.in_order.least {
+            Some(level) => {
+                if level == term.level {
+                    weight
+                } else {
+                    0.0
+                }
+            }
+            None => price,
+        };
+        self.add(Part::Whole, price, rru(most), &entries);
+    }
 }
 
 impl Lp {
     /// Builds the relaxation.
     pub fn new(model: &Model) -> Lp {
+        Lp::in_order(model, &InOrder::default())
+    }
+
+    /// Builds the relaxation with limits on what is missing at levels of priority.
+    pub fn in_order(model: &Model, in_order: &InOrder) -> Lp {
         let problem = LpProblem { starts: vec![0], ..LpProblem::default() };
-        let mut build = Builder { problem, parts: Vec::new() };
+        let mut build = Builder { problem, parts: Vec::new(), in_order, levels: Vec::new() };
         for pool in &model.pools {
             build.row(f64::NEG_INFINITY, f64::from(pool.size));
         }
+        build.levels =
+            in_order.limits.iter().map(|&limit| build.row(f64::NEG_INFINITY, limit)).collect();
         let mut constant = 0.0;
         let mut first_column = vec![0];
         for term in &model.terms {
@@ -79,6 +127,10 @@ impl Lp {
             for item in term.items.iter().chain(&term.worthless) {
                 constant += model.leave_price(item, 0);
             }
+        }
+        if in_order.least.is_some() {
+            // Only what is missing counts.
+            constant = 0.0;
         }
         Lp { problem: build.problem, constant, parts: build.parts, first_column }
     }
@@ -230,14 +282,14 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) {
         }
         for (range, &row) in term.affinity.iter().zip(&affinity) {
             if range.below_max > 0 {
-                build.column(Part::Whole, range.price, rru(range.below_max), &[(row, 1.0)]);
+                build.missing(term, range.price, range.below_max, row, 1.0);
             }
             if range.above_max > 0 {
-                build.column(Part::Whole, range.price, rru(range.above_max), &[(row, -1.0)]);
+                build.missing(term, range.price, range.above_max, row, -1.0);
             }
         }
     }
     if term.short_max > 0 {
-        build.column(Part::Whole, term.short_price, rru(term.short_max), &[(capacity, 1.0)]);
+        build.missing(term, term.short_price, term.short_max, capacity, 1.0);
     }
 }

@@ -14,6 +14,7 @@ mod level;
 mod master;
 pub mod model;
 mod neighbourhood;
+mod order;
 mod phase1;
 mod plan;
 mod racks;

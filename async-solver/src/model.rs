@@ -23,6 +23,8 @@ pub struct Model {
     pub classes: usize,
     /// The pool of each server; `u32::MAX` for unavailable ones.
     pub pool_of: Vec<u32>,
+    /// How many levels of priority there are ([`Term::level`]).
+    pub levels: usize,
 }
 
 /// Available servers of one MSB that every reservation values alike.
@@ -53,6 +55,10 @@ pub struct Term {
     pub short_price: f64,
     /// Shortfall today: it may not grow.
     pub short_max: i64,
+    /// Its level of priority, 0 for the most important ([`crate::order`]).
+    pub level: usize,
+    /// What a micro-RRU that it is missing weighs within its level.
+    pub weight: i64,
     /// Pools whose servers count for the reservation, ordered by MSB.
     pub items: Vec<Item>,
     /// The MSBs the items lie in.
@@ -121,6 +127,8 @@ pub struct TermCost {
     pub buffer: f64,
     /// Price of what eq. 6 and 7 are short of.
     pub shortfall: f64,
+    /// The same as an exact weight, comparable within a level of priority.
+    pub missing: i128,
     /// Whether something ends worse than it is today.
     pub regress: bool,
 }
@@ -161,6 +169,7 @@ impl Model {
             terms: Vec::new(),
             classes: classes.classes,
             pool_of,
+            levels: 0,
         };
         model.terms = model.build_terms(snapshot);
         model.price_shortfalls(snapshot);
@@ -235,6 +244,8 @@ impl Model {
             tau: if reservation.msb_buffer { weights.buffer_tau } else { 0.0 },
             short_price: 0.0,
             short_max: 0,
+            level: 0,
+            weight: 1,
             items,
             spans,
             affinity: Vec::new(),
@@ -276,42 +287,46 @@ impl Model {
         spans
     }
 
-    /// Prices shortfalls above everything else, priority by priority (RAS section 3.5.1: fixing
-    /// what is broken is a high-priority objective).
+    /// Sets levels and weights, by which shortfalls are compared ([`crate::order`]), and prices, which
+    /// lead the search and give the bound.
     ///
-    /// One server's worth of shortfall costs more than any change of expressions 1, 3 and 4 that
-    /// mends it: 20 times the buffer and spread prices of the server, and 50 moves of in-use
-    /// servers. Each priority that occurs costs [`PRIORITY_RATIO`] times the next less important
-    /// one, over at most [`PRIORITY_LEVELS`] levels; those below share the last.
+    /// One server's worth of shortfall costs [`Model::server_price`]. Each priority that is broken
+    /// somewhere costs [`PRIORITY_RATIO`] times the next less important one, over at most
+    /// [`PRIORITY_LEVELS`] levels; those below share the last. Prices do not decide who is served:
+    /// the order does.
     fn price_shortfalls(&mut self, snapshot: &RegionSnapshot) {
         let broken = |term: &Term| {
             term.short_max > 0
                 || term.affinity.iter().any(|range| range.below_max > 0 || range.above_max > 0)
         };
         let priority = |term: &Term| snapshot.reservations[term.reservation.ix()].priority;
-        let mut levels: Vec<i32> =
-            self.terms.iter().filter(|term| broken(term)).map(priority).collect();
-        levels.sort_unstable();
-        levels.dedup();
-        let top_value =
-            |term: &Term| rru(term.items.iter().map(|item| item.value).max().unwrap_or(MICRO));
-        let weights = self.weights;
-        let move_price = weights.move_in_use.max(weights.move_idle);
-        let server_price = self
-            .terms
-            .iter()
-            .map(|term| 20.0 * (term.tau + term.beta) * top_value(term))
-            .fold(50.0 * move_price + 1.0, f64::max);
+        let distinct = |mut priorities: Vec<i32>| {
+            priorities.sort_unstable();
+            priorities.dedup();
+            priorities
+        };
+        let all = distinct(self.terms.iter().map(priority).collect());
+        let levels =
+            distinct(self.terms.iter().filter(|term| broken(term)).map(priority).collect());
+        let server_price = self.server_price();
         let last = levels.len().min(PRIORITY_LEVELS).saturating_sub(1);
+        self.levels = all.len();
         for term in &mut self.terms {
+            term.level = all.partition_point(|&level| level < priority(term));
+            term.weight = (WEIGHT_OF_SERVER / term.top_value()).max(1);
             let rank = levels.partition_point(|&level| level < priority(term)).min(last);
             let exponent = i32::try_from(last - rank).unwrap_or(0);
-            let price = server_price * PRIORITY_RATIO.powi(exponent) / top_value(term);
-            term.short_price = price;
-            for range in &mut term.affinity {
-                range.price = price;
-            }
+            term.price_server(server_price * PRIORITY_RATIO.powi(exponent));
         }
+    }
+
+    /// What one server's worth of shortfall costs at least: more than most changes of expressions 1,
+    /// 3 and 4 that mend it (RAS section 3.5.1: fixing what is broken is a high-priority objective),
+    /// 20 times the buffer and spread prices of the server, and 50 moves of in-use servers.
+    pub fn server_price(&self) -> f64 {
+        let move_price = self.weights.move_in_use.max(self.weights.move_idle);
+        let price = |term: &Term| 20.0 * (term.tau + term.beta) * rru(term.top_value());
+        self.terms.iter().map(price).fold(50.0 * move_price + 1.0, f64::max)
     }
 
     /// The counts of today's assignment: what each reservation holds of each item.
@@ -354,11 +369,14 @@ impl Model {
         let short = (term.capacity - total + if term.buffered { top } else { 0 }).max(0);
         cost.shortfall = term.short_price * rru(short);
         cost.regress = short > term.short_max;
+        let mut missing = short;
         for (range, z) in term.affinity.iter().zip(term.datacenter_values(counts)) {
             let (below, above) = ((range.low - z).max(0), (z - range.high).max(0));
             cost.shortfall += range.price * rru(below + above);
             cost.regress |= below > range.below_max || above > range.above_max;
+            missing += below + above;
         }
+        cost.missing = i128::from(missing) * i128::from(term.weight);
         cost
     }
 }
@@ -367,8 +385,23 @@ impl Model {
 pub const PRIORITY_RATIO: f64 = 10.0;
 /// Levels told apart: more would spread the prices over more digits than a float solver has.
 pub const PRIORITY_LEVELS: usize = 4;
+/// What the RRU of a reservation's most valuable server weigh together, whatever their number.
+pub const WEIGHT_OF_SERVER: i64 = 1_000_000_000_000_000_000;
 
 impl Term {
+    /// V of the most valuable server that counts for it; one RRU if there is none.
+    pub fn top_value(&self) -> i64 {
+        self.items.iter().map(|item| item.value).max().unwrap_or(MICRO)
+    }
+
+    /// Prices what is missing by the most valuable server's worth.
+    pub fn price_server(&mut self, price: f64) {
+        self.short_price = price / rru(self.top_value());
+        for range in &mut self.affinity {
+            range.price = self.short_price;
+        }
+    }
+
     fn add_affinity(&mut self, snapshot: &RegionSnapshot, theta: f64) {
         let reservation = &snapshot.reservations[self.reservation.ix()];
         let mut position: BTreeMap<_, u32> = BTreeMap::new();

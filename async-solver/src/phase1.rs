@@ -10,6 +10,7 @@
 mod climb;
 mod exact;
 mod hourly;
+mod order;
 mod prices;
 mod rounds;
 
@@ -23,6 +24,7 @@ use crate::report::Termination;
 use crate::search::Search;
 use crate::state::{State, Worthless};
 use crate::subproblem::Geometry;
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -32,6 +34,8 @@ pub struct Outcome {
     pub state: State,
     /// Its cost.
     pub primal: f64,
+    /// What shortfalls cost of it, at the prices of the problem that was solved in the end.
+    pub shortfall_cost: f64,
     /// The cost of today's assignment.
     pub initial_primal: f64,
     /// The best proved bound.
@@ -165,18 +169,29 @@ pub fn run(
             ControlFlow::Continue(run.prices_and_start(solution.as_ref()))
         }
     };
-    let termination = match prices {
-        ControlFlow::Continue((prices, near)) => {
-            let starts = [rounded_down(model, &near), today];
-            run.search_from(starts, &prices, &request, lp_size.0, keep)
+    let found = prices.map_continue(|(prices, near)| {
+        for start in [rounded_down(model, &near), today] {
+            if !run.is_within_gap() {
+                run.sweep(start, &prices, 0.0, keep);
+            }
         }
+        prices
+    });
+    let lp_value = solution.map(|solution| (solution.objective + lp.constant, solution.seconds));
+    let end = |run: Run, termination: Termination, initial_primal: f64| {
+        let searched = run.history.iter().find(|point| point.step == "mip");
+        let initial = searched.map_or(built, |point| point.seconds);
+        let seconds = [built - begin, initial - built, clock() - initial];
+        run.finish(initial_primal, termination, lp_value, lp_size, seconds)
+    };
+    if run.is_short() && !run.must_stop() && run.serve_in_order(&request, keep) {
+        return run.go_on_in_order(found, &request, &end, keep);
+    }
+    let termination = match found {
+        ControlFlow::Continue(prices) => run.search_from(&prices, &request, keep),
         ControlFlow::Break(termination) => termination,
     };
-    let searched = run.history.iter().find(|point| point.step == "mip");
-    let initial = searched.map_or(built, |point| point.seconds);
-    let lp_value = solution.map(|solution| (solution.objective + lp.constant, solution.seconds));
-    let seconds = [built - begin, initial - built, clock() - initial];
-    run.finish(initial_primal, termination, lp_value, lp_size, seconds)
+    end(run, termination, initial_primal)
 }
 
 /// Up to so many columns an LP is solved again and again: near the incumbent, and as a master.
@@ -288,10 +303,17 @@ impl Run<'_> {
         self.history.push(point);
     }
 
-    /// Takes a state as the incumbent if it is better and lets nothing get worse than today.
+    /// Takes a state as the incumbent if less is missing in order of priority, or as much at each level
+    /// and it costs less, and it lets nothing get worse than today.
     fn offer(&mut self, state: &State, step: &str, keep: &dyn Fn(&State)) {
         let total = state.total(self.model, &self.worthless);
-        if total < self.primal() - 1e-9 && !state.regresses(self.model) {
+        let missing = self.best.as_ref().map(|(best, _)| best.levels(self.model));
+        let is_better = match missing.map(|missing| state.levels(self.model).cmp(&missing)) {
+            Some(Ordering::Less) | None => true,
+            Some(Ordering::Equal) => total < self.primal() - 1e-9,
+            Some(Ordering::Greater) => false,
+        };
+        if is_better && !state.regresses(self.model) {
             self.best = Some((state.clone(), total));
             keep(state);
             self.note(step);
@@ -338,24 +360,17 @@ impl Run<'_> {
         self.offer(&early, "initial state", keep);
     }
 
-    /// Sweeps from some starts, then searches on from the best.
+    /// Searches on from the best of what was swept.
     fn search_from(
         &mut self,
-        starts: [State; 2],
         prices: &DualPoint,
         request: &LpRequest,
-        lp_columns: usize,
         keep: &dyn Fn(&State),
     ) -> Termination {
-        for start in starts {
-            if !self.is_within_gap() {
-                self.sweep(start, prices, 0.0, keep);
-            }
-        }
         if self.is_within_gap() || self.solve_whole(request, keep) {
             self.settled()
         } else {
-            self.search_on(prices, request, lp_columns, keep)
+            self.search_on(prices, request, keep)
         }
     }
 
@@ -364,11 +379,10 @@ impl Run<'_> {
         &mut self,
         prices: &DualPoint,
         request: &LpRequest,
-        lp_columns: usize,
         keep: &dyn Fn(&State),
     ) -> Termination {
         let mut termination = self.improve(prices, self.config.stall_rounds, keep);
-        if lp_columns > SMALL_COLUMNS {
+        if self.is_large() {
             return termination;
         }
         let mut mixture = None;
@@ -462,7 +476,8 @@ impl Run<'_> {
         let dual_bound = dual_bound.max(0.0);
         let ended_by_itself =
             !matches!(termination, Termination::Deadline | Termination::Interrupted);
-        let worth = primal - state.shortfall_cost(self.model);
+        let shortfall_cost = state.shortfall_cost(self.model);
+        let worth = primal - shortfall_cost;
         let gap = (primal - dual_bound).max(0.0) / worth.max(f64::MIN_POSITIVE);
         // What was near enough stays so, lest hour after hour ends a little further off; where a solve came
         // nearer with ease, as after an hour that was hard, the next may, too.
@@ -474,6 +489,7 @@ impl Run<'_> {
         Outcome {
             state,
             primal,
+            shortfall_cost,
             initial_primal,
             dual_bound: dual_bound.min(primal),
             proof: self.proof,

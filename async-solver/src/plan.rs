@@ -16,6 +16,7 @@ use crate::bound::{Climb, DualPoint, climb, evaluate, in_parallel};
 use crate::config::SolverConfig;
 use crate::hand_back::trim;
 use crate::model::Model;
+use crate::order::{Serving, in_order, keep, lean};
 use crate::racks;
 use crate::random::Random;
 use crate::search::Search;
@@ -25,6 +26,7 @@ use crate::subproblem::Geometry;
 use crate::warm::Warm;
 use around::{Around, WEIGHTS, users};
 use fleet::{Move, RegionSnapshot, ReservationIx, ServerIx, Targets};
+use std::cmp::Reverse;
 
 /// What a request would take, and what it leads to.
 #[derive(Clone, Debug)]
@@ -84,7 +86,7 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     let before = {
         let search = Search { model: &today, geometries: &geometries, worthless: &worthless };
         let dual = evaluate(&today, &geometries, prices.clone(), threads);
-        anyway(&search, snapshot, asking, &dual, must_stop)
+        anyway(&search, snapshot, asking, &dual, config.seed, must_stop)
     };
     let model = from(&today, &before, snapshot, asking);
     // The search is led by the same prices whether its bound is asked for or not: what was planned as an
@@ -96,13 +98,28 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     let mut around = Around { search, dual: &dual, asking, users: users(&model), random };
     let mut after = before.clone();
     let complete = around.serve(&mut after, must_stop);
+    // Who is short is served by order of priority: that prices alone do not see to it.
+    let serving = Serving {
+        model: &model,
+        geometries: &geometries,
+        worthless: &worthless,
+        seed: config.seed,
+    };
+    after = serving.serve(&after, model.terms[asking].level, must_stop);
     let worth = |state: &State| state.total(&model, &worthless) - state.shortfall_cost(&model);
-    let primal = after.total(&model, &worthless);
-    let (price, shortfall_cost) = (worth(&after) - worth(&before), after.shortfall_cost(&model));
+    let price = worth(&after) - worth(&before);
+    let ordered = after.is_short().then(|| in_order(&model, &after));
+    let priced = ordered.as_ref().unwrap_or(&model);
+    let ended = State::new(priced, after.counts.clone());
+    let (primal, shortfall_cost) = (ended.total(priced, &worthless), ended.shortfall_cost(priced));
     let bound = if how.prove {
-        climb(&model, &geometries, dual, FROM_PRICES, threads, must_stop)
+        let start = match &ordered {
+            Some(ordered) => evaluate(ordered, &geometries, dual.prices, threads),
+            None => dual,
+        };
+        climb(priced, &geometries, start, FROM_PRICES, threads, must_stop)
     } else {
-        dual
+        DualPoint::free(priced)
     };
     let is_short = model.terms[asking].shortfall(&after.counts[asking]) > 0;
     let surely_missing = if is_short && how.prove {
@@ -130,32 +147,39 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
 }
 
 /// What the next solve will do about everybody else: surplus becomes free, and who is short is served
-/// as far as that goes, the most important first.
+/// by order of priority.
 fn anyway(
     search: &Search,
     snapshot: &RegionSnapshot,
     asking: usize,
     dual: &DualPoint,
+    seed: u64,
     must_stop: &dyn Fn() -> bool,
 ) -> State {
-    let model = search.model;
-    let mut state = State::new(model, model.today());
-    let others = || (0..model.terms.len()).filter(|&term| term != asking);
-    for term in others() {
-        give_back(model, &mut state, term);
+    let mut model = search.model.clone();
+    // The one that asks keeps what it has meanwhile, and takes no more.
+    lean(&mut model.terms[asking]);
+    let mut state = State::new(&model, model.today());
+    for term in (0..model.terms.len()).filter(|&term| term != asking) {
+        give_back(&model, &mut state, term);
     }
     let priority = |term: usize| snapshot.reservations[term].priority;
-    let mut short: Vec<usize> = others().filter(|&term| model.terms[term].short_max > 0).collect();
-    short.sort_by_key(|&term| (priority(term), std::cmp::Reverse(model.terms[term].capacity)));
-    for weight in WEIGHTS {
-        for &term in &short {
-            if must_stop() {
-                return state;
+    let mut short: Vec<usize> =
+        (0..model.terms.len()).filter(|&term| model.terms[term].short_max > 0).collect();
+    short.sort_by_key(|&term| (priority(term), Reverse(model.terms[term].capacity)));
+    let search = Search { model: &model, ..*search };
+    for level in short.chunk_by(|&a, &b| priority(a) == priority(b)) {
+        for weight in WEIGHTS {
+            for &term in level {
+                if must_stop() {
+                    return state;
+                }
+                search.replace(&mut state, term, dual, weight);
             }
-            search.replace(&mut state, term, dual, weight);
         }
     }
-    state
+    let Search { geometries, worthless, .. } = search;
+    Serving { model: &model, geometries, worthless, seed }.serve(&state, 0, must_stop)
 }
 
 fn give_back(model: &Model, state: &mut State, term: usize) {
@@ -179,12 +203,7 @@ fn from(today: &Model, state: &State, snapshot: &RegionSnapshot, asking: usize) 
             (item.held_in_use, item.held_idle) = (in_use, count - in_use);
         }
         if number != asking && priority(number) <= priority(asking) {
-            term.short_max = term.short_max.min(term.shortfall(counts));
-            let values = term.datacenter_values(counts);
-            for (range, z) in term.affinity.iter_mut().zip(values) {
-                range.below_max = range.below_max.min((range.low - z).max(0));
-                range.above_max = range.above_max.min((z - range.high).max(0));
-            }
+            keep(term, counts);
         }
     }
     model

@@ -5,6 +5,7 @@ use crate::bound::DualPoint;
 use crate::model::Model;
 use crate::state::{State, Worthless};
 use crate::subproblem::{Geometry, Priced};
+use std::cmp::{Ordering, Reverse};
 
 /// Largest MSB shares tried over a range, and how often the range is narrowed around the best.
 const WIDE_STEPS: i64 = 16;
@@ -108,8 +109,9 @@ impl Search<'_> {
         )
     }
 
-    /// Takes some reservations out at once and puts them back one after the other; keeps the
-    /// result if the objective does not rise by more than `tolerance`. Tells by how much it falls.
+    /// Takes some reservations out at once and puts them back one after the other. Keeps the result
+    /// if less is missing in order of priority, or as much at each level and the objective does not
+    /// rise by more than `tolerance`.
     pub fn ruin(
         &self,
         state: &mut State,
@@ -117,9 +119,10 @@ impl Search<'_> {
         dual: &DualPoint,
         weight: f64,
         tolerance: f64,
-    ) -> Option<f64> {
+    ) -> Option<Gain> {
         let model = self.model;
         let before: f64 = terms.iter().map(|&term| state.costs[term]).sum();
+        let missing = levels_of(model, state, terms);
         let saved: Vec<Vec<u32>> = terms.iter().map(|&term| state.counts[term].clone()).collect();
         for &term in terms {
             state.set(model, term, vec![0; model.terms[term].items.len()]);
@@ -137,12 +140,15 @@ impl Search<'_> {
                 }
             }
             after += state.costs[term];
-            if after >= before + tolerance - 1e-6 {
+            // Where something is missing, what is put back last decides how much.
+            if missing.is_empty() && after >= before + tolerance - 1e-6 {
                 fits = false;
                 break;
             }
         }
-        if !fits {
+        let order = levels_of(model, state, terms).cmp(&missing);
+        let cheaper = after < before + tolerance - 1e-6;
+        if !fits || order == Ordering::Greater || order == Ordering::Equal && !cheaper {
             for (&term, _) in terms.iter().zip(&saved) {
                 state.set(model, term, vec![0; model.terms[term].items.len()]);
             }
@@ -151,6 +157,30 @@ impl Search<'_> {
             }
             return None;
         }
-        Some(before - after)
+        Some(Gain { cost: before - after, less_missing: order == Ordering::Less })
     }
+}
+
+/// What a change brought.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gain {
+    /// By how much the objective falls.
+    pub cost: f64,
+    /// Whether less is missing, in order of priority.
+    pub less_missing: bool,
+}
+
+/// What some terms are missing by level, the most important first; empty if nothing is. Ordered so
+/// that what is missing at a level the other does not name comes after.
+fn levels_of(model: &Model, state: &State, terms: &[usize]) -> Vec<(Reverse<usize>, i128)> {
+    let mut levels: Vec<(Reverse<usize>, i128)> = Vec::new();
+    let missing = terms.iter().map(|&term| (model.terms[term].level, state.missing[term]));
+    for (level, missing) in missing.filter(|&(_, missing)| missing > 0) {
+        match levels.iter_mut().find(|(Reverse(known), _)| *known == level) {
+            Some((_, sum)) => *sum += missing,
+            None => levels.push((Reverse(level), missing)),
+        }
+    }
+    levels.sort_unstable_by_key(|&(Reverse(level), _)| level);
+    levels
 }

@@ -1,7 +1,7 @@
 //! Several requests at once: what each would take after those before it, and what all of them lead to.
 //!
-//! What ends or shrinks goes first, so that what grows may have it; beyond that the order is that of
-//! the one who asks. Each is planned on the region as the ones before leave it: with their requests in
+//! What ends or shrinks goes first, so that what grows may have it; then the more important before the
+//! less important, as in a solve, and those as important as each other as they were given. Each is planned on the region as the ones before leave it: with their requests in
 //! it, and with what they take on its way. Of what the next solve will do anyway ([`crate::plan`]) only
 //! that is kept without which somebody would be worse off than today, so that a plan that is
 //! carried out touches little. In the end all of it is audited against the region as it was.
@@ -98,15 +98,16 @@ fn hold(region: &mut RegionSnapshot, requests: &[CapacityRequest]) {
     }
 }
 
-/// The order in which requests are planned: ends, then what shrinks, then the rest.
+/// The order in which requests are planned: ends, then what shrinks, then the rest by priority.
 fn order(snapshot: &RegionSnapshot, requests: &[CapacityRequest]) -> Vec<usize> {
     let rank = |request: &CapacityRequest| {
         let today = snapshot.reservation(&request.reservation_id);
-        let today = today.map(|ix| snapshot.reservations[ix.ix()].capacity.to_f64());
-        match (today, request.capacity_rru) {
-            _ if request.remove => 0,
-            (Some(today), Some(asked)) if asked < today => 1,
-            _ => 2,
+        let today = today.map(|ix| &snapshot.reservations[ix.ix()]);
+        let priority = request.priority.or(today.map(|of| of.priority)).unwrap_or(0);
+        match (today.map(|of| of.capacity.to_f64()), request.capacity_rru) {
+            _ if request.remove => (0, 0),
+            (Some(today), Some(asked)) if asked < today => (1, 0),
+            _ => (2, priority),
         }
     };
     let mut order: Vec<usize> = (0..requests.len()).collect();

@@ -74,7 +74,6 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
     let placed = racks::place(&model, snapshot, &state, config.rack_phase, config.threads);
     let targets = targets_of(snapshot, &placed);
     let phase2_end = clock();
-    let shortfall_cost = state.shortfall_cost(&model);
     let step =
         |phase: u8, step: &str, seconds: f64| StepTime { phase, step: step.to_owned(), seconds };
     let gap = (primal - outcome.dual_bound).max(0.0);
@@ -89,7 +88,7 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
             proof: outcome.proof.as_str().to_owned(),
             lp_value: outcome.lp.map(|lp| lp.0),
             lp_seconds: outcome.lp.map(|lp| lp.1),
-            shortfall_cost,
+            shortfall_cost: outcome.shortfall_cost,
             initial_primal: outcome.initial_primal,
         },
         phase2: Phase2 {
@@ -165,8 +164,7 @@ impl phase1::Proof {
 fn choose(model: &Model, config: &SolverConfig, outcome: &phase1::Outcome) -> State {
     let gain = outcome.initial_primal - outcome.primal;
     let today = State::new(model, model.today());
-    let short = outcome.state.shortfall_cost(model);
-    let mends = short < today.shortfall_cost(model) * (1.0 - 1e-9) - 1e-9;
+    let mends = outcome.state.levels(model) < today.levels(model);
     if !mends && gain <= config.stay_gain * outcome.initial_primal {
         return today;
     }

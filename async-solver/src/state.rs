@@ -12,6 +12,8 @@ pub struct State {
     pub used: Vec<u32>,
     /// Cost of each term.
     pub costs: Vec<f64>,
+    /// What each term is missing, weighed ([`crate::model::TermCost::missing`]).
+    pub missing: Vec<i128>,
     /// Whether guaranteed reservations give back what counts for nothing with them.
     pub releases_worthless: bool,
 }
@@ -56,10 +58,11 @@ impl State {
                 used[item.pool as usize] += count;
             }
         }
-        let costs = (model.terms.iter().zip(&counts))
-            .map(|(term, counts)| model.cost(term, counts).total())
-            .collect();
-        State { counts, used, costs, releases_worthless: false }
+        let (costs, missing) = (model.terms.iter().zip(&counts))
+            .map(|(term, counts)| model.cost(term, counts))
+            .map(|cost| (cost.total(), cost.missing))
+            .unzip();
+        State { counts, used, costs, missing, releases_worthless: false }
     }
 
     /// The objective of phase 1.
@@ -67,6 +70,21 @@ impl State {
         let evictions: f64 =
             (0..model.pools.len()).map(|pool| worthless.price(model, pool, self.used[pool])).sum();
         self.costs.iter().sum::<f64>() + evictions
+    }
+
+    /// What is missing at each level of priority, the most important first: compared one after the
+    /// other, as vectors are.
+    pub fn levels(&self, model: &Model) -> Vec<i128> {
+        let mut levels = vec![0; model.levels];
+        for (term, missing) in model.terms.iter().zip(&self.missing) {
+            levels[term.level] += missing;
+        }
+        levels
+    }
+
+    /// Whether anything is missing of any reservation.
+    pub fn is_short(&self) -> bool {
+        self.missing.iter().any(|&missing| missing > 0)
     }
 
     /// What shortfalls cost of it.
@@ -104,7 +122,8 @@ impl State {
             let used = &mut self.used[item.pool as usize];
             *used = *used + new - old;
         }
-        self.costs[term] = model.cost(&model.terms[term], &counts).total();
+        let cost = model.cost(&model.terms[term], &counts);
+        (self.costs[term], self.missing[term]) = (cost.total(), cost.missing);
         self.counts[term] = counts;
     }
 }

@@ -8,6 +8,7 @@ mod composition;
 mod display;
 mod grant;
 mod hardware;
+mod holders;
 mod ledger;
 mod limits;
 mod reason;
@@ -16,6 +17,7 @@ mod text;
 
 pub use composition::{TypeReason, TypeUse};
 pub use hardware::HardwareSet;
+pub use holders::{HeldBy, Right};
 pub use limits::{Limit, LimitName};
 pub use reason::ShortfallReason;
 pub use relax::{FurtherType, Relaxation};
@@ -125,6 +127,8 @@ pub struct Shortfall {
     pub hardware: HardwareSet,
     /// Further numbers.
     pub evidence: Evidence,
+    /// Who holds the servers it could use, and by what right; the most important first.
+    pub held_by: Vec<HeldBy>,
 }
 
 /// Numbers about the servers of a reservation's eligible types.
@@ -282,7 +286,8 @@ impl<'a> Explainer<'a> {
         };
         let reason = self.reason(ix, &evidence, shortage);
         let sentence = self.sentence(ix, missing, reason, &hardware, &evidence);
-        Shortfall { missing, reason, sentence, hardware, evidence }
+        let held_by = holders::holders(&self.ledger, ix);
+        Shortfall { missing, reason, sentence, hardware, evidence, held_by }
     }
 
     fn evidence(&self, ix: ReservationIx) -> Evidence {
@@ -342,13 +347,28 @@ impl<'a> Explainer<'a> {
         if evidence.within_reach >= capacity {
             return ShortfallReason::Affinity;
         }
+        let ask = ask(&self.ledger, ix);
+        // What a less important one has is there, whatever else is asked of the types.
+        let is_less_important =
+            |holder: ReservationIx| reservations[holder.ix()].priority > reservation.priority;
+        let from_below = |entry: &Held, below: usize| match entry.holder {
+            None => entry.servers,
+            Some(holder) if holder == ix => entry.servers,
+            Some(holder) if is_less_important(holder) => below,
+            Some(_) => 0,
+        };
+        if self.offer(ix, |entry| from_below(entry, entry.servers - entry.kept)).grants(&ask) {
+            return ShortfallReason::NotFoundInTime;
+        }
+        if self.offer(ix, |entry| from_below(entry, entry.servers)).grants(&ask) {
+            return ShortfallReason::NoRegress;
+        }
         match shortage {
             Some(Shortage::Unavailable) => return ShortfallReason::HardwareUnavailable,
             Some(Shortage::Total) => return ShortfallReason::InsufficientHardware,
             Some(Shortage::AfterLoss) => return ShortfallReason::MsbBuffer,
             None => {}
         }
-        let ask = ask(&self.ledger, ix);
         let everything = self.offer(ix, |entry| entry.servers);
         if !everything.grants(&ask) && everything.grants(&Ask { affinity: None, ..ask.clone() }) {
             return ShortfallReason::Affinity;
@@ -429,8 +449,8 @@ impl<'a> Explainer<'a> {
                 counted(evidence.more_important_servers, "server")
             ),
             ShortfallReason::NoRegress => format!(
-                "other reservations have held {} of its types since before, and what holds must \
-                 hold; {reach} of {capacity} RRU are within reach",
+                "other reservations, not more important, have held {} of its types since before, \
+                 and what holds must hold; {reach} of {capacity} RRU are within reach",
                 counted(evidence.kept_by_others_servers, "server")
             ),
             ShortfallReason::NotFoundInTime if evidence.within_affinity >= reservation.capacity => {

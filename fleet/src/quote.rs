@@ -5,7 +5,7 @@
 //! because a promise must never rest on a default.
 
 use crate::audit::{DatacenterShare, as_rru, from_rru, required};
-use crate::explain::{Evidence, HardwareSet, Limit, ShortfallReason};
+use crate::explain::{Evidence, HardwareSet, HeldBy, Limit, ShortfallReason};
 use crate::id::Name;
 use crate::request::{CapacityRequest, RequestChange};
 use crate::reservation::ReservationKind;
@@ -242,6 +242,8 @@ pub struct Refusal {
     pub hardware: HardwareSet,
     /// Further numbers.
     pub evidence: Evidence,
+    /// Who holds the servers it could use, and by what right; the most important first.
+    pub held_by: Vec<HeldBy>,
     /// The limits that together stand in the way.
     pub limits: Vec<Limit>,
     /// Requests near this one that would be granted in full, the cheapest in moves first.

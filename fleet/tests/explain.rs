@@ -4,7 +4,8 @@ mod world;
 
 use fleet::audit::audit;
 use fleet::explain::{
-    Explainer, Explanation, Relaxation, ShortfallReason, TypeReason, TypeUse, explain,
+    Explainer, Explanation, HeldBy, Relaxation, Right, ShortfallReason, TypeReason, TypeUse,
+    explain,
 };
 use fleet::{RegionSnapshot, ReservationIx, ReservationKind, Rru, RruRow, Targets};
 use proptest::prelude::*;
@@ -228,6 +229,50 @@ fn others_hold_what_it_needs() {
         assumed_value: Rru::units(1),
     };
     assert_eq!(found.relaxations, [expected]);
+}
+
+#[test]
+fn who_holds_what_it_could_use_and_by_what_right() {
+    // One server of each MSB; `gold` wants two of them and is told who has them.
+    let world = |held_before: bool| {
+        let mut world = World::new()
+            .servers("dc0/m0", "t0", 1)
+            .servers("dc0/m1", "t0", 1)
+            .servers("dc0/m2", "t0", 1)
+            .reservation("gold", 2.0, &["t0"])
+            .reservation("bronze", 1.0, &["t0"])
+            .reservation("king", 1.0, &["t0"])
+            .reservation("peer", 1.0, &["t0"]);
+        for (id, priority) in [("gold", 1), ("bronze", 7), ("king", 0), ("peer", 1)] {
+            world = world.change(id, |row| {
+                row.priority = priority;
+                row.msb_buffer = false;
+            });
+        }
+        if held_before { world.hold("bronze", "m0") } else { world }
+    };
+    let rows = |found: &Explanation| {
+        let row = |of: &HeldBy| (of.reservation_id.to_string(), of.priority, of.servers, of.right);
+        found.shortfall.as_ref().expect("short").held_by.iter().map(row).collect::<Vec<_>>()
+    };
+    let given = [("m0", "bronze"), ("m1", "king"), ("m2", "peer")];
+    let found = explained(world(true), &given, "gold");
+    let expected = [
+        ("king".to_owned(), 0, 1, Right::MoreImportant),
+        ("peer".to_owned(), 1, 1, Right::AsImportant),
+        ("bronze".to_owned(), 7, 1, Right::HeldBefore),
+    ];
+    assert_eq!(rows(&found), expected);
+    let text = found.to_string();
+    assert!(text.contains("king (priority 0) holds 1 server: it is more important"), "{text}");
+    // Newly given to a less important one: it is not said that there is too little hardware.
+    let found = explained(world(false), &given, "gold");
+    assert_eq!(rows(&found)[2].3, Right::NotFoundInTime);
+    let one = world(true).change("gold", |row| row.capacity_rru = 1.0);
+    let found = explained(one, &given, "gold");
+    assert_eq!(reason(&found), ShortfallReason::NoRegress, "three ask, and bronze had it before");
+    let one = world(false).change("gold", |row| row.capacity_rru = 1.0);
+    assert_eq!(reason(&explained(one, &given, "gold")), ShortfallReason::NotFoundInTime);
 }
 
 /// `web` could do with t1 by numbers alone, but nobody says what a t1 is worth beside a t0.

@@ -4,13 +4,14 @@
 //! declared priority decides. The most important reservation that is short is made whole first: from
 //! what nobody owns, then from shared buffers, then from reservations that are less important than it,
 //! the least important first, idle servers before those in use. Who gave may be short by that, and takes
-//! from those below in its turn. What elastic reservations borrow is the owner's in any case: loans come
+//! from those below in its turn. Where nothing is left for one that is short, a more important one that can do
+//! with other servers leaves it what it was to take. What elastic reservations borrow is the owner's in any case: loans come
 //! back when an MSB is lost, before anybody gives way.
 
 use broker::{GIVE_WAY_LOST_MIN, GiveWay, Holder, RegionHeld};
 use chrono::{DateTime, Utc};
 use fleet::{Name, Rru};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// What a reservation has, of what it wants.
@@ -40,45 +41,41 @@ pub fn plan(held: &RegionHeld) -> (Vec<GiveWay>, Vec<Standing>) {
         }
     }
     let before = has.clone();
-    let mut left: Vec<u64> = held.groups.iter().map(|group| group.takable).collect();
-    let mut rows = Vec::new();
+    let left: Vec<u64> = held.groups.iter().map(|group| group.takable).collect();
     let mut order: Vec<&Holder> = held.holders.iter().collect();
     order.sort_by_key(|holder| (holder.priority, &holder.reservation));
+    let mut taking = Taking { held, by_name: &by_name, has, left, taken: BTreeMap::new() };
     for holder in order {
-        let mut sources: Vec<usize> = (0..held.groups.len())
-            .filter(|&g| value(holder, &held.groups[g].hardware_type) > Rru::ZERO)
-            .filter_map(|g| Some((rank(holder, g, held, &by_name)?, g)))
-            .map(|(_, g)| g)
-            .collect();
-        sources.sort_by_key(|&g| rank(holder, g, held, &by_name));
-        for g in sources {
-            let missing = holder.capacity - has[&holder.reservation];
-            if missing <= Rru::ZERO {
-                break;
-            }
-            let group = &held.groups[g];
-            let worth = value(holder, &group.hardware_type);
-            let enough = u64::try_from((missing.0 + worth.0 - 1) / worth.0).unwrap_or(0);
-            let count = enough.min(left[g]);
-            if count == 0 {
-                continue;
-            }
-            left[g] -= count;
-            *has.entry(&holder.reservation).or_default() += times(worth, count);
-            if let Some(source) = group.holder.as_ref().and_then(|name| by_name.get(name)) {
-                let lost = times(value(source, &group.hardware_type), count);
-                *has.entry(&source.reservation).or_default() -= lost;
-            }
-            rows.push(GiveWay {
-                source: group.holder.clone(),
-                target: holder.reservation.clone(),
-                msb: group.msb.clone(),
-                hardware_type: group.hardware_type.clone(),
-                in_use: group.in_use,
-                count,
-            });
-        }
+        taking.take(holder);
+        while taking.missing(holder) > Rru::ZERO && taking.pass_on(holder) {}
     }
+    let Taking { has, taken, .. } = taking;
+    let mut rows: Vec<(i32, GiveWay)> = Vec::new();
+    for (&(target, g), &count) in taken.iter().filter(|&(_, &count)| count > 0) {
+        let group = &held.groups[g];
+        let of = GiveWay {
+            source: group.holder.clone(),
+            target: target.clone(),
+            msb: group.msb.clone(),
+            hardware_type: group.hardware_type.clone(),
+            in_use: group.in_use,
+            count,
+        };
+        rows.push((by_name[target].priority, of));
+    }
+    let place = |of: &GiveWay| {
+        let same = |g: &usize| {
+            let group = &held.groups[*g];
+            (&group.holder, &group.msb, &group.hardware_type, group.in_use)
+                == (&of.source, &of.msb, &of.hardware_type, of.in_use)
+        };
+        let g = (0..held.groups.len()).find(same).expect("it is of a group");
+        rank(by_name[&of.target], g, held, &by_name)
+    };
+    rows.sort_by(|(a, one), (b, other)| {
+        (a, &one.target, place(one)).cmp(&(b, &other.target, place(other)))
+    });
+    let rows = rows.into_iter().map(|(_, of)| of).collect();
     let standing = |holder: &Holder| Standing {
         reservation: holder.reservation.clone(),
         priority: holder.priority,
@@ -115,6 +112,125 @@ pub fn due(mut began: Vec<DateTime<Utc>>, now: DateTime<Utc>, after: Duration) -
         None => Due::No,
         Some(at) if at <= now => Due::Now(since),
         Some(at) => Due::At(at),
+    }
+}
+
+/// Who takes what.
+struct Taking<'a> {
+    held: &'a RegionHeld,
+    by_name: &'a BTreeMap<&'a Name, &'a Holder>,
+    /// What each reservation has.
+    has: BTreeMap<&'a Name, Rru>,
+    /// What may still be taken of each group.
+    left: Vec<u64>,
+    /// Servers by who takes them and group.
+    taken: BTreeMap<(&'a Name, usize), u64>,
+}
+
+impl<'a> Taking<'a> {
+    fn missing(&self, holder: &Holder) -> Rru {
+        holder.capacity - self.has[&holder.reservation]
+    }
+
+    fn worth(&self, holder: &Holder, g: usize) -> Rru {
+        value(holder, &self.held.groups[g].hardware_type)
+    }
+
+    /// Where a group stands for a reservation, if it may be taken and counts.
+    fn rank(&self, holder: &Holder, g: usize) -> Option<Rank<'a>> {
+        rank(holder, g, self.held, self.by_name).filter(|_| self.worth(holder, g) > Rru::ZERO)
+    }
+
+    fn source(&self, g: usize) -> Option<&'a Holder> {
+        self.held.groups[g].holder.as_ref().and_then(|name| self.by_name.get(name)).copied()
+    }
+
+    /// Moves servers of a group to one who takes them, or back.
+    fn shift(&mut self, holder: &'a Holder, g: usize, count: u64, back: bool) {
+        let sign = if back { -1 } else { 1 };
+        let worth = times(self.worth(holder, g), count);
+        *self.has.entry(&holder.reservation).or_default() += Rru(sign * worth.0);
+        if let Some(source) = self.source(g) {
+            let lost = times(self.worth(source, g), count);
+            *self.has.entry(&source.reservation).or_default() -= Rru(sign * lost.0);
+        }
+        let taken = self.taken.entry((&holder.reservation, g)).or_default();
+        if back {
+            (*taken, self.left[g]) = (*taken - count, self.left[g] + count);
+        } else {
+            (*taken, self.left[g]) = (*taken + count, self.left[g] - count);
+        }
+    }
+
+    /// Takes from one group after another until nothing is missing.
+    fn take(&mut self, holder: &'a Holder) {
+        let mut sources: Vec<(Rank, usize)> =
+            (0..self.held.groups.len()).filter_map(|g| Some((self.rank(holder, g)?, g))).collect();
+        sources.sort();
+        for (_, g) in sources {
+            let missing = self.missing(holder);
+            if missing <= Rru::ZERO {
+                return;
+            }
+            let worth = self.worth(holder, g);
+            let enough = u64::try_from((missing.0 + worth.0 - 1) / worth.0).unwrap_or(0);
+            let count = enough.min(self.left[g]);
+            if count > 0 {
+                self.shift(holder, g, count, false);
+            }
+        }
+    }
+
+    /// Takes servers that others were to take, who take as good ones of nobody more important in their
+    /// place: the shortest chain of such exchanges, one server at a time. Tells whether there was one.
+    fn pass_on(&mut self, holder: &'a Holder) -> bool {
+        // How each group was reached: who leaves a server of which group for one of it.
+        let mut reached: BTreeMap<usize, Option<(&'a Holder, usize)>> = BTreeMap::new();
+        let mut open: VecDeque<usize> = VecDeque::new();
+        for g in (0..self.held.groups.len()).filter(|&g| self.rank(holder, g).is_some()) {
+            reached.insert(g, None);
+            open.push_back(g);
+        }
+        while let Some(from) = open.pop_front() {
+            let takers = self.taken.iter().filter(|((_, g), count)| *g == from && **count > 0);
+            let takers: Vec<&'a Holder> = takers
+                .map(|((name, _), _)| self.by_name[name])
+                .filter(|of| of.reservation != holder.reservation)
+                .collect();
+            for taker in takers {
+                let worth = self.worth(taker, from);
+                let mut others: Vec<(Rank, usize)> = (0..self.held.groups.len())
+                    .filter(|g| !reached.contains_key(g) && self.worth(taker, *g) >= worth)
+                    .filter(|&g| self.source(g).is_none_or(|of| of.priority > holder.priority))
+                    .filter_map(|g| Some((self.rank(taker, g)?, g)))
+                    .collect();
+                others.sort();
+                for (_, other) in others {
+                    reached.insert(other, Some((taker, from)));
+                    if self.left[other] > 0 {
+                        self.exchange(holder, other, &reached);
+                        return true;
+                    }
+                    open.push_back(other);
+                }
+            }
+        }
+        false
+    }
+
+    /// Carries a chain out, from the group that has servers left back to the one for `holder`.
+    fn exchange(
+        &mut self,
+        holder: &'a Holder,
+        mut g: usize,
+        reached: &BTreeMap<usize, Option<(&'a Holder, usize)>>,
+    ) {
+        while let Some(Some((taker, from))) = reached.get(&g) {
+            self.shift(taker, g, 1, false);
+            self.shift(taker, *from, 1, true);
+            g = *from;
+        }
+        self.shift(holder, g, 1, false);
     }
 }
 
@@ -241,7 +357,86 @@ mod tests {
         assert_eq!(rows(&held), []);
     }
 
+    /// The least that can be missing by priority, the most important first, over every way to hand
+    /// servers one by one to somebody who may take them.
+    fn least_missing(held: &RegionHeld, servers: &[(usize, u64)], got: &mut [i64]) -> Vec<i64> {
+        let Some((&(g, count), rest)) = servers.split_first() else {
+            let mut missing = vec![0; 3];
+            for (holder, got) in held.holders.iter().zip(got.iter()) {
+                let priority = usize::try_from(holder.priority).expect("0 to 2");
+                missing[priority] += (holder.capacity.0 - got).max(0);
+            }
+            return missing;
+        };
+        let group = &held.groups[g];
+        let owner =
+            held.holders.iter().position(|of| group.holder.as_ref() == Some(&of.reservation));
+        let rest_of: Vec<(usize, u64)> = if count > 1 {
+            std::iter::once((g, count - 1)).chain(rest.iter().copied()).collect()
+        } else {
+            rest.to_vec()
+        };
+        let mut best: Option<Vec<i64>> = None;
+        for target in 0..held.holders.len() {
+            let may = match owner {
+                None => true,
+                Some(owner) if owner == target => true,
+                Some(owner) => held.holders[owner].priority > held.holders[target].priority,
+            };
+            let worth = super::value(&held.holders[target], &group.hardware_type).0;
+            if may && (worth > 0 || owner == Some(target)) {
+                got[target] += worth;
+                let found = least_missing(held, &rest_of, got);
+                got[target] -= worth;
+                best = Some(best.map_or(found.clone(), |best| best.min(found)));
+            }
+        }
+        let nobody = || least_missing(held, &rest_of, &mut got.to_vec());
+        best.unwrap_or_else(nobody)
+    }
+
     proptest! {
+        /// As little is missing as can be, the more important first, whoever can use what.
+        #[test]
+        fn nothing_less_is_missing_of_the_more_important(
+            holders in prop::collection::vec((0_i32..3, 0_usize..4, any::<[bool; 3]>()), 1..5),
+            groups in prop::collection::vec((0_usize..6, 0_usize..3, 0_u64..3), 0..5),
+        ) {
+            let names = ["r0", "r1", "r2", "r3"];
+            let count = holders.len();
+            let holders: Vec<Holder> = (holders.iter().zip(names))
+                .map(|((priority, capacity, can), name)| Holder {
+                    values: (["a", "b", "c"].into_iter().zip(can))
+                        .filter(|(_, can)| **can)
+                        .map(|(ty, _)| (ty.into(), Rru::units(1)))
+                        .collect(),
+                    ..holder(name, *priority, *capacity)
+                })
+                .collect();
+            let mut unique = BTreeMap::new();
+            for (who, ty, held) in groups {
+                let who = match who {
+                    4 => None,
+                    5 => Some("shared/a"),
+                    n => Some(names[n % count]),
+                };
+                unique.insert((who, ty), group(who, ["a", "b", "c"][ty], false, held));
+            }
+            let held = RegionHeld { holders, groups: unique.into_values().collect() };
+            let servers: Vec<(usize, u64)> = (held.groups.iter().enumerate())
+                .map(|(g, group)| (g, group.held))
+                .filter(|&(_, count)| count > 0)
+                .collect();
+            prop_assume!(servers.iter().map(|of| of.1).sum::<u64>() <= 6);
+            let least = least_missing(&held, &servers, &mut vec![0; held.holders.len()]);
+            let mut missing = vec![0; 3];
+            for of in plan(&held).1 {
+                missing[usize::try_from(of.priority).expect("0 to 2")] +=
+                    (of.capacity - of.after).0.max(0);
+            }
+            prop_assert_eq!(missing, least);
+        }
+
         /// Nobody gives to somebody less important, nobody gives what it has not, and after it no
         /// short reservation is left beside somebody less important who has what it could use.
         #[test]

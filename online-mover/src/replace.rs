@@ -1,48 +1,142 @@
 //! Which spare server takes the place of one that failed (RAS section 3.4).
 //!
 //! The spares are the servers of the shared buffers. One fits if its type is worth at least as much to
-//! the reservation as the one that failed. Of those that fit, in this order: nobody borrows it; the
-//! reservation's share in its MSB ends up smallest, because the largest share is what the loss of an
-//! MSB takes (eq. 4, 6); it is worth the least, so that the better ones stay for those who need
-//! them; its name comes first. Reservations are served by priority, then those who have waited longest.
+//! the reservation as the one that failed. Reservations are served by priority, then those who have
+//! waited longest. Of the spares that fit, in this order: nobody borrows it; the reservation's share in
+//! its MSB ends up smallest, because the largest share is what the loss of an MSB takes (eq. 4, 6);
+//! it is worth the least, so that the better ones stay for those who need them; its name comes first.
+//! Where all that fit are taken, one who could do with another spare passes its own on. So as many
+//! failed servers of each priority are replaced as can be without replacing fewer of a more
+//! important one.
 
 use broker::{Failed, Spare, Swap, Worth};
 use fleet::{Name, Rru};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Lent, MSB and type: spares alike but for their names are one choice. There are few kinds and many
+/// spares.
+type Kind<'a> = (bool, &'a Name, &'a Name);
+
+struct Choice<'a> {
+    worth: &'a Worth,
+    /// The spares of each kind that are left, the first by name last.
+    left: BTreeMap<Kind<'a>, Vec<&'a Name>>,
+    /// RRU by reservation and MSB, with what was chosen.
+    held: BTreeMap<(Name, Name), Rru>,
+    /// Who has which spare.
+    chosen: Vec<(&'a Failed, Kind<'a>, &'a Name)>,
+}
 
 /// Chooses spares; who is not in the answer finds none that fits. Each spare is used once.
 pub fn choose(failed: &[Failed], spares: &[Spare], worth: &Worth) -> Vec<Swap> {
-    // Spares alike but for their names are one choice: there are few kinds and many spares.
-    let mut kinds: BTreeMap<(bool, &Name, &Name), Vec<&Name>> = BTreeMap::new();
+    let mut left: BTreeMap<Kind, Vec<&Name>> = BTreeMap::new();
     for spare in spares {
         let kind = (spare.lent, &spare.msb, &spare.hardware_type);
-        kinds.entry(kind).or_default().push(&spare.server);
+        left.entry(kind).or_default().push(&spare.server);
     }
-    for names in kinds.values_mut() {
+    for names in left.values_mut() {
         names.sort_unstable_by(|a, b| b.cmp(a));
     }
-    let mut held = worth.held.clone();
+    let mut choice = Choice { worth, left, held: worth.held.clone(), chosen: Vec::new() };
     let mut waiting: Vec<&Failed> = failed.iter().collect();
     waiting.sort_by(|a, b| (a.priority, a.since, &a.server).cmp(&(b.priority, b.since, &b.server)));
-    let mut swaps = Vec::new();
     for of in waiting {
-        let value = |ty: &Name| worth.values.get(&(of.reservation.clone(), ty.clone())).copied();
-        let least = value(&of.hardware_type).unwrap_or(Rru::ZERO);
-        let share = |msb: &Name, held: &BTreeMap<(Name, Name), Rru>| {
-            held.get(&(of.reservation.clone(), msb.clone())).copied().unwrap_or(Rru::ZERO)
-        };
-        let fitting = kinds.iter().filter_map(|((lent, msb, ty), names)| {
-            let worth = value(ty).filter(|worth| *worth >= least && *worth > Rru::ZERO)?;
-            let name = *names.last()?;
-            Some(((*lent, share(msb, &held) + worth, worth, name), (*lent, *msb, *ty)))
-        });
-        let Some(((_, after, _, spare), kind)) = fitting.min() else { continue };
-        held.insert((of.reservation.clone(), kind.1.clone()), after);
-        kinds.get_mut(&kind).expect("it was just looked at").pop();
-        let (failed, reservation) = (of.server.clone(), of.reservation.clone());
-        swaps.push(Swap { failed, reservation, spare: spare.clone() });
+        if let Some(kind) = choice.best(of) {
+            choice.give(of, kind);
+        } else {
+            choice.pass_on(of);
+        }
     }
-    swaps
+    let swap = |(of, _, spare): (&Failed, Kind, &Name)| Swap {
+        failed: of.server.clone(),
+        reservation: of.reservation.clone(),
+        spare: spare.clone(),
+    };
+    choice.chosen.into_iter().map(swap).collect()
+}
+
+impl<'a> Choice<'a> {
+    fn value(&self, of: &Failed, ty: &Name) -> Option<Rru> {
+        self.worth.values.get(&(of.reservation.clone(), ty.clone())).copied()
+    }
+
+    /// What a spare of a kind is worth, if it fits.
+    fn fits(&self, of: &Failed, kind: Kind) -> Option<Rru> {
+        let least = self.value(of, &of.hardware_type).unwrap_or(Rru::ZERO);
+        self.value(of, kind.2).filter(|worth| *worth >= least && *worth > Rru::ZERO)
+    }
+
+    /// The best kind that fits and has spares left.
+    fn best(&self, of: &Failed) -> Option<Kind<'a>> {
+        let fitting = self.left.iter().filter_map(|(&kind, names)| {
+            let worth = self.fits(of, kind)?;
+            let name = *names.last()?;
+            let key = (of.reservation.clone(), kind.1.clone());
+            let share = self.held.get(&key).copied().unwrap_or(Rru::ZERO);
+            Some(((kind.0, share + worth, worth, name), kind))
+        });
+        Some(fitting.min()?.1)
+    }
+
+    fn hold(&mut self, of: &Failed, kind: Kind, sign: i64) {
+        let worth = self.value(of, kind.2).unwrap_or(Rru::ZERO);
+        *self.held.entry((of.reservation.clone(), kind.1.clone())).or_default() +=
+            Rru(sign * worth.0);
+    }
+
+    fn give(&mut self, of: &'a Failed, kind: Kind<'a>) {
+        let name = self.left.get_mut(&kind).and_then(Vec::pop).expect("it was just looked at");
+        self.hold(of, kind, 1);
+        self.chosen.push((of, kind, name));
+    }
+
+    /// Finds a spare for one for whom none is left, where others can do with one of another kind: the
+    /// shortest chain of such exchanges.
+    fn pass_on(&mut self, of: &'a Failed) {
+        // How each kind was reached: who passes a spare of it on, and of which kind it takes one.
+        let mut reached: BTreeMap<Kind, Option<(usize, Kind)>> = BTreeMap::new();
+        let mut open: VecDeque<Kind> = VecDeque::new();
+        for &kind in self.left.keys().filter(|&&kind| self.fits(of, kind).is_some()) {
+            reached.insert(kind, None);
+            open.push_back(kind);
+        }
+        while let Some(kind) = open.pop_front() {
+            for (number, &(holder, held, _)) in self.chosen.iter().enumerate() {
+                if held != kind {
+                    continue;
+                }
+                for (&other, names) in &self.left {
+                    if reached.contains_key(&other) || self.fits(holder, other).is_none() {
+                        continue;
+                    }
+                    reached.insert(other, Some((number, kind)));
+                    if !names.is_empty() {
+                        return self.shift(of, other, &reached);
+                    }
+                    open.push_back(other);
+                }
+            }
+        }
+    }
+
+    /// Carries a chain out, from the kind that has spares left back to the one for `of`.
+    fn shift(
+        &mut self,
+        of: &'a Failed,
+        mut kind: Kind<'a>,
+        reached: &BTreeMap<Kind<'a>, Option<(usize, Kind<'a>)>>,
+    ) {
+        let mut name = self.left.get_mut(&kind).and_then(Vec::pop).expect("it has one left");
+        while let Some(Some((number, from))) = reached.get(&kind) {
+            let holder = self.chosen[*number].0;
+            self.hold(holder, *from, -1);
+            self.hold(holder, kind, 1);
+            let passed = std::mem::replace(&mut self.chosen[*number], (holder, kind, name));
+            (kind, name) = (*from, passed.2);
+        }
+        self.hold(of, kind, 1);
+        self.chosen.push((of, kind, name));
+    }
 }
 
 #[cfg(test)]
@@ -129,7 +223,62 @@ mod tests {
         );
     }
 
+    /// The least that can be left without a spare, by priority, the most important first: every way
+    /// to hand spares out.
+    fn fewest(
+        of: &[Failed],
+        spares: &[Spare],
+        used: &mut Vec<bool>,
+        fits: &dyn Fn(&Failed, &Spare) -> bool,
+    ) -> Vec<usize> {
+        let Some((first, rest)) = of.split_first() else { return vec![0; 3] };
+        let mut without = fewest(rest, spares, used, fits);
+        without[usize::try_from(first.priority).expect("0 to 2")] += 1;
+        let mut best = without;
+        for number in 0..spares.len() {
+            if !used[number] && fits(first, &spares[number]) {
+                used[number] = true;
+                best = best.min(fewest(rest, spares, used, fits));
+                used[number] = false;
+            }
+        }
+        best
+    }
+
     proptest! {
+        /// Of each priority as many are replaced as can be, the more important first.
+        #[test]
+        fn fewest_of_the_most_important_go_without(
+            rows in prop::collection::vec((0_usize..4, 0_usize..3, 0_i32..3), 0..6),
+            spares in prop::collection::vec((0_usize..2, 0_usize..3, any::<bool>()), 0..6),
+        ) {
+            let types = ["t0", "t1", "t2"];
+            let worth = worth(
+                &[
+                    ("r0", "t0", 1), ("r0", "t1", 2), ("r1", "t1", 1), ("r1", "t2", 1), ("r2", "t2", 5),
+                    ("r3", "t0", 3), ("r3", "t1", 2), ("r3", "t2", 1),
+                ],
+                &[("r0", "m0", 3), ("r1", "m1", 2)],
+            );
+            let failed: Vec<Failed> = (0..).zip(&rows)
+                .map(|(n, (r, ty, p))| failed(n, &format!("r{r}"), *p, types[*ty])).collect();
+            let spares: Vec<Spare> = (0..).zip(&spares)
+                .map(|(n, (m, ty, lent))| spare(&format!("s{n}"), &format!("m{m}"), types[*ty], *lent))
+                .collect();
+            let value = |r: &str, ty: &str| worth.values.get(&(r.into(), ty.into())).copied();
+            let fits = |of: &Failed, spare: &Spare| {
+                let least = value(&of.reservation, &of.hardware_type).unwrap_or(Rru::ZERO);
+                value(&of.reservation, &spare.hardware_type).is_some_and(|v| v >= least)
+            };
+            let swaps = choose(&failed, &spares, &worth);
+            let mut without = vec![0; 3];
+            for of in failed.iter().filter(|of| !swaps.iter().any(|swap| swap.failed == of.server)) {
+                without[usize::try_from(of.priority).expect("0 to 2")] += 1;
+            }
+            let least = fewest(&failed, &spares, &mut vec![false; spares.len()], &fits);
+            prop_assert_eq!(without, least);
+        }
+
         /// Each spare once, each fits, and nobody is left out for whom one was left that fits.
         #[test]
         fn spares_are_used_once_and_up(

@@ -43,6 +43,7 @@ pub fn quote(answer: &Answer, seconds: QuoteSeconds) -> Quote {
             missing: refusal.shortfall.missing,
             hardware: refusal.shortfall.hardware.clone(),
             evidence: refusal.shortfall.evidence,
+            held_by: refusal.shortfall.held_by.clone(),
             limits: refusal.limits.clone(),
             alternatives: (refusal.alternatives.iter()).map(|of| alternative(region, of)).collect(),
         }),

@@ -55,9 +55,18 @@ fn holding(answer: &Quote) -> String {
     }
 }
 
+/// Holders of what a request could use that are shown.
+const HOLDERS: usize = 12;
+
 /// Why not, what stands in the way, and what would be granted instead.
 fn refusal(refusal: &Refusal) -> String {
     let mut text = format!(" {}: {}", refusal.reason, refusal.sentence);
+    if !refusal.held_by.is_empty() {
+        text += "\n who has servers of its types:";
+    }
+    for holder in refusal.held_by.iter().take(HOLDERS) {
+        text += &format!("\n   {holder}");
+    }
     if !refusal.limits.is_empty() {
         text += "\n in the way, together:";
     }

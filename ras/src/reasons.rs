@@ -1,7 +1,7 @@
 //! Why reservations are short, for report and table.
 
 use fleet::audit::AuditReport;
-use fleet::explain::Explainer;
+use fleet::explain::{Explainer, HeldBy};
 use fleet::{Name, RegionSnapshot, ReservationIx, Rru, Targets};
 use std::collections::BTreeMap;
 
@@ -12,6 +12,8 @@ pub struct Reason {
     pub token: &'static str,
     /// The same with its numbers.
     pub sentence: String,
+    /// Who holds the servers it could use, and by what right.
+    pub held_by: Vec<HeldBy>,
 }
 
 /// The reasons of all that are short, by name.
@@ -26,7 +28,8 @@ pub fn of_all(
     let explainer = Explainer::new(snapshot, targets);
     let reason = |(position, row): (usize, &fleet::audit::ReservationAudit)| {
         let shortfall = explainer.shortfall_of(ReservationIx::new(position))?;
-        let reason = Reason { token: shortfall.reason.as_str(), sentence: shortfall.sentence };
+        let (token, sentence) = (shortfall.reason.as_str(), shortfall.sentence);
+        let reason = Reason { token, sentence, held_by: shortfall.held_by };
         Some((row.reservation_id.clone(), reason))
     };
     let short = audit.reservations.iter().enumerate();

@@ -209,7 +209,7 @@ fn reservations(audit: &AuditReport, reasons: &BTreeMap<Name, Reason>) -> Vec<Va
     let row = |row: &fleet::audit::ReservationAudit| {
         let amount = |amount: Rru| json!(amount.to_f64());
         let why = reasons.get(&row.reservation_id);
-        let members: [(&str, Value); 17] = [
+        let members: [(&str, Value); 18] = [
             ("reservation_id", json!(row.reservation_id)),
             ("owner", json!(row.owner)),
             ("kind", json!(row.kind.as_str())),
@@ -227,6 +227,7 @@ fn reservations(audit: &AuditReport, reasons: &BTreeMap<Name, Reason>) -> Vec<Va
             ("rack_excess_rru", amount(row.rack_spread.excess)),
             ("reason", json!(why.map(|why| why.token))),
             ("why", json!(why.map(|why| &why.sentence))),
+            ("held_by", json!(why.map(|why| &why.held_by))),
         ];
         let members = members.into_iter().map(|(name, value)| (name.to_owned(), value));
         Value::Object(members.collect::<Map<_, _>>())

@@ -115,6 +115,9 @@ pub fn explanation(
     };
     let mut text = format!("{name}: short by {}: {}\n", shortfall.missing, shortfall.reason);
     text.push_str(&format!("{}\n", shortfall.sentence));
+    for of in &shortfall.held_by {
+        text.push_str(&format!("{of}\n"));
+    }
     for relaxation in &explanation.relaxations {
         text.push_str(&format!("would do: {relaxation}\n"));
     }

@@ -11,8 +11,8 @@ use crate::report::Termination;
 use crate::state::State;
 
 /// Items of a problem that is solved whole, and nodes that may take.
-const WHOLE_ITEMS: usize = 300;
-const WHOLE_NODES: u32 = 2_000;
+pub(super) const WHOLE_ITEMS: usize = 300;
+pub(super) const WHOLE_NODES: u32 = 2_000;
 /// Share of a bound of branch and bound given up for HiGHS' tolerances.
 const WHOLE_SAFETY: f64 = 1e-7;
 /// Share of the open gap an exchange may miss.
@@ -50,8 +50,7 @@ impl Run<'_> {
     /// Solves a small problem to the end, if it can, and takes over the bound. Tells whether there
     /// is nothing left to look for.
     pub(super) fn solve_whole(&mut self, request: &LpRequest, keep: &dyn Fn(&State)) -> bool {
-        let items: usize = self.model.terms.iter().map(|term| term.items.len()).sum();
-        if items == 0 || items > WHOLE_ITEMS || self.must_stop() || self.is_within_gap() {
+        if !self.is_small() || self.must_stop() || self.is_within_gap() {
             return false;
         }
         let Some((mut state, primal)) = self.best.clone() else { return false };
@@ -109,7 +108,10 @@ impl Run<'_> {
             let mut gained = 0.0;
             for (exchange, solution) in self.think_over(&state, &free, &request) {
                 let gain = exchange.apply(&self.worthless, &mut state, &solution);
-                gained += gain.unwrap_or(0.0);
+                gained += gain.map_or(0.0, |gain| {
+                    // What is missing outweighs any cost: that is worth going on.
+                    if gain.less_missing { open } else { gain.cost }
+                });
             }
             self.offer(&state, "mip", keep);
             if gained < INDUCED_GAIN * open {
@@ -140,7 +142,7 @@ impl Run<'_> {
         answers
     }
 
-    fn think(&self, exchange: &Exchange, request: &LpRequest) -> Option<Box<dyn LpJob>> {
+    pub(super) fn think(&self, exchange: &Exchange, request: &LpRequest) -> Option<Box<dyn LpJob>> {
         let left = self.control.deadline.map(|end| end.saturating_sub((self.control.elapsed)()));
         let (problem, request) =
             exchange.problem(&LpRequest { time_limit: left, ..request.clone() });

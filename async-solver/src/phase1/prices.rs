@@ -70,7 +70,7 @@ impl Run<'_> {
         *ascent = Ascent::new(best, (AIM_OF_WAY * way).clamp(AIM_WARM, AIM_COLD), Pace::STEADY);
     }
 
-    fn at(&self, prices: Vec<f64>) -> DualPoint {
+    pub(super) fn at(&self, prices: Vec<f64>) -> DualPoint {
         evaluate(self.model, self.geometries, prices, self.config.threads)
     }
 

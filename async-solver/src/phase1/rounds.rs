@@ -112,7 +112,7 @@ impl Run<'_> {
         within: Within,
         keep: &dyn Fn(&State),
     ) -> f64 {
-        let (before, open) = (self.primal(), self.open());
+        let (before, mut open) = (self.primal(), self.open());
         let near_enough = self.enough * self.worth();
         let tries = ROUND_TRIES.max(self.model.terms.len());
         // By how much the state is below the incumbent: now, at the lowest, and when the last part began.
@@ -134,7 +134,14 @@ impl Run<'_> {
             let gain = self.search().ruin(state, &terms, hood.prices(), weight, tolerance);
             let Some(gain) = gain else { continue };
             hood.update(self.model, state, &terms);
-            below += gain;
+            if gain.less_missing {
+                // That outweighs any cost, and costs are counted from there.
+                self.offer(state, "mip", keep);
+                (below, lowest, begun, best) = (0.0, 0.0, 0.0, None);
+                open = self.open();
+                continue;
+            }
+            below += gain.cost;
             if below > lowest + 1e-6 {
                 lowest = below;
                 best = Some(state.clone());

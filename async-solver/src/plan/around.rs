@@ -62,13 +62,15 @@ impl Around<'_> {
     /// Puts the reservation anew by itself, at the weight that turns out best.
     fn alone(&self, state: &mut State) {
         let (model, term) = (self.search.model, self.asking);
-        let total = |state: &State| state.total(model, self.search.worthless);
+        // Less missing in order of priority first, then what it costs.
+        let worth =
+            |state: &State| (state.levels(model), state.total(model, self.search.worthless));
         let start = state.clone();
-        let mut best = total(&start);
+        let mut best = worth(&start);
         let mut offer = |tried: State| {
-            let cost = total(&tried);
-            if cost < best - 1e-9 {
-                best = cost;
+            let found = worth(&tried);
+            if found.0 < best.0 || found.0 == best.0 && found.1 < best.1 - 1e-9 {
+                best = found;
                 *state = tried;
             }
         };

@@ -68,6 +68,8 @@ fn case(random: &mut Random) -> Case {
         tau: if buffered { [0.5, 5.0][random.below(2)] } else { 0.0 },
         short_price: [2.0, 200.0][random.below(2)],
         short_max: 0,
+        level: 0,
+        weight: 1,
         items,
         spans,
         affinity: Vec::new(),
@@ -95,7 +97,14 @@ fn case(random: &mut Random) -> Case {
     let pool_of = Vec::new();
     let classes = pools.len();
     Case {
-        model: Model { weights: Weights::default(), pools, terms: vec![term], classes, pool_of },
+        model: Model {
+            weights: Weights::default(),
+            pools,
+            terms: vec![term],
+            classes,
+            pool_of,
+            levels: 1,
+        },
         prices,
     }
 }

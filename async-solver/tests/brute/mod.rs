@@ -1,7 +1,9 @@
-//! Phase 1 by definition: what an assignment of single servers costs, and the least over all.
+//! Phase 1 by definition: what an assignment of single servers is missing at each level of priority
+//! and what it costs, and the best over all, in that order.
 //!
 //! Written from the expressions, not from the solver: amounts are summed server by server. Only
-//! the prices of shortfalls are the solver's ([`Model`]); which price is right is its decision.
+//! the prices of shortfalls, for [`Phase1::optimum`], are the solver's ([`Model`]).
+#![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use async_solver::model::Model;
 use fleet::{MsbIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Targets};
@@ -14,6 +16,9 @@ struct Part {
     /// RRU above which an MSB costs beta each; `None`: eq. 3 does not apply.
     spread_limit: Option<Rru>,
     price: f64,
+    /// Position of its priority among all, and what a micro-RRU missing weighs in it.
+    level: usize,
+    weight: i128,
     /// Datacenter, least and most RRU there.
     affinity: Vec<(usize, Rru, Rru)>,
     /// Today's shortfall and distances from the affinity ranges.
@@ -77,7 +82,16 @@ impl<'a> Phase1<'a> {
                 Some((dc, low, amount((share + theta) * c)))
             })
             .collect();
-        Part { spread_limit, price, affinity, today: Vec::new() }
+        let mut levels: Vec<i32> = snapshot.reservations.iter().map(|of| of.priority).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        let level = levels.iter().position(|&level| level == reservation.priority);
+        let level = level.expect("it is one of them");
+        // 10^18 for the most valuable server that is there.
+        let counts = reservation.kind != ReservationKind::Elastic;
+        let top = eligible().filter(|_| counts).map(|s| snapshot.value(s, ix).0).max();
+        let weight = i128::from((1_000_000_000_000_000_000 / top.unwrap_or(1_000_000)).max(1));
+        Part { spread_limit, price, level, weight, affinity, today: Vec::new() }
     }
 
     /// RRU of each reservation in each MSB, on available servers.
@@ -113,6 +127,50 @@ impl<'a> Phase1<'a> {
     /// it is today.
     pub fn cost(&self, holders: &Holders) -> Option<f64> {
         self.cost_of(&self.by_msb(holders), self.stability(holders))
+    }
+
+    /// What is missing at each level, the most important first, and expressions 1, 3 and 4; `None` if
+    /// something is worse than it is today.
+    pub fn standing(&self, holders: &Holders) -> Option<(Vec<i128>, f64)> {
+        self.standing_of(&self.by_msb(holders), self.stability(holders))
+    }
+
+    fn standing_of(&self, by_msb: &[Vec<Rru>], stability: f64) -> Option<(Vec<i128>, f64)> {
+        let weights = &self.snapshot.weights;
+        let most = self.parts.iter().map(|part| part.level).max().unwrap_or(0);
+        let (mut missing, mut cost) = (vec![0; most + 1], stability);
+        for (number, (part, amounts)) in self.parts.iter().zip(by_msb).enumerate() {
+            let broken = self.broken(number, amounts);
+            if broken.iter().zip(&part.today).any(|(now, today)| now > today) {
+                return None;
+            }
+            let sum: i128 = broken.iter().map(|amount| i128::from(amount.0)).sum();
+            missing[part.level] += sum * part.weight;
+            if let Some(limit) = part.spread_limit {
+                let excess: Rru = amounts.iter().map(|&z| (z - limit).or_zero()).sum();
+                cost += weights.spread_beta * excess.to_f64();
+            }
+            if self.snapshot.reservations[number].msb_buffer {
+                let top = amounts.iter().copied().max().unwrap_or(Rru::ZERO);
+                cost += weights.buffer_tau * top.to_f64();
+            }
+        }
+        Some((missing, cost))
+    }
+
+    /// The least that can be missing, level by level, and the least cost with that.
+    pub fn best_in_order(&self) -> (Vec<i128>, f64) {
+        let mut best: Option<(Vec<i128>, f64)> = None;
+        self.each(&mut |amounts, stability| {
+            let Some(found) = self.standing_of(amounts, stability) else { return };
+            let better = best
+                .as_ref()
+                .is_none_or(|best| found.0.cmp(&best.0).then(found.1.total_cmp(&best.1)).is_lt());
+            if better {
+                best = Some(found);
+            }
+        });
+        best.expect("today's assignment is one of them")
     }
 
     fn stability(&self, holders: &Holders) -> f64 {
@@ -156,32 +214,35 @@ impl<'a> Phase1<'a> {
         Some(cost)
     }
 
-    /// The least cost over every assignment.
+    /// The least cost over every assignment, shortfalls priced.
     pub fn optimum(&self) -> f64 {
-        let mut search = Search {
-            phase1: self,
-            amounts: vec![vec![Rru::ZERO; self.snapshot.msbs.len()]; self.parts.len()],
-            best: f64::INFINITY,
-        };
-        search.go(0, 0.0);
-        search.best
+        let mut best = f64::INFINITY;
+        self.each(&mut |amounts, stability| {
+            if let Some(cost) = self.cost_of(amounts, stability) {
+                best = best.min(cost);
+            }
+        });
+        best
+    }
+
+    /// Tells of every assignment: RRU by reservation and MSB, and expression 1.
+    fn each(&self, tell: &mut dyn FnMut(&[Vec<Rru>], f64)) {
+        let amounts = vec![vec![Rru::ZERO; self.snapshot.msbs.len()]; self.parts.len()];
+        Search { phase1: self, amounts, tell }.go(0, 0.0);
     }
 }
 
 struct Search<'a> {
     phase1: &'a Phase1<'a>,
     amounts: Vec<Vec<Rru>>,
-    best: f64,
+    tell: &'a mut dyn FnMut(&[Vec<Rru>], f64),
 }
 
 impl Search<'_> {
     fn go(&mut self, position: usize, stability: f64) {
         let snapshot = self.phase1.snapshot;
         let Some(server) = snapshot.servers.get(position) else {
-            if let Some(cost) = self.phase1.cost_of(&self.amounts, stability) {
-                self.best = self.best.min(cost);
-            }
-            return;
+            return (self.tell)(&self.amounts, stability);
         };
         if !server.available {
             return self.go(position + 1, stability);

@@ -163,6 +163,7 @@ pub(crate) fn refusal(quote: &Quote) -> Value {
         "missing_rru": refusal.map(|of| of.missing.to_f64()),
         "limits": refusal.map_or(&[][..], |of| &of.limits),
         "evidence": refusal.map(|of| of.evidence),
+        "held_by": refusal.map(|of| &of.held_by),
         "alternatives": refusal.map(|of| &of.alternatives), "answer": quote,
     })
 }

@@ -12,6 +12,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::{Html, Redirect};
 use broker::RequestChangeKind;
 use fleet::Name;
+use fleet::explain::HeldBy;
 use fleet::quote::{Grant, HolderKind, MoveCost, QuotedFlow, QuotedMove, Refusal};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -151,10 +152,26 @@ fn takes(cost: &MoveCost) -> String {
     format!("It takes {}; price {}.", parts.join(", "), number::decimal(cost.price))
 }
 
+/// Holders of what a request could use shown.
+const HOLDERS: usize = 12;
+
+/// Who holds what a request could use, and by what right; by name only for a reader who sees that
+/// reservation.
+fn held_by(of: &HeldBy, reader: &Reader) -> Markup {
+    html! {
+        @if reader.sees(&of.owner) { (of.reservation_id) } @else { "another reservation" }
+        " (priority " (of.priority) ") holds " (number::counted(of.servers, "server")) ": " (of.right.sentence())
+    }
+}
+
 fn refusal(of: &Refusal, reader: &Reader) -> Markup {
     html! {
         div.prose {
             p { strong { "Why not (" (of.reason.as_str().replace('_', " ")) "): " } (of.sentence) }
+            @if !of.held_by.is_empty() {
+                p { "Who has servers of its types:" }
+                ul { @for holder in of.held_by.iter().take(HOLDERS) { li { (held_by(holder, reader)) } } }
+            }
             @if !of.limits.is_empty() {
                 p { "What stands in the way, together:" }
                 ul { @for limit in &of.limits { li { (limit.sentence) } } }

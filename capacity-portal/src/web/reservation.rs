@@ -14,7 +14,7 @@ use axum::http::StatusCode;
 use axum::response::Html;
 use broker::{ContractUse, Entry, OpenMove, PromiseVersion, Seq, State as _};
 use chrono::{DateTime, Utc};
-use fleet::explain::{Explainer, Explanation, Limit};
+use fleet::explain::{Explainer, Explanation, HeldBy, Limit};
 use fleet::{MsbIx, Name, Reservation, ReservationIx, ReservationKind, Rru, Targets};
 use maud::{Markup, html};
 use serde_json::json;
@@ -27,6 +27,9 @@ const VERSIONS: u32 = 50;
 /// Entries of the trail read and shown.
 const ENTRIES: u32 = 1_000;
 const ENTRIES_SHOWN: usize = 12;
+
+/// Holders of what it could use shown.
+const HOLDERS: usize = 12;
 
 /// Moves shown.
 const MOVES_SHOWN: usize = 12;
@@ -174,6 +177,10 @@ impl One<'_> {
             div.notice.bad {
                 strong.verdict { (number::rru(short.missing)) " RRU are missing: " (short.reason.as_str().replace('_', " ")) }
                 p { (short.sentence) }
+                @if !short.held_by.is_empty() {
+                    p { "Who has servers of its types:" }
+                    ul { @for of in short.held_by.iter().take(HOLDERS) { li { (self.holder(of)) } } }
+                }
                 @if !self.limits.is_empty() {
                     p { "What stands in the way, together:" }
                     ul { @for limit in &self.limits { li { (limit.sentence) } } }
@@ -183,6 +190,15 @@ impl One<'_> {
                     ul { @for relaxation in &self.why.relaxations { li { (relaxation) } } }
                 }
             }
+        }
+    }
+
+    /// Who holds what it could use; by name only for a reader who sees that reservation.
+    fn holder(&self, of: &HeldBy) -> Markup {
+        html! {
+            @if self.reader.sees(&of.owner) { a href=(link::reservation(&of.reservation_id)) { (of.reservation_id) } }
+            @else { "another reservation" }
+            " (priority " (of.priority) ") holds " (number::counted(of.servers, "server")) ": " (of.right.sentence())
         }
     }
 

@@ -91,6 +91,7 @@ fn quote(
             missing: row.holding.shortfall,
             hardware: shortfall.hardware,
             evidence: shortfall.evidence,
+            held_by: shortfall.held_by,
             limits: vec![Limit {
                 limit: LimitName::Region,
                 without: row.capacity,

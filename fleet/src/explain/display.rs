@@ -6,6 +6,8 @@ use std::fmt;
 
 /// Rows of a table that are written out before the rest is only counted.
 const ROWS_MAX: usize = 60;
+/// Likewise holders of what a reservation could use.
+const HOLDERS_MAX: usize = 12;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,7 +43,8 @@ impl fmt::Display for Explanation {
                 worst.msb
             )?;
         }
-        let Some(Shortfall { missing, reason, sentence, evidence, .. }) = &self.shortfall else {
+        let Some(Shortfall { missing, reason, sentence, evidence, held_by, .. }) = &self.shortfall
+        else {
             return match self.kind {
                 "elastic" => Ok(()),
                 _ => writeln!(out, "  it has what it asked for"),
@@ -49,6 +52,15 @@ impl fmt::Display for Explanation {
         };
         writeln!(out, "  short by {} RRU: {reason}", exact(*missing))?;
         writeln!(out, "    {sentence}")?;
+        if !held_by.is_empty() {
+            writeln!(out, "  who has servers of its types:")?;
+        }
+        for of in held_by.iter().take(HOLDERS_MAX) {
+            writeln!(out, "    {of}")?;
+        }
+        if held_by.len() > HOLDERS_MAX {
+            writeln!(out, "    and {} more", held_by.len() - HOLDERS_MAX)?;
+        }
         if evidence.within_affinity >= self.capacity {
             return Ok(());
         }
