@@ -39,6 +39,8 @@ pub struct Serving<'a> {
     pub worthless: &'a Worthless,
     /// Of random choices.
     pub seed: u64,
+    /// One that is left as it is.
+    pub pinned: Option<usize>,
 }
 
 impl Serving<'_> {
@@ -71,10 +73,10 @@ impl Serving<'_> {
         let stage = stage(self.model, best, level);
         let search =
             Search { model: &stage, geometries: self.geometries, worthless: self.worthless };
-        let counts = (stage.terms.iter().zip(&best.counts))
-            .map(|(term, counts)| {
+        let counts = (stage.terms.iter().zip(&best.counts).enumerate())
+            .map(|(number, (term, counts))| {
                 let mut counts = counts.clone();
-                if term.level > level {
+                if term.level > level && self.pinned != Some(number) {
                     trim(term, &mut counts);
                 }
                 counts
@@ -94,6 +96,7 @@ impl Serving<'_> {
             if number < WIDELY && state.missing[term] > 0 {
                 search.replace_widely(&mut state, term, &free, 0.0);
             }
+            search.replace_exhaustively(&mut state, term);
         }
         self.exchange(&search, &mut state, &short, &free, must_stop);
         State::new(self.model, state.counts)
@@ -132,7 +135,11 @@ impl Serving<'_> {
                 let from = random.below(users[pool].len());
                 let holder = (0..users[pool].len())
                     .map(|k| users[pool][(from + k) % users[pool].len()])
-                    .find(|&(term, item)| state.counts[term][item] > 0 && !terms.contains(&term));
+                    .find(|&(term, item)| {
+                        state.counts[term][item] > 0
+                            && self.pinned != Some(term)
+                            && !terms.contains(&term)
+                    });
                 terms.extend(holder.map(|(term, _)| term));
             }
             if random.below(2) == 0 {

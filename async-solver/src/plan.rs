@@ -104,6 +104,7 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
         geometries: &geometries,
         worthless: &worthless,
         seed: config.seed,
+        pinned: None,
     };
     after = serving.serve(&after, model.terms[asking].level, must_stop);
     let worth = |state: &State| state.total(&model, &worthless) - state.shortfall_cost(&model);
@@ -157,7 +158,7 @@ fn anyway(
     must_stop: &dyn Fn() -> bool,
 ) -> State {
     let mut model = search.model.clone();
-    // The one that asks keeps what it has meanwhile, and takes no more.
+    // The one that asks is served afterwards: it is short of nothing meanwhile, and stays as it is.
     lean(&mut model.terms[asking]);
     let mut state = State::new(&model, model.today());
     for term in (0..model.terms.len()).filter(|&term| term != asking) {
@@ -179,7 +180,8 @@ fn anyway(
         }
     }
     let Search { geometries, worthless, .. } = search;
-    Serving { model: &model, geometries, worthless, seed }.serve(&state, 0, must_stop)
+    let serving = Serving { model: &model, geometries, worthless, seed, pinned: Some(asking) };
+    serving.serve(&state, 0, must_stop)
 }
 
 fn give_back(model: &Model, state: &mut State, term: usize) {

@@ -10,6 +10,8 @@ use std::cmp::{Ordering, Reverse};
 /// Largest MSB shares tried over a range, and how often the range is narrowed around the best.
 const WIDE_STEPS: i64 = 16;
 const WIDE_ROUNDS: usize = 3;
+/// All counts of a reservation are tried where they are this many at most.
+const EXHAUSTIVE: u32 = 256;
 
 /// What the search works with.
 pub struct Search<'a> {
@@ -84,6 +86,52 @@ impl Search<'_> {
         true
     }
 
+    /// Likewise, trying every count of every item where there are few: largest MSB share, whole servers and
+    /// datacenter shares together have optima that no pass finds. What is missing counts first.
+    pub fn replace_exhaustively(&self, state: &mut State, term: usize) -> bool {
+        let now = (state.missing[term], state.costs[term]);
+        let found = self.exhaustive(state, term);
+        let Some((_, counts)) = found
+            .filter(|(worth, _)| worth.0 < now.0 || worth.0 == now.0 && worth.1 < now.1 - 1e-6)
+        else {
+            return false;
+        };
+        state.set(self.model, term, counts);
+        true
+    }
+
+    /// The best counts of a term with what others leave: what is missing, and the cost. `None` where
+    /// there are too many to try, or none is allowed.
+    fn exhaustive(&self, state: &State, term: usize) -> Option<((i128, f64), Vec<u32>)> {
+        let (model, this) = (self.model, &self.model.terms[term]);
+        let mut all: u32 = 1;
+        let mut most = Vec::with_capacity(this.items.len());
+        for item in 0..this.items.len() {
+            let supply = state.supply(model, self.worthless, term, item).available;
+            all = all.checked_mul(supply.checked_add(1)?).filter(|&all| all <= EXHAUSTIVE)?;
+            most.push(supply);
+        }
+        let mut best: Option<((i128, f64), Vec<u32>)> = None;
+        let mut counts = vec![0; most.len()];
+        for _ in 0..all {
+            let cost = model.cost(this, &counts);
+            let worth = (cost.missing, cost.total());
+            let better = best
+                .as_ref()
+                .is_none_or(|(best, _)| worth.0 < best.0 || worth.0 == best.0 && worth.1 < best.1);
+            if better && !cost.regress {
+                best = Some((worth, counts.clone()));
+            }
+            for (count, &most) in counts.iter_mut().zip(&most) {
+                *count = if *count < most { *count + 1 } else { 0 };
+                if *count > 0 {
+                    break;
+                }
+            }
+        }
+        best
+    }
+
     fn priced<'b>(
         &'b self,
         state: &State,
@@ -132,12 +180,16 @@ impl Search<'_> {
         for &term in terms {
             let priced = self.priced(state, term, dual, weight);
             let relaxed = priced.bound().top;
-            match priced.best(&[relaxed], 12) {
-                Some((counts, _)) => state.set(model, term, counts),
+            let best = priced.best(&[relaxed], 12).map(|(counts, _)| counts);
+            match best.or_else(|| Some(self.exhaustive(state, term)?.1)) {
+                Some(counts) => state.set(model, term, counts),
                 None => {
                     fits = false;
                     break;
                 }
+            }
+            if state.missing[term] > 0 {
+                self.replace_exhaustively(state, term);
             }
             after += state.costs[term];
             // Where something is missing, what is put back last decides how much.

@@ -25,8 +25,11 @@ pub(crate) mod sql {
         ASK = "INSERT INTO emergencies (emergency_id, reservation, asked_micro, why, asked_by, state) \
             VALUES ($1, $2, $3, $4, $5, 'asked')";
         ANY = "SELECT EXISTS (SELECT FROM emergencies WHERE state = 'asked')";
-        ASKED = "SELECT emergency_id, reservation, asked_micro FROM emergencies WHERE state = 'asked' \
-            ORDER BY asked_at, emergency_id LIMIT 1 FOR UPDATE";
+        /// The next to be answered: the most important reservation's first, then the oldest.
+        ASKED = "SELECT e.emergency_id, e.reservation, e.asked_micro FROM emergencies e \
+            LEFT JOIN reservations r ON r.reservation = e.reservation \
+            LEFT JOIN promises p ON p.promise_id = r.promise_id WHERE e.state = 'asked' \
+            ORDER BY p.priority NULLS LAST, e.asked_at, e.emergency_id LIMIT 1 FOR UPDATE OF e";
         /// What nobody owns, and what shared buffers have, of the types somebody can use.
         STOCK = "SELECT m.msb::text, h.hardware_type::text, s.current_reservation_id IS NOT NULL, \
                 count(*) \

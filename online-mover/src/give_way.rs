@@ -187,10 +187,22 @@ impl<'a> Taking<'a> {
         // How each group was reached: who leaves a server of which group for one of it.
         let mut reached: BTreeMap<usize, Option<(&'a Holder, usize)>> = BTreeMap::new();
         let mut open: VecDeque<usize> = VecDeque::new();
-        for g in (0..self.held.groups.len()).filter(|&g| self.rank(holder, g).is_some()) {
+        let is_own =
+            |g: usize| self.source(g).is_some_and(|of| of.reservation == holder.reservation);
+        // What it gave itself comes back to it.
+        let counts = |g: usize| {
+            self.rank(holder, g).is_some() || is_own(g) && self.worth(holder, g) > Rru::ZERO
+        };
+        for g in (0..self.held.groups.len()).filter(|&g| counts(g)) {
             reached.insert(g, None);
             open.push_back(g);
         }
+        // Nobody more important gives for it, and it gives itself only what it has no use for.
+        let gives = |g: usize| match self.source(g) {
+            None => true,
+            Some(_) if is_own(g) => self.worth(holder, g) == Rru::ZERO,
+            Some(of) => of.priority > holder.priority,
+        };
         while let Some(from) = open.pop_front() {
             let takers = self.taken.iter().filter(|((_, g), count)| *g == from && **count > 0);
             let takers: Vec<&'a Holder> = takers
@@ -201,7 +213,7 @@ impl<'a> Taking<'a> {
                 let worth = self.worth(taker, from);
                 let mut others: Vec<(Rank, usize)> = (0..self.held.groups.len())
                     .filter(|g| !reached.contains_key(g) && self.worth(taker, *g) >= worth)
-                    .filter(|&g| self.source(g).is_none_or(|of| of.priority > holder.priority))
+                    .filter(|&g| gives(g))
                     .filter_map(|g| Some((self.rank(taker, g)?, g)))
                     .collect();
                 others.sort();
@@ -230,7 +242,9 @@ impl<'a> Taking<'a> {
             self.shift(taker, *from, 1, true);
             g = *from;
         }
-        self.shift(holder, g, 1, false);
+        if self.source(g).is_none_or(|of| of.reservation != holder.reservation) {
+            self.shift(holder, g, 1, false);
+        }
     }
 }
 

@@ -33,6 +33,7 @@ impl<'a> Run<'a> {
             geometries: self.geometries,
             worthless: &self.worthless,
             seed: self.config.seed,
+            pinned: None,
         };
         let before = state.levels(self.model);
         let mut served = serving.serve(state, 0, &|| self.must_stop());

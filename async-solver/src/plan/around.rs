@@ -74,6 +74,10 @@ impl Around<'_> {
                 *state = tried;
             }
         };
+        let mut tried = start.clone();
+        if self.search.replace_exhaustively(&mut tried, term) {
+            offer(tried);
+        }
         for weight in WEIGHTS {
             let mut tried = start.clone();
             self.search.replace(&mut tried, term, self.dual, weight);

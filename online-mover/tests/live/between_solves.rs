@@ -285,6 +285,26 @@ async fn an_emergency_is_served_at_once_and_promised_from_then_on() {
     place.at_rest().await;
 }
 
+/// Both asked before the mover looked: what there is goes to the more important one, though it asked later.
+#[tokio::test]
+async fn of_two_emergencies_the_more_important_is_served_first() {
+    let place = Place::with(&town()).await;
+    let broker = &place.broker;
+    let ask = async |name: &str| {
+        let id = uuid::Uuid::now_v7();
+        let all = Rru::units(1_000);
+        broker.ask_emergency("ann", id, name, all, "site outage").await.expect("asked");
+        id
+    };
+    let (ads, web) = (ask("ads").await, ask("web").await);
+    let answer = async |id| broker.emergency(id).await.expect("listed").expect("there");
+    let mover = mover(broker, SimulatedAgent::default());
+    until(mover.run(), async || answer(ads).await.state != EmergencyState::Asked).await;
+    assert!(answer(web).await.granted.is_some_and(|grant| grant.servers == 20), "all there is");
+    assert_eq!(answer(ads).await.refusal, Some(EmergencyRefusal::NothingFits));
+    place.at_rest().await;
+}
+
 /// Owners as people would put them right: who failed is replaced once, and no server serves twice.
 async fn consistent(place: &Place) {
     let rows = place.broker.replacements(&[], 10_000).await.expect("listed");
