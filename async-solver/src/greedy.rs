@@ -288,6 +288,7 @@ mod tests {
             kind: "random_failure".into(),
             started_at: parts.taken_at,
             ended_at: None,
+            recall_minutes: None,
         });
         let region = snapshot(parts);
         let targets = assign(&region);

@@ -121,9 +121,9 @@ pub use listed::{EventRow, EventsAsked, MoveRow, MovesAsked, SolvesAsked, TrailA
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use loan::{Lent, Loan, LoanGroup, LoanPlan, LoanView};
 pub use maintenance::{
-    AHEAD_MAX, MAINTENANCE_MAX, MaintenanceError, MaintenanceHolder, MaintenancePreview,
-    MaintenanceReason, MaintenanceRefusal, MaintenanceRequest, MaintenanceWindow, PreviewedWindow,
-    SHARE_MICRO,
+    AHEAD_MAX, MAINTENANCE_MAX, MaintenanceError, MaintenanceHolder, MaintenanceInstead,
+    MaintenanceLeft, MaintenancePreview, MaintenanceReason, MaintenanceRefusal, MaintenanceRequest,
+    MaintenanceWindow, PreviewedWindow, SHARE_MICRO,
 };
 pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
 pub use mover::{Epoch, MoverError, MoverInstance, MoverStatus, Stopped};

@@ -8,6 +8,7 @@
 //! How windows go on stands in `advance`: everything follows from stored times and the database's clock.
 
 mod advance;
+mod instead;
 mod preview;
 mod refusal;
 mod rules;
@@ -20,9 +21,10 @@ use crate::state::{MaintenanceState, State};
 use crate::trail::Action;
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use fleet::{Name, Scope};
+pub use instead::MaintenanceInstead;
 pub use preview::{MaintenanceHolder, MaintenancePreview, PreviewedWindow};
 pub use refusal::{MaintenanceError, MaintenanceRefusal};
-pub use rules::SHARE_MICRO;
+pub use rules::{Left as MaintenanceLeft, SHARE_MICRO};
 use rules::{Out, TooMuch};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -43,18 +45,18 @@ pub(crate) mod sql {
         NOW = "SELECT clock_timestamp()";
         OUTAGE = "SELECT msb FROM outages WHERE ended_at IS NULL ORDER BY began_at, outage_id LIMIT 1";
         PLAN = "INSERT INTO maintenance (window_id, plan_id, asked_for, server_id, rack_id, scope, scope_id, \
-                msb, starts_at, ends_at, drain_seconds, share_micro, why, requested_by, state) \
+                msb, starts_at, ends_at, drain_seconds, share_micro, why, requested_by, recall_minutes, state) \
             SELECT $1, $2, $3, (SELECT server_id FROM servers WHERE $4 = 'server' AND server = $5), \
                 (SELECT rack_id FROM racks WHERE $4 = 'rack' AND rack = $5), \
-                $4, $5, $6, $7, $8, $9, $10, $11, $12, 'planned'";
+                $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'planned'";
         OPEN = "SELECT window_id, plan_id, asked_for, scope, scope_id, msb, starts_at, ends_at, drain_seconds, \
                 share_micro, why, requested_by, requested_at, state, state_at, reason, detail, drained_at, \
-                scope = 'server' AND server_id IS NULL, 0::bigint, 0::bigint \
+                scope = 'server' AND server_id IS NULL, 0::bigint, 0::bigint, recall_minutes \
             FROM maintenance WHERE open ORDER BY starts_at, window_id";
         LIST = "SELECT m.window_id, m.plan_id, m.asked_for, m.scope, m.scope_id, m.msb, m.starts_at, \
                 m.ends_at, m.drain_seconds, m.share_micro, m.why, m.requested_by, m.requested_at, m.state, \
                 m.state_at, m.reason, m.detail, m.drained_at, \
-                m.scope = 'server' AND m.server_id IS NULL, n.servers, n.in_use \
+                m.scope = 'server' AND m.server_id IS NULL, n.servers, n.in_use, m.recall_minutes \
             FROM maintenance m LEFT JOIN LATERAL (SELECT count(*) AS servers, \
                     count(*) FILTER (WHERE s.in_use OR s.loan_reservation_id IS NOT NULL) AS in_use \
                 FROM servers s WHERE m.open AND CASE m.scope \
@@ -80,8 +82,19 @@ pub struct MaintenanceRequest {
     pub drain: Duration,
     /// Millionths of the MSB that may be under maintenance at once; `None`: [`SHARE_MICRO`].
     pub share_micro: Option<u32>,
+    /// How many minutes work takes to give its servers back when it is recalled because an MSB is lost.
+    /// `None`: it cannot be recalled, and its servers count as gone. Not recallable unless said
+    /// otherwise: who does not know must not be relied on.
+    pub recall_minutes: Option<u32>,
     /// Why, for people.
     pub why: String,
+}
+
+impl MaintenanceRequest {
+    /// Millionths of the MSB that may be under maintenance at once.
+    fn share(&self) -> u32 {
+        self.share_micro.unwrap_or(SHARE_MICRO).clamp(1, 1_000_000)
+    }
 }
 
 /// Why a window is paused, was cancelled or ended before its time.
@@ -152,6 +165,8 @@ pub struct MaintenanceWindow {
     pub drain: Duration,
     /// Millionths of its MSB that may be under maintenance at once while it is.
     pub share_micro: u32,
+    /// How many minutes work takes to give its servers back when it is recalled; `None`: it cannot be.
+    pub recall_minutes: Option<u32>,
     /// Why, for people.
     pub why: String,
     /// Who asked for it.
@@ -190,6 +205,7 @@ impl MaintenanceWindow {
             "scope_id": self.name, "msb": self.msb, "drains_at": self.drains_at(),
             "starts_at": self.starts_at, "ends_at": self.ends_at,
             "drain_seconds": self.drain.as_secs(), "share": f64::from(self.share_micro) / 1e6,
+            "recall_minutes": self.recall_minutes,
             "why": self.why, "requested_by": self.requested_by, "requested_at": self.requested_at,
             "state": self.state.as_str(), "state_at": self.state_at,
             "reason": self.reason.map(MaintenanceReason::as_str), "detail": self.detail,
@@ -233,7 +249,8 @@ impl Broker {
                 .bind(i32::try_from(share_micro).unwrap_or(i32::MAX))
                 // Text holds no zero character.
                 .bind(why.replace('\0', " "))
-                .bind(actor);
+                .bind(actor)
+                .bind(request.recall_minutes.and_then(|minutes| i32::try_from(minutes).ok()));
             planned.execute(&mut *db).await.doing("planning maintenance")?;
         }
         for window in listed(db, true, Some(plan), i64::MAX).await.doing("planning maintenance")? {
@@ -242,7 +259,7 @@ impl Broker {
                 "scope": window.scope.as_str(), "scope_id": window.name, "msb": window.msb,
                 "starts_at": window.starts_at, "ends_at": window.ends_at,
                 "drain_seconds": window.drain.as_secs(), "share_micro": share_micro,
-                "why": window.why, "servers": window.servers,
+                "recall_minutes": window.recall_minutes, "why": window.why, "servers": window.servers,
             });
             change.record(Action::MaintenancePlanned, &window.id.to_string(), detail);
         }
@@ -298,41 +315,59 @@ async fn decide(
     now: DateTime<Utc>,
     request: &MaintenanceRequest,
 ) -> Result<Decided, MaintenanceError> {
-    let MaintenanceRequest { scope, name, length, drain, .. } = request;
+    let MaintenanceRequest { scope, name, drain, .. } = request;
     let starts_at = begins(request, now)?;
     if starts_at - *drain <= now
         && let Some(msb) = outage(db).await?
     {
         return Err(MaintenanceRefusal::OutageNow { msb }.into());
     }
-    let share_micro = request.share_micro.unwrap_or(SHARE_MICRO).clamp(1, 1_000_000);
     let situation = Situation::read(db, now, Some((*scope, name))).await?;
     let unknown = || MaintenanceRefusal::UnknownScope { scope: *scope, name: name.clone() };
     let msb = situation.msb().ok_or_else(unknown)?.clone();
+    let open = open(db).await?;
+    let share_micro = request.share();
+    let fits = |batches: Vec<Batch>| {
+        for batch in &batches {
+            situation.check(open.iter(), &batch.out, share_micro)?;
+        }
+        Ok(batches)
+    };
+    let batches = batches(&situation, &msb, request, starts_at).and_then(fits);
+    let batches = batches.map_err(|too_much| {
+        let instead = instead::instead(&situation, &open, request, starts_at, now);
+        MaintenanceRefusal::of(too_much, instead)
+    })?;
+    Ok(Decided { situation, msb, share_micro, batches })
+}
+
+/// Divides what is asked for into windows: an MSB into batches of racks that follow one another.
+fn batches(
+    situation: &Situation,
+    msb: &Name,
+    request: &MaintenanceRequest,
+    starts_at: DateTime<Utc>,
+) -> Result<Vec<Batch>, TooMuch> {
+    let MaintenanceRequest { scope, name, length, .. } = request;
+    let recallable = view::recalled_in_time(request.recall_minutes);
     let mut batches = Vec::new();
     if *scope == Scope::Msb {
         let racks = situation.racks();
         let sizes = racks.iter().map(|(rack, servers)| (rack.clone(), servers.len() as u64));
-        let divided = rules::batches(&msb, &sizes.collect(), share_micro);
         let mut from = starts_at;
-        for batch in divided.map_err(MaintenanceRefusal::from)? {
+        for batch in rules::batches(msb, &sizes.collect(), request.share())? {
             let servers = batch.iter().flat_map(|rack| &racks[rack]).copied().collect();
-            let out = Out { from, until: from + *length, servers };
+            let out = Out { from, until: from + *length, servers, recallable };
             from = out.until;
             let parts = batch.into_iter().map(|rack| (Scope::Rack, rack)).collect();
             batches.push(Batch { out, parts });
         }
     } else {
         let servers = situation.asked.clone();
-        let out = Out { from: starts_at, until: starts_at + *length, servers };
+        let out = Out { from: starts_at, until: starts_at + *length, servers, recallable };
         batches.push(Batch { out, parts: vec![(*scope, name.clone())] });
     }
-    let open = open(db).await?;
-    for batch in &batches {
-        let checked = situation.check(open.iter(), &batch.out, share_micro);
-        checked.map_err(MaintenanceRefusal::from)?;
-    }
-    Ok(Decided { situation, msb, share_micro, batches })
+    Ok(batches)
 }
 
 /// When it begins, if its times are possible.
@@ -340,9 +375,11 @@ fn begins(
     request: &MaintenanceRequest,
     now: DateTime<Utc>,
 ) -> Result<DateTime<Utc>, MaintenanceRefusal> {
+    let recall = Duration::from_secs(60) * request.recall_minutes.unwrap_or(0);
     let lengths = [
         ("a window", request.length, Duration::from_secs(1), MAINTENANCE_MAX),
         ("a drain", request.drain, Duration::ZERO, MAINTENANCE_MAX),
+        ("a recall", recall, Duration::ZERO, MAINTENANCE_MAX),
     ];
     for (what, length, least, most) in lengths {
         if !(least..=most).contains(&length) {
@@ -433,6 +470,7 @@ fn window(row: &PgRow) -> Result<MaintenanceWindow, sqlx::Error> {
         gone: row.try_get(18)?,
         servers: count(19)?,
         in_use: count(20)?,
+        recall_minutes: row.try_get::<Option<i32>, _>(21)?.map(i32::unsigned_abs),
     })
 }
 

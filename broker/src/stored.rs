@@ -22,7 +22,7 @@ pub(crate) mod sql {
             target_reservation_id, target_pending, in_use, loan_reservation_id, power_watts, \
             generation FROM servers";
         UNAVAILABILITY = "SELECT u.event_id::text, u.scope, \
-            coalesce(s.server, r.rack, m.msb, d.datacenter)::text, u.kind, u.started_at, u.ended_at \
+            coalesce(s.server, r.rack, m.msb, d.datacenter)::text, u.kind, u.started_at, u.ended_at, u.recall_minutes \
             FROM unavailability u LEFT JOIN servers s ON s.server_id = u.server_id \
             LEFT JOIN racks r ON r.rack_id = u.rack_id \
             LEFT JOIN msbs m ON m.msb_id = u.msb_id \
@@ -149,6 +149,7 @@ async fn unavailability(db: &mut PgConnection) -> Result<Vec<UnavailabilityRow>,
             kind: row.try_get::<&str, _>(3)?.into(),
             started_at: row.try_get(4)?,
             ended_at: row.try_get(5)?,
+            recall_minutes: row.try_get(6)?,
         })
     };
     rows.iter().map(event).collect()

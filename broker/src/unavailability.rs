@@ -12,10 +12,11 @@ pub(crate) mod sql {
     crate::statements! {
         /// What a scope's name does not lead to stays null, and the table refuses the row.
         WRITE = "INSERT INTO unavailability \
-                (event_id, server_id, rack_id, msb_id, datacenter_id, kind, started_at, ended_at) \
-            SELECT w.event, s.server_id, r.rack_id, m.msb_id, d.datacenter_id, w.kind, w.started, w.ended \
-            FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[]) \
-                AS w (event, scope, name, kind, started, ended) \
+                (event_id, server_id, rack_id, msb_id, datacenter_id, kind, started_at, ended_at, \
+                recall_minutes) \
+            SELECT w.event, s.server_id, r.rack_id, m.msb_id, d.datacenter_id, w.kind, w.started, w.ended, w.recall \
+            FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[], \
+                $7::integer[]) AS w (event, scope, name, kind, started, ended, recall) \
             LEFT JOIN servers s ON w.scope = 'server' AND s.server = w.name \
             LEFT JOIN racks r ON w.scope = 'rack' AND r.rack = w.name \
             LEFT JOIN msbs m ON w.scope = 'msb' AND m.msb = w.name \
@@ -23,7 +24,8 @@ pub(crate) mod sql {
             ON CONFLICT (event_id) DO UPDATE SET server_id = excluded.server_id, \
                 rack_id = excluded.rack_id, msb_id = excluded.msb_id, \
                 datacenter_id = excluded.datacenter_id, kind = excluded.kind, \
-                started_at = excluded.started_at, ended_at = excluded.ended_at";
+                started_at = excluded.started_at, ended_at = excluded.ended_at, \
+                recall_minutes = excluded.recall_minutes";
         FIND = "SELECT u.scope, coalesce(s.server, r.rack, m.msb, d.datacenter)::text, u.kind, u.started_at \
             FROM unavailability u LEFT JOIN servers s ON s.server_id = u.server_id \
             LEFT JOIN racks r ON r.rack_id = u.rack_id \
@@ -169,6 +171,7 @@ pub(crate) async fn write(
         .bind(text(|row| &row.kind))
         .bind(rows.iter().map(|row| row.started_at).collect::<Vec<_>>())
         .bind(rows.iter().map(|row| row.ended_at).collect::<Vec<_>>())
+        .bind(rows.iter().map(|row| row.recall_minutes).collect::<Vec<_>>())
         .execute(db)
         .await;
     written.map(|_| ()).doing("storing unavailability events")

@@ -174,18 +174,38 @@ fn certified(page: &Page, certificate: &Certificate) -> Result<(), prometheus::E
     let help = "guaranteed reservations of which less than was promised is there, or would be left";
     page.gauge("ras_guarantee_broken", help, Some(broken))?;
     let mut rows: Vec<&Certified> = certificate.rows.iter().filter(|row| row.msb_buffer).collect();
-    rows.sort_by_key(|row| (row.left - row.capacity, &row.reservation_id));
+    let margin =
+        |row: &Certified| (row.left - row.capacity).min(row.left_at_once - row.needed_at_once());
+    rows.sort_by_key(|row| (margin(row), &row.reservation_id));
     rows.truncate(RESERVATIONS_MAX);
     let name = |row: &Certified| [row.reservation_id.to_string()];
     page.gauges(
         "ras_reservation_survivors_rru",
-        "what is left of a reservation after the worst loss of an MSB",
+        "what is left of a reservation within 30 minutes of the worst loss of an MSB",
         ["reservation"],
         rows.iter().map(|row| (name(row), row.left.to_f64())),
     )?;
     page.gauges(
+        "ras_reservation_survivors_at_once_rru",
+        "the least that is left of a reservation at once after the loss of an MSB",
+        ["reservation"],
+        rows.iter().map(|row| (name(row), row.left_at_once.to_f64())),
+    )?;
+    page.gauges(
+        "ras_reservation_promised_at_once_rru",
+        "what must be left of a reservation at once after the loss of any MSB",
+        ["reservation"],
+        rows.iter().map(|row| (name(row), row.needed_at_once().to_f64())),
+    )?;
+    page.gauges(
+        "ras_reservation_maintained_rru",
+        "what of a reservation is in planned maintenance",
+        ["reservation"],
+        rows.iter().map(|row| (name(row), row.maintained.to_f64())),
+    )?;
+    page.gauges(
         "ras_reservation_promised_rru",
-        "what must be left of a reservation after the loss of any MSB",
+        "what must be left of a reservation within 30 minutes of the loss of any MSB",
         ["reservation"],
         rows.iter().map(|row| (name(row), row.capacity.to_f64())),
     )

@@ -221,6 +221,7 @@ fn unavailability(batch: &mut Batch, rows: &mut Vec<UnavailabilityRow>) -> Resul
         kind: kind[row].clone(),
         started_at: started_at[row],
         ended_at: ended_at[row],
+        recall_minutes: None,
     }));
     Ok(())
 }

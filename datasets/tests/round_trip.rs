@@ -249,7 +249,7 @@ prop_compose! {
         ended_at in proptest::option::of(instant()),
     ) -> UnavailabilityRow {
         let (event_id, scope, scope_id, kind) = names;
-        UnavailabilityRow { event_id, scope, scope_id, kind, started_at, ended_at }
+        UnavailabilityRow { event_id, scope, scope_id, kind, started_at, ended_at, recall_minutes: None }
     }
 }
 

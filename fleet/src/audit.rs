@@ -16,13 +16,15 @@ mod buffer;
 mod certificate;
 mod claims;
 mod holdings;
+mod maintained;
 mod number;
 mod report;
 mod spread;
 mod violation;
 
-pub use certificate::{Certificate, Certified, certificate};
+pub use certificate::{Certificate, Certified, certificate, needed_at_once};
 pub use claims::{ClaimedMoves, ClaimedPhase1, ClaimedReservation, Claims, Difference};
+pub use maintained::{Maintained, maintained};
 pub use report::{
     AfterLoss, AuditReport, BufferBounds, BufferShare, DatacenterShare, Holding, MoveCounts,
     MsbLoss, Objective, ReservationAudit, ServerCounts, Spread,

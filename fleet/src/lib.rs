@@ -36,4 +36,4 @@ pub use server::{PendingMove, Server};
 pub use snapshot::{RegionSnapshot, SHARED_BUFFER_PREFIX};
 pub use targets::{Move, Targets, holder_name};
 pub use topology::{Datacenter, Msb, Rack, Scope};
-pub use unavailability::{UnavailabilityEvent, UnavailabilityKind};
+pub use unavailability::{RECALL_WITHIN_MINUTES, UnavailabilityEvent, UnavailabilityKind};

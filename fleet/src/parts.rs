@@ -145,4 +145,5 @@ pub struct UnavailabilityRow {
     pub kind: Name,
     pub started_at: DateTime<Utc>,
     pub ended_at: Option<DateTime<Utc>>,
+    pub recall_minutes: Option<i32>,
 }

@@ -147,6 +147,7 @@ impl RegionSnapshot {
             kind: event.kind.as_str().into(),
             started_at: event.started_at,
             ended_at: event.ended_at,
+            recall_minutes: event.recall_minutes.and_then(|minutes| i32::try_from(minutes).ok()),
         });
         SnapshotParts {
             region: self.region.clone(),

@@ -47,6 +47,10 @@ impl UnavailabilityKind {
     }
 }
 
+/// Work that can be recalled within so many minutes counts as back 30 minutes after the loss of an MSB
+/// (RAS section 3.3.1).
+pub const RECALL_WITHIN_MINUTES: u32 = 30;
+
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnavailabilityEvent {
@@ -62,6 +66,9 @@ pub struct UnavailabilityEvent {
     pub started_at: DateTime<Utc>,
     /// When it ended; `None`: still active.
     pub ended_at: Option<DateTime<Utc>>,
+    /// How many minutes planned work takes to give its servers back when it is recalled; `None`: it
+    /// cannot be recalled.
+    pub recall_minutes: Option<u32>,
 }
 
 impl UnavailabilityEvent {
@@ -69,5 +76,11 @@ impl UnavailabilityEvent {
     /// its end.
     pub fn is_active(&self, at: DateTime<Utc>) -> bool {
         self.started_at <= at && self.ended_at.is_none_or(|end| at < end)
+    }
+
+    /// Whether it is planned work whose servers are back within [`RECALL_WITHIN_MINUTES`] of a recall.
+    pub fn is_recalled_in_time(&self) -> bool {
+        let in_time = |minutes: u32| minutes <= RECALL_WITHIN_MINUTES;
+        self.kind.is_planned() && self.recall_minutes.is_some_and(in_time)
     }
 }

@@ -4,6 +4,7 @@
 use crate::elastic::{self, Elastic};
 use crate::give_way::{self, Standing};
 use broker::{GiveWay, HeldGroup, Holder, Loan, LoanGroup, LoanView, RegionHeld};
+use fleet::audit::{Maintained, maintained};
 use fleet::{MsbIx, Name, RegionSnapshot, Reservation, ReservationKind, Server};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,13 +37,16 @@ pub fn rehearse(region: &RegionSnapshot, lost: MsbIx) -> Rehearsal {
     Rehearsal { recalled, recalled_later, give_way, standings }
 }
 
-/// What works after the loss, and would be asked for a place.
+/// What works within 30 minutes of the loss: in another MSB, and neither out of use nor in maintenance
+/// that cannot be recalled by then.
 fn works<'a>(
     region: &'a RegionSnapshot,
     lost: MsbIx,
 ) -> impl Iterator<Item = (&'a Server, MsbIx)> + 'a {
-    let servers = region.servers.iter().map(|server| (server, region.msb_of(server)));
-    servers.filter(move |(server, msb)| server.available && *msb != lost)
+    let servers = region.servers.iter().zip(maintained(region));
+    let there = servers.filter(|(server, out)| server.available && *out != Maintained::Stays);
+    let placed = there.map(|(server, _)| (server, region.msb_of(server)));
+    placed.filter(move |(_, msb)| *msb != lost)
 }
 
 /// What is lent, as the mover counts it right after an outage began.

@@ -230,6 +230,7 @@ pub fn event(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), Stri
         kind: kind.into(),
         started_at: parts.taken_at - TimeDelta::hours(1),
         ended_at: None,
+        recall_minutes: None,
     });
     Ok(())
 }

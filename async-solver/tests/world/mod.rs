@@ -84,6 +84,7 @@ pub fn event(number: usize, scope: &str, scope_id: &str, kind: &str) -> Unavaila
         kind: kind.into(),
         started_at: noon() - TimeDelta::hours(1),
         ended_at: None,
+        recall_minutes: None,
     }
 }
 

@@ -271,10 +271,10 @@ fn too_much(
         let begun = matches!(other.state, MaintenanceState::Draining | MaintenanceState::Active);
         begun && other.id != window.id
     });
-    let Out { from, until, servers } = situation.out(window);
-    let ours = Out { from: from.max(now), until, servers };
-    let refusal =
-        situation.check(begun, &ours, window.share_micro).err().map(MaintenanceRefusal::from)?;
+    let out = situation.out(window);
+    let ours = Out { from: out.from.max(now), ..out };
+    let too_much = situation.check(begun, &ours, window.share_micro).err()?;
+    let refusal = MaintenanceRefusal::of(too_much, Vec::new());
     let reason = match refusal {
         MaintenanceRefusal::Share { .. } => MaintenanceReason::Share,
         _ => MaintenanceReason::Guarantee,
@@ -365,6 +365,7 @@ async fn begin_event(
         kind: UnavailabilityKind::PlannedMaintenance.as_str().into(),
         started_at,
         ended_at: Some(window.ends_at),
+        recall_minutes: window.recall_minutes.and_then(|minutes| i32::try_from(minutes).ok()),
     };
     unavailability::write(change.connection(), &[&row]).await?;
     let detail = serde_json::json!({

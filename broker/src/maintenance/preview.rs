@@ -112,7 +112,7 @@ fn preview(decided: &Decided, drain: TimeDelta, in_use: u64) -> MaintenancePrevi
                 servers: 0,
                 at_once: Rru::ZERO,
                 capacity: promised.capacity,
-                available: promised.available,
+                available: promised.available(),
             });
             holder.servers += servers;
             holder.at_once = holder.at_once.max(worth);

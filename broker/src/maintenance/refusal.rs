@@ -1,9 +1,10 @@
 //! Why maintenance is refused, with the numbers.
 
-use super::rules::TooMuch;
+use super::instead::MaintenanceInstead;
+use super::rules::{Left, TooMuch};
 use crate::error::DbError;
 use chrono::{DateTime, Utc};
-use fleet::{Name, Rru, Scope};
+use fleet::{Name, Scope};
 use uuid::Uuid;
 
 /// Why maintenance is refused.
@@ -17,20 +18,33 @@ pub enum MaintenanceRefusal {
     #[error("{what} of {seconds} s; it may be {least} s to {most} s")]
     Length { what: &'static str, seconds: u64, least: u64, most: u64 },
     #[error(
-        "{out} of the {servers} servers of MSB {msb:?} would be under maintenance at once; at most {most} may"
+        "{out} of the {servers} servers of MSB {msb:?} would be under maintenance at once; at most {most} may{}",
+        or_else(instead)
     )]
-    Share { msb: Name, out: u64, servers: u64, most: u64 },
-    #[error(
-        "reservation {reservation:?} needs {} RRU and would have {} while servers of MSB {msb:?} are out",
-        needed.to_f64(),
-        left.to_f64()
-    )]
-    Guarantee { reservation: Name, needed: Rru, left: Rru, msb: Name },
+    Share { msb: Name, out: u64, servers: u64, most: u64, instead: Vec<MaintenanceInstead> },
+    #[error("{}{}", short(left, msb), or_else(instead))]
+    Guarantee {
+        left: Left,
+        /// Where the servers are that would be out.
+        msb: Name,
+        instead: Vec<MaintenanceInstead>,
+    },
     #[error("MSB {msb:?} is lost; nothing begins until it is back")]
     OutageNow { msb: Name },
 }
 
 impl MaintenanceRefusal {
+    /// It without what would be accepted instead: what is in the way, and no more.
+    #[must_use]
+    pub fn without_instead(mut self) -> MaintenanceRefusal {
+        if let MaintenanceRefusal::Share { instead, .. }
+        | MaintenanceRefusal::Guarantee { instead, .. } = &mut self
+        {
+            instead.clear();
+        }
+        self
+    }
+
     /// Every [`MaintenanceRefusal::code`].
     pub const CODES: [&str; 6] =
         ["unknown_scope", "in_the_past", "length", "share", "guarantee", "outage_now"];
@@ -59,28 +73,58 @@ impl MaintenanceRefusal {
             MaintenanceRefusal::Length { what, seconds, least, most } => serde_json::json!({
                 "what": what, "seconds": seconds, "least": least, "most": most,
             }),
-            MaintenanceRefusal::Share { msb, out, servers, most } => {
-                serde_json::json!({ "msb": msb, "out": out, "servers": servers, "most": most })
-            }
-            MaintenanceRefusal::Guarantee { reservation, needed, left, msb } => serde_json::json!({
-                "reservation": reservation, "needed_rru": needed.to_f64(),
-                "left_rru": left.to_f64(), "msb": msb,
+            MaintenanceRefusal::Share { msb, out, servers, most, instead } => serde_json::json!({
+                "msb": msb, "out": out, "servers": servers, "most": most, "instead": json(instead),
+            }),
+            MaintenanceRefusal::Guarantee { left, msb, instead } => serde_json::json!({
+                "reservation": left.reservation, "lost_msb": left.lost,
+                "needed_at_once_rru": left.needed_at_once.to_f64(),
+                "left_at_once_rru": left.left_at_once.to_f64(),
+                "needed_rru": left.needed.to_f64(), "left_rru": left.left.to_f64(),
+                "msb": msb, "instead": json(instead),
             }),
             MaintenanceRefusal::OutageNow { msb } => serde_json::json!({ "msb": msb }),
         }
     }
 }
 
-impl From<TooMuch> for MaintenanceRefusal {
-    fn from(too_much: TooMuch) -> MaintenanceRefusal {
+impl MaintenanceRefusal {
+    pub(crate) fn of(too_much: TooMuch, instead: Vec<MaintenanceInstead>) -> MaintenanceRefusal {
         match too_much {
             TooMuch::Share { msb, out, servers, most } => {
-                MaintenanceRefusal::Share { msb, out, servers, most }
+                MaintenanceRefusal::Share { msb, out, servers, most, instead }
             }
-            TooMuch::Guarantee { reservation, needed, left, msb } => {
-                MaintenanceRefusal::Guarantee { reservation, needed, left, msb }
+            TooMuch::Guarantee { left, msb } => {
+                MaintenanceRefusal::Guarantee { left, msb, instead }
             }
         }
+    }
+}
+
+fn json(instead: &[MaintenanceInstead]) -> Vec<serde_json::Value> {
+    instead.iter().map(MaintenanceInstead::json).collect()
+}
+
+fn short(left: &Left, msb: &Name) -> String {
+    let Left { reservation, lost, needed_at_once, left_at_once, needed, left } = left;
+    match lost {
+        None => format!(
+            "reservation {reservation:?} needs {needed} RRU and would have {left} while servers of \
+             MSB {msb:?} are out"
+        ),
+        Some(lost) => format!(
+            "with MSB {lost:?} lost, reservation {reservation:?} needs {needed_at_once} RRU at once \
+             and {needed} within 30 minutes, and would have {left_at_once} and {left} while servers \
+             of MSB {msb:?} are out"
+        ),
+    }
+}
+
+fn or_else(instead: &[MaintenanceInstead]) -> String {
+    let texts: Vec<String> = instead.iter().map(MaintenanceInstead::text).collect();
+    match texts.is_empty() {
+        true => String::new(),
+        false => format!("; it would be accepted with {}", texts.join(", or with ")),
     }
 }
 

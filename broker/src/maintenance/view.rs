@@ -1,10 +1,10 @@
 //! What maintenance is decided on, read within the transaction that decides.
 
-use super::rules::{Out, Promised, Site, View, check};
+use super::rules::{Held, Out, Promised, Site, View, check};
 use super::{MaintenanceWindow, TooMuch};
 use crate::error::{DbError, Doing};
 use chrono::{DateTime, Utc};
-use fleet::{Name, Rru, Scope};
+use fleet::{Name, RECALL_WITHIN_MINUTES, Rru, Scope};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,25 +27,38 @@ pub(crate) mod sql {
                     WHERE $1 = 'rack' AND k.rack = $2 \
                 UNION ALL SELECT '', s.server_id FROM servers s JOIN racks k USING (rack_id) \
                     JOIN msbs b USING (msb_id) WHERE $1 = 'msb' AND b.msb = $2) \
-            SELECT c.part, c.server_id, s.server::text, k.rack::text, b.msb::text, r.reservation, \
-                CASE WHEN c.server_id IN (SELECT servers_out_of_use(false)) THEN 0 ELSE coalesce(v.value_micro, 0) END \
+            SELECT c.part, c.server_id, s.server::text, k.rack::text, b.msb::text, o.reservation, \
+                CASE WHEN f THEN 0 ELSE coalesce(w.value_micro, 0) END, r.reservation, \
+                CASE WHEN f THEN 0 ELSE coalesce(v.value_micro, 0) END \
             FROM covered c JOIN servers s USING (server_id) JOIN racks k USING (rack_id) \
             JOIN msbs b USING (msb_id) \
+            CROSS JOIN LATERAL (SELECT c.server_id IN (SELECT servers_out_of_use(false))) AS u (f) \
+            LEFT JOIN reservations o ON o.kind = 'guaranteed' AND o.reservation_id = s.current_reservation_id \
+            LEFT JOIN rru_values w ON w.promise_id = o.promise_id AND w.hardware_type_id = s.hardware_type_id \
             LEFT JOIN reservations r ON r.kind = 'guaranteed' AND r.reservation_id = \
                 CASE WHEN s.target_pending THEN s.target_reservation_id ELSE s.current_reservation_id END \
             LEFT JOIN rru_values v ON v.promise_id = r.promise_id AND v.hardware_type_id = s.hardware_type_id";
-        EVENT_ENDS = "SELECT event_id::text, coalesce(ended_at, 'infinity'::timestamptz) > $2, ended_at \
+        EVENT_ENDS = "SELECT event_id::text, coalesce(ended_at, 'infinity'::timestamptz) > $2, ended_at, \
+                coalesce(recall_minutes <= $3, false) \
             FROM unavailability WHERE event_id = ANY ($1)";
         MSBS = "SELECT b.msb::text, count(*) FROM servers s JOIN racks k USING (rack_id) \
             JOIN msbs b USING (msb_id) WHERE b.msb = ANY ($1) GROUP BY 1";
-        PROMISED = "SELECT r.reservation, p.capacity_micro, \
-                coalesce(sum(v.value_micro) FILTER (WHERE u IS NULL), 0)::bigint \
-            FROM reservations r JOIN promises p USING (promise_id) \
-            LEFT JOIN servers s ON r.reservation_id = CASE WHEN s.target_pending \
-                THEN s.target_reservation_id ELSE s.current_reservation_id END \
-            LEFT JOIN rru_values v ON v.promise_id = r.promise_id AND v.hardware_type_id = s.hardware_type_id \
-            LEFT JOIN servers_out_of_use(false) AS u ON u = s.server_id \
-            WHERE r.reservation = ANY ($1) GROUP BY 1, 2";
+        PROMISED = "SELECT r.reservation, p.capacity_micro, p.msb_buffer \
+            FROM reservations r JOIN promises p USING (promise_id) WHERE r.reservation = ANY ($1)";
+        /// What they own now, and what they hold once moves under way are done, in each MSB.
+        HELD = "WITH wanted AS (SELECT reservation_id, promise_id, reservation FROM reservations \
+                WHERE reservation = ANY ($1)), \
+            held AS (SELECT s.current_reservation_id AS reservation_id, false AS later, s.server_id, \
+                    s.rack_id, s.hardware_type_id FROM servers s \
+                UNION ALL SELECT CASE WHEN s.target_pending THEN s.target_reservation_id \
+                    ELSE s.current_reservation_id END, true, s.server_id, s.rack_id, s.hardware_type_id \
+                FROM servers s) \
+            SELECT r.reservation, h.later, b.msb::text, sum(v.value_micro)::bigint \
+            FROM wanted r JOIN held h USING (reservation_id) \
+            JOIN rru_values v ON v.promise_id = r.promise_id AND v.hardware_type_id = h.hardware_type_id \
+            JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
+            LEFT JOIN servers_out_of_use(false) AS u ON u = h.server_id \
+            WHERE u IS NULL GROUP BY 1, 2, 3";
     }
 }
 
@@ -93,16 +106,18 @@ impl Situation {
             Vec::new()
         } else {
             let names: Vec<&String> = events.keys().collect();
-            let ends: Vec<(String, bool, Option<DateTime<Utc>>)> = sqlx::query_as(sql::EVENT_ENDS)
-                .bind(names)
-                .bind(now)
-                .fetch_all(&mut *db)
-                .await
-                .doing(doing)?;
-            let active = ends.into_iter().filter(|(_, active, _)| *active);
-            let out = active.filter_map(|(event, _, until)| {
+            let ends: Vec<(String, bool, Option<DateTime<Utc>>, bool)> =
+                sqlx::query_as(sql::EVENT_ENDS)
+                    .bind(names)
+                    .bind(now)
+                    .bind(i32::try_from(RECALL_WITHIN_MINUTES).unwrap_or(i32::MAX))
+                    .fetch_all(&mut *db)
+                    .await
+                    .doing(doing)?;
+            let active = ends.into_iter().filter(|(_, active, _, _)| *active);
+            let out = active.filter_map(|(event, _, until, recallable)| {
                 let until = until.unwrap_or(DateTime::<Utc>::MAX_UTC);
-                Some(Out { from: now, until, servers: events.remove(&event)? })
+                Some(Out { from: now, until, servers: events.remove(&event)?, recallable })
             });
             out.collect()
         };
@@ -113,24 +128,31 @@ impl Situation {
             .await
             .doing(doing)?;
         view.msbs = sizes.into_iter().map(|(msb, n)| (msb.into(), n.unsigned_abs())).collect();
-        let holders = view.sites.values().filter_map(|site| site.holder.as_ref());
-        let holders: BTreeSet<String> = holders.map(ToString::to_string).collect();
-        let promised: Vec<(String, i64, i64)> = sqlx::query_as(sql::PROMISED)
-            .bind(holders.into_iter().collect::<Vec<_>>())
-            .fetch_all(&mut *db)
-            .await
-            .doing(doing)?;
-        let promised = promised.into_iter().map(|(name, capacity, available)| {
-            (name.into(), Promised { capacity: Rru(capacity), available: Rru(available) })
-        });
-        view.reservations = promised.collect();
+        let holders = view.sites.values().flat_map(|site| site.held.iter().flatten());
+        let holders: BTreeSet<String> = holders.map(|(name, _)| name.to_string()).collect();
+        let holders: Vec<String> = holders.into_iter().collect();
+        let promised: Vec<(String, i64, bool)> =
+            sqlx::query_as(sql::PROMISED).bind(&holders).fetch_all(&mut *db).await.doing(doing)?;
+        for (name, capacity, msb_buffer) in promised {
+            let name = Name::from(name);
+            let promised = Promised { capacity: Rru(capacity), msb_buffer, ..Promised::default() };
+            view.reservations.insert(name, promised);
+        }
+        let held: Vec<(String, bool, String, i64)> =
+            sqlx::query_as(sql::HELD).bind(&holders).fetch_all(&mut *db).await.doing(doing)?;
+        for (name, later, msb, amount) in held {
+            if let Some(promised) = view.reservations.get_mut(&*name) {
+                promised.by_msb[usize::from(later)].insert(msb.into(), Rru(amount));
+            }
+        }
         Ok(Situation { view, servers, events, asked })
     }
 
     /// What a window takes out.
     pub(crate) fn out(&self, window: &MaintenanceWindow) -> Out {
         let servers = self.servers.get(&window.id).cloned().unwrap_or_default();
-        Out { from: window.starts_at, until: window.ends_at, servers }
+        let recallable = recalled_in_time(window.recall_minutes);
+        Out { from: window.starts_at, until: window.ends_at, servers, recallable }
     }
 
     /// Servers of what is asked for, by rack.
@@ -142,6 +164,11 @@ impl Situation {
             }
         }
         racks
+    }
+
+    /// Maintenance that is no window of ours.
+    pub(crate) fn events(&self) -> &[Out] {
+        &self.events
     }
 
     /// The MSB of what is asked for.
@@ -156,15 +183,15 @@ impl Situation {
 
     /// Guaranteed reservations that hold some of these servers: how many, what they are worth now, and
     /// what is promised and there.
-    pub(crate) fn holders(&self, servers: &BTreeSet<i32>) -> BTreeMap<Name, (u64, Rru, Promised)> {
+    pub(crate) fn holders(&self, servers: &BTreeSet<i32>) -> BTreeMap<Name, (u64, Rru, &Promised)> {
         let mut holders = BTreeMap::new();
         for site in servers.iter().filter_map(|server| self.view.sites.get(server)) {
-            let Some(holder) = &site.holder else { continue };
+            let Some((holder, value)) = site.holder() else { continue };
             let Some(promised) = self.view.reservations.get(holder) else { continue };
             let (count, worth, _) =
-                holders.entry(holder.clone()).or_insert((0_u64, Rru::ZERO, *promised));
+                holders.entry(holder.clone()).or_insert((0_u64, Rru::ZERO, promised));
             *count += 1;
-            *worth += site.value;
+            *worth += *value;
         }
         holders
     }
@@ -182,14 +209,18 @@ impl Situation {
     }
 }
 
+/// Whether work that takes so long to give its servers back does so within 30 minutes.
+pub(crate) fn recalled_in_time(recall_minutes: Option<u32>) -> bool {
+    recall_minutes.is_some_and(|minutes| minutes <= RECALL_WITHIN_MINUTES)
+}
+
 fn site(row: &PgRow) -> Result<(String, i32, Site), sqlx::Error> {
     let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
-    let site = Site {
-        server: name(2)?,
-        rack: name(3)?,
-        msb: name(4)?,
-        holder: row.try_get::<Option<&str>, _>(5)?.map(Name::from),
-        value: Rru(row.try_get(6)?),
+    let held = |column: usize| -> Result<Held, sqlx::Error> {
+        let reservation: Option<&str> = row.try_get(column)?;
+        let value: i64 = row.try_get(column + 1)?;
+        Ok(reservation.map(|name| (name.into(), Rru(value))))
     };
+    let site = Site { server: name(2)?, rack: name(3)?, msb: name(4)?, held: [held(5)?, held(7)?] };
     Ok((row.try_get(0)?, row.try_get(1)?, site))
 }

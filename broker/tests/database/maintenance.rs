@@ -3,9 +3,9 @@
 use crate::harness::Database;
 use crate::regions::{reservation, server};
 use broker::{
-    Broker, Epoch, ImportOptions, MaintenanceError, MaintenanceReason, MaintenanceRefusal,
-    MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoveOrigin, MoveState, MoverError,
-    MoverInstance, Occurrence, Seq,
+    Broker, Epoch, ImportOptions, MaintenanceError, MaintenanceLeft, MaintenanceReason,
+    MaintenanceRefusal, MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoveOrigin,
+    MoveState, MoverError, MoverInstance, Occurrence, Seq,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{
@@ -183,6 +183,7 @@ fn request(scope: Scope, name: &str) -> MaintenanceRequest {
         length: HOUR,
         drain: Duration::from_secs(600),
         share_micro: None,
+        recall_minutes: None,
         why: "new fans".to_owned(),
     }
 }
@@ -263,26 +264,43 @@ async fn what_cannot_be_is_refused_with_its_numbers() {
     }
     // Five racks of an MSB are more than a quarter of it.
     let share = MaintenanceRequest { share_micro: Some(100_000), ..rack(0) };
-    let refused = MaintenanceRefusal::Share { msb: "msb0".into(), out: 2, servers: 16, most: 1 };
+    let refused = MaintenanceRefusal::Share {
+        msb: "msb0".into(),
+        out: 2,
+        servers: 16,
+        most: 1,
+        instead: vec![],
+    };
     assert_eq!(place.refused(&share).await, refused);
     for number in [0, 1] {
         place.plan(&rack(number)).await;
     }
-    let refused = MaintenanceRefusal::Share { msb: "msb0".into(), out: 6, servers: 16, most: 4 };
-    assert_eq!(place.refused(&rack(2)).await, refused);
-    assert_eq!(refused.numbers()["most"], 4);
+    let refused = MaintenanceRefusal::Share {
+        msb: "msb0".into(),
+        out: 6,
+        servers: 16,
+        most: 4,
+        instead: vec![],
+    };
+    let said = place.refused(&rack(2)).await;
+    assert_eq!(said.clone().without_instead(), refused);
+    assert_eq!(said.numbers()["most"], 4);
+    assert!(said.numbers()["instead"][0]["starts_at"].is_string(), "{said}");
     place.plan(&at(now + TimeDelta::hours(3))).await;
     let later = MaintenanceRequest { name: "rack02".into(), ..at(now + TimeDelta::hours(2)) };
     place.plan(&later).await;
     // A third of web's servers in another MSB, and a fourth.
     place.plan(&rack(8)).await;
-    let refused = MaintenanceRefusal::Guarantee {
+    let left = MaintenanceLeft {
         reservation: "web".into(),
+        lost: None,
+        needed_at_once: Rru::units(21),
+        left_at_once: Rru::units(20),
         needed: Rru::units(21),
         left: Rru::units(20),
-        msb: "msb2".into(),
     };
-    assert_eq!(place.refused(&rack(16)).await, refused);
+    let refused = MaintenanceRefusal::Guarantee { left, msb: "msb2".into(), instead: vec![] };
+    assert_eq!(place.refused(&rack(16)).await.without_instead(), refused);
     assert_eq!(
         refused.to_string(),
         "reservation \"web\" needs 21 RRU and would have 20 while servers of MSB \"msb2\" are out"
@@ -314,14 +332,15 @@ async fn what_failed_and_what_others_maintain_is_counted() {
     place.plan(&rack(8)).await;
     let refused = place.refused(&rack(16)).await;
     assert!(
-        matches!(&refused, MaintenanceRefusal::Guarantee { left, .. } if *left == Rru::units(20)),
+        matches!(&refused, MaintenanceRefusal::Guarantee { left, .. } if left.left == Rru::units(20)),
         "{refused}"
     );
     let refused =
         place.refused(&MaintenanceRequest { share_micro: Some(200_000), ..rack(1) }).await;
+    let instead = vec![];
     assert_eq!(
-        refused,
-        MaintenanceRefusal::Share { msb: "msb0".into(), out: 4, servers: 16, most: 3 }
+        refused.without_instead(),
+        MaintenanceRefusal::Share { msb: "msb0".into(), out: 4, servers: 16, most: 3, instead }
     );
     record("e3", Scope::Server, "s046", UnavailabilityKind::Software).await;
     place.look().await;

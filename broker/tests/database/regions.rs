@@ -63,7 +63,15 @@ pub fn small_parts() -> SnapshotParts {
     let event = |id: &str, scope: &str, scope_id: &str, kind: &str, ended: Option<i64>| {
         let (event_id, scope, scope_id) = (id.into(), scope.into(), scope_id.into());
         let (started_at, ended_at) = (at(-30), ended.map(at));
-        UnavailabilityRow { event_id, scope, scope_id, kind: kind.into(), started_at, ended_at }
+        UnavailabilityRow {
+            event_id,
+            scope,
+            scope_id,
+            kind: kind.into(),
+            started_at,
+            ended_at,
+            recall_minutes: (kind == "planned_maintenance").then_some(20),
+        }
     };
     let mut listed = reservation("odd buffer", "shared_buffer", 2.0);
     listed.msb_alpha = None;

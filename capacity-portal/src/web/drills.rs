@@ -114,10 +114,10 @@ fn result(picture: &Picture, lost: MsbIx, says: Option<&Rehearsed>) -> Markup {
     }
 }
 
-/// Whether a reservation has what was promised for this case: all of it with an embedded buffer,
-/// nothing in particular without.
+/// Whether a reservation has what was promised for this case, at once and within 30 minutes; nothing in
+/// particular was without an embedded buffer.
 fn kept(row: &Certified, lost: MsbIx) -> bool {
-    !row.msb_buffer || row.after_loss(lost) >= row.capacity
+    row.survives(lost)
 }
 
 fn who(rows: &[&Certified], lost: MsbIx) -> Markup {
@@ -125,7 +125,8 @@ fn who(rows: &[&Certified], lost: MsbIx) -> Markup {
         div.scroll { table {
             caption { (number::counted(rows.len(), "reservation")) @if rows.len() > ROWS { ", the first " (ROWS) } }
             thead { tr { th scope="col" { "Reservation" } th scope="col" { "Result" } th.n scope="col" { "Priority" }
-                th.n scope="col" { "Promised, RRU" } th.n scope="col" { "Now" } th.n scope="col" { "Left" } th.n scope="col" { "Missing" } } }
+                th.n scope="col" { "Promised, RRU" } th.n scope="col" { "Now" }
+                th.n scope="col" { "At once" } th.n scope="col" { "Within 30 minutes" } th.n scope="col" { "Missing" } } }
             tbody { @for row in rows.iter().take(ROWS) {
                 @let left = row.after_loss(lost);
                 tr {
@@ -135,7 +136,8 @@ fn who(rows: &[&Certified], lost: MsbIx) -> Markup {
                         @else { (part::state(Mood::Plain, "no buffer asked")) } }
                     td.n { (row.priority) }
                     td.n { (number::rru(row.capacity)) }
-                    td.n { (number::rru(row.owned)) }
+                    td.n { (number::rru(row.in_service())) }
+                    td.n { (number::rru(row.at_once_after_loss(lost))) @if row.msb_buffer { " of " (number::rru(row.needed_at_once())) } }
                     td.n { (number::rru(left)) }
                     td.n { (number::rru((row.capacity - left).or_zero())) }
                 }

@@ -124,7 +124,9 @@ fn verdict(of: &Now) -> Markup {
         @if short.is_empty() {
             div.notice.good {
                 strong.verdict { "The guarantee is in force" }
-                p { "Any one MSB may be lost, and every reservation with an embedded buffer keeps what it was promised." }
+                p { "Any one MSB may be lost, and every reservation with an embedded buffer keeps what it was promised: \
+                    at least three quarters of its buffer at once, all of it within 30 minutes. Planned maintenance is taken off." }
+                (under_maintenance(of))
             }
         } @else {
             div class={ "notice " (if coming == short.len() { "warn" } else { "bad" }) } {
@@ -137,12 +139,31 @@ fn verdict(of: &Now) -> Markup {
                         " it is decided, and servers are on their way." } }
                 ul { @for row in short.iter().take(ROWS) {
                     li { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } " ("
-                        (row.owner) "): " (number::rru(row.kept())) " of "
+                        (row.owner) "): " (number::rru((row.capacity - row.missing()).or_zero())) " of "
                         (number::rru(row.capacity)) " RRU"
+                        @if row.msb_buffer && row.maintained > Rru::ZERO { " (" (number::rru(row.left_at_once)) " of "
+                            (number::rru(row.needed_at_once())) " at once after the worst loss, " (number::rru(row.left))
+                            " within 30 minutes; " (number::rru(row.maintained)) " in maintenance)" }
                         @if let Some(arriving) = arriving(row) { ", " (number::counted(arriving, "server")) " arriving" } }
                 } }
                 @if short.len() > ROWS { p { a href="/reservations?show=short" { "All of them" } } }
             }
+        }
+    }
+}
+
+/// What maintenance has taken, and both figures of the reservation that it leaves closest to its promise.
+fn under_maintenance(of: &Now) -> Markup {
+    let rows = of.picture.held.certificate.rows.iter();
+    let touched = rows.filter(|row| row.msb_buffer && row.maintained > Rru::ZERO);
+    let margin =
+        |row: &&Certified| (row.left - row.capacity).min(row.left_at_once - row.needed_at_once());
+    html! {
+        @if let Some(row) = touched.min_by_key(margin) {
+            p { "With maintenance under way, closest to its limit is "
+                a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } ": the worst loss leaves "
+                (number::rru(row.left_at_once)) " RRU at once (" (number::rru(row.needed_at_once())) " needed), "
+                (number::rru(row.left)) " within 30 minutes (" (number::rru(row.capacity)) " needed)." }
         }
     }
 }

@@ -136,9 +136,7 @@ impl Picture {
     /// Reservations with an embedded buffer that own something in an MSB and would have less than promised
     /// without it. One that has nothing there is not the worse for its loss, however short it is.
     pub(super) fn broken_without(&self, msb: MsbIx) -> Vec<&Certified> {
-        let broken = |row: &&Certified| {
-            row.msb_buffer && row.by_msb[msb.ix()] > Rru::ZERO && row.after_loss(msb) < row.capacity
-        };
+        let broken = |row: &&Certified| row.by_msb[msb.ix()] > Rru::ZERO && !row.survives(msb);
         self.held.certificate.rows.iter().filter(broken).collect()
     }
 

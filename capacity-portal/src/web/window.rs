@@ -36,6 +36,8 @@ pub(super) struct Said {
     drain: String,
     /// Percent.
     share: String,
+    /// Minutes; empty: it cannot be recalled.
+    recall: String,
     why: String,
 }
 
@@ -54,13 +56,14 @@ enum Trouble {
 }
 
 /// The fields of the interface by those of the form.
-const FIELDS: [(&str, &str); 6] = [
+const FIELDS: [(&str, &str); 7] = [
     ("scope", "scope"),
     ("scope_id", "scope_id"),
     ("starts_at", "starts_at"),
     ("length_seconds", "length"),
     ("drain_seconds", "drain"),
     ("share", "share"),
+    ("recall_minutes", "recall"),
 ];
 
 impl Said {
@@ -93,6 +96,11 @@ impl Said {
             }
             _ if self.share.trim().is_empty() => {}
             _ => missed("share", "a number from 0 to 100, or nothing"),
+        }
+        match self.recall.trim().parse::<u32>() {
+            Ok(minutes) => drop(body.insert("recall_minutes".to_owned(), json!(minutes))),
+            Err(_) if self.recall.trim().is_empty() => {}
+            Err(_) => missed("recall", "a whole number of minutes, or nothing"),
         }
         let starts_at = self.starts_at.trim();
         let at = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"]
@@ -244,7 +252,7 @@ impl Field<'_> {
     fn show(&self) -> Markup {
         let (hint, wrong) = (format!("{}-hint", self.name), format!("{}-wrong", self.name));
         let described = if self.wrong.is_some() { format!("{hint} {wrong}") } else { hint.clone() };
-        let numeric = matches!(self.name, "length" | "drain" | "share");
+        let numeric = matches!(self.name, "length" | "drain" | "share" | "recall");
         html! {
             div.field {
                 label for=(self.name) { (self.label) }
@@ -291,6 +299,12 @@ fn form(said: &Said, picture: Option<&Picture>, trouble: Option<&Trouble>) -> Ma
         "nothing new is put there; containers end",
     );
     let share = text("share", "Of its MSB at once, %", &said.share, "empty: a quarter at most");
+    let recall = text(
+        "recall",
+        "Recalled within, minutes",
+        &said.recall,
+        "how long work takes to give its servers back when an MSB is lost; empty: it cannot",
+    );
     let why = Field {
         required: true,
         ..text("why", "Why", &said.why, "for those who wonder later; it stands in the audit trail")
@@ -308,6 +322,7 @@ fn form(said: &Said, picture: Option<&Picture>, trouble: Option<&Trouble>) -> Ma
                 (length.show())
                 (drain.show())
                 (share.show())
+                (recall.show())
             }
             (why.show())
             datalist #msbs { @for msb in picture.iter().flat_map(|picture| &picture.region().msbs) { option value=(msb.id) {} } }
@@ -354,7 +369,8 @@ fn takes(said: &Said, of: &MaintenancePreview, csrf: &Markup) -> Markup {
         form.actions method="post" action="/maintenance/plan" {
             (csrf)
             @for (name, value) in [("scope", &said.scope), ("scope_id", &said.scope_id), ("starts_at", &said.starts_at),
-                ("length", &said.length), ("drain", &said.drain), ("share", &said.share), ("why", &said.why)] {
+                ("length", &said.length), ("drain", &said.drain), ("share", &said.share), ("recall", &said.recall),
+                ("why", &said.why)] {
                 input type="hidden" name=(name) value=(value);
             }
             button.main type="submit" { "Plan it" }
@@ -393,6 +409,7 @@ mod tests {
             length: "90".to_owned(),
             drain: String::new(),
             share: "12.5".to_owned(),
+            recall: "20".to_owned(),
             why: "new fans".to_owned(),
         };
         change(&mut said);
@@ -404,7 +421,7 @@ mod tests {
         assert_eq!(
             said(|_| {}).body().expect("it can be read"),
             json!({ "scope": "rack", "scope_id": "r1", "starts_at": "2026-01-31T13:30:00Z",
-                "length_seconds": 5_400, "share": 0.125, "why": "new fans" })
+                "length_seconds": 5_400, "share": 0.125, "recall_minutes": 20, "why": "new fans" })
         );
         let later = said(|of| of.starts_at = "2026-01-31T13:30:15".to_owned()).body();
         assert_eq!(later.expect("with seconds")["starts_at"], "2026-01-31T13:30:15Z");

@@ -41,10 +41,14 @@ async fn it_follows_every_event() {
     // Eight servers of 1.25: three in msb0, three in msb1, two in msb2.
     let expected = json!({
         "requested_rru": 4.5, "msb_buffer": true, "owned_rru": 10.0, "holds": true,
-        "missing_rru": 0.0, "worst_msb": "msb0", "left_rru": 6.25, "msbs": [
-            { "msb": "msb0", "datacenter": "dc", "rru": 3.75, "left_rru": 6.25, "holds": true },
-            { "msb": "msb1", "datacenter": "dc", "rru": 3.75, "left_rru": 6.25, "holds": true },
-            { "msb": "msb2", "datacenter": "dc", "rru": 2.5, "left_rru": 7.5, "holds": true },
+        "missing_rru": 0.0, "worst_msb": "msb0", "left_rru": 6.25, "left_at_once_rru": 6.25,
+        "needed_at_once_rru": 3.5625, "in_maintenance_rru": 0.0, "msbs": [
+            { "msb": "msb0", "datacenter": "dc", "rru": 3.75, "in_maintenance_rru": 0.0,
+                "left_rru": 6.25, "left_at_once_rru": 6.25, "holds": true },
+            { "msb": "msb1", "datacenter": "dc", "rru": 3.75, "in_maintenance_rru": 0.0,
+                "left_rru": 6.25, "left_at_once_rru": 6.25, "holds": true },
+            { "msb": "msb2", "datacenter": "dc", "rru": 2.5, "in_maintenance_rru": 0.0,
+                "left_rru": 7.5, "left_at_once_rru": 7.5, "holds": true },
         ],
     });
     for (member, value) in expected.as_object().expect("an object") {

@@ -6,6 +6,7 @@ mod certificate;
 mod emergencies;
 mod events;
 mod give_way;
+mod guarantee;
 mod maintenance;
 mod maintenance_pages;
 mod metrics;

@@ -6,7 +6,7 @@ use crate::sessions::{browser, cookie, csrf};
 use reqwest::StatusCode;
 use std::time::Duration;
 
-const RACK: &str = "scope=rack&scope_id=rack0&length=60&drain=10&share=100&why=new+fans";
+const RACK: &str = "scope=rack&scope_id=rack0&length=60&drain=10&share=100&recall=20&why=new+fans";
 
 #[tokio::test]
 async fn whoever_may_not_plan_is_offered_nothing() {
@@ -106,6 +106,8 @@ async fn what_is_wrong_stands_at_its_field_and_what_was_filled_in_stays() {
         ("scope=rack&scope_id=rack0&length=60&drain=-1&why=x", "drain", 400),
         ("scope=rack&scope_id=rack0&length=60&share=much&why=x", "share", 400),
         ("scope=rack&scope_id=rack0&length=60&share=200&why=x", "share", 400),
+        ("scope=rack&scope_id=rack0&length=60&recall=soon&why=x", "recall", 400),
+        ("scope=rack&scope_id=rack0&length=60&recall=99999&why=x", "recall", 422),
         ("scope=rack&scope_id=rack0&length=60&starts_at=monday&why=x", "starts_at", 400),
         ("scope=rack&scope_id=rack0&length=60&starts_at=2020-01-01T00:00&why=x", "starts_at", 422),
         ("scope=rack&scope_id=nobody&length=60&why=x", "scope_id", 422),

@@ -47,6 +47,7 @@ impl Log {
             kind: kind.as_str().into(),
             started_at: minutes(span.began),
             ended_at: span.ended.map(minutes),
+            recall_minutes: None,
         });
     }
 

@@ -124,6 +124,7 @@ fn event(line: Line, columns: &Columns) -> Result<UnavailabilityRow, ImportError
         kind: kind.as_str().into(),
         started_at: instant(line, columns.start, began)?,
         ended_at,
+        recall_minutes: None,
     })
 }
 

@@ -1,11 +1,26 @@
 //! The certificate: what the loss of each single MSB would leave of every reservation, as things are.
 //!
-//! A promise is kept by servers, not by plans: what counts is what a reservation owns now. Targets of moves under way count for nothing until they are bound, and
-//! servers that something other than planned maintenance takes out of use count for nothing at all. So a
-//! guarantee may be broken here while the last solve's report says that it holds: something has
-//! happened since.
+//! A promise is kept by servers, not by plans. What counts is what a reservation owns now: targets of
+//! moves under way count for nothing until they are bound, and servers that an unplanned event takes
+//! out of use count for nothing at all. So a guarantee may be broken here while the last solve's
+//! report says that it holds: something has happened since.
+//!
+//! Planned maintenance is served from the embedded buffers, which are kept for the loss of an MSB. RAS
+//! section 3.3.1 says what must come back when one is lost: "75% of embedded buffers are returned within
+//! seconds while the remaining 25% within 30 minutes". Of a reservation with an embedded buffer, with
+//! C its capacity and E its buffer (the largest share that one MSB has of what it owns, servers in
+//! maintenance included; eq. 4), the promise is, for every MSB:
+//!
+//! - **no MSB lost**: what is in service is at least C;
+//! - **at once** after the loss: what is in service in the other MSBs is at least C - E / 4. Servers in
+//!   maintenance count as gone, recallable or not;
+//! - **within 30 minutes**: at least C, where servers count as back if every window over them can be
+//!   recalled within 30 minutes. What takes longer, or cannot be recalled, counts as gone.
+//!
+//! A reservation without an embedded buffer is promised the first line alone.
 
 use super::holdings::Holdings;
+use super::maintained::{Maintained, maintained};
 use crate::id::{MsbIx, Name, ReservationIx};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
@@ -33,38 +48,86 @@ pub struct Certified {
     pub msb_buffer: bool,
     /// C.
     pub capacity: Rru,
-    /// What it owns and is not out of use.
+    /// What it owns and no unplanned event takes out of use; servers in maintenance included.
     pub owned: Rru,
     /// Servers of that.
     pub servers: usize,
-    /// The MSB whose loss takes most, the first by name of equals; `None`: it owns nothing.
+    /// What of `owned` is in maintenance now.
+    pub maintained: Rru,
+    /// What of `maintained` would not be back 30 minutes after a recall.
+    pub not_recallable: Rru,
+    /// The MSB whose loss leaves least after 30 minutes; of equals the one that leaves least at once,
+    /// then the first by name. `None`: it owns nothing.
     pub worst: Option<MsbIx>,
-    /// What is left then.
+    /// What the worst loss leaves within 30 minutes.
     pub left: Rru,
-    /// RRU in each MSB, by [`MsbIx`].
+    /// The least that the loss of any MSB leaves at once; it need not be `worst`.
+    pub left_at_once: Rru,
+    /// What it owns in each MSB, by [`MsbIx`]; servers in maintenance included.
     pub by_msb: Vec<Rru>,
+    /// What of that is in maintenance, by [`MsbIx`].
+    pub maintained_by_msb: Vec<Rru>,
+    /// What of that would not be back within 30 minutes, by [`MsbIx`].
+    pub not_recallable_by_msb: Vec<Rru>,
 }
 
 impl Certified {
-    /// What is left when an MSB is lost.
+    /// What is left within 30 minutes of the loss of an MSB.
     pub fn after_loss(&self, msb: MsbIx) -> Rru {
-        self.owned - self.by_msb[msb.ix()]
+        let lost = self.by_msb[msb.ix()] - self.not_recallable_by_msb[msb.ix()];
+        self.owned - self.not_recallable - lost
     }
 
-    /// What must be there: C after the worst loss, or C while there is none where no more was promised.
-    pub fn kept(&self) -> Rru {
-        if self.msb_buffer { self.left } else { self.owned }
+    /// What is left at once after the loss of an MSB.
+    pub fn at_once_after_loss(&self, msb: MsbIx) -> Rru {
+        let lost = self.by_msb[msb.ix()] - self.maintained_by_msb[msb.ix()];
+        self.in_service() - lost
+    }
+
+    /// What it owns and is in service.
+    pub fn in_service(&self) -> Rru {
+        self.owned - self.maintained
+    }
+
+    /// E: its largest MSB share (eq. 4); zero without an embedded buffer.
+    pub fn embedded_buffer(&self) -> Rru {
+        let largest = self.by_msb.iter().copied().max().unwrap_or_default();
+        if self.msb_buffer { largest } else { Rru::ZERO }
+    }
+
+    /// What must be left at once after the loss of any MSB: C less a quarter of the embedded buffer.
+    pub fn needed_at_once(&self) -> Rru {
+        needed_at_once(self.capacity, self.embedded_buffer())
+    }
+
+    /// Whether what was promised for the loss of this MSB is kept, at once and within 30 minutes. A
+    /// reservation without an embedded buffer is promised nothing for it.
+    pub fn survives(&self, msb: MsbIx) -> bool {
+        !self.msb_buffer
+            || (self.after_loss(msb) >= self.capacity
+                && self.at_once_after_loss(msb) >= self.needed_at_once())
     }
 
     /// Whether what was promised holds.
     pub fn holds(&self) -> bool {
-        self.kept() >= self.capacity
+        self.missing() == Rru::ZERO
     }
 
-    /// What is missing to it.
+    /// The most that is missing to any of the figures that were promised.
     pub fn missing(&self) -> Rru {
-        (self.capacity - self.kept()).or_zero()
+        let now = self.capacity - self.in_service();
+        if !self.msb_buffer {
+            return now.or_zero();
+        }
+        let later = self.capacity - self.left;
+        now.max(later).max(self.needed_at_once() - self.left_at_once).or_zero()
     }
+}
+
+/// What must be left at once after the loss of any MSB, in the arithmetic of the certificate: C less a
+/// quarter of the embedded buffer, of which 75 % are returned within seconds (RAS section 3.3.1).
+pub fn needed_at_once(capacity: Rru, embedded_buffer: Rru) -> Rru {
+    (capacity - Rru(embedded_buffer.0 / 4)).or_zero()
 }
 
 impl Certificate {
@@ -80,19 +143,25 @@ impl Certificate {
     }
 }
 
-/// Sums what every guaranteed reservation owns.
+/// Sums what every guaranteed reservation owns, and takes planned maintenance off.
 pub fn certificate(snapshot: &RegionSnapshot) -> Certificate {
-    let owners: Vec<Option<ReservationIx>> =
-        snapshot.servers.iter().map(|server| server.current).collect();
-    let owned = Holdings::sum(snapshot, &owners);
+    let out = maintained(snapshot);
+    let owned_where = |wanted: &dyn Fn(Maintained) -> bool| {
+        let servers = snapshot.servers.iter().zip(&out);
+        let owners: Vec<Option<ReservationIx>> =
+            servers.map(|(server, state)| server.current.filter(|_| wanted(*state))).collect();
+        Holdings::sum(snapshot, &owners)
+    };
+    let owned = owned_where(&|_| true);
+    let maintained = owned_where(&|state| state > Maintained::InService);
+    let stays = owned_where(&|state| state == Maintained::Stays);
     let reservations = snapshot.reservations.iter().enumerate();
     let guaranteed = reservations.filter(|(_, of)| of.kind == ReservationKind::Guaranteed);
     let rows = guaranteed.map(|(position, of)| {
         let ix = ReservationIx::new(position);
         let holding = owned.holding(snapshot, ix);
-        let by_msb = owned.by_msb(ix).to_vec();
-        let largest = |amount: &Rru| *amount == holding.largest_msb && *amount > Rru::ZERO;
-        Certified {
+        let sum = |amounts: &[Rru]| amounts.iter().copied().sum();
+        let mut row = Certified {
             reservation: ix,
             reservation_id: of.id.clone(),
             owner: of.owner.clone(),
@@ -101,10 +170,24 @@ pub fn certificate(snapshot: &RegionSnapshot) -> Certificate {
             capacity: of.capacity,
             owned: holding.assigned,
             servers: holding.servers,
-            worst: by_msb.iter().position(largest).map(MsbIx::new),
-            left: holding.assigned - holding.largest_msb,
-            by_msb,
-        }
+            maintained: sum(maintained.by_msb(ix)),
+            not_recallable: sum(stays.by_msb(ix)),
+            worst: None,
+            left: Rru::ZERO,
+            left_at_once: Rru::ZERO,
+            by_msb: owned.by_msb(ix).to_vec(),
+            maintained_by_msb: maintained.by_msb(ix).to_vec(),
+            not_recallable_by_msb: stays.by_msb(ix).to_vec(),
+        };
+        // The loss of an MSB in which it owns nothing never leaves less than another.
+        let msbs = || (0..row.by_msb.len()).map(MsbIx::new);
+        let owns = |msb: &MsbIx| row.by_msb[msb.ix()] > Rru::ZERO;
+        let least = |msb: &MsbIx| (row.after_loss(*msb), row.at_once_after_loss(*msb));
+        let worst = msbs().filter(owns).min_by_key(least);
+        let left_at_once = msbs().map(|msb| row.at_once_after_loss(msb)).min().unwrap_or_default();
+        row.left = worst.map_or(row.owned, |msb| row.after_loss(msb));
+        (row.worst, row.left_at_once) = (worst, left_at_once);
+        row
     });
     Certificate { rows: rows.collect() }
 }

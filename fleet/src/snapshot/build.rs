@@ -506,6 +506,12 @@ fn events(parts: &mut SnapshotParts) -> Result<Vec<UnavailabilityEvent>, Snapsho
         if row.ended_at.is_some_and(|end| end < row.started_at) {
             return Err(broken(table, id, Rule::EndsBeforeStart));
         }
+        let recall_minutes = row.recall_minutes.map(u32::try_from).transpose();
+        let recall_minutes = recall_minutes.map_err(|_| {
+            let value = row.recall_minutes.map_or(0.0, f64::from);
+            let expected = "at least 0, or null where work cannot be recalled";
+            broken(table, id, Rule::Number { column: "recall_minutes", value, expected })
+        })?;
         events.push(UnavailabilityEvent {
             id: row.event_id.clone(),
             scope,
@@ -513,6 +519,7 @@ fn events(parts: &mut SnapshotParts) -> Result<Vec<UnavailabilityEvent>, Snapsho
             kind,
             started_at: row.started_at,
             ended_at: row.ended_at,
+            recall_minutes,
         });
     }
     Ok(events)

@@ -109,6 +109,7 @@ impl World {
             kind: kind.into(),
             started_at: noon() - hours(1),
             ended_at: None,
+            recall_minutes: None,
         });
         self
     }

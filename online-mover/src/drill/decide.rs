@@ -150,6 +150,7 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Drill<'_, S> {
                     kind: fleet::UnavailabilityKind::RandomFailure.as_str().into(),
                     started_at: self.now,
                     ended_at: None,
+                    recall_minutes: None,
                 });
             }
         }

@@ -40,6 +40,7 @@ fn rack(length: u64, drain: u64) -> MaintenanceRequest {
         length: Duration::from_secs(length),
         drain: Duration::from_secs(drain),
         share_micro: Some(500_000),
+        recall_minutes: None,
         why: "new fans".to_owned(),
     }
 }

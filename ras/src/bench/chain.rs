@@ -138,6 +138,7 @@ fn fail(
             kind: "random_failure".into(),
             started_at: parts.taken_at,
             ended_at: Some(parts.taken_at + OUT),
+            recall_minutes: None,
         });
     }
     for row in parts.servers.iter_mut().filter(|row| failed.contains(&row.server_id)) {

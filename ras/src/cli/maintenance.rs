@@ -14,14 +14,18 @@ begins, containers that still run are ended; then the servers are out of use unt
 Nothing is replaced: embedded buffers serve maintenance. An MSB is taken in batches of whole
 racks that follow one another, each for as long as --for says.
 
-It is refused, with exit code 2 and the numbers, if more than a quarter of an MSB would be under
-maintenance at once (--share says otherwise) or if a reservation would fall below what it was
-promised. Both are looked at again when it begins: then it is paused, and begins as soon as it
-may, or is cancelled when its time is over. While an MSB is lost nothing begins.
+It is refused, with exit code 2, the numbers and what would be accepted instead, if more than a
+quarter of an MSB would be under maintenance at once (--share says otherwise) or if a reservation
+would fall below what it was promised: its capacity while no MSB is lost; with any one MSB lost,
+its capacity less a quarter of its embedded buffer at once, and all of it within 30 minutes. Work
+that says --recall-minutes 30 or less counts as back within 30 minutes; all other work counts as
+gone. Both are looked at again when it begins: then it is paused, and begins as soon as it may, or
+is cancelled when its time is over. While an MSB is lost nothing begins.
 
 Examples:
   ras maintenance plan --rack rack17 --from now --for 2h --drain 30m --why \"new fans\"
-  ras maintenance plan --msb msb4 --from 2026-03-01T22:00:00Z --for 4h --why \"power feed B\"
+  ras maintenance plan --msb msb4 --from 2026-03-01T22:00:00Z --for 4h \\
+      --recall-minutes 20 --why \"power feed B\"
   ras maintenance list
   ras maintenance end 0198a2c4-...        # work is done before its time
   ras maintenance cancel 0198a2c4-...     # a window, or all of a plan";
@@ -73,6 +77,10 @@ pub struct PlanMaintenance {
     /// How much of the MSB may be under maintenance at once [default: 25%]
     #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
     pub share: Option<f64>,
+    /// How many minutes work takes to give its servers back when it is recalled because an MSB is
+    /// lost [default: it cannot be recalled]
+    #[arg(long, value_name = "MINUTES")]
+    pub recall_minutes: Option<u32>,
     /// Why, for those who wonder
     #[arg(long, value_name = "TEXT")]
     pub why: String,

@@ -57,8 +57,8 @@ pub(super) enum Planned {
 }
 
 fn plan(options: &PlanMaintenance, context: &Context) -> Result<Verdict> {
-    let PlanMaintenance { of_server, rack, msb, from, length, drain, share, why, server, store } =
-        options;
+    let PlanMaintenance { of_server, rack, msb, from, length, drain, share, .. } = options;
+    let PlanMaintenance { recall_minutes, why, server, store, .. } = options;
     let scopes = [(Scope::Server, of_server), (Scope::Rack, rack), (Scope::Msb, msb)];
     let named = scopes.into_iter().find_map(|(scope, name)| Some((scope, name.as_deref()?)));
     let (scope, name) = named.expect("one of them is required");
@@ -74,6 +74,7 @@ fn plan(options: &PlanMaintenance, context: &Context) -> Result<Verdict> {
         length: *length,
         drain: *drain,
         share_micro,
+        recall_minutes: *recall_minutes,
         why: why.clone(),
     };
     if let Some(server) = Server::or_store(server, store)? {

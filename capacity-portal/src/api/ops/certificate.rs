@@ -34,15 +34,21 @@ struct ReservationSurvives {
     requested_rru: f64,
     /// Whether that is to survive the loss of any one MSB.
     msb_buffer: bool,
-    /// What it owns and is not out of use.
+    /// What it owns and no unplanned event takes out of use; servers in maintenance included.
     owned_rru: f64,
-    /// The MSB whose loss takes most; null: it owns nothing.
+    /// What of that is in maintenance.
+    in_maintenance_rru: f64,
+    /// The MSB whose loss leaves least; null: it owns nothing.
     worst_msb: Option<String>,
-    /// What is left without that.
+    /// What is left within 30 minutes of that loss.
     left_rru: f64,
-    /// Whether the promise holds.
+    /// The least that the loss of any MSB leaves at once.
+    left_at_once_rru: f64,
+    /// What must be left at once: what was promised less a quarter of the embedded buffer.
+    needed_at_once_rru: f64,
+    /// Whether the promise holds: without a loss, and after any loss at once and within 30 minutes.
     holds: bool,
-    /// What is missing to that.
+    /// The most that is missing to any of these.
     missing_rru: f64,
 }
 
@@ -69,8 +75,11 @@ fn survives(held: &HeldRegion, row: &Certified) -> ReservationSurvives {
         requested_rru: row.capacity.to_f64(),
         msb_buffer: row.msb_buffer,
         owned_rru: row.owned.to_f64(),
+        in_maintenance_rru: row.maintained.to_f64(),
         worst_msb: row.worst.map(|msb| held.snapshot.msbs[msb.ix()].id.to_string()),
         left_rru: row.left.to_f64(),
+        left_at_once_rru: row.left_at_once.to_f64(),
+        needed_at_once_rru: row.needed_at_once().to_f64(),
         holds: row.holds(),
         missing_rru: row.missing().to_f64(),
     }
@@ -78,7 +87,8 @@ fn survives(held: &HeldRegion, row: &Certified) -> ReservationSurvives {
 
 /// What the worst loss of a single MSB would leave of every guaranteed reservation
 ///
-/// By the audit's code, from what reservations own now; anew after every event.
+/// By the audit's code, from what reservations own now less planned maintenance; computed again after every
+/// event.
 #[utoipa::path(get, path = "/certificate", operation_id = "region_certificate",
     params(CertificateAsked),
     responses((status = 200, description = "all of it", body = RegionCertificate)))]

@@ -40,14 +40,20 @@ struct Kept {
     requested_rru: f64,
     /// Whether that is to survive this.
     msb_buffer: bool,
-    /// What it owns and is not out of use.
+    /// What it owns and no unplanned event takes out of use; servers in maintenance included.
     before_rru: f64,
-    /// What is left of that.
+    /// What of that is in maintenance.
+    in_maintenance_rru: f64,
+    /// What must be left at once: what was promised less a quarter of the embedded buffer.
+    needed_at_once_rru: f64,
+    /// What is left at once: servers in maintenance elsewhere count as gone.
+    left_at_once_rru: f64,
+    /// What is left within 30 minutes: maintenance that can be recalled by then counts as back.
     left_rru: f64,
-    /// What is missing to what was promised.
+    /// What is missing within 30 minutes to what was promised.
     missing_rru: f64,
-    /// Whether it has what was promised for this case: all of it with an embedded buffer, nothing
-    /// in particular without.
+    /// Whether it has what was promised for this case, at once and within 30 minutes: nothing in
+    /// particular without an embedded buffer.
     kept: bool,
 }
 
@@ -170,9 +176,12 @@ fn kept(row: &Certified, lost: MsbIx) -> Kept {
         requested_rru: row.capacity.to_f64(),
         msb_buffer: row.msb_buffer,
         before_rru: row.owned.to_f64(),
+        in_maintenance_rru: row.maintained.to_f64(),
+        needed_at_once_rru: row.needed_at_once().to_f64(),
+        left_at_once_rru: row.at_once_after_loss(lost).to_f64(),
         left_rru: left.to_f64(),
         missing_rru: (row.capacity - left).or_zero().to_f64(),
-        kept: !row.msb_buffer || left >= row.capacity,
+        kept: row.survives(lost),
     }
 }
 
@@ -204,7 +213,8 @@ fn drill(held: &HeldRegion, lost: MsbIx, rehearsal: Option<&Arc<dyn Rehearse>>) 
 /// Plays the loss of an MSB through on the region as it is, and changes nothing
 ///
 /// Who would keep what of what was promised, the most important first, and what the mover would decide.
-/// What counts is what reservations own now and is not out of use already.
+/// What counts is what reservations own now and is not out of use already. Planned maintenance is taken
+/// off: all of it at once, and within 30 minutes what cannot be recalled by then.
 #[utoipa::path(post, path = "/drills", operation_id = "drill", request_body = DrillAsked,
     responses((status = 200, description = "what would be", body = Drill),
         (status = 404, description = "there is no such MSB")))]

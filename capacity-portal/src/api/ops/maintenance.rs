@@ -44,6 +44,9 @@ struct PlanBody {
     /// otherwise.
     #[schema(minimum = 0.0, maximum = 1.0)]
     share: Option<f64>,
+    /// How many minutes work takes to give its servers back when it is recalled because an MSB is lost.
+    /// Absent: it cannot be recalled, and its servers count as gone.
+    recall_minutes: Option<u32>,
     /// Why, for people.
     why: String,
 }
@@ -75,6 +78,8 @@ struct Window {
     drain_seconds: u64,
     /// How much of its MSB may be under maintenance at once while it is.
     share: f64,
+    /// How many minutes work takes to give its servers back when it is recalled; null: it cannot be.
+    recall_minutes: Option<u32>,
     /// Why, for people.
     why: String,
     requested_by: String,
@@ -106,6 +111,7 @@ impl From<&MaintenanceWindow> for Window {
             ends_at: of.ends_at,
             drain_seconds: of.drain.as_secs(),
             share: f64::from(of.share_micro) / 1e6,
+            recall_minutes: of.recall_minutes,
             why: of.why.clone(),
             requested_by: of.requested_by.clone(),
             requested_at: of.requested_at,
@@ -178,6 +184,7 @@ impl PlanBody {
             length: Duration::from_secs(self.length_seconds.into()),
             drain: Duration::from_secs(self.drain_seconds.into()),
             share_micro,
+            recall_minutes: self.recall_minutes,
             why: self.why,
         })
     }
@@ -240,6 +247,7 @@ fn field(refusal: &MaintenanceRefusal) -> Option<&'static str> {
         MaintenanceRefusal::InThePast { .. } => Some("starts_at"),
         MaintenanceRefusal::Length { what: "a window", .. } => Some("length_seconds"),
         MaintenanceRefusal::Length { what: "a drain", .. } => Some("drain_seconds"),
+        MaintenanceRefusal::Length { what: "a recall", .. } => Some("recall_minutes"),
         MaintenanceRefusal::Length { .. } => Some("starts_at"),
         MaintenanceRefusal::Share { .. }
         | MaintenanceRefusal::Guarantee { .. }

@@ -18,16 +18,21 @@ use utoipa::ToSchema;
 pub(super) struct MsbLeft {
     msb: String,
     datacenter: String,
-    /// What the reservation owns there and is not out of use.
+    /// What the reservation owns there and no unplanned event takes out of use.
     rru: f64,
-    /// What is left of the reservation without it.
+    /// What of that is in maintenance.
+    in_maintenance_rru: f64,
+    /// What is left of the reservation within 30 minutes of its loss: maintenance elsewhere that can be
+    /// recalled by then counts as back.
     left_rru: f64,
-    /// Whether that is as much as was promised after a loss.
+    /// What is left at once: all servers in maintenance count as gone.
+    left_at_once_rru: f64,
+    /// Whether both are as much as was promised after a loss.
     holds: bool,
 }
 
 /// What the loss of each MSB would leave of a reservation, as things are: servers that it owns now and
-/// that nothing but planned maintenance takes out of use. Targets of moves count once they are bound.
+/// that no unplanned event takes out of use, less those in maintenance. Targets of moves count once they are bound.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ReservationCertificate {
     reservation: String,
@@ -39,16 +44,22 @@ pub(super) struct ReservationCertificate {
     requested_rru: f64,
     /// Whether that is to survive the loss of any one MSB.
     msb_buffer: bool,
-    /// What it owns and is not out of use.
+    /// What it owns and no unplanned event takes out of use; servers in maintenance included.
     owned_rru: f64,
-    /// Whether the promise holds.
+    /// What of that is in maintenance.
+    in_maintenance_rru: f64,
+    /// Whether the promise holds: without a loss, and after any loss at once and within 30 minutes.
     holds: bool,
-    /// What is missing to that.
+    /// The most that is missing to any of these.
     missing_rru: f64,
-    /// The MSB whose loss takes most; null: it owns nothing.
+    /// The MSB whose loss leaves least; null: it owns nothing.
     worst_msb: Option<String>,
-    /// What is left without that.
+    /// What is left within 30 minutes of that loss.
     left_rru: f64,
+    /// The least that the loss of any MSB leaves at once.
+    left_at_once_rru: f64,
+    /// What must be left at once: what was promised less a quarter of the embedded buffer.
+    needed_at_once_rru: f64,
     /// Every MSB in which it owns something, and the datacenter of each.
     msbs: Vec<MsbLeft>,
 }
@@ -56,13 +67,15 @@ pub(super) struct ReservationCertificate {
 fn msbs(region: &RegionSnapshot, row: &Certified) -> Vec<MsbLeft> {
     let amounts = row.by_msb.iter().enumerate().filter(|(_, amount)| amount.0 > 0);
     let left = |(position, amount): (usize, &fleet::Rru)| {
-        let (msb, left) = (&region.msbs[position], row.after_loss(MsbIx::new(position)));
+        let (msb, ix) = (&region.msbs[position], MsbIx::new(position));
         MsbLeft {
             msb: msb.id.to_string(),
             datacenter: region.datacenters[msb.datacenter.ix()].id.to_string(),
             rru: amount.to_f64(),
-            left_rru: left.to_f64(),
-            holds: !row.msb_buffer || left >= row.capacity,
+            in_maintenance_rru: row.maintained_by_msb[position].to_f64(),
+            left_rru: row.after_loss(ix).to_f64(),
+            left_at_once_rru: row.at_once_after_loss(ix).to_f64(),
+            holds: row.survives(ix),
         }
     };
     amounts.map(left).collect()
@@ -70,7 +83,7 @@ fn msbs(region: &RegionSnapshot, row: &Certified) -> Vec<MsbLeft> {
 
 /// What the loss of each MSB would leave of a reservation
 ///
-/// By the audit's code, anew after every event: within seconds, on a large region that changes all the
+/// By the audit's code, computed again after every event: within seconds, on a large region that changes all the
 /// time within ten times as long as reading it takes.
 #[utoipa::path(get, path = "/reservations/{name}/certificate", operation_id = "certificate",
     params(("name" = String, Path, description = "the reservation")),
@@ -95,10 +108,13 @@ pub(super) async fn find(
         requested_rru: row.capacity.to_f64(),
         msb_buffer: row.msb_buffer,
         owned_rru: row.owned.to_f64(),
+        in_maintenance_rru: row.maintained.to_f64(),
         holds: row.holds(),
         missing_rru: row.missing().to_f64(),
         worst_msb: row.worst.map(|msb| held.snapshot.msbs[msb.ix()].id.to_string()),
         left_rru: row.left.to_f64(),
+        left_at_once_rru: row.left_at_once.to_f64(),
+        needed_at_once_rru: row.needed_at_once().to_f64(),
         msbs: msbs(&held.snapshot, row),
     }))
 }

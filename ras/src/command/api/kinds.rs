@@ -340,7 +340,8 @@ pub(super) fn certificate(body: &Value) -> String {
         ("without MSB", "/msb"),
         ("datacenter", "/datacenter"),
         ("has there", "/rru"),
-        ("left", "/left_rru"),
+        ("left at once", "/left_at_once_rru"),
+        ("within 30 min", "/left_rru"),
         ("holds", "/holds"),
     ];
     let more = if hidden == 0 { String::new() } else { format!("\n… {hidden} more keep more") };
@@ -362,7 +363,8 @@ pub(super) fn drill(msb: &str, body: &Value) -> String {
         ("priority", "/priority"),
         ("requested", "/requested_rru"),
         ("before", "/before_rru"),
-        ("left", "/left_rru"),
+        ("left at once", "/left_at_once_rru"),
+        ("within 30 min", "/left_rru"),
         ("missing", "/missing_rru"),
     ];
     let of = rows.len();

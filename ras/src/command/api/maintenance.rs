@@ -28,7 +28,7 @@ pub(in super::super) fn plan(
     let body = json!({
         "scope": request.scope.as_str(), "scope_id": request.name, "starts_at": request.starts_at,
         "length_seconds": request.length.as_secs(), "drain_seconds": request.drain.as_secs(),
-        "share": options.share, "why": request.why,
+        "share": options.share, "recall_minutes": request.recall_minutes, "why": request.why,
     });
     // Asked twice, it would be there twice.
     let asked = Ask::post_once("/ops/v1/maintenance", body);

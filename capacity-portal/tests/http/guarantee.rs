@@ -1,0 +1,176 @@
+//! The one-MSB guarantee during planned maintenance, over HTTP: C = 56, 64 RRU in eight MSBs of four racks
+//! of two servers. The embedded buffer is 8; a quarter of it may be out when an MSB is lost.
+
+use crate::pages::page;
+use crate::place::{Place, ROOT, answer, tokens};
+use capacity_portal::{Authority, PortalSettings};
+use fleet::{RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Weights};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+fn region() -> RegionSnapshot {
+    let server = |number: usize| {
+        let msb = number / 8;
+        ServerRow {
+            server_id: format!("m{msb}-s{}", number % 8).into(),
+            datacenter: "dc".into(),
+            msb: format!("m{msb}").into(),
+            rack: format!("m{msb}-r{}", number % 8 / 2).into(),
+            hardware_type: "type".into(),
+            current_reservation: Some("web".into()),
+            target_reservation: None,
+            target_pending: false,
+            in_use: false,
+            loaned_to: None,
+            power_watts: None,
+        }
+    };
+    let web = ReservationRow {
+        reservation_id: "web".into(),
+        owner: "web".into(),
+        kind: "guaranteed".into(),
+        capacity_rru: 56.0,
+        msb_buffer: true,
+        priority: 0,
+        msb_alpha: None,
+        rack_alpha: None,
+        affinity_theta: None,
+        host_profile: None,
+    };
+    let parts = SnapshotParts {
+        region: "region".into(),
+        taken_at: chrono::DateTime::UNIX_EPOCH,
+        weights: Weights::default(),
+        shared_buffer_fraction: Some(0.0),
+        servers: (0..64).map(server).collect(),
+        reservations: vec![web],
+        rru: vec![RruRow { reservation_id: "web".into(), hardware_type: "type".into(), rru: 1.0 }],
+        affinity: Vec::new(),
+        unavailability: Vec::new(),
+    };
+    RegionSnapshot::new(parts).expect("a snapshot")
+}
+
+async fn place() -> Place {
+    let authority = Authority::new(tokens(), false).expect("tokens");
+    Place::of(Some(&region()), PortalSettings { authority, ..PortalSettings::default() }).await
+}
+
+async fn post(place: &Place, path: &str, body: &Value) -> (StatusCode, Value) {
+    answer(place.send(Method::POST, path, Some(ROOT), body.to_string()).await).await
+}
+
+/// Seven days of work on a rack.
+fn week(rack: &str, recall_minutes: Option<u32>) -> Value {
+    json!({ "scope": "rack", "scope_id": rack, "length_seconds": 7 * 86_400, "why": "new fans",
+        "recall_minutes": recall_minutes })
+}
+
+/// What the loss of m7 leaves of web by the drill: at once, within 30 minutes, and whether all is kept.
+async fn drill(place: &Place) -> (f64, f64, bool) {
+    let (status, played) = post(place, "/ops/v1/drills", &json!({ "msb": "m7" })).await;
+    assert_eq!(status, 200, "{played}");
+    let web = &played["reservations"][0];
+    assert_eq!((&web["needed_at_once_rru"], &web["kept"]), (&json!(54.0), &played["all_kept"]));
+    let rru = |member: &str| web[member].as_f64().expect("a number");
+    (rru("left_at_once_rru"), rru("left_rru"), played["all_kept"] == true)
+}
+
+/// The same by the certificate, and whether it holds.
+async fn certificate(place: &Place) -> (f64, f64, bool) {
+    let seq = place.broker.last_seq().await.expect("asked").0;
+    loop {
+        let (status, said) = place.get("/ops/v1/certificate").await;
+        assert_eq!(status, 200, "{said}");
+        if said["seq"].as_i64() >= Some(seq) {
+            let web = &said["reservations"][0];
+            let rru = |member: &str| web[member].as_f64().expect("a number");
+            return (rru("left_at_once_rru"), rru("left_rru"), web["holds"] == true);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn begin(place: &Place) {
+    let epoch = place.broker.lease_mover("m", Duration::from_secs(60)).await;
+    let epoch = epoch.expect("asked").expect("free");
+    for _ in 0..3 {
+        place.broker.advance_maintenance("m", epoch).await.expect("looked");
+        let drains = place.broker.moves_under_way().await.expect("listed");
+        let ids: Vec<_> = drains.iter().map(|of| of.id).collect();
+        place.broker.bind_moves("m", epoch, &ids).await.expect("bound");
+    }
+}
+
+#[tokio::test]
+async fn windows_beyond_what_the_guarantee_bears_are_refused() {
+    let place = place().await;
+    // Work that cannot be recalled counts as gone, so nothing may go.
+    let (status, refused) = post(&place, "/ops/v1/maintenance", &week("m0-r0", None)).await;
+    assert_eq!((status.as_u16(), &refused["code"]), (409, &json!("guarantee")), "{refused}");
+    let numbers = json!({ "reservation": "web", "lost_msb": "m1", "msb": "m0",
+        "needed_at_once_rru": 54.0, "left_at_once_rru": 54.0, "needed_rru": 56.0,
+        "left_rru": 54.0, "instead": [{ "recall_minutes": 30 }] });
+    for (member, value) in numbers.as_object().expect("an object") {
+        assert_eq!(&refused[member], value, "{member}: {refused}");
+    }
+    let (status, planned) = post(&place, "/ops/v1/maintenance", &week("m0-r0", Some(20))).await;
+    assert_eq!(status, 201, "{planned}");
+    assert_eq!(planned["windows"][0]["recall_minutes"], 20);
+    let ends_at = &planned["windows"][0]["ends_at"];
+    for rack in ["m1-r0", "m2-r0", "m3-r0"] {
+        let (status, refused) = post(&place, "/ops/v1/maintenance", &week(rack, Some(20))).await;
+        assert_eq!((status.as_u16(), &refused["code"]), (409, &json!("guarantee")), "{refused}");
+        assert_eq!(
+            (&refused["left_at_once_rru"], &refused["left_rru"]),
+            (&52.0.into(), &56.0.into())
+        );
+        assert_eq!(&refused["instead"][0]["starts_at"], ends_at, "{refused}");
+        let mut later = week(rack, Some(20));
+        later["starts_at"] = refused["instead"][0]["starts_at"].clone();
+        if rack == "m1-r0" {
+            let (status, planned) = post(&place, "/ops/v1/maintenance", &later).await;
+            assert_eq!(status, 201, "what is offered is accepted: {planned}");
+        }
+    }
+    begin(&place).await;
+    let (_, windows) = place.get("/ops/v1/maintenance").await;
+    let states: Vec<&Value> =
+        windows["windows"].as_array().expect("a list").iter().map(|of| &of["state"]).collect();
+    assert_eq!(states, ["active", "planned"]);
+    assert_eq!(drill(&place).await, (54.0, 56.0, true));
+    assert_eq!(certificate(&place).await, (54.0, 56.0, true));
+}
+
+#[tokio::test]
+async fn drill_and_certificate_take_maintenance_off_whoever_does_it() {
+    let place = place().await;
+    assert_eq!(drill(&place).await, (56.0, 56.0, true));
+    // Four racks in four MSBs, by somebody who did not ask: the whole embedded buffer.
+    for msb in 0..4 {
+        let event = json!({ "event": format!("work-{msb}"), "scope": "rack",
+            "scope_id": format!("m{msb}-r0"), "kind": "planned_maintenance",
+            "started_at": "2026-01-01T00:00:00Z" });
+        assert_eq!(place.post("/ops/v1/events", &event).await.0, 200);
+    }
+    assert_eq!(drill(&place).await, (48.0, 48.0, false));
+    assert_eq!(certificate(&place).await, (48.0, 48.0, false));
+    let of_web = place.get("/v1/reservations/web/certificate").await.1;
+    assert_eq!((&of_web["in_maintenance_rru"], &of_web["missing_rru"]), (&8.0.into(), &8.0.into()));
+    let metrics = place.send(Method::GET, "/metrics", None, "").await.text().await.expect("text");
+    for line in [
+        "ras_reservation_survivors_rru{reservation=\"web\"} 48",
+        "ras_reservation_survivors_at_once_rru{reservation=\"web\"} 48",
+        "ras_reservation_promised_at_once_rru{reservation=\"web\"} 54",
+        "ras_reservation_maintained_rru{reservation=\"web\"} 8",
+        "ras_guarantee_broken 1",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    let (_, overview) = page(&place, "/", Some(ROOT)).await;
+    assert!(
+        overview.contains("48 of 54 at once after the worst loss, 48 within 30 minutes"),
+        "{overview}"
+    );
+}

@@ -1,0 +1,57 @@
+//! Which servers planned maintenance has out of service, and which of them can be recalled in time.
+
+use crate::snapshot::RegionSnapshot;
+use crate::topology::Scope;
+use crate::unavailability::UnavailabilityEvent;
+
+/// What planned maintenance means for one server at the snapshot's instant. Of several windows over
+/// one server the worst counts, so the order of the variants matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Maintained {
+    /// It is in service.
+    #[default]
+    InService,
+    /// It is out, and every window over it can be recalled within 30 minutes (RAS section 3.3.1).
+    Recallable,
+    /// It is out, and it cannot be recalled in time.
+    Stays,
+}
+
+impl Maintained {
+    fn of(event: &UnavailabilityEvent) -> Maintained {
+        if event.is_recalled_in_time() { Maintained::Recallable } else { Maintained::Stays }
+    }
+}
+
+/// What planned maintenance that is active at `taken_at` means for each server, in the snapshot's
+/// order.
+pub fn maintained(snapshot: &RegionSnapshot) -> Vec<Maintained> {
+    let mut servers = vec![Maintained::InService; snapshot.servers.len()];
+    let mut racks = vec![Maintained::InService; snapshot.racks.len()];
+    let mut msbs = vec![Maintained::InService; snapshot.msbs.len()];
+    let mut datacenters = vec![Maintained::InService; snapshot.datacenters.len()];
+    let active = |event: &&UnavailabilityEvent| {
+        event.kind.is_planned() && event.is_active(snapshot.taken_at)
+    };
+    for event in snapshot.unavailability.iter().filter(active) {
+        let id = &event.scope_id;
+        let (table, found) = match event.scope {
+            Scope::Server => (&mut servers, snapshot.servers.binary_search_by(|of| of.id.cmp(id))),
+            Scope::Rack => (&mut racks, snapshot.racks.binary_search_by(|of| of.id.cmp(id))),
+            Scope::Msb => (&mut msbs, snapshot.msbs.binary_search_by(|of| of.id.cmp(id))),
+            Scope::Datacenter => {
+                (&mut datacenters, snapshot.datacenters.binary_search_by(|of| of.id.cmp(id)))
+            }
+        };
+        if let Ok(position) = found {
+            table[position] = table[position].max(Maintained::of(event));
+        }
+    }
+    for (server, state) in snapshot.servers.iter().zip(&mut servers) {
+        let msb = snapshot.racks[server.rack.ix()].msb;
+        let datacenter = snapshot.msbs[msb.ix()].datacenter;
+        let places = [racks[server.rack.ix()], msbs[msb.ix()], datacenters[datacenter.ix()]];
+        *state = places.into_iter().fold(*state, Maintained::max);
+    }
+    servers
+}
