@@ -139,7 +139,7 @@ fn verdict(of: &Now) -> Markup {
                         " it is decided, and servers are on their way." } }
                 ul { @for row in short.iter().take(ROWS) {
                     li { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } " ("
-                        (row.owner) "): " (number::rru((row.capacity - row.missing()).or_zero())) " of "
+                        (row.owner) "): " (number::rru(row.kept())) " of "
                         (number::rru(row.capacity)) " RRU"
                         @if row.msb_buffer && row.maintained > Rru::ZERO { " (" (number::rru(row.left_at_once)) " of "
                             (number::rru(row.needed_at_once())) " at once after the worst loss, " (number::rru(row.left))

@@ -113,14 +113,19 @@ impl Certified {
         self.missing() == Rru::ZERO
     }
 
-    /// The most that is missing to any of the figures that were promised.
-    pub fn missing(&self) -> Rru {
-        let now = self.capacity - self.in_service();
+    /// What of C is kept in the worst of the cases that were promised; the figure at once is counted with
+    /// the quarter of the embedded buffer that may come back later.
+    pub fn kept(&self) -> Rru {
         if !self.msb_buffer {
-            return now.or_zero();
+            return self.in_service();
         }
-        let later = self.capacity - self.left;
-        now.max(later).max(self.needed_at_once() - self.left_at_once).or_zero()
+        let at_once = self.left_at_once + Rru(self.embedded_buffer().0 / 4);
+        self.left.min(at_once).min(self.in_service())
+    }
+
+    /// What is missing to C in the worst of those cases.
+    pub fn missing(&self) -> Rru {
+        (self.capacity - self.kept()).or_zero()
     }
 }
 
