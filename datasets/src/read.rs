@@ -214,6 +214,7 @@ fn unavailability(batch: &mut Batch, rows: &mut Vec<UnavailabilityRow>) -> Resul
     let kind = batch.names("kind")?;
     let started_at = batch.instants("started_at")?;
     let ended_at = batch.optional_instants("ended_at")?;
+    let recall_minutes = batch.optional_integers("recall_minutes");
     rows.extend((0..batch.rows()).map(|row| UnavailabilityRow {
         event_id: event_id[row].clone(),
         scope: scope[row].clone(),
@@ -221,7 +222,7 @@ fn unavailability(batch: &mut Batch, rows: &mut Vec<UnavailabilityRow>) -> Resul
         kind: kind[row].clone(),
         started_at: started_at[row],
         ended_at: ended_at[row],
-        recall_minutes: None,
+        recall_minutes: recall_minutes[row],
     }));
     Ok(())
 }

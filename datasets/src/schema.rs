@@ -256,6 +256,7 @@ const UNAVAILABILITY_COLUMNS: &[Column] = &[
     required("kind", ColumnType::Name),
     required("started_at", ColumnType::Timestamp),
     nullable("ended_at", ColumnType::Timestamp),
+    nullable("recall_minutes", ColumnType::Int32),
 ];
 
 /// Columns of `unavailability.parquet` in version 1.

@@ -275,5 +275,6 @@ fn unavailability(rows: &[UnavailabilityRow]) -> Result<Vec<ArrayRef>, WriteErro
         names(rows.iter().map(|row| Some(&*row.kind))),
         Arc::new(TimestampMicrosecondArray::from(started_at).with_timezone("UTC")),
         Arc::new(TimestampMicrosecondArray::from(ended_at).with_timezone("UTC")),
+        Arc::new(Int32Array::from_iter(rows.iter().map(|row| row.recall_minutes))),
     ])
 }

@@ -247,9 +247,10 @@ prop_compose! {
         names in (name(), name(), name(), name()),
         started_at in instant(),
         ended_at in proptest::option::of(instant()),
+        recall_minutes in proptest::option::of(any::<i32>()),
     ) -> UnavailabilityRow {
         let (event_id, scope, scope_id, kind) = names;
-        UnavailabilityRow { event_id, scope, scope_id, kind, started_at, ended_at, recall_minutes: None }
+        UnavailabilityRow { event_id, scope, scope_id, kind, started_at, ended_at, recall_minutes }
     }
 }
 

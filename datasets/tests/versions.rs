@@ -6,7 +6,7 @@ mod common;
 use common::{said, small};
 use datasets::schema::{RESERVATIONS, SNAPSHOT_1_TABLES};
 use datasets::{read_parts, read_snapshot, write_parts};
-use fleet::{AllowedDatacenterRow, SnapshotParts};
+use fleet::{AllowedDatacenterRow, SnapshotParts, UnavailabilityRow};
 use std::path::Path;
 
 /// What version 1 can say of the small region.
@@ -15,6 +15,10 @@ fn small_1() -> SnapshotParts {
     parts.allowed_datacenters.clear();
     for row in &mut parts.reservations {
         (row.replicas, row.replicas_per_msb) = (None, None);
+    }
+    // Work of which nothing is said cannot be recalled.
+    for row in &mut parts.unavailability {
+        row.recall_minutes = None;
     }
     parts
 }
@@ -124,6 +128,13 @@ fn bad_rows_are_refused_with_file_row_and_rule() {
         "DIR/affinity.parquet: row \"cache/dc1\": a share of 0.7 is wanted in datacenter \"dc1\", \
          which is not allowed"
     );
+    let planned = |row: &UnavailabilityRow| &*row.kind == "planned_maintenance";
+    let refused = refusal_of(|parts| {
+        let row = parts.unavailability.iter_mut().find(|row| planned(row)).expect("work");
+        row.recall_minutes = Some(-1);
+    });
+    let said = "recall_minutes is -1; it must be at least 0, or null where work cannot be recalled";
+    assert!(refused.ends_with(said), "{refused}");
     let rule = |row: usize, replicas: Option<i32>, per_msb: Option<i32>| {
         refusal_of(|parts| {
             parts.reservations[row].replicas = replicas;

@@ -37,6 +37,8 @@ fn region() -> RegionSnapshot {
         rack_alpha: None,
         affinity_theta: None,
         host_profile: None,
+        replicas: None,
+        replicas_per_msb: None,
     };
     let parts = SnapshotParts {
         region: "region".into(),
@@ -47,6 +49,7 @@ fn region() -> RegionSnapshot {
         reservations: vec![web],
         rru: vec![RruRow { reservation_id: "web".into(), hardware_type: "type".into(), rru: 1.0 }],
         affinity: Vec::new(),
+        allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")

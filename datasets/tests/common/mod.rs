@@ -57,7 +57,7 @@ pub fn small() -> SnapshotParts {
             kind: kind.into(),
             started_at,
             ended_at: ended.then(|| started_at + TimeDelta::seconds(60)),
-            recall_minutes: None,
+            recall_minutes: (kind == "planned_maintenance").then_some(20),
         }
     };
     SnapshotParts {

@@ -1,10 +1,10 @@
 //! Windows of planned maintenance on a real Postgres, driven by the mover.
 
-use crate::place::{Place, settings, until};
+use crate::place::{Place, region, settings, until};
 use broker::{
     MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoveOrigin, OpenMove, State,
 };
-use fleet::Scope;
+use fleet::{RegionSnapshot, Scope};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
 use online_mover::steps::Step;
 use online_mover::{HostAgent, Mover};
@@ -29,6 +29,15 @@ impl HostAgent for Hosts {
 
 fn mover(place: &Place, agent: &Arc<SimulatedAgent>, name: &str) -> Mover<Hosts> {
     Mover::new(place.broker.clone(), Hosts(Arc::clone(agent)), settings(), name.to_owned())
+}
+
+/// With a capacity that bears what half of an MSB costs when another one is lost.
+async fn place() -> Place {
+    let mut parts = region().to_parts();
+    for row in &mut parts.reservations {
+        row.capacity_rru = 3.0;
+    }
+    Place::with(&RegionSnapshot::new(parts).expect("a region")).await
 }
 
 /// Half of an MSB of eight: `s00` is a's and in use, `s06` a's, `s12` b's, `s18` nobody's.
@@ -65,7 +74,7 @@ async fn drains(place: &Place) -> Vec<OpenMove> {
 
 #[tokio::test]
 async fn a_window_goes_from_its_drain_to_its_end() {
-    let place = Place::new().await;
+    let place = place().await;
     let agent = Arc::new(SimulatedAgent::default());
     let owners = place.owners().await;
     let id = plan(&place, &rack(600, 3)).await;
@@ -92,7 +101,7 @@ async fn a_window_goes_from_its_drain_to_its_end() {
 
 #[tokio::test]
 async fn a_window_that_is_cancelled_leaves_what_runs_alone() {
-    let place = Place::new().await;
+    let place = place().await;
     let agent = Arc::new(SimulatedAgent::default());
     agent.script("s00", Step::Preempt, &[Trouble::Busy; 10_000]);
     let id = plan(&place, &rack(600, 0)).await;
@@ -113,7 +122,7 @@ async fn a_window_that_is_cancelled_leaves_what_runs_alone() {
 /// Dropped again and again, wherever it is; another goes on.
 #[tokio::test]
 async fn movers_that_die_change_nothing_about_a_window() {
-    let place = Place::new().await;
+    let place = place().await;
     let agent = Arc::new(SimulatedAgent::default());
     agent.script("s00", Step::Preempt, &[Trouble::AnswerLost, Trouble::Busy, Trouble::Silent]);
     let id = plan(&place, &rack(6, 1)).await;

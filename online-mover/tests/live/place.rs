@@ -46,7 +46,7 @@ impl Drop for Place {
     }
 }
 
-fn region() -> RegionSnapshot {
+pub fn region() -> RegionSnapshot {
     let reservation = |id: &str| ReservationRow {
         reservation_id: id.into(),
         owner: id.into(),
