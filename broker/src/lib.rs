@@ -123,7 +123,7 @@ pub use loan::{Lent, Loan, LoanGroup, LoanPlan, LoanView};
 pub use maintenance::{
     AHEAD_MAX, MAINTENANCE_MAX, MaintenanceError, MaintenanceHolder, MaintenanceInstead,
     MaintenanceLeft, MaintenancePreview, MaintenanceReason, MaintenanceRefusal, MaintenanceRequest,
-    MaintenanceWindow, PreviewedWindow, SHARE_MICRO,
+    MaintenanceWindow, OpenRecall, PreviewedWindow, RecallReport, SHARE_MICRO, WindowRecall,
 };
 pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
 pub use mover::{Epoch, MoverError, MoverInstance, MoverStatus, Stopped};
@@ -149,7 +149,7 @@ pub use reserved::{ReservedFilter, ReservedPage, ReservedServer, SERVERS_PAGE_MA
 pub use server::{ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
 pub use state::{
-    EmergencyState, JobState, MaintenanceState, MoveState, OperationState, PlanState,
+    EmergencyState, JobState, MaintenanceState, MoveState, OperationState, PlanState, RecallState,
     ReplacementState, RequestState, SolveState, State,
 };
 pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};

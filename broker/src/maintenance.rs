@@ -9,10 +9,14 @@
 
 mod advance;
 mod instead;
+mod order;
 mod preview;
+mod recall;
 mod refusal;
 mod rules;
 mod view;
+#[cfg(test)]
+mod year;
 
 use crate::broker::Broker;
 use crate::change::Change;
@@ -23,6 +27,7 @@ use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use fleet::{Name, Scope};
 pub use instead::MaintenanceInstead;
 pub use preview::{MaintenanceHolder, MaintenancePreview, PreviewedWindow};
+pub use recall::{OpenRecall, RecallReport, WindowRecall};
 pub use refusal::{MaintenanceError, MaintenanceRefusal};
 pub use rules::{Left as MaintenanceLeft, SHARE_MICRO};
 use rules::{Out, TooMuch};
@@ -51,16 +56,24 @@ pub(crate) mod sql {
                 $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'planned'";
         OPEN = "SELECT window_id, plan_id, asked_for, scope, scope_id, msb, starts_at, ends_at, drain_seconds, \
                 share_micro, why, requested_by, requested_at, state, state_at, reason, detail, drained_at, \
-                scope = 'server' AND server_id IS NULL, 0::bigint, 0::bigint, recall_minutes \
+                scope = 'server' AND server_id IS NULL, 0::bigint, 0::bigint, recall_minutes, \
+                0::bigint, 0::bigint, 0::bigint, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz \
             FROM maintenance WHERE open ORDER BY starts_at, window_id";
         LIST = "SELECT m.window_id, m.plan_id, m.asked_for, m.scope, m.scope_id, m.msb, m.starts_at, \
                 m.ends_at, m.drain_seconds, m.share_micro, m.why, m.requested_by, m.requested_at, m.state, \
                 m.state_at, m.reason, m.detail, m.drained_at, \
-                m.scope = 'server' AND m.server_id IS NULL, n.servers, n.in_use, m.recall_minutes \
+                m.scope = 'server' AND m.server_id IS NULL, n.servers, n.in_use, m.recall_minutes, \
+                b.servers, b.returned, b.refused, b.ordered_at, b.due_at, b.back_at \
             FROM maintenance m LEFT JOIN LATERAL (SELECT count(*) AS servers, \
                     count(*) FILTER (WHERE s.in_use OR s.loan_reservation_id IS NOT NULL) AS in_use \
                 FROM servers s WHERE m.open AND CASE m.scope \
                     WHEN 'server' THEN s.server_id = m.server_id ELSE s.rack_id = m.rack_id END) n ON true \
+            LEFT JOIN LATERAL (SELECT count(*) AS servers, \
+                    count(*) FILTER (WHERE r.state = 'returned') AS returned, \
+                    count(*) FILTER (WHERE r.state = 'refused') AS refused, \
+                    min(r.ordered_at) AS ordered_at, max(r.due_at) AS due_at, \
+                    max(r.state_at) FILTER (WHERE r.state = 'returned') AS back_at \
+                FROM recalls r WHERE r.window_id = m.window_id) b ON true \
             WHERE (m.open OR $1) AND ($2::uuid IS NULL OR $2 IN (m.window_id, m.plan_id)) \
             ORDER BY NOT m.open, CASE WHEN m.open THEN m.starts_at END, m.starts_at DESC, m.window_id \
             LIMIT $3";
@@ -114,11 +127,13 @@ pub enum MaintenanceReason {
     Gone,
     /// Somebody said that work was done.
     EndedEarly,
+    /// An MSB was lost, and its servers came back.
+    Recalled,
 }
 
 impl MaintenanceReason {
     /// Every reason.
-    pub const ALL: [MaintenanceReason; 7] = [
+    pub const ALL: [MaintenanceReason; 8] = [
         MaintenanceReason::Asked,
         MaintenanceReason::Outage,
         MaintenanceReason::Share,
@@ -126,6 +141,7 @@ impl MaintenanceReason {
         MaintenanceReason::Missed,
         MaintenanceReason::Gone,
         MaintenanceReason::EndedEarly,
+        MaintenanceReason::Recalled,
     ];
 
     /// The word of the table.
@@ -138,6 +154,7 @@ impl MaintenanceReason {
             MaintenanceReason::Missed => "missed",
             MaintenanceReason::Gone => "gone",
             MaintenanceReason::EndedEarly => "ended_early",
+            MaintenanceReason::Recalled => "recalled",
         }
     }
 }
@@ -185,6 +202,8 @@ pub struct MaintenanceWindow {
     pub servers: u64,
     /// Those of them that are in use or lent.
     pub in_use: u64,
+    /// How far its recall is; `None`: it was not recalled.
+    pub recall: Option<WindowRecall>,
     /// When moves were opened that end what runs there.
     drained_at: Option<DateTime<Utc>>,
     /// Whether its server is gone.
@@ -210,6 +229,7 @@ impl MaintenanceWindow {
             "state": self.state.as_str(), "state_at": self.state_at,
             "reason": self.reason.map(MaintenanceReason::as_str), "detail": self.detail,
             "servers": self.servers, "in_use": self.in_use,
+            "recall": self.recall.as_ref().map(WindowRecall::json),
         })
     }
 }
@@ -447,6 +467,17 @@ fn window(row: &PgRow) -> Result<MaintenanceWindow, sqlx::Error> {
     let state: &str = row.try_get(13)?;
     let states = MaintenanceState::ALL.iter().copied();
     let reason: Option<&str> = row.try_get(15)?;
+    let recall = match count(22)? {
+        0 => None,
+        servers => Some(WindowRecall {
+            servers,
+            returned: count(23)?,
+            refused: count(24)?,
+            ordered_at: row.try_get(25)?,
+            due_at: row.try_get(26)?,
+            back_at: row.try_get(27)?,
+        }),
+    };
     let reasons = |word: &str| MaintenanceReason::ALL.into_iter().find(|r| r.as_str() == word);
     Ok(MaintenanceWindow {
         id: row.try_get(0)?,
@@ -470,11 +501,12 @@ fn window(row: &PgRow) -> Result<MaintenanceWindow, sqlx::Error> {
         gone: row.try_get(18)?,
         servers: count(19)?,
         in_use: count(20)?,
+        recall,
         recall_minutes: row.try_get::<Option<i32>, _>(21)?.map(i32::unsigned_abs),
     })
 }
 
 /// Statements of this file and those below it.
-pub(crate) fn statements() -> [&'static [(&'static str, &'static str)]; 4] {
-    [sql::ALL, view::sql::ALL, preview::sql::ALL, advance::sql::ALL]
+pub(crate) fn statements() -> [&'static [(&'static str, &'static str)]; 5] {
+    [sql::ALL, view::sql::ALL, preview::sql::ALL, advance::sql::ALL, recall::sql::ALL]
 }

@@ -161,6 +161,57 @@ impl State for SolveState {
     }
 }
 
+/// How far the recall of a server from maintenance is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RecallState {
+    /// Decided; its host has not said that it has begun.
+    Ordered,
+    /// Its host has begun.
+    UnderWay,
+    /// It is back.
+    Returned,
+    /// Its host refused: it stays out until its window ends.
+    Refused,
+    /// Its window was over first.
+    Over,
+}
+
+impl State for RecallState {
+    const MACHINE: &'static str = "recalls";
+    const ALL: &'static [RecallState] = &[
+        RecallState::Ordered,
+        RecallState::UnderWay,
+        RecallState::Returned,
+        RecallState::Refused,
+        RecallState::Over,
+    ];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            RecallState::Ordered => "ordered",
+            RecallState::UnderWay => "under_way",
+            RecallState::Returned => "returned",
+            RecallState::Refused => "refused",
+            RecallState::Over => "over",
+        }
+    }
+
+    /// Its window says what is late.
+    fn longest_stay(self) -> Option<Duration> {
+        None
+    }
+
+    fn may_follow(self, source: Option<RecallState>) -> bool {
+        use RecallState::{Ordered, Over, Refused, Returned, UnderWay};
+        match source {
+            None => self == Ordered,
+            Some(Ordered) => self != Ordered,
+            Some(UnderWay) => matches!(self, Returned | Refused | Over),
+            Some(Returned | Refused | Over) => false,
+        }
+    }
+}
+
 /// How far a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobState {
@@ -332,6 +383,8 @@ pub enum MaintenanceState {
     Draining,
     /// Work is done on them.
     Active,
+    /// An MSB is lost elsewhere, and its servers are asked to come back.
+    Recalling,
     /// Work is done.
     Done,
     /// It will not be.
@@ -345,6 +398,7 @@ impl State for MaintenanceState {
         MaintenanceState::Paused,
         MaintenanceState::Draining,
         MaintenanceState::Active,
+        MaintenanceState::Recalling,
         MaintenanceState::Done,
         MaintenanceState::Cancelled,
     ];
@@ -355,6 +409,7 @@ impl State for MaintenanceState {
             MaintenanceState::Paused => "paused",
             MaintenanceState::Draining => "draining",
             MaintenanceState::Active => "active",
+            MaintenanceState::Recalling => "recalling",
             MaintenanceState::Done => "done",
             MaintenanceState::Cancelled => "cancelled",
         }
@@ -365,6 +420,8 @@ impl State for MaintenanceState {
     fn longest_stay(self) -> Option<Duration> {
         match self {
             MaintenanceState::Draining | MaintenanceState::Active => Some(8 * 24 * HOUR),
+            // What counts as back within 30 minutes is late by then.
+            MaintenanceState::Recalling => Some(HOUR / 2),
             MaintenanceState::Planned
             | MaintenanceState::Paused
             | MaintenanceState::Done
@@ -373,14 +430,15 @@ impl State for MaintenanceState {
     }
 
     fn may_follow(self, source: Option<MaintenanceState>) -> bool {
-        use MaintenanceState::{Active, Cancelled, Done, Draining, Paused, Planned};
+        use MaintenanceState::{Active, Cancelled, Done, Draining, Paused, Planned, Recalling};
         match source {
             None => self == Planned,
             Some(Planned) => matches!(self, Draining | Paused | Cancelled),
             Some(Draining) => matches!(self, Active | Paused | Cancelled),
             // Back to planned: what held it back is over.
             Some(Paused) => matches!(self, Planned | Cancelled),
-            Some(Active) => matches!(self, Done | Cancelled),
+            Some(Active) => matches!(self, Recalling | Done | Cancelled),
+            Some(Recalling) => matches!(self, Done | Cancelled),
             Some(Done | Cancelled) => false,
         }
     }

@@ -14,11 +14,13 @@
 //! | [`contracts`] | what churn contracts leave of the servers in use of a reservation |
 //! | [`agent`] | what is asked of a host and what it answers; over HTTP, by a program, or made up |
 //! | [`wake`] | what an entry of the audit trail wakes the mover for |
+//! | `recall` | work that is recalled because an MSB is lost |
 //! | [`mover`] | the loop: look, admit, ask, write down |
 //!
 //! It does not know SQL, and it does not know how targets are found. Start with [`Mover`].
 
 pub mod agent;
+mod clock;
 pub mod contracts;
 pub mod drill;
 pub mod elastic;
@@ -27,6 +29,7 @@ pub mod give_way;
 pub mod limits;
 pub mod mover;
 pub mod outage;
+mod recall;
 pub mod rehearsal;
 pub mod replace;
 pub mod steps;

@@ -6,13 +6,14 @@
 mod give_way;
 
 use crate::agent::{HostAgent, StepOrder, StepReport};
+use crate::clock::ClockWatch;
 use crate::contracts;
 use crate::elastic::{self, Elastic};
 use crate::limits::{Limits, admit};
 use crate::outage::{self, StormGuard};
 use crate::steps::{Step, next};
 use crate::wake::Wake;
-use crate::{emergency, replace};
+use crate::{emergency, recall, replace};
 use broker::{
     Broker, DbError, Epoch, LeaseTerm, Lent, LoanView, MoveReason, MoveState, MoverError,
     MoverInstance, MsbHealth, OpenMove, Seq, Subscription, Wanted, keep_lease, since_boot,
@@ -24,6 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use tracing::Instrument;
 use uuid::Uuid;
@@ -86,15 +88,17 @@ impl Default for MoverSettings {
 
 /// Carries out what the broker says is wanted, as long as it runs.
 pub struct Mover<A> {
-    broker: Broker,
+    pub(crate) broker: Broker,
     agent: A,
-    settings: MoverSettings,
-    name: String,
+    pub(crate) settings: MoverSettings,
+    pub(crate) name: String,
     instance: MoverInstance,
+    /// Rung when an MSB may have been lost or the stop switch released.
+    pub(crate) recalls: Notify,
 }
 
 /// Why a mover stops acting.
-enum Ended {
+pub(crate) enum Ended {
     /// Another one acts.
     TakenOver,
     /// Postgres fails: what is under way is looked up again once it answers.
@@ -120,7 +124,7 @@ impl<A: HostAgent> Mover<A> {
     /// A mover. Its name is for people: the lease belongs to this value alone.
     pub fn new(broker: Broker, agent: A, settings: MoverSettings, name: String) -> Mover<A> {
         let instance = MoverInstance::new(&*name);
-        Mover { broker, agent, settings, name, instance }
+        Mover { broker, agent, settings, name, instance, recalls: Notify::new() }
     }
 
     /// Stands by while another acts, and acts while none does. Ends when dropped; the lease then
@@ -165,6 +169,10 @@ impl<A: HostAgent> Mover<A> {
             biased;
             () = keep_lease(lease, self.settings.lease, renew) => Ended::TakenOver,
             ended = self.carry_out(epoch, lease) => ended,
+            ended = recall::carry_out(self, epoch, lease) => match ended {
+                Ok(never) => match never {},
+                Err(ended) => ended,
+            },
         };
         lease.end();
         ended
@@ -181,6 +189,7 @@ impl<A: HostAgent> Mover<A> {
             decide_at: None,
             last_event: Instant::now(),
             loans_due: true,
+            clock: ClockWatch::default(),
         };
         let after = self.settings.give_way_after;
         if let Err(error) = self.broker.note_mover_settings(epoch, after).await {
@@ -194,16 +203,20 @@ impl<A: HostAgent> Mover<A> {
 }
 
 /// What a question to a host came to.
-struct Answer {
-    id: Uuid,
+pub(crate) struct Answer {
+    pub(crate) id: Uuid,
     step: Step,
-    tries: u32,
-    outcome: Outcome,
+    pub(crate) tries: u32,
+    pub(crate) outcome: Outcome,
 }
 
-enum Outcome {
+pub(crate) enum Outcome {
     Done,
-    Again(Duration),
+    /// To be asked again; `begun`: the host said that it is under way.
+    Again {
+        after: Duration,
+        begun: bool,
+    },
     Refused(String),
 }
 
@@ -224,6 +237,7 @@ struct Acting<'a, A> {
     last_event: Instant,
     /// Whether something happened that loans depend on.
     loans_due: bool,
+    clock: ClockWatch,
 }
 
 type Questions<'a> = FuturesUnordered<Pin<Box<dyn Future<Output = Answer> + Send + 'a>>>;
@@ -322,7 +336,10 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         // What the guard has not seen is not replaced, however long anything here takes.
         let settled = broker.clock().await? - settings.settle;
         let judge = |health: &[MsbHealth]| outage::lost(health, &settings.storm_guard);
-        self.loans_due |= broker.note_outages(name, self.epoch, &self.sizes, judge).await?;
+        if broker.note_outages(name, self.epoch, &self.sizes, judge).await? {
+            self.loans_due = true;
+            self.mover.recalls.notify_one();
+        }
         if std::mem::take(&mut self.loans_due) {
             let plan = |view: &LoanView| elastic::plan(view, &settings.elastic);
             let lent = broker.balance_loans(name, self.epoch, plan).await?;
@@ -349,6 +366,12 @@ impl<'a, A: HostAgent> Acting<'a, A> {
     /// Lets maintenance go on, opens moves for what is wanted and reads all that are under way.
     async fn look(&mut self, wanted: Wanted) -> Result<(), Ended> {
         let broker = &self.mover.broker;
+        let asked = Instant::now();
+        let read = broker.clock().await?;
+        if let Some(jump) = self.clock.jump(asked, read, Instant::now()) {
+            tracing::warn!(seconds = jump.num_seconds(), "the clock of Postgres was set forward");
+            broker.clock_jumped(&self.mover.name, self.epoch, jump).await?;
+        }
         broker.advance_maintenance(&self.mover.name, self.epoch).await?;
         let opened = broker.open_moves(&self.mover.name, self.epoch, wanted).await?;
         if opened.opened + opened.superseded > 0 {
@@ -365,7 +388,10 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         let broker = &self.mover.broker;
         turns.paused.retain(|id, _| self.moves.contains_key(id));
         turns.waiting.retain(|id| self.moves.contains_key(id));
-        self.stopped = broker.mover_status().await?.stopped.is_some();
+        let stopped = broker.mover_status().await?.stopped.is_some();
+        if std::mem::replace(&mut self.stopped, stopped) && !stopped {
+            self.mover.recalls.notify_one();
+        }
         if !self.stopped {
             let limits = &self.mover.settings.limits;
             let late = if limits.looks_back() {
@@ -390,7 +416,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         let (mut steps, mut ready) = (Vec::new(), Vec::new());
         for of in ids.iter().filter_map(|id| self.moves.get(id)) {
             match next(of) {
-                Some(step) => steps.push((of.id, of.state, step.state())),
+                Some(step) => steps.extend(step.state().map(|state| (of.id, of.state, state))),
                 None => ready.push(of.id),
             }
         }
@@ -469,7 +495,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         let mut done = Vec::new();
         for Answer { id, step, tries, outcome } in answers {
             turns.asking.remove(&id);
-            let Some(of) = self.moves.get(&id).filter(|of| of.state == step.state()) else {
+            let Some(of) = self.moves.get(&id).filter(|of| Some(of.state) == step.state()) else {
                 // Superseded while it was asked.
                 continue;
             };
@@ -478,7 +504,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
                     turns.paused.remove(&id);
                     done.push(id);
                 }
-                Outcome::Again(after) => {
+                Outcome::Again { after, .. } => {
                     turns.paused.insert(id, (tries + 1, Instant::now() + after));
                 }
                 Outcome::Refused(why) => {
@@ -553,7 +579,7 @@ fn order(of: &OpenMove, step: Step, epoch: Epoch, lease: &LeaseTerm) -> StepOrde
     }
 }
 
-async fn ask<A: HostAgent>(mover: &Mover<A>, order: StepOrder, tries: u32) -> Answer {
+pub(crate) async fn ask<A: HostAgent>(mover: &Mover<A>, order: StepOrder, tries: u32) -> Answer {
     let MoverSettings { pause, pause_max, .. } = mover.settings;
     let doubled = pause.saturating_mul(1 << tries.min(16)).min(pause_max);
     let span = tracing::info_span!(
@@ -564,7 +590,7 @@ async fn ask<A: HostAgent>(mover: &Mover<A>, order: StepOrder, tries: u32) -> An
         Ok(StepReport::Done) => Outcome::Done,
         Ok(StepReport::UnderWay { again_after_seconds }) => {
             let after = again_after_seconds.map(|s| Duration::from_secs(s.into()));
-            Outcome::Again(after.unwrap_or(doubled).min(pause_max))
+            Outcome::Again { after: after.unwrap_or(doubled).min(pause_max), begun: true }
         }
         Ok(StepReport::Refused { why }) => Outcome::Refused(why),
         Ok(StepReport::Outdated { epoch: seen }) => {
@@ -572,11 +598,11 @@ async fn ask<A: HostAgent>(mover: &Mover<A>, order: StepOrder, tries: u32) -> An
             // database was restored from a backup: see docs/operations.md.
             let (server, ours) = (&order.server, order.epoch);
             tracing::error!(%server, ours, seen, "the host has seen a mover of a later epoch");
-            Outcome::Again(doubled)
+            Outcome::Again { after: doubled, begun: false }
         }
         Err(error) => {
             tracing::warn!(server = %order.server, step = order.step.as_str(), %error, "no answer");
-            Outcome::Again(doubled)
+            Outcome::Again { after: doubled, begun: false }
         }
     };
     Answer { id: order.move_id, step: order.step, tries, outcome }

@@ -13,10 +13,13 @@ pub enum Step {
     CleanUp,
     /// Set the host profile of its next owner.
     Reconfigure,
+    /// Stop the maintenance under way on it and bring it back into service, with its owner's host profile
+    /// and nothing lost: an MSB is lost elsewhere. It belongs to a recall and to no move.
+    EndMaintenance,
 }
 
 impl Step {
-    /// Every step, in order.
+    /// Every step of a move, in order.
     pub const ALL: [Step; 3] = [Step::Preempt, Step::CleanUp, Step::Reconfigure];
 
     /// The word of the contract with agents.
@@ -25,21 +28,23 @@ impl Step {
             Step::Preempt => "preempt",
             Step::CleanUp => "clean_up",
             Step::Reconfigure => "reconfigure",
+            Step::EndMaintenance => "end_maintenance",
         }
     }
 
-    /// The state of a move while a host does it.
-    pub const fn state(self) -> MoveState {
+    /// The state of a move while a host does it; `None`: no move has this step.
+    pub const fn state(self) -> Option<MoveState> {
         match self {
-            Step::Preempt => MoveState::Preempting,
-            Step::CleanUp => MoveState::CleaningUp,
-            Step::Reconfigure => MoveState::Reconfiguring,
+            Step::Preempt => Some(MoveState::Preempting),
+            Step::CleanUp => Some(MoveState::CleaningUp),
+            Step::Reconfigure => Some(MoveState::Reconfiguring),
+            Step::EndMaintenance => None,
         }
     }
 
     /// What a move in this state is having done.
     pub fn of(state: MoveState) -> Option<Step> {
-        Step::ALL.into_iter().find(|step| step.state() == state)
+        Step::ALL.into_iter().find(|step| step.state() == Some(state))
     }
 
     /// Whether a move needs it: what nobody owned needs no cleaning up, what nobody shall own no
@@ -56,13 +61,14 @@ impl Step {
                 let kept = matches!(of.origin, MoveOrigin::Recall | MoveOrigin::Drain);
                 of.target.is_some() && !kept
             }
+            Step::EndMaintenance => false,
         }
     }
 }
 
 /// The step after what a move has done so far; `None`: it can be bound.
 pub fn next(of: &OpenMove) -> Option<Step> {
-    Step::ALL.into_iter().find(|step| step.state() > of.state && step.is_needed(of))
+    Step::ALL.into_iter().find(|step| step.state() > Some(of.state) && step.is_needed(of))
 }
 
 #[cfg(test)]
@@ -78,7 +84,7 @@ mod tests {
             of.origin = origin;
             std::iter::from_fn(move || {
                 let step = next(&of)?;
-                of.state = step.state();
+                of.state = step.state().expect("a step of a move");
                 Some(step)
             })
             .collect::<Vec<_>>()
@@ -93,7 +99,7 @@ mod tests {
         let recalled = [Step::Preempt, Step::CleanUp];
         assert_eq!(steps(Some("a"), Some("a"), MoveOrigin::Recall), recalled);
         assert_eq!(steps(Some("a"), Some("a"), MoveOrigin::Drain), [Step::Preempt]);
-        assert!(Step::ALL.iter().all(|step| Step::of(step.state()) == Some(*step)));
+        assert!(Step::ALL.iter().all(|step| step.state().and_then(Step::of) == Some(*step)));
         assert_eq!(Step::of(MoveState::Pending), None);
     }
 }

@@ -3,8 +3,7 @@
 //! Nothing is remembered between looks. A window goes as many steps as its times allow, and looking
 //! twice does nothing more. What holds one back (a lost MSB, its share of the MSB, a guarantee) is
 //! looked at when its drain begins and when its work does; it is paused then, and begins later or, when
-//! its end has passed, not at all. Work that has begun is not called back: for that a share of an
-//! MSB is all that may be under maintenance at once.
+//! its end has passed, not at all. Work that has begun is recalled when an MSB is lost (`recall`).
 
 use super::rules::Out;
 use super::view::Situation;
@@ -18,7 +17,7 @@ use crate::moves::{self, MoveOrigin};
 use crate::state::{MaintenanceState, State};
 use crate::trail::Action;
 use crate::{stored, unavailability};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{Name, UnavailabilityKind, UnavailabilityRow};
 use sqlx::PgConnection;
 use std::time::Duration;
@@ -37,6 +36,7 @@ pub(crate) mod sql {
         DUE = "SELECT EXISTS (SELECT FROM maintenance WHERE open AND (CASE state \
                 WHEN 'planned' THEN starts_at - make_interval(secs => drain_seconds) <= clock_timestamp() \
                 WHEN 'active' THEN ends_at <= clock_timestamp() \
+                WHEN 'recalling' THEN ends_at <= clock_timestamp() \
                 WHEN 'draining' THEN starts_at <= clock_timestamp() \
                     OR EXISTS (SELECT FROM outages WHERE ended_at IS NULL) \
                 ELSE true END OR scope = 'server' AND server_id IS NULL))";
@@ -59,6 +59,14 @@ pub(crate) mod sql {
             WHERE w.window_id = $1 AND m.open AND m.origin = 'drain' AND m.server_id = s.server_id \
                 AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id)";
         END_EVENT = "UPDATE unavailability SET ended_at = $2 WHERE event_id = $1";
+        /// Work under way keeps its length, whatever the clock says.
+        LATER = "UPDATE maintenance SET ends_at = ends_at + make_interval(secs => $1) \
+            WHERE state IN ('active', 'recalling') RETURNING window_id, ends_at";
+        EVENTS_LATER = "UPDATE unavailability u SET ended_at = ended_at + make_interval(secs => $1) \
+            FROM maintenance m WHERE m.state = 'active' AND u.event_id = 'maintenance/' || m.window_id";
+        RECALLED_LATER = "UPDATE unavailability u SET ended_at = u.ended_at + make_interval(secs => $1) \
+            FROM recalls r JOIN maintenance m USING (window_id) \
+            WHERE m.state = 'recalling' AND r.state NOT IN ('returned', 'over') AND u.event_id = r.event_id";
         SERVERS_OF = "SELECT s.server::text FROM maintenance w JOIN servers s ON CASE w.scope \
                 WHEN 'server' THEN s.server_id = w.server_id ELSE s.rack_id = w.rack_id END \
             WHERE w.window_id = $1 ORDER BY s.server LIMIT $2";
@@ -137,6 +145,43 @@ impl Broker {
             change.commit().await?;
         }
         Ok(steps)
+    }
+
+    /// Puts off the end of work under way: the database's clock was set forward by so much, and no time
+    /// has passed. What is still to come begins by the clock as it is. Gives how many windows it was.
+    ///
+    /// # Errors
+    /// [`MoverError`].
+    pub async fn clock_jumped(
+        &self,
+        actor: &str,
+        epoch: Epoch,
+        by: TimeDelta,
+    ) -> Result<usize, MoverError> {
+        let doing = "putting off the end of maintenance";
+        let seconds = by.as_seconds_f64();
+        let mut change = Change::begin(self, actor).await?;
+        still_ours(change.connection(), epoch).await?;
+        lock(change.connection()).await?;
+        let db = change.connection();
+        for events in [sql::EVENTS_LATER, sql::RECALLED_LATER] {
+            sqlx::query(events).bind(seconds).execute(&mut *db).await.doing(doing)?;
+        }
+        let windows: Vec<(Uuid, DateTime<Utc>)> =
+            sqlx::query_as(sql::LATER).bind(seconds).fetch_all(db).await.doing(doing)?;
+        if windows.is_empty() {
+            change.abandon().await?;
+            return Ok(0);
+        }
+        for (window, ends_at) in &windows {
+            let detail = serde_json::json!({
+                "window": window.to_string(), "ends_at": ends_at, "servers": [],
+                "detail": format!("the clock was set forward by {seconds} s"),
+            });
+            change.record(Action::MaintenanceChanged, &window.to_string(), detail);
+        }
+        change.commit().await?;
+        Ok(windows.len())
     }
 
     /// Ends work that is done before its time: a window, or all of a plan that are under way.
@@ -219,7 +264,7 @@ fn next(
     lost: Option<&Name>,
     too_much: impl Fn() -> Option<Why>,
 ) -> Next {
-    use MaintenanceState::{Active, Cancelled, Done, Draining, Paused, Planned};
+    use MaintenanceState::{Active, Cancelled, Done, Draining, Paused, Planned, Recalling};
     let outage = || {
         let refusal = MaintenanceRefusal::OutageNow { msb: lost?.clone() };
         Some((MaintenanceReason::Outage, Some(refusal.to_string())))
@@ -228,8 +273,8 @@ fn next(
     match window.state {
         Done | Cancelled => Next::Nothing,
         _ if window.gone => Next::To(Cancelled, Some((MaintenanceReason::Gone, None))),
-        Active if window.ends_at <= now => Next::To(Done, None),
-        Active => Next::Nothing,
+        Active | Recalling if window.ends_at <= now => Next::To(Done, None),
+        Active | Recalling => Next::Nothing,
         _ if window.ends_at <= now => {
             Next::To(Cancelled, Some((MaintenanceReason::Missed, window.detail.clone())))
         }
@@ -313,7 +358,7 @@ async fn drain(change: &mut Change, window: &MaintenanceWindow) -> Result<bool, 
 }
 
 /// Takes a window to a state, with all that follows from it.
-async fn go_on(
+pub(super) async fn go_on(
     change: &mut Change,
     window: &mut MaintenanceWindow,
     state: MaintenanceState,
@@ -343,6 +388,8 @@ async fn go_on(
         begin_event(change, window, now).await?;
     } else if before == MaintenanceState::Active {
         end_event(change, window, window.ends_at.min(now)).await?;
+    } else if before == MaintenanceState::Recalling {
+        super::recall::over(change, window, window.ends_at.min(now)).await?;
     }
     window.state_at = now;
     record(change, window).await

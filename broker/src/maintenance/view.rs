@@ -3,6 +3,7 @@
 use super::rules::{Held, Out, Promised, Site, View, check};
 use super::{MaintenanceWindow, TooMuch};
 use crate::error::{DbError, Doing};
+use crate::state::MaintenanceState;
 use chrono::{DateTime, Utc};
 use fleet::{Name, RECALL_WITHIN_MINUTES, Rru, Scope};
 use sqlx::postgres::PgRow;
@@ -43,7 +44,7 @@ pub(crate) mod sql {
             FROM unavailability WHERE event_id = ANY ($1)";
         MSBS = "SELECT b.msb::text, count(*) FROM servers s JOIN racks k USING (rack_id) \
             JOIN msbs b USING (msb_id) WHERE b.msb = ANY ($1) GROUP BY 1";
-        PROMISED = "SELECT r.reservation, p.capacity_micro, p.msb_buffer \
+        PROMISED = "SELECT r.reservation, p.capacity_micro, p.msb_buffer, p.priority \
             FROM reservations r JOIN promises p USING (promise_id) WHERE r.reservation = ANY ($1)";
         /// What they own now, and what they hold once moves under way are done, in each MSB.
         HELD = "WITH wanted AS (SELECT reservation_id, promise_id, reservation FROM reservations \
@@ -64,7 +65,9 @@ pub(crate) mod sql {
 
 /// What there is, and who is out when.
 pub(crate) struct Situation {
-    view: View,
+    pub(crate) view: View,
+    /// How important reservations are, 0 most.
+    pub(crate) priority: BTreeMap<Name, i32>,
     /// By window.
     servers: BTreeMap<Uuid, BTreeSet<i32>>,
     /// Maintenance that is no window of ours.
@@ -131,10 +134,12 @@ impl Situation {
         let holders = view.sites.values().flat_map(|site| site.held.iter().flatten());
         let holders: BTreeSet<String> = holders.map(|(name, _)| name.to_string()).collect();
         let holders: Vec<String> = holders.into_iter().collect();
-        let promised: Vec<(String, i64, bool)> =
+        let promised: Vec<(String, i64, bool, i32)> =
             sqlx::query_as(sql::PROMISED).bind(&holders).fetch_all(&mut *db).await.doing(doing)?;
-        for (name, capacity, msb_buffer) in promised {
+        let mut priority = BTreeMap::new();
+        for (name, capacity, msb_buffer, level) in promised {
             let name = Name::from(name);
+            priority.insert(name.clone(), level);
             let promised = Promised { capacity: Rru(capacity), msb_buffer, ..Promised::default() };
             view.reservations.insert(name, promised);
         }
@@ -145,7 +150,7 @@ impl Situation {
                 promised.by_msb[usize::from(later)].insert(msb.into(), Rru(amount));
             }
         }
-        Ok(Situation { view, servers, events, asked })
+        Ok(Situation { view, priority, servers, events, asked })
     }
 
     /// What a window takes out.
@@ -203,6 +208,8 @@ impl Situation {
         ours: &Out,
         share_micro: u32,
     ) -> Result<(), TooMuch> {
+        // Of one that is recalled, what is still out has events of its own.
+        let beside = beside.filter(|window| window.state != MaintenanceState::Recalling);
         let windows: Vec<Out> = beside.map(|window| self.out(window)).collect();
         let others: Vec<&Out> = windows.iter().chain(&self.events).collect();
         check(&self.view, &others, ours, share_micro)

@@ -234,6 +234,29 @@ async fn a_window_lives_its_life() {
     place.at_rest().await;
 }
 
+/// The clock is set forward by an hour and a half while work is done: it goes on for as long as it was to.
+#[tokio::test]
+async fn a_clock_that_jumps_ends_no_window_early() {
+    let place = Place::new().await;
+    let request = MaintenanceRequest { drain: Duration::ZERO, ..rack(12) };
+    let id = place.plan(&request).await.remove(0).id;
+    while place.state(id).await.0 != MaintenanceState::Active {
+        place.broker().advance_maintenance("m", place.epoch).await.expect("looked");
+    }
+    place.later(90).await;
+    assert_eq!(place.out().await, 0, "by the clock its end has passed");
+    let jump = TimeDelta::minutes(90);
+    let put_off = place.broker().clock_jumped("m", place.epoch, jump).await.expect("put off");
+    assert_eq!((put_off, place.out().await), (1, 2));
+    place.look().await;
+    assert_eq!(place.state(id).await, (MaintenanceState::Active, None));
+    place.later(60).await;
+    place.look().await;
+    assert_eq!(place.state(id).await, (MaintenanceState::Done, None));
+    assert_eq!(place.broker().clock_jumped("m", place.epoch, jump).await.expect("looked"), 0);
+    place.at_rest().await;
+}
+
 #[tokio::test]
 async fn what_cannot_be_is_refused_with_its_numbers() {
     let place = Place::new().await;

@@ -5,8 +5,8 @@ use crate::regions::small;
 use broker::{
     Action, Broker, EmergencyRefusal, EmergencyState, FailureReason, ImportOptions, JobKind,
     JobState, MIGRATOR, MaintenanceReason, MaintenanceState, MoveOrigin, MoveReason, MoveState,
-    OpenError, OperationState, OutageReason, PlanState, ReplacementState, RequestChangeKind,
-    RequestState, Role, SolveState, State, all_statements,
+    OpenError, OperationState, OutageReason, PlanState, RecallState, ReplacementState,
+    RequestChangeKind, RequestState, Role, SolveState, State, all_statements,
 };
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
 use std::collections::BTreeSet;
@@ -104,6 +104,7 @@ async fn states_are_the_same_here_and_there() {
     check_states::<JobState>(&database).await;
     check_states::<ReplacementState>(&database).await;
     check_states::<EmergencyState>(&database).await;
+    check_states::<RecallState>(&database).await;
     check_states::<MaintenanceState>(&database).await;
     check_states::<RequestState>(&database).await;
     check_states::<OperationState>(&database).await;

@@ -169,10 +169,30 @@ fn line(
             }
             td { @for (state, count) in &states {
                 (part::state(mood(state), state)) @if plan.len() > 1 { " " (number::count(*count)) } " "
-            } @if let Some(detail) = &first.detail { div.note { (detail) } } }
+            } @if let Some(detail) = &first.detail { div.note { (detail) } } @for window in plan { (recall(window, now)) } }
             td.n { (number::count(plan.iter().map(|of| of.servers as usize).sum())) }
             td.wide { (first.why) " " span.dim { "by " (first.requested_by) }
                 @if reader.may(Role::Operator) { (changes(plan, first, reader)) } }
+        }
+    }
+}
+
+/// What of a window is recalled, what is not, and when it is back.
+fn recall(window: &MaintenanceWindow, now: DateTime<Utc>) -> Markup {
+    html! {
+        @if let Some(of) = &window.recall {
+            div.note {
+                "Recalled: " (number::count(of.returned as usize)) " of " (number::counted(of.servers as usize, "server")) " back"
+                @if of.refused > 0 { ", " (number::count(of.refused as usize)) " refused and out until " (part::when(window.ends_at)) }
+                @if of.returned + of.refused < of.servers {
+                    ", the others " @if of.due_at < now { "were due " } @else { "by " } (part::when(of.due_at))
+                } @else if let Some(back_at) = of.back_at { ", the last " (part::when(back_at)) }
+            }
+        } @else if !is_over(window) {
+            @match window.recall_minutes {
+                Some(minutes) => { div.note { "Recalled within " (minutes) " min if an MSB is lost" } }
+                None => { div.note { "Cannot be recalled" } }
+            }
         }
     }
 }
@@ -205,7 +225,7 @@ fn is_over(window: &MaintenanceWindow) -> bool {
 fn mood(state: &str) -> Mood {
     match state {
         "active" | "draining" => Mood::Warn,
-        "paused" => Mood::Bad,
+        "paused" | "recalling" => Mood::Bad,
         "done" => Mood::Good,
         _ => Mood::Plain,
     }

@@ -6,4 +6,5 @@ mod carried_out;
 mod giving_way;
 mod maintained;
 mod place;
+mod recalled;
 mod woken;

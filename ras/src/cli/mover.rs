@@ -82,6 +82,10 @@ must answer an order with a lower one by \"outdated\" and do nothing: the epoch 
 stopped for a while may send an order after another has taken over and bound the server. Between two orders of
 one epoch the higher version counts.
 
+When an MSB is lost, servers in planned maintenance elsewhere are asked for the step end_maintenance: stop the
+work and bring the server back into service, with its owner's host profile. \"move\" is the id of the recall then,
+and source and target are the owner. \"done\" means that it is back, \"refused\" that it stays out.
+
 An order can have a server wiped, so it is signed with the key of --agent-key: a request has X-Ras-Timestamp
 (seconds since 1970) and X-Ras-Signature, the HMAC-SHA256 of timestamp, a dot and the body, in hexadecimal.
 It goes by https, or by http to this machine (localhost, 127.0.0.1, ::1). The mover does not start without a

@@ -195,5 +195,15 @@ fn state(of: &Value, now: DateTime<Utc>) -> String {
     } else if time(&of["starts_at"]).is_some_and(|at| at <= now) && of["state"] == "draining" {
         text.push_str(": containers end");
     }
+    let recall = &of["recall"];
+    if recall.is_object() {
+        let count = |member: &str| recall[member].as_u64().unwrap_or_default();
+        text.push_str(&format!("; {} of {} back", count("returned"), count("servers")));
+        if count("refused") > 0 {
+            text.push_str(&format!(", {} refused", count("refused")));
+        }
+    } else if !is_over(of) && of["recall_minutes"].is_null() {
+        text.push_str(" (not recallable)");
+    }
     text
 }

@@ -95,6 +95,25 @@ struct Window {
     servers: u64,
     /// Those of them that are in use or lent.
     in_use: u64,
+    /// How far its recall is; null: it was not recalled.
+    recall: Option<Recall>,
+}
+
+/// How far the recall of a window is: an MSB was lost elsewhere.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MaintenanceRecall)]
+struct Recall {
+    ordered_at: DateTime<Utc>,
+    /// When all of it is to be back.
+    due_at: DateTime<Utc>,
+    /// When the last server that is back was; null: none is.
+    back_at: Option<DateTime<Utc>>,
+    /// Servers recalled.
+    servers: u64,
+    /// Those of them that are back.
+    returned: u64,
+    /// Those whose hosts refused: they stay out until the window ends.
+    refused: u64,
 }
 
 impl From<&MaintenanceWindow> for Window {
@@ -121,6 +140,14 @@ impl From<&MaintenanceWindow> for Window {
             detail: of.detail.clone(),
             servers: of.servers,
             in_use: of.in_use,
+            recall: of.recall.map(|of| Recall {
+                ordered_at: of.ordered_at,
+                due_at: of.due_at,
+                back_at: of.back_at,
+                servers: of.servers,
+                returned: of.returned,
+                refused: of.refused,
+            }),
         }
     }
 }

@@ -1,0 +1,53 @@
+//! Whether the database's clock jumped: windows of maintenance end by it, and must not end early.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::Instant;
+
+/// A clock that is set forward by less than this is being adjusted.
+const JUMP_LEAST: TimeDelta = TimeDelta::seconds(30);
+
+/// Compares the database's clock with a monotonic one.
+#[derive(Debug, Default)]
+pub(crate) struct ClockWatch {
+    /// A reading, and an instant before it was asked for.
+    last: Option<(Instant, DateTime<Utc>)>,
+}
+
+impl ClockWatch {
+    /// Takes a reading that was asked for between two instants; gives how far the clock was set forward
+    /// since the last one, at the least. A clock that was set back ends nothing early.
+    pub(crate) fn jump(
+        &mut self,
+        asked: Instant,
+        read: DateTime<Utc>,
+        answered: Instant,
+    ) -> Option<TimeDelta> {
+        let (before, last) = self.last.replace((asked, read))?;
+        let longest = TimeDelta::from_std(answered - before).unwrap_or(TimeDelta::MAX);
+        let jump = (read - last).checked_sub(&longest)?;
+        (jump >= JUMP_LEAST).then_some(jump)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ClockWatch;
+    use chrono::{DateTime, TimeDelta};
+    use std::time::Duration;
+    use tokio::time::Instant;
+
+    #[test]
+    fn only_a_clock_that_was_set_forward_jumped() {
+        let begin = Instant::now();
+        let at = |seconds: u64| begin + Duration::from_secs(seconds);
+        let read = |seconds: i64| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
+        let mut watch = ClockWatch::default();
+        assert_eq!(watch.jump(at(0), read(0), at(1)), None, "the first reading");
+        assert_eq!(watch.jump(at(30), read(31), at(31)), None);
+        assert_eq!(watch.jump(at(60), read(3_661), at(61)), Some(TimeDelta::seconds(3_599)));
+        assert_eq!(watch.jump(at(90), read(3_691), at(91)), None, "once");
+        assert_eq!(watch.jump(at(120), read(121), at(121)), None, "set back");
+        // A mover that slept, or an answer that took long, is no jump.
+        assert_eq!(watch.jump(at(4_000), read(4_400), at(4_500)), None);
+    }
+}
