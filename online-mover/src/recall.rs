@@ -8,11 +8,12 @@
 //! does: while it is pulled no host is asked for anything.
 
 use crate::agent::{HostAgent, StepOrder};
-use crate::mover::{Ended, Mover, Outcome, ask};
+use crate::mover::{Answer, Ended, Mover, Outcome, ask};
 use crate::steps::Step;
 use broker::{Epoch, LeaseTerm, OpenRecall, RecallReport};
-use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::time::Duration;
@@ -34,14 +35,14 @@ pub(crate) async fn carry_out<A: HostAgent>(
     let mut stopped = false;
     let mut asking: BTreeSet<Uuid> = BTreeSet::new();
     let mut paused: BTreeMap<Uuid, (u32, Instant)> = BTreeMap::new();
-    let mut questions = FuturesUnordered::new();
+    let mut questions: FuturesUnordered<BoxFuture<'_, Answer>> = FuturesUnordered::new();
     loop {
         let again = paused.values().map(|(_, until)| *until).min();
         tokio::select! {
             _ = look.tick() => {}
             () = mover.recalls.notified() => {}
             Some(answer) = questions.next(), if !questions.is_empty() => {
-                let mut answers = vec![answer];
+                let mut answers: Vec<Answer> = vec![answer];
                 let until = Instant::now() + GATHER;
                 while answers.len() < GATHER_MAX && !questions.is_empty() {
                     match timeout_at(until, questions.next()).await {
@@ -49,7 +50,7 @@ pub(crate) async fn carry_out<A: HostAgent>(
                         _ => break,
                     }
                 }
-                let mut reports = Vec::new();
+                let mut reports: Vec<(Uuid, RecallReport)> = Vec::new();
                 for answer in answers {
                     asking.remove(&answer.id);
                     match answer.outcome {
@@ -95,7 +96,7 @@ pub(crate) async fn carry_out<A: HostAgent>(
             };
             if asking.insert(of.id) {
                 paused.remove(&of.id);
-                questions.push(ask(mover, order(of, epoch, lease), tries));
+                questions.push(ask(mover, order(of, epoch, lease), tries).boxed());
             }
         }
     }

@@ -50,7 +50,7 @@ fn a_region_is_operated_from_elsewhere() {
     place.ras(&format!("emergency end {id}")).fails_with(&["over"]);
     assert!(place.ras("emergency list").code(0).stdout().contains("ended"));
 
-    let plan = |options: &str| format!("maintenance plan {options} --why fans");
+    let plan = |options: &str| format!("maintenance plan {options} --recall-minutes 20 --why fans");
     let planned = place.json(&plan("--rack m03-r001 --from now --for 1h"));
     let id = planned["plan"].as_str().expect("an id").to_owned();
     assert_eq!(planned["windows"][0]["requested_by"], "root");
