@@ -1,7 +1,8 @@
 //! Whether the database's clock jumped: windows of maintenance end by it, and must not end early.
 
+use broker::{Broker, Epoch, MoverError};
 use chrono::{DateTime, TimeDelta, Utc};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// A clock that is set forward by less than this is being adjusted.
 const JUMP_LEAST: TimeDelta = TimeDelta::seconds(30);
@@ -14,9 +15,25 @@ pub(crate) struct ClockWatch {
 }
 
 impl ClockWatch {
+    /// Reads the database's clock, and puts the end of maintenance under way off where it was set forward.
+    pub(crate) async fn look(
+        &mut self,
+        broker: &Broker,
+        name: &str,
+        epoch: Epoch,
+    ) -> Result<(), MoverError> {
+        let asked = Instant::now();
+        let read = broker.clock().await?;
+        if let Some(jump) = self.jump(asked, read, Instant::now()) {
+            tracing::warn!(seconds = jump.num_seconds(), "the clock of Postgres was set forward");
+            broker.clock_jumped(name, epoch, jump).await?;
+        }
+        Ok(())
+    }
+
     /// Takes a reading that was asked for between two instants; gives how far the clock was set forward
     /// since the last one, at the least. A clock that was set back ends nothing early.
-    pub(crate) fn jump(
+    fn jump(
         &mut self,
         asked: Instant,
         read: DateTime<Utc>,
@@ -26,6 +43,14 @@ impl ClockWatch {
         let longest = TimeDelta::from_std(answered - before).unwrap_or(TimeDelta::MAX);
         let jump = (read - last).checked_sub(&longest)?;
         (jump >= JUMP_LEAST).then_some(jump)
+    }
+}
+
+/// Waits for an instant; without one, for ever.
+pub(crate) async fn until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -6,7 +6,7 @@
 mod give_way;
 
 use crate::agent::{HostAgent, StepOrder, StepReport};
-use crate::clock::ClockWatch;
+use crate::clock::{ClockWatch, until};
 use crate::contracts;
 use crate::elastic::{self, Elastic};
 use crate::limits::{Limits, admit};
@@ -26,7 +26,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -366,12 +366,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
     /// Lets maintenance go on, opens moves for what is wanted and reads all that are under way.
     async fn look(&mut self, wanted: Wanted) -> Result<(), Ended> {
         let broker = &self.mover.broker;
-        let asked = Instant::now();
-        let read = broker.clock().await?;
-        if let Some(jump) = self.clock.jump(asked, read, Instant::now()) {
-            tracing::warn!(seconds = jump.num_seconds(), "the clock of Postgres was set forward");
-            broker.clock_jumped(&self.mover.name, self.epoch, jump).await?;
-        }
+        self.clock.look(broker, &self.mover.name, self.epoch).await?;
         broker.advance_maintenance(&self.mover.name, self.epoch).await?;
         let opened = broker.open_moves(&self.mover.name, self.epoch, wanted).await?;
         if opened.opened + opened.superseded > 0 {
@@ -554,14 +549,6 @@ impl<'a, A: HostAgent> Acting<'a, A> {
             self.give_up(id, MoveReason::TookTooLong, why, turns).await?;
         }
         Ok(())
-    }
-}
-
-/// Waits for an instant; without one, for ever.
-async fn until(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => sleep_until(instant).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -8,6 +8,7 @@
 //! does: while it is pulled no host is asked for anything.
 
 use crate::agent::{HostAgent, StepOrder};
+use crate::clock::until;
 use crate::mover::{Answer, Ended, Mover, Outcome, ask};
 use crate::steps::Step;
 use broker::{Epoch, LeaseTerm, OpenRecall, RecallReport};
@@ -17,7 +18,7 @@ use futures_util::{FutureExt, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::time::Duration;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 use uuid::Uuid;
 
 /// How long answers are gathered before they are written down together, and how many.
@@ -113,13 +114,5 @@ fn order(of: &OpenRecall, epoch: Epoch, lease: &LeaseTerm) -> StepOrder {
         version: of.version.0,
         epoch: epoch.0,
         lease: lease.clone(),
-    }
-}
-
-/// Waits for an instant; without one, for ever.
-async fn until(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => sleep_until(instant).await,
-        None => std::future::pending().await,
     }
 }
