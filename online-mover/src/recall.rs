@@ -38,7 +38,9 @@ pub(crate) async fn carry_out<A: HostAgent>(
     let mut paused: BTreeMap<Uuid, (u32, Instant)> = BTreeMap::new();
     let mut questions: FuturesUnordered<BoxFuture<'_, Answer>> = FuturesUnordered::new();
     loop {
-        let again = paused.values().map(|(_, until)| *until).min();
+        // Those whose pause is over wait for their turn, or for the stop switch.
+        let now = Instant::now();
+        let again = paused.values().map(|(_, until)| *until).filter(|until| *until > now).min();
         tokio::select! {
             _ = look.tick() => {}
             () = mover.recalls.notified() => {}
@@ -85,7 +87,8 @@ pub(crate) async fn carry_out<A: HostAgent>(
             return Err(Ended::TakenOver);
         }
         let now = Instant::now();
-        paused.retain(|id, _| open.iter().any(|of| of.id == *id));
+        let ids: BTreeSet<Uuid> = open.iter().map(|of| of.id).collect();
+        paused.retain(|id, _| ids.contains(id));
         for of in open.iter().filter(|_| !stopped) {
             if asking.len() >= mover.settings.asking_max {
                 break;
