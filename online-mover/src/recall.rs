@@ -34,13 +34,13 @@ pub(crate) async fn carry_out<A: HostAgent>(
     let mut look = interval(mover.settings.look_every);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut stopped = false;
+    let mut looked = Instant::now();
     let mut asking: BTreeSet<Uuid> = BTreeSet::new();
     let mut paused: BTreeMap<Uuid, (u32, Instant)> = BTreeMap::new();
     let mut questions: FuturesUnordered<BoxFuture<'_, Answer>> = FuturesUnordered::new();
     loop {
         // Those whose pause is over wait for their turn, or for the stop switch.
-        let now = Instant::now();
-        let again = paused.values().map(|(_, until)| *until).filter(|until| *until > now).min();
+        let again = paused.values().map(|(_, until)| *until).filter(|until| *until > looked).min();
         tokio::select! {
             _ = look.tick() => {}
             () = mover.recalls.notified() => {}
@@ -86,7 +86,7 @@ pub(crate) async fn carry_out<A: HostAgent>(
         if !lease.holds() {
             return Err(Ended::TakenOver);
         }
-        let now = Instant::now();
+        looked = Instant::now();
         let ids: BTreeSet<Uuid> = open.iter().map(|of| of.id).collect();
         paused.retain(|id, _| ids.contains(id));
         for of in open.iter().filter(|_| !stopped) {
@@ -94,7 +94,7 @@ pub(crate) async fn carry_out<A: HostAgent>(
                 break;
             }
             let tries = match paused.get(&of.id) {
-                Some((_, until)) if *until > now => continue,
+                Some((_, until)) if *until > looked => continue,
                 Some((tries, _)) => *tries,
                 None => 0,
             };
