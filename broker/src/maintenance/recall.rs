@@ -337,22 +337,22 @@ async fn end_event(
 async fn covered(db: &mut PgConnection) -> Result<BTreeMap<Name, Covered>, DbError> {
     let doing = "reading work under way";
     let rows = sqlx::query(sql::WORK).fetch_all(db).await.doing(doing)?;
-    let mut events: BTreeMap<Name, Covered> = BTreeMap::new();
-    for row in &rows {
-        let read = || -> Result<(Name, Covered, (i32, Name, bool)), sqlx::Error> {
-            let covered = Covered {
-                window: row.try_get(6)?,
-                recall_minutes: row.try_get::<i32, _>(3)?.unsigned_abs(),
-                ended_at: row.try_get(4)?,
-                servers: Vec::new(),
-            };
-            let server = (row.try_get(1)?, row.try_get::<&str, _>(2)?.into(), row.try_get(5)?);
-            Ok((row.try_get::<&str, _>(0)?.into(), covered, server))
-        };
-        let (event, covered, server) = read().doing(doing)?;
-        events.entry(event).or_insert(covered).servers.push(server);
-    }
+    let mut events = BTreeMap::new();
+    rows.iter().try_for_each(|row| cover(&mut events, row)).doing(doing)?;
     Ok(events)
+}
+
+fn cover(events: &mut BTreeMap<Name, Covered>, row: &PgRow) -> Result<(), sqlx::Error> {
+    let covered = Covered {
+        window: row.try_get(6)?,
+        recall_minutes: row.try_get::<i32, _>(3)?.unsigned_abs(),
+        ended_at: row.try_get(4)?,
+        servers: Vec::new(),
+    };
+    let server = (row.try_get(1)?, row.try_get::<&str, _>(2)?.into(), row.try_get(5)?);
+    let event = row.try_get::<&str, _>(0)?.into();
+    events.entry(event).or_insert(covered).servers.push(server);
+    Ok(())
 }
 
 /// Recalls one piece of work: its servers get events of their own, and it leaves them. Gives how many are

@@ -95,7 +95,7 @@ async fn certificate(place: &Place) -> (f64, f64, bool) {
     }
 }
 
-async fn begin(place: &Place) {
+async fn begin(place: &Place) -> broker::Epoch {
     let epoch =
         place.broker.lease_mover(&broker::MoverInstance::new("m"), Duration::from_secs(60)).await;
     let epoch = epoch.expect("asked").expect("free");
@@ -105,6 +105,7 @@ async fn begin(place: &Place) {
         let ids: Vec<_> = drains.iter().map(|of| of.id).collect();
         place.broker.bind_moves("m", epoch, &ids).await.expect("bound");
     }
+    epoch
 }
 
 #[tokio::test]
@@ -180,4 +181,41 @@ async fn drill_and_certificate_take_maintenance_off_whoever_does_it() {
         overview.contains("48 of 54 at once after the worst loss, 48 within 30 minutes"),
         "{overview}"
     );
+}
+
+#[tokio::test]
+async fn what_is_recalled_what_is_not_and_when_it_is_back_is_shown() {
+    let place = place().await;
+    let (status, planned) = post(&place, "/ops/v1/maintenance", &week("m0-r0", Some(20))).await;
+    assert_eq!(status, 201, "{planned}");
+    let epoch = begin(&place).await;
+    let event = json!({ "event": "power", "scope": "msb", "scope_id": "m7",
+        "kind": "correlated_failure", "started_at": "2026-01-01T00:00:00Z" });
+    assert_eq!(place.post("/ops/v1/events", &event).await.0, 200);
+    let sizes = place.broker.msb_sizes().await.expect("counted");
+    let judge = |health: &[broker::MsbHealth]| {
+        let lost = health.iter().filter(|of| of.reported);
+        lost.map(|of| (of.msb.clone(), broker::OutageReason::Reported)).collect()
+    };
+    assert!(place.broker.note_outages("m", epoch, &sizes, judge).await.expect("noted"));
+    assert_eq!(place.broker.begin_recalls("m", epoch).await.expect("recalled"), 2);
+    let seen = async || place.get("/ops/v1/maintenance?all=true").await.1["windows"][0].clone();
+    let window = seen().await;
+    assert_eq!((&window["state"], &window["recall"]["servers"]), (&"recalling".into(), &2.into()));
+    assert!(window["recall"]["due_at"].is_string(), "{window}");
+    let open = place.broker.recalls_under_way().await.expect("listed");
+    let report = |of: usize, report| vec![(open[of].id, report)];
+    let refused = broker::RecallReport::Refused("no power".to_owned());
+    let note = async |reports| place.broker.note_recalls("m", epoch, &reports).await;
+    note(report(0, broker::RecallReport::Returned)).await.expect("noted");
+    let (_, shown) = page(&place, "/maintenance", Some(ROOT)).await;
+    assert!(
+        shown.contains("Recalled: 1 of 2 servers back") && shown.contains(", the others by"),
+        "{shown}"
+    );
+    note(report(1, refused)).await.expect("noted");
+    let (_, shown) = page(&place, "/maintenance", Some(ROOT)).await;
+    assert!(shown.contains("1 refused and out until"), "{shown}");
+    let recall = &seen().await["recall"];
+    assert_eq!((&recall["returned"], &recall["refused"]), (&1.into(), &1.into()));
 }
