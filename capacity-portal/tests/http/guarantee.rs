@@ -206,7 +206,9 @@ async fn what_is_recalled_what_is_not_and_when_it_is_back_is_shown() {
     let open = place.broker.recalls_under_way().await.expect("listed");
     let report = |of: usize, report| vec![(open[of].id, report)];
     let refused = broker::RecallReport::Refused("no power".to_owned());
-    let note = async |reports| place.broker.note_recalls("m", epoch, &reports).await;
+    let note = async |reports: Vec<(uuid::Uuid, broker::RecallReport)>| {
+        place.broker.note_recalls("m", epoch, &reports).await
+    };
     note(report(0, broker::RecallReport::Returned)).await.expect("noted");
     let (_, shown) = page(&place, "/maintenance", Some(ROOT)).await;
     assert!(
