@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a cell says where no test holds a promise.
 const NO_TEST: &str = "no test";
@@ -18,33 +18,55 @@ fn names(row: &str) -> Vec<&str> {
 
 /// Whether a test of this name is in the tree.
 fn exists(root: &Path, name: &str) -> bool {
+    let text = |file: &Path| fs::read_to_string(file).unwrap_or_default();
     match name.split_once("::") {
-        None if name.ends_with(".rs") => {
-            let text = fs::read_to_string(root.join(name)).unwrap_or_default();
-            text.lines().map(str::trim).any(is_test)
-        }
-        None => root.join(name).is_file(),
         Some((file, function)) => {
-            let function = function.rsplit("::").next().unwrap_or(function);
-            let text = fs::read_to_string(root.join(file)).unwrap_or_default();
-            let mut before = Vec::new();
-            text.lines().map(str::trim).any(|line| {
-                let named = line.split_once("fn ").is_some_and(|(_, rest)| {
-                    rest.strip_prefix(function).is_some_and(|rest| rest.starts_with(['(', '<']))
-                });
-                if named && before.iter().any(|line: &&str| is_test(line)) {
-                    return true;
-                }
-                // Attributes stand right before a function.
-                if !line.starts_with("#[") && !line.starts_with("//") {
-                    before.clear();
-                } else {
-                    before.push(line);
-                }
-                false
-            })
+            has_test(&text(&root.join(file)), function.rsplit("::").next().unwrap_or(function))
+        }
+        None if name.contains('/') && !name.ends_with(".rs") => root.join(name).is_file(),
+        None if name.contains('/') => text(&root.join(name)).lines().map(str::trim).any(is_test),
+        // A function alone may be anywhere.
+        None => sources(root).iter().any(|file| has_test(&text(file), name)),
+    }
+}
+
+/// Every source file of every crate.
+fn sources(root: &Path) -> Vec<PathBuf> {
+    let (mut files, mut open) = (Vec::new(), Vec::new());
+    for entry in fs::read_dir(root).expect("the project").flatten() {
+        open.extend(
+            ["src", "tests"].map(|part| entry.path().join(part)).into_iter().filter(|p| p.is_dir()),
+        );
+    }
+    while let Some(folder) = open.pop() {
+        for path in fs::read_dir(&folder).expect("a folder").flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
         }
     }
+    files
+}
+
+/// Whether a file has a test of this name: a function right after its attribute.
+fn has_test(text: &str, function: &str) -> bool {
+    let mut before = Vec::new();
+    text.lines().map(str::trim).any(|line| {
+        let named = line.split_once("fn ").is_some_and(|(_, rest)| {
+            rest.strip_prefix(function).is_some_and(|rest| rest.starts_with(['(', '<']))
+        });
+        if named && before.iter().any(|line: &&str| is_test(line)) {
+            return true;
+        }
+        if !line.starts_with("#[") && !line.starts_with("//") {
+            before.clear();
+        } else {
+            before.push(line);
+        }
+        false
+    })
 }
 
 fn is_test(attribute: &str) -> bool {
@@ -68,6 +90,8 @@ fn a_test_that_is_not_there_is_missed() {
     assert!(exists(root, "tests/tests/promises.rs::every_test_that_is_named_exists"));
     assert!(exists(root, "scripts/smoke") && exists(root, "tests/tests/promises.rs"));
     assert!(!exists(root, "tests/src/lib.rs"), "no test is in it");
+    assert!(exists(root, "every_test_that_is_named_exists"), "wherever it is");
+    assert!(!exists(root, "has_test"), "no test");
     assert!(!exists(root, "tests/tests/promises.rs::names"), "no test");
     assert!(!exists(root, "tests/tests/promises.rs::every_test"), "only the beginning of a name");
     assert!(!exists(root, "tests/tests/no_such_file.rs::every_test_that_is_named_exists"));
