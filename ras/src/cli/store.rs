@@ -191,7 +191,7 @@ pub struct Replay {
     /// The page to write
     #[arg(long, value_name = "HTML")]
     pub out: Option<PathBuf>,
-    /// Tables by day and by reservation, too: who is short more or less often (built with the feature `summaries`)
+    /// Tables by day and by reservation, too: who is short more or less often
     #[arg(long)]
     pub tables: bool,
     /// How jobs are done.

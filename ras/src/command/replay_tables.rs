@@ -18,8 +18,7 @@ pub(super) struct Tables {
 pub(super) fn check(wanted: bool) -> Result<()> {
     anyhow::ensure!(
         !wanted || cfg!(feature = "summaries"),
-        "--tables: this program was built without Polars; `cargo build --release -p ras --features summaries` \
-         builds it with"
+        "--tables: this program was built without the feature `summaries`"
     );
     Ok(())
 }

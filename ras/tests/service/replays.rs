@@ -53,7 +53,7 @@ fn solves_of_the_past_are_replayed_here_and_by_workers_with_the_same_outcome() {
         let said = place.ras(line).code(0).stdout();
         assert!(said.contains("reservation") && said.contains("RRU missing"), "{said}");
     } else {
-        place.ras(line).fails_with(&["--tables", "--features summaries"]);
+        place.ras(line).fails_with(&["--tables", "summaries"]);
     }
 
     let what = "replay --last 2 region --data data --shared-buffer-fraction 5% --config ras.toml --deadline 30s";
