@@ -95,6 +95,8 @@ impl Place {
         let plans = moves.iter().filter(|of| of.origin == MoveOrigin::Plan);
         let ids: Vec<_> = plans.map(|of| of.id).collect();
         broker.bind_moves("mover", epoch, &ids).await.expect("bound");
+        // The next one is another instance.
+        broker.release_mover(epoch).await.expect("released");
     }
 
     /// Looks until it is so.
