@@ -69,27 +69,10 @@ impl Broker {
         taken_at: Option<DateTime<Utc>>,
     ) -> Result<Export, ExportError> {
         let (stored, now) = self.stored(waiters).await?;
-        let region = stored.region.ok_or(ExportError::NothingLoaded)?;
-        let (servers, generations) = stored.servers.into_iter().unzip();
-        let mut parts = SnapshotParts {
-            region: region.name,
-            taken_at: taken_at.unwrap_or(now),
-            weights: region.weights,
-            shared_buffer_fraction: Some(region.shared_buffer_fraction),
-            servers,
-            reservations: Vec::new(),
-            rru: Vec::new(),
-            affinity: Vec::new(),
-            allowed_datacenters: Vec::new(),
-            unavailability: stored.unavailability,
-        };
-        for (id, promise) in stored.promises.iter().filter(|(_, promise)| !promise.made) {
-            let (row, rru, affinity) = promise.rows(id);
-            parts.reservations.push(row);
-            parts.rru.extend(rru);
-            parts.affinity.extend(affinity);
-        }
-        Ok(Export { parts, generations, version: stored.version, seq: stored.seq })
+        let (version, seq) = (stored.version, stored.seq);
+        let rows = stored.into_parts(taken_at.unwrap_or(now));
+        let (parts, generations) = rows.ok_or(ExportError::NothingLoaded)?;
+        Ok(Export { parts, generations, version, seq })
     }
 
     /// Whether a snapshot that was taken then, and ends with this entry of the audit trail, is what one taken

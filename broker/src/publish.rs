@@ -7,24 +7,36 @@ use crate::error::{DbError, Doing};
 use crate::job::{self, Lease};
 use crate::promise::{self, Promise};
 use crate::solve;
-use crate::stored;
+use crate::stored::{self, Stored};
 use crate::topology::Topology;
 use crate::trail::{Action, Seq, TargetVersion};
-use fleet::{Name, RegionSnapshot, SHARED_BUFFER_PREFIX, Targets};
+use chrono::{DateTime, Utc};
+use fleet::{
+    KeptBack, Name, RegionSnapshot, SHARED_BUFFER_PREFIX, ServerIx, Targets, Unpublishable,
+    publishable,
+};
 use sqlx::PgConnection;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
         STAGE_TARGETS = "CREATE TEMPORARY TABLE staged_targets (server text COLLATE \"C\" NOT NULL, \
-            generation bigint NOT NULL, target text COLLATE \"C\", target_id integer) ON COMMIT DROP";
-        COPY_TARGETS = "COPY staged_targets FROM STDIN";
+            generation bigint NOT NULL, target text COLLATE \"C\", target_id integer, kept_because text) ON COMMIT DROP";
+        COPY_TARGETS = "COPY staged_targets (server, generation, target, target_id) FROM STDIN";
         ANALYZE_STAGED = "ANALYZE staged_targets";
         ADD_VERSION = "INSERT INTO target_versions (version, parent, origin, publication_id) \
             VALUES ($1 + 1, $1, 'publication', $2)";
         RESERVATION_IDS = "SELECT reservation, reservation_id FROM reservations \
             WHERE reservation = ANY ($1)";
+        /// The servers that the publication takes, as PUBLISH does, and locked until it ends.
+        TAKE = "SELECT s.server::text FROM servers s JOIN staged_targets g ON s.server = g.server \
+            WHERE s.generation = g.generation \
+                AND coalesce(CASE WHEN s.target_pending THEN s.target_reservation_id \
+                    ELSE s.current_reservation_id END <> ALL ($1::integer[]), true) \
+            ORDER BY s.server_id FOR UPDATE OF s";
+        KEEP_BACK = "UPDATE staged_targets g SET kept_because = w.why \
+            FROM unnest($1::text[], $2::text[]) AS w (server, why) WHERE g.server = w.server";
         /// A server that already has the wanted owner has no move under way after this. Rows
         /// changed meanwhile are read again by Postgres before they are written, so the generation
         /// that is compared is the last one committed. What reservations hold that were granted
@@ -38,16 +50,20 @@ pub(crate) mod sql {
                     WHEN s.current_reservation_id IS DISTINCT FROM g.target_id THEN $1::bigint END, \
                 target_origin = NULL \
             FROM staged_targets g WHERE s.server = g.server AND s.generation = g.generation \
+                AND g.kept_because IS NULL \
                 AND coalesce(CASE WHEN s.target_pending THEN s.target_reservation_id \
                     ELSE s.current_reservation_id END <> ALL ($2::integer[]), true) \
             RETURNING g.server) \
-            INSERT INTO target_changes (version, server, target_reservation, taken) \
-            SELECT $1, g.server, g.target, t.server IS NOT NULL \
+            INSERT INTO target_changes (version, server, target_reservation, taken, kept_because) \
+            SELECT $1, g.server, g.target, t.server IS NOT NULL, g.kept_because \
             FROM staged_targets g LEFT JOIN taken t USING (server)";
-        COUNTS = "SELECT count(*) FILTER (WHERE taken), count(*) FILTER (WHERE NOT taken) \
+        COUNTS = "SELECT count(*) FILTER (WHERE taken), \
+                count(*) FILTER (WHERE NOT taken AND kept_because IS NULL), count(kept_because) \
             FROM target_changes WHERE version = $1";
         SKIPPED = "SELECT server FROM target_changes WHERE version = $1 AND NOT taken \
-            ORDER BY server LIMIT $2";
+            AND kept_because IS NULL ORDER BY server LIMIT $2";
+        KEPT_BACK = "SELECT server, kept_because FROM target_changes WHERE version = $1 \
+            AND kept_because IS NOT NULL ORDER BY server LIMIT $2";
         END_SOLVE = "UPDATE solves SET state = 'published', version = $2, result_url = $3 \
             WHERE solve_id = $1 AND state = 'running' AND parent = $2 - 1";
         SOLVE_SEQ = "SELECT seq FROM solves WHERE solve_id = $1";
@@ -57,6 +73,9 @@ pub(crate) mod sql {
 
 /// How many skipped servers an answer names; all of them stand in the table `target_changes`.
 const SKIPPED_NAMED: i64 = 100;
+
+/// How many broken rules an error names.
+const BROKEN_NAMED: usize = 10;
 
 /// The wanted holder of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,6 +148,11 @@ pub struct Published {
     pub skipped: u64,
     /// The first 100 of them, by name.
     pub skipped_servers: Vec<Name>,
+    /// Servers that keep what they have because the audit refused their targets without those that
+    /// were skipped.
+    pub kept_back: u64,
+    /// The first 100 of them, by name, and the rule that would have been broken.
+    pub kept_back_servers: Vec<(Name, String)>,
     /// Its entry in the audit trail; `None`: it had been published before.
     pub seq: Option<Seq>,
 }
@@ -147,6 +171,11 @@ pub enum PublishError {
     SolveNotRunning { solve: Uuid, parent: TargetVersion },
     #[error("solve {solve}: its lease was lost, another worker has it or it was given up")]
     LeaseLost { solve: Uuid },
+    #[error(
+        "{skipped} servers moved since the snapshot, and without them the targets break a rule: {}",
+        broken.join("; ")
+    )]
+    Refused { skipped: usize, broken: Vec<String> },
     #[error(transparent)]
     Db(#[from] DbError),
 }
@@ -155,7 +184,8 @@ impl Broker {
     /// Publishes targets as the version after their parent. A server whose generation moved since
     /// the snapshot is skipped and counted; a target that the server already has ends its move.
     ///
-    /// The caller has audited them: this checks that they fit the region, not that they are good.
+    /// The caller has audited them. Where a server is skipped, the others are audited again on the
+    /// region as it is ([`publishable`]): what would leave a reservation worse off keeps what it has.
     ///
     /// # Errors
     /// [`PublishError`]; [`PublishError::Stale`] if anybody else was first.
@@ -181,6 +211,11 @@ impl Broker {
         let ids = holders(db, &rows).await?;
         stage(db, &rows, &ids).await.doing("staging targets")?;
         let granted = granted_since(db, publication).await.doing("looking for what was granted")?;
+        let taken = sqlx::query_scalar(sql::TAKE).bind(&granted).fetch_all(&mut *db);
+        let taken: Vec<String> = taken.await.doing("locking the servers of a publication")?;
+        if taken.len() < rows.len() {
+            keep_back(db, &rows, taken).await?;
+        }
         let written = sqlx::query(sql::PUBLISH).bind(version.0).bind(granted).execute(&mut *db);
         written.await.doing("publishing targets")?;
         if let Some(end) = &publication.solve {
@@ -189,13 +224,14 @@ impl Broker {
         let mut published = outcome(db, version).await.doing("counting targets")?;
         let detail = serde_json::json!({
             "taken": published.taken, "skipped": published.skipped,
+            "kept_back": published.kept_back,
             "publication": publication.id.to_string(),
             "solve": publication.solve.as_ref().map(|end| end.lease.job.to_string()),
         });
         change.record(Action::TargetsPublished, &version.to_string(), detail);
         published.seq = Some(change.commit().await?);
-        let (version, skipped) = (version.0, published.skipped);
-        tracing::info!(version, taken = published.taken, skipped, "targets published");
+        let Published { taken, skipped, kept_back, .. } = published;
+        tracing::info!(version = version.0, taken, skipped, kept_back, "targets published");
         Ok(published)
     }
 
@@ -224,6 +260,76 @@ impl Broker {
         }
         let head = stored::head(&mut db).await?;
         Err(PublishError::Stale { parent: publication.parent, head })
+    }
+}
+
+/// Audits what is left of a publication without the servers that are skipped, and marks what must
+/// not be published with it. All of it is read within the transaction, which holds the head: nobody
+/// else gives a server another holder meanwhile.
+async fn keep_back(
+    db: &mut PgConnection,
+    rows: &[&TargetRow],
+    taken: Vec<String>,
+) -> Result<(), PublishError> {
+    let doing = "auditing what is published";
+    let taken: BTreeSet<String> = taken.into_iter().collect();
+    let skipped = rows.len() - taken.len();
+    let wanted: BTreeMap<Name, Option<Name>> = (rows.iter())
+        .filter(|row| taken.contains(row.server.as_ref()))
+        .map(|row| (row.server.clone(), row.target.clone()))
+        .collect();
+    let now: DateTime<Utc> =
+        sqlx::query_scalar(stored::sql::NOW).fetch_one(&mut *db).await.doing(doing)?;
+    let stored = Stored::read(&mut *db, None).await?;
+    // A large region takes a second: not on a thread that others wait for.
+    let judged = tokio::task::spawn_blocking(move || judge(stored, now, &wanted)).await;
+    let kept = judged
+        .expect("an audit does not panic")
+        .map_err(|broken| PublishError::Refused { skipped, broken })?;
+    if kept.is_empty() {
+        return Ok(());
+    }
+    if kept.len() == taken.len() {
+        let broken: BTreeSet<String> = kept.into_values().collect();
+        let broken = broken.into_iter().take(BROKEN_NAMED).collect();
+        return Err(PublishError::Refused { skipped, broken });
+    }
+    tracing::warn!(skipped, kept_back = kept.len(), "targets are kept back");
+    let servers: Vec<&str> = kept.keys().map(AsRef::as_ref).collect();
+    let reasons: Vec<&str> = kept.values().map(String::as_str).collect();
+    let written = sqlx::query(sql::KEEP_BACK).bind(servers).bind(reasons).execute(db).await;
+    written.map(|_| ()).doing(doing).map_err(PublishError::from)
+}
+
+/// The servers whose targets must be kept back, and why; else the rules that are broken in any case.
+fn judge(
+    stored: Stored,
+    now: DateTime<Utc>,
+    wanted: &BTreeMap<Name, Option<Name>>,
+) -> Result<BTreeMap<Name, String>, Vec<String>> {
+    let (parts, _) =
+        stored.into_parts(now).ok_or_else(|| vec!["no region is loaded".to_owned()])?;
+    let region = RegionSnapshot::new(parts).map_err(|error| vec![error.to_string()])?;
+    let mut by_server = BTreeMap::new();
+    for (position, server) in region.servers.iter().enumerate() {
+        let Some(target) = wanted.get(&server.id) else { continue };
+        let target = match target {
+            None => None,
+            Some(name) => {
+                let unknown = || vec![format!("reservation {name:?} is not of the region")];
+                Some(region.reservation(name).ok_or_else(unknown)?)
+            }
+        };
+        by_server.insert(ServerIx::new(position), target);
+    }
+    match publishable(&region, &by_server) {
+        Ok(KeptBack(kept)) => Ok(kept
+            .into_iter()
+            .map(|(server, why)| (region.servers[server.ix()].id.clone(), why.to_string()))
+            .collect()),
+        Err(Unpublishable(broken)) => {
+            Err(broken.iter().take(BROKEN_NAMED).map(ToString::to_string).collect())
+        }
     }
 }
 
@@ -335,15 +441,22 @@ async fn stage(
 }
 
 async fn outcome(db: &mut PgConnection, version: TargetVersion) -> Result<Published, sqlx::Error> {
-    let (taken, skipped): (i64, i64) =
+    let (taken, skipped, kept_back): (i64, i64, i64) =
         sqlx::query_as(sql::COUNTS).bind(version.0).fetch_one(&mut *db).await?;
     let mut names: Vec<String> = Vec::new();
     if skipped > 0 {
         let query = sqlx::query_scalar(sql::SKIPPED).bind(version.0).bind(SKIPPED_NAMED);
-        names = query.fetch_all(db).await?;
+        names = query.fetch_all(&mut *db).await?;
+    }
+    let mut reasons: Vec<(String, String)> = Vec::new();
+    if kept_back > 0 {
+        let query = sqlx::query_as(sql::KEPT_BACK).bind(version.0).bind(SKIPPED_NAMED);
+        reasons = query.fetch_all(db).await?;
     }
     Ok(Published {
         version,
+        kept_back: kept_back.unsigned_abs(),
+        kept_back_servers: reasons.into_iter().map(|(of, why)| (Name::from(of), why)).collect(),
         taken: taken.unsigned_abs(),
         skipped: skipped.unsigned_abs(),
         skipped_servers: names.into_iter().map(Name::from).collect(),

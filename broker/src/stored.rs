@@ -5,7 +5,8 @@ use crate::pace::{Pace, Waiters};
 use crate::promise::{self, Promise};
 use crate::topology::{Names, Topology};
 use crate::trail::{Seq, TargetVersion};
-use fleet::{Name, ServerRow, UnavailabilityRow, Weights};
+use chrono::{DateTime, Utc};
+use fleet::{Name, ServerRow, SnapshotParts, UnavailabilityRow, Weights};
 use futures_util::TryStreamExt;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -72,6 +73,32 @@ impl Stored {
             servers(db, &topology, &reservations, pace).await.doing("reading the servers")?;
         let unavailability = unavailability(db).await.doing("reading unavailability events")?;
         Ok(Stored { region, version, seq, promises, servers, unavailability })
+    }
+
+    /// The rows of a snapshot of this instant, and the generation of each server; `None`: nothing was
+    /// ever loaded.
+    pub(crate) fn into_parts(self, taken_at: DateTime<Utc>) -> Option<(SnapshotParts, Vec<i64>)> {
+        let region = self.region?;
+        let (servers, generations) = self.servers.into_iter().unzip();
+        let mut parts = SnapshotParts {
+            region: region.name,
+            taken_at,
+            weights: region.weights,
+            shared_buffer_fraction: Some(region.shared_buffer_fraction),
+            servers,
+            reservations: Vec::new(),
+            rru: Vec::new(),
+            affinity: Vec::new(),
+            allowed_datacenters: Vec::new(),
+            unavailability: self.unavailability,
+        };
+        for (id, promise) in self.promises.iter().filter(|(_, promise)| !promise.made) {
+            let (row, rru, affinity) = promise.rows(id);
+            parts.reservations.push(row);
+            parts.rru.extend(rru);
+            parts.affinity.extend(affinity);
+        }
+        Some((parts, generations))
     }
 }
 

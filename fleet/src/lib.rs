@@ -11,6 +11,7 @@ mod error;
 pub mod explain;
 mod id;
 mod parts;
+mod publishable;
 pub mod quote;
 mod request;
 mod reservation;
@@ -29,6 +30,7 @@ pub use parts::{
     AffinityRow, AllowedDatacenterRow, ReservationRow, RruRow, SHARED_BUFFER_FRACTION_DEFAULT,
     ServerRow, SnapshotParts, UnavailabilityRow, Weights,
 };
+pub use publishable::{KeptBack, Unpublishable, publishable};
 pub use request::{CapacityRequest, RequestChange, RequestError};
 pub use reservation::{ReplicaRule, Reservation, ReservationKind};
 pub use rru::{MICRO, RRU_MAX, Rru};

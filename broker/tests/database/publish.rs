@@ -1,12 +1,14 @@
 //! Publishing targets.
 
 use crate::harness::Database;
-use crate::regions::{at, generated, small};
+use crate::regions::{at, generated, reservation, server, small, small_parts};
 use broker::{
     Action, Export, Fault, ImportOptions, Lease, Publication, PublishError, Published, Seq,
     SolveEnd, TargetRow, TargetVersion,
 };
-use fleet::{Name, RegionSnapshot, Targets};
+use fleet::{
+    Name, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Targets, Weights,
+};
 use uuid::Uuid;
 
 pub fn target(server: &str, generation: i64, target: Option<&str>) -> TargetRow {
@@ -62,7 +64,15 @@ async fn targets_become_moves_under_way() {
     let version = TargetVersion(2);
     assert_eq!(
         published,
-        Published { version, taken: 4, skipped: 0, skipped_servers: vec![], seq: Some(Seq(2)) }
+        Published {
+            version,
+            taken: 4,
+            skipped: 0,
+            skipped_servers: vec![],
+            kept_back: 0,
+            kept_back_servers: vec![],
+            seq: Some(Seq(2)),
+        }
     );
     assert_eq!(binding(&database, "s000").await, (web.clone(), true, None));
     assert_eq!(binding(&database, "s010").await, (None, true, web.clone()));
@@ -243,4 +253,87 @@ async fn a_read_only_server_is_called_that() {
     assert_eq!(error.fault, Fault::ReadOnly);
     assert_eq!(error.to_string(), "adding a version of the targets: Postgres is read-only");
     broker.export(None).await.expect("reading still works");
+}
+
+/// Twelve servers of one type, no buffers: `web` holds four and is promised four RRU, `batch` is
+/// promised two and holds none.
+async fn with_two_owners() -> Database {
+    let row = |id: &str, capacity| ReservationRow {
+        msb_buffer: false,
+        msb_alpha: None,
+        ..reservation(id, "guaranteed", capacity)
+    };
+    let value =
+        |id: &str| RruRow { reservation_id: id.into(), hardware_type: "even".into(), rru: 1.0 };
+    let servers = (0..12).map(|number| ServerRow {
+        current_reservation: (number < 4).then(|| "web".into()),
+        hardware_type: "even".into(),
+        ..server(number)
+    });
+    let parts = SnapshotParts {
+        shared_buffer_fraction: Some(0.0),
+        weights: Weights::default(),
+        servers: servers.collect(),
+        reservations: vec![row("web", 4.0), row("batch", 2.0), row("other", 0.0)],
+        rru: vec![value("web"), value("batch"), value("other")],
+        affinity: Vec::new(),
+        unavailability: Vec::new(),
+        ..small_parts()
+    };
+    let region = RegionSnapshot::new(parts).expect("a snapshot");
+    let database = Database::new().await;
+    database.broker.load("test", &region, ImportOptions::default()).await.expect("loaded");
+    database
+}
+
+/// Servers that a reservation holds once all moves are carried out, counted by hand.
+async fn held(database: &Database, reservation: &str) -> usize {
+    let rows = export(database).await.parts.servers;
+    let holder = |row: &ServerRow| match row.target_pending {
+        true => row.target_reservation.clone(),
+        false => row.current_reservation.clone(),
+    };
+    rows.iter().filter(|row| holder(row).as_deref() == Some(reservation)).count()
+}
+
+/// The solve gives `batch` a server of `web`, and `web` a free one in its place, which somebody else has
+/// by the time it is published: without it `web` would have three servers for four RRU.
+#[tokio::test]
+async fn what_a_skip_would_break_is_kept_back() {
+    let database = with_two_owners().await;
+    let moved = "UPDATE servers SET current_reservation_id = \
+        (SELECT reservation_id FROM reservations WHERE reservation = 'other') WHERE server = 's009'";
+    database.execute(moved).await;
+    let rows = vec![
+        target("s000", 1, Some("batch")),
+        target("s009", 1, Some("web")),
+        target("s010", 1, Some("batch")),
+    ];
+    let first = publication(1, 1, rows.clone());
+    let published = database.broker.publish("solver", &first).await.expect("published");
+    assert_eq!((held(&database, "web").await, held(&database, "batch").await), (4, 1));
+    assert_eq!((published.taken, published.skipped, published.kept_back), (1, 1, 1));
+    let (server, why) = &published.kept_back_servers[0];
+    assert_eq!(server.as_ref(), "s000");
+    assert_eq!(why, "reservation \"web\" would be 1 RRU short; today it is 0");
+    let entry = database.broker.trail(Seq(1), 1).await.expect("a trail").remove(0);
+    assert_eq!(entry.detail["kept_back"], 1);
+    let again = database.broker.publish("solver", &first).await.expect("published before");
+    assert_eq!(again, Published { seq: None, ..published });
+
+    // Nothing else is in it: it is refused, and changes nothing.
+    let before = (database.broker.version().await, database.broker.last_seq().await);
+    let second = publication(2, 2, rows[..2].to_vec());
+    let error = database.broker.publish("solver", &second).await.expect_err("nothing is left");
+    assert_eq!(
+        error.to_string(),
+        "1 servers moved since the snapshot, and without them the targets break a rule: reservation \
+         \"web\" would be 1 RRU short; today it is 0"
+    );
+    let after = (database.broker.version().await, database.broker.last_seq().await);
+    assert_eq!(
+        (after.0.expect("read"), after.1.expect("read")),
+        (before.0.expect("read"), before.1.expect("read"))
+    );
+    assert_eq!(binding(&database, "s000").await, (Some("web".into()), false, None));
 }

@@ -17,7 +17,8 @@ pub(super) fn run(options: &Publish, context: &Context) -> Result<Verdict> {
         let published = store.broker.publish(&options.store.actor, &publication).await;
         published.context("nothing was published")
     })?;
-    let Published { version, taken, skipped, skipped_servers, seq } = &published;
+    let Published { version, taken, skipped, skipped_servers, kept_back, kept_back_servers, seq } =
+        &published;
     let text = || {
         let again = if seq.is_none() { " (published before)" } else { "" };
         let mut text = format!(
@@ -29,11 +30,21 @@ pub(super) fn run(options: &Publish, context: &Context) -> Result<Verdict> {
         for server in skipped_servers {
             text.push_str(&format!("\n  skipped: {server}"));
         }
+        if *kept_back > 0 {
+            text.push_str(&format!(
+                "\n{kept_back} more keep theirs because the targets would break a rule without those:"
+            ));
+        }
+        for (server, why) in kept_back_servers {
+            text.push_str(&format!("\n  kept back: {server}: {why}"));
+        }
         text
     };
     let json = json!({
         "version": version.0, "taken": taken, "skipped": skipped,
-        "skipped_servers": skipped_servers, "again": seq.is_none(),
+        "skipped_servers": skipped_servers, "again": seq.is_none(), "kept_back": kept_back,
+        "kept_back_servers": kept_back_servers.iter()
+            .map(|(server, why)| json!({ "server": server, "because": why })).collect::<Vec<_>>(),
     });
     context.answer(text, &json)?;
     Ok(Verdict::Fine)

@@ -276,6 +276,9 @@ impl SolveJob<'_> {
                     let (detail, result_url) = (stale.to_string(), result_url_kept);
                     return Err(Trouble::Ended(Ended::Stale { detail, result_url }));
                 }
+                Err(error @ PublishError::Refused { .. }) => {
+                    return Err(failed(FailureReason::AuditRefused)(error.into()));
+                }
                 Err(error) => return Err(failed(FailureReason::NotPublishable)(error.into())),
             }
         }
