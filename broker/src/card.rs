@@ -4,6 +4,7 @@ use crate::broker::Broker;
 use crate::contract::Contract;
 use crate::error::{DbError, Doing};
 use crate::request::{Labels, version};
+use crate::rollout::Rollout;
 use crate::state::{self, RequestState};
 use crate::valued::Valued;
 use chrono::{DateTime, Utc};
@@ -33,7 +34,15 @@ macro_rules! cards {
                             (SELECT jsonb_agg(jsonb_build_array(t.from_minute, t.until_minute) \
                                 ORDER BY t.from_minute, t.until_minute) \
                             FROM quiet_times t WHERE t.reservation_id = r.reservation_id), '[]')) \
-                        FROM churn_contracts c WHERE c.reservation_id = r.reservation_id), f.change = 'remove' \
+                        FROM churn_contracts c WHERE c.reservation_id = r.reservation_id), f.change = 'remove', \
+                    (SELECT jsonb_build_object('servers', w.servers, \
+                        'outdated', (SELECT count(*) FROM outdated_profiles k JOIN servers s USING (server_id) \
+                            WHERE k.reservation_id = w.reservation_id \
+                                AND s.current_reservation_id = w.reservation_id), \
+                        'refused', (SELECT count(*) FROM outdated_profiles k JOIN servers s USING (server_id) \
+                            WHERE k.reservation_id = w.reservation_id AND k.refused IS NOT NULL \
+                                AND s.current_reservation_id = w.reservation_id)) \
+                        FROM rollouts w WHERE w.reservation_id = r.reservation_id) \
                 FROM reservations r JOIN promises p USING (promise_id) \
                 LEFT JOIN capacity_requests o ON o.reservation = r.reservation AND o.open \
                 LEFT JOIN capacity_requests f ON f.reservation = r.reservation AND f.in_force ",
@@ -93,6 +102,8 @@ pub struct ReservationCard {
     pub open: Option<(Uuid, RequestState)>,
     /// The request it is promised by; `None`: it was loaded from a snapshot.
     pub in_force: Option<InForce>,
+    /// The last change of its host profile; `None`: it never changed.
+    pub rollout: Option<Rollout>,
 }
 
 /// The request that a reservation is promised by.
@@ -207,5 +218,6 @@ fn card(row: &PgRow, all: &HashMap<i64, Arc<Valued>>) -> Result<ReservationCard,
         version: version(Some(promise_version), row.try_get(14)?),
         open: Option::zip(row.try_get(15)?, state(16)?),
         in_force,
+        rollout: row.try_get::<Option<Json<Rollout>>, _>(23)?.map(|Json(rollout)| rollout),
     })
 }

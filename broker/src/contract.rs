@@ -36,11 +36,13 @@ pub(crate) mod sql {
                 q.from_minutes, q.until_minutes, coalesce(q.quiet, false), \
                 (SELECT count(*) FROM servers s \
                     WHERE s.current_reservation_id = c.reservation_id AND s.in_use), \
-                (SELECT count(*) FROM moves m WHERE m.state = 'bound' AND m.in_use AND NOT m.stays \
+                (SELECT count(*) FROM moves m WHERE m.state = 'bound' AND m.in_use \
+                    AND (NOT m.stays OR m.origin = 'reconfigure') \
                     AND m.source_reservation = r.reservation \
                     AND m.state_at > clock_timestamp() - make_interval(secs => c.window_seconds)), \
                 (SELECT count(*) FROM moves m WHERE m.open AND m.state <> 'pending' AND m.in_use \
-                    AND NOT m.stays AND m.source_reservation = r.reservation) \
+                    AND (NOT m.stays OR m.origin = 'reconfigure') \
+                    AND m.source_reservation = r.reservation) \
             FROM churn_contracts c JOIN reservations r USING (reservation_id) \
             LEFT JOIN LATERAL (SELECT array_agg(t.from_minute ORDER BY t.from_minute, t.until_minute) AS from_minutes, \
                     array_agg(t.until_minute ORDER BY t.from_minute, t.until_minute) AS until_minutes, \

@@ -73,6 +73,7 @@ mod report;
 mod request;
 mod reservation;
 mod reserved;
+mod rollout;
 mod server;
 mod solve;
 mod state;
@@ -146,6 +147,7 @@ pub use request::{
 };
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
 pub use reserved::{ReservedFilter, ReservedPage, ReservedServer, SERVERS_PAGE_MAX, ServerState};
+pub use rollout::Rollout;
 pub use server::{ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
 pub use state::{
@@ -197,6 +199,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         promise::sql::ALL,
         promised::sql::ALL,
         replacement::sql::ALL,
+        rollout::sql::ALL,
         report::sql::ALL,
         reservation::sql::ALL,
         reserved::sql::ALL,

@@ -8,6 +8,7 @@ use crate::broker::Broker;
 use crate::change::Change;
 use crate::error::{DbError, Doing};
 use crate::mover::{Epoch, MoverError, still_ours};
+use crate::rollout;
 use crate::state::{self, MoveState, State};
 use crate::stored;
 use crate::trail::{Action, TargetVersion};
@@ -52,7 +53,9 @@ pub(crate) mod sql {
             WHERE s.target_pending = ($3::text IS NULL) AND NOT EXISTS \
                 (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id)";
         UNDER_WAY = "SELECT m.move_id, m.server, k.rack::text, b.msb::text, m.source_reservation, \
-                m.target_reservation, p.host_profile, m.target_version, m.state, m.state_at, \
+                m.target_reservation, \
+                CASE WHEN m.state = 'reconfiguring' THEN m.host_profile ELSE p.host_profile END, \
+                m.target_version, m.state, m.state_at, \
                 m.opened_at, m.origin, m.in_use, o IS NOT NULL \
             FROM moves m CROSS JOIN LATERAL \
                 (SELECT rack_id FROM servers WHERE server_id = m.server_id OFFSET 0) s \
@@ -66,7 +69,11 @@ pub(crate) mod sql {
             JOIN msbs b USING (msb_id) \
             WHERE m.state = 'bound' AND m.state_at > clock_timestamp() - make_interval(secs => $1) \
             GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4";
-        ADVANCE = "UPDATE moves m SET state = w.target \
+        /// What a host is told to be stays what it is told, whatever is promised meanwhile.
+        ADVANCE = "UPDATE moves m SET state = w.target, host_profile = CASE \
+                WHEN w.target = 'reconfiguring' THEN (SELECT p.host_profile FROM reservations t \
+                    JOIN promises p USING (promise_id) WHERE t.reservation = m.target_reservation) \
+                ELSE m.host_profile END \
             FROM unnest($1::uuid[], $2::text[], $3::text[]) AS w (move_id, source, target) \
             WHERE m.move_id = w.move_id AND m.state = w.source RETURNING m.move_id";
         /// Publications refer to the head, so none begins or is under way while this is held: the
@@ -126,11 +133,13 @@ pub enum MoveOrigin {
     Recall,
     /// Maintenance is due: containers are ended.
     Drain,
+    /// Its owner wants another host profile.
+    Reconfigure,
 }
 
 impl MoveOrigin {
     /// Every origin.
-    pub const ALL: [MoveOrigin; 8] = [
+    pub const ALL: [MoveOrigin; 9] = [
         MoveOrigin::Targets,
         MoveOrigin::Plan,
         MoveOrigin::Replacement,
@@ -139,6 +148,7 @@ impl MoveOrigin {
         MoveOrigin::Restore,
         MoveOrigin::Recall,
         MoveOrigin::Drain,
+        MoveOrigin::Reconfigure,
     ];
 
     /// The word of the table.
@@ -152,12 +162,16 @@ impl MoveOrigin {
             MoveOrigin::Restore => "restore",
             MoveOrigin::Recall => "recall",
             MoveOrigin::Drain => "drain",
+            MoveOrigin::Reconfigure => "reconfigure",
         }
     }
 
     /// Whether the server keeps its owner.
     pub const fn stays(self) -> bool {
-        matches!(self, MoveOrigin::Restore | MoveOrigin::Recall | MoveOrigin::Drain)
+        matches!(
+            self,
+            MoveOrigin::Restore | MoveOrigin::Recall | MoveOrigin::Drain | MoveOrigin::Reconfigure
+        )
     }
 
     /// Whether somebody is short until it is done: it waits for no limit.
@@ -320,7 +334,9 @@ impl Broker {
         for (servers, stays) in [(half_done, Some(MoveOrigin::Restore)), (wanted, None)] {
             opened += open(db, &servers, stays).await?;
         }
-        let done = Opened { opened, superseded: superseded.len() as u64 };
+        let (reconfigured, withdrawn) = rollout::open(db).await?;
+        opened += reconfigured;
+        let done = Opened { opened, superseded: superseded.len() as u64 + withdrawn };
         if done == Opened::default() {
             change.abandon().await?;
             return Ok(done);
@@ -399,12 +415,15 @@ impl Broker {
         let db = change.connection();
         still_ours(db, epoch).await?;
         hold_head(db).await?;
+        let configured = rollout::configured(db, moves).await?;
         let rows: Vec<BoundRow> =
             sqlx::query_as(sql::BIND).bind(moves).fetch_all(&mut *db).await.doing(doing)?;
         if rows.is_empty() {
             change.abandon().await?;
             return Ok(Vec::new());
         }
+        let ids: Vec<Uuid> = rows.iter().map(|(id, ..)| *id).collect();
+        rollout::settle(db, &ids, &configured).await?;
         let mut bound = Vec::with_capacity(rows.len());
         for (id, server, source, target, version, origin) in rows {
             let detail = serde_json::json!({
@@ -456,6 +475,7 @@ impl Broker {
             change.abandon().await?;
             return Ok(false);
         };
+        rollout::refused(db, id, said).await?;
         if !stays {
             let cleared = sqlx::query(sql::UNTARGET).bind(server_id).bind(&target);
             cleared.execute(db).await.doing(doing)?;

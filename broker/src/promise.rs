@@ -1,6 +1,7 @@
 //! What is promised to reservations: read, compared and added to, never changed.
 
 use crate::error::{DbError, Doing};
+use crate::rollout;
 use crate::topology::{Names, Topology};
 use fleet::{AffinityRow, Name, RegionSnapshot, Reservation, ReservationKind, ReservationRow};
 use fleet::{Rru, RruRow};
@@ -265,6 +266,8 @@ async fn insert(
     statement.execute(&mut *db).await?;
     let buffer_types = column(wanted, |p| p.buffer_type().map(type_id));
     let made = column(wanted, |p| p.made);
+    let profiles = column(wanted, |p| p.host_profile.as_ref().map(ToString::to_string));
+    rollout::begin(db, &names, &profiles).await?;
     // Those there are first: what is added then points to the newest promise already.
     for statement in [sql::POINT_RESERVATIONS, sql::ADD_RESERVATIONS] {
         sqlx::query(statement)

@@ -9,9 +9,10 @@ use broker::{ContractUse, MoveOrigin, MoveState, OpenMove};
 use fleet::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The reservation whose contract a move counts for.
+/// The reservation whose contract a move counts for. Another host profile ends containers as well.
 fn disturbed(of: &OpenMove) -> Option<&Name> {
-    of.source.as_ref().filter(|_| of.in_use && !of.origin.stays())
+    let disturbs = !of.origin.stays() || of.origin == MoveOrigin::Reconfigure;
+    of.source.as_ref().filter(|_| of.in_use && disturbs)
 }
 
 /// The reservations whose contracts matter now: others are not asked for.
@@ -48,10 +49,10 @@ impl<'a> Budgets<'a> {
 
     /// Why a move must wait, if it must.
     pub(crate) fn wait(&self, of: &OpenMove) -> Option<Wait> {
-        let budget = self
-            .0
-            .get(disturbed(of)?)
-            .filter(|_| matches!(of.origin, MoveOrigin::Targets | MoveOrigin::Plan))?;
+        let budget = self.0.get(disturbed(of)?).filter(|_| {
+            let waits = [MoveOrigin::Targets, MoveOrigin::Plan, MoveOrigin::Reconfigure];
+            waits.contains(&of.origin)
+        })?;
         if budget.quiet {
             return Some(Wait::Quiet);
         }

@@ -54,7 +54,10 @@ impl Step {
         match self {
             Step::Preempt => of.source.is_some(),
             Step::CleanUp => {
-                let kept = matches!(of.origin, MoveOrigin::Restore | MoveOrigin::Drain);
+                let kept = matches!(
+                    of.origin,
+                    MoveOrigin::Restore | MoveOrigin::Drain | MoveOrigin::Reconfigure
+                );
                 of.source.is_some() && !kept
             }
             Step::Reconfigure => {
@@ -96,6 +99,7 @@ mod tests {
         assert_eq!(steps(None, None, targets), []);
         let restored = [Step::Preempt, Step::Reconfigure];
         assert_eq!(steps(Some("a"), Some("a"), MoveOrigin::Restore), restored);
+        assert_eq!(steps(Some("a"), Some("a"), MoveOrigin::Reconfigure), restored);
         let recalled = [Step::Preempt, Step::CleanUp];
         assert_eq!(steps(Some("a"), Some("a"), MoveOrigin::Recall), recalled);
         assert_eq!(steps(Some("a"), Some("a"), MoveOrigin::Drain), [Step::Preempt]);

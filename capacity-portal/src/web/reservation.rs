@@ -12,7 +12,7 @@ use crate::number;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;
-use broker::{ContractUse, Entry, OpenMove, PromiseVersion, Seq, State as _};
+use broker::{ContractUse, Entry, OpenMove, PromiseVersion, Rollout, Seq, State as _};
 use chrono::{DateTime, Utc};
 use fleet::explain::{Explainer, Explanation, HeldBy, Limit};
 use fleet::{MsbIx, Name, Reservation, ReservationIx, ReservationKind, Rru, Targets};
@@ -54,6 +54,7 @@ pub(super) async fn show(
     let promises = in_time(broker.promise_versions(&name, None, VERSIONS)).await?;
     let contract = in_time(broker.contracts(Some(&[Name::from(name.as_str())]))).await?.pop();
     let moves = in_time(broker.moves_under_way()).await?;
+    let card = in_time(broker.reservation_card(&name)).await?;
     let mut entries = in_time(broker.trail_of(&name, Seq(0), ENTRIES)).await?;
     entries.reverse();
     let waiting = reservations::waiting(&site, &reader, Some(&name)).await?;
@@ -66,6 +67,7 @@ pub(super) async fn show(
         promises,
         contract,
         moves,
+        rollout: card.and_then(|card| card.rollout),
         entries,
         why,
         limits,
@@ -107,6 +109,7 @@ struct One<'a> {
     promises: Vec<PromiseVersion>,
     contract: Option<ContractUse>,
     moves: Vec<OpenMove>,
+    rollout: Option<Rollout>,
     entries: Vec<Entry>,
     why: Explanation,
     limits: Vec<Limit>,
@@ -136,6 +139,10 @@ impl One<'_> {
                     span { "priority " (of.priority) }
                     @if of.msb_buffer { span { "survives the loss of any one MSB" } }
                     @if let Some(profile) = &of.host_profile { span { "host profile " code { (profile) } } }
+                    @if let Some(rollout) = self.rollout.filter(|rollout| rollout.outdated > 0) {
+                        span { "host profile on " (rollout.done()) " of " (rollout.servers) " servers"
+                            @if rollout.refused > 0 { ", refused by " (rollout.refused) } }
+                    }
                     @if let Some(promise) = self.promises.first() { span { "promise version " (promise.version) } }
                 }
             }

@@ -7,4 +7,5 @@ mod giving_way;
 mod maintained;
 mod place;
 mod recalled;
+mod rolled_out;
 mod woken;

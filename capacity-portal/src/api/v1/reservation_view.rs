@@ -2,7 +2,7 @@
 
 use crate::api::asked;
 use crate::capacity::{Part, Parts, Standing, state_of};
-use broker::{Labels, RequestState, ReservationCard, State, Valued};
+use broker::{Labels, RequestState, ReservationCard, Rollout, State, Valued};
 use chrono::{DateTime, Utc};
 use fleet::{Name, ReservationKind, Rru};
 use serde::{Serialize, Serializer};
@@ -19,6 +19,31 @@ pub(super) struct Condition {
     holds: bool,
     /// For people.
     detail: String,
+}
+
+/// How far a change of the host profile is.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Rollout)]
+pub(super) struct RolloutView {
+    /// Servers that had another profile when it began.
+    servers: i64,
+    /// Servers that it has reached, or that have left the reservation.
+    done: i64,
+    /// Servers whose hosts refused to be reconfigured: they are not asked again before the profile changes.
+    refused: i64,
+    /// The same for people: `120 of 500`.
+    progress: String,
+}
+
+impl From<Rollout> for RolloutView {
+    fn from(of: Rollout) -> RolloutView {
+        RolloutView {
+            servers: of.servers,
+            done: of.done(),
+            refused: of.refused,
+            progress: format!("{} of {}", of.done(), of.servers),
+        }
+    }
 }
 
 /// A reservation: what is promised, what there is of it, and what is asked about it.
@@ -69,6 +94,8 @@ pub(super) struct ReservationView {
     affinity_theta: Option<f64>,
     #[schema(value_type = Option<String>)]
     host_profile: Option<Name>,
+    /// How far the last change of its host profile is; null: it never changed.
+    rollout: Option<RolloutView>,
     /// What one server of each eligible hardware type is worth.
     #[serde(rename = "rru", serialize_with = "rru_of")]
     #[schema(value_type = BTreeMap<String, f64>)]
@@ -138,6 +165,7 @@ impl ReservationView {
             rack_alpha: card.rack_alpha,
             affinity_theta: card.affinity_theta,
             host_profile: card.host_profile,
+            rollout: card.rollout.map(RolloutView::from),
             affinity: card.valued.clone(),
             valued: card.valued,
             churn_contract: contract,

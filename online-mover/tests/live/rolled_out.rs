@@ -1,0 +1,206 @@
+//! A changed host profile reaches the servers that are bound, on a real Postgres with made-up hosts.
+
+use crate::place::{Crashes, Place, poll, settings, until};
+use broker::{
+    Application, Applying, Asking, Contract, GrantPolicy, Granting, NewPlan, RequestChangeKind,
+    RequestState, Rollout,
+};
+use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use online_mover::agent::simulated::{SimulatedAgent, Trouble};
+use online_mover::agent::{AgentError, HostAgent, StepOrder, StepReport};
+use online_mover::steps::Step;
+use online_mover::{Mover, MoverSettings};
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Mutex;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Made-up hosts, and the profile that each was last configured with.
+#[derive(Default)]
+struct Hosts {
+    agent: SimulatedAgent,
+    profiles: Mutex<BTreeMap<Name, Vec<Option<Name>>>>,
+}
+
+impl HostAgent for Hosts {
+    fn ask<'a>(&'a self, order: &'a StepOrder) -> BoxFuture<'a, Result<StepReport, AgentError>> {
+        let ask = async move {
+            let before = self.agent.done().len();
+            let answer = self.agent.ask(order).await;
+            if order.step == Step::Reconfigure && self.agent.done().len() > before {
+                let mut profiles = self.profiles.lock().expect("not poisoned");
+                profiles.entry(order.server.clone()).or_default().push(order.host_profile.clone());
+            }
+            answer
+        };
+        ask.boxed()
+    }
+}
+
+impl Hosts {
+    /// How often each of these servers was configured, and with what last.
+    fn configured(&self) -> BTreeMap<Name, (usize, Option<Name>)> {
+        let profiles = self.profiles.lock().expect("not poisoned");
+        let last = |all: &Vec<Option<Name>>| (all.len(), all.last().cloned().flatten());
+        profiles.iter().map(|(server, all)| (server.clone(), last(all))).collect()
+    }
+}
+
+/// Grants the owner of `a` another host profile.
+async fn set_profile(place: &Place, profile: &str) {
+    let export = place.broker.export(None).await.expect("exported");
+    let region = RegionSnapshot::new(export.parts).expect("a snapshot");
+    let asking = Asking {
+        kind: RequestChangeKind::Change,
+        owner: "a".into(),
+        change: CapacityRequest {
+            reservation_id: "a".into(),
+            host_profile: Some(Some(profile.into())),
+            ..CapacityRequest::default()
+        },
+        policy: GrantPolicy::All,
+        starts_at: None,
+        ends_at: None,
+        labels: None,
+        contract: None,
+    };
+    let (after, _) = asking.change.apply(&region).expect("it fits");
+    let targets = Targets::unchanged(&after);
+    let id = Uuid::now_v7();
+    let new = NewPlan {
+        id,
+        changes: vec![asking.clone()],
+        base: export.version,
+        seq: export.seq,
+        taken_at: region.taken_at,
+        quotes: Vec::new(),
+        targets: Vec::new(),
+    };
+    place.broker.store_plan("ann", &new, None).await.expect("stored");
+    let names = [Name::from("a")];
+    let application = Application::new(id, &region, &export.generations, &after, &targets, &names);
+    let granting = Granting {
+        request: Uuid::now_v7(),
+        asking: &asking,
+        worker: None,
+        state: RequestState::Granted,
+        granted: Rru::from_f64(4.0).expect("an amount"),
+        answer: None,
+    };
+    let operation = Some(Uuid::now_v7());
+    let applying =
+        Applying { application: &application, grants: &[granting], operation, key: None };
+    place.broker.apply_plan("ann", &applying).await.expect("applied");
+}
+
+async fn rollout(place: &Place) -> Option<Rollout> {
+    place.broker.reservation_card("a").await.expect("read").expect("there").rollout
+}
+
+fn mover<'a>(place: &Place, hosts: &'a Hosts, settings: MoverSettings) -> Mover<&'a Hosts> {
+    Mover::new(place.broker.clone(), hosts, settings, "mover".to_owned())
+}
+
+#[tokio::test]
+async fn a_changed_host_profile_reaches_the_servers_that_are_bound() {
+    let place = Place::new().await;
+    let hosts = Hosts::default();
+    let before = place.owners().await;
+    assert_eq!(rollout(&place).await, None);
+    // Half of its four servers in use within a day: two, and the four idle ones at once.
+    let contract = |in_use_micro| Contract {
+        in_use_micro,
+        window: Duration::from_secs(86_400),
+        quiet: Vec::new(),
+        zone: "UTC".to_owned(),
+    };
+    place.broker.set_contract("ann", "a", &contract(500_000)).await.expect("set");
+    set_profile(&place, "newer").await;
+    let all = Rollout { servers: 8, outdated: 8, refused: 0 };
+    assert_eq!(rollout(&place).await, Some(all));
+    let six = Rollout { outdated: 2, ..all };
+    let running = mover(&place, &hosts, settings());
+    until(running.run(), async || rollout(&place).await == Some(six)).await;
+    let looked = tokio::time::timeout(Duration::from_millis(400), running.run()).await;
+    assert!(looked.is_err() && rollout(&place).await == Some(six), "two in use wait");
+    assert_eq!(six.done(), 6);
+    let configured = hosts.configured();
+    assert_eq!(configured.len(), 6);
+    assert!(configured.values().all(|of| *of == (1, Some("newer".into()))), "{configured:?}");
+    assert_eq!(place.owners().await, before, "every server keeps its owner");
+
+    // The way back: the six, and not the two that have the old profile still.
+    place.broker.set_contract("ann", "a", &contract(1_000_000)).await.expect("set");
+    set_profile(&place, "profile of a").await;
+    let back = Rollout { servers: 6, outdated: 6, refused: 0 };
+    assert_eq!(rollout(&place).await, Some(back));
+    let none_left = Rollout { outdated: 0, ..back };
+    until(running.run(), async || rollout(&place).await == Some(none_left)).await;
+    let configured = hosts.configured();
+    assert_eq!(configured.len(), 6, "the others were not touched");
+    assert!(configured.values().all(|of| *of == (2, Some("profile of a".into()))));
+    assert_eq!(place.owners().await, before);
+    place.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_host_that_refuses_its_profile_is_counted_and_asked_once() {
+    let place = Place::new().await;
+    let hosts = Hosts::default();
+    hosts.agent.script("s05", Step::Reconfigure, &[Trouble::Refuses]);
+    set_profile(&place, "newer").await;
+    let end = Rollout { servers: 8, outdated: 1, refused: 1 };
+    let running = mover(&place, &hosts, settings());
+    until(running.run(), async || rollout(&place).await == Some(end)).await;
+    let asked = hosts.agent.asked();
+    let looked = tokio::time::timeout(Duration::from_millis(400), running.run()).await;
+    assert!(looked.is_err() && hosts.agent.asked() == asked, "it is left alone");
+    // The old profile is what it has.
+    set_profile(&place, "profile of a").await;
+    let back = Rollout { servers: 7, outdated: 0, refused: 0 };
+    until(running.run(), async || rollout(&place).await == Some(back)).await;
+}
+
+/// Crashes at the first await, then at the second, and so on; every server ends with the profile that
+/// was set last.
+#[tokio::test]
+async fn a_rollout_goes_on_after_a_crash_at_any_await() {
+    let place = Place::new().await;
+    let hosts = Hosts::default();
+    let mut crashes = 0;
+    for polls in (1..).step_by(3) {
+        let profile = ["one", "two"][usize::from(polls % 2 == 0)];
+        set_profile(&place, profile).await;
+        let done = async || rollout(&place).await.is_some_and(|of| of.outdated == 0);
+        let mut crashed = false;
+        {
+            let mover = mover(&place, &hosts, settings());
+            let run = pin!(async {
+                tokio::select! {
+                    never = mover.run() => never,
+                    () = poll(done) => {}
+                }
+            });
+            if (Crashes { future: run, polls }).await.is_none() {
+                crashed = true;
+                crashes += 1;
+            }
+        }
+        place.free_the_lease().await;
+        let mover = mover(&place, &hosts, settings());
+        until(mover.run(), done).await;
+        mover.release().await;
+        place.at_rest().await;
+        let configured = hosts.configured();
+        assert_eq!(configured.len(), 8);
+        assert!(configured.values().all(|(_, last)| last.as_deref() == Some(profile)));
+        if !crashed || crashes == 40 {
+            break;
+        }
+    }
+    assert!(crashes >= 5, "{crashes} awaits");
+    place.no_step_backwards(&hosts.agent);
+}
