@@ -541,7 +541,7 @@ async fn a_solve_that_did_not_know_takes_nothing_from_what_was_granted() {
     apply(&database, &more, &made).await.expect("applied");
     // The solve thinks that one of its servers is too much.
     let mut targets =
-        publication(1, 1, vec![target("s000", 1, None), target("s013", 1, Some("web"))]);
+        publication(1, 1, vec![target("s000", 1, None), target("s013", 1, Some("odd buffer"))]);
     targets.solve = end(lease);
     let published = broker.publish("solver", &targets).await.expect("published");
     assert_eq!((published.taken, published.skipped), (1, 1));
