@@ -4,6 +4,7 @@
 //! that still acts, and what it had not written down is asked for again by the next.
 
 mod give_way;
+mod profiles;
 
 use crate::agent::{HostAgent, StepOrder, StepReport};
 use crate::clock::{ClockWatch, until};
@@ -429,20 +430,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
                     lost.insert(*id);
                 }
             }
-            let told: Vec<Uuid> = (steps.iter())
-                .filter(|(id, _, state)| {
-                    *state == MoveState::Reconfiguring && advanced.contains(id)
-                })
-                .map(|(id, ..)| *id)
-                .collect();
-            // The promise may have changed since the look that these moves are of.
-            if !told.is_empty() {
-                for (id, profile) in broker.ordered_profiles(&told).await? {
-                    if let Some(of) = self.moves.get_mut(&id) {
-                        of.host_profile = profile;
-                    }
-                }
-            }
+            profiles::told(broker, &mut self.moves, &advanced).await?;
         }
         for ready in ready.chunks(BIND_MAX) {
             let bound = broker.bind_moves(&self.mover.name, self.epoch, ready).await?;
