@@ -132,7 +132,7 @@ pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
 pub use operation::{Operation, OperationKind};
 pub use outage::{MsbHealth, Outage, OutageReason};
 pub use pace::{Waiters, Waiting};
-pub use plan::{Changes, Elsewhere, ImportPlan, VANISHING_MAX};
+pub use plan::{Changes, Elsewhere, ImportPlan, PlanError, VANISHING_MAX, Vanishing};
 pub use plan_job::PlanJob;
 pub use planned::{NewPlan, PLAN_LASTS, StoredPlan, UnreadablePlan};
 pub use profile::{ProfileError, RruProfile};

@@ -1,16 +1,17 @@
 //! Loading a snapshot: compared first, then only what differs is written, in one transaction.
 
+mod merge;
 mod write;
 
 use crate::broker::Broker;
 use crate::change::Change;
 use crate::error::{DbError, Doing};
-use crate::plan::ImportPlan;
+use crate::plan::{ImportPlan, Vanishing};
 use crate::promise::{self, Promise};
 use crate::stored::Stored;
 use crate::trail::{Action, Seq, TargetVersion};
 use crate::unavailability;
-use fleet::{Name, RegionSnapshot, SnapshotParts};
+use fleet::{Coverage, Name, RegionSnapshot, SnapshotError, SnapshotParts};
 use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use write::sql;
 
@@ -33,6 +34,8 @@ pub struct ImportOptions {
     pub accept_contradictions: bool,
     /// Load it even if more is missing than [`crate::VANISHING_MAX`].
     pub force: bool,
+    /// What the snapshot's source knows; in the rest what is stored stands.
+    pub coverage: Coverage,
 }
 
 /// A snapshot was loaded.
@@ -58,6 +61,13 @@ pub enum LoadError {
     Contradicts { count: usize, plan: Box<ImportPlan> },
     #[error("{name:?}: a name with a zero character cannot be stored")]
     ZeroCharacter { name: String },
+    #[error("the inventory and what is stored do not go together")]
+    Merged(#[source] SnapshotError),
+    #[error(
+        "reservation {name:?} is missing in the inventory and {servers} of its servers are in it; ask \
+         for none of it first, or keep what is missing"
+    )]
+    StillHeld { name: Name, servers: usize },
     #[error("unavailability event {event:?}: times are stored in whole microseconds")]
     Time { event: Name },
     #[error(
@@ -71,7 +81,7 @@ pub enum LoadError {
 impl Broker {
     /// Loads a snapshot: makes the stored region what the snapshot says, bindings and moves under
     /// way included, as a new version of the targets. What the snapshot lacks stays, unless it is
-    /// to be removed.
+    /// to be removed; and so does every column that its source does not know.
     ///
     /// Whoever publishes or records meanwhile waits; readers do not.
     ///
@@ -83,9 +93,7 @@ impl Broker {
         snapshot: &RegionSnapshot,
         options: ImportOptions,
     ) -> Result<Loaded, LoadError> {
-        let wanted = snapshot.to_parts();
-        check_storable(snapshot, &wanted)?;
-        let mut promises = promise::of_snapshot(snapshot);
+        check_storable(snapshot, &snapshot.to_parts())?;
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         sqlx::query(sql::LOCK).execute(&mut *db).await.doing("locking the region")?;
@@ -94,8 +102,18 @@ impl Broker {
             let (stored, snapshot) = (region.name.clone(), snapshot.region.clone());
             return Err(LoadError::OtherRegion { stored, snapshot });
         }
+        let merged = merged(&stored, snapshot, options.coverage).map_err(LoadError::Merged)?;
+        let snapshot = merged.as_ref().map_or(snapshot, |merged| &merged.snapshot);
+        let wanted = snapshot.to_parts();
+        let mut promises = promise::of_snapshot(snapshot);
         let plan = ImportPlan::between(&stored, snapshot, &wanted, &promises);
+        let plan = plan.with_missing(merged.iter().flat_map(|merged| merged.still_held.keys()));
         check_allowed(&plan, options)?;
+        if options.missing == Missing::Remove
+            && let Some((name, servers)) = merged.iter().flat_map(|of| &of.still_held).next()
+        {
+            return Err(LoadError::StillHeld { name: name.clone(), servers: *servers });
+        }
         let removes = options.missing == Missing::Remove && plan.lacks_something();
         if plan.is_empty() && !removes {
             change.abandon().await?;
@@ -126,6 +144,18 @@ impl Broker {
     }
 }
 
+/// The region as it is to be stored, where that is not the snapshot itself.
+pub(crate) fn merged(
+    stored: &Stored,
+    snapshot: &RegionSnapshot,
+    coverage: Coverage,
+) -> Result<Option<merge::Merged>, SnapshotError> {
+    if coverage == Coverage::WHOLE || stored.region.is_none() {
+        return Ok(None);
+    }
+    merge::merge(stored, snapshot.to_parts(), &coverage).map(Some)
+}
+
 fn check_storable(snapshot: &RegionSnapshot, wanted: &SnapshotParts) -> Result<(), LoadError> {
     let reservations = snapshot.reservations.iter();
     let names = (reservations.flat_map(|r| [Some(&r.id), Some(&r.owner), r.host_profile.as_ref()]))
@@ -153,8 +183,9 @@ fn check_storable(snapshot: &RegionSnapshot, wanted: &SnapshotParts) -> Result<(
 }
 
 fn check_allowed(plan: &ImportPlan, options: ImportOptions) -> Result<(), LoadError> {
-    if let Some((what, changes)) = plan.vanishing().filter(|_| !options.force) {
-        let (missing, stored) = (changes.missing.len(), changes.stored);
+    if let Some(Vanishing { what, missing, stored }) =
+        plan.vanishing(options.missing).filter(|_| !options.force)
+    {
         return Err(LoadError::Vanishing { what, missing, stored, plan: Box::new(plan.clone()) });
     }
     if plan.contradicts() && !options.accept_contradictions {
@@ -206,6 +237,7 @@ fn detail(plan: &ImportPlan, version: TargetVersion, removes: bool) -> serde_jso
         "reservations": counts(&plan.reservations),
         "unavailability": counts(&plan.unavailability),
         "bindings_changed": plan.bindings_changed,
+        "bindings_freed": plan.bindings_freed,
         "contradictions": plan.contradictions.len() + plan.types_missing.len(),
     })
 }

@@ -2,15 +2,19 @@
 
 use crate::broker::Broker;
 use crate::error::DbError;
+use crate::load::{self, Missing};
 use crate::promise::{self, Promise};
 use crate::stored::Stored;
-use fleet::{Name, RegionSnapshot, ServerRow, SnapshotParts, UnavailabilityRow};
+use fleet::{
+    Coverage, Name, RegionSnapshot, ServerRow, SnapshotError, SnapshotParts, UnavailabilityRow,
+    is_stand_in,
+};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The share of stored servers, or of reservations, that a snapshot may lack. More looks like a
-/// snapshot cut short or of another region, and is refused unless forced.
+/// The share of stored servers, of reservations or of bindings that a snapshot may lack. More looks like
+/// a snapshot cut short, of another region or without a column, and is refused unless forced.
 pub const VANISHING_MAX: f64 = 0.05;
 
 /// What a snapshot adds to one table, changes in it, and lacks.
@@ -30,10 +34,6 @@ impl Changes {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.missing.is_empty()
-    }
-
-    fn vanishes(&self) -> bool {
-        self.missing.len() as f64 > VANISHING_MAX * self.stored as f64
     }
 
     /// Compares two lists ordered by name.
@@ -65,6 +65,17 @@ impl Changes {
     }
 }
 
+/// More than [`VANISHING_MAX`] of one thing would be gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vanishing {
+    /// What: `servers`, `reservations` or `bindings`.
+    pub what: &'static str,
+    /// How many would be gone.
+    pub missing: usize,
+    /// How many are stored.
+    pub stored: usize,
+}
+
 /// Something that the snapshot has elsewhere, or as something else, than the store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Elsewhere {
@@ -89,6 +100,12 @@ pub struct ImportPlan {
     pub servers: Changes,
     /// Servers whose owner, move under way or loan changes, among those changed.
     pub bindings_changed: usize,
+    /// Servers that are stored with an owner.
+    pub bindings_stored: usize,
+    /// Of them, in the snapshot without one.
+    pub bindings_freed: usize,
+    /// Of them, not in the snapshot.
+    pub bindings_missing: usize,
     /// Reservations, in whatever is promised. Those that change get a new version of the promise.
     pub reservations: Changes,
     /// Unavailability events.
@@ -120,11 +137,26 @@ impl ImportPlan {
         !self.contradictions.is_empty() || !self.types_missing.is_empty()
     }
 
-    /// The table of which more is missing than [`VANISHING_MAX`], if any.
-    pub fn vanishing(&self) -> Option<(&'static str, &Changes)> {
-        [("servers", &self.servers), ("reservations", &self.reservations)]
-            .into_iter()
-            .find(|(_, changes)| changes.vanishes())
+    /// That of which more would be gone than [`VANISHING_MAX`], if any. A binding goes with its server
+    /// where that is removed.
+    pub fn vanishing(&self, missing: Missing) -> Option<Vanishing> {
+        let removed = if missing == Missing::Remove { self.bindings_missing } else { 0 };
+        [
+            ("servers", self.servers.missing.len(), self.servers.stored),
+            ("reservations", self.reservations.missing.len(), self.reservations.stored),
+            ("bindings", self.bindings_freed + removed, self.bindings_stored),
+        ]
+        .into_iter()
+        .map(|(what, missing, stored)| Vanishing { what, missing, stored })
+        .find(|of| of.missing as f64 > VANISHING_MAX * of.stored as f64)
+    }
+
+    /// With reservations that the inventory lacks, although they are kept for what they hold.
+    pub(crate) fn with_missing<'a>(mut self, names: impl Iterator<Item = &'a Name>) -> ImportPlan {
+        let missing = &mut self.reservations.missing;
+        missing.extend(names.cloned());
+        missing.sort_unstable();
+        self
     }
 
     /// Compares what is stored with a snapshot, `wanted` being its rows and `promises` its
@@ -188,6 +220,9 @@ impl ImportPlan {
             *types.entry(&row.hardware_type).or_default() += 1;
         }
         let mut old = stored.servers.iter().map(|(row, _)| row).peekable();
+        let held = |row: &ServerRow| usize::from(row.current_reservation.is_some());
+        self.bindings_stored = stored.servers.iter().map(|(row, _)| held(row)).sum();
+        let mut seen = 0;
         for new in &wanted.servers {
             if let Some(msb) = msb_of.get(&new.rack) {
                 note("rack", &new.rack, msb, &new.msb);
@@ -197,12 +232,18 @@ impl ImportPlan {
             }
             while old.next_if(|row| row.server_id < new.server_id).is_some() {}
             if let Some(old) = old.next_if(|row| row.server_id == new.server_id) {
-                note("server", &new.server_id, &old.rack, &new.rack);
+                seen += held(old);
+                // A rack that becomes known is none that the server was moved to.
+                if !(old.msb == new.msb && is_stand_in(&old.rack, &old.msb)) {
+                    note("server", &new.server_id, &old.rack, &new.rack);
+                }
                 let types = (&old.hardware_type, &new.hardware_type);
                 note("hardware type of server", &new.server_id, types.0, types.1);
                 self.bindings_changed += usize::from(binding(old) != binding(new));
+                self.bindings_freed += held(old).saturating_sub(held(new));
             }
         }
+        self.bindings_missing = self.bindings_stored - seen;
         for (name, promise) in promises {
             if let Some(old) = stored.promises.get(name) {
                 let kinds = (old.kind.as_str().into(), promise.kind.as_str().into());
@@ -254,7 +295,11 @@ impl fmt::Display for ImportPlan {
             names(out, "changed", changed)?;
             names(out, "not in the snapshot", missing)?;
         }
-        writeln!(out, "bindings: {} changed", self.bindings_changed)?;
+        writeln!(
+            out,
+            "bindings: {} stored, {} changed, {} freed",
+            self.bindings_stored, self.bindings_changed, self.bindings_freed
+        )?;
         if self.weights_changed {
             writeln!(out, "prices and limits: changed")?;
         }
@@ -275,14 +320,32 @@ impl fmt::Display for ImportPlan {
     }
 }
 
+/// It cannot be said what loading a snapshot would change.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// What the inventory says and what is stored break a rule of the snapshot format together.
+    #[error("the inventory and what is stored do not go together")]
+    Merged(#[from] SnapshotError),
+    /// Postgres fails.
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
 impl Broker {
-    /// Says what loading a snapshot would change. Changes nothing.
+    /// Says what loading a snapshot would change, if its source knows so much. Changes nothing.
     ///
     /// # Errors
-    /// If Postgres fails.
-    pub async fn plan(&self, snapshot: &RegionSnapshot) -> Result<ImportPlan, DbError> {
+    /// [`PlanError`].
+    pub async fn plan(
+        &self,
+        snapshot: &RegionSnapshot,
+        coverage: Coverage,
+    ) -> Result<ImportPlan, PlanError> {
         let (stored, _) = self.stored(None).await?;
+        let merged = load::merged(&stored, snapshot, coverage)?;
+        let snapshot = merged.as_ref().map_or(snapshot, |merged| &merged.snapshot);
         let promises = promise::of_snapshot(snapshot);
-        Ok(ImportPlan::between(&stored, snapshot, &snapshot.to_parts(), &promises))
+        let plan = ImportPlan::between(&stored, snapshot, &snapshot.to_parts(), &promises);
+        Ok(plan.with_missing(merged.iter().flat_map(|merged| merged.still_held.keys())))
     }
 }

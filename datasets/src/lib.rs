@@ -25,8 +25,8 @@ mod write;
 
 pub use basis::{Basis, read_basis};
 pub use error::{AssignmentRule, ReadError, ResultError, WriteError};
-pub use read::{read_parts, read_snapshot};
+pub use read::{read_coverage, read_parts, read_snapshot};
 pub use result::{
     copy_warm, read_assignment, read_report, read_warm, write_assignment, write_result,
 };
-pub use write::{write_export, write_parts, write_snapshot};
+pub use write::{write_export, write_inventory, write_parts, write_snapshot};

@@ -8,7 +8,7 @@ use crate::schema::{
 use crate::table::{Batch, NamePool, read_table};
 use chrono::{DateTime, Utc};
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationRow, RruRow, ServerRow,
+    AffinityRow, AllowedDatacenterRow, Coverage, RegionSnapshot, ReservationRow, RruRow, ServerRow,
     SnapshotParts, Table, UnavailabilityRow, Weights,
 };
 use serde::de::DeserializeOwned;
@@ -33,6 +33,9 @@ pub(crate) struct RegionFile {
     /// Of a region that a store exported: the version of its targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<i64>,
+    /// What the source of the snapshot knows; without it, everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) coverage: Option<Coverage>,
 }
 
 /// Only the member that says what a JSON file is: read first, so that a newer version is called
@@ -89,6 +92,15 @@ pub fn read_parts(dir: &Path) -> Result<SnapshotParts, ReadError> {
     let table = if is_version_1 { &UNAVAILABILITY_1 } else { &UNAVAILABILITY };
     read_table(dir, table, pool, |batch| unavailability(batch, &mut parts.unavailability))?;
     Ok(parts)
+}
+
+/// Reads what the source of a snapshot knows: everything, unless its folder says otherwise.
+///
+/// # Errors
+/// If `region.json` is not that of a snapshot.
+pub fn read_coverage(dir: &Path) -> Result<Coverage, ReadError> {
+    let region: RegionFile = read_json(&dir.join(Table::Region.file()), SNAPSHOT_FORMATS)?;
+    Ok(region.coverage.unwrap_or_default())
 }
 
 /// Reads a JSON file that begins with a `format` member of one of these values.

@@ -16,7 +16,7 @@ use arrow_array::{
 };
 use chrono::{DateTime, Timelike, Utc};
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationRow, RruRow, ServerRow,
+    AffinityRow, AllowedDatacenterRow, Coverage, RegionSnapshot, ReservationRow, RruRow, ServerRow,
     SnapshotParts, Table, UnavailabilityRow,
 };
 use parquet::arrow::ArrowWriter;
@@ -60,8 +60,26 @@ pub fn write_snapshot(dir: &Path, snapshot: &RegionSnapshot) -> Result<(), Write
 /// # Errors
 /// As [`write_snapshot`]; also for numbers and times that the files cannot hold.
 pub fn write_parts(dir: &Path, parts: &SnapshotParts) -> Result<(), WriteError> {
+    write_known(dir, parts, Coverage::WHOLE)
+}
+
+/// Writes a snapshot whose source knows only part of what a snapshot holds.
+///
+/// # Errors
+/// As [`write_snapshot`].
+pub fn write_inventory(
+    dir: &Path,
+    snapshot: &RegionSnapshot,
+    coverage: Coverage,
+) -> Result<(), WriteError> {
+    write_known(dir, &snapshot.to_parts(), coverage)
+}
+
+fn write_known(dir: &Path, parts: &SnapshotParts, coverage: Coverage) -> Result<(), WriteError> {
+    let coverage = Some(coverage).filter(|coverage| *coverage != Coverage::WHOLE);
     write_folder(dir, &SNAPSHOT_FOLDER, |dir| {
-        write_json(&dir.join(Table::Region.file()), &region(parts)?)?;
+        let region = RegionFile { coverage, ..region(parts)? };
+        write_json(&dir.join(Table::Region.file()), &region)?;
         write_table(dir, &SERVERS, &parts.servers, |rows| Ok(servers(rows.iter())))?;
         write_other_tables(dir, parts)
     })
@@ -168,6 +186,7 @@ fn region(parts: &SnapshotParts) -> Result<RegionFile, WriteError> {
         weights: parts.weights,
         shared_buffer_fraction: parts.shared_buffer_fraction,
         version: None,
+        coverage: None,
     })
 }
 

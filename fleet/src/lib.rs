@@ -7,6 +7,7 @@
 //! that shares nothing with the solver's.
 
 pub mod audit;
+mod coverage;
 mod error;
 pub mod explain;
 mod id;
@@ -22,6 +23,7 @@ mod targets;
 mod topology;
 mod unavailability;
 
+pub use coverage::{Coverage, ReservationColumns, ServerColumns};
 pub use error::{Rule, SnapshotError, Table};
 pub use id::{
     DatacenterIx, HardwareTypeIx, MsbIx, NAME_CHARS_MAX, Name, RackIx, ReservationIx, ServerIx,
@@ -37,5 +39,5 @@ pub use rru::{MICRO, RRU_MAX, Rru};
 pub use server::{PendingMove, Server};
 pub use snapshot::{RegionSnapshot, SHARED_BUFFER_PREFIX};
 pub use targets::{Move, Targets, holder_name};
-pub use topology::{Datacenter, Msb, Rack, Scope};
+pub use topology::{Datacenter, Msb, Rack, Scope, is_stand_in};
 pub use unavailability::{RECALL_WITHIN_MINUTES, UnavailabilityEvent, UnavailabilityKind};

@@ -27,6 +27,13 @@ pub struct Rack {
     pub msb: MsbIx,
 }
 
+/// Whether a place stands for what an inventory does not know: a rack named as its MSB, or an MSB named as
+/// its datacenter. Servers in one are in it together for want of anything better, so it is no fault domain
+/// of its own.
+pub fn is_stand_in(place: &str, outer: &str) -> bool {
+    place == outer
+}
+
 /// The three partitions of the servers, from small to large, and single servers below them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {

@@ -3,10 +3,14 @@
 use crate::harness::Database;
 use crate::regions::{at, changed, generated, reservation, server, small, small_parts};
 use broker::{Action, ExportError, ImportOptions, LoadError, Missing, Seq, TargetVersion};
-use fleet::{RegionSnapshot, RruRow, SnapshotParts};
+use fleet::{Coverage, RegionSnapshot, RruRow, SnapshotParts};
 
-const PLAIN: ImportOptions =
-    ImportOptions { missing: Missing::Keep, accept_contradictions: false, force: false };
+const PLAIN: ImportOptions = ImportOptions {
+    missing: Missing::Keep,
+    accept_contradictions: false,
+    force: false,
+    coverage: Coverage::WHOLE,
+};
 
 /// What the store gives back, checked by the rules of snapshots.
 async fn exported(database: &Database) -> SnapshotParts {
@@ -73,7 +77,7 @@ async fn only_what_differs_is_written() {
         parts.rru.push(RruRow { reservation_id, hardware_type, rru: 0.5 });
         parts.unavailability[0].ended_at = Some(at(1));
     });
-    let plan = database.broker.plan(&next).await.expect("planned");
+    let plan = database.broker.plan(&next, Coverage::WHOLE).await.expect("planned");
     let loaded = database.broker.load("test", &next, PLAIN).await.expect("loaded");
     assert_eq!(loaded.plan, plan, "what is planned is what is done");
     assert_eq!((plan.servers.added.len(), plan.servers.changed.len()), (1, 1));
@@ -162,8 +166,12 @@ async fn a_reservation_that_goes_leaves_its_promises() {
         parts.rru.retain(|row| row.reservation_id != web);
         parts.affinity.clear();
     });
-    let options =
-        ImportOptions { missing: Missing::Remove, force: true, accept_contradictions: true };
+    let options = ImportOptions {
+        missing: Missing::Remove,
+        force: true,
+        accept_contradictions: true,
+        ..PLAIN
+    };
     database.broker.load("test", &without, options).await.expect("loaded");
     assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), without);
     // And when it comes back, its promises count on.
@@ -186,7 +194,7 @@ async fn a_made_buffer_becomes_a_listed_one_and_back() {
     assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), listed);
     // Left out it would be made again, but it is kept as promised: nobody is to lose by silence.
     let lists = |parts: &SnapshotParts| parts.reservations.len();
-    let plan = database.broker.plan(&small()).await.expect("planned");
+    let plan = database.broker.plan(&small(), Coverage::WHOLE).await.expect("planned");
     assert_eq!(plan.reservations.missing.len(), 1);
     let forced = ImportOptions { force: true, ..PLAIN };
     let other = changed(|parts| parts.weights.buffer_tau = 9.0);
@@ -270,8 +278,150 @@ async fn a_region_stays_the_same_region() {
     let database = Database::new().await;
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let other = changed(|parts| parts.region = "region-b".into());
-    let options =
-        ImportOptions { missing: Missing::Remove, force: true, accept_contradictions: true };
+    let options = ImportOptions {
+        missing: Missing::Remove,
+        force: true,
+        accept_contradictions: true,
+        ..PLAIN
+    };
     let error = database.broker.load("test", &other, options).await.expect_err("another");
     assert!(matches!(error, LoadError::OtherRegion { .. }), "{error}");
+}
+
+/// An inventory that knows where servers stand, and nothing of who holds them.
+fn inventory(change: impl FnOnce(&mut SnapshotParts)) -> RegionSnapshot {
+    changed(|parts| {
+        for row in &mut parts.servers {
+            row.current_reservation = None;
+            row.target_reservation = None;
+            row.target_pending = false;
+            row.in_use = false;
+            row.loaned_to = None;
+            row.power_watts = None;
+        }
+        parts.unavailability.clear();
+        parts.weights = fleet::Weights::default();
+        parts.reservations.clear();
+        parts.rru.clear();
+        parts.affinity.clear();
+        change(parts);
+    })
+}
+
+#[tokio::test]
+async fn what_an_inventory_does_not_know_is_left_as_it_is_stored() {
+    let database = Database::new().await;
+    database.broker.load("test", &small(), PLAIN).await.expect("loaded");
+    let places = ImportOptions { coverage: Coverage::PLACES, ..PLAIN };
+    let again = database.broker.load("test", &inventory(|_| {}), places).await.expect("loaded");
+    assert_eq!(again.seq, None, "{}", again.plan);
+
+    let grown = inventory(|parts| parts.servers.push(server(30)));
+    let loaded = database.broker.load("test", &grown, places).await.expect("loaded");
+    assert_eq!((loaded.plan.servers.added.len(), loaded.plan.servers.changed.len()), (1, 0));
+    assert_eq!((loaded.plan.bindings_changed, loaded.plan.bindings_freed), (0, 0));
+    let mut parts = exported(&database).await;
+    parts.servers.retain(|row| row.server_id.as_ref() != "s030");
+    assert_eq!(RegionSnapshot::new(parts).expect("a snapshot"), small());
+
+    // One column that it knows is taken, and no other.
+    let mut coverage = Coverage::PLACES;
+    coverage.servers.power_watts = true;
+    let watts =
+        inventory(|parts| parts.servers.iter_mut().for_each(|row| row.power_watts = Some(7.0)));
+    let options = ImportOptions { coverage, ..PLAIN };
+    database.broker.load("test", &watts, options).await.expect("loaded");
+    let mut parts = exported(&database).await;
+    assert!(
+        parts
+            .servers
+            .iter()
+            .filter(|row| row.server_id.as_ref() != "s030")
+            .all(|row| row.power_watts == Some(7.0))
+    );
+    parts.servers.retain(|row| row.server_id.as_ref() != "s030");
+    for (row, old) in parts.servers.iter_mut().zip(small().to_parts().servers) {
+        row.power_watts = old.power_watts;
+    }
+    assert_eq!(RegionSnapshot::new(parts).expect("a snapshot"), small());
+}
+
+#[tokio::test]
+async fn racks_that_an_inventory_does_not_know_stay_where_they_are() {
+    let database = Database::new().await;
+    database.broker.load("test", &small(), PLAIN).await.expect("loaded");
+    let places = ImportOptions { coverage: Coverage::PLACES, ..PLAIN };
+    let no_racks = inventory(|parts| {
+        parts.servers.iter_mut().for_each(|row| row.rack = row.msb.clone());
+    });
+    let loaded = database.broker.load("test", &no_racks, places).await.expect("loaded");
+    assert_eq!(loaded.seq, None, "{}", loaded.plan);
+    assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), small());
+
+    // The other way round, a rack that becomes known contradicts nothing.
+    let database = Database::new().await;
+    let unknown = changed(|parts| {
+        parts.servers.iter_mut().for_each(|row| row.rack = row.msb.clone());
+        parts.unavailability.retain(|row| row.scope.as_ref() != "rack");
+    });
+    database.broker.load("test", &unknown, PLAIN).await.expect("loaded");
+    database.broker.load("test", &inventory(|_| {}), places).await.expect("no contradiction");
+    let racks: Vec<_> = exported(&database).await.servers.into_iter().map(|row| row.rack).collect();
+    assert_eq!(
+        racks,
+        small().to_parts().servers.into_iter().map(|row| row.rack).collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test]
+async fn bindings_that_vanish_must_be_forced() {
+    let database = Database::new().await;
+    database.broker.load("test", &small(), PLAIN).await.expect("loaded");
+    let stored = small().to_parts().servers;
+    let stored = stored.iter().filter(|row| row.current_reservation.is_some()).count();
+    let freed = changed(|parts| {
+        parts.servers.iter_mut().for_each(|row| row.current_reservation = None);
+    });
+    let error = database.broker.load("test", &freed, PLAIN).await.expect_err("all of them");
+    assert_eq!(
+        error.to_string(),
+        format!("the snapshot lacks {stored} of {stored} bindings; more than 5 % must be forced")
+    );
+    assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), small());
+    let forced = ImportOptions { force: true, ..PLAIN };
+    database.broker.load("test", &freed, forced).await.expect("forced");
+    assert!(exported(&database).await.servers.iter().all(|row| row.current_reservation.is_none()));
+}
+
+#[tokio::test]
+async fn a_reservation_that_the_inventory_dropped_keeps_what_it_holds() {
+    let database = Database::new().await;
+    database.broker.load("test", &small(), PLAIN).await.expect("loaded");
+    let coverage =
+        Coverage { reservations: Some(fleet::ReservationColumns::NONE), ..Coverage::PLACES };
+    // All but `web`, and what is no guaranteed reservation an inventory of requests does not know.
+    let dropped = inventory(|parts| {
+        let whole = small().to_parts();
+        let listed = |name: &fleet::Name| name.as_ref() != "web";
+        parts.reservations = whole
+            .reservations
+            .into_iter()
+            .filter(|row| row.kind.as_ref() == "guaranteed" && listed(&row.reservation_id))
+            .collect();
+        let names: Vec<_> =
+            parts.reservations.iter().map(|row| row.reservation_id.clone()).collect();
+        parts.rru =
+            whole.rru.into_iter().filter(|row| names.contains(&row.reservation_id)).collect();
+    });
+    let options = ImportOptions { coverage, force: true, ..PLAIN };
+    let loaded = database.broker.load("test", &dropped, options).await.expect("loaded");
+    assert_eq!(loaded.plan.reservations.missing, ["web".into()]);
+    assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), small());
+    let remove = ImportOptions { missing: Missing::Remove, ..options };
+    let error = database.broker.load("test", &dropped, remove).await.expect_err("held");
+    assert!(
+        error.to_string().starts_with("reservation \"web\" is missing in the inventory and"),
+        "{error}"
+    );
+    assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), small());
 }

@@ -42,7 +42,7 @@ async fn contradictions_are_said_and_must_be_accepted() {
         // Its datacenter would be gone.
         parts.unavailability.retain(|row| row.event_id.as_ref() != "e4");
     });
-    let plan = database.broker.plan(&moved).await.expect("planned");
+    let plan = database.broker.plan(&moved, fleet::Coverage::WHOLE).await.expect("planned");
     assert_eq!(
         said(&plan),
         "contradiction: MSB msb2: stored dc1, snapshot dc0\n\
@@ -76,7 +76,7 @@ async fn a_type_in_use_does_not_disappear_silently() {
         parts.servers.retain(|row| row.server_id.as_ref() != "s023");
         RegionSnapshot::new(parts).expect("a snapshot")
     };
-    let plan = database.broker.plan(&without).await.expect("planned");
+    let plan = database.broker.plan(&without, fleet::Coverage::WHOLE).await.expect("planned");
     assert_eq!(plan.types_missing, [("lone".into(), 1)]);
     assert_eq!(
         said(&plan),
@@ -96,7 +96,7 @@ async fn a_kind_that_changes_is_a_contradiction() {
         let web = web.expect("there");
         (web.kind, web.msb_buffer, web.capacity_rru) = ("elastic".into(), false, 0.0);
     });
-    let plan = database.broker.plan(&other).await.expect("planned");
+    let plan = database.broker.plan(&other, fleet::Coverage::WHOLE).await.expect("planned");
     let [Elsewhere { what, name, .. }] = &plan.contradictions[..] else { panic!("{plan}") };
     assert_eq!((*what, name.as_ref()), ("kind of reservation", "web"));
     let accept = ImportOptions { accept_contradictions: true, ..plain };

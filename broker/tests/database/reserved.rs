@@ -293,7 +293,11 @@ impl World {
                 broker.report_unavailability("watch", &[report]).await.expect("stored");
             }
             Step::Load => {
-                let options = ImportOptions { accept_contradictions: true, ..Default::default() };
+                let options = ImportOptions {
+                    accept_contradictions: true,
+                    force: true,
+                    ..Default::default()
+                };
                 broker.load("test", &small(), options).await.expect("loaded");
             }
             Step::Read(_) | Step::Resume => {}

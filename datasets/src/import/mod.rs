@@ -27,7 +27,7 @@ pub use resize::change_requests;
 pub use summary::ImportSummary;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet::{Name, SnapshotParts, Weights};
+use fleet::{Coverage, Name, ReservationColumns, SnapshotParts, Weights};
 use std::path::PathBuf;
 
 /// The instant that logs counting seconds from their own beginning are taken to begin at: the
@@ -124,7 +124,14 @@ pub fn import_csv(options: &ImportOptions) -> Result<(SnapshotParts, ImportSumma
     if !(options.scale_requests.is_finite() && options.scale_requests >= 0.0) {
         return Err(ImportError::Scale { value: options.scale_requests });
     }
-    let mut summary = ImportSummary::default();
+    let coverage = Coverage {
+        reservations: (options.requests.is_some() || options.request_changes.is_some())
+            .then_some(ReservationColumns::NONE),
+        unavailability: !options.events.is_empty(),
+        shared_buffer_fraction: options.shared_buffer_fraction.is_some(),
+        ..Coverage::PLACES
+    };
+    let mut summary = ImportSummary { coverage, ..ImportSummary::default() };
     let inventory = servers::import(options, &mut summary)?;
     let requests = requests::import(options, &inventory, &mut summary)?;
     let unavailability = events::import(options, &inventory, &mut summary)?;

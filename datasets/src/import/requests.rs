@@ -112,6 +112,9 @@ pub(super) fn read_requests(
     // What capacity counts is the business of whoever asks; the values are in the same unit.
     let unit = sheet.optional("unit");
     let affinity = sheet.optional("dc_affinity");
+    if let Some(known) = &mut summary.coverage.reservations {
+        known.affinity = affinity.is_some();
+    }
     let mut lines: BTreeMap<&str, u64> = BTreeMap::new();
     let mut requests = Vec::new();
     for line in sheet.lines() {

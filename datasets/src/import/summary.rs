@@ -2,7 +2,7 @@
 
 use super::sheet::Sheet;
 use chrono::{DateTime, Utc};
-use fleet::{ReservationKind, ReservationRow, Rru, SnapshotParts};
+use fleet::{Coverage, ReservationKind, ReservationRow, Rru, SnapshotParts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -44,6 +44,8 @@ pub struct ImportSummary {
     pub events_absent: usize,
     /// What was assumed where the files say nothing.
     pub notes: Vec<String>,
+    /// What the files say something about.
+    pub coverage: Coverage,
     /// Columns that were not read, by file.
     pub ignored: BTreeMap<String, Vec<String>>,
 }
@@ -113,6 +115,10 @@ impl fmt::Display for ImportSummary {
         }
         for note in &self.notes {
             writeln!(out, "assumed       {note}")?;
+        }
+        let lacks = self.coverage.lacks();
+        if !lacks.is_empty() {
+            writeln!(out, "left alone    {} (a store keeps its own)", lacks.join(", "))?;
         }
         for (file, columns) in &self.ignored {
             writeln!(out, "not read      {file}: {}", columns.join(", "))?;

@@ -226,8 +226,10 @@ const IMPORT_SNAPSHOT_HELP: &str = "\
 Compares the snapshot with what is stored, shows what would change, and changes it in one
 transaction, as a new version of the targets. What the snapshot lacks stays, unless --remove-missing.
 
-A snapshot that lacks more than 5 % of the servers or of the reservations is refused, unless
---force; one that has servers, racks or MSBs in other places, or of other types, unless
+Columns that an inventory in CSV did not have (see `ras import csv`) are left as they are stored.
+
+A snapshot that lacks more than 5 % of the servers, of the reservations or of the bindings of servers
+to reservations is refused, unless --force; one that has servers, racks or MSBs in other places, or of other types, unless
 --accept-contradictions.";
 
 /// `ras import snapshot`
@@ -237,7 +239,7 @@ pub struct ImportSnapshot {
     /// The region as it should be stored
     pub snapshot: PathBuf,
     /// Say what would change, and change nothing
-    #[arg(long)]
+    #[arg(long, visible_alias = "dry-run")]
     pub plan: bool,
     /// Load it although more than 5 % vanishes
     #[arg(long)]

@@ -3,7 +3,7 @@
 use super::{Context, Solved, Verdict, read_snapshot, read_solved};
 use crate::cli::Apply;
 use anyhow::{Context as _, Result};
-use fleet::{RegionSnapshot, SnapshotParts};
+use fleet::{Coverage, RegionSnapshot, ReservationColumns, SnapshotParts};
 use serde_json::json;
 use std::path::Path;
 
@@ -19,7 +19,8 @@ pub(super) fn run(options: &Apply, context: &Context) -> Result<Verdict> {
     let notes = change_requests(&mut parts, options)?;
     let next = RegionSnapshot::new(parts)
         .context("nothing was written: the region would break a rule of the snapshot format")?;
-    datasets::write_snapshot(out, &next)
+    let coverage = coverage(folder, options)?;
+    datasets::write_inventory(out, &next, coverage)
         .with_context(|| format!("the snapshot cannot be written to {}", out.display()))?;
     let text = || {
         let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
@@ -27,6 +28,18 @@ pub(super) fn run(options: &Apply, context: &Context) -> Result<Verdict> {
     };
     context.answer(text, &json!({ "snapshot": out, "moved": moved, "notes": notes }))?;
     Ok(Verdict::Fine)
+}
+
+/// What the snapshot's source knew, and now who holds what.
+fn coverage(folder: &Path, options: &Apply) -> Result<Coverage> {
+    let mut coverage = datasets::read_coverage(folder)
+        .with_context(|| format!("snapshot {} cannot be read", folder.display()))?;
+    coverage.servers.current_reservation = true;
+    coverage.servers.target_reservation = true;
+    if options.requests.is_some() || options.request_changes.is_some() {
+        coverage.reservations.get_or_insert(ReservationColumns::NONE);
+    }
+    Ok(coverage)
 }
 
 /// What the solve saw instead of the snapshot's own settings was for that solve only.

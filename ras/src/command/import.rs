@@ -11,7 +11,7 @@ pub(super) fn run(options: &ImportCsv, context: &Context) -> Result<Verdict> {
     let (parts, summary) = import_csv(&import_options(options)).context("nothing was imported")?;
     let snapshot = RegionSnapshot::new(parts)
         .context("nothing was imported: the files break a rule of the snapshot format")?;
-    datasets::write_snapshot(&options.out, &snapshot)
+    datasets::write_inventory(&options.out, &snapshot, summary.coverage)
         .with_context(|| format!("the snapshot cannot be written to {}", options.out.display()))?;
     let json = json!({
         "snapshot": options.out,
@@ -33,6 +33,7 @@ pub(super) fn run(options: &ImportCsv, context: &Context) -> Result<Verdict> {
         },
         "assumed": summary.notes,
         "not_read": summary.ignored,
+        "coverage": summary.coverage,
     });
     let text = || format!("{summary}written to    {}", options.out.display());
     context.answer(text, &json)?;

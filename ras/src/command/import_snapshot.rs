@@ -3,7 +3,7 @@
 use super::{Context, Verdict, read_snapshot};
 use crate::cli::ImportSnapshot;
 use crate::store::{Need, with_store};
-use anyhow::{Error, Result, ensure};
+use anyhow::{Context as _, Error, Result, ensure};
 use broker::{Changes, ImportOptions, ImportPlan, LoadError, Loaded, Missing};
 use serde_json::{Value, json};
 
@@ -12,6 +12,9 @@ const NAMES_MAX: usize = 100;
 
 pub(super) fn run(options: &ImportSnapshot, context: &Context) -> Result<Verdict> {
     let snapshot = read_snapshot(&options.snapshot)?;
+    let coverage = datasets::read_coverage(&options.snapshot)
+        .with_context(|| format!("snapshot {} cannot be read", options.snapshot.display()))?;
+    let missing = if options.remove_missing { Missing::Remove } else { Missing::Keep };
     let outcome = with_store(&options.store, Need::Made, async |store| {
         let broker = &store.broker;
         if options.plan {
@@ -23,10 +26,11 @@ pub(super) fn run(options: &ImportSnapshot, context: &Context) -> Result<Verdict
                 "the store holds region {stored:?}, the snapshot is of {:?}",
                 snapshot.region
             );
-            return Ok(Ok((broker.plan(&snapshot).await?, None)));
+            return Ok(Ok((broker.plan(&snapshot, coverage).await?, None)));
         }
         let how = ImportOptions {
-            missing: if options.remove_missing { Missing::Remove } else { Missing::Keep },
+            missing,
+            coverage,
             force: options.force,
             accept_contradictions: options.accept_contradictions,
         };
@@ -35,22 +39,36 @@ pub(super) fn run(options: &ImportSnapshot, context: &Context) -> Result<Verdict
     })?;
     match outcome {
         Ok((plan, loaded)) => {
-            let text = || format!("{plan}{}", outcome_text(&plan, loaded.as_ref()));
+            let text = || {
+                let lacks = coverage.lacks();
+                let kept = if lacks.is_empty() {
+                    String::new()
+                } else {
+                    format!(
+                        "left as stored, because the inventory does not have it: {}\n",
+                        lacks.join(", ")
+                    )
+                };
+                format!("{plan}{kept}{}", outcome_text(&plan, missing, loaded.as_ref()))
+            };
             let json = json!({
-                "plan": plan_json(&plan),
+                "plan": plan_json(&plan, missing),
+                "left_as_stored": coverage.lacks(),
                 "loaded": loaded.as_ref().is_some_and(|loaded| loaded.seq.is_some()),
                 "version": loaded.as_ref().map(|loaded| loaded.version.0),
             });
             context.answer(text, &json)?;
             Ok(Verdict::Fine)
         }
-        Err(error) => Err(refused(error, context)?),
+        Err(error) => Err(refused(error, missing, context)?),
     }
 }
 
-fn outcome_text(plan: &ImportPlan, loaded: Option<&Loaded>) -> String {
+fn outcome_text(plan: &ImportPlan, missing: Missing, loaded: Option<&Loaded>) -> String {
     match loaded {
-        None if plan.vanishing().is_some() => "only planned; loading it needs --force".to_owned(),
+        None if plan.vanishing(missing).is_some() => {
+            "only planned; loading it needs --force".to_owned()
+        }
         None if plan.contradicts() => {
             "only planned; loading it needs --accept-contradictions".to_owned()
         }
@@ -61,18 +79,18 @@ fn outcome_text(plan: &ImportPlan, loaded: Option<&Loaded>) -> String {
 }
 
 /// The plan first, where there is one: what is refused can be read before it is forced.
-fn refused(error: LoadError, context: &Context) -> Result<Error> {
+fn refused(error: LoadError, missing: Missing, context: &Context) -> Result<Error> {
     let (plan, option) = match &error {
         LoadError::Vanishing { plan, .. } => (plan, "--force"),
         LoadError::Contradicts { plan, .. } => (plan, "--accept-contradictions"),
         _ => return Ok(Error::new(error).context("nothing was loaded")),
     };
-    let json = json!({ "plan": plan_json(plan), "loaded": false, "version": null });
+    let json = json!({ "plan": plan_json(plan, missing), "loaded": false, "version": null });
     context.answer(|| plan.to_string(), &json)?;
     Ok(Error::new(error).context(format!("nothing was loaded; {option} loads it all the same")))
 }
 
-pub(super) fn plan_json(plan: &ImportPlan) -> Value {
+fn plan_json(plan: &ImportPlan, missing: Missing) -> Value {
     let names = |names: &[fleet::Name]| json!({ "count": names.len(), "first": names[..names.len().min(NAMES_MAX)] });
     let changes = |changes: &Changes| {
         json!({
@@ -95,10 +113,14 @@ pub(super) fn plan_json(plan: &ImportPlan) -> Value {
         "weights_changed": plan.weights_changed,
         "servers": changes(&plan.servers),
         "bindings_changed": plan.bindings_changed,
+        "bindings": {
+            "stored": plan.bindings_stored, "freed": plan.bindings_freed,
+            "of_missing_servers": plan.bindings_missing,
+        },
         "reservations": changes(&plan.reservations),
         "unavailability": changes(&plan.unavailability),
         "contradictions": { "count": plan.contradictions.len(), "first": contradictions },
         "types_missing": plan.types_missing,
-        "vanishing": plan.vanishing().map(|(what, _)| what),
+        "vanishing": plan.vanishing(missing).map(|of| of.what),
     })
 }

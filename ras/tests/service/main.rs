@@ -3,6 +3,7 @@
 mod faults;
 mod fenced;
 mod health;
+mod inventory;
 mod moves;
 mod operators;
 mod owners;
