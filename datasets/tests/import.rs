@@ -3,9 +3,12 @@
 
 mod common;
 
+use chrono::{DateTime, Utc};
 use common::said;
-use datasets::import::{ImportOptions, LOG_BEGINS, change_requests, import_csv, parse_instant};
-use fleet::{RegionSnapshot, ReservationRow, Rru, SnapshotParts};
+use datasets::import::{
+    ImportError, ImportOptions, LogFormat, change_requests, import_csv, parse_instant, read_log,
+};
+use fleet::{Coverage, RegionSnapshot, ReservationRow, Rru, SnapshotParts, UnavailabilityKind};
 use std::path::PathBuf;
 
 const SERVERS: &str = "\
@@ -26,6 +29,11 @@ b,removed,1000.5,
 b,software,20,30
 c,planned_maintenance,650,
 ";
+
+/// What the Google trace counts from, and these logs do.
+fn epoch() -> DateTime<Utc> {
+    "2019-05-01T00:00:00Z".parse().unwrap()
+}
 
 /// Files of one import in a folder of their own.
 struct Files {
@@ -50,13 +58,19 @@ impl Files {
     fn options(&self) -> ImportOptions {
         ImportOptions {
             requests: Some(self.dir.path().join("requests.csv")),
-            ..ImportOptions::new("region-a", self.dir.path().join("servers.csv"))
+            ..ImportOptions::new(
+                "region-a",
+                self.dir.path().join("servers.csv"),
+                common::midnight(),
+            )
         }
     }
 
     fn at(&self, at: &str) -> ImportOptions {
         ImportOptions {
-            at: parse_instant(at),
+            taken_at: parse_instant(at, Some(epoch())).unwrap(),
+            as_of: true,
+            log: LogFormat { epoch: Some(epoch()), ..LogFormat::default() },
             events: vec![self.dir.path().join("events.csv")],
             ..self.options()
         }
@@ -86,7 +100,7 @@ fn servers_and_requests() {
     options.shared_buffer_fraction = Some(0.0);
     let (parts, summary) = import_csv(&options).unwrap();
     assert_eq!(ids(&parts), ["a", "b", "c"], "without an instant every server is there");
-    assert_eq!(parts.taken_at, LOG_BEGINS);
+    assert_eq!(parts.taken_at, common::midnight());
     let capacities: Vec<f64> = parts.reservations.iter().map(|r| r.capacity_rru).collect();
     assert_eq!(capacities, [1.2, 5841.92], "scaled to the micro-RRU");
     assert_eq!((summary.reservations, summary.with_buffer), (2, 1));
@@ -118,7 +132,7 @@ fn the_instant_decides_who_is_there_and_which_events_are_known() {
     assert_eq!(events, [("a@10.25", "random_failure", true), ("b@20", "software", false)]);
     assert_eq!((summary.events_active, summary.events_later, summary.events_absent), (1, 2, 0));
     let began = parts.unavailability[0].started_at;
-    assert_eq!(began - LOG_BEGINS, chrono::TimeDelta::milliseconds(10_250));
+    assert_eq!(began - epoch(), chrono::TimeDelta::milliseconds(10_250));
 
     let (parts, summary) = import_csv(&files.at("2019-05-01T00:16:40.5Z")).unwrap();
     assert_eq!(ids(&parts), ["a", "c"], "b is gone from second 1000.5 on");
@@ -168,8 +182,6 @@ fn levels_that_the_inventory_does_not_know() {
     let printed = summary.to_string();
     assert!(printed.contains("servers.csv: no msb: each datacenter is one MSB, of the same name"));
     assert!(printed.contains("servers.csv: no rack: each MSB is one rack, of the same name"));
-    let refused = files.refusal("servers.csv", "b,d1,,", "b,d1,m1,", &files.options());
-    assert_eq!(refused, "servers.csv: line 2: msb: is empty here, but not in every line");
 }
 
 #[test]
@@ -227,7 +239,7 @@ fn changes_by_day() {
     let row = |name: &str, size: f64, types: usize| (name.to_owned(), size, types);
     let (sizes, summary) = as_of(2);
     assert_eq!(sizes, [row("idle", 2.0, 1), row("old", 2.0, 2), row("web", 1.0, 1)]);
-    assert_eq!(summary.taken_at - LOG_BEGINS, chrono::TimeDelta::days(2));
+    assert_eq!(summary.taken_at, common::midnight());
     let printed = summary.to_string();
     assert!(printed.contains("not described by any request, take any server: old"), "{printed}");
     assert!(printed.contains("left out, begin later: late"), "{printed}");
@@ -336,8 +348,10 @@ fn servers_that_are_refused() {
     );
     assert!(refused("hardware_type", "type").starts_with("servers.csv: has no column"));
     assert_eq!(refused("colour", "mixed"), "servers.csv: has two columns \"mixed\"");
-    let ragged = refused("x,blue", "x");
-    assert!(ragged.contains("servers.csv: cannot be read as CSV: CSV error: record 3 (line: 4"));
+    assert_eq!(
+        refused("x,blue", "x"),
+        "servers.csv: line 4: record: has 8 fields, the header has 9"
+    );
     let mut options = files.options();
     options.servers = PathBuf::from("/no/such.csv");
     assert!(said(&import_csv(&options).unwrap_err()).starts_with("/no/such.csv: cannot be read"));
@@ -418,6 +432,168 @@ fn events_that_are_refused() {
     options.events.push(options.events[0].clone());
     let text = said(&import_csv(&options).unwrap_err());
     assert!(text.ends_with("line 2: start: \"a from 10.25\" is named twice"), "{text}");
-    options.at = None;
-    assert!(said(&import_csv(&options).unwrap_err()).starts_with("events are given without an"));
+}
+
+#[test]
+fn a_level_that_some_servers_lack_gets_a_stand_in() {
+    let files = Files::new();
+    files.put(
+        "servers.csv",
+        "server_id,datacenter,msb,rack,hardware_type\na,d0,m0,r0,T\nb,d0,m0,,T\nc,d0,,,U\n\
+         e,d0,m0,,T\nf,d1,m1,r1,U\n",
+    );
+    let (parts, summary) = import_csv(&files.options()).unwrap();
+    let places: Vec<(&str, &str)> = parts.servers.iter().map(|s| (&*s.msb, &*s.rack)).collect();
+    assert_eq!(places, [("m0", "r0"), ("m0", "m0"), ("d0", "d0"), ("m0", "m0"), ("m1", "r1")]);
+    let listed: Vec<(&str, &str, usize)> =
+        summary.stand_ins.iter().map(|of| (of.level, &*of.name, of.servers)).collect();
+    assert_eq!(listed, [("MSB", "d0", 1), ("rack", "d0", 1), ("rack", "m0", 2)]);
+    let printed = summary.to_string();
+    assert!(printed.contains("servers.csv: 2 servers without rack: rack \"m0\""), "{printed}");
+    RegionSnapshot::new(parts).unwrap();
+    // A real rack of that name would be taken for it.
+    let refused = files.refusal("servers.csv", "m0,r0", "m0,m0", &files.options());
+    assert_eq!(
+        refused,
+        "servers.csv: line 2: rack: \"m0\" is also the name of the stand-in for servers of which the \
+         file does not say it"
+    );
+    let refused = files.refusal("servers.csv", "f,d1", "f,", &files.options());
+    assert_eq!(refused, "servers.csv: line 6: datacenter: is empty here, but not in every line");
+}
+
+#[test]
+fn columns_that_an_inventory_may_have() {
+    let files = Files::new();
+    let (_, summary) = import_csv(&files.options()).unwrap();
+    let expected = Coverage {
+        reservations: Some(fleet::ReservationColumns {
+            affinity: true,
+            ..fleet::ReservationColumns::NONE
+        }),
+        ..Coverage::PLACES
+    };
+    assert_eq!(summary.coverage, expected);
+    files.put(
+        "servers.csv",
+        "server_id,datacenter,msb,rack,hardware_type,current_reservation,in_use,power_watts\n\
+         a,d0,m0,r0,T,web,true,310.5\nb,d0,m0,r1,U,,0,\nc,d1,m1,r2,T,shared-buffer/T,false,7\n",
+    );
+    files.put(
+        "requests.csv",
+        "name,capacity,unit,eligible_types,rru,spread,owner,priority,affinity_theta,host_profile\n\
+         web,1.5,cpu,T|U,T:1;U:0.387,msb,shop,2,0.1,\nbatch,1,core,U,U:2,none,lab,0,,big-pages\n",
+    );
+    let (parts, summary) = import_csv(&files.options()).unwrap();
+    let columns = summary.coverage.servers;
+    assert!(columns.current_reservation && columns.in_use && columns.power_watts);
+    assert!(!columns.loaned_to && !columns.target_reservation);
+    let known = summary.coverage.reservations.unwrap();
+    assert!(known.owner && known.priority && known.affinity_theta && known.host_profile);
+    assert!(!known.affinity && !known.msb_alpha && !known.kind);
+    assert_eq!(summary.ignored.len(), 0, "{summary}");
+    let of = |n: usize| &parts.servers[n];
+    assert_eq!(of(0).current_reservation.as_deref(), Some("web"));
+    assert_eq!((of(0).in_use, of(0).power_watts), (true, Some(310.5)));
+    assert_eq!((of(1).current_reservation.as_deref(), of(1).power_watts), (None, None));
+    let rows = &parts.reservations;
+    assert_eq!((&*rows[0].owner, rows[0].priority, rows[0].affinity_theta), ("shop", 2, Some(0.1)));
+    assert_eq!(rows[1].host_profile.as_deref(), Some("big-pages"));
+    RegionSnapshot::new(parts).unwrap();
+    let refused = |from: &str, to: &str| files.refusal("servers.csv", from, to, &files.options());
+    assert_eq!(
+        refused("T,web", "T,wbe"),
+        "servers.csv: line 2: current_reservation: \"wbe\" is not the name of a request"
+    );
+    assert_eq!(
+        refused("true", "maybe"),
+        "servers.csv: line 2: in_use: \"maybe\" is not one of true, false, 1, 0"
+    );
+    let refused = files.refusal("requests.csv", "shop,2", "shop,2.5", &files.options());
+    assert!(refused.contains("line 2: priority: 2.5 must be a whole number"), "{refused}");
+}
+
+#[test]
+fn times_are_rfc_3339_or_unix_seconds_and_kinds_may_be_mapped() {
+    let files = Files::new();
+    let events = |text: &str| files.put("events.csv", &format!("server_id,kind,start,end\n{text}"));
+    let options = |kinds: &[(&str, Option<UnavailabilityKind>)]| ImportOptions {
+        taken_at: "2026-01-31T12:00:00Z".parse().unwrap(),
+        events: vec![files.dir.path().join("events.csv")],
+        log: LogFormat {
+            epoch: None,
+            kinds: kinds.iter().map(|(word, kind)| ((*word).to_owned(), *kind)).collect(),
+        },
+        ..files.options()
+    };
+    // A dead node in Unix seconds, and one that was repaired.
+    events("a,removed,1769850000,\nb,removed,2026-01-31T08:00:00Z,2026-01-31T10:00:00+01:00\n");
+    let (parts, summary) = import_csv(&options(&[])).unwrap();
+    assert_eq!((summary.events_active, summary.events_later), (1, 0));
+    assert_eq!(parts.unavailability[0].started_at.to_rfc3339(), "2026-01-31T09:00:00+00:00");
+    assert_eq!(parts.unavailability[1].ended_at.unwrap().to_rfc3339(), "2026-01-31T09:00:00+00:00");
+    let snapshot = RegionSnapshot::new(parts).unwrap();
+    let available: Vec<bool> = snapshot.servers.iter().map(|server| server.available).collect();
+    assert_eq!(available, [false, true, true], "a is dead, and imported as dead");
+
+    // Seconds of a log of its own are no Unix seconds.
+    events("a,removed,600.5,\nb,removed,soon,\n");
+    let text = said(&import_csv(&options(&[])).unwrap_err());
+    assert!(
+        text.contains("line 2: start: 600.5 as Unix seconds lies before the year 2000"),
+        "{text}"
+    );
+    assert!(text.contains("line 3: start: \"soon\" is neither RFC 3339"), "{text}");
+    events("a,removed,1769850000123,\n");
+    assert!(said(&import_csv(&options(&[])).unwrap_err()).contains("at most 1e11"), "milliseconds");
+
+    events("a,disk,1769850000,\nb,reboot,1769850000,\nc,drill,1769850000,\n");
+    let text = said(&import_csv(&options(&[])).unwrap_err());
+    assert_eq!(text.lines().count(), 3, "{text}");
+    let kinds = [
+        ("disk", Some(UnavailabilityKind::RandomFailure)),
+        ("reboot", Some(UnavailabilityKind::PlannedMaintenance)),
+        ("drill", None),
+    ];
+    let options = options(&kinds);
+    let (parts, summary) = import_csv(&options).unwrap();
+    let kinds: Vec<&str> = parts.unavailability.iter().map(|row| &*row.kind).collect();
+    assert_eq!(
+        (kinds, summary.events_left_out),
+        (vec!["random_failure", "planned_maintenance"], 1)
+    );
+    let snapshot = RegionSnapshot::new(parts).unwrap();
+    let (rows, others) = read_log(&options.events, &options.log, &snapshot).unwrap();
+    assert_eq!((rows.len(), others), (2, 0));
+}
+
+#[test]
+fn everything_that_is_wrong_with_a_file_is_said_at_once() {
+    let files = Files::new();
+    files.put(
+        "servers.csv",
+        "server_id,datacenter,msb,rack,hardware_type,in_use\na,d0,m0,r0,,maybe\na,d0,m0,r0,T,1\n\
+         b,,m1,r1,T,1\nc,d0,m0,r2,T\nd,d1,m0,r3,T,2\n",
+    );
+    let text = said(&import_csv(&files.options()).unwrap_err());
+    let text = text.replace(&format!("{}/servers.csv: ", files.dir.path().display()), "");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "line 2: hardware_type: is empty",
+            "line 2: in_use: \"maybe\" is not one of true, false, 1, 0",
+            "line 3: server_id: \"a\" stands on line 2 already",
+            "line 4: datacenter: is empty here, but not in every line",
+            "line 5: record: has 5 fields, the header has 6",
+            "line 6: msb: MSB \"m0\" stands in datacenter \"d1\" here and in \"d0\" on line 2",
+            "line 6: in_use: \"2\" is not one of true, false, 1, 0",
+        ]
+    );
+    let many: String = (0..250).map(|n| format!("s{n},d0,m0,r0,\n")).collect();
+    files.put("servers.csv", &format!("server_id,datacenter,msb,rack,hardware_type\n{many}"));
+    let error = import_csv(&files.options()).unwrap_err();
+    let ImportError::Fields { errors, more, .. } = &error else { panic!("{error}") };
+    assert_eq!((errors.len(), *more), (100, 150));
+    assert!(said(&error).ends_with("servers.csv: and 150 more errors"));
 }

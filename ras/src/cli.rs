@@ -17,7 +17,9 @@ mod token;
 pub use apply::{Apply, Explain};
 pub use bench::Bench;
 pub use between::{Drill, EmergencyAction, Loans, Outages, OutagesAction, Replacements};
+pub use inventory::{ImportCsv, LogOptions};
 mod contract;
+mod inventory;
 mod maintenance;
 pub use contract::{ContractAction, ContractOf, SetContract};
 pub use maintenance::{
@@ -39,7 +41,6 @@ pub use store::{
 pub use token::{CreateToken, ListTokens, RevokeToken, Token, TokenAction};
 
 use crate::quantity;
-use chrono::{DateTime, Utc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -234,70 +235,6 @@ pub enum Import {
     Csv(ImportCsv),
     /// From a snapshot into the store: the plan of what changes, then the change
     Snapshot(ImportSnapshot),
-}
-
-const IMPORT_EXAMPLES: &str = "\
-Every file has a header line; columns that are not named here are listed and not read.
-
-Examples:
-  the fleet of Google's 2019 trace at its first instant, with mixed MSBs
-    ras import csv --servers servers.csv --requests requests_hybrid.csv \\
-        --events events_day00_13.csv --msb-column msb_mixed --at 600 --out region
-  a fleet whose topology stands in a file of its own
-    ras import csv --servers servers.csv --topology topology.csv --requests requests.csv \\
-        --out region
-  a fleet whose requests change by day, as they stood on day 6
-    ras import csv --servers servers.csv --requests requests.csv \\
-        --request-changes request_changes.csv --day 6 --out region";
-
-/// `ras import csv`
-#[derive(Debug, Args)]
-#[command(after_help = IMPORT_EXAMPLES)]
-pub struct ImportCsv {
-    /// Servers: server_id, hardware_type, datacenter, msb, rack
-    #[arg(long, value_name = "CSV")]
-    pub servers: PathBuf,
-    /// Requests: name, capacity, unit, eligible_types, rru, spread, dc_affinity
-    #[arg(long, value_name = "CSV")]
-    pub requests: Option<PathBuf>,
-    /// Requests that change by day: day, reservation, servers
-    #[arg(long, value_name = "CSV", requires = "day")]
-    pub request_changes: Option<PathBuf>,
-    /// The day of the changes that the snapshot shows
-    #[arg(long, value_name = "DAY", requires = "request_changes")]
-    pub day: Option<u32>,
-    /// Events: server_id, kind, start, end; may be given more than once, and needs --at
-    #[arg(long, value_name = "CSV", requires = "at")]
-    pub events: Vec<PathBuf>,
-    /// Where the servers stand, if not in their own file: server_id, datacenter, msb, rack
-    #[arg(long, value_name = "CSV")]
-    pub topology: Option<PathBuf>,
-    /// The column that names the MSB
-    #[arg(long, value_name = "COLUMN", default_value = datasets::import::MSB_COLUMN)]
-    pub msb_column: String,
-    /// The column that names the datacenter [default: datacenter, where the MSBs nest in it]
-    #[arg(long, value_name = "COLUMN")]
-    pub datacenter_column: Option<String>,
-    /// The instant: seconds since the events' log began, or RFC 3339
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
-    pub at: Option<DateTime<Utc>>,
-    /// Multiply every requested capacity
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = quantity::not_negative)]
-    pub scale_requests: f64,
-    /// Share of each hardware type kept for random failures [default: 2%]
-    #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
-    pub shared_buffer_fraction: Option<f64>,
-    /// The region's name
-    #[arg(long, value_name = "NAME", default_value = "imported")]
-    pub region: String,
-    /// The snapshot to write
-    #[arg(long, value_name = "SNAPSHOT")]
-    pub out: PathBuf,
-}
-
-fn instant(text: &str) -> Result<DateTime<Utc>, String> {
-    datasets::import::parse_instant(text)
-        .ok_or_else(|| format!("{text:?} is neither a number of seconds nor RFC 3339"))
 }
 
 const GENERATE_EXAMPLES: &str = "\

@@ -2,7 +2,7 @@
 //!
 //! The data lies beside the project, not in it. Where it is absent these tests are reported as ignored, by name.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta};
 use datasets::import::{ImportOptions, change_requests, import_csv};
 use fleet::{RegionSnapshot, Rru, SHARED_BUFFER_FRACTION_DEFAULT};
 use scenarios::{data, solve};
@@ -31,7 +31,7 @@ fn chain(folder: &Path, in_use: bool, shared_buffer: f64) -> (Vec<usize>, Vec<Rr
         requests: Some(folder.join("requests.csv")),
         request_changes: Some((changes.clone(), 0)),
         shared_buffer_fraction: Some(shared_buffer),
-        ..ImportOptions::new("helios-venus", folder.join("servers.csv"))
+        ..ImportOptions::new("helios-venus", folder.join("servers.csv"), DateTime::UNIX_EPOCH)
     })
     .expect("the data is as its README says");
     let (mut left, mut short) = (Vec::new(), Vec::new());

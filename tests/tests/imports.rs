@@ -3,10 +3,16 @@
 //! Where they are absent these tests are reported as ignored, by name.
 #![allow(clippy::unwrap_used)]
 
+use chrono::{DateTime, Utc};
 use datasets::import::{ImportOptions, ImportSummary, import_csv, parse_instant};
 use datasets::{read_snapshot, write_snapshot};
 use fleet::{RegionSnapshot, Rru};
 use scenarios::data;
+
+/// What the Google trace counts from.
+fn epoch() -> DateTime<Utc> {
+    "2019-05-01T00:00:00Z".parse().unwrap()
+}
 
 /// What an error says, causes included.
 fn said(error: &dyn std::error::Error) -> String {
@@ -33,7 +39,7 @@ fn google2019_cell_a() {
     let dir = data("google2019_cell_a");
     let mut options = ImportOptions {
         requests: Some(dir.join("requests_hybrid.csv")),
-        ..ImportOptions::new("google2019_cell_a", dir.join("servers.csv"))
+        ..ImportOptions::new("google2019_cell_a", dir.join("servers.csv"), epoch())
     };
     let (snapshot, summary) = imported(&options);
     assert_eq!(snapshot.servers.len(), 10_001);
@@ -49,7 +55,9 @@ fn google2019_cell_a() {
 
     options.msb_column = "msb".to_owned();
     options.events = vec![dir.join("events_day00_13.csv")];
-    options.at = parse_instant("604800");
+    options.taken_at = parse_instant("604800", Some(epoch())).unwrap();
+    options.as_of = true;
+    options.log.epoch = Some(epoch());
     let (snapshot, summary) = imported(&options);
     assert_eq!(summary.servers + summary.not_seen_yet + summary.gone, 10_001);
     let down = snapshot.servers.iter().filter(|server| !server.available).count();
@@ -64,7 +72,7 @@ fn alibaba_gpu_v2023() {
     let dir = data("alibaba_gpu_v2023");
     let mut options = ImportOptions {
         requests: Some(dir.join("requests.csv")),
-        ..ImportOptions::new("alibaba_gpu_v2023", dir.join("servers.csv"))
+        ..ImportOptions::new("alibaba_gpu_v2023", dir.join("servers.csv"), epoch())
     };
     assert!(said(&import_csv(&options).unwrap_err()).contains("a topology file can say it"));
     options.topology = Some(dir.join("topology_synthetic.csv"));
@@ -88,7 +96,7 @@ fn helios_venus() {
     let dir = data("helios_venus");
     let mut options = ImportOptions {
         requests: Some(dir.join("requests.csv")),
-        ..ImportOptions::new("helios_venus", dir.join("servers.csv"))
+        ..ImportOptions::new("helios_venus", dir.join("servers.csv"), epoch())
     };
     let (snapshot, summary) = imported(&options);
     assert_eq!((snapshot.servers.len(), summary.reservations, summary.with_buffer), (158, 16, 0));

@@ -1,6 +1,6 @@
 //! What can be wrong with CSV files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// CSV files cannot be imported: which file, which line and field, which rule.
 #[derive(Debug, thiserror::Error)]
@@ -32,17 +32,15 @@ pub enum ImportError {
         /// The column.
         column: String,
     },
-    /// A field is not understood or breaks a rule.
-    #[error("{}: line {line}: {field}: {rule}", file.display())]
-    Field {
+    /// Fields are not understood or break a rule: everything that is wrong with one file.
+    #[error("{}", listed(file, errors, *more))]
+    Fields {
         /// The file.
         file: PathBuf,
-        /// The line, counted from one, on which the record begins.
-        line: u64,
-        /// The column.
-        field: String,
-        /// The rule.
-        rule: Box<FieldRule>,
+        /// The first [`ERRORS_MAX`], in order of lines.
+        errors: Vec<FieldError>,
+        /// How many more there are.
+        more: usize,
     },
     /// The servers stand nowhere.
     #[error(
@@ -55,13 +53,13 @@ pub enum ImportError {
         /// The column of the datacenter.
         column: String,
     },
-    /// A server has no line in the topology.
-    #[error("{}: has no line for server {server:?}", file.display())]
+    /// Servers have no line in the topology.
+    #[error("{}: has no line for {}", file.display(), servers_named(servers))]
     NotInTopology {
         /// The topology file.
         file: PathBuf,
-        /// The server.
-        server: String,
+        /// The servers.
+        servers: Vec<String>,
     },
     /// Requests cannot be scaled by such a number.
     #[error("requests cannot be scaled by {value}; it must be finite and not negative")]
@@ -69,9 +67,40 @@ pub enum ImportError {
         /// The number.
         value: f64,
     },
-    /// An event log says nothing without an instant on it.
-    #[error("events are given without an instant; say at which second of the log the region is")]
-    EventsWithoutInstant,
+}
+
+/// How many errors of one file are listed.
+pub const ERRORS_MAX: usize = 100;
+
+/// One field of a CSV file is not understood or breaks a rule.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("line {line}: {field}: {rule}")]
+pub struct FieldError {
+    /// The line, counted from one, on which the record begins.
+    pub line: u64,
+    /// The column.
+    pub field: String,
+    /// The rule.
+    pub rule: Box<FieldRule>,
+}
+
+fn listed(file: &Path, errors: &[FieldError], more: usize) -> String {
+    let file = file.display();
+    let mut lines: Vec<String> = errors.iter().map(|error| format!("{file}: {error}")).collect();
+    if more > 0 {
+        lines.push(format!("{file}: and {more} more errors"));
+    }
+    lines.join("\n")
+}
+
+fn servers_named(servers: &[String]) -> String {
+    const NAMED: usize = 10;
+    let named: Vec<String> = servers.iter().take(NAMED).map(|name| format!("{name:?}")).collect();
+    let what = if servers.len() == 1 { "server" } else { "servers" };
+    match servers.len().saturating_sub(NAMED) {
+        0 => format!("{what} {}", named.join(", ")),
+        more => format!("{what} {} and {more} more", named.join(", ")),
+    }
 }
 
 /// The rules for fields.
@@ -111,7 +140,24 @@ pub enum FieldRule {
     #[error("MSB {msb:?} stands in datacenter {datacenter:?} here and in {other:?} on line {line}")]
     MsbInTwoDatacenters { msb: String, datacenter: String, other: String, line: u64 },
     #[error("{end} lies before the start, {start}")]
-    EndsBeforeStart { start: f64, end: f64 },
+    EndsBeforeStart { start: String, end: String },
+    #[error("{value:?} is neither RFC 3339, such as 2026-01-31T12:00:00Z, nor a number of seconds")]
+    NotInstant { value: String },
+    #[error(
+        "{value} as Unix seconds lies before the year 2000; if the file counts from an instant of its \
+         own, that one must be said (--epoch)"
+    )]
+    NotUnix { value: f64 },
+    #[error("{name:?} is not the name of a request")]
+    UnknownReservation { name: String },
+    #[error(
+        "{name:?} is also the name of the stand-in for servers of which the file does not say it"
+    )]
+    StandIn { name: String },
+    #[error("has {found} fields, the header has {expected}")]
+    Length { found: u64, expected: u64 },
+    #[error("is not UTF-8")]
+    NotUtf8,
     #[error(
         "{name:?} counts capacity in other units than servers; changes of its size are in servers"
     )]

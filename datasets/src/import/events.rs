@@ -1,11 +1,10 @@
 //! Event logs.
 
-use super::error::{FieldRule, ImportError};
+use super::error::{FieldError, FieldRule, ImportError};
 use super::servers::Inventory;
-use super::sheet::{Column, Line, Sheet};
+use super::sheet::{Column, Line, Sheet, Wrong};
 use super::summary::ImportSummary;
-use super::{ImportOptions, log_instant};
-use chrono::{DateTime, Utc};
+use super::{ImportOptions, LogFormat};
 use fleet::{Name, RegionSnapshot, Scope, UnavailabilityKind, UnavailabilityRow};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,30 +21,36 @@ pub(super) fn import(
     summary: &mut ImportSummary,
 ) -> Result<Vec<UnavailabilityRow>, ImportError> {
     let mut rows: BTreeMap<Name, UnavailabilityRow> = BTreeMap::new();
-    if let Some(at) = options.at {
-        for file in &options.events {
-            read_events(file, at, inventory, summary, &mut rows)?;
-        }
+    for file in &options.events {
+        read_events(file, options, inventory, summary, &mut rows)?;
     }
     Ok(rows.into_values().collect())
 }
 
 fn read_events(
     file: &Path,
-    at: DateTime<Utc>,
+    options: &ImportOptions,
     inventory: &Inventory,
     summary: &mut ImportSummary,
     rows: &mut BTreeMap<Name, UnavailabilityRow>,
 ) -> Result<(), ImportError> {
+    let at = options.taken_at;
     let mut sheet = Sheet::read(file)?;
+    let mut wrong = sheet.wrong();
     let columns = Columns::of(&mut sheet)?;
     for line in sheet.lines() {
-        let server_id = line.name(columns.server)?;
-        let Some(&present) = inventory.listed.get(server_id) else {
-            let name = server_id.to_owned();
-            return Err(line.broken(columns.server, FieldRule::UnknownServer { name }));
+        let known = line.name(columns.server).and_then(|name| {
+            inventory.listed.get(name).copied().ok_or_else(|| {
+                let name = name.to_owned();
+                line.broken(columns.server, FieldRule::UnknownServer { name })
+            })
+        });
+        let (known, row) = (wrong.take(known), event(line, &columns, &options.log, &mut wrong));
+        let (Some(present), Some(row)) = (known, row) else { continue };
+        let Event::Of(mut row) = row else {
+            summary.events_left_out += 1;
+            continue;
         };
-        let mut row = event(line, &columns)?;
         summary.events += 1;
         if row.started_at > at {
             summary.events_later += 1;
@@ -57,8 +62,9 @@ fn read_events(
         }
         row.ended_at = row.ended_at.filter(|&ended| ended <= at);
         summary.events_active += usize::from(row.ended_at.is_none());
-        insert(rows, row, line, &columns)?;
+        wrong.take(insert(rows, row, line, &columns));
     }
+    wrong.end(&sheet)?;
     summary.ignored(&sheet);
     Ok(())
 }
@@ -66,24 +72,27 @@ fn read_events(
 /// Reads everything that logs say of these servers, ends included, and counts the events of others.
 ///
 /// # Errors
-/// The first thing that is not understood, with file, line and field.
+/// Everything that is not understood in the first file of which anything is, with line and field.
 pub fn read_log(
     files: &[PathBuf],
+    format: &LogFormat,
     snapshot: &RegionSnapshot,
 ) -> Result<(Vec<UnavailabilityRow>, usize), ImportError> {
     let mut rows: BTreeMap<Name, UnavailabilityRow> = BTreeMap::new();
     let mut others = 0;
     for file in files {
         let mut sheet = Sheet::read(file)?;
+        let mut wrong = sheet.wrong();
         let columns = Columns::of(&mut sheet)?;
         for line in sheet.lines() {
-            let row = event(line, &columns)?;
+            let Some(Event::Of(row)) = event(line, &columns, format, &mut wrong) else { continue };
             if snapshot.server(&row.scope_id).is_some() {
-                insert(&mut rows, row, line, &columns)?;
+                wrong.take(insert(&mut rows, row, line, &columns));
             } else {
                 others += 1;
             }
         }
+        wrong.end(&sheet)?;
     }
     Ok((rows.into_values().collect(), others))
 }
@@ -107,25 +116,36 @@ impl Columns {
     }
 }
 
-fn event(line: Line, columns: &Columns) -> Result<UnavailabilityRow, ImportError> {
-    let server_id = line.name(columns.server)?;
-    let kind = event_kind(line, columns.kind)?;
-    let began = line.number_in(columns.start)?;
-    let ended = line.optional_number(columns.end)?;
-    if let Some(ended) = ended.filter(|&ended| ended < began) {
-        let rule = FieldRule::EndsBeforeStart { start: began, end: ended };
-        return Err(line.broken(columns.end, rule));
+/// A line of a log.
+enum Event {
+    Of(UnavailabilityRow),
+    /// Of a kind that is left out.
+    LeftOut,
+}
+
+/// Reads a line; what is wrong with it is noted.
+fn event(line: Line, columns: &Columns, format: &LogFormat, wrong: &mut Wrong) -> Option<Event> {
+    let server_id = wrong.take(line.name(columns.server));
+    let kind = wrong.take(event_kind(line, columns.kind, format));
+    let began = wrong.take(line.instant(columns.start, format.epoch));
+    let ended = wrong.take(line.optional_instant(columns.end, format.epoch));
+    let (server_id, kind, started_at, ended_at) = (server_id?, kind?, began?, ended?);
+    if ended_at.is_some_and(|ended| ended < started_at) {
+        let text = |column| line.text(column).to_owned();
+        let (start, end) = (text(columns.start), text(columns.end));
+        wrong.note(line.broken(columns.end, FieldRule::EndsBeforeStart { start, end }));
+        return None;
     }
-    let ended_at = ended.map(|ended| instant(line, columns.end, ended)).transpose()?;
-    Ok(UnavailabilityRow {
+    let Some(kind) = kind else { return Some(Event::LeftOut) };
+    Some(Event::Of(UnavailabilityRow {
         event_id: format!("{server_id}@{}", line.text(columns.start)).into(),
         scope: Scope::Server.as_str().into(),
         scope_id: server_id.into(),
         kind: kind.as_str().into(),
-        started_at: instant(line, columns.start, began)?,
+        started_at,
         ended_at,
         recall_minutes: None,
-    })
+    }))
 }
 
 fn insert(
@@ -133,7 +153,7 @@ fn insert(
     row: UnavailabilityRow,
     line: Line,
     columns: &Columns,
-) -> Result<(), ImportError> {
+) -> Result<(), FieldError> {
     let name = format!("{} from {}", row.scope_id, line.text(columns.start));
     match rows.insert(row.event_id.clone(), row) {
         None => Ok(()),
@@ -142,20 +162,22 @@ fn insert(
     }
 }
 
-fn event_kind(line: Line, column: Column) -> Result<UnavailabilityKind, ImportError> {
+/// The kind of an event; `None`: it is to be left out.
+fn event_kind(
+    line: Line,
+    column: Column,
+    format: &LogFormat,
+) -> Result<Option<UnavailabilityKind>, FieldError> {
     let word = line.text(column);
-    if word == REMOVED {
-        return Ok(UnavailabilityKind::RandomFailure);
+    if let Some(kind) = format.kinds.get(word) {
+        return Ok(*kind);
     }
-    UnavailabilityKind::parse(word).ok_or_else(|| {
-        let expected = "removed, planned_maintenance, random_failure, software, correlated_failure";
+    if word == REMOVED {
+        return Ok(Some(UnavailabilityKind::RandomFailure));
+    }
+    UnavailabilityKind::parse(word).map(Some).ok_or_else(|| {
+        let expected = "removed, planned_maintenance, random_failure, software, correlated_failure, \
+                        nor is it mapped to one";
         line.broken(column, FieldRule::Word { value: word.to_owned(), expected })
-    })
-}
-
-fn instant(line: Line, column: Column, seconds: f64) -> Result<DateTime<Utc>, ImportError> {
-    log_instant(seconds).ok_or_else(|| {
-        let expected = "a number of seconds, at most 1e11";
-        line.broken(column, FieldRule::Number { value: seconds, expected })
     })
 }

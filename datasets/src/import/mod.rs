@@ -4,14 +4,17 @@
 //!
 //! | file | columns |
 //! |---|---|
-//! | servers | `server_id`, `hardware_type`, `datacenter`, `msb` (or the column chosen), `rack`; perhaps `first_seen_s`, `gone_since_s` |
+//! | servers | `server_id`, `hardware_type`, `datacenter`, `msb` (or the column chosen), `rack`; perhaps `current_reservation`, `in_use`, `power_watts`, `first_seen_s`, `gone_since_s` |
 //! | topology, if apart | `server_id`, `datacenter`, `msb` (or the column chosen), `rack` |
-//! | requests | `name`, `capacity`, `unit`, `eligible_types` (`a\|b`), `rru` (`a:1;b:0.5`), `spread` (`msb` or `none`), `dc_affinity` (`dc0:0.5;dc1:0.5`) |
-//! | events | `server_id`, `kind`, `start`, `end` in seconds from the beginning of the log; an empty end is open |
+//! | requests | `name`, `capacity`, `unit`, `eligible_types` (`a\|b`), `rru` (`a:1;b:0.5`), `spread` (`msb` or `none`), `dc_affinity` (`dc0:0.5;dc1:0.5`); perhaps `owner`, `priority`, `affinity_theta`, `msb_alpha`, `rack_alpha`, `host_profile` |
+//! | events | `server_id`, `kind`, `start`, `end`; an empty end is open |
 //! | changes of requests | `day`, `reservation`, `servers` |
 //!
+//! Times are RFC 3339 or Unix seconds, or seconds since the epoch of [`LogFormat`].
+//!
 //! Other columns are ignored and listed in the [`ImportSummary`]. What is there and not understood
-//! is refused with file, line and field.
+//! is refused with file, line and field, everything that is wrong with one file at once. Of columns that
+//! are not there the summary's [`Coverage`] says so, and a store leaves what it has alone.
 
 mod error;
 mod events;
@@ -21,21 +24,25 @@ mod servers;
 mod sheet;
 mod summary;
 
-pub use error::{FieldRule, ImportError};
+pub use error::{ERRORS_MAX, FieldError, FieldRule, ImportError};
 pub use events::read_log;
 pub use resize::change_requests;
-pub use summary::ImportSummary;
+pub use summary::{ImportSummary, StandIn};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet::{Coverage, Name, ReservationColumns, SnapshotParts, Weights};
+use fleet::{Coverage, Name, ReservationColumns, SnapshotParts, UnavailabilityKind, Weights};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The instant that logs counting seconds from their own beginning are taken to begin at: the
-/// first day of the Google 2019 trace. Any other would do, as long as it is always the same.
-pub const LOG_BEGINS: DateTime<Utc> = match DateTime::from_timestamp(1_556_668_800, 0) {
-    Some(instant) => instant,
-    None => panic!("2019-05-01T00:00:00Z is a time"),
-};
+/// How times and kinds of events are written in files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogFormat {
+    /// What numbers of seconds count from; `None`: they are Unix seconds.
+    pub epoch: Option<DateTime<Utc>>,
+    /// Words of the log for kinds, beside those of the snapshot format and `removed`; `None`: events of
+    /// that kind are left out.
+    pub kinds: BTreeMap<String, Option<UnavailabilityKind>>,
+}
 
 /// What to import, and how.
 #[derive(Clone, Debug)]
@@ -51,11 +58,15 @@ pub struct ImportOptions {
     /// CSV of how requests change by day, and the day wanted: each reservation it names has the
     /// size of its latest row up to that day, and is left out before its first row.
     pub request_changes: Option<(PathBuf, u32)>,
-    /// CSVs of events. They need `at`.
+    /// CSVs of events.
     pub events: Vec<PathBuf>,
-    /// The instant of the snapshot. Servers not seen yet or gone by then are left out, events
-    /// that began later are ignored. `None`: every server listed is there, whenever it was seen.
-    pub at: Option<DateTime<Utc>>,
+    /// How times and kinds of events are written.
+    pub log: LogFormat,
+    /// The instant of the snapshot: events that began later are ignored.
+    pub taken_at: DateTime<Utc>,
+    /// Whether servers not seen yet or gone by `taken_at` are left out. `false`: every server listed is
+    /// there, whenever it was seen.
+    pub as_of: bool,
     /// The column that says which MSB a server stands in.
     pub msb_column: String,
     /// The column that says which datacenter a server stands in. `None`: `datacenter`; but where
@@ -72,7 +83,11 @@ pub struct ImportOptions {
 
 impl ImportOptions {
     /// Imports a file of servers alone; change the fields for more.
-    pub fn new(region: impl Into<Name>, servers: impl Into<PathBuf>) -> ImportOptions {
+    pub fn new(
+        region: impl Into<Name>,
+        servers: impl Into<PathBuf>,
+        taken_at: DateTime<Utc>,
+    ) -> ImportOptions {
         ImportOptions {
             region: region.into(),
             servers: servers.into(),
@@ -80,7 +95,9 @@ impl ImportOptions {
             requests: None,
             request_changes: None,
             events: Vec::new(),
-            at: None,
+            log: LogFormat::default(),
+            taken_at,
+            as_of: false,
             msb_column: MSB_COLUMN.to_owned(),
             datacenter_column: None,
             scale_requests: 1.0,
@@ -93,34 +110,43 @@ impl ImportOptions {
 /// The column of the MSB unless another is chosen.
 pub const MSB_COLUMN: &str = "msb";
 
-/// Reads an instant as people give it: seconds from [`LOG_BEGINS`], or RFC 3339. `None`: neither.
-pub fn parse_instant(text: &str) -> Option<DateTime<Utc>> {
-    match text.parse::<f64>() {
-        Ok(seconds) => log_instant(seconds),
-        Err(_) => DateTime::parse_from_rfc3339(text).ok().map(|instant| instant.to_utc()),
-    }
-}
-
-/// The instant of a log's second, to the microsecond; `None` for what no log can mean.
-fn log_instant(seconds: f64) -> Option<DateTime<Utc>> {
-    // Three thousand years: beyond that a number of seconds is a mistake.
+/// Reads an instant as files and people give it: RFC 3339; or seconds since `epoch`; or, without one, Unix
+/// seconds.
+///
+/// # Errors
+/// The rule that it breaks. Unix seconds of the last century are refused: that is a log which counts
+/// from its own beginning.
+pub fn parse_instant(text: &str, epoch: Option<DateTime<Utc>>) -> Result<DateTime<Utc>, FieldRule> {
+    // Three thousand years: beyond that a number of seconds is a mistake, such as milliseconds.
     const SECONDS_MAX: f64 = 1e11;
-    #[expect(clippy::cast_possible_truncation, reason = "bounded by SECONDS_MAX on this line")]
-    let micros = (0.0..=SECONDS_MAX).contains(&seconds).then(|| (seconds * 1e6).round() as i64)?;
-    LOG_BEGINS.checked_add_signed(TimeDelta::microseconds(micros))
+    const YEAR_2000: f64 = 946_684_800.0;
+    let Ok(value) = text.parse::<f64>() else {
+        return (DateTime::parse_from_rfc3339(text).map(|instant| instant.to_utc()))
+            .map_err(|_| FieldRule::NotInstant { value: text.to_owned() });
+    };
+    if !(value.is_finite() && value >= 0.0) {
+        return Err(FieldRule::Number { value, expected: "finite and not negative" });
+    }
+    let too_large = || FieldRule::Number { value, expected: "a number of seconds, at most 1e11" };
+    if value > SECONDS_MAX {
+        return Err(too_large());
+    }
+    if epoch.is_none() && value < YEAR_2000 {
+        return Err(FieldRule::NotUnix { value });
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "bounded by SECONDS_MAX above")]
+    let micros = TimeDelta::microseconds((value * 1e6).round() as i64);
+    let epoch = epoch.unwrap_or(DateTime::UNIX_EPOCH);
+    epoch.checked_add_signed(micros).ok_or_else(too_large)
 }
 
 /// Imports a region: rows, of which the caller makes a [`fleet::RegionSnapshot`], and what was
 /// made of the files.
 ///
-/// `taken_at` is `at`; without it, [`LOG_BEGINS`] plus the day of the request changes, if any.
-///
 /// # Errors
-/// The first thing that is missing or not understood, with file, line and field.
+/// Everything that is missing or not understood in the first file of which anything is, with line and
+/// field.
 pub fn import_csv(options: &ImportOptions) -> Result<(SnapshotParts, ImportSummary), ImportError> {
-    if options.at.is_none() && !options.events.is_empty() {
-        return Err(ImportError::EventsWithoutInstant);
-    }
     if !(options.scale_requests.is_finite() && options.scale_requests >= 0.0) {
         return Err(ImportError::Scale { value: options.scale_requests });
     }
@@ -134,11 +160,11 @@ pub fn import_csv(options: &ImportOptions) -> Result<(SnapshotParts, ImportSumma
     let mut summary = ImportSummary { coverage, ..ImportSummary::default() };
     let inventory = servers::import(options, &mut summary)?;
     let requests = requests::import(options, &inventory, &mut summary)?;
+    inventory.check_holders(&requests)?;
     let unavailability = events::import(options, &inventory, &mut summary)?;
-    let day = options.request_changes.as_ref().map_or(0, |&(_, day)| day);
     let parts = SnapshotParts {
         region: options.region.clone(),
-        taken_at: options.at.unwrap_or(LOG_BEGINS + TimeDelta::days(day.into())),
+        taken_at: options.taken_at,
         weights: options.weights,
         shared_buffer_fraction: options.shared_buffer_fraction,
         servers: inventory.present,

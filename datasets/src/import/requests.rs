@@ -1,12 +1,13 @@
 //! Requests, and how they change by day.
 
 use super::ImportOptions;
-use super::error::{FieldRule, ImportError};
+use super::error::{FieldError, FieldRule, ImportError};
 use super::servers::Inventory;
-use super::sheet::{Column, Line, Sheet};
+use super::sheet::{Column, Line, Sheet, Wrong};
 use super::summary::ImportSummary;
 use fleet::{
-    AffinityRow, Name, ReservationKind, ReservationRow, Rru, RruRow, SHARED_BUFFER_PREFIX,
+    AffinityRow, Name, ReservationColumns, ReservationKind, ReservationRow, Rru, RruRow,
+    SHARED_BUFFER_PREFIX,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -34,6 +35,18 @@ pub(super) struct Request {
     pub(super) values: Vec<(Name, f64)>,
     pub(super) msb_buffer: bool,
     pub(super) affinity: Vec<(Name, f64)>,
+    pub(super) terms: Terms,
+}
+
+/// What a request may say beside that, and has a default.
+#[derive(Default)]
+pub(super) struct Terms {
+    owner: Option<Name>,
+    priority: i32,
+    msb_alpha: Option<f64>,
+    rack_alpha: Option<f64>,
+    affinity_theta: Option<f64>,
+    host_profile: Option<Name>,
 }
 
 /// Reads the requests of a new region.
@@ -73,15 +86,15 @@ impl Requests {
         }
         self.reservations.push(ReservationRow {
             reservation_id: request.name.clone(),
-            owner: request.name,
+            owner: request.terms.owner.unwrap_or(request.name),
             kind: ReservationKind::Guaranteed.as_str().into(),
             capacity_rru: request.capacity.to_f64(),
             msb_buffer: request.msb_buffer,
-            priority: 0,
-            msb_alpha: None,
-            rack_alpha: None,
-            affinity_theta: None,
-            host_profile: None,
+            priority: request.terms.priority,
+            msb_alpha: request.terms.msb_alpha,
+            rack_alpha: request.terms.rack_alpha,
+            affinity_theta: request.terms.affinity_theta,
+            host_profile: request.terms.host_profile,
             replicas: None,
             replicas_per_msb: None,
         });
@@ -90,7 +103,7 @@ impl Requests {
 
 /// A capacity of the files, scaled, to the micro-RRU that the snapshot holds: so the product is
 /// the decimal that people expect.
-fn scaled(line: Line, column: Column, value: f64, scale: f64) -> Result<Rru, ImportError> {
+fn scaled(line: Line, column: Column, value: f64, scale: f64) -> Result<Rru, FieldError> {
     Rru::from_f64(value * scale).ok_or_else(|| {
         let rule = FieldRule::Number { value: value * scale, expected: "at most 1e9" };
         line.broken(column, rule)
@@ -104,6 +117,7 @@ pub(super) fn read_requests(
     summary: &mut ImportSummary,
 ) -> Result<Vec<Request>, ImportError> {
     let mut sheet = Sheet::read(file)?;
+    let mut wrong = sheet.wrong();
     let name = sheet.column("name")?;
     let capacity = sheet.column("capacity")?;
     let eligible = sheet.column("eligible_types")?;
@@ -112,50 +126,123 @@ pub(super) fn read_requests(
     // What capacity counts is the business of whoever asks; the values are in the same unit.
     let unit = sheet.optional("unit");
     let affinity = sheet.optional("dc_affinity");
-    if let Some(known) = &mut summary.coverage.reservations {
-        known.affinity = affinity.is_some();
+    let columns = TermColumns::of(&mut sheet);
+    if let Some(of) = &mut summary.coverage.reservations {
+        *of = columns.known();
+        of.affinity = affinity.is_some();
     }
     let mut lines: BTreeMap<&str, u64> = BTreeMap::new();
     let mut requests = Vec::new();
     for line in sheet.lines() {
-        let id = reservation_name(line, name, known)?;
-        if let Some(first) = lines.insert(id, line.number()) {
-            let rule = FieldRule::Duplicate { name: id.to_owned(), first };
-            return Err(line.broken(name, rule));
+        let id = wrong.take(reservation_name(line, name, known));
+        if let Some(first) = id.and_then(|id| lines.insert(id, line.number())) {
+            let rule = FieldRule::Duplicate { name: line.text(name).to_owned(), first };
+            wrong.note(line.broken(name, rule));
         }
-        let msb_buffer = match line.text(spread) {
-            "msb" => true,
-            "none" => false,
-            other => {
-                let (value, expected) = (other.to_owned(), "msb, none");
-                return Err(line.broken(spread, FieldRule::Word { value, expected }));
-            }
-        };
-        let asked = scaled(line, capacity, line.number_in(capacity)?, scale)?;
+        let msb_buffer = wrong.take(buffered(line, spread));
+        let asked = line.number_in(capacity).and_then(|asked| scaled(line, capacity, asked, scale));
+        let asked = wrong.take(asked);
         if let Some(unit) = unit {
             *summary.units.entry(line.text(unit).to_owned()).or_default() += 1;
         }
         let affinity = match affinity {
-            Some(column) => shares(line, column, msb_buffer, known)?,
-            None => Vec::new(),
+            Some(column) => shares(line, column, msb_buffer.unwrap_or(true), known),
+            None => Ok(Vec::new()),
         };
-        requests.push(Request {
-            name: id.into(),
-            capacity: asked,
-            values: type_values(line, eligible, values, known)?,
-            msb_buffer,
-            affinity,
-        });
+        let affinity = wrong.take(affinity);
+        let values = wrong.take(type_values(line, eligible, values, known));
+        let terms = columns.read(line, &mut wrong);
+        let (Some(id), Some(capacity), Some(values)) = (id, asked, values) else { continue };
+        let (Some(msb_buffer), Some(affinity)) = (msb_buffer, affinity) else { continue };
+        requests.push(Request { name: id.into(), capacity, values, msb_buffer, affinity, terms });
     }
+    wrong.end(&sheet)?;
     summary.ignored(&sheet);
     Ok(requests)
+}
+
+fn buffered(line: Line, column: Column) -> Result<bool, FieldError> {
+    match line.text(column) {
+        "msb" => Ok(true),
+        "none" => Ok(false),
+        other => {
+            let (value, expected) = (other.to_owned(), "msb, none");
+            Err(line.broken(column, FieldRule::Word { value, expected }))
+        }
+    }
+}
+
+/// The columns of [`Terms`].
+struct TermColumns {
+    owner: Option<Column>,
+    priority: Option<Column>,
+    msb_alpha: Option<Column>,
+    rack_alpha: Option<Column>,
+    affinity_theta: Option<Column>,
+    host_profile: Option<Column>,
+}
+
+impl TermColumns {
+    fn of(sheet: &mut Sheet) -> TermColumns {
+        TermColumns {
+            owner: sheet.optional("owner"),
+            priority: sheet.optional("priority"),
+            msb_alpha: sheet.optional("msb_alpha"),
+            rack_alpha: sheet.optional("rack_alpha"),
+            affinity_theta: sheet.optional("affinity_theta"),
+            host_profile: sheet.optional("host_profile"),
+        }
+    }
+
+    fn known(&self) -> ReservationColumns {
+        ReservationColumns {
+            owner: self.owner.is_some(),
+            priority: self.priority.is_some(),
+            msb_alpha: self.msb_alpha.is_some(),
+            rack_alpha: self.rack_alpha.is_some(),
+            affinity_theta: self.affinity_theta.is_some(),
+            host_profile: self.host_profile.is_some(),
+            ..ReservationColumns::NONE
+        }
+    }
+
+    fn read(&self, line: Line, wrong: &mut Wrong) -> Terms {
+        let mut alpha = |column: Option<Column>| {
+            wrong.take(column.map_or(Ok(None), |column| alpha(line, column))).flatten()
+        };
+        let (msb_alpha, rack_alpha) = (alpha(self.msb_alpha), alpha(self.rack_alpha));
+        let owner = self.owner.and_then(|column| wrong.take(line.name(column)));
+        let priority = self.priority.and_then(|column| wrong.take(line.whole(column)));
+        let theta = self.affinity_theta.map_or(Ok(None), |column| line.optional_number(column));
+        let profile = self.host_profile.map_or(Ok(None), |column| line.optional_name(column));
+        Terms {
+            owner: owner.map(Name::from),
+            priority: priority.unwrap_or(0),
+            msb_alpha,
+            rack_alpha,
+            affinity_theta: wrong.take(theta).flatten(),
+            host_profile: wrong.take(profile).flatten().map(Name::from),
+        }
+    }
+}
+
+/// A limit of spread: a share of what is asked for.
+fn alpha(line: Line, column: Column) -> Result<Option<f64>, FieldError> {
+    let value = line.optional_number(column)?;
+    match value.filter(|value| !(*value > 0.0 && *value <= 1.0)) {
+        None => Ok(value),
+        Some(value) => {
+            let expected = "above 0 and at most 1";
+            Err(line.broken(column, FieldRule::Number { value, expected }))
+        }
+    }
 }
 
 fn reservation_name<'a>(
     line: Line<'a>,
     column: Column,
     known: &Known,
-) -> Result<&'a str, ImportError> {
+) -> Result<&'a str, FieldError> {
     let name = line.name(column)?;
     if name.starts_with(SHARED_BUFFER_PREFIX) {
         return Err(line.broken(column, FieldRule::Reserved { name: name.to_owned() }));
@@ -173,7 +260,7 @@ fn type_values(
     eligible: Column,
     values: Column,
     known: &Known,
-) -> Result<Vec<(Name, f64)>, ImportError> {
+) -> Result<Vec<(Name, f64)>, FieldError> {
     let text = line.text(eligible);
     if text.is_empty() {
         return Err(line.broken(eligible, FieldRule::Empty));
@@ -212,7 +299,7 @@ fn shares(
     column: Column,
     msb_buffer: bool,
     known: &Known,
-) -> Result<Vec<(Name, f64)>, ImportError> {
+) -> Result<Vec<(Name, f64)>, FieldError> {
     let pairs = line.pairs(column)?;
     for &(name, share) in &pairs {
         if !known.datacenters.contains(name) {
@@ -247,6 +334,7 @@ pub(super) fn resize(
     summary: &mut ImportSummary,
 ) -> Result<Vec<Request>, ImportError> {
     let mut sheet = Sheet::read(file)?;
+    let mut wrong = sheet.wrong();
     let day_column = sheet.column("day")?;
     let reservation = sheet.column("reservation")?;
     let servers = sheet.column("servers")?;
@@ -257,28 +345,21 @@ pub(super) fn resize(
     let mut named: BTreeSet<&str> = BTreeSet::new();
     let mut latest: BTreeMap<&str, (u32, u64, Rru)> = BTreeMap::new();
     for line in sheet.lines() {
-        let name = reservation_name(line, reservation, known)?;
-        let count = line.number_in(servers)?;
-        if count.fract() != 0.0 {
-            let rule = FieldRule::Number { value: count, expected: "a whole number of servers" };
-            return Err(line.broken(servers, rule));
-        }
-        let size = scaled(line, servers, count, scale)?;
-        let text = line.text(day_column);
-        let on: u32 = text.parse().map_err(|_| {
-            let rule = FieldRule::NotNumber { value: text.to_owned() };
-            line.broken(day_column, rule)
-        })?;
+        let name = wrong.take(reservation_name(line, reservation, known));
+        let size = wrong.take(size(line, servers, scale));
+        let on = wrong.take(day_of(line, day_column));
+        let (Some(name), Some(size), Some(on)) = (name, size, on) else { continue };
         let in_servers = |request: &Request| request.values.iter().all(|&(_, value)| value == 1.0);
         if described.get(name).is_some_and(|request| !in_servers(request)) {
             let rule = FieldRule::NotServers { name: name.to_owned() };
-            return Err(line.broken(reservation, rule));
+            wrong.note(line.broken(reservation, rule));
+            continue;
         }
         named.insert(name);
         match latest.get(name) {
             Some(&(other, first, _)) if other == on => {
                 let rule = FieldRule::Duplicate { name: name.to_owned(), first };
-                return Err(line.broken(reservation, rule));
+                wrong.note(line.broken(reservation, rule));
             }
             Some(&(other, _, _)) if other > on => {}
             _ if on > day => {}
@@ -287,6 +368,7 @@ pub(super) fn resize(
             }
         }
     }
+    wrong.end(&sheet)?;
     let mut assumed: Vec<&str> = Vec::new();
     let mut later: Vec<&str> = Vec::new();
     for name in named {
@@ -303,6 +385,7 @@ pub(super) fn resize(
                 values: known.hardware_types.iter().map(|ty| (ty.clone(), 1.0)).collect(),
                 msb_buffer: false,
                 affinity: Vec::new(),
+                terms: Terms::default(),
             }
         });
         request.capacity = size;
@@ -318,4 +401,20 @@ pub(super) fn resize(
     }
     summary.ignored(&sheet);
     Ok(described.into_values().collect())
+}
+
+/// A number of servers, scaled.
+fn size(line: Line, column: Column, scale: f64) -> Result<Rru, FieldError> {
+    let count = line.number_in(column)?;
+    if count.fract() != 0.0 {
+        let rule = FieldRule::Number { value: count, expected: "a whole number of servers" };
+        return Err(line.broken(column, rule));
+    }
+    scaled(line, column, count, scale)
+}
+
+fn day_of(line: Line, column: Column) -> Result<u32, FieldError> {
+    let text = line.text(column);
+    let not_number = |_| line.broken(column, FieldRule::NotNumber { value: text.to_owned() });
+    text.parse().map_err(not_number)
 }

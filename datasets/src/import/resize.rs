@@ -1,9 +1,9 @@
 //! Changes the requests of a region that is there already.
 
 use super::error::ImportError;
-use super::requests::{Known, Request, Requests, read_requests, resize};
+use super::requests::{Known, Request, Requests, Terms, read_requests, resize};
 use super::summary::ImportSummary;
-use fleet::{Name, ReservationKind, Rru, SnapshotParts};
+use fleet::{Name, ReservationColumns, ReservationKind, ReservationRow, Rru, SnapshotParts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -14,10 +14,12 @@ use std::path::Path;
 /// and the day: each reservation it names has the size of its latest row up to that day; one that
 /// has none yet is left as it is. New reservations are added.
 ///
-/// Priority, limits of spread and the like of reservations that are there stay as they are.
+/// Priority, limits of spread and the like of reservations that are there stay as they are, unless
+/// `requests` has a column for them.
 ///
 /// # Errors
-/// The first thing that is not understood, with file, line and field; `parts` is unchanged then.
+/// Everything that is not understood in the first file of which anything is, with line and field; `parts`
+/// is unchanged then.
 pub fn change_requests(
     parts: &mut SnapshotParts,
     requests: Option<&Path>,
@@ -38,7 +40,9 @@ pub fn change_requests(
     if let Some((file, day)) = changes {
         wanted = resize(file, day, 1.0, wanted, &known, &mut summary)?;
     }
-    replace(parts, wanted, requests.is_some(), &mut summary);
+    // Columns that the file has are taken, others stay as they are.
+    let known = requests.and(summary.coverage.reservations);
+    replace(parts, wanted, known, &mut summary);
     Ok(summary.notes)
 }
 
@@ -67,16 +71,17 @@ fn described(parts: &SnapshotParts) -> Vec<Request> {
             values: values.remove(&row.reservation_id).unwrap_or_default(),
             msb_buffer: row.msb_buffer,
             affinity: affinity.remove(&row.reservation_id).unwrap_or_default(),
+            terms: Terms::default(),
         })
         .collect()
 }
 
-/// Puts requests in place of those there are. `whole`: what they do not name is asked for no
-/// longer.
+/// Puts requests in place of those there are. `known`: the columns of a whole list; what that does not
+/// name is asked for no longer.
 fn replace(
     parts: &mut SnapshotParts,
     wanted: Vec<Request>,
-    whole: bool,
+    known: Option<ReservationColumns>,
     summary: &mut ImportSummary,
 ) {
     let mut rows = Requests::default();
@@ -94,7 +99,10 @@ fn replace(
         if let Some(request) = fresh.remove(&row.reservation_id) {
             row.capacity_rru = request.capacity_rru;
             row.msb_buffer = request.msb_buffer;
-        } else if whole && row.capacity_rru > 0.0 {
+            if let Some(known) = known {
+                take_terms(row, request, known);
+            }
+        } else if known.is_some() && row.capacity_rru > 0.0 {
             row.capacity_rru = 0.0;
             dropped.push(row.reservation_id.clone());
         }
@@ -107,4 +115,26 @@ fn replace(
         summary.note(format!("new reservations: {}", names.join(", ")));
     }
     parts.reservations.extend(fresh.into_values());
+}
+
+/// What a file has a column for.
+fn take_terms(row: &mut ReservationRow, request: ReservationRow, known: ReservationColumns) {
+    if known.owner {
+        row.owner = request.owner;
+    }
+    if known.priority {
+        row.priority = request.priority;
+    }
+    if known.msb_alpha {
+        row.msb_alpha = request.msb_alpha;
+    }
+    if known.rack_alpha {
+        row.rack_alpha = request.rack_alpha;
+    }
+    if known.affinity_theta {
+        row.affinity_theta = request.affinity_theta;
+    }
+    if known.host_profile {
+        row.host_profile = request.host_profile;
+    }
 }

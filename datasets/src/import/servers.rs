@@ -1,11 +1,12 @@
 //! Servers and where they stand.
 
-use super::error::{FieldRule, ImportError};
-use super::sheet::{Column, Line, Sheet};
-use super::summary::ImportSummary;
-use super::{ImportOptions, MSB_COLUMN, log_instant};
+use super::error::{FieldError, FieldRule, ImportError};
+use super::requests::Requests;
+use super::sheet::{Column, Line, Sheet, Wrong};
+use super::summary::{ImportSummary, StandIn};
+use super::{ImportOptions, MSB_COLUMN};
 use crate::table::NamePool;
-use fleet::{Name, ServerRow};
+use fleet::{Name, SHARED_BUFFER_PREFIX, ServerRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -19,6 +20,9 @@ pub(super) struct Inventory {
     pub(super) hardware_types: BTreeSet<Name>,
     /// Datacenters of every server listed.
     pub(super) datacenters: BTreeSet<Name>,
+    sheet: Sheet,
+    /// The column of who holds a server.
+    holder: Option<Column>,
 }
 
 /// Where a server stands.
@@ -29,122 +33,207 @@ struct Place {
     rack: Name,
 }
 
+/// The columns of a server that are no place.
+struct Columns {
+    id: Column,
+    hardware_type: Column,
+    holder: Option<Column>,
+    in_use: Option<Column>,
+    watts: Option<Column>,
+    seen: Option<Column>,
+    gone: Option<Column>,
+}
+
+impl Columns {
+    fn of(sheet: &mut Sheet, options: &ImportOptions) -> Result<Columns, ImportError> {
+        let mut dated = |name| if options.as_of { sheet.optional(name) } else { None };
+        let (seen, gone) = (dated("first_seen_s"), dated("gone_since_s"));
+        Ok(Columns {
+            id: sheet.column("server_id")?,
+            hardware_type: sheet.column("hardware_type")?,
+            holder: sheet.optional("current_reservation"),
+            in_use: sheet.optional("in_use"),
+            watts: sheet.optional("power_watts"),
+            seen,
+            gone,
+        })
+    }
+}
+
 pub(super) fn import(
     options: &ImportOptions,
     summary: &mut ImportSummary,
 ) -> Result<Inventory, ImportError> {
     let mut sheet = Sheet::read(&options.servers)?;
-    let id = sheet.column("server_id")?;
-    let hardware_type = sheet.column("hardware_type")?;
-    // Without an instant nobody is late and nobody is gone.
-    let seen = options.at.and_then(|_| sheet.optional("first_seen_s"));
-    let gone = options.at.and_then(|_| sheet.optional("gone_since_s"));
+    let mut wrong = sheet.wrong();
+    let columns = Columns::of(&mut sheet, options)?;
     let pool = &mut NamePool::default();
     let places = match &options.topology {
         None => {
             let levels = Levels::find(&mut sheet, options)?;
-            lines_by_id(&sheet, id)?;
-            places(&sheet, id, levels, options, pool, summary)?
+            lines_by_id(&sheet, columns.id, &mut wrong);
+            places(&sheet, columns.id, levels, options, pool, summary, &mut wrong)?
         }
         Some(file) => {
             let mut topology = Sheet::read(file)?;
+            let mut wrong_there = topology.wrong();
             let place_id = topology.column("server_id")?;
             let levels = Levels::find(&mut topology, options)?;
-            let places = {
-                let servers = lines_by_id(&sheet, id)?;
-                let placed = lines_by_id(&topology, place_id)?;
-                same_servers(file, &servers, &topology, place_id, &placed)?;
-                places(&topology, place_id, levels, options, pool, summary)?
-            };
+            let servers = lines_by_id(&sheet, columns.id, &mut wrong);
+            let placed = lines_by_id(&topology, place_id, &mut wrong_there);
+            only_these(&servers, &topology, place_id, &mut wrong_there);
+            let found =
+                places(&topology, place_id, levels, options, pool, summary, &mut wrong_there)?;
+            wrong_there.end(&topology)?;
+            all_of_these(file, &servers, &placed)?;
             summary.ignored(&topology);
-            places
+            found
         }
     };
+    let count = sheet.lines().len();
     let mut inventory = Inventory {
-        present: Vec::with_capacity(sheet.lines().len()),
+        present: Vec::with_capacity(count),
         listed: BTreeMap::new(),
         hardware_types: BTreeSet::new(),
         datacenters: BTreeSet::new(),
+        holder: columns.holder,
+        sheet,
     };
-    for line in sheet.lines() {
-        let server_id: Name = line.name(id)?.into();
-        let hardware_type = pool.intern(line.name(hardware_type)?);
-        // Every server has its place: in this file, or in a topology checked to list the same.
-        let place = places[&*server_id].clone();
-        inventory.hardware_types.insert(hardware_type.clone());
-        inventory.datacenters.insert(place.datacenter.clone());
-        let late = reached(line, seen, options)? == Some(false);
-        let left = reached(line, gone, options)? == Some(true);
-        summary.not_seen_yet += usize::from(late);
-        summary.gone += usize::from(left && !late);
-        inventory.listed.insert(server_id.clone(), !late && !left);
-        if !late && !left {
-            inventory.present.push(ServerRow {
-                server_id,
-                datacenter: place.datacenter,
-                msb: place.msb,
-                rack: place.rack,
-                hardware_type,
-                current_reservation: None,
-                target_reservation: None,
-                target_pending: false,
-                in_use: false,
-                loaned_to: None,
-                power_watts: None,
-            });
-        }
-    }
-    summary.ignored(&sheet);
+    inventory.read(&columns, &places, options, pool, summary, &mut wrong);
+    wrong.end(&inventory.sheet)?;
+    let known = &mut summary.coverage.servers;
+    known.current_reservation = columns.holder.is_some();
+    known.in_use = columns.in_use.is_some();
+    known.power_watts = columns.watts.is_some();
+    summary.ignored(&inventory.sheet);
     Ok(inventory)
 }
 
-/// Whether the instant has reached the second in a field; `None` where there is none.
+impl Inventory {
+    fn read(
+        &mut self,
+        columns: &Columns,
+        places: &BTreeMap<Name, Place>,
+        options: &ImportOptions,
+        pool: &mut NamePool,
+        summary: &mut ImportSummary,
+        wrong: &mut Wrong,
+    ) {
+        for line in self.sheet.lines() {
+            let hardware_type = wrong.take(line.name(columns.hardware_type));
+            let holder = optional(columns.holder, |column| line.optional_name(column));
+            let holder = wrong.take(holder).map(Option::flatten);
+            let in_use = wrong.take(optional(columns.in_use, |column| line.flag(column)));
+            let watts = optional(columns.watts, |column| line.optional_number(column));
+            let watts = wrong.take(watts).map(Option::flatten);
+            let late = wrong.take(reached(line, columns.seen, options));
+            let left = wrong.take(reached(line, columns.gone, options));
+            // What is wrong with its id or place was noted there.
+            let place = places.get(line.text(columns.id));
+            let (Some(place), Some(hardware_type)) = (place, hardware_type) else { continue };
+            let (Some(holder), Some(in_use), Some(watts)) = (holder, in_use, watts) else {
+                continue;
+            };
+            let (late, left) = (late == Some(Some(false)), left == Some(Some(true)));
+            let server_id: Name = line.text(columns.id).into();
+            let hardware_type = pool.intern(hardware_type);
+            self.hardware_types.insert(hardware_type.clone());
+            self.datacenters.insert(place.datacenter.clone());
+            summary.not_seen_yet += usize::from(late);
+            summary.gone += usize::from(left && !late);
+            self.listed.insert(server_id.clone(), !late && !left);
+            if !late && !left {
+                self.present.push(ServerRow {
+                    server_id,
+                    datacenter: place.datacenter.clone(),
+                    msb: place.msb.clone(),
+                    rack: place.rack.clone(),
+                    hardware_type,
+                    current_reservation: holder.map(|name| pool.intern(name)),
+                    target_reservation: None,
+                    target_pending: false,
+                    in_use: in_use.unwrap_or(false),
+                    loaned_to: None,
+                    power_watts: watts,
+                });
+            }
+        }
+    }
+
+    /// Whoever holds a server is requested, or a shared buffer.
+    pub(super) fn check_holders(&self, requests: &Requests) -> Result<(), ImportError> {
+        let Some(column) = self.holder else { return Ok(()) };
+        let requested: BTreeSet<&str> =
+            requests.reservations.iter().map(|row| &*row.reservation_id).collect();
+        let buffer = |name: &str| {
+            name.strip_prefix(SHARED_BUFFER_PREFIX)
+                .is_some_and(|ty| self.hardware_types.contains(ty))
+        };
+        let mut wrong = Wrong::default();
+        for line in self.sheet.lines() {
+            let name = line.text(column);
+            if !(name.is_empty() || requested.contains(name) || buffer(name)) {
+                let name = name.to_owned();
+                wrong.note(line.broken(column, FieldRule::UnknownReservation { name }));
+            }
+        }
+        wrong.end(&self.sheet)
+    }
+}
+
+fn optional<T>(
+    column: Option<Column>,
+    read: impl FnOnce(Column) -> Result<T, FieldError>,
+) -> Result<Option<T>, FieldError> {
+    column.map(read).transpose()
+}
+
+/// Whether the instant has reached the one in a field; `None` where there is none.
 fn reached(
     line: Line,
     column: Option<Column>,
     options: &ImportOptions,
-) -> Result<Option<bool>, ImportError> {
-    let (Some(column), Some(at)) = (column, options.at) else { return Ok(None) };
-    let Some(seconds) = line.optional_number(column)? else { return Ok(None) };
-    let instant = log_instant(seconds).ok_or_else(|| {
-        let expected = "a number of seconds, at most 1e11";
-        line.broken(column, FieldRule::Number { value: seconds, expected })
-    })?;
-    Ok(Some(instant <= at))
+) -> Result<Option<bool>, FieldError> {
+    let Some(column) = column else { return Ok(None) };
+    let instant = line.optional_instant(column, options.log.epoch)?;
+    Ok(instant.map(|instant| instant <= options.taken_at))
 }
 
 /// The line of each server; a server stands on one.
-fn lines_by_id(sheet: &Sheet, id: Column) -> Result<BTreeMap<&str, u64>, ImportError> {
+fn lines_by_id<'a>(sheet: &'a Sheet, id: Column, wrong: &mut Wrong) -> BTreeMap<&'a str, u64> {
     let mut lines = BTreeMap::new();
     for line in sheet.lines() {
-        let name = line.name(id)?;
-        if let Some(first) = lines.insert(name, line.number()) {
+        let Some(name) = wrong.take(line.name(id)) else { continue };
+        if let Some(&first) = lines.get(name) {
             let rule = FieldRule::Duplicate { name: name.to_owned(), first };
-            return Err(line.broken(id, rule));
+            wrong.note(line.broken(id, rule));
+            continue;
         }
+        lines.insert(name, line.number());
     }
-    Ok(lines)
+    lines
 }
 
-/// The topology lists the servers of the servers file, and no others.
-fn same_servers(
+/// The topology lists no other servers than the servers file.
+fn only_these(servers: &BTreeMap<&str, u64>, topology: &Sheet, id: Column, wrong: &mut Wrong) {
+    for line in topology.lines().filter(|line| !servers.contains_key(line.text(id))) {
+        let name = line.text(id).to_owned();
+        wrong.note(line.broken(id, FieldRule::UnknownServer { name }));
+    }
+}
+
+/// And it lists all of them.
+fn all_of_these(
     file: &Path,
     servers: &BTreeMap<&str, u64>,
-    topology: &Sheet,
-    id: Column,
     placed: &BTreeMap<&str, u64>,
 ) -> Result<(), ImportError> {
-    if let Some(line) = topology.lines().find(|line| !servers.contains_key(line.text(id))) {
-        let name = line.text(id).to_owned();
-        return Err(line.broken(id, FieldRule::UnknownServer { name }));
+    let missing = servers.keys().filter(|server| !placed.contains_key(*server));
+    let servers: Vec<String> = missing.map(|&server| server.to_owned()).collect();
+    if servers.is_empty() {
+        return Ok(());
     }
-    match servers.keys().find(|server| !placed.contains_key(*server)) {
-        None => Ok(()),
-        Some(server) => {
-            let (file, server) = (file.to_owned(), (*server).to_owned());
-            Err(ImportError::NotInTopology { file, server })
-        }
-    }
+    Err(ImportError::NotInTopology { file: file.to_owned(), servers })
 }
 
 /// The columns that say where a server stands.
@@ -170,7 +259,8 @@ impl Levels {
 }
 
 /// Reads the place of each server. A level that the file leaves empty throughout is one group
-/// named after the level above; the summary says so.
+/// named after the level above, and so is one for the servers that lack it where others have it; the
+/// summary says so.
 fn places(
     sheet: &Sheet,
     id: Column,
@@ -178,6 +268,7 @@ fn places(
     options: &ImportOptions,
     pool: &mut NamePool,
     summary: &mut ImportSummary,
+    wrong: &mut Wrong,
 ) -> Result<BTreeMap<Name, Place>, ImportError> {
     let filled = |column: &Column| sheet.lines().any(|line| !line.text(*column).is_empty());
     let datacenter = levels.datacenter;
@@ -204,29 +295,77 @@ fn places(
         ));
     }
     let mut nesting = Nesting::default();
+    let mut stand_ins = StandIns::default();
     let mut places = BTreeMap::new();
     for line in sheet.lines() {
-        let field = |column: Column| match line.text(column) {
-            "" => Err(line.broken(column, FieldRule::EmptyHere)),
-            _ => line.name(column),
+        let datacenter_id = match (alone, line.text(datacenter)) {
+            (true, _) => Some(options.region.clone()),
+            (false, "") => {
+                wrong.note(line.broken(datacenter, FieldRule::EmptyHere));
+                None
+            }
+            (false, _) => wrong.take(line.name(datacenter)).map(|name| pool.intern(name)),
         };
-        let datacenter_id = match alone {
-            true => options.region.clone(),
-            false => pool.intern(field(datacenter)?),
-        };
+        let Some(datacenter_id) = datacenter_id else { continue };
         let msb_id = match msb {
-            Some(msb) => pool.intern(field(msb)?),
-            None => datacenter_id.clone(),
+            Some(msb) => stand_ins.level("MSB", line, msb, &datacenter_id, pool, wrong),
+            None => Some(datacenter_id.clone()),
         };
+        let Some(msb_id) = msb_id else { continue };
         let rack_id = match rack {
-            Some(rack) => pool.intern(field(rack)?),
-            None => msb_id.clone(),
+            Some(rack) => stand_ins.level("rack", line, rack, &msb_id, pool, wrong),
+            None => Some(msb_id.clone()),
         };
+        let Some(rack_id) = rack_id else { continue };
         let place = Place { datacenter: datacenter_id, msb: msb_id, rack: rack_id };
-        nesting.check(line, &place, rack.unwrap_or(id), msb.unwrap_or(id))?;
+        nesting.check(line, &place, rack.unwrap_or(id), msb.unwrap_or(id), wrong);
         places.insert(line.text(id).into(), place);
     }
+    stand_ins.end(&file, summary, wrong);
     Ok(places)
+}
+
+/// Groups of servers of which a file does not say the level, where it does of others.
+#[derive(Default)]
+struct StandIns {
+    /// How many servers are in each, by level and name.
+    servers: BTreeMap<(&'static str, Name), usize>,
+    /// Groups of the files whose name a stand-in may have, and where they were met first.
+    named: BTreeMap<(&'static str, Name), FieldError>,
+}
+
+impl StandIns {
+    /// The group of a line; the stand-in has the name of the level above.
+    fn level(
+        &mut self,
+        level: &'static str,
+        line: Line,
+        column: Column,
+        above: &Name,
+        pool: &mut NamePool,
+        wrong: &mut Wrong,
+    ) -> Option<Name> {
+        if line.text(column).is_empty() {
+            *self.servers.entry((level, above.clone())).or_default() += 1;
+            return Some(above.clone());
+        }
+        let name = pool.intern(wrong.take(line.name(column))?);
+        if name == *above {
+            let rule = FieldRule::StandIn { name: name.to_string() };
+            let met = || line.broken(column, rule);
+            self.named.entry((level, name.clone())).or_insert_with(met);
+        }
+        Some(name)
+    }
+
+    fn end(self, file: &str, summary: &mut ImportSummary, wrong: &mut Wrong) {
+        for ((level, name), servers) in self.servers {
+            if let Some(error) = self.named.get(&(level, name.clone())) {
+                wrong.note(error.clone());
+            }
+            summary.stand_ins.push(StandIn { file: file.to_owned(), level, name, servers });
+        }
+    }
 }
 
 /// Whether the chosen grouping is one that crosses datacenters on purpose: not the default one,
@@ -256,13 +395,7 @@ struct Nesting {
 }
 
 impl Nesting {
-    fn check(
-        &mut self,
-        line: Line,
-        place: &Place,
-        rack: Column,
-        msb: Column,
-    ) -> Result<(), ImportError> {
+    fn check(&mut self, line: Line, place: &Place, rack: Column, msb: Column, wrong: &mut Wrong) {
         let first = |inner: &mut BTreeMap<Name, (Name, u64)>, name: &Name, outer: &Name| {
             let met = inner.entry(name.clone()).or_insert_with(|| (outer.clone(), line.number()));
             (met.0 != *outer).then(|| (met.0.to_string(), met.1))
@@ -270,13 +403,12 @@ impl Nesting {
         if let Some((other, at)) = first(&mut self.racks, &place.rack, &place.msb) {
             let (rack_id, msb) = (place.rack.to_string(), place.msb.to_string());
             let rule = FieldRule::RackInTwoMsbs { rack: rack_id, msb, other, line: at };
-            return Err(line.broken(rack, rule));
+            wrong.note(line.broken(rack, rule));
         }
         if let Some((other, at)) = first(&mut self.msbs, &place.msb, &place.datacenter) {
             let (msb_id, datacenter) = (place.msb.to_string(), place.datacenter.to_string());
             let rule = FieldRule::MsbInTwoDatacenters { msb: msb_id, datacenter, other, line: at };
-            return Err(line.broken(msb, rule));
+            wrong.note(line.broken(msb, rule));
         }
-        Ok(())
     }
 }

@@ -1,7 +1,9 @@
 //! A CSV file in memory: columns by name, fields with their line.
 
-use super::error::{FieldRule, ImportError};
-use csv::StringRecord;
+use super::error::{ERRORS_MAX, FieldError, FieldRule, ImportError};
+use super::parse_instant;
+use chrono::{DateTime, Utc};
+use csv::{ErrorKind, StringRecord};
 use fleet::NAME_CHARS_MAX;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,40 @@ pub(super) struct Sheet {
     /// The columns that somebody asked for.
     taken: BTreeSet<usize>,
     records: Vec<StringRecord>,
+    wrong: Wrong,
+}
+
+/// What is wrong with a file, gathered so that all of it can be said at once.
+#[derive(Clone, Default)]
+pub(super) struct Wrong {
+    errors: Vec<FieldError>,
+    more: usize,
+}
+
+impl Wrong {
+    /// The value, or nothing: then the error is noted.
+    pub(super) fn take<T>(&mut self, read: Result<T, FieldError>) -> Option<T> {
+        read.map_err(|error| self.note(error)).ok()
+    }
+
+    /// Notes an error; one of a field that is noted already follows from that one.
+    pub(super) fn note(&mut self, error: FieldError) {
+        let same = |of: &FieldError| of.line == error.line && of.field == error.field;
+        if self.errors.iter().any(same) {
+            return;
+        }
+        if self.errors.len() < ERRORS_MAX { self.errors.push(error) } else { self.more += 1 }
+    }
+
+    /// Everything that was noted, if anything was.
+    pub(super) fn end(mut self, sheet: &Sheet) -> Result<(), ImportError> {
+        if self.errors.is_empty() {
+            return Ok(());
+        }
+        self.errors.sort_by_key(|error| error.line);
+        let (file, errors, more) = (sheet.file.clone(), self.errors, self.more);
+        Err(ImportError::Fields { file, errors, more })
+    }
 }
 
 /// A column of one sheet.
@@ -45,8 +81,31 @@ impl Sheet {
                 return Err(ImportError::ColumnTwice { file: file.to_owned(), column });
             }
         }
-        let records = reader.into_records().collect::<Result<Vec<_>, _>>().map_err(csv)?;
-        Ok(Sheet { file: file.to_owned(), columns, taken: BTreeSet::new(), records })
+        let (mut records, mut wrong) = (Vec::new(), Wrong::default());
+        for record in reader.into_records() {
+            let error = match record {
+                Ok(record) => {
+                    records.push(record);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            let (position, rule) = match error.kind() {
+                ErrorKind::UnequalLengths { pos: Some(position), expected_len, len } => {
+                    (position, FieldRule::Length { found: *len, expected: *expected_len })
+                }
+                ErrorKind::Utf8 { pos: Some(position), .. } => (position, FieldRule::NotUtf8),
+                _ => return Err(csv(error)),
+            };
+            let (line, field) = (position.line(), "record".to_owned());
+            wrong.note(FieldError { line, field, rule: Box::new(rule) });
+        }
+        Ok(Sheet { file: file.to_owned(), columns, taken: BTreeSet::new(), records, wrong })
+    }
+
+    /// What is wrong with lines as such: to be added to, and ended.
+    pub(super) fn wrong(&self) -> Wrong {
+        self.wrong.clone()
     }
 
     /// The file it was read from.
@@ -108,7 +167,7 @@ impl<'a> Line<'a> {
     }
 
     /// A name of 1 to 128 characters.
-    pub(super) fn name(&self, column: Column) -> Result<&'a str, ImportError> {
+    pub(super) fn name(&self, column: Column) -> Result<&'a str, FieldError> {
         let name = self.text(column);
         match name.chars().count() {
             0 => Err(self.broken(column, FieldRule::Empty)),
@@ -120,18 +179,18 @@ impl<'a> Line<'a> {
     }
 
     /// A finite number that is not negative.
-    pub(super) fn number_in(&self, column: Column) -> Result<f64, ImportError> {
+    pub(super) fn number_in(&self, column: Column) -> Result<f64, FieldError> {
         self.parse_number(column, self.text(column))
     }
 
     /// Such a number, or nothing where the field is empty.
-    pub(super) fn optional_number(&self, column: Column) -> Result<Option<f64>, ImportError> {
+    pub(super) fn optional_number(&self, column: Column) -> Result<Option<f64>, FieldError> {
         let text = self.text(column);
         if text.is_empty() { Ok(None) } else { self.parse_number(column, text).map(Some) }
     }
 
     /// Reads part of a field as a finite number that is not negative.
-    pub(super) fn parse_number(&self, column: Column, text: &str) -> Result<f64, ImportError> {
+    pub(super) fn parse_number(&self, column: Column, text: &str) -> Result<f64, FieldError> {
         if text.is_empty() {
             return Err(self.broken(column, FieldRule::Empty));
         }
@@ -144,8 +203,61 @@ impl<'a> Line<'a> {
         Err(self.broken(column, FieldRule::Number { value, expected }))
     }
 
+    /// A whole number that a priority can be.
+    pub(super) fn whole(&self, column: Column) -> Result<i32, FieldError> {
+        let value = self.number_in(column)?;
+        #[expect(clippy::cast_possible_truncation, reason = "compared with what it was")]
+        let whole = value as i32;
+        if f64::from(whole) == value {
+            return Ok(whole);
+        }
+        let expected = "a whole number of at most 2147483647";
+        Err(self.broken(column, FieldRule::Number { value, expected }))
+    }
+
+    /// True or false.
+    pub(super) fn flag(&self, column: Column) -> Result<bool, FieldError> {
+        match self.text(column).trim() {
+            "" => Err(self.broken(column, FieldRule::Empty)),
+            "true" | "True" | "TRUE" | "1" => Ok(true),
+            "false" | "False" | "FALSE" | "0" => Ok(false),
+            other => {
+                let (value, expected) = (other.to_owned(), "true, false, 1, 0");
+                Err(self.broken(column, FieldRule::Word { value, expected }))
+            }
+        }
+    }
+
+    /// A name, or nothing where the field is empty.
+    pub(super) fn optional_name(&self, column: Column) -> Result<Option<&'a str>, FieldError> {
+        if self.text(column).is_empty() { Ok(None) } else { self.name(column).map(Some) }
+    }
+
+    /// An instant: RFC 3339, or seconds since `epoch`, or else Unix seconds.
+    pub(super) fn instant(
+        &self,
+        column: Column,
+        epoch: Option<DateTime<Utc>>,
+    ) -> Result<DateTime<Utc>, FieldError> {
+        let text = self.text(column).trim();
+        if text.is_empty() {
+            return Err(self.broken(column, FieldRule::Empty));
+        }
+        parse_instant(text, epoch).map_err(|rule| self.broken(column, rule))
+    }
+
+    /// An instant, or nothing where the field is empty.
+    pub(super) fn optional_instant(
+        &self,
+        column: Column,
+        epoch: Option<DateTime<Utc>>,
+    ) -> Result<Option<DateTime<Utc>>, FieldError> {
+        let empty = self.text(column).trim().is_empty();
+        if empty { Ok(None) } else { self.instant(column, epoch).map(Some) }
+    }
+
     /// The pairs of a field `name:number;name:number`, in its order.
-    pub(super) fn pairs(&self, column: Column) -> Result<Vec<(&'a str, f64)>, ImportError> {
+    pub(super) fn pairs(&self, column: Column) -> Result<Vec<(&'a str, f64)>, FieldError> {
         let mut pairs: Vec<(&str, f64)> = Vec::new();
         let text = self.text(column);
         if text.is_empty() {
@@ -171,9 +283,8 @@ impl<'a> Line<'a> {
     }
 
     /// An error about one of its fields.
-    pub(super) fn broken(&self, column: Column, rule: FieldRule) -> ImportError {
-        ImportError::Field {
-            file: self.sheet.file.clone(),
+    pub(super) fn broken(&self, column: Column, rule: FieldRule) -> FieldError {
+        FieldError {
             line: self.number(),
             field: self.sheet.columns[column.0].clone(),
             rule: Box::new(rule),

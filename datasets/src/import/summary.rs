@@ -2,7 +2,7 @@
 
 use super::sheet::Sheet;
 use chrono::{DateTime, Utc};
-use fleet::{Coverage, ReservationKind, ReservationRow, Rru, SnapshotParts};
+use fleet::{Coverage, Name, ReservationKind, ReservationRow, Rru, SnapshotParts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -42,6 +42,10 @@ pub struct ImportSummary {
     pub events_later: usize,
     /// Events ignored because their server is left out.
     pub events_absent: usize,
+    /// Events ignored because their kind is.
+    pub events_left_out: usize,
+    /// Groups of servers of which the files do not say the level, where they do of others.
+    pub stand_ins: Vec<StandIn>,
     /// What was assumed where the files say nothing.
     pub notes: Vec<String>,
     /// What the files say something about.
@@ -49,6 +53,22 @@ pub struct ImportSummary {
     /// Columns that were not read, by file.
     pub ignored: BTreeMap<String, Vec<String>>,
 }
+
+/// A rack or MSB that stands for what a file does not say of some servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandIn {
+    /// The file's name.
+    pub file: String,
+    /// `rack` or `MSB`.
+    pub level: &'static str,
+    /// Its name, which is that of the level above.
+    pub name: Name,
+    /// How many servers are in it.
+    pub servers: usize,
+}
+
+/// How many stand-ins are printed.
+const STAND_INS_SHOWN: usize = 20;
 
 impl ImportSummary {
     pub(super) fn note(&mut self, note: String) {
@@ -112,6 +132,20 @@ impl fmt::Display for ImportSummary {
                 "events        {} active, {past} over; ignored: {} later, {} of servers left out",
                 self.events_active, self.events_later, self.events_absent
             )?;
+        }
+        if self.events_left_out > 0 {
+            writeln!(out, "events        {} left out by their kind", self.events_left_out)?;
+        }
+        for StandIn { file, level, name, servers } in self.stand_ins.iter().take(STAND_INS_SHOWN) {
+            let what = if *servers == 1 { "server" } else { "servers" };
+            writeln!(
+                out,
+                "stand-in      {file}: {servers} {what} without {level}: {level} {name:?}"
+            )?;
+        }
+        if self.stand_ins.len() > STAND_INS_SHOWN {
+            let more = self.stand_ins.len() - STAND_INS_SHOWN;
+            writeln!(out, "stand-in      and {more} more")?;
         }
         for note in &self.notes {
             writeln!(out, "assumed       {note}")?;

@@ -176,6 +176,9 @@ pub struct Drill {
     /// Logs of failures
     #[arg(long, value_name = "CSV", requires = "snapshot")]
     pub events: Vec<PathBuf>,
+    /// How times and kinds are written.
+    #[command(flatten)]
+    pub log: super::LogOptions,
     /// The MSB that is lost, of the region that a server has
     #[arg(long, value_name = "NAME", conflicts_with_all = ["snapshot", "events"])]
     pub msb: Option<String>,

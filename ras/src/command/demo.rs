@@ -86,12 +86,12 @@ fn beside_the_project(path: &str) -> Option<PathBuf> {
     [PathBuf::from(path), built_in.join(path)].into_iter().find(|folder| folder.is_dir())
 }
 
-/// Without an instant: every one of the 10,001 servers is there, before the first event of the log
+/// As it is now: every one of the 10,001 servers is there, before the first event of the log
 /// and with nothing held. The requests were sized for all of them.
 fn trace_options(folder: &Path) -> ImportOptions {
     ImportOptions {
         requests: Some(folder.join("requests_hybrid.csv")),
         msb_column: "msb_mixed".to_owned(),
-        ..ImportOptions::new("google2019-cell-a", folder.join("servers.csv"))
+        ..ImportOptions::new("google2019-cell-a", folder.join("servers.csv"), super::import::now())
     }
 }

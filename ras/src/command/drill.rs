@@ -20,7 +20,8 @@ pub(super) fn run(options: &Drill, context: &Context) -> Result<Verdict> {
     let Some(folder) = &options.snapshot else { return super::api::drill::run(options, context) };
     let own = settings(&options.options)?;
     let region = own.overrides.apply(read_snapshot(folder)?)?;
-    let (rows, others) = read_log(&options.events, &region).context("the log cannot be read")?;
+    let (rows, others) = read_log(&options.events, &options.log.format(), &region)
+        .context("the log cannot be read")?;
     ensure!(!rows.is_empty(), "the log names no server of the region");
     let shares = match &options.shared_buffer[..] {
         [] => vec![region.shared_buffer_fraction],

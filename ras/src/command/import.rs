@@ -2,19 +2,29 @@
 
 use super::{Context, Verdict};
 use crate::cli::ImportCsv;
-use anyhow::{Context as _, Result};
-use datasets::import::{ImportOptions, import_csv};
+use anyhow::{Context as _, Result, anyhow};
+use chrono::{DateTime, SubsecRound, Utc};
+use datasets::import::{ImportOptions, StandIn, import_csv, parse_instant};
 use fleet::RegionSnapshot;
 use serde_json::json;
 
+/// Now, to the microsecond that the format holds.
+#[expect(clippy::disallowed_methods, reason = "an inventory without an instant is one of now")]
+pub(super) fn now() -> DateTime<Utc> {
+    Utc::now().trunc_subsecs(6)
+}
+
 pub(super) fn run(options: &ImportCsv, context: &Context) -> Result<Verdict> {
-    let (parts, summary) = import_csv(&import_options(options)).context("nothing was imported")?;
+    let (parts, summary) = import_csv(&import_options(options)?).context("nothing was imported")?;
     let snapshot = RegionSnapshot::new(parts)
         .context("nothing was imported: the files break a rule of the snapshot format")?;
-    datasets::write_inventory(&options.out, &snapshot, summary.coverage)
-        .with_context(|| format!("the snapshot cannot be written to {}", options.out.display()))?;
+    let out = options.out.as_ref().filter(|_| !options.dry_run);
+    if let Some(out) = out {
+        datasets::write_inventory(out, &snapshot, summary.coverage)
+            .with_context(|| format!("the snapshot cannot be written to {}", out.display()))?;
+    }
     let json = json!({
-        "snapshot": options.out,
+        "snapshot": out,
         "region": snapshot.region,
         "taken_at": summary.taken_at,
         "servers": summary.servers,
@@ -30,28 +40,42 @@ pub(super) fn run(options: &ImportCsv, context: &Context) -> Result<Verdict> {
             "active": summary.events_active,
             "later": summary.events_later,
             "of_servers_left_out": summary.events_absent,
+            "left_out_by_kind": summary.events_left_out,
         },
+        "stand_ins": summary.stand_ins.iter().map(stand_in).collect::<Vec<_>>(),
         "assumed": summary.notes,
         "not_read": summary.ignored,
         "coverage": summary.coverage,
     });
-    let text = || format!("{summary}written to    {}", options.out.display());
+    let text = || match out {
+        Some(out) => format!("{summary}written to    {}", out.display()),
+        None => format!("{summary}only checked; nothing was written"),
+    };
     context.answer(text, &json)?;
     Ok(Verdict::Fine)
 }
 
-fn import_options(options: &ImportCsv) -> ImportOptions {
-    let defaults = ImportOptions::new(options.region.as_str(), &options.servers);
-    ImportOptions {
+fn stand_in(of: &StandIn) -> serde_json::Value {
+    json!({ "file": of.file, "level": of.level, "name": of.name, "servers": of.servers })
+}
+
+fn import_options(options: &ImportCsv) -> Result<ImportOptions> {
+    let log = options.log.format();
+    let given = options.taken_at.as_deref().map(|text| parse_instant(text.trim(), log.epoch));
+    let given = given.transpose().map_err(|rule| anyhow!("--taken-at: {rule}"))?;
+    let taken_at = given.unwrap_or_else(now);
+    let defaults = ImportOptions::new(options.region.as_str(), &options.servers, taken_at);
+    Ok(ImportOptions {
         topology: options.topology.clone(),
         requests: options.requests.clone(),
         request_changes: options.request_changes.clone().zip(options.day),
         events: options.events.clone(),
-        at: options.at,
+        as_of: given.is_some() || !options.events.is_empty(),
+        log,
         msb_column: options.msb_column.clone(),
         datacenter_column: options.datacenter_column.clone(),
         scale_requests: options.scale_requests,
         shared_buffer_fraction: options.shared_buffer_fraction,
         ..defaults
-    }
+    })
 }
