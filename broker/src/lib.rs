@@ -130,7 +130,7 @@ pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
 pub use mover::{Epoch, MoverError, MoverInstance, MoverStatus, Stopped};
 pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
 pub use operation::{Operation, OperationKind};
-pub use outage::{MsbHealth, Outage, OutageReason};
+pub use outage::{MsbHealth, OutServer, Outage, OutageReason};
 pub use pace::{Waiters, Waiting};
 pub use plan::{Changes, Elsewhere, ImportPlan, PlanError, VANISHING_MAX, Vanishing};
 pub use plan_job::PlanJob;

@@ -17,16 +17,24 @@ use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Only MSBs where something is out of use, and those that were lost. Racks are counted because
-        /// one rack is one switch, which is no outage.
-        HEALTH = "SELECT m.msb::text, count(DISTINCT s.server_id), count(DISTINCT s.rack_id), \
-                coalesce(bool_or(u.scope IN ('msb', 'datacenter') OR u.kind = 'correlated_failure'), false), \
-                EXISTS (SELECT FROM outages o WHERE o.msb_id = m.msb_id AND o.ended_at IS NULL) \
-            FROM msbs m LEFT JOIN (unavailable_servers u CROSS JOIN LATERAL \
+        /// Only MSBs where something is out of use, and those that were lost. When servers failed that no
+        /// solve has seen, and in which racks: one rack is one switch, which is no outage. A rack named as
+        /// its MSB stands for racks that are not known.
+        HEALTH = "WITH out AS (SELECT s.server_id, s.rack_id, min(u.started_at) AS since, \
+                    min(u.recorded_at) > coalesce((SELECT max(v.started_at) FROM solves v \
+                        WHERE v.state = 'published'), '-infinity') AS unseen, \
+                    bool_or(u.scope IN ('msb', 'datacenter') OR u.kind = 'correlated_failure') AS reported \
+                FROM unavailable_servers u CROSS JOIN LATERAL \
                     (SELECT server_id, rack_id FROM servers WHERE server_id = u.server_id OFFSET 0) s \
-                JOIN racks k USING (rack_id)) ON k.msb_id = m.msb_id AND u.kind <> 'planned_maintenance' \
-            GROUP BY m.msb_id HAVING count(u.server_id) > 0 OR \
-                EXISTS (SELECT FROM outages o WHERE o.msb_id = m.msb_id AND o.ended_at IS NULL) \
+                WHERE u.kind <> 'planned_maintenance' GROUP BY s.server_id, s.rack_id) \
+            SELECT m.msb::text, count(o.server_id), coalesce(bool_or(o.reported), false), \
+                EXISTS (SELECT FROM outages x WHERE x.msb_id = m.msb_id AND x.ended_at IS NULL), \
+                coalesce(array_agg(o.since ORDER BY o.server_id) FILTER (WHERE o.unseen), '{}'), \
+                coalesce(array_agg(CASE WHEN k.rack::text <> m.msb::text THEN k.rack_id END \
+                    ORDER BY o.server_id) FILTER (WHERE o.unseen), '{}') \
+            FROM msbs m LEFT JOIN (out o JOIN racks k USING (rack_id)) ON k.msb_id = m.msb_id \
+            GROUP BY m.msb_id HAVING count(o.server_id) > 0 OR \
+                EXISTS (SELECT FROM outages x WHERE x.msb_id = m.msb_id AND x.ended_at IS NULL) \
             ORDER BY m.msb";
         SIZES = "SELECT m.msb::text, count(*) FROM servers s JOIN racks k USING (rack_id) \
             JOIN msbs m USING (msb_id) GROUP BY 1";
@@ -52,12 +60,21 @@ pub struct MsbHealth {
     pub servers: u64,
     /// Those out of use.
     pub out: u64,
-    /// In how many racks they are.
-    pub racks: u64,
+    /// Of them, those that no solve has seen out of use, and so has not provided for.
+    pub failed: Vec<OutServer>,
     /// Whether an event says that the MSB, its datacenter or a device it shares failed.
     pub reported: bool,
     /// Whether it counts as lost so far.
     pub was_lost: bool,
+}
+
+/// A server that is out of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutServer {
+    /// Since when, by the event's own time.
+    pub since: DateTime<Utc>,
+    /// What tells its rack from others; `None`: its rack is not known.
+    pub rack: Option<i32>,
 }
 
 /// Why an MSB counts as lost.
@@ -65,7 +82,7 @@ pub struct MsbHealth {
 pub enum OutageReason {
     /// An event says so.
     Reported,
-    /// So much of it failed at once that it was one failure.
+    /// So much of it failed within minutes that it was one failure.
     Storm,
 }
 
@@ -161,7 +178,8 @@ impl Broker {
                 .await
                 .doing(doing)?;
             let detail = serde_json::json!({
-                "reason": reason.as_str(), "servers": of.servers, "out": of.out, "racks": of.racks,
+                "reason": reason.as_str(), "servers": of.servers, "out": of.out,
+                "failed_lately": of.failed.len(),
                 "lent": lent,
             });
             change.record(Action::OutageBegan, &of.msb, detail);
@@ -192,15 +210,17 @@ impl Broker {
 
 fn health(row: &PgRow, sizes: &BTreeMap<Name, u64>) -> Result<MsbHealth, sqlx::Error> {
     let msb: Name = row.try_get::<&str, _>(0)?.into();
-    let (out, racks): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
+    let out: i64 = row.try_get(1)?;
+    let (since, racks): (Vec<DateTime<Utc>>, Vec<Option<i32>>) = (row.try_get(4)?, row.try_get(5)?);
+    let failed = since.into_iter().zip(racks).map(|(since, rack)| OutServer { since, rack });
     let servers = sizes.get(&msb).copied().unwrap_or(0);
     Ok(MsbHealth {
         msb,
         servers,
         out: out.unsigned_abs(),
-        racks: racks.unsigned_abs(),
-        reported: row.try_get(3)?,
-        was_lost: row.try_get(4)?,
+        failed: failed.collect(),
+        reported: row.try_get(2)?,
+        was_lost: row.try_get(3)?,
     })
 }
 

@@ -12,9 +12,12 @@ mod decide;
 
 use crate::outage::StormGuard;
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet::{MsbIx, Name, RegionSnapshot, ReservationIx, ReservationKind, Rru, ServerIx, Targets};
+use fleet::{
+    MsbIx, Name, RegionSnapshot, ReservationIx, ReservationKind, Rru, ServerIx, Targets,
+    UnavailabilityKind,
+};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 /// A server out of use.
@@ -22,6 +25,8 @@ use std::time::Duration;
 pub struct Downtime {
     /// The server.
     pub server: ServerIx,
+    /// Why. A server in planned maintenance is still capacity (RAS section 3.3.1).
+    pub kind: UnavailabilityKind,
     /// From when.
     pub from: DateTime<Utc>,
     /// Until when; `None`: the log does not say that it came back.
@@ -83,6 +88,10 @@ pub struct DrillReport {
     pub returned: u64,
     /// How often an MSB counted as lost.
     pub storms: u64,
+    /// For how many hours, over all MSBs.
+    pub lost_hours: f64,
+    /// Times of planned maintenance, which takes no capacity.
+    pub maintenance: u64,
     /// Solves.
     pub solves: u64,
     /// Servers that solves moved.
@@ -93,11 +102,12 @@ pub struct DrillReport {
     pub reservations: Vec<ReservationDrill>,
 }
 
-/// Something that happens, in the order in which things of one instant do.
+/// Something that happens, in the order in which things of one instant do. Downtimes are numbered, and
+/// so are servers that are bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
-    Up(usize),
-    Down(usize),
+    Ends(usize),
+    Begins(usize),
     Bound(usize),
     Solve,
     Decide,
@@ -108,21 +118,33 @@ struct Owed {
     since: DateTime<Utc>,
 }
 
+/// A server that does not work.
+#[derive(Clone, Copy)]
+struct Down {
+    since: DateTime<Utc>,
+    /// Whether a solve has seen that, and so has provided for it.
+    seen: bool,
+}
+
 struct Drill<'a, S> {
     snapshot: &'a RegionSnapshot,
+    downtimes: &'a [Downtime],
     settings: &'a DrillSettings,
     solve: S,
     now: DateTime<Utc>,
     heap: BinaryHeap<Reverse<(DateTime<Utc>, Happening)>>,
-    /// Of each server: its owner, where it is going, and how many events cover it.
+    /// Of each server: its owner, where it is going, and whether it works.
     owner: Vec<Option<ReservationIx>>,
     target: Vec<Option<Option<ReservationIx>>>,
-    down: Vec<u32>,
+    down: Vec<Option<Down>>,
+    /// The downtimes that cover a server now.
+    active: BTreeMap<usize, Vec<usize>>,
     /// By the server that failed.
     owed: BTreeMap<usize, Owed>,
     /// Spares on their way: for whom, and since when that one is missing.
     on_the_way: BTreeMap<usize, (usize, Owed)>,
-    lost: BTreeSet<MsbIx>,
+    /// MSBs that count as lost, and since when.
+    lost: BTreeMap<MsbIx, DateTime<Utc>>,
     sizes: Vec<u64>,
     decide_at: Option<DateTime<Utc>>,
     /// RRU that work, of each reservation in each MSB; and those missing.
@@ -141,15 +163,16 @@ pub fn drill(
     settings: &DrillSettings,
     solve: impl FnMut(&RegionSnapshot) -> Targets,
 ) -> DrillReport {
-    let mut drill = Drill::new(snapshot, settings, solve);
-    for downtime in downtimes {
+    let mut drill = Drill::new(snapshot, downtimes, settings, solve);
+    for (number, downtime) in downtimes.iter().enumerate() {
         if downtime.from < snapshot.taken_at || downtime.from >= settings.until {
             continue;
         }
-        let server = downtime.server.ix();
-        drill.heap.push(Reverse((downtime.from, Happening::Down(server))));
+        drill.heap.push(Reverse((downtime.from, Happening::Begins(number))));
+        // One that ends as it begins would end before it began.
         if let Some(until) = downtime.until {
-            drill.heap.push(Reverse((until, Happening::Up(server))));
+            let until = until.max(downtime.from + TimeDelta::microseconds(1));
+            drill.heap.push(Reverse((until, Happening::Ends(number))));
         }
     }
     if let Some(every) = settings.solve_every {
@@ -167,7 +190,12 @@ fn hours(of: TimeDelta) -> f64 {
 }
 
 impl<'a, S: FnMut(&RegionSnapshot) -> Targets> Drill<'a, S> {
-    fn new(snapshot: &'a RegionSnapshot, settings: &'a DrillSettings, solve: S) -> Self {
+    fn new(
+        snapshot: &'a RegionSnapshot,
+        downtimes: &'a [Downtime],
+        settings: &'a DrillSettings,
+        solve: S,
+    ) -> Self {
         let reservations = snapshot.reservations.len();
         let mut sizes = vec![0; snapshot.msbs.len()];
         for server in &snapshot.servers {
@@ -190,16 +218,18 @@ impl<'a, S: FnMut(&RegionSnapshot) -> Targets> Drill<'a, S> {
         };
         let mut drill = Drill {
             snapshot,
+            downtimes,
             settings,
             solve,
             now: snapshot.taken_at,
             heap: BinaryHeap::new(),
             owner: vec![None; snapshot.servers.len()],
             target: vec![None; snapshot.servers.len()],
-            down: vec![0; snapshot.servers.len()],
+            down: vec![None; snapshot.servers.len()],
+            active: BTreeMap::new(),
             owed: BTreeMap::new(),
             on_the_way: BTreeMap::new(),
-            lost: BTreeSet::new(),
+            lost: BTreeMap::new(),
             sizes,
             decide_at: None,
             held: vec![vec![Rru::ZERO; snapshot.msbs.len()]; reservations],
@@ -222,8 +252,8 @@ impl<'a, S: FnMut(&RegionSnapshot) -> Targets> Drill<'a, S> {
             }
             self.now = at;
             match happening {
-                Happening::Down(server) => self.goes_down(server),
-                Happening::Up(server) => self.comes_up(server),
+                Happening::Begins(downtime) => self.begins(downtime),
+                Happening::Ends(downtime) => self.ends(downtime),
                 Happening::Bound(server) => self.is_bound(server),
                 Happening::Solve => self.solves(),
                 Happening::Decide => self.decides(),
@@ -231,6 +261,8 @@ impl<'a, S: FnMut(&RegionSnapshot) -> Targets> Drill<'a, S> {
             self.report.spares.1 = self.report.spares.1.min(self.spares);
         }
         self.now = self.settings.until;
+        let now = self.now;
+        self.report.lost_hours += self.lost.values().map(|since| hours(now - *since)).sum::<f64>();
         for r in 0..self.snapshot.reservations.len() {
             self.count(ReservationIx::new(r));
         }
@@ -253,7 +285,7 @@ impl<'a, S: FnMut(&RegionSnapshot) -> Targets> Drill<'a, S> {
 
     /// Who can count on a server: its owner, as long as it works and does not leave.
     fn counts_for(&self, s: usize) -> Option<ReservationIx> {
-        (self.down[s] == 0 && self.target[s].is_none()).then_some(self.owner[s]).flatten()
+        (self.down[s].is_none() && self.target[s].is_none()).then_some(self.owner[s]).flatten()
     }
 
     /// Changes something about a server, and the sums with it.
@@ -303,18 +335,49 @@ impl<'a, S: FnMut(&RegionSnapshot) -> Targets> Drill<'a, S> {
     }
 
     fn decide_soon(&mut self) {
-        if self.decide_at.is_none() {
-            let at = self.now + delta(self.settings.settle);
+        self.decide_within(delta(self.settings.settle));
+    }
+
+    fn decide_within(&mut self, wait: TimeDelta) {
+        let at = self.now + wait;
+        if self.decide_at.is_none_or(|already| at < already) {
             self.decide_at = Some(at);
             self.heap.push(Reverse((at, Happening::Decide)));
         }
     }
 
-    fn goes_down(&mut self, s: usize) {
-        self.change(s, |drill| drill.down[s] += 1);
-        if self.down[s] > 1 {
-            return;
+    /// Whether an event covers a server that takes it out of use.
+    fn fails(&self, s: usize) -> bool {
+        let active = self.active.get(&s).into_iter().flatten();
+        active.into_iter().any(|number| !self.downtimes[*number].kind.is_planned())
+    }
+
+    fn begins(&mut self, downtime: usize) {
+        let s = self.downtimes[downtime].server.ix();
+        self.active.entry(s).or_default().push(downtime);
+        if self.downtimes[downtime].kind.is_planned() {
+            self.report.maintenance += 1;
+        } else if self.down[s].is_none() {
+            self.goes_down(s);
         }
+    }
+
+    fn ends(&mut self, downtime: usize) {
+        let s = self.downtimes[downtime].server.ix();
+        if let Some(active) = self.active.get_mut(&s) {
+            active.retain(|number| *number != downtime);
+            if active.is_empty() {
+                self.active.remove(&s);
+            }
+        }
+        if self.down[s].is_some() && !self.fails(s) {
+            self.comes_up(s);
+        }
+    }
+
+    fn goes_down(&mut self, s: usize) {
+        let since = self.now;
+        self.change(s, |drill| drill.down[s] = Some(Down { since, seen: false }));
         // A spare on its way that fails leaves its reservation waiting for as long as before.
         let since = match self.on_the_way.remove(&s) {
             Some((failed, of)) => {
@@ -339,10 +402,7 @@ impl<'a, S: FnMut(&RegionSnapshot) -> Targets> Drill<'a, S> {
     }
 
     fn comes_up(&mut self, s: usize) {
-        self.change(s, |drill| drill.down[s] = drill.down[s].saturating_sub(1));
-        if self.down[s] > 0 {
-            return;
-        }
+        self.change(s, |drill| drill.down[s] = None);
         if let Some(of) = self.owed.remove(&s) {
             self.lacks(s, of.reservation, false);
             self.report.recovered += 1;
@@ -356,7 +416,7 @@ impl<'a, S: FnMut(&RegionSnapshot) -> Targets> Drill<'a, S> {
 
     fn is_bound(&mut self, s: usize) {
         // It failed on its way: the move goes on once it works.
-        let Some(target) = self.target[s].filter(|_| self.down[s] == 0) else { return };
+        let Some(target) = self.target[s].filter(|_| self.down[s].is_none()) else { return };
         self.change(s, |drill| {
             drill.owner[s] = target;
             drill.target[s] = None;

@@ -335,8 +335,9 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         // First, because somebody waits for the answer.
         broker.grant_emergencies(name, self.epoch, emergency::choose).await?;
         // What the guard has not seen is not replaced, however long anything here takes.
-        let settled = broker.clock().await? - settings.settle;
-        let judge = |health: &[MsbHealth]| outage::lost(health, &settings.storm_guard);
+        let now = broker.clock().await?;
+        let settled = now - settings.settle;
+        let judge = |health: &[MsbHealth]| outage::lost(health, &settings.storm_guard, now);
         if broker.note_outages(name, self.epoch, &self.sizes, judge).await? {
             self.loans_due = true;
             self.mover.recalls.notify_one();

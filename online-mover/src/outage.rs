@@ -2,54 +2,115 @@
 //!
 //! The loss of an MSB is one failure, not a thousand: its reservations live on their embedded buffers,
 //! and shared buffers are not drained for it. Events that say so are believed. But monitoring often says
-//! it server by server, so much of an MSB out of use at once counts as its loss, too.
+//! it server by server, so much of an MSB that fails within minutes counts as its loss, too: a storm.
+//!
+//! A storm is a burst, not a stock. What is judged is when servers failed, and only those that failed
+//! lately and that no solve has seen since: servers that die one by one are never a storm, however many
+//! of them are dead, and every storm ends by itself.
 
-use broker::{MsbHealth, OutageReason};
+use broker::{MsbHealth, OutServer, OutageReason};
+use chrono::{DateTime, TimeDelta, Utc};
 use fleet::Name;
-use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// When single failures count as one.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StormGuard {
-    /// The share of an MSB's servers that is out of use at once.
+    /// The share of an MSB's servers that fails together.
     pub share: f64,
-    /// So many servers at least: a few are never a storm, however small the MSB.
+    /// So many servers at least, or half of an MSB that has fewer than twice as many: a few are never a
+    /// storm.
     pub servers: u64,
+    /// Within how long they fail.
+    pub within: Duration,
+    /// How long after its failures a storm is over, whatever came back. By then a solve has provided
+    /// for them, or somebody has reported the MSB as lost.
+    pub lasts: Duration,
 }
 
 impl Default for StormGuard {
     /// Random failures take about a hundredth of a fleet out of use at any time (RAS section 3.3). A
-    /// tenth of one MSB is far from that, and bounds what is replaced before the guard can tell.
+    /// tenth of one MSB within ten minutes is far from that, and bounds what is replaced before the guard
+    /// can tell. Two hours leave room for two hourly solves.
     fn default() -> StormGuard {
-        StormGuard { share: 0.1, servers: 20 }
+        StormGuard {
+            share: 0.1,
+            servers: 20,
+            within: Duration::from_secs(10 * 60),
+            lasts: Duration::from_secs(2 * 3600),
+        }
     }
 }
+
+/// Two failures are a coincidence, however small the MSB.
+const FEWEST: u64 = 3;
 
 impl StormGuard {
-    /// Whether that much failed at once that it was one failure. One rack is one switch: a random
-    /// failure, whatever its share. What was lost stays so until less than half of that is out.
-    fn storms(&self, of: &MsbHealth) -> bool {
-        if of.was_lost {
-            return share(of) >= self.share / 2.0 && of.out > 0;
+    /// How many servers of an MSB of so many are a storm if they fail together.
+    fn needed(&self, servers: u64) -> u64 {
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of at most a million servers"
+        )]
+        let share = (self.share * servers as f64).ceil() as u64;
+        share.max(self.servers.min(servers.div_ceil(2))).max(FEWEST)
+    }
+
+    /// Whether that much failed together that it was one failure. It goes on until less than half of
+    /// that is left.
+    fn storms(&self, of: &MsbHealth, now: DateTime<Utc>) -> bool {
+        // An MSB whose servers were not counted yet is no storm.
+        if of.servers == 0 {
+            return false;
         }
-        of.racks > 1 && of.out >= self.servers && share(of) >= self.share
+        let delta = |of: Duration| TimeDelta::from_std(of).unwrap_or(TimeDelta::MAX);
+        let (within, lasts) = (delta(self.within), delta(self.lasts));
+        let needed = self.needed(of.servers);
+        let needed = if of.was_lost { needed.div_ceil(2) } else { needed };
+        let mut recent: Vec<OutServer> =
+            of.failed.iter().copied().filter(|server| now - server.since < lasts).collect();
+        recent.sort_unstable_by_key(|server| server.since);
+        let (mut first, mut racks) = (0, BTreeMap::<i32, u64>::new());
+        for (index, last) in recent.iter().enumerate() {
+            if let Some(rack) = last.rack {
+                *racks.entry(rack).or_default() += 1;
+            }
+            while last.since - recent[first].since > within {
+                if let Some(count) = recent[first].rack.and_then(|rack| racks.get_mut(&rack)) {
+                    *count -= 1;
+                }
+                first += 1;
+            }
+            let window = (index + 1 - first) as u64;
+            if together(of, window, &racks, needed) {
+                return true;
+            }
+        }
+        false
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a million servers are counted exactly")]
-fn share(of: &MsbHealth) -> f64 {
-    // An MSB whose servers were not counted yet is no storm.
-    if of.servers == 0 { 0.0 } else { of.out as f64 / of.servers as f64 }
+/// Whether so many failures within one window are more than one rack's. One rack is one switch: a random
+/// failure, whatever its share, unless it is all of the MSB.
+fn together(of: &MsbHealth, window: u64, racks: &BTreeMap<i32, u64>, needed: u64) -> bool {
+    let one_rack = racks.values().copied().max().unwrap_or(0);
+    let spread = window.saturating_sub(one_rack) >= needed.div_ceil(2);
+    window >= needed && (spread || of.out >= of.servers)
 }
 
-/// The MSBs that are lost, and why.
-pub fn lost(health: &[MsbHealth], guard: &StormGuard) -> BTreeMap<Name, OutageReason> {
+/// The MSBs that are lost at an instant, and why.
+pub fn lost(
+    health: &[MsbHealth],
+    guard: &StormGuard,
+    now: DateTime<Utc>,
+) -> BTreeMap<Name, OutageReason> {
     let reason = |of: &MsbHealth| {
         if of.reported {
             Some(OutageReason::Reported)
-        } else if guard.storms(of) {
+        } else if guard.storms(of, now) {
             Some(OutageReason::Storm)
         } else {
             None
@@ -59,31 +120,4 @@ pub fn lost(health: &[MsbHealth], guard: &StormGuard) -> BTreeMap<Name, OutageRe
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{StormGuard, lost};
-    use broker::{MsbHealth, OutageReason};
-
-    fn msb(servers: u64, out: u64, racks: u64) -> MsbHealth {
-        MsbHealth { msb: "m".into(), servers, out, racks, reported: false, was_lost: false }
-    }
-
-    fn why(of: MsbHealth) -> Option<OutageReason> {
-        lost(&[of], &StormGuard::default()).values().next().copied()
-    }
-
-    #[test]
-    fn much_of_an_msb_at_once_is_its_loss() {
-        assert_eq!(why(msb(1_000, 99, 9)), None);
-        assert_eq!(why(msb(1_000, 100, 9)), Some(OutageReason::Storm));
-        assert_eq!(why(msb(100, 60, 1)), None, "one rack is one switch");
-        assert_eq!(why(msb(30, 19, 9)), None, "a few servers");
-        assert_eq!(why(msb(0, 50, 9)), None, "not counted yet");
-        assert_eq!(
-            why(MsbHealth { reported: true, ..msb(1_000, 1, 1) }),
-            Some(OutageReason::Reported)
-        );
-        // It ends when less than half of what began it is left.
-        let still = |out| why(MsbHealth { was_lost: true, ..msb(1_000, out, 1) });
-        assert_eq!((still(50), still(49)), (Some(OutageReason::Storm), None));
-    }
-}
+mod tests;

@@ -11,11 +11,26 @@ const TIME_UNITS: [(&str, f64); 5] =
 /// No deadline is longer: a solve is hourly work, and a month catches a slip of the finger.
 const SECONDS_MAX: f64 = 31.0 * 24.0 * 3600.0;
 
-/// Reads a duration such as `60s`, `2m`, `1m30s`, `250ms` or `0`.
+/// A log is shorter: a century catches a slip of the finger.
+const SPAN_SECONDS_MAX: f64 = 100.0 * 365.0 * 86_400.0;
+
+/// Reads a duration such as `60s`, `2m`, `1m30s`, `250ms` or `0`, of at most 31 days.
 ///
 /// # Errors
 /// A sentence, if the text is anything else.
 pub fn duration(text: &str) -> Result<Duration, String> {
+    duration_up_to(text, SECONDS_MAX)
+}
+
+/// Reads the span of a log, such as `90d`, of at most a century.
+///
+/// # Errors
+/// A sentence, if the text is anything else.
+pub fn span(text: &str) -> Result<Duration, String> {
+    duration_up_to(text, SPAN_SECONDS_MAX)
+}
+
+fn duration_up_to(text: &str, seconds_max: f64) -> Result<Duration, String> {
     let complaint = || format!("{text:?} is not a duration such as 60s, 2m, 1m30s, 250ms or 0");
     let mut rest = text.trim();
     if rest == "0" {
@@ -34,7 +49,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         rest = &rest[unit.len()..];
         seconds += number * factor;
     }
-    if text.trim().is_empty() || !(0.0..=SECONDS_MAX).contains(&seconds) {
+    if text.trim().is_empty() || !(0.0..=seconds_max).contains(&seconds) {
         return Err(complaint());
     }
     Ok(Duration::from_secs_f64(seconds))
@@ -134,6 +149,12 @@ mod tests {
         for text in ["", "60", "s", "-1s", "1x", "1s2", "1e400h", "nan s", "9999999h", "1..2s"] {
             assert!(duration(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn spans_are_longer_than_deadlines() {
+        assert_eq!(span("90d"), Ok(Duration::from_secs(90 * 86_400)));
+        assert!(duration("90d").is_err() && span("40000d").is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::overrides::Overrides;
 use crate::quantity;
 use anyhow::{Context, Result, anyhow, ensure};
 use async_solver::SolverConfig;
+use online_mover::outage::StormGuard;
 use serde::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -90,12 +91,47 @@ pub struct MoverFile {
     #[serde(deserialize_with = "optional_duration")]
     pub settle: Option<Duration>,
     /// When single failures count as the loss of an MSB.
-    pub storm_guard: Option<online_mover::outage::StormGuard>,
+    pub storm_guard: Option<StormGuardFile>,
     /// How idle buffers are lent.
     pub elastic: Option<online_mover::elastic::Elastic>,
     /// How long two MSBs are lost before reservations give way by themselves.
     #[serde(deserialize_with = "optional_duration")]
     pub give_way_after: Option<Duration>,
+}
+
+/// `ras.toml`, when single failures count as the loss of an MSB.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StormGuardFile {
+    /// The share of an MSB's servers that fails together.
+    pub share: Option<f64>,
+    /// So many servers at least.
+    pub servers: Option<u64>,
+    /// Within how long.
+    #[serde(deserialize_with = "optional_duration")]
+    pub within: Option<Duration>,
+    /// How long after its failures it is over.
+    #[serde(deserialize_with = "optional_duration")]
+    pub lasts: Option<Duration>,
+}
+
+impl MoverFile {
+    /// The storm guard that it asks for; what it does not say has its default.
+    ///
+    /// # Errors
+    /// If a share is none.
+    pub fn storm_guard(&self) -> Result<StormGuard> {
+        let default = StormGuard::default();
+        let Some(file) = &self.storm_guard else { return Ok(default) };
+        let share = file.share.unwrap_or(default.share);
+        ensure!((0.0..=1.0).contains(&share), "[mover.storm_guard]: share is from 0 to 1");
+        Ok(StormGuard {
+            share,
+            servers: file.servers.unwrap_or(default.servers),
+            within: file.within.unwrap_or(default.within),
+            lasts: file.lasts.unwrap_or(default.lasts),
+        })
+    }
 }
 
 /// `ras.toml`, who may ask and say what over HTTP.

@@ -1,44 +1,61 @@
 //! What is decided in a drill, with the very functions that the mover calls, and what solves do.
 
-use super::{Drill, Happening, delta};
+use super::{Drill, Happening, delta, hours};
 use crate::{outage, replace};
-use broker::{Failed, MsbHealth, Spare, Worth};
+use broker::{Failed, MsbHealth, OutServer, OutageReason, Spare, Worth};
+use chrono::TimeDelta;
 use fleet::{
     MsbIx, RegionSnapshot, ReservationIx, ReservationKind, SnapshotParts, Targets,
-    UnavailabilityRow,
+    UnavailabilityKind, UnavailabilityRow, is_stand_in,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// How soon a storm is judged again.
+const LOOK_AGAIN: TimeDelta = TimeDelta::minutes(1);
+
 impl<S: FnMut(&RegionSnapshot) -> Targets> Drill<'_, S> {
     fn judge(&mut self) {
-        let mut out: BTreeMap<MsbIx, (u64, BTreeSet<usize>)> = BTreeMap::new();
-        for (s, server) in
-            self.snapshot.servers.iter().enumerate().filter(|(s, _)| self.down[*s] > 0)
-        {
-            let of = out.entry(self.snapshot.msb_of(server)).or_default();
-            of.0 += 1;
-            of.1.insert(server.rack.ix());
-            debug_assert!(self.down[s] > 0);
-        }
-        let health: Vec<MsbHealth> = out
-            .iter()
-            .map(|(msb, (count, racks))| MsbHealth {
-                msb: self.snapshot.msbs[msb.ix()].id.clone(),
+        let snapshot = self.snapshot;
+        let mut out: BTreeMap<MsbIx, MsbHealth> = BTreeMap::new();
+        for (s, down) in self.down.iter().enumerate().filter_map(|(s, of)| Some((s, (*of)?))) {
+            let server = &snapshot.servers[s];
+            let msb = snapshot.msb_of(server);
+            let health = out.entry(msb).or_insert_with(|| MsbHealth {
+                msb: snapshot.msbs[msb.ix()].id.clone(),
                 servers: self.sizes[msb.ix()],
-                out: *count,
-                racks: racks.len() as u64,
+                out: 0,
+                failed: Vec::new(),
                 reported: false,
-                was_lost: self.lost.contains(msb),
-            })
+                was_lost: self.lost.contains_key(&msb),
+            });
+            health.out += 1;
+            health.reported |= self.active.get(&s).into_iter().flatten().any(|number| {
+                self.downtimes[*number].kind == UnavailabilityKind::CorrelatedFailure
+            });
+            if !down.seen {
+                let known = !is_stand_in(&snapshot.racks[server.rack.ix()].id, &health.msb);
+                let rack = i32::try_from(server.rack.ix()).ok().filter(|_| known);
+                health.failed.push(OutServer { since: down.since, rack });
+            }
+        }
+        let health_of: Vec<MsbHealth> = out.values().cloned().collect();
+        let lost = outage::lost(&health_of, &self.settings.storm_guard, self.now);
+        let now = self.now;
+        let lost_now: BTreeMap<MsbIx, OutageReason> = (out.iter())
+            .filter_map(|(msb, health)| Some((*msb, *lost.get(&health.msb)?)))
             .collect();
-        let lost = outage::lost(&health, &self.settings.storm_guard);
-        let lost: BTreeSet<MsbIx> = out
-            .into_keys()
-            .filter(|msb| lost.contains_key(&self.snapshot.msbs[msb.ix()].id))
-            .collect();
-        self.report.storms += lost.difference(&self.lost).count() as u64;
-        self.lost = lost;
+        let begun = lost_now.keys().filter(|msb| !self.lost.contains_key(msb));
+        self.report.storms += begun.count() as u64;
+        for (_, since) in self.lost.iter().filter(|(msb, _)| !lost_now.contains_key(msb)) {
+            self.report.lost_hours += hours(now - *since);
+        }
+        self.lost =
+            lost_now.keys().map(|msb| (*msb, self.lost.get(msb).copied().unwrap_or(now))).collect();
+        // A storm ends although nothing happens: the mover looks again, and so does this.
+        if lost_now.values().any(|reason| *reason == OutageReason::Storm) {
+            self.decide_within(LOOK_AGAIN);
+        }
     }
 
     pub(super) fn decides(&mut self) {
@@ -47,7 +64,7 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Drill<'_, S> {
         let snapshot = self.snapshot;
         let name = |r: ReservationIx| snapshot.reservations[r.ix()].id.clone();
         let failed: Vec<Failed> = (self.owed.iter())
-            .filter(|(s, _)| !self.lost.contains(&snapshot.msb_of(&snapshot.servers[**s])))
+            .filter(|(s, _)| !self.lost.contains_key(&snapshot.msb_of(&snapshot.servers[**s])))
             .map(|(s, of)| Failed {
                 server: snapshot.servers[*s].id.clone(),
                 reservation: name(of.reservation),
@@ -96,7 +113,7 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Drill<'_, S> {
             let owner = self.counts_for(s)?;
             let msb = snapshot.msb_of(server);
             let takable =
-                self.kind(owner) == ReservationKind::SharedBuffer && !self.lost.contains(&msb);
+                self.kind(owner) == ReservationKind::SharedBuffer && !self.lost.contains_key(&msb);
             takable.then(|| Spare {
                 server: server.id.clone(),
                 msb: snapshot.msbs[msb.ix()].id.clone(),
@@ -142,13 +159,14 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Drill<'_, S> {
             row.current_reservation = self.owner[s].map(name);
             row.target_pending = self.target[s].is_some();
             row.target_reservation = self.target[s].flatten().map(name);
-            if self.down[s] > 0 {
+            for number in self.active.get(&s).into_iter().flatten() {
+                let downtime = &self.downtimes[*number];
                 parts.unavailability.push(UnavailabilityRow {
-                    event_id: row.server_id.clone(),
+                    event_id: format!("downtime {number}").into(),
                     scope: fleet::Scope::Server.as_str().into(),
                     scope_id: row.server_id.clone(),
-                    kind: fleet::UnavailabilityKind::RandomFailure.as_str().into(),
-                    started_at: self.now,
+                    kind: downtime.kind.as_str().into(),
+                    started_at: downtime.from,
                     ended_at: None,
                     recall_minutes: None,
                 });
@@ -171,7 +189,7 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Drill<'_, S> {
             let s = of.server.ix();
             let target =
                 of.target.and_then(|r| self.snapshot.reservation(&region.reservations[r.ix()].id));
-            if self.on_the_way.contains_key(&s) || self.down[s] > 0 {
+            if self.on_the_way.contains_key(&s) || self.down[s].is_some() {
                 continue;
             }
             self.report.moved_by_solves += 1;
@@ -181,6 +199,7 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Drill<'_, S> {
             });
         }
         // What failed before it, it has seen and provided for.
+        self.down.iter_mut().flatten().for_each(|down| down.seen = true);
         for (s, of) in std::mem::take(&mut self.owed) {
             self.lacks(s, of.reservation, false);
             self.report.paid += 1;

@@ -3,7 +3,10 @@
 use super::{Downtime, DrillReport, DrillSettings, drill};
 use crate::outage::StormGuard;
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet::{RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Targets, Weights};
+use fleet::{
+    RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Targets, UnavailabilityKind,
+    Weights,
+};
 use std::time::Duration;
 
 fn at(minutes: i64) -> DateTime<Utc> {
@@ -59,6 +62,7 @@ fn run(spares: usize, rows: &[(&str, i64, i64)], solve_every: Option<Duration>) 
     let region = region(spares);
     let downtime = |(server, from, minutes): &(&str, i64, i64)| Downtime {
         server: region.server(server).expect("there"),
+        kind: UnavailabilityKind::RandomFailure,
         from: at(*from),
         until: Some(at(from + minutes)),
     };
@@ -112,4 +116,67 @@ fn what_a_solve_has_seen_is_owed_no_more() {
     assert_eq!((report.paid, report.owed, report.solves), (1, 0, 9));
     assert!((report.reservations[0].missing - 50.0 / 60.0).abs() < 1e-9);
     assert_eq!(run(0, &[("s00", 10, 600)], None).owed, 1);
+}
+
+/// 120 servers in three MSBs of 40, in racks of ten; web holds 90 of them and the rest are spares.
+fn town() -> RegionSnapshot {
+    let mut parts = region(0).to_parts();
+    let template = parts.servers.remove(0);
+    let server = |n: usize| ServerRow {
+        server_id: format!("s{n:03}").into(),
+        msb: format!("m{}", n / 40).into(),
+        rack: format!("r{}", n / 10).into(),
+        current_reservation: Some(if n % 4 == 3 { "shared-buffer/t" } else { "web" }.into()),
+        ..template.clone()
+    };
+    parts.servers = (0..120).map(server).collect();
+    RegionSnapshot::new(parts).expect("a region")
+}
+
+fn replay(
+    rows: impl Iterator<Item = (usize, UnavailabilityKind, i64, Option<i64>)>,
+) -> DrillReport {
+    let town = town();
+    let downtime = |(number, kind, from, until): (usize, UnavailabilityKind, i64, Option<i64>)| {
+        let server = town.server(&format!("s{number:03}")).expect("there");
+        Downtime { server, kind, from: at(from), until: until.map(at) }
+    };
+    let downtimes: Vec<Downtime> = rows.map(downtime).collect();
+    let settings = DrillSettings {
+        until: at(90 * 24 * 60),
+        settle: Duration::from_secs(1),
+        move_takes: Duration::from_secs(30),
+        storm_guard: StormGuard::default(),
+        solve_every: None,
+    };
+    drill(&town, &downtimes, &settings, Targets::unchanged)
+}
+
+#[test]
+fn an_msb_that_never_comes_back_is_lost_for_hours_and_not_for_months() {
+    use UnavailabilityKind::RandomFailure;
+    let report = replay((0..40).map(|n| (n, RandomFailure, 60, None)));
+    assert_eq!(report.storms, 1);
+    assert!((1.9..2.2).contains(&report.lost_hours), "{}", report.lost_hours);
+    // What is left of the buffer serves then: twenty spares in the other MSBs.
+    assert_eq!((report.failures, report.replaced, report.owed), (30, 20, 10));
+}
+
+#[test]
+fn servers_that_die_one_by_one_are_no_storm() {
+    use UnavailabilityKind::RandomFailure;
+    let report = replay((0..40).map(|n| (n, RandomFailure, 60 * n as i64, None)));
+    assert_eq!((report.storms, report.lost_hours), (0, 0.0));
+}
+
+#[test]
+fn maintenance_is_no_failure() {
+    use UnavailabilityKind::{CorrelatedFailure, PlannedMaintenance};
+    let report = replay((0..40).map(|n| (n, PlannedMaintenance, 60, Some(120))));
+    assert_eq!((report.failures, report.storms, report.maintenance), (0, 0, 40));
+    assert!(report.reservations[0].missing == 0.0 && report.reservations[0].short == 0.0);
+    // One event that says a shared device failed is believed, for as long as it lasts.
+    let report = replay([(0, CorrelatedFailure, 60, Some(360))].into_iter());
+    assert_eq!((report.storms, report.replaced), (1, 0));
+    assert!((report.lost_hours - 5.0).abs() < 0.01, "{}", report.lost_hours);
 }

@@ -163,7 +163,8 @@ of several sizes. No store is needed.
 With --msb the server is asked instead: who would keep what if that MSB were lost now? Nothing is
 touched. Exit code 2: somebody would be short.
 
-Columns of the log: server_id, kind, start, end, in seconds from the beginning of the log.
+Columns of the log: server_id, kind, start, end, as for `ras import csv`. Planned maintenance is no
+failure. [mover] settle and [mover.storm_guard] of --config hold here as they do for the mover.
 
 Examples:
   ras drill region --events events.csv
@@ -186,14 +187,14 @@ pub struct Drill {
     #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = quantity::share)]
     pub shared_buffer: Vec<f64>,
     /// For how long the log is replayed [default: to its last event]
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::span)]
     pub span: Option<Duration>,
     /// How long a move takes
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::duration)]
     pub move_takes: Duration,
-    /// How long a failure is left alone before it is dealt with
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::duration)]
-    pub settle: Duration,
+    /// How long a failure is left alone before it is dealt with [default: [mover] settle, or 1s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    pub settle: Option<Duration>,
     /// How often the region is solved during the drill [default: never]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub solve_every: Option<Duration>,

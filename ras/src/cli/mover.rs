@@ -109,9 +109,11 @@ ras.toml:
   [mover]
   settle = \"1s\"               # a failure is left alone for so long: was it one of many?
   give_way_after = \"15m\"      # two MSBs lost for so long: less important reservations give way [default: never]
-  [mover.storm_guard]         # so much of an MSB out of use at once is its loss: nothing is replaced
+  [mover.storm_guard]         # so much of an MSB failing together is its loss: nothing is replaced
   share = 0.1
-  servers = 20
+  servers = 20                # at least; half of an MSB that has fewer than twice as many
+  within = \"10m\"             # so close together
+  lasts = \"2h\"               # after its failures a storm is over, whatever came back
   [mover.elastic]
   shared_kept = 0.25          # the share of each shared buffer that is not lent
   shares = { batch = 2.0 }    # by which borrowers are served; 1 for those that are not named";

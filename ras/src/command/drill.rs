@@ -10,15 +10,17 @@ use crate::settings::Settings;
 use crate::tables;
 use anyhow::{Context as _, Result, ensure};
 use datasets::import::read_log;
-use fleet::{RegionSnapshot, Targets};
+use fleet::{RegionSnapshot, Targets, UnavailabilityKind};
+use online_mover::MoverSettings;
 use online_mover::drill::{Downtime, DrillReport, DrillSettings, ReservationDrill, drill};
 use online_mover::outage::StormGuard;
 use serde_json::{Value, json};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(super) fn run(options: &Drill, context: &Context) -> Result<Verdict> {
     let Some(folder) = &options.snapshot else { return super::api::drill::run(options, context) };
     let own = settings(&options.options)?;
+    let guard = guard(options)?;
     let region = own.overrides.apply(read_snapshot(folder)?)?;
     let (rows, others) = read_log(&options.events, &options.log.format(), &region)
         .context("the log cannot be read")?;
@@ -31,7 +33,7 @@ pub(super) fn run(options: &Drill, context: &Context) -> Result<Verdict> {
     for share in shares {
         let overrides = Overrides { shared_buffer_fraction: Some(share), ..Overrides::default() };
         let region = overrides.apply(region.clone())?;
-        let report = one(region, &rows, options, &own, context)?;
+        let report = one(region, &rows, options, (&own, guard), context)?;
         drills.push((share, report));
     }
     let json = json!({
@@ -42,12 +44,19 @@ pub(super) fn run(options: &Drill, context: &Context) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
+/// What the settings file says of the mover, and the command line.
+fn guard(options: &Drill) -> Result<(StormGuard, Duration)> {
+    let file = crate::settings::file(options.options.config.as_deref())?.mover;
+    let settle = options.settle.or(file.settle).unwrap_or(MoverSettings::default().settle);
+    Ok((file.storm_guard()?, settle))
+}
+
 /// Solves the region as it is, then lets its servers fail.
 fn one(
     region: RegionSnapshot,
     rows: &[fleet::UnavailabilityRow],
     options: &Drill,
-    own: &Settings,
+    (own, (storm_guard, settle)): (&Settings, (StormGuard, Duration)),
     context: &Context,
 ) -> Result<DrillReport> {
     let scratch = tempfile::tempdir().context("making a folder for results")?;
@@ -64,7 +73,8 @@ fn one(
         .iter()
         .filter_map(|row| {
             let server = region.server(&row.scope_id)?;
-            Some(Downtime { server, from: row.started_at, until: row.ended_at })
+            let kind = UnavailabilityKind::parse(&row.kind)?;
+            Some(Downtime { server, kind, from: row.started_at, until: row.ended_at })
         })
         .collect();
     let last = downtimes.iter().map(|of| of.until.unwrap_or(of.from).max(of.from)).max();
@@ -74,9 +84,9 @@ fn one(
     };
     let settings = DrillSettings {
         until,
-        settle: options.settle,
+        settle,
         move_takes: options.move_takes,
-        storm_guard: StormGuard::default(),
+        storm_guard,
         solve_every: options.solve_every.filter(|every| !every.is_zero()),
     };
     let mut failed = None;
@@ -99,7 +109,8 @@ fn to_json(share: f64, report: &DrillReport) -> Value {
         "shared_buffer": share, "hours": report.hours, "failures": report.failures,
         "replaced": report.replaced, "recovered": report.recovered, "paid": report.paid,
         "owed": report.owed, "owed_most": report.owed_most, "returned": report.returned,
-        "storms": report.storms, "solves": report.solves, "moved_by_solves": report.moved_by_solves,
+        "storms": report.storms, "lost_msb_hours": report.lost_hours,
+        "maintenance": report.maintenance, "solves": report.solves, "moved_by_solves": report.moved_by_solves,
         "spares": { "first": report.spares.0, "fewest": report.spares.1 },
         "seconds_to_replace": {
             "p50": quantile(&report.waits, 0.5), "p99": quantile(&report.waits, 0.99),
@@ -132,12 +143,14 @@ fn text(drills: &[(f64, DrillReport)], events: usize, others: usize) -> String {
         "recovered",
         "by solves",
         "owed",
+        "storms",
+        "lost",
         "p50",
         "p99",
         "most",
         "moves",
     ];
-    let mut table = tables::table(&header, 0..12);
+    let mut table = tables::table(&header, 0..14);
     let time = |t: Option<f64>| t.map_or("-".to_owned(), seconds);
     for (share, report) in drills {
         table.add_row([
@@ -149,6 +162,8 @@ fn text(drills: &[(f64, DrillReport)], events: usize, others: usize) -> String {
             report.recovered.to_string(),
             report.paid.to_string(),
             report.owed.to_string(),
+            report.storms.to_string(),
+            format!("{:.1} h", report.lost_hours),
             time(quantile(&report.waits, 0.5)),
             time(quantile(&report.waits, 0.99)),
             time(report.waits.last().copied()),

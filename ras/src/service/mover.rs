@@ -79,7 +79,8 @@ impl MoverService {
                 (Box::new(agent), "nobody: steps are simulated".to_owned())
             }
         };
-        let mut settings = MoverSettings::default();
+        let mut settings =
+            MoverSettings { storm_guard: file.storm_guard()?, ..MoverSettings::default() };
         if let Some(limits) = file.limits {
             settings.limits = limits;
         }
@@ -88,13 +89,6 @@ impl MoverService {
         }
         if let Some(settle) = file.settle {
             settings.settle = settle;
-        }
-        if let Some(guard) = file.storm_guard {
-            ensure!(
-                (0.0..=1.0).contains(&guard.share),
-                "[mover.storm_guard]: share is from 0 to 1"
-            );
-            settings.storm_guard = guard;
         }
         if let Some(elastic) = file.elastic {
             let kept = elastic.shared_kept;
