@@ -20,7 +20,7 @@ pub(crate) mod sql {
         /// Only MSBs where something is out of use, and those that were lost. When servers failed that no
         /// solve has seen, and in which racks: one rack is one switch, which is no outage. A rack named as
         /// its MSB stands for racks that are not known.
-        HEALTH = "WITH out AS (SELECT s.server_id, s.rack_id, min(u.started_at) AS since, \
+        HEALTH = "WITH gone AS (SELECT s.server_id, s.rack_id, min(u.started_at) AS since, \
                     min(u.recorded_at) > coalesce((SELECT max(v.started_at) FROM solves v \
                         WHERE v.state = 'published'), '-infinity') AS unseen, \
                     bool_or(u.scope IN ('msb', 'datacenter') OR u.kind = 'correlated_failure') AS reported \
@@ -32,7 +32,7 @@ pub(crate) mod sql {
                 coalesce(array_agg(o.since ORDER BY o.server_id) FILTER (WHERE o.unseen), '{}'), \
                 coalesce(array_agg(CASE WHEN k.rack::text <> m.msb::text THEN k.rack_id END \
                     ORDER BY o.server_id) FILTER (WHERE o.unseen), '{}') \
-            FROM msbs m LEFT JOIN (out o JOIN racks k USING (rack_id)) ON k.msb_id = m.msb_id \
+            FROM msbs m LEFT JOIN (gone o JOIN racks k USING (rack_id)) ON k.msb_id = m.msb_id \
             GROUP BY m.msb_id HAVING count(o.server_id) > 0 OR \
                 EXISTS (SELECT FROM outages x WHERE x.msb_id = m.msb_id AND x.ended_at IS NULL) \
             ORDER BY m.msb";

@@ -348,8 +348,8 @@ impl<'a, S: FnMut(&RegionSnapshot) -> Targets> Drill<'a, S> {
 
     /// Whether an event covers a server that takes it out of use.
     fn fails(&self, s: usize) -> bool {
-        let active = self.active.get(&s).into_iter().flatten();
-        active.into_iter().any(|number| !self.downtimes[*number].kind.is_planned())
+        let mut active = self.active.get(&s).into_iter().flatten();
+        active.any(|number| !self.downtimes[*number].kind.is_planned())
     }
 
     fn begins(&mut self, downtime: usize) {

@@ -541,3 +541,41 @@ fn a_plan_says_yes_or_no_and_what_else() {
         place.ras(&format!("{plan} {file}")).fails_with(&parts);
     }
 }
+
+#[test]
+fn a_drill_uses_the_settings_that_it_is_given() {
+    let place = Place::new();
+    // Forty servers in two MSBs, of which no rack is known; one MSB fails within a minute and is not repaired.
+    let servers: String = (0..40).map(|n| format!("s{n:02},dc,m{},,T\n", n / 20)).collect();
+    place.write("servers.csv", &format!("server_id,datacenter,msb,rack,hardware_type\n{servers}"));
+    place.write(
+        "requests.csv",
+        "name,capacity,unit,eligible_types,rru,spread\nweb,10,server,T,T:1,msb\n",
+    );
+    let fails: String =
+        (0..20).map(|n| format!("s{n:02},disk,2026-01-02T00:00:{n:02}Z,\n")).collect();
+    let work = "s30,reboot,2026-01-03T00:00:00Z,2026-01-03T06:00:00Z\n";
+    place.write("events.csv", &format!("server_id,kind,start,end\n{fails}{work}"));
+    let import = "import csv --servers servers.csv --requests requests.csv --out region \
+                  --taken-at 2026-01-01T00:00:00Z --shared-buffer-fraction 25%";
+    place.ras(import).code(0);
+    place.write("off.toml", "[mover.storm_guard]\nlasts = \"0s\"\n");
+    place.write("short.toml", "[mover.storm_guard]\nlasts = \"30m\"\n");
+    let drill = |more: &str| {
+        let kinds = "--kind disk=random_failure --kind reboot=planned_maintenance";
+        let line =
+            format!("drill region --events events.csv {kinds} --span 90d --deadline 5s {more}");
+        place.ras_json(&line)["drills"][0].clone()
+    };
+    let (plain, off, short) = (drill(""), drill("--config off.toml"), drill("--config short.toml"));
+    let lost = |of: &Value| (of["storms"].as_u64(), of["lost_msb_hours"].as_f64().map(f64::round));
+    assert_eq!(lost(&plain), (Some(1), Some(2.0)), "{plain}");
+    assert_eq!(lost(&off), (Some(0), Some(0.0)), "{off}");
+    assert_eq!(lost(&short).0, Some(1));
+    assert!(short["lost_msb_hours"].as_f64() < Some(0.6), "{short}");
+    assert_eq!((&plain["hours"], &plain["maintenance"]), (&2160.0.into(), &1.into()));
+    place.ras("drill region --events events.csv --span 90d").fails_with(&[
+        "events.csv: line 2: kind: \"disk\" is not one of removed",
+        "line 22: kind: \"reboot\"",
+    ]);
+}

@@ -178,6 +178,32 @@ async fn a_storm_of_single_failures_drains_no_buffer() {
     place.at_rest().await;
 }
 
+#[tokio::test]
+async fn a_storm_ends_by_itself_and_then_what_failed_is_replaced() {
+    // Nothing says which rack a server stands in, so each MSB is one of its own name.
+    let mut parts = town().to_parts();
+    parts.servers.iter_mut().for_each(|row| row.rack = row.msb.clone());
+    let town = fleet::RegionSnapshot::new(parts).expect("a region");
+    let place = Place::with(&town).await;
+    let storm_guard =
+        StormGuard { servers: 4, lasts: Duration::from_secs(20), ..StormGuard::default() };
+    let settings = MoverSettings { storm_guard, ..settings() };
+    let mover = mover_with(&place.broker, SimulatedAgent::default(), settings);
+    for server in
+        town.servers.iter().filter(|server| &*town.msbs[town.msb_of(server).ix()].id == "msb2")
+    {
+        fails(&place, Scope::Server, &server.id, RANDOM).await;
+    }
+    let lost = async || place.broker.outages(true, 9).await.expect("listed").len();
+    until(mover.run(), async || lost().await == 1).await;
+    assert_eq!(counts(&place).await.values().sum::<i64>(), 0, "embedded buffers serve");
+    // Nothing comes back, and nobody clears anything.
+    until(mover.run(), async || lost().await == 0).await;
+    let served = async || count(&counts(&place).await, ReplacementState::Bound) > 0;
+    until(mover.run(), served).await;
+    place.at_rest().await;
+}
+
 async fn lent(place: &Place) -> BTreeMap<String, usize> {
     let export = place.broker.export(None).await.expect("exported");
     let mut by: BTreeMap<String, usize> = BTreeMap::new();
