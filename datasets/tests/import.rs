@@ -431,7 +431,8 @@ fn events_that_are_refused() {
     let mut options = files.at("2000");
     options.events.push(options.events[0].clone());
     let text = said(&import_csv(&options).unwrap_err());
-    assert!(text.ends_with("line 2: start: \"a from 10.25\" is named twice"), "{text}");
+    assert!(text.contains("line 2: start: \"a from 10.25\" is named twice\n"), "{text}");
+    assert!(text.ends_with("line 5: start: \"c from 650\" is named twice"), "{text}");
 }
 
 #[test]
