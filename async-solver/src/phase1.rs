@@ -184,13 +184,18 @@ pub fn run(
         let seconds = [built - begin, initial - built, clock() - initial];
         run.finish(initial_primal, termination, lp_value, lp_size, seconds)
     };
-    if run.is_short() && !run.must_stop() && run.serve_in_order(&request, keep) {
+    let is_short = run.is_short() && !run.must_stop();
+    if is_short && run.is_small() && run.serve_in_order(&request, keep) {
         return run.go_on_in_order(found, &request, &end, keep);
     }
     let termination = match found {
         ControlFlow::Continue(prices) => run.search_from(&prices, &request, keep),
         ControlFlow::Break(termination) => termination,
     };
+    // A large region's search is led best by the prices that it began with.
+    if is_short && run.is_short() && !run.must_stop() {
+        run.serve_in_order(&request, keep);
+    }
     end(run, termination, initial_primal)
 }
 
