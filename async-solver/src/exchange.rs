@@ -144,7 +144,7 @@ fn kept(model: &Model, lp: &Lp, free: &Free) -> Vec<bool> {
             Part::Item(item) => free[item as usize],
             Part::Worthless(pool) => free_pools[pool as usize],
             Part::Span(span) => spans[span as usize],
-            Part::Whole => spans.contains(&true),
+            Part::Largest | Part::Whole => spans.contains(&true),
         }));
     }
     kept

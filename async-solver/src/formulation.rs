@@ -1,7 +1,8 @@
 //! The linear relaxation of the pooled problem, as HiGHS takes it.
 //!
 //! Columns, per reservation `r`: for each item up to three segments (keep in use, keep idle, take
-//! new), `z[m]` and `excess[m]` per MSB (their sum is the RRU of `r` in MSB `m`), `top` (eq. 4 and
+//! new), up to three stretches of `z[m]` per MSB (within its limits, above the spread limit, above the
+//! replica rule as today; their sum is the RRU of `r` in MSB `m`), `top` (eq. 4 and
 //! 6), `short` and the slacks of eq. 7. Rows: one per pool (eq. 5), then per reservation its MSBs,
 //! its capacity (eq. 6) and its datacenters (eq. 7). Unit: RRU and servers.
 //!
@@ -32,6 +33,8 @@ pub enum Part {
     Worthless(u32),
     /// RRU in an MSB, by number of the span.
     Span(u32),
+    /// Whether an MSB has the largest share, where more than its price depends on that share.
+    Largest,
     /// What belongs to the reservation as a whole: largest MSB share, slacks, shortfall.
     Whole,
 }
@@ -144,7 +147,7 @@ impl Lp {
     /// Whether a column must be integer in the problem in whole servers. Servers that count for
     /// nothing follow by themselves.
     pub fn is_whole(&self, column: usize) -> bool {
-        matches!(self.parts[column], Part::Item(_))
+        matches!(self.parts[column], Part::Item(_) | Part::Largest)
     }
 
     /// The columns of an assignment.
@@ -193,21 +196,30 @@ fn term_columns(model: &Model, term: &Term, counts: &[u32], columns: &mut Vec<f6
     }
     let z: Vec<i64> = term.spans.iter().map(|span| term.span_value(span, counts)).collect();
     if is_split_by_msb(term) {
-        for &z in &z {
-            columns.push(rru(z.min(term.spread_limit)));
-            if has_limit(term) {
-                columns.push(rru((z - term.spread_limit).max(0)));
+        for (span, &z) in term.spans.iter().zip(&z) {
+            let mut from = 0;
+            for (end, _) in term.surcharges(span) {
+                columns.push(rru((z.min(end) - from).max(0)));
+                from = end;
             }
         }
         if term.buffered {
-            columns.push(rru(z.iter().copied().max().unwrap_or(0)));
+            let top = z.iter().copied().max().unwrap_or(0);
+            columns.push(rru(top));
+            if needs_largest(term) {
+                let first = z.iter().position(|&z| z == top);
+                columns.extend((0..z.len()).map(|at| f64::from(u8::from(Some(at) == first))));
+            }
         }
-        for (range, z) in term.affinity.iter().zip(term.datacenter_values(counts)) {
+        for (span, &z) in term.spans.iter().zip(&z).filter(|(span, _)| span.over_max > 0) {
+            columns.push(rru((z - span.most).max(0)));
+        }
+        for (range, (below, above)) in term.affinity.iter().zip(term.outside(counts)) {
             if range.below_max > 0 {
-                columns.push(rru((range.low - z).max(0)));
+                columns.push(rru(below));
             }
             if range.above_max > 0 {
-                columns.push(rru((z - range.high).max(0)));
+                columns.push(rru(above));
             }
         }
     }
@@ -219,11 +231,20 @@ fn term_columns(model: &Model, term: &Term, counts: &[u32], columns: &mut Vec<f6
 /// Whether something depends on the MSB: not so for shared buffers and the like, whose items enter
 /// the capacity row at once.
 fn is_split_by_msb(term: &Term) -> bool {
-    term.buffered || term.beta != 0.0 || !term.affinity.is_empty()
+    term.buffered || term.beta != 0.0 || !term.affinity.is_empty() || term.has_msb_max()
 }
 
-fn has_limit(term: &Term) -> bool {
-    term.beta > 0.0 && term.spread_limit < i64::MAX
+/// Whether the largest MSB share must be no more than that: eq. 7 has it on its right side.
+fn needs_largest(term: &Term) -> bool {
+    term.affinity.iter().any(|range| range.with_buffer)
+}
+
+/// The most RRU that an MSB of the reservation can show.
+fn span_max(model: &Model, term: &Term) -> f64 {
+    let amount = |item: &Item| item.value * i64::from(model.pools[item.pool as usize].size);
+    let spans =
+        term.spans.iter().map(|span| term.items[span.items.clone()].iter().map(amount).sum());
+    rru(spans.max().unwrap_or(0))
 }
 
 /// Adds the columns of what an item keeps: of the dear ones, then of the cheap ones.
@@ -239,8 +260,17 @@ fn add_kept(model: &Model, item: &Item, part: Part, build: &mut Builder, rows: &
 fn add_term(model: &Model, term: &Term, build: &mut Builder) {
     let infinity = f64::INFINITY;
     let capacity = build.row(rru(term.capacity), infinity);
-    let affinity: Vec<u32> =
-        (term.affinity.iter()).map(|range| build.row(rru(range.low), rru(range.high))).collect();
+    // Of eq. 7 the rows of both bounds, one row where nothing comes between them.
+    let affinity: Vec<(u32, u32)> = (term.affinity.iter())
+        .map(|range| {
+            if range.with_buffer {
+                let low = build.row(rru(range.low), infinity);
+                return (low, build.row(f64::NEG_INFINITY, rru(range.high)));
+            }
+            let row = build.row(rru(range.low), rru(range.high));
+            (row, row)
+        })
+        .collect();
     let plain = !is_split_by_msb(term);
     let balance: Vec<u32> =
         if plain { Vec::new() } else { term.spans.iter().map(|_| build.row(0.0, 0.0)).collect() };
@@ -261,31 +291,64 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) {
     }
     if !plain {
         let mut top_entries = vec![(capacity, -1.0)];
+        let (most, mut largest) = (span_max(model, term), Vec::new());
+        let mut over: Vec<(u32, i64)> = Vec::new();
+        for (range, &(_, high)) in term.affinity.iter().zip(&affinity) {
+            if range.with_buffer {
+                top_entries.push((high, -1.0));
+            }
+        }
         for ((at, span), &balance) in (0_u32..).zip(&term.spans).zip(&balance) {
             let mut entries = vec![(balance, -1.0), (capacity, 1.0)];
             if !term.affinity.is_empty() {
-                entries.push((affinity[span.datacenter as usize], 1.0));
+                let (low, high) = affinity[span.datacenter as usize];
+                entries.push((low, 1.0));
+                if high != low {
+                    entries.push((high, 1.0));
+                }
             }
             if term.buffered {
                 let row = build.row(0.0, infinity);
                 top_entries.push((row, 1.0));
                 entries.push((row, -1.0));
             }
-            let upper = if has_limit(term) { rru(term.spread_limit) } else { infinity };
-            build.column(Part::Span(at), 0.0, upper, &entries);
-            if has_limit(term) {
-                build.column(Part::Span(at), term.beta, infinity, &entries);
+            if needs_largest(term) {
+                // Not above the MSB that has it; others do not bound it.
+                let row = build.row(f64::NEG_INFINITY, most);
+                top_entries.push((row, 1.0));
+                entries.push((row, -1.0));
+                largest.push(row);
+            }
+            if span.over_max > 0 {
+                let row = build.row(f64::NEG_INFINITY, rru(span.most));
+                entries.push((row, 1.0));
+                over.push((row, span.over_max));
+            }
+            let mut from = 0;
+            for (end, price) in term.surcharges(span) {
+                let width = if end == i64::MAX { infinity } else { rru(end - from) };
+                build.column(Part::Span(at), price, width, &entries);
+                from = end;
             }
         }
         if term.buffered {
             build.column(Part::Whole, term.tau, infinity, &top_entries);
         }
-        for (range, &row) in term.affinity.iter().zip(&affinity) {
+        if needs_largest(term) {
+            let one = build.row(1.0, 1.0);
+            for row in largest {
+                build.column(Part::Largest, 0.0, 1.0, &[(row, most), (one, 1.0)]);
+            }
+        }
+        for (row, over_max) in over {
+            build.missing(term, term.short_price, over_max, row, -1.0);
+        }
+        for (range, &(low, high)) in term.affinity.iter().zip(&affinity) {
             if range.below_max > 0 {
-                build.missing(term, range.price, range.below_max, row, 1.0);
+                build.missing(term, range.price, range.below_max, low, 1.0);
             }
             if range.above_max > 0 {
-                build.missing(term, range.price, range.above_max, row, -1.0);
+                build.missing(term, range.price, range.above_max, high, -1.0);
             }
         }
     }

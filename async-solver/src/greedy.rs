@@ -143,11 +143,9 @@ fn take(
     holders: &mut [Option<ReservationIx>],
     ix: ReservationIx,
 ) {
-    let reservation = &snapshot.reservations[ix.ix()];
     let fits = |position: u32, holders: &[Option<ReservationIx>]| {
-        let server = &snapshot.servers[position as usize];
-        let value = reservation.value(server.hardware_type)?;
-        holders[position as usize].is_none().then_some(value)
+        let value = snapshot.value(&snapshot.servers[position as usize], ix);
+        (value > Rru::ZERO && holders[position as usize].is_none()).then_some(value)
     };
     let mut racks: Vec<(usize, usize)> = (servers.by_rack.iter().enumerate())
         .map(|(rack, of)| (rack, of.iter().filter(|&&s| fits(s, holders).is_some()).count()))

@@ -45,6 +45,7 @@ pub fn trim(term: &Term, counts: &mut [u32]) -> bool {
                     let datacenter = term.spans[span].datacenter as usize;
                     slack = slack.min(datacenters[datacenter] - term.affinity[datacenter].low);
                 }
+                slack = slack.min(buffer_slack(term, span, (z[span], top, second), &datacenters));
                 let found = term.spans[span].items.clone().find_map(|i| {
                     let item = &term.items[i];
                     let there = match stage {
@@ -67,6 +68,25 @@ pub fn trim(term: &Term, counts: &mut [u32]) -> bool {
         }
     }
     changed
+}
+
+/// How much an MSB may give back before a smaller embedded buffer puts another datacenter above its
+/// share of eq. 7. `shares`: what it holds, the largest share and the second largest.
+fn buffer_slack(
+    term: &Term,
+    span: usize,
+    (z, top, second): (i64, i64, i64),
+    datacenters: &[i64],
+) -> i64 {
+    let own = term.spans[span].datacenter as usize;
+    let others = (term.affinity.iter().zip(datacenters).enumerate())
+        .filter(|&(at, (range, _))| range.with_buffer && at != own);
+    let room = others.map(|(_, (range, z))| range.high + range.above_max + top - z).min();
+    match room {
+        // Below the second largest share the buffer does not follow.
+        Some(room) if z == top && room < top - second => room.max(0),
+        _ => i64::MAX,
+    }
 }
 
 #[derive(Clone, Copy)]

@@ -117,9 +117,13 @@ impl Floor {
         let top = amounts.iter().copied().max().unwrap_or(0);
         let limit = if term.buffered { top } else { i64::MAX };
         let limit = if term.beta > 0.0 { limit.min(term.spread_limit) } else { limit };
+        // Where the embedded buffer widens a datacenter's share, it does not get smaller.
+        let keeps_top = term.affinity.iter().any(|range| range.with_buffer);
         let place = |&(span, item): &(usize, usize)| {
             let of = &term.items[item];
+            let limit = limit.min(term.spans[span].most);
             let below = (limit.saturating_sub(amounts[span])).max(0) / of.value.max(1);
+            let stays = keeps_top && amounts[span] == top;
             let below = u32::try_from(below).unwrap_or(u32::MAX);
             // Where servers leave, one that came instead would stay: that is phase 1's to decide.
             let keeps = counts[item] >= of.held();
@@ -127,7 +131,7 @@ impl Floor {
                 item,
                 pool: of.pool as usize,
                 msb: term.spans[span].msb.ix(),
-                new: counts[item].saturating_sub(of.held()),
+                new: if stays { 0 } else { counts[item].saturating_sub(of.held()) },
                 room: if keeps { below.min(self.free[of.pool as usize]) } else { 0 },
             }
         };

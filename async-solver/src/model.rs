@@ -65,7 +65,8 @@ pub struct Term {
     pub spans: Vec<Span>,
     /// Eq. 7, one range per datacenter with items; empty without affinity.
     pub affinity: Vec<AffinityRange>,
-    /// Servers it holds that count for nothing: ineligible types, and all of an elastic one.
+    /// Servers it holds that count for nothing: ineligible types, datacenters it is not allowed
+    /// in, and all of an elastic one.
     pub worthless: Vec<Item>,
 }
 
@@ -96,8 +97,19 @@ pub struct Span {
     pub msb: MsbIx,
     /// Position of its datacenter in [`Term::affinity`]; unused without affinity.
     pub datacenter: u32,
+    /// The most RRU by the replica rule, k/n C; `i64::MAX` without one.
+    pub most: i64,
+    /// How far above `most` today's amount is: it may stay so, at the price of a shortfall.
+    pub over_max: i64,
     /// Its items.
     pub items: Range<usize>,
+}
+
+impl Span {
+    /// The most RRU it may show.
+    pub fn hard_max(&self) -> i64 {
+        self.most.saturating_add(self.over_max)
+    }
 }
 
 /// Bounds of eq. 7 on the RRU in one datacenter, softened: what is outside today may stay outside
@@ -108,6 +120,8 @@ pub struct AffinityRange {
     pub low: i64,
     /// (A + theta) C_r.
     pub high: i64,
+    /// Whether the embedded buffer, the largest MSB share, may come on top of `high`.
+    pub with_buffer: bool,
     /// How far below `low` today's amount is.
     pub below_max: i64,
     /// How far above `high` today's amount is.
@@ -125,7 +139,7 @@ pub struct TermCost {
     pub msb_spread: f64,
     /// Expression 4.
     pub buffer: f64,
-    /// Price of what eq. 6 and 7 are short of.
+    /// Price of what eq. 6 and 7 are short of, and of what the replica rule is exceeded by.
     pub shortfall: f64,
     /// The same as an exact weight, comparable within a level of priority.
     pub missing: i128,
@@ -204,6 +218,10 @@ impl Model {
                         break;
                     }
                     for &pool in by_type.get(&hardware_type).into_iter().flatten() {
+                        let msb = self.pools[pool as usize].msb;
+                        if !reservation.allows(snapshot.msbs[msb.ix()].datacenter) {
+                            continue;
+                        }
                         let (held_in_use, held_idle) = held.get(&pool).copied().unwrap_or_default();
                         items.push(Item { pool, value: value.0, held_in_use, held_idle });
                     }
@@ -271,6 +289,9 @@ impl Model {
             term.add_affinity(snapshot, theta);
         }
         let today: Vec<u32> = term.items.iter().map(Item::held).collect();
+        if let Some(most) = reservation.msb_max().filter(|_| term.capacity > 0) {
+            term.limit_msbs(most.0, &today);
+        }
         term.short_max = term.shortfall(&today);
         term
     }
@@ -281,7 +302,13 @@ impl Model {
             let msb = self.pools[item.pool as usize].msb;
             match spans.last_mut() {
                 Some(span) if span.msb == msb => span.items.end = position + 1,
-                _ => spans.push(Span { msb, datacenter: 0, items: position..position + 1 }),
+                _ => spans.push(Span {
+                    msb,
+                    datacenter: 0,
+                    most: i64::MAX,
+                    over_max: 0,
+                    items: position..position + 1,
+                }),
             }
         }
         spans
@@ -298,6 +325,7 @@ impl Model {
         let broken = |term: &Term| {
             term.short_max > 0
                 || term.affinity.iter().any(|range| range.below_max > 0 || range.above_max > 0)
+                || term.spans.iter().any(|span| span.over_max > 0)
         };
         let priority = |term: &Term| snapshot.reservations[term.reservation.ix()].priority;
         let distinct = |mut priorities: Vec<i32>| {
@@ -359,19 +387,21 @@ impl Model {
         }
         let mut top = 0;
         let mut total = 0;
+        let mut over = 0;
         for span in &term.spans {
             let z = term.span_value(span, counts);
             total += z;
             top = top.max(z);
             cost.msb_spread += term.beta * rru((z - term.spread_limit).max(0));
+            over += (z - span.most).max(0);
+            cost.regress |= z > span.hard_max();
         }
         cost.buffer = term.tau * rru(top);
         let short = (term.capacity - total + if term.buffered { top } else { 0 }).max(0);
-        cost.shortfall = term.short_price * rru(short);
-        cost.regress = short > term.short_max;
-        let mut missing = short;
-        for (range, z) in term.affinity.iter().zip(term.datacenter_values(counts)) {
-            let (below, above) = ((range.low - z).max(0), (z - range.high).max(0));
+        cost.shortfall = term.short_price * rru(short + over);
+        cost.regress |= short > term.short_max;
+        let mut missing = short + over;
+        for (range, (below, above)) in term.affinity.iter().zip(term.outside(counts)) {
             cost.shortfall += range.price * rru(below + above);
             cost.regress |= below > range.below_max || above > range.above_max;
             missing += below + above;
@@ -410,25 +440,76 @@ impl Term {
             let next = u32::try_from(position.len()).expect("few datacenters");
             span.datacenter = *position.entry(datacenter).or_insert(next);
         }
-        let mut ranges =
-            vec![
-                AffinityRange { low: 0, high: 0, below_max: 0, above_max: 0, price: 0.0 };
-                position.len()
-            ];
+        let mut ranges = vec![
+            AffinityRange {
+                low: 0,
+                high: 0,
+                with_buffer: false,
+                below_max: 0,
+                above_max: 0,
+                price: 0.0
+            };
+            position.len()
+        ];
         let capacity = rru(self.capacity);
         for (datacenter, at) in position {
             let share = reservation.share(datacenter).unwrap_or(0.0);
             // Rounded outwards, so that eq. 7 itself is never cut by the rounding.
             ranges[at as usize].low = micro(((share - theta) * capacity).max(0.0));
             ranges[at as usize].high = micro((share + theta) * capacity);
+            ranges[at as usize].with_buffer = self.buffered && share > 0.0;
         }
         self.affinity = ranges;
         let today: Vec<u32> = self.items.iter().map(Item::held).collect();
-        let values = self.datacenter_values(&today);
-        for (range, z) in self.affinity.iter_mut().zip(values) {
-            range.below_max = (range.low - z).max(0);
-            range.above_max = (z - range.high).max(0);
+        let outside = self.outside(&today);
+        for (range, (below, above)) in self.affinity.iter_mut().zip(outside) {
+            (range.below_max, range.above_max) = (below, above);
         }
+    }
+
+    /// Limits what one MSB may hold; what is held above that today may stay, at a price.
+    fn limit_msbs(&mut self, most: i64, today: &[u32]) {
+        let held: Vec<i64> = self.spans.iter().map(|span| self.span_value(span, today)).collect();
+        for (span, held) in self.spans.iter_mut().zip(held) {
+            (span.most, span.over_max) = (most, (held - most).max(0));
+        }
+    }
+
+    /// Whether a replica rule limits its MSBs.
+    pub fn has_msb_max(&self) -> bool {
+        self.spans.iter().any(|span| span.most < i64::MAX)
+    }
+
+    /// RRU of the largest MSB share where it is an embedded buffer; zero elsewhere.
+    pub fn buffer(&self, counts: &[u32]) -> i64 {
+        let amounts = self.spans.iter().map(|span| self.span_value(span, counts));
+        if self.buffered { amounts.max().unwrap_or(0) } else { 0 }
+    }
+
+    /// RRU below and above the range of each datacenter of [`Term::affinity`].
+    pub fn outside(&self, counts: &[u32]) -> Vec<(i64, i64)> {
+        if self.affinity.is_empty() {
+            return Vec::new();
+        }
+        let buffer = self.buffer(counts);
+        let outside = |(range, z): (&AffinityRange, i64)| {
+            let high = range.high + if range.with_buffer { buffer } else { 0 };
+            ((range.low - z).max(0), (z - high).max(0))
+        };
+        self.affinity.iter().zip(self.datacenter_values(counts)).map(outside).collect()
+    }
+
+    /// What the RRU of an MSB cost beyond the price of its servers by eq. 3: where each stretch of them
+    /// ends, and its price per RRU, which rises. The last ends where no more may be.
+    pub fn surcharges(&self, span: &Span) -> Vec<(i64, f64)> {
+        let spread = if self.beta > 0.0 { self.spread_limit } else { i64::MAX };
+        let most = span.hard_max();
+        let mut all = vec![(spread.min(most), 0.0)];
+        if spread < most {
+            all.push((most, self.beta));
+        }
+        all.retain(|&(end, _)| end > 0);
+        all
     }
 
     /// RRU in one MSB.

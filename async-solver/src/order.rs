@@ -184,10 +184,14 @@ fn stage(model: &Model, state: &State, level: usize) -> Model {
 /// No more may be missing than with these counts.
 pub fn keep(term: &mut Term, counts: &[u32]) {
     term.short_max = term.short_max.min(term.shortfall(counts));
-    let values = term.datacenter_values(counts);
-    for (range, z) in term.affinity.iter_mut().zip(values) {
-        range.below_max = range.below_max.min((range.low - z).max(0));
-        range.above_max = range.above_max.min((z - range.high).max(0));
+    let outside = term.outside(counts);
+    for (range, (below, above)) in term.affinity.iter_mut().zip(outside) {
+        range.below_max = range.below_max.min(below);
+        range.above_max = range.above_max.min(above);
+    }
+    let held: Vec<i64> = term.spans.iter().map(|span| term.span_value(span, counts)).collect();
+    for (span, held) in term.spans.iter_mut().zip(held) {
+        span.over_max = span.over_max.min((held - span.most).max(0));
     }
 }
 
@@ -199,6 +203,9 @@ pub fn lean(term: &mut Term) {
         range.low -= range.below_max;
         range.high += range.above_max;
         (range.below_max, range.above_max) = (0, 0);
+    }
+    for span in &mut term.spans {
+        (span.most, span.over_max) = (span.hard_max(), 0);
     }
 }
 
@@ -235,6 +242,9 @@ pub fn in_order(model: &Model, state: &State) -> Model {
             term.short_max = 0;
             for range in &mut term.affinity {
                 (range.below_max, range.above_max) = (0, 0);
+            }
+            for span in &mut term.spans {
+                span.over_max = 0;
             }
         }
     }

@@ -220,7 +220,7 @@ fn without_worthless(
     let kept = |(server, &holder): (&fleet::Server, &Option<ReservationIx>)| {
         let worthless = server.available
             && holder == Some(reservation)
-            && snapshot.reservations[reservation.ix()].value(server.hardware_type).is_none();
+            && snapshot.value(server, reservation) == fleet::Rru::ZERO;
         holder.filter(|_| !worthless)
     };
     let holders = snapshot.servers.iter().zip(targets.holders()).map(kept).collect();

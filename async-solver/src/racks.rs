@@ -28,6 +28,7 @@ const FREE: u32 = u32::MAX;
 fn rack_limits(model: &Model, snapshot: &RegionSnapshot) -> Vec<i64> {
     // Racks with an available server of each hardware type, and the largest value among them.
     let types = snapshot.hardware_types.len();
+    let datacenter = |rack: &fleet::Rack| snapshot.msbs[rack.msb.ix()].datacenter;
     let mut racks_of_type: Vec<Vec<bool>> = vec![Vec::new(); types];
     for server in snapshot.servers.iter().filter(|server| server.available) {
         let racks = &mut racks_of_type[server.hardware_type.ix()];
@@ -51,12 +52,15 @@ fn rack_limits(model: &Model, snapshot: &RegionSnapshot) -> Vec<i64> {
                     let mut racks = vec![false; snapshot.racks.len()];
                     let mut top_value = 0;
                     for &(hardware_type, value) in &reservation.rru {
-                        for (rack, there) in
-                            racks.iter_mut().zip(&racks_of_type[hardware_type.ix()])
+                        let there = racks_of_type[hardware_type.ix()].iter();
+                        let mut any = false;
+                        for ((rack, there), of) in racks.iter_mut().zip(there).zip(&snapshot.racks)
                         {
-                            *rack |= there;
+                            let counts = *there && reservation.allows(datacenter(of));
+                            *rack |= counts;
+                            any |= counts;
                         }
-                        if !racks_of_type[hardware_type.ix()].is_empty() {
+                        if any {
                             top_value = top_value.max(value.0);
                         }
                     }
@@ -145,6 +149,16 @@ impl<'a> Problem<'a> {
         Problem { model, snapshot, state, limits, servers, items }
     }
 
+    /// Whether a reservation keeps a server that counts for nothing: one where it is not allowed any
+    /// more, as long as it is short.
+    fn is_kept(&self, term: u32, at: u32) -> bool {
+        let of = &self.model.terms[term as usize];
+        let server = &self.snapshot.servers[self.servers[at as usize] as usize];
+        let reservation = &self.snapshot.reservations[of.reservation.ix()];
+        !reservation.allows(self.snapshot.datacenter_of(server))
+            && of.shortfall(&self.state.counts[term as usize]) > 0
+    }
+
     fn solve(&mut self, by_rack: bool) -> Chosen {
         let mut racks: Vec<u32> =
             self.servers.iter().map(|&s| self.snapshot.servers[s as usize].rack.0).collect();
@@ -210,10 +224,10 @@ impl<'a> Problem<'a> {
                 for &at in &group {
                     holder[at as usize] = held;
                 }
-                let kind = self.snapshot.reservations
-                    [self.model.terms[held as usize].reservation.ix()]
-                .kind;
-                if kind == ReservationKind::Elastic || !self.state.releases_worthless {
+                let releases = self.state.releases_worthless && !self.is_kept(held, group[0]);
+                let term = &self.model.terms[held as usize];
+                let kind = self.snapshot.reservations[term.reservation.ix()].kind;
+                if kind == ReservationKind::Elastic || !releases {
                     worthless.entry(pool).or_default().extend(group);
                 } else {
                     for &at in &group {

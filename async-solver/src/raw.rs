@@ -10,7 +10,7 @@
 mod problem;
 
 use crate::model::{Model, Term, rru};
-use fleet::{MsbIx, RegionSnapshot, ReservationIx, Server};
+use fleet::{MsbIx, RegionSnapshot, ReservationIx, Rru, Server};
 use good_lp::{
     Constraint, Expression, IntoAffineExpression, ProblemVariables, ResolutionError, SolverModel,
     Variable, constraint, default_solver, variable,
@@ -54,10 +54,12 @@ impl RawModel {
         build.stability();
         for term in &model.terms {
             let total = build.total(term);
-            build.affinity(term);
+            let largest = build.largest_share(term);
+            build.affinity(term, largest);
+            build.replicas(term);
             let spread = build.spread(term);
             build.raw.objective += spread;
-            build.capacity(term, total);
+            build.capacity(term, total, largest);
         }
         build.raw
     }
@@ -147,7 +149,7 @@ impl Builder<'_> {
             for (r, reservation) in snapshot.reservations.iter().enumerate() {
                 let ix = ReservationIx::new(r);
                 let counts = reservation.kind != fleet::ReservationKind::Elastic
-                    && reservation.value(server.hardware_type).is_some();
+                    && self.value(server, ix).is_some();
                 if counts || server.holder() == Some(ix) {
                     let name = format!("x[{},{}]", server.id, reservation.id);
                     let x = self.raw.variables.add(variable().binary().name(name));
@@ -174,12 +176,20 @@ impl Builder<'_> {
         self.raw.objective += cost;
     }
 
+    /// V, where the server's type is eligible and its datacenter allowed.
+    fn value(&self, server: &Server, ix: ReservationIx) -> Option<Rru> {
+        let of = &self.snapshot.reservations[ix.ix()];
+        let datacenter = self.snapshot.datacenter_of(server);
+        let allowed = &of.allowed_datacenters;
+        let allows = allowed.is_empty() || allowed.contains(&datacenter);
+        of.value(server.hardware_type).filter(|_| allows)
+    }
+
     /// Sum of V x over the available servers that `chosen` picks.
     fn sum(&self, term: &Term, chosen: impl Fn(MsbIx) -> bool) -> Expression {
         let mut sum = Expression::default();
         for (number, server) in self.available() {
-            let value =
-                self.snapshot.reservations[term.reservation.ix()].value(server.hardware_type);
+            let value = self.value(server, term.reservation);
             let x = self.raw.x.get(&(number, term.reservation));
             if let (Some(value), Some(&x), true) = (value, x, chosen(self.snapshot.msb_of(server)))
             {
@@ -211,20 +221,60 @@ impl Builder<'_> {
         cost
     }
 
-    /// Expression 4 and eq. 6: what is left after the loss of the largest MSB share, z, is C; or
-    /// is short of it, at a price, by no more than today.
-    fn capacity(&mut self, term: &Term, total: Expression) {
+    /// Expression 4: z, the largest MSB share, which is the embedded buffer; `None`: there is none.
+    fn largest_share(&mut self, term: &Term) -> Option<Variable> {
+        if !term.buffered {
+            return None;
+        }
         let name = self.snapshot.reservations[term.reservation.ix()].id.clone();
-        let mut kept = total;
-        if term.buffered {
-            let z = self.amount(format!("z[{name}]"), f64::INFINITY);
+        let z = self.amount(format!("z[{name}]"), f64::INFINITY);
+        for span in &term.spans {
+            let msb = self.snapshot.msbs[span.msb.ix()].id.clone();
+            let there = self.sum(term, |m| m == span.msb);
+            self.row(format!("eq4 largest share[{name},{msb}]"), constraint!(there <= z));
+        }
+        self.raw.objective += term.tau * z;
+        if term.affinity.iter().any(|range| range.with_buffer) {
+            // Eq. 7 has z on its right side, so it is the share of some MSB and not above it.
+            let most = self.total(term).linear_coefficients().map(|(_, value)| value).sum::<f64>();
+            let mut one = Expression::default();
             for span in &term.spans {
                 let msb = self.snapshot.msbs[span.msb.ix()].id.clone();
                 let there = self.sum(term, |m| m == span.msb);
-                self.row(format!("eq4 largest share[{name},{msb}]"), constraint!(there <= z));
+                let is_largest = variable().binary().name(format!("largest[{name},{msb}]"));
+                let is_largest = self.raw.variables.add(is_largest);
+                one += is_largest;
+                let row = constraint!(z <= there + most - most * is_largest);
+                self.row(format!("eq7 largest share[{name},{msb}]"), row);
             }
+            self.row(format!("eq7 one largest share[{name}]"), constraint!(one == 1.0));
+        }
+        Some(z)
+    }
+
+    /// The replica rule: no MSB has more than k/n of C; or more, at a price, by no more than today.
+    fn replicas(&mut self, term: &Term) {
+        let name = self.snapshot.reservations[term.reservation.ix()].id.clone();
+        for span in term.spans.iter().filter(|span| span.most < i64::MAX) {
+            let msb = self.snapshot.msbs[span.msb.ix()].id.clone();
+            let mut there = self.sum(term, |m| m == span.msb);
+            if span.over_max > 0 {
+                let over = self.amount(format!("over[{name},{msb}]"), rru(span.over_max));
+                there -= over;
+                self.raw.objective += term.short_price * over;
+            }
+            let most = rru(span.most);
+            self.row(format!("replicas[{name},{msb}]"), constraint!(there <= most));
+        }
+    }
+
+    /// Eq. 6: what is left after the loss of the largest MSB share is C; or is short of it, at a
+    /// price, by no more than today.
+    fn capacity(&mut self, term: &Term, total: Expression, largest: Option<Variable>) {
+        let name = self.snapshot.reservations[term.reservation.ix()].id.clone();
+        let mut kept = total;
+        if let Some(z) = largest {
             kept -= z;
-            self.raw.objective += term.tau * z;
         }
         if term.short_max > 0 {
             let short = self.amount(format!("short[{name}]"), rru(term.short_max));
@@ -237,9 +287,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Eq. 7: the RRU in each datacenter lie within theta C of A C; or outside, at a price, by no
-    /// more than today.
-    fn affinity(&mut self, term: &Term) {
+    /// Eq. 7, with the embedded buffer apart: the RRU in each datacenter lie within theta C of A C,
+    /// the buffer above that where A is not zero; or outside, at a price, by no more than today.
+    fn affinity(&mut self, term: &Term, largest: Option<Variable>) {
         let name = self.snapshot.reservations[term.reservation.ix()].id.clone();
         for (position, range) in term.affinity.iter().enumerate() {
             let inside = |span: &&crate::model::Span| span.datacenter as usize == position;
@@ -248,6 +298,9 @@ impl Builder<'_> {
             let place = self.snapshot.datacenters[datacenter.ix()].id.clone();
             let there = self.sum(term, |m| self.snapshot.msbs[m.ix()].datacenter == datacenter);
             let (mut low, mut high) = (there.clone(), there);
+            if let Some(z) = largest.filter(|_| range.with_buffer) {
+                high -= z;
+            }
             if range.below_max > 0 {
                 let below = self.amount(format!("below[{name},{place}]"), rru(range.below_max));
                 low += below;

@@ -162,27 +162,15 @@ impl<'a> Priced<'a> {
     fn stretch(&mut self) {
         let term = self.term;
         let limited = term.beta > 0.0 && term.spread_limit < i64::MAX;
-        let limits: Vec<(f64, f64, f64)> = (0..term.spans.len())
-            .map(|span| {
-                if !limited {
-                    return (f64::INFINITY, f64::INFINITY, 0.0);
-                }
-                let (below, above) = self.geometry.around(span, term.spread_limit);
-                let rise = if above > below {
-                    term.beta * rru(above - term.spread_limit) / rru(above - below)
-                } else {
-                    0.0
-                };
-                (rru(below), rru(above), rise)
-            })
-            .collect();
+        let pieces: Vec<Vec<(f64, f64)>> =
+            (0..term.spans.len()).map(|span| self.pieces(span, limited)).collect();
+        let limited = limited || term.has_msb_max();
         let mut filled = vec![0.0; term.spans.len()];
         for segment in &self.segments {
             let (span, item) = (segment.span, segment.item);
             let mut length = f64::from(segment.count) * rru(term.items[item as usize].value);
             let filled = &mut filled[span as usize];
-            let (below, above, rise) = limits[span as usize];
-            for (end, surcharge) in [(below, 0.0), (above, rise), (f64::INFINITY, term.beta)] {
+            for &(end, surcharge) in &pieces[span as usize] {
                 let part = length.min(end - *filled);
                 if part > 0.0 {
                     *filled += part;
@@ -195,6 +183,31 @@ impl<'a> Priced<'a> {
         if limited {
             self.stretches.sort_by(|a, b| a.slope.total_cmp(&b.slope));
         }
+    }
+
+    /// What the RRU of an MSB cost beyond the servers' prices: where each piece ends, and its price.
+    fn pieces(&self, span: usize, limited: bool) -> Vec<(f64, f64)> {
+        let term = self.term;
+        let of = &term.spans[span];
+        let mut pieces = vec![(f64::INFINITY, 0.0)];
+        if limited {
+            let (below, above) = self.geometry.around(span, term.spread_limit);
+            let rise = if above > below {
+                term.beta * rru(above - term.spread_limit) / rru(above - below)
+            } else {
+                0.0
+            };
+            pieces = vec![(rru(below), 0.0), (rru(above), rise), (f64::INFINITY, term.beta)];
+        }
+        if of.most == i64::MAX {
+            return pieces;
+        }
+        // Above the replica rule's limit at the price of a shortfall, and never beyond what is
+        // held today.
+        let (most, end) = (rru(of.most), rru(self.geometry.cap(span, of.hard_max())));
+        let within = pieces.iter().map(|&(until, price)| (until.min(most).min(end), price));
+        let above = pieces.iter().map(|&(until, price)| (until.min(end), price + term.short_price));
+        within.chain(above).collect()
     }
 
     /// The best whole-server assignment found at these prices, among largest MSB shares near

@@ -12,8 +12,8 @@ use fleet::audit::{AuditReport, ReservationAudit, audit};
 use fleet::explain::{Explainer, Limit, Shortfall};
 use fleet::quote::MoveCost;
 use fleet::{
-    CapacityRequest, HardwareTypeIx, RegionSnapshot, RequestChange, RequestError, Reservation,
-    ReservationIx, Rru,
+    CapacityRequest, DatacenterIx, HardwareTypeIx, RegionSnapshot, ReplicaRule, RequestChange,
+    RequestError, Reservation, ReservationIx, Rru,
 };
 use std::collections::BTreeMap;
 
@@ -69,6 +69,10 @@ pub enum Concession {
     OneMoreType(HardwareTypeIx, Rru),
     /// A larger tolerance of its datacenter shares; the least that does, in steps of 0.01.
     LooserAffinity(f64),
+    /// One more datacenter that it is allowed in.
+    OneMoreDatacenter(DatacenterIx),
+    /// More of its replicas in one MSB.
+    LooserReplicaRule(ReplicaRule),
     /// The survival of the loss of an MSB.
     WithoutBuffer,
 }
@@ -192,6 +196,18 @@ impl<'a> Question<'a> {
                 reservation.affinity_theta = Some(theta);
                 asked.affinity_theta = Some(Some(theta));
             }
+            Concession::OneMoreDatacenter(datacenter) => {
+                reservation.allowed_datacenters.push(datacenter);
+                reservation.allowed_datacenters.sort_unstable();
+                let named = reservation.allowed_datacenters.iter();
+                let named = named.map(|dc| region.datacenters[dc.ix()].id.clone());
+                asked.allowed_datacenters = Some(named.collect());
+            }
+            Concession::LooserReplicaRule(rule) => {
+                reservation.replica_rule = Some(rule);
+                asked.replicas = Some(Some(rule.replicas.cast_signed()));
+                asked.replicas_per_msb = Some(Some(rule.per_msb.cast_signed()));
+            }
             Concession::WithoutBuffer => {
                 reservation.msb_buffer = false;
                 asked.msb_buffer = Some(false);
@@ -230,6 +246,9 @@ fn concessions(
         found.push(Concession::FewerRru(row.holding.guaranteed));
     }
     found.extend(explainer.looser_affinity(ix).map(Concession::LooserAffinity));
+    found.extend(explainer.looser_replica_rule(ix).map(Concession::LooserReplicaRule));
+    let more = explainer.more_datacenters(ix).into_iter();
+    found.extend(more.map(Concession::OneMoreDatacenter));
     let further = explainer.further_types(ix).into_iter();
     let further = further.filter(|of| near(row.holding.guaranteed + of.value.times(of.free)));
     let further = further.take(TYPES_MAX);

@@ -60,8 +60,9 @@ fn sizes_of_a_known_world() {
     assert_eq!(sizes.classes, 8);
     let columns = [
         // web: of t0, kept in use and kept idle in m0 and new in m1 and m2; of t1, new in each MSB;
-        // below and above the spread limit in each MSB; the largest share; short; below in dc1.
-        2 + 2 + 3 + 6 + 1 + 1 + 1,
+        // below and above the spread limit in each MSB; the largest share; short; below in dc1;
+        // and which MSB has the largest share.
+        2 + 2 + 3 + 6 + 1 + 1 + 1 + 3,
         // batch: new in each MSB, and what it keeps in m1; the spread again; short.
         3 + 1 + 6 + 1,
         // lent: what it keeps.
@@ -73,8 +74,10 @@ fn sizes_of_a_known_world() {
     let rows = [
         // Six pools: two types in three MSBs.
         6,
-        // web: capacity, two datacenters, balance and largest share of three MSBs.
-        1 + 2 + 3 + 3,
+        // web: capacity, both bounds of two datacenters (the buffer stands in the upper ones), balance
+        // and largest share of three MSBs.
+        // and which MSB has the largest share, one of them.
+        1 + 2 * 2 + 3 + 3 + 3 + 1,
         // batch: capacity and the balance of three MSBs.
         1 + 3,
         // lent and the shared buffers: capacity.

@@ -70,7 +70,7 @@ fn broken(snapshot: &RegionSnapshot, number: usize, amounts: &[Rru]) -> Broken {
         (snapshot.servers.iter()).any(|server| {
             server.available
                 && snapshot.datacenter_of(server).ix() == dc
-                && of.value(server.hardware_type).is_some()
+                && snapshot.value(server, ReservationIx::new(number)) > Rru::ZERO
         })
     };
     for dc in 0..snapshot.datacenters.len() {
@@ -87,9 +87,15 @@ fn broken(snapshot: &RegionSnapshot, number: usize, amounts: &[Rru]) -> Broken {
         let bound = |share: f64| {
             Rru::from_f64((share * of.capacity.to_f64()).max(0.0)).expect("worlds are small")
         };
-        let (low, high) = (bound(share - theta), bound(share + theta));
+        let (low, mut high) = (bound(share - theta), bound(share + theta));
+        // The embedded buffer is apart.
+        high += if share > 0.0 { lost } else { Rru::ZERO };
         broken.extend([(low - there).max(Rru::ZERO), (there - high).max(Rru::ZERO)]);
     }
+    let rule = of.replica_rule.filter(|_| of.capacity > Rru::ZERO);
+    let most = rule.map(|rule| of.capacity.0 * i64::from(rule.per_msb) / i64::from(rule.replicas));
+    let over = |amount: &Rru| most.map_or(Rru::ZERO, |most| (*amount - Rru(most)).or_zero());
+    broken.extend(amounts.iter().map(over));
     broken
 }
 

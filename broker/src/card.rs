@@ -8,7 +8,7 @@ use crate::rollout::Rollout;
 use crate::state::{self, RequestState};
 use crate::valued::Valued;
 use chrono::{DateTime, Utc};
-use fleet::{Name, ReservationKind, Rru};
+use fleet::{Name, ReplicaRule, ReservationKind, Rru};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -42,7 +42,8 @@ macro_rules! cards {
                         'refused', (SELECT count(*) FROM outdated_profiles k JOIN servers s USING (server_id) \
                             WHERE k.reservation_id = w.reservation_id AND k.refused IS NOT NULL \
                                 AND s.current_reservation_id = w.reservation_id)) \
-                        FROM rollouts w WHERE w.reservation_id = r.reservation_id) \
+                        FROM rollouts w WHERE w.reservation_id = r.reservation_id), \
+                    p.replicas, p.replicas_per_msb \
                 FROM reservations r JOIN promises p USING (promise_id) \
                 LEFT JOIN capacity_requests o ON o.reservation = r.reservation AND o.open \
                 LEFT JOIN capacity_requests f ON f.reservation = r.reservation AND f.in_force ",
@@ -86,6 +87,8 @@ pub struct ReservationCard {
     pub affinity_theta: Option<f64>,
     /// OS configuration wanted on its servers.
     pub host_profile: Option<Name>,
+    /// How much of it one MSB may hold, if that is limited.
+    pub replica_rule: Option<ReplicaRule>,
     /// V and A.
     pub valued: Arc<Valued>,
     /// The version of the promise.
@@ -210,6 +213,7 @@ fn card(row: &PgRow, all: &HashMap<i64, Arc<Valued>>) -> Result<ReservationCard,
         rack_alpha: row.try_get(7)?,
         affinity_theta: row.try_get(8)?,
         host_profile: row.try_get::<Option<&str>, _>(9)?.map(Name::from),
+        replica_rule: crate::promise::replica_rule(row.try_get(24)?, row.try_get(25)?),
         valued,
         promise_version,
         promised_at: row.try_get(11)?,

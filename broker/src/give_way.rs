@@ -10,6 +10,7 @@ use crate::error::{DbError, Doing};
 use crate::idempotency::{self, KeyClaim};
 use crate::mover::{Epoch, MoverError, still_ours};
 use crate::moves;
+use crate::place::{self, PlaceLimits};
 use crate::trail::Action;
 use chrono::{DateTime, Utc};
 use fleet::{Name, Rru};
@@ -75,6 +76,8 @@ pub struct Holder {
     pub capacity: Rru,
     /// V, by hardware type.
     pub values: BTreeMap<Name, Rru>,
+    /// The rules of its places.
+    pub place: PlaceLimits,
 }
 
 /// Servers that work, of one holder, place, type and use.
@@ -283,11 +286,14 @@ type HolderRow = (String, i32, i64, Option<String>, Option<i64>);
 
 async fn read(db: &mut PgConnection) -> Result<RegionHeld, sqlx::Error> {
     let mut holders: Vec<Holder> = Vec::new();
+    let mut places = place::read(&mut *db).await?;
     let rows: Vec<HolderRow> = sqlx::query_as(sql::HOLDERS).fetch_all(&mut *db).await?;
     for (reservation, priority, capacity, hardware_type, value) in rows {
         if holders.last().is_none_or(|last| *last.reservation != *reservation) {
-            let (reservation, capacity) = (reservation.into(), Rru(capacity));
-            holders.push(Holder { reservation, priority, capacity, values: BTreeMap::new() });
+            let (reservation, capacity) = (Name::from(reservation), Rru(capacity));
+            let place = places.remove(&reservation).unwrap_or_default();
+            let values = BTreeMap::new();
+            holders.push(Holder { reservation, priority, capacity, values, place });
         }
         if let (Some(last), Some(ty), Some(value)) = (holders.last_mut(), hardware_type, value) {
             last.values.insert(ty.into(), Rru(value));

@@ -59,6 +59,7 @@ mod moves;
 mod operation;
 mod outage;
 mod pace;
+mod place;
 mod plan;
 mod plan_job;
 mod planned;
@@ -132,6 +133,7 @@ pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
 pub use operation::{Operation, OperationKind};
 pub use outage::{MsbHealth, OutServer, Outage, OutageReason};
 pub use pace::{Waiters, Waiting};
+pub use place::PlaceLimits;
 pub use plan::{Changes, Elsewhere, ImportPlan, PlanError, VANISHING_MAX, Vanishing};
 pub use plan_job::PlanJob;
 pub use planned::{NewPlan, PLAN_LASTS, StoredPlan, UnreadablePlan};
@@ -196,6 +198,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         mover::sql::ALL,
         moves::sql::ALL,
         outage::sql::ALL,
+        place::sql::ALL,
         promise::sql::ALL,
         promised::sql::ALL,
         replacement::sql::ALL,

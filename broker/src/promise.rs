@@ -3,8 +3,10 @@
 use crate::error::{DbError, Doing};
 use crate::rollout;
 use crate::topology::{Names, Topology};
-use fleet::{AffinityRow, Name, RegionSnapshot, Reservation, ReservationKind, ReservationRow};
-use fleet::{Rru, RruRow};
+use fleet::{
+    AffinityRow, AllowedDatacenterRow, Name, RegionSnapshot, ReplicaRule, Reservation,
+    ReservationKind, ReservationRow, Rru, RruRow, SnapshotParts,
+};
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
 
@@ -12,27 +14,34 @@ pub(crate) mod sql {
     crate::statements! {
         RESERVATIONS = "SELECT r.reservation_id, r.promise_id, r.reservation, r.kind, p.owner, \
             p.capacity_micro, p.msb_buffer, p.priority, p.msb_alpha, p.rack_alpha, \
-            p.affinity_theta, p.host_profile, r.made \
+            p.affinity_theta, p.host_profile, r.made, p.replicas, p.replicas_per_msb \
             FROM reservations r JOIN promises p USING (promise_id)";
         RRU_VALUES = "SELECT v.promise_id, v.hardware_type_id, v.value_micro \
             FROM rru_values v JOIN reservations r USING (promise_id)";
         AFFINITIES = "SELECT a.promise_id, a.datacenter_id, a.share \
             FROM affinities a JOIN reservations r USING (promise_id)";
+        ALLOWED_DATACENTERS = "SELECT a.promise_id, a.datacenter_id \
+            FROM allowed_datacenters a JOIN reservations r USING (promise_id)";
         /// The next version of each promise.
         ADD_PROMISES = "INSERT INTO promises (reservation, version, kind, owner, capacity_micro, \
-                msb_buffer, priority, msb_alpha, rack_alpha, affinity_theta, host_profile) \
+                msb_buffer, priority, msb_alpha, rack_alpha, affinity_theta, host_profile, \
+                replicas, replicas_per_msb) \
             SELECT w.reservation, 1 + coalesce((SELECT max(p.version) FROM promises p \
                 WHERE p.reservation = w.reservation), 0), w.kind, w.owner, w.capacity, \
-                w.msb_buffer, w.priority, w.msb_alpha, w.rack_alpha, w.theta, w.profile \
+                w.msb_buffer, w.priority, w.msb_alpha, w.rack_alpha, w.theta, w.profile, \
+                w.replicas, w.per_msb \
             FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::boolean[], \
                 $6::integer[], $7::double precision[], $8::double precision[], \
-                $9::double precision[], $10::text[]) \
-                AS w (reservation, kind, owner, capacity, msb_buffer, priority, msb_alpha, rack_alpha, theta, profile) \
+                $9::double precision[], $10::text[], $11::integer[], $12::integer[]) \
+                AS w (reservation, kind, owner, capacity, msb_buffer, priority, msb_alpha, rack_alpha, theta, \
+                    profile, replicas, per_msb) \
             RETURNING reservation, promise_id";
         ADD_RRU_VALUES = "INSERT INTO rru_values (promise_id, hardware_type_id, value_micro) \
             SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[])";
         ADD_AFFINITIES = "INSERT INTO affinities (promise_id, datacenter_id, share) \
             SELECT * FROM unnest($1::bigint[], $2::integer[], $3::double precision[])";
+        ADD_ALLOWED_DATACENTERS = "INSERT INTO allowed_datacenters (promise_id, datacenter_id) \
+            SELECT * FROM unnest($1::bigint[], $2::integer[])";
         ADD_RESERVATIONS = "INSERT INTO reservations (reservation, kind, promise_id, buffer_type_id, made) \
             SELECT w.reservation, w.kind, w.promise, w.buffer_type, w.made \
             FROM unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::boolean[]) \
@@ -62,6 +71,9 @@ pub(crate) struct Promise {
     pub(crate) rru: Vec<(Name, Rru)>,
     /// Ordered by datacenter.
     affinity: Vec<(Name, f64)>,
+    /// In order.
+    allowed_datacenters: Vec<Name>,
+    replica_rule: Option<ReplicaRule>,
     /// A shared buffer nobody listed.
     pub(crate) made: bool,
 }
@@ -71,6 +83,8 @@ impl Promise {
         let rru = from.rru.iter().map(|&(ty, v)| (snapshot.hardware_types[ty.ix()].clone(), v));
         let affinity = (from.affinity.iter())
             .map(|&(dc, share)| (snapshot.datacenters[dc.ix()].id.clone(), share));
+        let allowed = from.allowed_datacenters.iter();
+        let allowed = allowed.map(|dc| snapshot.datacenters[dc.ix()].id.clone());
         Promise {
             kind: from.kind,
             owner: from.owner.clone(),
@@ -83,6 +97,8 @@ impl Promise {
             host_profile: from.host_profile.clone(),
             rru: rru.collect(),
             affinity: affinity.collect(),
+            allowed_datacenters: allowed.collect(),
+            replica_rule: from.replica_rule,
             made: from.made,
         }
     }
@@ -101,6 +117,8 @@ impl Promise {
             host_profile: None,
             rru: vec![(hardware_type.clone(), Rru::units(1))],
             affinity: Vec::new(),
+            allowed_datacenters: Vec::new(),
+            replica_rule: None,
             made: true,
         }
     }
@@ -121,9 +139,9 @@ impl Promise {
         self.rru.first().filter(|_| shared).map(|(hardware_type, _)| hardware_type)
     }
 
-    /// The rows of the snapshot format.
-    pub(crate) fn rows(&self, id: &Name) -> (ReservationRow, Vec<RruRow>, Vec<AffinityRow>) {
-        let row = ReservationRow {
+    /// Adds its rows of the snapshot format.
+    pub(crate) fn add_to(&self, parts: &mut SnapshotParts, id: &Name) {
+        parts.reservations.push(ReservationRow {
             reservation_id: id.clone(),
             owner: self.owner.clone(),
             kind: self.kind.as_str().into(),
@@ -134,20 +152,24 @@ impl Promise {
             rack_alpha: self.rack_alpha,
             affinity_theta: self.affinity_theta,
             host_profile: self.host_profile.clone(),
-            replicas: None,
-            replicas_per_msb: None,
-        };
-        let rru = self.rru.iter().map(|(hardware_type, value)| RruRow {
+            replicas: self.replica_rule.map(|rule| rule.replicas.cast_signed()),
+            replicas_per_msb: self.replica_rule.map(|rule| rule.per_msb.cast_signed()),
+        });
+        parts.rru.extend(self.rru.iter().map(|(hardware_type, value)| RruRow {
             reservation_id: id.clone(),
             hardware_type: hardware_type.clone(),
             rru: value.to_f64(),
-        });
-        let affinity = self.affinity.iter().map(|(datacenter, share)| AffinityRow {
+        }));
+        parts.affinity.extend(self.affinity.iter().map(|(datacenter, share)| AffinityRow {
             reservation_id: id.clone(),
             datacenter: datacenter.clone(),
             share: *share,
+        }));
+        let allowed = self.allowed_datacenters.iter().map(|datacenter| AllowedDatacenterRow {
+            reservation_id: id.clone(),
+            datacenter: datacenter.clone(),
         });
-        (row, rru.collect(), affinity.collect())
+        parts.allowed_datacenters.extend(allowed);
     }
 }
 
@@ -180,6 +202,12 @@ async fn select(
         let named = topology.datacenters.name(datacenter).clone();
         shares.entry(promise).or_default().push((named, share));
     }
+    let mut allowed: BTreeMap<i64, Vec<Name>> = BTreeMap::new();
+    let rows: Vec<(i64, i32)> =
+        sqlx::query_as(sql::ALLOWED_DATACENTERS).fetch_all(&mut *db).await?;
+    for (promise, datacenter) in rows {
+        allowed.entry(promise).or_default().push(topology.datacenters.name(datacenter).clone());
+    }
     let (mut names, mut promises) = (Names::default(), BTreeMap::new());
     for row in sqlx::query(sql::RESERVATIONS).fetch_all(&mut *db).await? {
         let name: Name = row.try_get::<&str, _>(2)?.into();
@@ -190,6 +218,8 @@ async fn select(
         rru.sort_unstable();
         let mut affinity = shares.remove(&promise_id).unwrap_or_default();
         affinity.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut allowed_datacenters = allowed.remove(&promise_id).unwrap_or_default();
+        allowed_datacenters.sort_unstable();
         names.insert(row.try_get(0)?, name.clone());
         let promise = Promise {
             kind,
@@ -203,11 +233,19 @@ async fn select(
             host_profile: row.try_get::<Option<&str>, _>(11)?.map(Name::from),
             rru,
             affinity,
+            allowed_datacenters,
+            replica_rule: replica_rule(row.try_get(13)?, row.try_get(14)?),
             made: row.try_get(12)?,
         };
         promises.insert(name, promise);
     }
     Ok((names, promises))
+}
+
+/// A CHECK lets both be there or neither, and within their bounds.
+pub(crate) fn replica_rule(replicas: Option<i32>, per_msb: Option<i32>) -> Option<ReplicaRule> {
+    let (replicas, per_msb) = replicas.zip(per_msb)?;
+    Some(ReplicaRule { replicas: replicas.unsigned_abs(), per_msb: per_msb.unsigned_abs() })
 }
 
 /// Adds a version to each of these promises, and lets the reservations point to it.
@@ -241,6 +279,8 @@ async fn insert(
         .bind(column(wanted, |p| p.rack_alpha))
         .bind(column(wanted, |p| p.affinity_theta))
         .bind(column(wanted, |p| p.host_profile.as_ref().map(ToString::to_string)))
+        .bind(column(wanted, |p| p.replica_rule.map(|rule| rule.replicas.cast_signed())))
+        .bind(column(wanted, |p| p.replica_rule.map(|rule| rule.per_msb.cast_signed())))
         .fetch_all(&mut *db)
         .await?;
     let ids: BTreeMap<String, i64> = rows.into_iter().collect();
@@ -248,6 +288,8 @@ async fn insert(
 
     let (mut of, mut types, mut values) = (Vec::new(), Vec::new(), Vec::new());
     let (mut at, mut datacenters, mut shares) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut held, mut allowed) = (Vec::new(), Vec::new());
+    let datacenter_id = |name: &Name| topology.datacenters.id(name).expect("stored before");
     for (&id, (_, promise)) in ids.iter().zip(wanted) {
         for (hardware_type, value) in &promise.rru {
             of.push(id);
@@ -256,13 +298,19 @@ async fn insert(
         }
         for (datacenter, share) in &promise.affinity {
             at.push(id);
-            datacenters.push(topology.datacenters.id(datacenter).expect("stored before"));
+            datacenters.push(datacenter_id(datacenter));
             shares.push(*share);
+        }
+        for datacenter in &promise.allowed_datacenters {
+            held.push(id);
+            allowed.push(datacenter_id(datacenter));
         }
     }
     let statement = sqlx::query(sql::ADD_RRU_VALUES).bind(of).bind(types).bind(values);
     statement.execute(&mut *db).await?;
     let statement = sqlx::query(sql::ADD_AFFINITIES).bind(at).bind(datacenters).bind(shares);
+    statement.execute(&mut *db).await?;
+    let statement = sqlx::query(sql::ADD_ALLOWED_DATACENTERS).bind(held).bind(allowed);
     statement.execute(&mut *db).await?;
     let buffer_types = column(wanted, |p| p.buffer_type().map(type_id));
     let made = column(wanted, |p| p.made);

@@ -3,10 +3,10 @@
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
 use chrono::{DateTime, Utc};
-use fleet::{Name, Rru};
+use fleet::{Name, ReplicaRule, Rru};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) mod sql {
     crate::statements! {
@@ -16,7 +16,10 @@ pub(crate) mod sql {
                 coalesce((SELECT jsonb_object_agg(h.hardware_type, v.value_micro) FROM rru_values v \
                     JOIN hardware_types h USING (hardware_type_id) WHERE v.promise_id = p.promise_id), '{}'), \
                 coalesce((SELECT jsonb_object_agg(d.datacenter, a.share) FROM affinities a \
-                    JOIN datacenters d USING (datacenter_id) WHERE a.promise_id = p.promise_id), '{}') \
+                    JOIN datacenters d USING (datacenter_id) WHERE a.promise_id = p.promise_id), '{}'), \
+                ARRAY(SELECT d.datacenter::text FROM allowed_datacenters l \
+                    JOIN datacenters d USING (datacenter_id) WHERE l.promise_id = p.promise_id), \
+                p.replicas, p.replicas_per_msb \
             FROM promises p WHERE p.reservation = $1 AND p.version < $2 ORDER BY p.version DESC LIMIT $3";
     }
 }
@@ -48,8 +51,12 @@ pub struct PromiseVersion {
     pub promised_at: DateTime<Utc>,
     /// What a server is worth to it, by hardware type.
     pub rru: BTreeMap<Name, Rru>,
-    /// The share of its capacity that belongs into each datacenter.
+    /// The share of its capacity that is wanted in each datacenter.
     pub affinity: BTreeMap<Name, f64>,
+    /// The datacenters it is held to; empty: all.
+    pub allowed_datacenters: BTreeSet<Name>,
+    /// How much of it one MSB may hold, if that is limited.
+    pub replica_rule: Option<ReplicaRule>,
 }
 
 impl Broker {
@@ -76,6 +83,7 @@ impl Broker {
 fn version(row: &PgRow) -> Result<PromiseVersion, sqlx::Error> {
     let values: sqlx::types::Json<BTreeMap<String, i64>> = row.try_get(11)?;
     let shares: sqlx::types::Json<BTreeMap<String, f64>> = row.try_get(12)?;
+    let allowed: Vec<String> = row.try_get(13)?;
     Ok(PromiseVersion {
         version: row.try_get(0)?,
         kind: row.try_get(1)?,
@@ -90,5 +98,7 @@ fn version(row: &PgRow) -> Result<PromiseVersion, sqlx::Error> {
         promised_at: row.try_get(10)?,
         rru: values.0.into_iter().map(|(ty, micro)| (Name::from(ty), Rru(micro))).collect(),
         affinity: shares.0.into_iter().map(|(dc, share)| (Name::from(dc), share)).collect(),
+        allowed_datacenters: allowed.into_iter().map(Name::from).collect(),
+        replica_rule: crate::promise::replica_rule(row.try_get(14)?, row.try_get(15)?),
     })
 }

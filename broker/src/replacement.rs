@@ -10,6 +10,7 @@ use crate::change::Change;
 use crate::error::{DbError, Doing};
 use crate::mover::{Epoch, MoverError, still_ours};
 use crate::moves;
+use crate::place::{self, PlaceLimits};
 use crate::state::{ReplacementState, State};
 use crate::trail::Action;
 use chrono::{DateTime, Utc};
@@ -189,6 +190,15 @@ pub struct Worth {
     pub values: BTreeMap<(Name, Name), Rru>,
     /// What a reservation has in an MSB, without what is out of use.
     pub held: BTreeMap<(Name, Name), Rru>,
+    /// The rules of places, of those that have any.
+    pub places: BTreeMap<Name, PlaceLimits>,
+}
+
+impl Worth {
+    /// Whether a reservation may have this much in an MSB.
+    pub fn fits(&self, reservation: &Name, msb: &Name, amount: Rru) -> bool {
+        self.places.get(reservation).is_none_or(|place| place.fits(msb, amount))
+    }
 }
 
 /// A server that failed and the spare that takes its place.
@@ -417,8 +427,9 @@ pub(crate) async fn worth(
         rows.into_iter().map(|(a, b, micro)| ((a.into(), b.into()), Rru(micro))).collect()
     };
     let values = sqlx::query_as(sql::VALUES).bind(&names).fetch_all(&mut *db).await?;
-    let held = sqlx::query_as(sql::HELD).bind(&names).fetch_all(db).await?;
-    Ok(Worth { values: table(values), held: table(held) })
+    let held = sqlx::query_as(sql::HELD).bind(&names).fetch_all(&mut *db).await?;
+    let places = place::read(db).await?;
+    Ok(Worth { values: table(values), held: table(held), places })
 }
 
 fn listed(row: &PgRow) -> Result<ReplacementRow, sqlx::Error> {

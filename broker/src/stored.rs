@@ -93,10 +93,7 @@ impl Stored {
             unavailability: self.unavailability,
         };
         for (id, promise) in self.promises.iter().filter(|(_, promise)| !promise.made) {
-            let (row, rru, affinity) = promise.rows(id);
-            parts.reservations.push(row);
-            parts.rru.extend(rru);
-            parts.affinity.extend(affinity);
+            promise.add_to(&mut parts, id);
         }
         Some((parts, generations))
     }

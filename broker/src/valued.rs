@@ -1,11 +1,12 @@
-//! What promises value: hardware types by their worth, datacenters by the share that is wanted there. A promise
+//! What promises value: hardware types by their worth, datacenters by the share that is wanted there, and
+//! those they are held to. A promise
 //! never changes (its tables take rows and give none up), so what was read of one holds for ever, and lists
 //! of reservations, of which this is the larger part, need not carry it.
 
 use fleet::{Name, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Promises of which it is kept, some kilobytes each; beyond that all are forgotten.
@@ -14,7 +15,10 @@ const KEPT_MAX: usize = 10_000;
 pub(crate) mod sql {
     crate::statements! {
         /// Two arrays each: an object of JSON takes Postgres three times as long.
-        VALUED = "SELECT p.promise_id, v.types, v.worths, a.datacenters, a.shares FROM promises p \
+        VALUED = "SELECT p.promise_id, v.types, v.worths, a.datacenters, a.shares, \
+                ARRAY(SELECT d.datacenter::text FROM allowed_datacenters l \
+                    JOIN datacenters d USING (datacenter_id) WHERE l.promise_id = p.promise_id) \
+            FROM promises p \
             CROSS JOIN LATERAL (SELECT array_agg(h.hardware_type::text) AS types, \
                     array_agg(v.value_micro) AS worths FROM rru_values v \
                 JOIN hardware_types h USING (hardware_type_id) WHERE v.promise_id = p.promise_id) v \
@@ -32,6 +36,8 @@ pub struct Valued {
     pub rru: BTreeMap<Name, Rru>,
     /// A, by datacenter.
     pub affinity: BTreeMap<Name, f64>,
+    /// The datacenters it is held to; empty: all.
+    pub allowed_datacenters: BTreeSet<Name>,
 }
 
 /// What promises value, by their number, as it was read before.
@@ -74,7 +80,9 @@ impl KeptValues {
 fn valued(row: &PgRow) -> Result<(i64, Arc<Valued>), sqlx::Error> {
     let rru = by_name(row.try_get(1)?, row.try_get(2)?, Rru);
     let affinity = by_name(row.try_get(3)?, row.try_get(4)?, |share: f64| share);
-    Ok((row.try_get(0)?, Arc::new(Valued { rru, affinity })))
+    let allowed: Vec<String> = row.try_get(5)?;
+    let allowed_datacenters = allowed.into_iter().map(Name::from).collect();
+    Ok((row.try_get(0)?, Arc::new(Valued { rru, affinity, allowed_datacenters })))
 }
 
 /// Two arrays of the same length; of nothing, Postgres makes no array.

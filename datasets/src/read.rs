@@ -8,17 +8,21 @@ use crate::schema::{
 use crate::table::{Batch, NamePool, read_table};
 use chrono::{DateTime, Utc};
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, Coverage, RegionSnapshot, ReservationRow, RruRow, ServerRow,
-    SnapshotParts, Table, UnavailabilityRow, Weights,
+    AffinityRow, AllowedDatacenterRow, Coverage, Name, RegionSnapshot, ReservationRow, RruRow,
+    Rule, ServerRow, SnapshotError, SnapshotParts, Table, UnavailabilityRow, Weights,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 /// The most bytes read from a JSON file. A report of 10,000 reservations has 5 MB.
 const JSON_BYTES_MAX: u64 = 256 << 20;
+
+/// What a sum of shares may be off by.
+const SHARES_SLACK: f64 = 1e-9;
 
 /// `region.json`. Members it does not name are ignored, as extra columns are.
 #[derive(Serialize, Deserialize)]
@@ -91,6 +95,9 @@ pub fn read_parts(dir: &Path) -> Result<SnapshotParts, ReadError> {
     }
     let table = if is_version_1 { &UNAVAILABILITY_1 } else { &UNAVAILABILITY };
     read_table(dir, table, pool, |batch| unavailability(batch, &mut parts.unavailability))?;
+    if is_version_1 {
+        shares_of_version_1(dir, &mut parts)?;
+    }
     Ok(parts)
 }
 
@@ -101,6 +108,32 @@ pub fn read_parts(dir: &Path) -> Result<SnapshotParts, ReadError> {
 pub fn read_coverage(dir: &Path) -> Result<Coverage, ReadError> {
     let region: RegionFile = read_json(&dir.join(Table::Region.file()), SNAPSHOT_FORMATS)?;
     Ok(region.coverage.unwrap_or_default())
+}
+
+/// Shares of version 1 count the embedded buffer, so those of a reservation that has one may add up to
+/// as much as 2. Where they are more than 1 together they are read in proportion, as parts of 1.
+fn shares_of_version_1(dir: &Path, parts: &mut SnapshotParts) -> Result<(), ReadError> {
+    let mut sums: BTreeMap<Name, f64> = BTreeMap::new();
+    for row in &parts.affinity {
+        *sums.entry(row.reservation_id.clone()).or_default() += row.share;
+    }
+    sums.retain(|_, sum| *sum > 1.0 + SHARES_SLACK);
+    for (id, &sum) in &sums {
+        let of = parts.reservations.iter().find(|row| row.reservation_id == *id);
+        let limit = if of.is_some_and(|row| row.msb_buffer) { 2.0 } else { 1.0 };
+        if sum > limit + SHARES_SLACK {
+            let (table, row) = (Table::Affinity, id.to_string());
+            let broken = SnapshotError { table, row, rule: Rule::ShareSum { sum, limit } };
+            return Err(ReadError::Rule { dir: dir.to_owned(), broken: Box::new(broken) });
+        }
+    }
+    for row in &mut parts.affinity {
+        // A single share above 1 is wrong by itself: the rules between rows say so.
+        if let Some(sum) = sums.get(&row.reservation_id).filter(|_| row.share <= 1.0) {
+            row.share /= sum;
+        }
+    }
+    Ok(())
 }
 
 /// Reads a JSON file that begins with a `format` member of one of these values.

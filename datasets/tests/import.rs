@@ -9,7 +9,7 @@ use datasets::import::{
     ImportError, ImportOptions, LogFormat, change_requests, import_csv, parse_instant, read_log,
 };
 use fleet::{Coverage, RegionSnapshot, ReservationRow, Rru, SnapshotParts, UnavailabilityKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const SERVERS: &str = "\
 server_id,datacenter,msb,rack,hardware_type,first_seen_s,gone_since_s,mixed,colour
@@ -401,6 +401,11 @@ fn requests_that_are_refused() {
         line("dc_affinity: no server stands in datacenter \"d9\"")
     );
     assert_eq!(refused("d1:0.5", "d1:1.5"), line("dc_affinity: 1.5 must be 0 to 1"));
+    // Shares are of the capacity, whether there is a buffer or not.
+    assert_eq!(
+        refused("d1:0.5", "d1:1"),
+        line("dc_affinity: the shares add up to 1.5; they may add up to at most 1")
+    );
     let mut options = files.options();
     options.scale_requests = f64::NAN;
     assert!(
@@ -597,4 +602,56 @@ fn everything_that_is_wrong_with_a_file_is_said_at_once() {
     let ImportError::Fields { errors, more, .. } = &error else { panic!("{error}") };
     assert_eq!((errors.len(), *more), (100, 150));
     assert!(said(&error).ends_with("servers.csv: and 150 more errors"));
+}
+
+#[test]
+fn rules_of_places_are_taken_and_kept() {
+    const PLACED: &str = "\
+name,capacity,eligible_types,rru,spread,allowed_datacenters,replicas
+web,1.5,T|U,T:1;U:0.387,msb,d0|d1,1/3
+batch,7302.4,U,U:2,none,,
+";
+    let files = Files::new();
+    files.put("requests.csv", PLACED);
+    let (parts, _) = import_csv(&files.options()).unwrap();
+    let row = |parts: &SnapshotParts, id: &str| -> ReservationRow {
+        parts.reservations.iter().find(|row| *row.reservation_id == *id).expect("there").clone()
+    };
+    let allowed = |parts: &SnapshotParts| -> Vec<String> {
+        let rows = parts.allowed_datacenters.iter();
+        rows.map(|row| format!("{}/{}", row.reservation_id, row.datacenter)).collect()
+    };
+    assert_eq!(allowed(&parts), ["web/d0", "web/d1"]);
+    assert_eq!(row(&parts, "web").replicas.zip(row(&parts, "web").replicas_per_msb), Some((3, 1)));
+    assert_eq!(row(&parts, "batch").replicas, None);
+    RegionSnapshot::new(parts.clone()).expect("a region");
+    // Requests without the columns leave them as they are; with them, they are what they say.
+    let plain = files.put("plain.csv", REQUESTS);
+    let changed_by = |file: &Path| {
+        let mut after = parts.clone();
+        change_requests(&mut after, Some(file), None).unwrap();
+        after
+    };
+    let after = changed_by(&plain);
+    assert_eq!(allowed(&after), ["web/d0", "web/d1"]);
+    assert_eq!(row(&after, "web").replicas, Some(3));
+    let other = files.put("other.csv", &PLACED.replace("d0|d1,1/3", "d1,"));
+    let after = changed_by(&other);
+    assert_eq!((allowed(&after), row(&after, "web").replicas), (vec!["web/d1".to_owned()], None));
+
+    let refused = |from: &str, to: &str| {
+        files.put("requests.csv", &PLACED.replace(from, to));
+        said(&import_csv(&files.options()).expect_err("a rule is broken"))
+    };
+    let text = refused("d0|d1", "d0|d9");
+    assert!(
+        text.contains("line 2: allowed_datacenters: no server stands in datacenter \"d9\""),
+        "{text}"
+    );
+    let text = refused("d0|d1", "d0|d0");
+    assert!(text.contains("line 2: allowed_datacenters: \"d0\" is named twice"), "{text}");
+    for wrong in ["4/3", "0/3", "1", "a/b", "1/1001"] {
+        let text = refused("1/3", wrong);
+        assert!(text.contains(&format!("line 2: replicas: {wrong:?} is not one of K/N")), "{text}");
+    }
 }

@@ -6,7 +6,7 @@ mod common;
 use common::{said, small};
 use datasets::schema::{RESERVATIONS, SNAPSHOT_1_TABLES};
 use datasets::{read_parts, read_snapshot, write_parts};
-use fleet::{AllowedDatacenterRow, SnapshotParts, UnavailabilityRow};
+use fleet::{AffinityRow, AllowedDatacenterRow, SnapshotParts, UnavailabilityRow};
 use std::path::Path;
 
 /// What version 1 can say of the small region.
@@ -82,6 +82,42 @@ fn a_folder_of_version_1_is_replaced_by_one_of_version_2() {
     assert_eq!(read_parts(&dir).unwrap(), small_1());
 }
 
+/// Version 1 counted the embedded buffer in: shares of a reservation that has one were up to 2 in all.
+#[test]
+fn shares_of_version_1_above_1_are_read_in_proportion() {
+    let share = |reservation: &str, datacenter: &str, share: f64| AffinityRow {
+        reservation_id: reservation.into(),
+        datacenter: datacenter.into(),
+        share,
+    };
+    let read = |shares: &[AffinityRow]| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut parts = small();
+        parts.affinity = shares.to_vec();
+        parts.allowed_datacenters.clear();
+        write_parts(dir.path(), &parts).unwrap();
+        call_version_1(dir.path());
+        let read = read_snapshot(dir.path()).map(|_| read_parts(dir.path()).unwrap().affinity);
+        read.map_err(|error| said(&error).replace(&dir.path().display().to_string(), "DIR"))
+    };
+    // `web` has a buffer. Half as much again is wanted; of its capacity that is half and half.
+    let wide = [share("web", "dc0", 0.75), share("web", "dc1", 0.75)];
+    let halves = [share("web", "dc0", 0.5), share("web", "dc1", 0.5)];
+    assert_eq!(read(&wide).unwrap(), halves);
+    // Shares that are no more than all stay as they are.
+    let kept = [share("web", "dc0", 0.3), share("cache", "dc1", 0.7)];
+    assert_eq!(read(&kept).unwrap(), kept);
+    // What version 1 refused is refused.
+    let most = "the shares add up to";
+    let row = "DIR/affinity.parquet: row";
+    let twice = [share("web", "dc0", 1.0), share("web", "dc1", 1.0), share("web", "dc9", 0.25)];
+    let text = format!("{row} \"web\": {most} 2.25; they may add up to at most 2");
+    assert_eq!(read(&twice).unwrap_err(), text);
+    let plain = [share("cache", "dc0", 1.0), share("cache", "dc1", 0.5)];
+    let text = format!("{row} \"cache\": {most} 1.5; they may add up to at most 1");
+    assert_eq!(read(&plain).unwrap_err(), text);
+}
+
 /// What reading says of the small region with other rows.
 fn refusal_of(change: impl FnOnce(&mut SnapshotParts)) -> String {
     let dir = tempfile::tempdir().unwrap();
@@ -135,6 +171,14 @@ fn bad_rows_are_refused_with_file_row_and_rule() {
     });
     let said = "recall_minutes is -1; it must be at least 0, or null where work cannot be recalled";
     assert!(refused.ends_with(said), "{refused}");
+    assert_eq!(
+        refusal_of(|parts| {
+            let more = AffinityRow { datacenter: "dc0".into(), ..parts.affinity[0].clone() };
+            parts.allowed_datacenters.clear();
+            parts.affinity.push(more);
+        }),
+        "DIR/affinity.parquet: row \"cache\": the shares add up to 1.4; they may add up to at most 1"
+    );
     let rule = |row: usize, replicas: Option<i32>, per_msb: Option<i32>| {
         refusal_of(|parts| {
             parts.reservations[row].replicas = replicas;

@@ -77,9 +77,11 @@ pub fn audit(snapshot: &RegionSnapshot, targets: &Targets) -> AuditReport {
             smallest_buffer: Rru::ZERO,
             datacenters: affinity::shares(snapshot, ix, &before, &after),
             msb_amounts: after.by_msb(ix).to_vec(),
+            msb_over: violation::over(reservation, after.by_msb(ix)).iter().copied().sum(),
         };
         let smallest_buffer = hardware.smallest_buffer_of(reservation, promised(&row));
         violations.extend(violation::worse(&row));
+        violations.extend(violation::replicas(snapshot, reservation, ix, &before, &after));
         reservations.push(ReservationAudit { smallest_buffer, ..row });
     }
 

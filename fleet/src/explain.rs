@@ -23,8 +23,8 @@ pub use reason::ShortfallReason;
 pub use relax::{FurtherType, Relaxation};
 
 use crate::audit::{as_rru, from_rru};
-use crate::id::{HardwareTypeIx, Name, ReservationIx};
-use crate::reservation::ReservationKind;
+use crate::id::{DatacenterIx, HardwareTypeIx, MsbIx, Name, ReservationIx};
+use crate::reservation::{ReplicaRule, ReservationKind};
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 use crate::targets::Targets;
@@ -80,7 +80,7 @@ pub struct HeldType {
     pub hardware_type: Name,
     /// Servers.
     pub servers: usize,
-    /// What they are worth; nothing where the type is not eligible.
+    /// What they are worth; nothing where the type is not eligible or the datacenter not allowed.
     #[serde(rename = "rru", serialize_with = "as_rru")]
     pub amount: Rru,
 }
@@ -141,6 +141,8 @@ pub struct Evidence {
     pub available_servers: usize,
     /// Those free in the targets.
     pub free_servers: usize,
+    /// Servers of its types, free in the targets, in datacenters that it is not allowed in.
+    pub not_allowed_servers: usize,
     /// MSBs with at least one that is available.
     pub eligible_msbs: usize,
     /// What could be guaranteed with what it holds and what is free, affinity aside.
@@ -204,15 +206,17 @@ impl<'a> Explainer<'a> {
         for (position, hardware_type) in snapshot.hardware_types.iter().enumerate() {
             let ty = HardwareTypeIx::new(position);
             let value = reservation.value(ty).unwrap_or(Rru::ZERO);
-            let mut servers = 0;
+            let (mut servers, mut amount) = (0, Rru::ZERO);
             for entry in self.ledger.held_by(ix, ty) {
+                let counts = self.ledger.allows(ix, entry.msb);
+                let worth = if counts { value.times(entry.servers) } else { Rru::ZERO };
                 servers += entry.servers;
-                let (count, amount) = &mut msbs[entry.msb.ix()];
+                amount += worth;
+                let (count, in_msb) = &mut msbs[entry.msb.ix()];
                 *count += entry.servers;
-                *amount += value.times(entry.servers);
+                *in_msb += worth;
             }
             if servers > 0 {
-                let amount = value.times(servers);
                 by_type.push(HeldType { hardware_type: hardware_type.clone(), servers, amount });
             }
         }
@@ -269,7 +273,7 @@ impl<'a> Explainer<'a> {
     /// Why a reservation is short; `None` if it is not.
     pub fn shortfall_of(&self, ix: ReservationIx) -> Option<Shortfall> {
         let reservation = &self.ledger.snapshot.reservations[ix.ix()];
-        let held = self.ledger.offer(&reservation.rru, |ty| {
+        let held = self.ledger.offer(&reservation.rru, &reservation.allowed_datacenters, |ty| {
             self.ledger.held_by(ix, ty).iter().map(|entry| (entry.msb, entry.servers))
         });
         let missing = reservation.capacity - held.guaranteed(reservation.msb_buffer);
@@ -298,6 +302,7 @@ impl<'a> Explainer<'a> {
             eligible_servers: 0,
             available_servers: 0,
             free_servers: 0,
+            not_allowed_servers: 0,
             eligible_msbs: 0,
             within_reach: offer.guaranteed(reservation.msb_buffer).min(reservation.capacity),
             within_affinity: offer.at_best(&ask),
@@ -306,8 +311,16 @@ impl<'a> Explainer<'a> {
         };
         let mut msbs = vec![false; self.ledger.snapshot.msbs.len()];
         for &(ty, _) in &reservation.rru {
-            evidence.eligible_servers += self.ledger.unavailable(ty).iter().sum::<usize>();
+            let unavailable = self.ledger.unavailable(ty).iter().enumerate();
+            let allowed = unavailable.filter(|(msb, _)| self.ledger.allows(ix, MsbIx::new(*msb)));
+            evidence.eligible_servers += allowed.map(|(_, servers)| servers).sum::<usize>();
             for entry in self.ledger.held(ty) {
+                if !self.ledger.allows(ix, entry.msb) {
+                    if entry.holder.is_none() {
+                        evidence.not_allowed_servers += entry.servers;
+                    }
+                    continue;
+                }
                 evidence.available_servers += entry.servers;
                 msbs[entry.msb.ix()] = true;
                 match entry.holder {
@@ -335,6 +348,11 @@ impl<'a> Explainer<'a> {
         let reservations = &self.ledger.snapshot.reservations;
         let reservation = &reservations[ix.ix()];
         let capacity = reservation.capacity;
+        let ask = ask(&self.ledger, ix);
+        let no_rule = Ask { replicas: None, ..ask.clone() };
+        if self.is_held_to_datacenters(ix, &ask) {
+            return ShortfallReason::AllowedDatacenters;
+        }
         if evidence.eligible_servers == 0 {
             return ShortfallReason::NoEligibleHardware;
         }
@@ -345,9 +363,10 @@ impl<'a> Explainer<'a> {
             return ShortfallReason::NotFoundInTime;
         }
         if evidence.within_reach >= capacity {
-            return ShortfallReason::Affinity;
+            let reach = self.ledger.within_reach(ix, &reservation.rru);
+            let rule = ask.replicas.is_some() && reach.grants(&no_rule);
+            return if rule { ShortfallReason::ReplicaRule } else { ShortfallReason::Affinity };
         }
-        let ask = ask(&self.ledger, ix);
         // What a less important one has is there, whatever else is asked of the types.
         let is_less_important =
             |holder: ReservationIx| reservations[holder.ix()].priority > reservation.priority;
@@ -370,6 +389,9 @@ impl<'a> Explainer<'a> {
             None => {}
         }
         let everything = self.offer(ix, |entry| entry.servers);
+        if ask.replicas.is_some() && !everything.grants(&ask) && everything.grants(&no_rule) {
+            return ShortfallReason::ReplicaRule;
+        }
         if !everything.grants(&ask) && everything.grants(&Ask { affinity: None, ..ask.clone() }) {
             return ShortfallReason::Affinity;
         }
@@ -391,10 +413,26 @@ impl<'a> Explainer<'a> {
         ShortfallReason::NotFoundInTime
     }
 
+    /// Whether the datacenters a reservation is held to are why it is short: it could have what it asks
+    /// for with what is free elsewhere; or all there is where it is allowed cannot do, and all there is
+    /// in the region can.
+    fn is_held_to_datacenters(&self, ix: ReservationIx, ask: &Ask) -> bool {
+        let reservation = &self.ledger.snapshot.reservations[ix.ix()];
+        let (values, allowed) = (&reservation.rru, &*reservation.allowed_datacenters);
+        if allowed.is_empty() || self.ledger.within_reach(ix, values).grants(ask) {
+            return false;
+        }
+        let all = |allowed: &[DatacenterIx]| {
+            let servers = |ty| self.ledger.held(ty).iter().map(|entry| (entry.msb, entry.servers));
+            self.ledger.offer(values, allowed, servers).grants(ask)
+        };
+        self.ledger.within_reach_in(ix, values, &[]).grants(ask) || (!all(allowed) && all(&[]))
+    }
+
     /// The available servers of a reservation's types, as many of each entry as are chosen.
     fn offer(&self, ix: ReservationIx, choose: impl Fn(&Held) -> usize + Copy) -> Offer {
         let reservation = &self.ledger.snapshot.reservations[ix.ix()];
-        self.ledger.offer(&reservation.rru, |ty| {
+        self.ledger.offer(&reservation.rru, &reservation.allowed_datacenters, |ty| {
             self.ledger.held(ty).iter().map(move |entry| (entry.msb, choose(entry)))
         })
     }
@@ -422,6 +460,27 @@ impl<'a> Explainer<'a> {
                 counted(hardware.unavailable_servers, "server"),
                 hardware.sentence()
             ),
+            ShortfallReason::AllowedDatacenters => {
+                let names = reservation.allowed_datacenters.iter();
+                let names: Vec<&str> =
+                    names.map(|dc| snapshot.datacenters[dc.ix()].id.as_ref()).collect();
+                format!(
+                    "it is allowed only in {}, where {reach} of {capacity} RRU are within reach; {} \
+                     of its types are free in other datacenters",
+                    names.join(", "),
+                    counted(evidence.not_allowed_servers, "server")
+                )
+            }
+            ShortfallReason::ReplicaRule => {
+                let rule = reservation.replica_rule.map_or((0, 0), |of| (of.per_msb, of.replicas));
+                let [within, most] =
+                    amounts([evidence.within_affinity, reservation.msb_max().unwrap_or_default()]);
+                format!(
+                    "at most {} of its {} replicas, {most} RRU, may be in one MSB: {within} of \
+                     {capacity} RRU are within reach so",
+                    rule.0, rule.1
+                )
+            }
             ShortfallReason::InsufficientHardware => {
                 format!("more is asked than is there: {}", hardware.sentence())
             }
@@ -486,6 +545,18 @@ impl<'a> Explainer<'a> {
     /// have what it asks for of what it holds and what is free; `None` if there is none.
     pub fn looser_affinity(&self, ix: ReservationIx) -> Option<f64> {
         relax::theta_needed(&self.ledger, ix)
+    }
+
+    /// Datacenters each of which would let a reservation have what it asks for if it were allowed there
+    /// as well; none if it is held to no datacenter.
+    pub fn more_datacenters(&self, ix: ReservationIx) -> Vec<DatacenterIx> {
+        relax::more_datacenters(&self.ledger, ix)
+    }
+
+    /// The replica rule with the fewest more replicas in one MSB with which a reservation could have
+    /// what it asks for; `None` if it has no rule, or none would do.
+    pub fn looser_replica_rule(&self, ix: ReservationIx) -> Option<ReplicaRule> {
+        relax::rule_needed(&self.ledger, ix)
     }
 
     /// Hardware types that a reservation does not accept and whose value to it can be told by what

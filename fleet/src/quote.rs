@@ -274,6 +274,10 @@ pub enum Concession {
     OneMoreType,
     /// A larger tolerance of its datacenter shares.
     LooserAffinity,
+    /// One more datacenter that it is allowed in.
+    OneMoreDatacenter,
+    /// More of its replicas in one MSB.
+    LooserReplicaRule,
     /// The survival of the loss of an MSB.
     NoBuffer,
 }

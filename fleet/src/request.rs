@@ -3,11 +3,11 @@
 
 use crate::error::SnapshotError;
 use crate::id::Name;
-use crate::parts::{AffinityRow, ReservationRow, RruRow, SnapshotParts};
+use crate::parts::{AffinityRow, AllowedDatacenterRow, ReservationRow, RruRow, SnapshotParts};
 use crate::reservation::ReservationKind;
 use crate::snapshot::RegionSnapshot;
 use serde::{Deserialize, Deserializer, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is asked for. Members left out stay as they are; of a new reservation, as they are by
 /// default.
@@ -47,9 +47,18 @@ pub struct CapacityRequest {
     /// V_r: RRU that one server of each eligible hardware type is worth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rru: Option<BTreeMap<Name, f64>>,
-    /// A_r: share wanted in each datacenter; empty: no affinity.
+    /// A_r: share of C wanted in each datacenter, the embedded buffer apart; empty: no affinity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<BTreeMap<Name, f64>>,
+    /// The datacenters it is held to, its embedded buffer included; empty: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_datacenters: Option<BTreeSet<Name>>,
+    /// n of the replica rule; null: no rule.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<Option<i32>>,
+    /// k: how many of its replicas one MSB may hold; null: no rule.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub replicas_per_msb: Option<Option<i32>>,
 }
 
 /// Tells a member that is null from one that is not there.
@@ -170,6 +179,7 @@ impl CapacityRequest {
             row.capacity_rru = 0.0;
         }
         parts.affinity.retain(|row| !self.is_of(&row.reservation_id));
+        parts.allowed_datacenters.retain(|row| !self.is_of(&row.reservation_id));
     }
 
     fn is_of(&self, id: &Name) -> bool {
@@ -197,6 +207,11 @@ impl CapacityRequest {
                 return Err(unknown("affinity", "datacenter", name, datacenters));
             }
         }
+        for name in self.allowed_datacenters.iter().flatten() {
+            if !datacenters.contains(name) {
+                return Err(unknown("allowed_datacenters", "datacenter", name, datacenters));
+            }
+        }
         Ok(())
     }
 
@@ -210,6 +225,8 @@ impl CapacityRequest {
             row.msb_alpha = self.msb_alpha.unwrap_or(row.msb_alpha);
             row.rack_alpha = self.rack_alpha.unwrap_or(row.rack_alpha);
             row.affinity_theta = self.affinity_theta.unwrap_or(row.affinity_theta);
+            row.replicas = self.replicas.unwrap_or(row.replicas);
+            row.replicas_per_msb = self.replicas_per_msb.unwrap_or(row.replicas_per_msb);
             if let Some(profile) = &self.host_profile {
                 row.host_profile.clone_from(profile);
             }
@@ -228,6 +245,12 @@ impl CapacityRequest {
                 reservation_id: id.clone(),
                 datacenter: datacenter.clone(),
                 share,
+            }));
+        }
+        if let Some(allowed) = &self.allowed_datacenters {
+            parts.allowed_datacenters.retain(|row| !self.is_of(&row.reservation_id));
+            parts.allowed_datacenters.extend(allowed.iter().map(|datacenter| {
+                AllowedDatacenterRow { reservation_id: id.clone(), datacenter: datacenter.clone() }
             }));
         }
     }

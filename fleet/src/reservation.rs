@@ -112,9 +112,11 @@ impl Reservation {
             || self.allowed_datacenters.binary_search(&datacenter).is_ok()
     }
 
-    /// The most RRU it may have in one MSB by its replica rule; `None`: no limit.
+    /// The most RRU it may have in one MSB by its replica rule; `None`: no limit. A reservation of no
+    /// capacity promises nothing, so nothing limits it.
     pub fn msb_max(&self) -> Option<Rru> {
-        self.replica_rule.map(|rule| rule.msb_max(self.capacity))
+        let rule = self.replica_rule.filter(|_| self.capacity > Rru::ZERO);
+        rule.map(|rule| rule.msb_max(self.capacity))
     }
 
     /// A_{r,G}: the share wanted in a datacenter; `None`: the reservation has no affinity at all.

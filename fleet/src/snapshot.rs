@@ -75,9 +75,14 @@ impl RegionSnapshot {
         self.msbs[self.msb_of(server).ix()].datacenter
     }
 
-    /// V_{s,r}, zero where the type is not eligible.
+    /// V_{s,r}, zero where the type is not eligible or the datacenter not allowed.
     pub fn value(&self, server: &Server, reservation: ReservationIx) -> Rru {
-        self.reservations[reservation.ix()].value(server.hardware_type).unwrap_or(Rru::ZERO)
+        let of = &self.reservations[reservation.ix()];
+        // Most reservations are held to no datacenter: the lookup is spared.
+        if !of.allowed_datacenters.is_empty() && !of.allows(self.datacenter_of(server)) {
+            return Rru::ZERO;
+        }
+        of.value(server.hardware_type).unwrap_or(Rru::ZERO)
     }
 
     /// Finds a reservation by name.

@@ -3,11 +3,25 @@
 mod world;
 
 use fleet::audit::{Violation, audit};
-use fleet::{MsbIx, RackIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Server, Targets};
+use fleet::{
+    MsbIx, RackIx, RegionSnapshot, Reservation, ReservationIx, ReservationKind, Rru, Server,
+    Targets,
+};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::collections::BTreeSet;
 use world::{any_assignment, any_world};
+
+/// V in micro-RRU: nothing for a type that is not eligible, or outside the datacenters it is held to.
+fn value(snapshot: &RegionSnapshot, reservation: &Reservation, server: &Server) -> i64 {
+    let datacenter = snapshot.msbs[snapshot.racks[server.rack.ix()].msb.ix()].datacenter;
+    let allowed = &reservation.allowed_datacenters;
+    if !(allowed.is_empty() || allowed.contains(&datacenter)) {
+        return 0;
+    }
+    let of = reservation.rru.iter().find(|(ty, _)| *ty == server.hardware_type);
+    of.map_or(0, |(_, value)| value.0)
+}
 
 /// x_{s,r} or X_{s,r}, read from a list of holders, over available servers only.
 struct Held<'a> {
@@ -21,9 +35,7 @@ impl Held<'_> {
         let reservation = &self.snapshot.reservations[r.ix()];
         let held = self.snapshot.servers.iter().zip(self.holders);
         held.filter(|(server, holder)| server.available && **holder == Some(r) && group(server))
-            .map(|(server, _)| {
-                i128::from(reservation.value(server.hardware_type).map_or(0, |v| v.0))
-            })
+            .map(|(server, _)| i128::from(value(self.snapshot, reservation, server)))
             .sum()
     }
 
@@ -60,9 +72,10 @@ fn limit(snapshot: &RegionSnapshot, r: ReservationIx, of_racks: bool) -> f64 {
     }
     let eligible = || {
         let available = snapshot.servers.iter().filter(|server| server.available);
-        available.filter_map(|server| Some((server, reservation.value(server.hardware_type)?)))
+        let valued = available.map(|server| (server, value(snapshot, reservation, server)));
+        valued.filter(|(_, value)| *value > 0)
     };
-    let largest = eligible().map(|(_, value)| value.0).max().unwrap_or(0) as f64;
+    let largest = eligible().map(|(_, value)| value).max().unwrap_or(0) as f64;
     let even = if of_racks {
         let n = eligible().map(|(server, _)| server.rack).collect::<BTreeSet<_>>().len();
         if n == 0 { capacity } else { 2.0 * capacity / n as f64 }
@@ -166,18 +179,58 @@ proptest! {
             let (row, reservation) = (&report.reservations[r.ix()], &snapshot.reservations[r.ix()]);
             let theta = reservation.affinity_theta.unwrap_or(snapshot.weights.affinity_theta);
             let capacity = reservation.capacity.to_f64();
+            let largest = after.msbs(r).into_iter().max().unwrap_or(0) as f64 / 1e6;
+            let buffer = if reservation.msb_buffer { largest } else { 0.0 };
             for (d, datacenter) in snapshot.datacenters.iter().enumerate() {
                 let d = fleet::DatacenterIx::new(d);
                 let sum = after.sum(r, |server| snapshot.datacenter_of(server) == d) as f64 / 1e6;
                 let expected = match reservation.share(d) {
                     Some(wanted) if capacity > 0.0 => {
-                        (((sum / capacity - wanted).abs() - theta) * capacity).max(0.0)
+                        let buffer = if wanted > 0.0 { buffer } else { 0.0 };
+                        let missing = (wanted - sum / capacity - theta) * capacity;
+                        let above = (sum / capacity - wanted - theta) * capacity - buffer;
+                        missing.max(above).max(0.0)
                     }
                     _ => 0.0,
                 };
                 let found = row.datacenters.iter().find(|row| row.datacenter == datacenter.id);
                 let found = found.map_or(0.0, |row| row.violation);
                 prop_assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_rules_of_places((snapshot, targets) in any_assignment()) {
+        let unchanged = Targets::unchanged(&snapshot);
+        let before = Held { snapshot: &snapshot, holders: unchanged.holders() };
+        let after = Held { snapshot: &snapshot, holders: targets.holders() };
+        let found = audit(&snapshot, &targets).violations;
+        for (server, (was, is)) in
+            snapshot.servers.iter().zip(before.holders.iter().zip(after.holders))
+        {
+            let of = is.filter(|_| was != is).map(|is| &snapshot.reservations[is.ix()]);
+            let datacenter = snapshot.datacenter_of(server);
+            let outside = of.is_some_and(|of| {
+                !(of.allowed_datacenters.is_empty() || of.allowed_datacenters.contains(&datacenter))
+            });
+            let named = found.iter().any(|violation| matches!(violation,
+                Violation::DatacenterNotAllowed { server_id, .. } if *server_id == server.id));
+            prop_assert_eq!(named, outside, "{}", server.id);
+        }
+        for r in reservations(&snapshot) {
+            let of = &snapshot.reservations[r.ix()];
+            let rule = of.replica_rule.filter(|_| of.capacity > Rru::ZERO);
+            for (m, (was, is)) in before.msbs(r).into_iter().zip(after.msbs(r)).enumerate() {
+                // k/n of C, without a division.
+                let over = |amount: i128| rule.is_some_and(|rule| {
+                    amount * i128::from(rule.replicas)
+                        > i128::from(of.capacity.0) * i128::from(rule.per_msb)
+                });
+                let named = found.iter().any(|violation| matches!(violation,
+                    Violation::ReplicasWorse { reservation_id, msb, .. }
+                        if *reservation_id == of.id && *msb == snapshot.msbs[m].id));
+                prop_assert_eq!(named, over(is) && is > was, "{} in MSB {}", of.id, m);
             }
         }
     }
@@ -248,7 +301,21 @@ proptest! {
             }
             prop_assert_eq!(row.left_at_once, row.left);
             let kept = if of.msb_buffer { left } else { total };
-            prop_assert_eq!(row.holds(), kept >= i128::from(of.capacity.0));
+            let rule = of.replica_rule.filter(|_| of.capacity > Rru::ZERO);
+            let replicas = rule.is_none_or(|rule| by_msb.iter().all(|amount| {
+                amount * i128::from(rule.replicas)
+                    <= i128::from(of.capacity.0) * i128::from(rule.per_msb)
+            }));
+            prop_assert_eq!(row.replicas_hold(), replicas);
+            prop_assert_eq!(row.holds(), kept >= i128::from(of.capacity.0) && replicas);
+            // A quorum of (n - k)/n survives every loss where what is promised is held.
+            if let Some(rule) = rule.filter(|_| row.holds()) {
+                let quorum = i128::from(rule.replicas - rule.per_msb) * i128::from(of.capacity.0);
+                for (msb, lost) in by_msb.iter().enumerate() {
+                    prop_assert!((total - lost) * i128::from(rule.replicas) >= quorum);
+                    prop_assert_eq!(row.keeps_quorum(MsbIx::new(msb)), Some(true));
+                }
+            }
             prop_assert_eq!(i128::from(row.missing().0), held.shortfall(r));
             let worst = row.worst.map(|msb| by_msb[msb.ix()]).unwrap_or_default();
             prop_assert_eq!(worst, by_msb.iter().copied().max().unwrap_or_default());

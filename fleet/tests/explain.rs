@@ -7,7 +7,9 @@ use fleet::explain::{
     Explainer, Explanation, HeldBy, Relaxation, Right, ShortfallReason, TypeReason, TypeUse,
     explain,
 };
-use fleet::{RegionSnapshot, ReservationIx, ReservationKind, Rru, RruRow, Targets};
+use fleet::{
+    AllowedDatacenterRow, RegionSnapshot, ReservationIx, ReservationKind, Rru, RruRow, Targets,
+};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use world::{World, any_assignment, find, targets};
@@ -391,7 +393,7 @@ fn explanations_are_written_in_rru() {
 fn with_all_free(snapshot: &RegionSnapshot, targets: &Targets, ix: ReservationIx) -> Targets {
     let servers = snapshot.servers.iter().zip(targets.holders());
     let holders = servers.map(|(server, &holder)| {
-        let eligible = snapshot.reservations[ix.ix()].value(server.hardware_type).is_some();
+        let eligible = snapshot.value(server, ix) > Rru::ZERO;
         if holder.is_none() && server.available && eligible { Some(ix) } else { holder }
     });
     Targets::new(snapshot, holders.collect())
@@ -438,7 +440,10 @@ proptest! {
     fn shortages_are_real((snapshot, targets) in any_assignment()) {
         for (ix, short) in Explainer::new(&snapshot, &targets).shortfalls() {
             let own = &snapshot.reservations[ix.ix()];
-            let eligible = |server: &&fleet::Server| own.value(server.hardware_type).is_some();
+            let eligible = |server: &&fleet::Server| {
+                own.value(server.hardware_type).is_some()
+                    && own.allows(snapshot.datacenter_of(server))
+            };
             let there = snapshot.servers.iter().filter(eligible).count();
             match short.reason {
                 ShortfallReason::NoEligibleHardware => prop_assert_eq!(there, 0),
@@ -450,6 +455,10 @@ proptest! {
                     let hardware = &short.hardware;
                     prop_assert!(hardware.with_buffers > hardware.usable, "{hardware:?}");
                 }
+                ShortfallReason::AllowedDatacenters => {
+                    prop_assert!(!own.allowed_datacenters.is_empty());
+                }
+                ShortfallReason::ReplicaRule => prop_assert!(own.replica_rule.is_some()),
                 _ => prop_assert!(there > 0),
             }
         }
@@ -487,6 +496,15 @@ proptest! {
                             hardware_type: hardware_type.clone(),
                             rru: assumed_value.to_f64(),
                         });
+                    }
+                    Relaxation::OneMoreDatacenter { datacenter } => {
+                        relaxed.allowed_datacenters.push(AllowedDatacenterRow {
+                            reservation_id: reservation.id.clone(),
+                            datacenter: datacenter.clone(),
+                        });
+                    }
+                    Relaxation::MoreReplicasPerMsb { needed_per_msb, .. } => {
+                        row.replicas_per_msb = Some(needed_per_msb.cast_signed());
                     }
                     Relaxation::LooserAffinity { .. } => {
                         prop_assert!(false, "there is no affinity to loosen");

@@ -4,12 +4,31 @@
 //! because the largest share is what the loss of an MSB takes; then the server worth the most, so that few
 //! move, but none that is worth more than what is still missing where a smaller one will do.
 
-use broker::{Pick, Stock, StockGroup};
+use broker::{Pick, PlaceLimits, Stock, StockGroup};
 use fleet::{Name, Rru};
 use std::collections::BTreeMap;
 
-/// Chooses servers worth as much as was asked, or all there are.
+/// Chooses servers worth as much as was asked, or all there are that the reservation may have.
 pub fn choose(stock: &Stock) -> Vec<Pick> {
+    // A replica rule is of what is promised, which grows by what is granted: where that is less than
+    // what was asked, less may be in one MSB.
+    let mut aim = stock.asked;
+    loop {
+        let (picks, picked) = choose_within(stock, aim);
+        let limited =
+            stock.worth.places.get(&stock.reservation).is_some_and(|of| of.rule.is_some());
+        if picked >= aim || picked <= Rru::ZERO || !limited {
+            return picks;
+        }
+        aim = picked;
+    }
+}
+
+/// Chooses for a promise that grows by `aim`; gives what the servers are worth, too.
+fn choose_within(stock: &Stock, aim: Rru) -> (Vec<Pick>, Rru) {
+    let none = PlaceLimits::default();
+    let place = stock.worth.places.get(&stock.reservation).unwrap_or(&none);
+    let most = place.msb_max(aim);
     let value = |group: &StockGroup| {
         let key = (stock.reservation.clone(), group.hardware_type.clone());
         stock.worth.values.get(&key).copied().unwrap_or_default()
@@ -20,12 +39,16 @@ pub fn choose(stock: &Stock) -> Vec<Pick> {
     }
     let mut left: Vec<(&StockGroup, Rru, u64)> = (stock.groups.iter())
         .map(|group| (group, value(group), group.count))
-        .filter(|(_, value, _)| *value > Rru::ZERO)
+        .filter(|(group, value, _)| *value > Rru::ZERO && place.allows(&group.msb))
         .collect();
     let mut picked: BTreeMap<usize, u64> = BTreeMap::new();
-    let mut missing = stock.asked;
+    let mut missing = aim;
     while missing > Rru::ZERO {
-        let best = left.iter().enumerate().filter(|(_, (.., count))| *count > 0).min_by_key(
+        let fits = |(group, value, count): &(&StockGroup, Rru, u64)| {
+            let share = held.get(&group.msb).copied().unwrap_or_default();
+            *count > 0 && share + *value <= most
+        };
+        let best = left.iter().enumerate().filter(|(_, of)| fits(of)).min_by_key(
             |(_, (group, value, _))| {
                 let share = held.get(&group.msb).copied().unwrap_or_default();
                 // More than is missing is the worse the more it is; less, the better the more it is.
@@ -41,15 +64,16 @@ pub fn choose(stock: &Stock) -> Vec<Pick> {
         *picked.entry(g).or_default() += 1;
     }
     let pick = |(g, count): (usize, u64)| Pick { group: left[g].0.clone(), count };
-    picked.into_iter().map(pick).collect()
+    (picked.into_iter().map(pick).collect(), aim - missing)
 }
 
 #[cfg(test)]
 mod tests {
     use super::choose;
-    use broker::{Stock, StockGroup, Worth};
-    use fleet::Rru;
+    use broker::{PlaceLimits, Stock, StockGroup, Worth};
+    use fleet::{ReplicaRule, Rru};
     use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     fn group(msb: &str, hardware_type: &str, shared: bool, count: u64) -> StockGroup {
         StockGroup { msb: msb.into(), hardware_type: hardware_type.into(), shared, count }
@@ -61,7 +85,8 @@ mod tests {
             (("web".into(), "b".into()), Rru::units(3)),
         ];
         let held = [(("web".into(), "m1".into()), Rru::units(5))];
-        let worth = Worth { values: values.into(), held: held.into() };
+        let places = BTreeMap::new();
+        let worth = Worth { values: values.into(), held: held.into(), places };
         Stock { reservation: "web".into(), asked: Rru::units(asked), groups, worth }
     }
 
@@ -104,6 +129,24 @@ mod tests {
         assert_eq!(picks(&all), expected, "all there is, and nothing of a type it cannot use");
         let none = stock(1, vec![group("m1", "x", false, 9)]);
         assert_eq!(picks(&none), []);
+    }
+
+    #[test]
+    fn nothing_is_picked_where_it_is_not_allowed() {
+        let groups = vec![group("m1", "a", false, 9), group("m2", "a", false, 9)];
+        let mut stock = stock(4, groups);
+        let place = PlaceLimits { msbs: Some(["m1".into()].into()), ..PlaceLimits::default() };
+        stock.worth.places.insert("web".into(), place.clone());
+        assert_eq!(picks(&stock), [row("m1", "a", false, 4)]);
+        // One of two replicas in an MSB: m1 has 5 of 10. It may have 7 of 14, but then 2 are granted,
+        // and 6 of 12, of which 1 is, and so on: none.
+        let rule = Some(ReplicaRule { replicas: 2, per_msb: 1 });
+        let capacity = Rru::units(10);
+        stock.worth.places.insert("web".into(), PlaceLimits { rule, capacity, ..place });
+        assert_eq!(picks(&stock), []);
+        let both = PlaceLimits { rule, capacity, msbs: None };
+        stock.worth.places.insert("web".into(), both);
+        assert_eq!(picks(&stock), [row("m2", "a", false, 4)]);
     }
 
     proptest! {

@@ -8,7 +8,7 @@
 //! with other servers leaves it what it was to take. What elastic reservations borrow is the owner's in any case: loans come
 //! back when an MSB is lost, before anybody gives way.
 
-use broker::{GIVE_WAY_LOST_MIN, GiveWay, Holder, RegionHeld};
+use broker::{GIVE_WAY_LOST_MIN, GiveWay, HeldGroup, Holder, RegionHeld};
 use chrono::{DateTime, Utc};
 use fleet::{Name, Rru};
 use std::collections::{BTreeMap, VecDeque};
@@ -34,17 +34,20 @@ pub fn plan(held: &RegionHeld) -> (Vec<GiveWay>, Vec<Standing>) {
     let by_name: BTreeMap<&Name, &Holder> =
         held.holders.iter().map(|holder| (&holder.reservation, holder)).collect();
     let mut has: BTreeMap<&Name, Rru> = by_name.keys().map(|name| (*name, Rru::ZERO)).collect();
+    let mut in_msb: BTreeMap<(&Name, &Name), Rru> = BTreeMap::new();
     for group in &held.groups {
         if let Some(holder) = group.holder.as_ref().and_then(|name| by_name.get(name)) {
-            let value = value(holder, &group.hardware_type);
-            *has.entry(&holder.reservation).or_default() += times(value, group.held);
+            let amount = times(value(holder, group), group.held);
+            *has.entry(&holder.reservation).or_default() += amount;
+            *in_msb.entry((&holder.reservation, &group.msb)).or_default() += amount;
         }
     }
     let before = has.clone();
     let left: Vec<u64> = held.groups.iter().map(|group| group.takable).collect();
     let mut order: Vec<&Holder> = held.holders.iter().collect();
     order.sort_by_key(|holder| (holder.priority, &holder.reservation));
-    let mut taking = Taking { held, by_name: &by_name, has, left, taken: BTreeMap::new() };
+    let taken = BTreeMap::new();
+    let mut taking = Taking { held, by_name: &by_name, has, in_msb, left, taken };
     for holder in order {
         taking.take(holder);
         while taking.missing(holder) > Rru::ZERO && taking.pass_on(holder) {}
@@ -121,6 +124,8 @@ struct Taking<'a> {
     by_name: &'a BTreeMap<&'a Name, &'a Holder>,
     /// What each reservation has.
     has: BTreeMap<&'a Name, Rru>,
+    /// What each has in each MSB.
+    in_msb: BTreeMap<(&'a Name, &'a Name), Rru>,
     /// What may still be taken of each group.
     left: Vec<u64>,
     /// Servers by who takes them and group.
@@ -133,12 +138,20 @@ impl<'a> Taking<'a> {
     }
 
     fn worth(&self, holder: &Holder, g: usize) -> Rru {
-        value(holder, &self.held.groups[g].hardware_type)
+        value(holder, &self.held.groups[g])
     }
 
     /// Where a group stands for a reservation, if it may be taken and counts.
     fn rank(&self, holder: &Holder, g: usize) -> Option<Rank<'a>> {
         rank(holder, g, self.held, self.by_name).filter(|_| self.worth(holder, g) > Rru::ZERO)
+    }
+
+    /// How many servers of a group a reservation may have beside what it has, by its replica rule.
+    fn room(&self, holder: &Holder, g: usize) -> u64 {
+        let msb = &self.held.groups[g].msb;
+        let there = self.in_msb.get(&(&holder.reservation, msb)).copied().unwrap_or_default();
+        let room = holder.place.msb_max(Rru::ZERO) - there;
+        u64::try_from(room.0 / self.worth(holder, g).0.max(1)).unwrap_or(0)
     }
 
     fn source(&self, g: usize) -> Option<&'a Holder> {
@@ -150,9 +163,12 @@ impl<'a> Taking<'a> {
         let sign = if back { -1 } else { 1 };
         let worth = times(self.worth(holder, g), count);
         *self.has.entry(&holder.reservation).or_default() += Rru(sign * worth.0);
+        let msb = &self.held.groups[g].msb;
+        *self.in_msb.entry((&holder.reservation, msb)).or_default() += Rru(sign * worth.0);
         if let Some(source) = self.source(g) {
             let lost = times(self.worth(source, g), count);
             *self.has.entry(&source.reservation).or_default() -= Rru(sign * lost.0);
+            *self.in_msb.entry((&source.reservation, msb)).or_default() -= Rru(sign * lost.0);
         }
         let taken = self.taken.entry((&holder.reservation, g)).or_default();
         if back {
@@ -174,7 +190,7 @@ impl<'a> Taking<'a> {
             }
             let worth = self.worth(holder, g);
             let enough = u64::try_from((missing.0 + worth.0 - 1) / worth.0).unwrap_or(0);
-            let count = enough.min(self.left[g]);
+            let count = enough.min(self.left[g]).min(self.room(holder, g));
             if count > 0 {
                 self.shift(holder, g, count, false);
             }
@@ -193,7 +209,7 @@ impl<'a> Taking<'a> {
         let counts = |g: usize| {
             self.rank(holder, g).is_some() || is_own(g) && self.worth(holder, g) > Rru::ZERO
         };
-        for g in (0..self.held.groups.len()).filter(|&g| counts(g)) {
+        for g in (0..self.held.groups.len()).filter(|&g| counts(g) && self.room(holder, g) > 0) {
             reached.insert(g, None);
             open.push_back(g);
         }
@@ -207,7 +223,8 @@ impl<'a> Taking<'a> {
             let takers = self.taken.iter().filter(|((_, g), count)| *g == from && **count > 0);
             let takers: Vec<&'a Holder> = takers
                 .map(|((name, _), _)| self.by_name[name])
-                .filter(|of| of.reservation != holder.reservation)
+                // One whose MSBs are limited by a replica rule keeps what it was to take.
+                .filter(|of| of.reservation != holder.reservation && of.place.rule.is_none())
                 .collect();
             for taker in takers {
                 let worth = self.worth(taker, from);
@@ -270,8 +287,10 @@ fn rank<'a>(
     Some((step, priority, group.in_use, name, &group.msb, &group.hardware_type))
 }
 
-fn value(holder: &Holder, hardware_type: &Name) -> Rru {
-    holder.values.get(hardware_type).copied().unwrap_or_default()
+/// What a server of a group is worth to a reservation: nothing where it is not allowed.
+fn value(holder: &Holder, group: &HeldGroup) -> Rru {
+    let worth = holder.values.get(&group.hardware_type).filter(|_| holder.place.allows(&group.msb));
+    worth.copied().unwrap_or_default()
 }
 
 fn times(value: Rru, count: u64) -> Rru {
@@ -281,15 +300,16 @@ fn times(value: Rru, count: u64) -> Rru {
 #[cfg(test)]
 mod tests {
     use super::{Due, due, plan};
-    use broker::{HeldGroup, Holder, RegionHeld};
-    use fleet::Rru;
+    use broker::{HeldGroup, Holder, PlaceLimits, RegionHeld};
+    use fleet::{ReplicaRule, Rru};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
     use std::time::Duration;
 
     fn holder(name: &str, priority: i32, capacity: usize) -> Holder {
         let values = BTreeMap::from([("a".into(), Rru::units(1)), ("b".into(), Rru::units(2))]);
-        Holder { reservation: name.into(), priority, capacity: Rru::units(capacity), values }
+        let (reservation, capacity) = (name.into(), Rru::units(capacity));
+        Holder { reservation, priority, capacity, values, place: PlaceLimits::default() }
     }
 
     fn group(holder: Option<&str>, hardware_type: &str, in_use: bool, held: u64) -> HeldGroup {
@@ -397,7 +417,7 @@ mod tests {
                 Some(owner) if owner == target => true,
                 Some(owner) => held.holders[owner].priority > held.holders[target].priority,
             };
-            let worth = super::value(&held.holders[target], &group.hardware_type).0;
+            let worth = super::value(&held.holders[target], group).0;
             if may && (worth > 0 || owner == Some(target)) {
                 got[target] += worth;
                 let found = least_missing(held, &rest_of, got);
@@ -407,6 +427,21 @@ mod tests {
         }
         let nobody = || least_missing(held, &rest_of, &mut got.to_vec());
         best.unwrap_or_else(nobody)
+    }
+
+    #[test]
+    fn a_reservation_held_to_datacenters_takes_nothing_elsewhere() {
+        let mut web = holder("web", 0, 9);
+        web.place.msbs = Some(["n".into()].into());
+        let there =
+            |msb: &str, held| HeldGroup { msb: msb.into(), ..group(None, "a", false, held) };
+        let mut held =
+            RegionHeld { holders: vec![web], groups: vec![there("m", 20), there("n", 4)] };
+        assert_eq!(rows(&held), [row("-", "web", false, 4)]);
+        // With one of three replicas in an MSB, 3 of 9 are all that may be there.
+        held.holders[0].place.rule = Some(ReplicaRule { replicas: 3, per_msb: 1 });
+        held.holders[0].place.capacity = Rru::units(9);
+        assert_eq!(rows(&held), [row("-", "web", false, 3)]);
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 
 use crate::elastic::{self, Elastic};
 use crate::give_way::{self, Standing};
-use broker::{GiveWay, HeldGroup, Holder, Loan, LoanGroup, LoanView, RegionHeld};
+use broker::{GiveWay, HeldGroup, Holder, Loan, LoanGroup, LoanView, PlaceLimits, RegionHeld};
 use fleet::audit::{Maintained, maintained};
 use fleet::{MsbIx, Name, RegionSnapshot, Reservation, ReservationKind, Server};
 use std::collections::BTreeMap;
@@ -130,6 +130,7 @@ fn held(region: &RegionSnapshot, lost: MsbIx) -> RegionHeld {
         priority: of.priority,
         capacity: of.capacity,
         values: of.rru.iter().map(|&(ty, value)| (name(ty), value)).collect(),
+        place: PlaceLimits::of(region, of),
     };
     let mut groups: BTreeMap<_, HeldGroup> = BTreeMap::new();
     for (server, msb) in works(region, lost) {

@@ -1,7 +1,9 @@
 //! Which spare server takes the place of one that failed (RAS section 3.4).
 //!
 //! The spares are the servers of the shared buffers. One fits if its type is worth at least as much to
-//! the reservation as the one that failed. Reservations are served by priority, then those who have
+//! the reservation as the one that failed, it stands in a datacenter that the reservation is allowed in,
+//! and its MSB has no more replicas with it than the reservation's rule allows. Reservations are served by
+//! priority, then those who have
 //! waited longest. Of the spares that fit, in this order: nobody borrows it; the reservation's share in
 //! its MSB ends up smallest, because the largest share is what the loss of an MSB takes (eq. 4, 6);
 //! it is worth the least, so that the better ones stay for those who need them; its name comes first.
@@ -63,7 +65,10 @@ impl<'a> Choice<'a> {
     /// What a spare of a kind is worth, if it fits.
     fn fits(&self, of: &Failed, kind: Kind) -> Option<Rru> {
         let least = self.value(of, &of.hardware_type).unwrap_or(Rru::ZERO);
-        self.value(of, kind.2).filter(|worth| *worth >= least && *worth > Rru::ZERO)
+        let key = (of.reservation.clone(), kind.1.clone());
+        let share = self.held.get(&key).copied().unwrap_or(Rru::ZERO);
+        let fits = |worth: &Rru| self.worth.fits(&of.reservation, kind.1, share + *worth);
+        self.value(of, kind.2).filter(|worth| *worth >= least && *worth > Rru::ZERO).filter(fits)
     }
 
     /// The best kind that fits and has spares left.
@@ -102,7 +107,9 @@ impl<'a> Choice<'a> {
         }
         while let Some(kind) = open.pop_front() {
             for (number, &(holder, held, _)) in self.chosen.iter().enumerate() {
-                if held != kind {
+                // One whose MSBs are limited by a replica rule keeps its own.
+                let places = self.worth.places.get(&holder.reservation);
+                if held != kind || places.is_some_and(|of| of.rule.is_some()) {
                     continue;
                 }
                 for (&other, names) in &self.left {
@@ -142,11 +149,11 @@ impl<'a> Choice<'a> {
 #[cfg(test)]
 mod tests {
     use super::choose;
-    use broker::{Failed, Spare, Swap, Worth};
+    use broker::{Failed, PlaceLimits, Spare, Swap, Worth};
     use chrono::{DateTime, TimeDelta};
-    use fleet::Rru;
+    use fleet::{ReplicaRule, Rru};
     use proptest::prelude::*;
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     fn rru(value: usize) -> Rru {
         Rru::units(value)
@@ -170,7 +177,7 @@ mod tests {
         let table = |rows: &[(&str, &str, usize)]| {
             rows.iter().map(|(a, b, v)| (((*a).into(), (*b).into()), rru(*v))).collect()
         };
-        Worth { values: table(values), held: table(held) }
+        Worth { values: table(values), held: table(held), places: BTreeMap::new() }
     }
 
     fn pairs(swaps: &[Swap]) -> Vec<(&str, &str)> {
@@ -203,6 +210,26 @@ mod tests {
             spare("e", "m2", "old", false),
         );
         assert_eq!(chosen(&[d, e, f]).as_deref(), Some("e"));
+    }
+
+    #[test]
+    fn a_spare_outside_the_allowed_datacenters_is_not_chosen() {
+        let mut worth = worth(&[("web", "t", 1)], &[("web", "m1", 3)]);
+        let one = [failed(1, "web", 1, "t")];
+        let spares = [spare("a", "m1", "t", true), spare("b", "m2", "t", false)];
+        assert_eq!(pairs(&choose(&one, &spares, &worth)), [("f1", "b")]);
+        let held_to = |msbs: &[&str]| Some(msbs.iter().map(|msb| (*msb).into()).collect());
+        let place = PlaceLimits { msbs: held_to(&["m1"]), ..PlaceLimits::default() };
+        worth.places.insert("web".into(), place.clone());
+        assert_eq!(pairs(&choose(&one, &spares, &worth)), [("f1", "a")]);
+        assert_eq!(pairs(&choose(&one, &spares[1..], &worth)), []);
+        // With one of three replicas in an MSB, m1 has its part of 9 RRU already.
+        let rule = Some(ReplicaRule { replicas: 3, per_msb: 1 });
+        let full = PlaceLimits { rule, capacity: rru(9), ..place };
+        worth.places.insert("web".into(), full.clone());
+        assert_eq!(pairs(&choose(&one, &spares, &worth)), []);
+        worth.places.insert("web".into(), PlaceLimits { capacity: rru(12), ..full });
+        assert_eq!(pairs(&choose(&one, &spares, &worth)), [("f1", "a")]);
     }
 
     #[test]

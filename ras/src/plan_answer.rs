@@ -116,6 +116,14 @@ fn alternative(region: &RegionSnapshot, of: &Alternative) -> quote::Alternative 
             let sentence = format!("a tolerance of {theta:.2} for its datacenter shares");
             (quote::Concession::LooserAffinity, sentence)
         }
+        Concession::OneMoreDatacenter(datacenter) => {
+            let datacenter = &region.datacenters[datacenter.ix()].id;
+            (quote::Concession::OneMoreDatacenter, format!("being allowed in {datacenter} as well"))
+        }
+        Concession::LooserReplicaRule(rule) => {
+            let sentence = format!("{} of its {} replicas in one MSB", rule.per_msb, rule.replicas);
+            (quote::Concession::LooserReplicaRule, sentence)
+        }
         Concession::WithoutBuffer => {
             (quote::Concession::NoBuffer, "not surviving the loss of an MSB".to_owned())
         }

@@ -3,8 +3,8 @@
 use crate::statement::{Statement, pairs};
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{
-    AffinityRow, Name, ReservationRow, RruRow, Scope, ServerRow, SnapshotParts, UnavailabilityRow,
-    Weights,
+    AffinityRow, AllowedDatacenterRow, Name, ReservationRow, RruRow, Scope, ServerRow,
+    SnapshotParts, UnavailabilityRow, Weights,
 };
 use std::collections::BTreeSet;
 
@@ -97,6 +97,8 @@ pub fn reservation(parts: &mut SnapshotParts, said: &mut Statement) -> Result<()
     let kind: String = said.optional("kind")?.unwrap_or_else(|| "guaranteed".to_owned());
     let buffer: String = said.optional("buffer")?.unwrap_or_else(|| "yes".to_owned());
     let capacity_rru = if kind == "elastic" { 0.0 } else { said.value("rru")? };
+    let rule = said.optional::<String>("replicas")?;
+    let rule = rule.map(|text| per_msb_of(&text)).transpose()?;
     parts.reservations.push(ReservationRow {
         reservation_id: id.clone(),
         owner: "owner".into(),
@@ -108,8 +110,8 @@ pub fn reservation(parts: &mut SnapshotParts, said: &mut Statement) -> Result<()
         rack_alpha: said.optional("rack_alpha")?,
         affinity_theta: said.optional("theta")?,
         host_profile: None,
-        replicas: None,
-        replicas_per_msb: None,
+        replicas: rule.map(|(_, replicas)| replicas),
+        replicas_per_msb: rule.map(|(per_msb, _)| per_msb),
     });
     let mut types = pairs(&said.list("types"), 1.0)?;
     if types.is_empty() {
@@ -124,6 +126,31 @@ pub fn reservation(parts: &mut SnapshotParts, said: &mut Statement) -> Result<()
         let datacenter = datacenter.into();
         parts.affinity.push(AffinityRow { reservation_id: id.clone(), datacenter, share });
     }
+    allow(parts, &id, &said.list("allowed"));
+    Ok(())
+}
+
+/// Holds a reservation to datacenters.
+fn allow(parts: &mut SnapshotParts, id: &Name, datacenters: &[String]) {
+    for datacenter in datacenters {
+        let (reservation_id, datacenter) = (id.clone(), datacenter.as_str().into());
+        parts.allowed_datacenters.push(AllowedDatacenterRow { reservation_id, datacenter });
+    }
+}
+
+/// `1/3`: one of three replicas in an MSB.
+fn per_msb_of(text: &str) -> Result<(i32, i32), String> {
+    let complaint = || format!("reservation: replicas={text} is not K/N");
+    let (per_msb, replicas) = text.split_once('/').ok_or_else(complaint)?;
+    let number = |text: &str| text.parse::<i32>().map_err(|_| complaint());
+    Ok((number(per_msb)?, number(replicas)?))
+}
+
+/// `allow`: a reservation is held to other datacenters, or to none.
+pub fn hold_to(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), String> {
+    let id: Name = said.value::<String>("name")?.into();
+    parts.allowed_datacenters.retain(|row| row.reservation_id != id);
+    allow(parts, &id, &said.list("allowed"));
     Ok(())
 }
 

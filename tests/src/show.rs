@@ -3,8 +3,9 @@
 use crate::solve::Solved;
 use fleet::audit::{AuditReport, audit as audit_targets};
 use fleet::explain::explain;
-use fleet::{Name, RegionSnapshot, ReservationKind, Rru, Scope, Targets, holder_name};
+use fleet::{MsbIx, Name, RegionSnapshot, ReservationKind, Rru, Scope, Targets, holder_name};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// One line per reservation that may hold servers, with the reason where it is short.
 pub fn holdings(snapshot: &RegionSnapshot, solved: &Solved) -> String {
@@ -66,6 +67,28 @@ pub fn audit(snapshot: &RegionSnapshot) -> String {
         )
     };
     guaranteed.map(line).collect()
+}
+
+/// The certificate: what single losses would leave, and whether what was promised holds.
+pub fn certificate(now: &RegionSnapshot) -> String {
+    let mut text = String::new();
+    for row in &fleet::audit::certificate(now).rows {
+        let least = (0..row.by_msb.len()).map(|msb| row.after_loss(MsbIx::new(msb))).min();
+        let least = least.unwrap_or_default();
+        let _ = write!(
+            text,
+            "{}: {} of {}, {least} after a loss",
+            row.reservation_id, row.owned, row.capacity
+        );
+        if let Some((quorum, most)) = row.quorum().zip(row.msb_max) {
+            let _ = write!(text, "; quorum {quorum}, {most} at most in an MSB");
+            if !row.replicas_hold() {
+                text.push_str(": NOT SO");
+            }
+        }
+        text.push_str(if row.holds() { "\n" } else { "; the promise is broken\n" });
+    }
+    text
 }
 
 /// Who would be short after the loss of which MSB.

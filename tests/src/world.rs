@@ -47,6 +47,7 @@ impl World {
             "hold" => region::hold(parts, &mut said),
             "use" => region::start(parts, &mut said),
             "moving" => region::moving(parts, &mut said),
+            "allow" => region::hold_to(parts, &mut said),
             "lend" => region::lend(parts, &mut said),
             "fail" | "maintain" => region::event(parts, &mut said),
             "repair" => {
@@ -74,6 +75,7 @@ impl World {
         match verb.as_str() {
             "solve" => Ok(self.solve(now, again)),
             "audit" => Ok(show::audit(&now)),
+            "certify" => Ok(show::certificate(&now)),
             "losses" => Ok(show::losses(&audit(&now, &Targets::unchanged(&now)))),
             "where" => {
                 show::place(&now, &name, &by.unwrap_or_else(|| Scope::Msb.as_str().to_owned()))

@@ -13,14 +13,22 @@ impl Priced<'_> {
             span: vec![0; term.spans.len()],
             datacenter: vec![0; term.affinity.len()],
             total: 0,
+            keeps_over: false,
         };
         let demand = term.capacity + if term.buffered { t } else { 0 };
+        let spread = term.spread_limit.min(t);
         if !term.affinity.is_empty() {
-            fill.pass(t.min(term.spread_limit), demand, 0.0, Goal::LowerShares);
-            fill.pass(t, demand, term.beta, Goal::LowerShares);
+            fill.pass((spread, t), demand, 0.0, Goal::LowerShares);
+            fill.pass((t, t), demand, term.beta, Goal::LowerShares);
         }
-        fill.pass(t.min(term.spread_limit), demand, 0.0, Goal::Demand);
-        fill.pass(t, demand, term.beta, Goal::Demand);
+        fill.pass((spread, t), demand, 0.0, Goal::Demand);
+        fill.pass((t, t), demand, term.beta, Goal::Demand);
+        // What the replica rule is exceeded by today stays only where letting it go would leave more
+        // missing than today.
+        if fill.total < demand - term.short_max {
+            fill.keeps_over = true;
+            fill.pass((t, t), demand, term.beta, Goal::Demand);
+        }
         if fill.total < demand {
             fill.tighten(t, demand);
         }
@@ -47,10 +55,13 @@ struct Fill<'p, 'a> {
     span: Vec<i64>,
     datacenter: Vec<i64>,
     total: i64,
+    /// Whether MSBs may show what they do today, above the replica rule's limit.
+    keeps_over: bool,
 }
 
 impl Fill<'_, '_> {
-    fn pass(&mut self, cap: i64, demand: i64, surcharge: f64, goal: Goal) {
+    /// Takes servers up to `cap` RRU in an MSB, where the largest share is to be `top` at most.
+    fn pass(&mut self, (cap, top): (i64, i64), demand: i64, surcharge: f64, goal: Goal) {
         let term = self.priced.term;
         for (number, segment) in self.priced.segments.iter().enumerate() {
             let slope = segment.slope + surcharge;
@@ -62,7 +73,7 @@ impl Fill<'_, '_> {
             }
             let value = term.items[segment.item as usize].value;
             let span = segment.span as usize;
-            let mut room = cap - self.span[span];
+            let mut room = cap.min(self.most(span)) - self.span[span];
             let mut wanted = if gain { i64::MAX } else { demand - self.total };
             if !term.affinity.is_empty() {
                 let datacenter = term.spans[span].datacenter as usize;
@@ -70,7 +81,10 @@ impl Fill<'_, '_> {
                 let filled = self.datacenter[datacenter];
                 match goal {
                     Goal::LowerShares => wanted = range.low - filled,
-                    Goal::Demand => room = room.min(range.high - filled),
+                    Goal::Demand => {
+                        let buffer = if range.with_buffer { top } else { 0 };
+                        room = room.min(range.high.saturating_add(buffer) - filled);
+                    }
                 }
             }
             if wanted <= 0 || room < value {
@@ -81,6 +95,12 @@ impl Fill<'_, '_> {
             let take = free.min(u32::try_from(most).unwrap_or(u32::MAX));
             self.take(number, take);
         }
+    }
+
+    /// The most RRU that an MSB may show.
+    fn most(&self, span: usize) -> i64 {
+        let span = &self.priced.term.spans[span];
+        if self.keeps_over { span.hard_max() } else { span.most }
     }
 
     fn take(&mut self, segment: usize, count: u32) {
@@ -123,7 +143,7 @@ impl Fill<'_, '_> {
         }
         for (span, numbers) in of_span.iter().enumerate() {
             while self.total < demand {
-                let room = t - self.span[span];
+                let room = t.min(self.most(span)) - self.span[span];
                 let value = |number: usize| term.items[segments[number].item as usize].value;
                 let mut best: Option<(i64, usize, usize)> = None;
                 for &from in numbers.iter().filter(|&&n| self.taken[n] > 0) {

@@ -48,13 +48,14 @@ impl Geometry {
                 *kinds.entry(item.value).or_default() += size;
                 whole += item.value * size;
             }
-            largest = largest.max(whole);
+            let most = span.hard_max();
+            largest = largest.max(whole.min(most));
             let key: Vec<(i64, i64)> =
                 kinds.into_iter().map(|(value, count)| (value, count.min(reach / value))).collect();
             let list = known.entry(key).or_insert_with_key(|key| attainable(key, reach).into());
             listed &= !list.is_empty();
             if listed {
-                candidates.extend(list.iter());
+                candidates.extend(list.iter().filter(|&&sum| sum <= most));
                 if candidates.len() > 8 * SUMS_MAX {
                     candidates.sort_unstable();
                     candidates.dedup();

@@ -20,7 +20,7 @@ impl Priced<'_> {
         let stretches = if term.affinity.is_empty() {
             &self.stretches
         } else {
-            (shaped, cost) = self.shape_by_datacenter(&mut room);
+            (shaped, cost) = self.shape_by_datacenter(&mut room, cap);
             &shaped
         };
         let demand = term.capacity + if term.buffered { low } else { 0 };
@@ -71,8 +71,9 @@ impl Priced<'_> {
     }
 
     /// Applies the caps and adds the prices of eq. 7, datacenter by datacenter; gives the
-    /// stretches anew, and the price of being empty.
-    fn shape_by_datacenter(&self, room: &mut [f64]) -> (Vec<Stretch>, f64) {
+    /// stretches anew, and the price of being empty. No embedded buffer is larger than `cap`, so
+    /// with it as the buffer this is a relaxation for every largest share up to it.
+    fn shape_by_datacenter(&self, room: &mut [f64], cap: i64) -> (Vec<Stretch>, f64) {
         let term = self.term;
         let mut filled = vec![0.0; term.affinity.len()];
         let mut shaped = Vec::with_capacity(self.stretches.len() + 8);
@@ -80,13 +81,12 @@ impl Priced<'_> {
             let span = &term.spans[stretch.span as usize];
             let datacenter = span.datacenter as usize;
             let range = &term.affinity[datacenter];
+            let high = range.high.saturating_add(if range.with_buffer { cap } else { 0 });
             let mut length = stretch.length.min(room[stretch.span as usize]);
             room[stretch.span as usize] -= length;
-            for (end, shift) in [
-                (rru(range.low), -range.price),
-                (rru(range.high), 0.0),
-                (f64::INFINITY, range.price),
-            ] {
+            for (end, shift) in
+                [(rru(range.low), -range.price), (rru(high), 0.0), (f64::INFINITY, range.price)]
+            {
                 let part = length.min(end - filled[datacenter]).max(0.0);
                 if part > 0.0 {
                     filled[datacenter] += part;
@@ -310,6 +310,9 @@ impl Priced<'_> {
         let mut usage = vec![0.0; self.term.items.len()];
         let tau = self.term.tau;
         let candidates = &self.geometry.candidates;
+        // Where the largest share widens a datacenter's, an interval is narrow only when it is short.
+        let widens = self.term.affinity.iter().any(|range| range.with_buffer);
+        let width_price = if widens { tau.max(1.0) } else { tau };
         // Open intervals of t, each with a bound: [low, cap], and their positions when listed.
         let mut open: Vec<(f64, i64, i64)> = Vec::new();
         let bound_of = |low: i64, cap: i64| {
@@ -331,7 +334,7 @@ impl Priced<'_> {
                 .min_by(|&a, &b| open[a].0.total_cmp(&open[b].0).then(open[a].1.cmp(&open[b].1)))
                 .expect("never empty");
             let (value, low, cap) = open[best];
-            let narrow = tau * rru(cap - low) <= 1e-7 * value.abs().max(1.0);
+            let narrow = width_price * rru(cap - low) <= 1e-7 * value.abs().max(1.0);
             if narrow || evaluations >= EVALUATIONS_MAX || !value.is_finite() {
                 self.relax(low, cap, Some(&mut usage));
                 return SubBound { value, top: low, usage };

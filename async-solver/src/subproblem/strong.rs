@@ -61,7 +61,7 @@ impl Priced<'_> {
 
     fn whole(&self, purpose: Purpose) -> Option<Whole> {
         let term = self.term;
-        if !term.affinity.is_empty() {
+        if !term.affinity.is_empty() || term.has_msb_max() {
             return None;
         }
         let unit = rru(self.geometry.divisor);

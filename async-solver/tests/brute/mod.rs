@@ -6,7 +6,7 @@
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use async_solver::model::Model;
-use fleet::{MsbIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Targets};
+use fleet::{MsbIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Server, Targets};
 use std::collections::BTreeSet;
 
 type Holders = [Option<ReservationIx>];
@@ -19,9 +19,11 @@ struct Part {
     /// Position of its priority among all, and what a micro-RRU missing weighs in it.
     level: usize,
     weight: i128,
-    /// Datacenter, least and most RRU there.
-    affinity: Vec<(usize, Rru, Rru)>,
-    /// Today's shortfall and distances from the affinity ranges.
+    /// Datacenter, least and most RRU there, and whether the embedded buffer may come on top.
+    affinity: Vec<(usize, Rru, Rru, bool)>,
+    /// The most RRU in one MSB by the replica rule.
+    msb_max: Option<Rru>,
+    /// Today's shortfall, what is above the replica rule, and distances from the affinity ranges.
     today: Vec<Rru>,
 }
 
@@ -33,6 +35,19 @@ pub struct Phase1<'a> {
 
 fn amount(rru: f64) -> Rru {
     Rru::from_f64(rru).expect("worlds are small")
+}
+
+/// V of a server, where the type is eligible and the datacenter is one that it is held to.
+fn value(snapshot: &RegionSnapshot, server: &Server, of: ReservationIx) -> Rru {
+    let of = &snapshot.reservations[of.ix()];
+    let rack = &snapshot.racks[server.rack.ix()];
+    let datacenter = snapshot.msbs[rack.msb.ix()].datacenter;
+    let anywhere = of.allowed_datacenters.is_empty();
+    if !(anywhere || of.allowed_datacenters.contains(&datacenter)) {
+        return Rru::ZERO;
+    }
+    let of_type = of.rru.iter().find(|(ty, _)| *ty == server.hardware_type);
+    of_type.map_or(Rru::ZERO, |(_, value)| *value)
 }
 
 impl<'a> Phase1<'a> {
@@ -57,8 +72,8 @@ impl<'a> Phase1<'a> {
         let snapshot = self.snapshot;
         let reservation = &snapshot.reservations[ix.ix()];
         let eligible = || {
-            (snapshot.servers.iter())
-                .filter(|s| s.available && reservation.value(s.hardware_type).is_some())
+            let counts = move |s: &&Server| s.available && value(snapshot, s, ix) > Rru::ZERO;
+            snapshot.servers.iter().filter(counts)
         };
         let c = reservation.capacity.to_f64();
         let guaranteed = reservation.kind == ReservationKind::Guaranteed;
@@ -68,7 +83,7 @@ impl<'a> Phase1<'a> {
             }
             let msbs: BTreeSet<MsbIx> = eligible().map(|s| snapshot.msb_of(s)).collect();
             let even = if msbs.len() <= 1 { c } else { 1.5 * c / (msbs.len() - 1) as f64 };
-            let most = eligible().map(|s| snapshot.value(s, ix)).max();
+            let most = eligible().map(|s| value(snapshot, s, ix)).max();
             amount(even).max(most.unwrap_or(Rru::ZERO))
         });
         let theta = reservation.affinity_theta.unwrap_or(snapshot.weights.affinity_theta);
@@ -79,7 +94,8 @@ impl<'a> Phase1<'a> {
             .filter_map(|(dc, _)| {
                 let share = reservation.share(fleet::DatacenterIx::new(dc))?;
                 let low = amount(((share - theta) * c).max(0.0));
-                Some((dc, low, amount((share + theta) * c)))
+                let buffer = reservation.msb_buffer && share > 0.0;
+                Some((dc, low, amount((share + theta) * c), buffer))
             })
             .collect();
         let mut levels: Vec<i32> = snapshot.reservations.iter().map(|of| of.priority).collect();
@@ -89,9 +105,13 @@ impl<'a> Phase1<'a> {
         let level = level.expect("it is one of them");
         // 10^18 for the most valuable server that is there.
         let counts = reservation.kind != ReservationKind::Elastic;
-        let top = eligible().filter(|_| counts).map(|s| snapshot.value(s, ix).0).max();
+        let top = eligible().filter(|_| counts).map(|s| value(snapshot, s, ix).0).max();
         let weight = i128::from((1_000_000_000_000_000_000 / top.unwrap_or(1_000_000)).max(1));
-        Part { spread_limit, price, level, weight, affinity, today: Vec::new() }
+        let rule = reservation.replica_rule.filter(|_| guaranteed && c > 0.0);
+        let msb_max = rule.map(|rule| {
+            Rru(reservation.capacity.0 * i64::from(rule.per_msb) / i64::from(rule.replicas))
+        });
+        Part { spread_limit, price, level, weight, affinity, msb_max, today: Vec::new() }
     }
 
     /// RRU of each reservation in each MSB, on available servers.
@@ -100,7 +120,7 @@ impl<'a> Phase1<'a> {
         for (server, holder) in self.snapshot.servers.iter().zip(holders) {
             if let (Some(holder), true) = (holder, server.available) {
                 let msb = self.snapshot.msb_of(server);
-                amounts[holder.ix()][msb.ix()] += self.snapshot.value(server, *holder);
+                amounts[holder.ix()][msb.ix()] += value(self.snapshot, server, *holder);
             }
         }
         amounts
@@ -113,7 +133,12 @@ impl<'a> Phase1<'a> {
         let top = by_msb.iter().copied().max().unwrap_or(Rru::ZERO);
         let kept = if reservation.msb_buffer { total - top } else { total };
         let mut broken = vec![(reservation.capacity - kept).or_zero()];
-        for &(dc, low, high) in &self.parts[number].affinity {
+        let part = &self.parts[number];
+        for &amount in by_msb {
+            broken.push(part.msb_max.map_or(Rru::ZERO, |most| (amount - most).or_zero()));
+        }
+        for &(dc, low, high, with_buffer) in &part.affinity {
+            let high = if with_buffer { high + top } else { high };
             let there = (by_msb.iter().zip(&self.snapshot.msbs))
                 .filter(|(_, msb)| msb.datacenter.ix() == dc)
                 .map(|(amount, _)| *amount)
@@ -250,7 +275,7 @@ impl Search<'_> {
         let holder = server.holder();
         let everybody = (0..snapshot.reservations.len()).map(|r| Some(ReservationIx::new(r)));
         for target in std::iter::once(None).chain(everybody) {
-            let value = target.map_or(Rru::ZERO, |target| snapshot.value(server, target));
+            let value = target.map_or(Rru::ZERO, |target| value(snapshot, server, target));
             let elastic = target.is_some_and(|target| {
                 snapshot.reservations[target.ix()].kind == ReservationKind::Elastic
             });

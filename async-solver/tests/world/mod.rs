@@ -5,8 +5,8 @@ use async_solver::backend::InProcess;
 use async_solver::{Backend, Control, SolveOutcome, SolverConfig, Warm, solve};
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{
-    AffinityRow, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts,
-    UnavailabilityRow, Weights,
+    AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationRow, RruRow, ServerRow,
+    SnapshotParts, UnavailabilityRow, Weights,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -165,6 +165,12 @@ pub fn text(parts: &SnapshotParts) -> String {
         for value in parts.rru.iter().filter(|value| value.reservation_id == *id) {
             text += &format!(" {}={}", value.hardware_type, value.rru);
         }
+        if let (Some(n), Some(k)) = (row.replicas, row.replicas_per_msb) {
+            text += &format!(" replicas={k}/{n}");
+        }
+        for of in parts.allowed_datacenters.iter().filter(|of| of.reservation_id == *id) {
+            text += &format!(" allowed={}", of.datacenter);
+        }
         for share in parts.affinity.iter().filter(|share| share.reservation_id == *id) {
             text += &format!(" {}={}", share.datacenter, share.share);
         }
@@ -230,6 +236,46 @@ const KINDS: [&str; 4] =
 /// Regions with everything that may be in a snapshot: servers held, in use, unavailable and on
 /// the move, priorities, spread limits, affinity, shared buffers, an elastic reservation.
 pub fn worlds(shape: Shape) -> impl Strategy<Value = SnapshotParts> {
+    worlds_without_rules(shape).prop_map(with_rules)
+}
+
+/// Gives some reservations rules of places: what they are follows from what was drawn of them.
+fn with_rules(mut parts: SnapshotParts) -> SnapshotParts {
+    const ALLOWED: [&[&str]; 8] = [&["dc0"], &["dc1"], &["dc0", "dc1"], &[], &[], &[], &[], &[]];
+    const RULES: [Option<(i32, i32)>; 9] =
+        [Some((1, 2)), Some((1, 3)), Some((2, 3)), None, None, None, None, None, None];
+    let servers = parts.servers.len();
+    for (number, row) in parts.reservations.iter_mut().enumerate() {
+        if &*row.kind != "guaranteed" {
+            continue;
+        }
+        let held = parts
+            .servers
+            .iter()
+            .filter(|server| server.current_reservation.as_ref() == Some(&row.reservation_id));
+        let drawn = 31 * servers + 17 * held.count() + 7 * number + row.priority as usize;
+        // A datacenter without servers would be refused, and so would a share where it is not allowed.
+        let there = |dc: &&&str| parts.servers.iter().any(|server| *server.datacenter == ***dc);
+        let allowed: Vec<&str> =
+            ALLOWED[drawn % ALLOWED.len()].iter().filter(there).copied().collect();
+        let id = &row.reservation_id;
+        parts.affinity.retain(|share| {
+            share.reservation_id != *id
+                || allowed.is_empty()
+                || allowed.contains(&&*share.datacenter)
+        });
+        parts.allowed_datacenters.extend(allowed.into_iter().map(|datacenter| {
+            AllowedDatacenterRow { reservation_id: id.clone(), datacenter: datacenter.into() }
+        }));
+        if let Some((per_msb, replicas)) = RULES[drawn / 8 % RULES.len()] {
+            (row.replicas, row.replicas_per_msb) = (Some(replicas), Some(per_msb));
+        }
+    }
+    parts
+}
+
+/// The same without allowed datacenters and replica rules.
+pub fn worlds_without_rules(shape: Shape) -> impl Strategy<Value = SnapshotParts> {
     let count = shape.reservations;
     (count, weights(), proptest::bool::weighted(0.2)).prop_flat_map(
         move |(count, weights, waste)| {

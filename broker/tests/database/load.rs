@@ -3,7 +3,7 @@
 use crate::harness::Database;
 use crate::regions::{at, changed, generated, reservation, server, small, small_parts};
 use broker::{Action, ExportError, ImportOptions, LoadError, Missing, Seq, TargetVersion};
-use fleet::{Coverage, RegionSnapshot, RruRow, SnapshotParts};
+use fleet::{AllowedDatacenterRow, Coverage, RegionSnapshot, RruRow, SnapshotParts};
 
 const PLAIN: ImportOptions = ImportOptions {
     missing: Missing::Keep,
@@ -72,7 +72,11 @@ async fn only_what_differs_is_written() {
         s010.power_watts = Some(100.0);
         let web = parts.reservations.iter_mut().find(|row| row.reservation_id.as_ref() == "web");
         web.expect("there").capacity_rru = 9.0;
-        parts.reservations.push(reservation("batch", "guaranteed", 1.0));
+        let mut batch = reservation("batch", "guaranteed", 1.0);
+        (batch.replicas, batch.replicas_per_msb) = (Some(3), Some(2));
+        parts.reservations.push(batch);
+        let (reservation_id, datacenter) = ("batch".into(), "dc1".into());
+        parts.allowed_datacenters.push(AllowedDatacenterRow { reservation_id, datacenter });
         let (reservation_id, hardware_type) = ("batch".into(), "odd".into());
         parts.rru.push(RruRow { reservation_id, hardware_type, rru: 0.5 });
         parts.unavailability[0].ended_at = Some(at(1));
@@ -98,6 +102,32 @@ async fn only_what_differs_is_written() {
     let of_region = database.broker.trail_of("region-a", Seq(0), 10).await.expect("a trail");
     assert_eq!(of_region.len(), 2);
     assert!(of_region[0].at <= of_region[1].at);
+}
+
+/// Shares stored before they were of the capacity counted the buffer: they are kept in proportion.
+#[tokio::test]
+async fn shares_that_were_stored_become_shares_of_the_capacity() {
+    let database = Database::new().await;
+    database.broker.load("test", &small(), PLAIN).await.expect("loaded");
+    let shares = "SELECT a.share FROM affinities a JOIN reservations r USING (promise_id) \
+        JOIN datacenters d USING (datacenter_id) WHERE r.reservation = 'web' ORDER BY d.datacenter";
+    let stored = async || -> Vec<f64> {
+        sqlx::query_scalar(shares).fetch_all(&mut database.connect().await).await.expect("read")
+    };
+    assert_eq!(stored().await, [0.5, 0.25]);
+    let wide = "INSERT INTO affinities (promise_id, datacenter_id, share) \
+        SELECT r.promise_id, d.datacenter_id, 0.75 FROM reservations r, datacenters d \
+        WHERE r.reservation = 'web' AND d.datacenter = 'dc1'";
+    database.execute(wide).await;
+    let migration = include_str!("../../../migrations/0038_shares_of_capacity.sql");
+    database.execute(migration).await;
+    let third = 1.0 / 3.0;
+    let found = stored().await;
+    let near = |(found, wanted): (&f64, f64)| (found - wanted).abs() < 1e-12;
+    assert!(found.iter().zip([third, 0.5, third / 2.0]).all(near), "{found:?}");
+    // Rows of a promise are what they are again.
+    let update = "UPDATE affinities SET share = 0";
+    assert!(sqlx::query(update).execute(&mut database.connect().await).await.is_err());
 }
 
 #[tokio::test]

@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 
 /// Every token that says why something is not granted: what `fleet::explain` says, and what stands
 /// beside it.
-pub(crate) const REASONS: [&str; 17] = [
+pub(crate) const REASONS: [&str; 19] = [
     ShortfallReason::NoEligibleHardware.as_str(),
     ShortfallReason::HardwareUnavailable.as_str(),
+    ShortfallReason::AllowedDatacenters.as_str(),
+    ShortfallReason::ReplicaRule.as_str(),
     ShortfallReason::InsufficientHardware.as_str(),
     ShortfallReason::MsbBuffer.as_str(),
     ShortfallReason::Affinity.as_str(),

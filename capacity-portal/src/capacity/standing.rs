@@ -68,7 +68,10 @@ pub(crate) fn standings(region: &RegionSnapshot) -> BTreeMap<Name, Standing> {
     }
     for server in &region.servers {
         let msb = region.msb_of(server).ix();
-        let worth = |of: &Reservation| of.value(server.hardware_type).unwrap_or_default();
+        let datacenter = region.datacenter_of(server);
+        let worth = |of: &Reservation| {
+            of.value(server.hardware_type).filter(|_| of.allows(datacenter)).unwrap_or_default()
+        };
         if let Some(owner) = server.current {
             let (counted, rru) = (&mut all[owner.ix()], worth(&region.reservations[owner.ix()]));
             if server.available {

@@ -115,7 +115,7 @@ fn result(picture: &Picture, lost: MsbIx, says: Option<&Rehearsed>) -> Markup {
 }
 
 /// Whether a reservation has what was promised for this case, at once and within 30 minutes; nothing in
-/// particular was without an embedded buffer.
+/// particular was without an embedded buffer and a replica rule.
 fn kept(row: &Certified, lost: MsbIx) -> bool {
     row.survives(lost)
 }
@@ -133,6 +133,7 @@ fn who(rows: &[&Certified], lost: MsbIx) -> Markup {
                     th scope="row" { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } }
                     td { @if !kept(row, lost) { (part::state(Mood::Bad, "short")) }
                         @else if row.msb_buffer { (part::state(Mood::Good, "keeps it all")) }
+                        @else if row.msb_max.is_some() { (part::state(Mood::Good, "keeps a quorum")) }
                         @else { (part::state(Mood::Plain, "no buffer asked")) } }
                     td.n { (row.priority) }
                     td.n { (number::rru(row.capacity)) }

@@ -3,7 +3,7 @@
 
 use super::frame::{Page, Place, Reader};
 use super::picture::Picture;
-use super::request_form::{AFFINITY, FormView, VALUE, field, fields};
+use super::request_form::{AFFINITY, ALLOWED, FormView, VALUE, field, fields};
 use super::{link, plan};
 use crate::api::problem::Problem;
 use crate::api::v1::plans::{self, PlanView};
@@ -89,6 +89,15 @@ fn asked(fields: &[(String, String)]) -> Value {
     if has("host_profile") {
         let name = Some(field(fields, "host_profile")).filter(|name| !name.is_empty());
         change.insert("host_profile".to_owned(), json!(name));
+    }
+    for name in ["replicas", "replicas_per_msb"].into_iter().filter(|name| has(name)) {
+        let text = field(fields, name);
+        change.insert(name.to_owned(), if text.is_empty() { Value::Null } else { number(text) });
+    }
+    if has(ALLOWED) {
+        let ticked = fields.iter().filter(|(_, value)| value == "on");
+        let names = ticked.filter_map(|(name, _)| name.strip_prefix(ALLOWED));
+        change.insert("allowed_datacenters".to_owned(), names.collect());
     }
     if has(AFFINITY) {
         change.insert("affinity".to_owned(), Value::Object(group(AFFINITY)));
@@ -224,11 +233,16 @@ mod tests {
             field("rack_alpha", ""),
             field("affinity.dc1", "0.75"),
             field("affinity.dc2", " "),
+            field("allowed.", ""),
+            field("allowed.dc1", "on"),
+            field("replicas", "3"),
+            field("replicas_per_msb", "1"),
             field("host_profile", "realtime"),
         ];
         let wanted = json!({ "reservation": "web", "capacity_rru": 12.5, "msb_buffer": true,
             "profile": "general", "msb_alpha": 0.1, "rack_alpha": null,
-            "affinity": { "dc1": 0.75 }, "host_profile": "realtime" });
+            "affinity": { "dc1": 0.75 }, "allowed_datacenters": ["dc1"], "replicas": 3,
+            "replicas_per_msb": 1, "host_profile": "realtime" });
         assert_eq!(asked(&[form, more.to_vec()].concat()), wanted);
         let other = change(&CapacityRequest {
             reservation_id: "web".into(),

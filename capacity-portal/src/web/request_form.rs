@@ -13,6 +13,9 @@ pub(super) const VALUE: &str = "rru.";
 /// What the names of the fields with shares of datacenters begin with.
 pub(super) const AFFINITY: &str = "affinity.";
 
+/// What the names of the fields of allowed datacenters begin with.
+pub(super) const ALLOWED: &str = "allowed.";
+
 /// The fields of a reservation as it is.
 pub(super) fn fields(of: &Reservation, picture: &Picture) -> Fields {
     let mut fields: Fields = Vec::new();
@@ -34,6 +37,14 @@ pub(super) fn fields(of: &Reservation, picture: &Picture) -> Fields {
     for &(datacenter, share) in &of.affinity {
         let name = &picture.region().datacenters[datacenter.ix()].id;
         say(&format!("{AFFINITY}{name}"), share.to_string());
+    }
+    for datacenter in &of.allowed_datacenters {
+        let name = &picture.region().datacenters[datacenter.ix()].id;
+        say(&format!("{ALLOWED}{name}"), "on".to_owned());
+    }
+    if let Some(rule) = of.replica_rule {
+        say("replicas", rule.replicas.to_string());
+        say("replicas_per_msb", rule.per_msb.to_string());
     }
     if let Some(profile) = &of.host_profile {
         say("host_profile", profile.to_string());
@@ -149,11 +160,13 @@ impl FormView<'_> {
         let datacenters = self.picture.map_or(&[][..], |picture| &picture.region().datacenters);
         let datacenters: Vec<&Name> = datacenters.iter().map(|of| &of.id).collect();
         let share = |name: &str| self.field(&format!("{AFFINITY}{name}"));
+        let allowed = |name: &str| self.field(&format!("{ALLOWED}{name}")) == "on";
         let any = SHARES.iter().any(|of| !self.field(of.name).is_empty())
-            || datacenters.iter().any(|name| !share(name).is_empty())
+            || datacenters.iter().any(|name| !share(name).is_empty() || allowed(name))
+            || !self.field("replicas").is_empty()
             || !self.field("host_profile").is_empty();
         html! {
-            details open[any] { summary { "Spread, affinity and host profile" }
+            details open[any] { summary { "Spread, datacenters, replicas and host profile" }
                 div.wishes { span.hint { "What is left empty is as the region has it." }
                 div.fields.slim { @for of in &SHARES {
                     div.field { label for=(of.name) { (of.label) }
@@ -163,7 +176,7 @@ impl FormView<'_> {
                 } }
                 @if !datacenters.is_empty() {
                     fieldset { legend { "Share wanted in each datacenter" }
-                        span.hint { "1 together at most; all empty: it may lie anywhere" }
+                        span.hint { "of the capacity, its buffer apart; 1 together at most; all empty: no share is wanted" }
                         div.fields.slim { @for (position, name) in datacenters.iter().enumerate() {
                             div.field {
                                 @let id = format!("datacenter-{position}");
@@ -172,6 +185,26 @@ impl FormView<'_> {
                                     value=(share(name)); }
                         } } }
                 }
+                @if !datacenters.is_empty() {
+                    fieldset { legend { "Only in these datacenters" }
+                        // Says that the form has these fields, whatever is ticked.
+                        input type="hidden" name=(ALLOWED) value="";
+                        span.hint { "its buffer included; none ticked: it may lie in all" }
+                        @for name in &datacenters {
+                            label.check { input type="checkbox" name={ (ALLOWED) (name) } checked[allowed(name)];
+                                span { (name) } }
+                        } }
+                }
+                fieldset { legend { "Replicas of what it stores" }
+                    span.hint { "no MSB holds more than this part of the capacity; empty: no such rule" }
+                    div.fields.slim {
+                        div.field { label for="replicas_per_msb" { "At most, in one MSB" }
+                            input #replicas_per_msb type="number" name="replicas_per_msb" min="1" max="1000" step="1"
+                                value=(self.field("replicas_per_msb")); }
+                        div.field { label for="replicas" { "Of this many" }
+                            input #replicas type="number" name="replicas" min="1" max="1000" step="1"
+                                value=(self.field("replicas")); }
+                    } }
                 div.field { label for="host_profile" { "Host profile" }
                     input #host_profile type="text" name="host_profile" autocomplete="off" maxlength="128"
                         value=(self.field("host_profile")) aria-describedby="host-profile-hint";

@@ -176,6 +176,48 @@ async fn from_asking_to_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_of_places_are_promised_changed_and_lifted() {
+    let place = place().await;
+    let mut asked = two();
+    asked["allowed_datacenters"] = json!(["dc"]);
+    (asked["replicas"], asked["replicas_per_msb"]) = (json!(3), json!(3));
+    let wrong = |members: Value| {
+        let mut body = two();
+        for (name, value) in members.as_object().expect("members") {
+            body[name] = value.clone();
+        }
+        body
+    };
+    for (members, detail) in [
+        (json!({ "allowed_datacenters": ["dc9"] }), "the region has no datacenter \"dc9\""),
+        (json!({ "allowed_datacenters": ["dc", "dc"] }), "it is named twice"),
+        (json!({ "replicas": 0, "replicas_per_msb": 1 }), "it is from 1 to 1000"),
+        (json!({ "replicas": 3, "replicas_per_msb": 4 }), "it is more than replicas"),
+        (json!({ "replicas": 3 }), "replicas and replicas_per_msb must both be given, or neither"),
+        (json!({ "affinity": { "dc": 1.1 } }), "a share is from 0 to 1"),
+    ] {
+        let (status, problem) = place.make(&wrong(members)).await;
+        assert_eq!(status, 422, "{problem}");
+        assert!(problem["detail"].as_str().expect("a text").contains(detail), "{problem}");
+    }
+    assert_eq!(place.ended(place.make(&asked).await).await["state"], "done");
+    let at = "/v1/reservations/new";
+    let new = place.look(at).await;
+    assert_eq!(new["allowed_datacenters"], json!(["dc"]));
+    assert_eq!((&new["replicas"], &new["replicas_per_msb"]), (&json!(3), &json!(3)));
+    let lifted = json!({ "allowed_datacenters": [], "replicas": null, "replicas_per_msb": null });
+    assert_eq!(place.ended(place.change("new", "*", &lifted).await).await["state"], "done");
+    let new = place.look(at).await;
+    assert_eq!(new["allowed_datacenters"], json!([]));
+    assert_eq!((&new["replicas"], &new["replicas_per_msb"]), (&Value::Null, &Value::Null));
+    // What was promised before stays written down.
+    let history = place.look("/v1/reservations/new/history").await;
+    let first = &history["promises"][1];
+    assert_eq!((&first["allowed_datacenters"], &first["replicas"]), (&json!(["dc"]), &json!(3)));
+    assert_eq!(place.broker.check().await.expect("asked"), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_on_a_region_that_moved_is_answered_with_a_fresh_one() {
     let place = place().await;
     let plan = place.plan(json!([two()])).await;

@@ -135,7 +135,7 @@ fn placing_order(services: &[Service], left: &Allocator) -> Vec<usize> {
 }
 
 /// Places a service; what does not fit is cut. One bound to datacenters that cannot carry it, or
-/// whose buffer would take it beyond its tolerance there, gets all of them instead.
+/// that hold more than its tolerance there, gets all of them instead.
 fn place(floor: &Floor, service: &mut Service, left: &mut Allocator, holding: &mut Holding) {
     left.grow(service, holding);
     let bound = !service.datacenters.is_empty();
@@ -211,21 +211,24 @@ fn settle_policy(floor: &Floor, service: &mut Service, holding: &Holding) {
     }
 }
 
-/// The share of a service's capacity in each of its datacenters, rounded down to a per cent, so
-/// that together they are at most one and the embedded buffer. `None` if they cannot be stated:
-/// no share may exceed one.
+/// The share of a service's capacity in each of its datacenters, as it is spread over them, rounded
+/// down to a per cent, so that together they are at most one. `None` if what is held there does not
+/// keep them, with the embedded buffer apart and a fifth of the tolerance to spare.
 fn shares(floor: &Floor, service: &Service, holding: &Holding) -> Option<Vec<f64>> {
     let theta = service.affinity_theta?;
     let capacity = (service.capacity * MICRO) as f64;
+    let all = (holding.by_msb.iter().sum::<i64>() as f64).max(capacity);
+    let buffer = if service.msb_buffer { holding.largest() as f64 } else { 0.0 };
     let mut shares = Vec::with_capacity(service.datacenters.len());
     for &datacenter in &service.datacenters {
         let held: i64 = (floor.msbs.iter().zip(&holding.by_msb))
             .filter(|(msb, _)| msb.datacenter == datacenter)
             .map(|(_, &rru)| rru)
             .sum();
-        let exact = held as f64 / capacity;
-        let share = ((exact * 100.0).floor() / 100.0).min(1.0);
-        if !(share > 0.0 && exact - share <= theta * 0.8) {
+        let share = (100.0 * held as f64 / all).floor() / 100.0;
+        let most = (share + theta * 0.8) * capacity + buffer;
+        let least = (share - theta * 0.8) * capacity;
+        if !(share > 0.0 && (least..=most).contains(&(held as f64))) {
             return None;
         }
         shares.push(share);

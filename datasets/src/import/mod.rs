@@ -6,7 +6,7 @@
 //! |---|---|
 //! | servers | `server_id`, `hardware_type`, `datacenter`, `msb` (or the column chosen), `rack`; perhaps `current_reservation`, `in_use`, `power_watts`, `first_seen_s`, `gone_since_s` |
 //! | topology, if apart | `server_id`, `datacenter`, `msb` (or the column chosen), `rack` |
-//! | requests | `name`, `capacity`, `unit`, `eligible_types` (`a\|b`), `rru` (`a:1;b:0.5`), `spread` (`msb` or `none`), `dc_affinity` (`dc0:0.5;dc1:0.5`); perhaps `owner`, `priority`, `affinity_theta`, `msb_alpha`, `rack_alpha`, `host_profile` |
+//! | requests | `name`, `capacity`, `unit`, `eligible_types` (`a\|b`), `rru` (`a:1;b:0.5`), `spread` (`msb` or `none`), `dc_affinity` (`dc0:0.5;dc1:0.5`); `allowed_datacenters` (`dc0\|dc1`), `replicas` (`1/3`: at most one of three in an MSB); perhaps `owner`, `priority`, `affinity_theta`, `msb_alpha`, `rack_alpha`, `host_profile` |
 //! | events | `server_id`, `kind`, `start`, `end`; an empty end is open |
 //! | changes of requests | `day`, `reservation`, `servers` |
 //!
@@ -18,6 +18,7 @@
 
 mod error;
 mod events;
+mod places;
 mod requests;
 mod resize;
 mod servers;
@@ -171,7 +172,7 @@ pub fn import_csv(options: &ImportOptions) -> Result<(SnapshotParts, ImportSumma
         reservations: requests.reservations,
         rru: requests.rru,
         affinity: requests.affinity,
-        allowed_datacenters: Vec::new(),
+        allowed_datacenters: requests.allowed_datacenters,
         unavailability,
     };
     summary.describe(&parts);

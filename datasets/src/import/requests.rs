@@ -2,12 +2,13 @@
 
 use super::ImportOptions;
 use super::error::{FieldError, FieldRule, ImportError};
+use super::places::{self, PerMsb};
 use super::servers::Inventory;
 use super::sheet::{Column, Line, Sheet, Wrong};
 use super::summary::ImportSummary;
 use fleet::{
-    AffinityRow, Name, ReservationColumns, ReservationKind, ReservationRow, Rru, RruRow,
-    SHARED_BUFFER_PREFIX,
+    AffinityRow, AllowedDatacenterRow, Name, ReservationColumns, ReservationKind, ReservationRow,
+    Rru, RruRow, SHARED_BUFFER_PREFIX,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,6 +19,7 @@ pub(super) struct Requests {
     pub(super) reservations: Vec<ReservationRow>,
     pub(super) rru: Vec<RruRow>,
     pub(super) affinity: Vec<AffinityRow>,
+    pub(super) allowed_datacenters: Vec<AllowedDatacenterRow>,
 }
 
 /// What requests may name.
@@ -36,6 +38,10 @@ pub(super) struct Request {
     pub(super) msb_buffer: bool,
     pub(super) affinity: Vec<(Name, f64)>,
     pub(super) terms: Terms,
+    /// The only datacenters; `None`: the files do not say.
+    pub(super) allowed: Option<Vec<Name>>,
+    /// `None`: likewise; `Some(None)`: no replica rule.
+    pub(super) replicas: Option<Option<PerMsb>>,
 }
 
 /// What a request may say beside that, and has a default.
@@ -84,6 +90,11 @@ impl Requests {
             let reservation_id = request.name.clone();
             self.affinity.push(AffinityRow { reservation_id, datacenter, share });
         }
+        for datacenter in request.allowed.into_iter().flatten() {
+            let reservation_id = request.name.clone();
+            self.allowed_datacenters.push(AllowedDatacenterRow { reservation_id, datacenter });
+        }
+        let rule = request.replicas.flatten();
         self.reservations.push(ReservationRow {
             reservation_id: request.name.clone(),
             owner: request.terms.owner.unwrap_or(request.name),
@@ -95,8 +106,8 @@ impl Requests {
             rack_alpha: request.terms.rack_alpha,
             affinity_theta: request.terms.affinity_theta,
             host_profile: request.terms.host_profile,
-            replicas: None,
-            replicas_per_msb: None,
+            replicas: rule.map(|(_, replicas)| replicas),
+            replicas_per_msb: rule.map(|(per_msb, _)| per_msb),
         });
     }
 }
@@ -131,6 +142,8 @@ pub(super) fn read_requests(
         *of = columns.known();
         of.affinity = affinity.is_some();
     }
+    let allowed = sheet.optional("allowed_datacenters");
+    let replicas = sheet.optional("replicas");
     let mut lines: BTreeMap<&str, u64> = BTreeMap::new();
     let mut requests = Vec::new();
     for line in sheet.lines() {
@@ -146,15 +159,27 @@ pub(super) fn read_requests(
             *summary.units.entry(line.text(unit).to_owned()).or_default() += 1;
         }
         let affinity = match affinity {
-            Some(column) => shares(line, column, msb_buffer.unwrap_or(true), known),
+            Some(column) => shares(line, column, known),
             None => Ok(Vec::new()),
         };
         let affinity = wrong.take(affinity);
         let values = wrong.take(type_values(line, eligible, values, known));
         let terms = columns.read(line, &mut wrong);
+        let allowed = allowed.map(|column| places::allowed(line, column, known)).transpose();
+        let replicas = replicas.map(|column| places::replicas(line, column)).transpose();
+        let (allowed, replicas) = (wrong.take(allowed).flatten(), wrong.take(replicas).flatten());
         let (Some(id), Some(capacity), Some(values)) = (id, asked, values) else { continue };
         let (Some(msb_buffer), Some(affinity)) = (msb_buffer, affinity) else { continue };
-        requests.push(Request { name: id.into(), capacity, values, msb_buffer, affinity, terms });
+        requests.push(Request {
+            name: id.into(),
+            capacity,
+            values,
+            msb_buffer,
+            affinity,
+            terms,
+            allowed,
+            replicas,
+        });
     }
     wrong.end(&sheet)?;
     summary.ignored(&sheet);
@@ -294,12 +319,7 @@ fn type_values(
     Ok(pairs.into_iter().map(|(name, value)| (name.into(), value)).collect())
 }
 
-fn shares(
-    line: Line,
-    column: Column,
-    msb_buffer: bool,
-    known: &Known,
-) -> Result<Vec<(Name, f64)>, FieldError> {
+fn shares(line: Line, column: Column, known: &Known) -> Result<Vec<(Name, f64)>, FieldError> {
     let pairs = line.pairs(column)?;
     for &(name, share) in &pairs {
         if !known.datacenters.contains(name) {
@@ -311,8 +331,8 @@ fn shares(
             return Err(line.broken(column, rule));
         }
     }
-    // The limit of the snapshot format: with an embedded buffer at most as much again.
-    let limit = if msb_buffer { 2.0 } else { 1.0 };
+    // The rule of the snapshot format: shares are of the capacity, the embedded buffer is apart.
+    let limit = 1.0;
     let sum: f64 = pairs.iter().map(|&(_, share)| share).sum();
     if sum > limit + 1e-9 {
         return Err(line.broken(column, FieldRule::ShareSum { sum, limit }));
@@ -386,6 +406,8 @@ pub(super) fn resize(
                 msb_buffer: false,
                 affinity: Vec::new(),
                 terms: Terms::default(),
+                allowed: None,
+                replicas: None,
             }
         });
         request.capacity = size;

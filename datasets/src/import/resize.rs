@@ -72,6 +72,9 @@ fn described(parts: &SnapshotParts) -> Vec<Request> {
             msb_buffer: row.msb_buffer,
             affinity: affinity.remove(&row.reservation_id).unwrap_or_default(),
             terms: Terms::default(),
+            // What the region says stays.
+            allowed: None,
+            replicas: None,
         })
         .collect()
 }
@@ -85,6 +88,11 @@ fn replace(
     summary: &mut ImportSummary,
 ) {
     let mut rows = Requests::default();
+    let says = |of: &dyn Fn(&Request) -> bool| -> BTreeSet<Name> {
+        wanted.iter().filter(|request| of(request)).map(|request| request.name.clone()).collect()
+    };
+    let (placed, ruled) = (says(&|of| of.allowed.is_some()), says(&|of| of.replicas.is_some()));
+    parts.allowed_datacenters.retain(|row| !placed.contains(&row.reservation_id));
     wanted.into_iter().for_each(|request| rows.push(request));
     let named: BTreeSet<Name> =
         rows.reservations.iter().map(|row| row.reservation_id.clone()).collect();
@@ -92,6 +100,7 @@ fn replace(
     parts.affinity.retain(|row| !named.contains(&row.reservation_id));
     parts.rru.append(&mut rows.rru);
     parts.affinity.append(&mut rows.affinity);
+    parts.allowed_datacenters.append(&mut rows.allowed_datacenters);
     let mut fresh: BTreeMap<Name, _> =
         rows.reservations.into_iter().map(|row| (row.reservation_id.clone(), row)).collect();
     let mut dropped: Vec<Name> = Vec::new();
@@ -99,6 +108,10 @@ fn replace(
         if let Some(request) = fresh.remove(&row.reservation_id) {
             row.capacity_rru = request.capacity_rru;
             row.msb_buffer = request.msb_buffer;
+            if ruled.contains(&row.reservation_id) {
+                row.replicas = request.replicas;
+                row.replicas_per_msb = request.replicas_per_msb;
+            }
             if let Some(known) = known {
                 take_terms(row, request, known);
             }

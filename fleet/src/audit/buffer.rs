@@ -2,6 +2,7 @@
 
 use super::promised;
 use super::report::{BufferBounds, BufferShare, ReservationAudit};
+use crate::id::DatacenterIx;
 use crate::reservation::{Reservation, ReservationKind};
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
@@ -11,6 +12,8 @@ pub(super) struct Hardware {
     types: usize,
     /// MSB by MSB, one count per type.
     counts: Vec<usize>,
+    /// The datacenter of each MSB.
+    datacenters: Vec<DatacenterIx>,
 }
 
 impl Hardware {
@@ -20,15 +23,19 @@ impl Hardware {
         for server in snapshot.servers.iter().filter(|server| server.available) {
             counts[snapshot.msb_of(server).ix() * types + server.hardware_type.ix()] += 1;
         }
-        Hardware { types, counts }
+        let datacenters = snapshot.msbs.iter().map(|msb| msb.datacenter).collect();
+        Hardware { types, counts, datacenters }
     }
 
     /// What the eligible hardware of each MSB is worth to a reservation.
     fn worth(&self, reservation: &Reservation) -> Vec<Rru> {
-        let worth = |msb: &[usize]| {
+        let worth = |(msb, &datacenter): (&[usize], &DatacenterIx)| {
+            if !reservation.allows(datacenter) {
+                return Rru::ZERO;
+            }
             reservation.rru.iter().map(|&(ty, value)| value.times(msb[ty.ix()])).sum()
         };
-        self.counts.chunks(self.types.max(1)).map(worth).collect()
+        self.counts.chunks(self.types.max(1)).zip(&self.datacenters).map(worth).collect()
     }
 
     /// MSBs with at least one available server.

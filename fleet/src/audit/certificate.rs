@@ -69,6 +69,8 @@ pub struct Certified {
     pub maintained_by_msb: Vec<Rru>,
     /// What of that would not be back within 30 minutes, by [`MsbIx`].
     pub not_recallable_by_msb: Vec<Rru>,
+    /// The most RRU in one MSB by its replica rule; `None`: it has none.
+    pub msb_max: Option<Rru>,
 }
 
 impl Certified {
@@ -101,16 +103,33 @@ impl Certified {
     }
 
     /// Whether what was promised for the loss of this MSB is kept, at once and within 30 minutes. A
-    /// reservation without an embedded buffer is promised nothing for it.
+    /// reservation without an embedded buffer is promised nothing for it, but for the quorum of its
+    /// replica rule, which counts what is back within 30 minutes.
     pub fn survives(&self, msb: MsbIx) -> bool {
-        !self.msb_buffer
+        let enough = !self.msb_buffer
             || (self.after_loss(msb) >= self.capacity
-                && self.at_once_after_loss(msb) >= self.needed_at_once())
+                && self.at_once_after_loss(msb) >= self.needed_at_once());
+        enough && self.keeps_quorum(msb) != Some(false)
     }
 
     /// Whether what was promised holds.
     pub fn holds(&self) -> bool {
-        self.missing() == Rru::ZERO
+        self.missing() == Rru::ZERO && self.replicas_hold()
+    }
+
+    /// Whether no MSB holds more than its replica rule allows.
+    pub fn replicas_hold(&self) -> bool {
+        self.msb_max.is_none_or(|most| self.by_msb.iter().all(|&amount| amount <= most))
+    }
+
+    /// What the loss of any one MSB must leave by its replica rule: (n - k)/n of C, a quorum.
+    pub fn quorum(&self) -> Option<Rru> {
+        self.msb_max.map(|most| self.capacity - most)
+    }
+
+    /// Whether a quorum survives the loss of an MSB; `None`: it has no replica rule.
+    pub fn keeps_quorum(&self, lost: MsbIx) -> Option<bool> {
+        self.quorum().map(|quorum| self.after_loss(lost) >= quorum)
     }
 
     /// What of C is kept in the worst of the cases that were promised; the figure at once is counted with
@@ -183,6 +202,7 @@ pub fn certificate(snapshot: &RegionSnapshot) -> Certificate {
             by_msb: owned.by_msb(ix).to_vec(),
             maintained_by_msb: maintained.by_msb(ix).to_vec(),
             not_recallable_by_msb: stays.by_msb(ix).to_vec(),
+            msb_max: of.msb_max(),
         };
         // The loss of an MSB in which it owns nothing never leaves less than another.
         let msbs = || (0..row.by_msb.len()).map(MsbIx::new);

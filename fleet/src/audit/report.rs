@@ -182,6 +182,9 @@ pub struct ReservationAudit {
     /// RRU in each MSB, by [`MsbIx`].
     #[serde(rename = "msb_rru", serialize_with = "all_as_rru")]
     pub msb_amounts: Vec<Rru>,
+    /// RRU above what its replica rule allows in an MSB, all MSBs together.
+    #[serde(rename = "msb_over_rru", serialize_with = "as_rru")]
+    pub msb_over: Rru,
 }
 
 impl ReservationAudit {

@@ -2,7 +2,7 @@
 
 use super::holdings::Holdings;
 use super::report::Spread;
-use crate::id::{HardwareTypeIx, ReservationIx};
+use crate::id::{DatacenterIx, HardwareTypeIx, ReservationIx};
 use crate::parts::Weights;
 use crate::reservation::Reservation;
 use crate::rru::Rru;
@@ -16,11 +16,19 @@ type TypeSet = Vec<u64>;
 /// hold the same are one entry: all that the default rule asks of them is which types they hold.
 type Signatures = BTreeMap<TypeSet, usize>;
 
-/// MSBs and racks with at least one eligible available server, for one set of eligible types.
+/// MSBs and racks with at least one eligible available server, for one set of eligible types and
+/// one of allowed datacenters.
 #[derive(Clone, Copy)]
 struct Scopes {
     msbs: usize,
     racks: usize,
+}
+
+/// The scopes of the datacenters that a reservation is held to, and the types they hold.
+struct Floor {
+    msbs: Signatures,
+    racks: Signatures,
+    anywhere: TypeSet,
 }
 
 /// The limits alpha C_r of every reservation.
@@ -36,26 +44,24 @@ impl Limits {
         for server in snapshot.servers.iter().filter(|server| server.available) {
             insert(&mut on_rack[server.rack.ix()], server.hardware_type);
         }
-        let mut in_msb = vec![vec![0; words]; snapshot.msbs.len()];
-        let mut anywhere: TypeSet = vec![0; words];
-        for (rack, types) in snapshot.racks.iter().zip(&on_rack) {
-            unite(&mut in_msb[rack.msb.ix()], types);
-            unite(&mut anywhere, types);
-        }
-        let (msbs, racks) = (signatures(in_msb), signatures(on_rack));
-        // Reservations are many, their sets of eligible types few.
-        let mut known: BTreeMap<TypeSet, Scopes> = BTreeMap::new();
+        let floor = |of: &Reservation| Floor::new(snapshot, &on_rack, of);
+        // Reservations are many, their sets of allowed datacenters and of eligible types few.
+        let mut floors: BTreeMap<&[DatacenterIx], Floor> = BTreeMap::new();
+        let mut known: BTreeMap<(&[DatacenterIx], TypeSet), Scopes> = BTreeMap::new();
         let mut limits = Limits { msbs: Vec::new(), racks: Vec::new() };
         for reservation in &snapshot.reservations {
+            let allowed = &*reservation.allowed_datacenters;
+            let floor = floors.entry(allowed).or_insert_with(|| floor(reservation));
             let mut eligible: TypeSet = vec![0; words];
             for &(hardware_type, _) in &reservation.rru {
                 insert(&mut eligible, hardware_type);
             }
-            let scopes = *known.entry(eligible).or_insert_with_key(|eligible| Scopes {
-                msbs: meeting(&msbs, eligible),
-                racks: meeting(&racks, eligible),
-            });
-            let there = reservation.rru.iter().filter(|(ty, _)| contains(&anywhere, *ty));
+            let scopes =
+                *known.entry((allowed, eligible)).or_insert_with_key(|(_, eligible)| Scopes {
+                    msbs: meeting(&floor.msbs, eligible),
+                    racks: meeting(&floor.racks, eligible),
+                });
+            let there = reservation.rru.iter().filter(|(ty, _)| contains(&floor.anywhere, *ty));
             let largest_value = there.map(|&(_, value)| value).max().unwrap_or(Rru::ZERO);
             limits.msbs.push(msb_limit(&snapshot.weights, reservation, scopes, largest_value));
             limits.racks.push(rack_limit(&snapshot.weights, reservation, scopes, largest_value));
@@ -72,6 +78,23 @@ impl Limits {
     /// reservations only; no other has spread goals.
     pub(super) fn rack_spread(&self, ix: ReservationIx, held: &Holdings) -> Spread {
         excess(self.racks[ix.ix()], held.by_rack(ix).iter().map(|&(_, _, amount)| amount))
+    }
+}
+
+impl Floor {
+    fn new(snapshot: &RegionSnapshot, on_rack: &[TypeSet], of: &Reservation) -> Floor {
+        let words = snapshot.hardware_types.len().div_ceil(64);
+        let mut in_msb = vec![vec![0; words]; snapshot.msbs.len()];
+        let mut anywhere: TypeSet = vec![0; words];
+        let mut racks = Vec::new();
+        for (rack, types) in snapshot.racks.iter().zip(on_rack) {
+            if of.allows(snapshot.msbs[rack.msb.ix()].datacenter) {
+                unite(&mut in_msb[rack.msb.ix()], types);
+                unite(&mut anywhere, types);
+                racks.push(types.clone());
+            }
+        }
+        Floor { msbs: signatures(in_msb), racks: signatures(racks), anywhere }
     }
 }
 

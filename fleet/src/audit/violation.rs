@@ -1,9 +1,10 @@
 //! Rules that targets may break.
 
+use super::holdings::Holdings;
 use super::number::as_rru;
 use super::report::ReservationAudit;
-use crate::id::Name;
-use crate::reservation::ReservationKind;
+use crate::id::{Name, ReservationIx};
+use crate::reservation::{Reservation, ReservationKind};
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 use crate::targets::{Targets, holder_name};
@@ -36,6 +37,15 @@ pub enum Violation {
         /// Who is given it.
         reservation_id: Name,
     },
+    /// A server is newly given to a reservation that is held to other datacenters.
+    DatacenterNotAllowed {
+        /// The server.
+        server_id: Name,
+        /// Where it stands.
+        datacenter: Name,
+        /// Who is given it.
+        reservation_id: Name,
+    },
     /// A server is newly given to an elastic reservation, which owns no servers.
     GivenToElastic {
         /// The server.
@@ -53,6 +63,22 @@ pub enum Violation {
         /// Its shortfall by the targets.
         #[serde(rename = "shortfall_rru", serialize_with = "as_rru")]
         shortfall: Rru,
+    },
+    /// An MSB holds more replicas than the reservation's rule allows, and more than today.
+    ReplicasWorse {
+        /// The reservation.
+        reservation_id: Name,
+        /// The MSB.
+        msb: Name,
+        /// The most RRU that may be there.
+        #[serde(rename = "msb_max_rru", serialize_with = "as_rru")]
+        msb_max: Rru,
+        /// RRU there under today's holders.
+        #[serde(rename = "initial_rru", serialize_with = "as_rru")]
+        initial: Rru,
+        /// RRU there by the targets.
+        #[serde(rename = "assigned_rru", serialize_with = "as_rru")]
+        assigned: Rru,
     },
     /// A datacenter share is further from what eq. 7 allows than it is today.
     AffinityWorse {
@@ -87,6 +113,11 @@ impl fmt::Display for Violation {
                 "server {server_id:?} of hardware type {hardware_type:?} is given to reservation \
                  {reservation_id:?}, for which that type is not eligible"
             ),
+            Violation::DatacenterNotAllowed { server_id, datacenter, reservation_id } => write!(
+                out,
+                "server {server_id:?} in datacenter {datacenter:?} is given to reservation \
+                 {reservation_id:?}, which is not allowed there"
+            ),
             Violation::GivenToElastic { server_id, reservation_id } => write!(
                 out,
                 "server {server_id:?} is given to {reservation_id:?}, an elastic reservation, \
@@ -96,6 +127,11 @@ impl fmt::Display for Violation {
                 out,
                 "reservation {reservation_id:?} would be {shortfall} RRU short; today it is \
                  {initial}"
+            ),
+            Violation::ReplicasWorse { reservation_id, msb, msb_max, initial, assigned } => write!(
+                out,
+                "reservation {reservation_id:?} would have {assigned} RRU in MSB {msb:?}, where its \
+                 replica rule allows {msb_max}; today it has {initial}"
             ),
             Violation::AffinityWorse { reservation_id, datacenter, initial, violation } => write!(
                 out,
@@ -135,8 +171,46 @@ pub(super) fn bindings(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Viol
                 reservation_id: reservation.id.clone(),
             });
         }
+        let msb = snapshot.racks[server.rack.ix()].msb;
+        let datacenter = snapshot.msbs[msb.ix()].datacenter;
+        let allowed = &reservation.allowed_datacenters;
+        if !allowed.is_empty() && !allowed.contains(&datacenter) {
+            found.push(Violation::DatacenterNotAllowed {
+                server_id: server.id.clone(),
+                datacenter: snapshot.datacenters[datacenter.ix()].id.clone(),
+                reservation_id: reservation.id.clone(),
+            });
+        }
     }
     found
+}
+
+/// RRU above the replica rule's limit in each MSB.
+pub(super) fn over(reservation: &Reservation, by_msb: &[Rru]) -> Vec<Rru> {
+    let Some(most) = reservation.msb_max() else { return Vec::new() };
+    by_msb.iter().map(|&amount| (amount - most).or_zero()).collect()
+}
+
+/// MSBs that exceed the replica rule by more than they do today.
+pub(super) fn replicas(
+    snapshot: &RegionSnapshot,
+    reservation: &Reservation,
+    ix: ReservationIx,
+    before: &Holdings,
+    after: &Holdings,
+) -> Vec<Violation> {
+    let (was, is) = (before.by_msb(ix), after.by_msb(ix));
+    let (were, are) = (over(reservation, was), over(reservation, is));
+    let worse = (0..are.len()).filter(|&msb| are[msb] > were[msb]);
+    worse
+        .map(|msb| Violation::ReplicasWorse {
+            reservation_id: reservation.id.clone(),
+            msb: snapshot.msbs[msb].id.clone(),
+            msb_max: is[msb] - are[msb],
+            initial: was[msb],
+            assigned: is[msb],
+        })
+        .collect()
 }
 
 /// What holds must hold and what is broken may not get worse (RAS section 3.5.1).

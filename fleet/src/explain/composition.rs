@@ -48,9 +48,10 @@ pub struct TypeUse {
     pub amount: Rru,
     /// Those that nobody holds.
     pub free: usize,
-    /// Of these, those in MSBs where one more would be beyond its spread limit.
+    /// Of these, those in MSBs where one more would be beyond its spread limit or its replica rule.
     pub free_beyond_spread: usize,
-    /// Of these, those in datacenters where one more would be beyond its share.
+    /// Of these, those in datacenters that it is not allowed in, or where one more would be beyond
+    /// its share.
     pub free_beyond_affinity: usize,
     /// Of these, those in neither.
     pub free_within: usize,
@@ -79,7 +80,7 @@ pub(super) fn composition(
     let reservation = &snapshot.reservations[ix.ix()];
     let mut msbs = vec![Rru::ZERO; snapshot.msbs.len()];
     for &(ty, value) in &reservation.rru {
-        for entry in ledger.held_by(ix, ty) {
+        for entry in ledger.held_by(ix, ty).iter().filter(|of| ledger.allows(ix, of.msb)) {
             msbs[entry.msb.ix()] += value.times(entry.servers);
         }
     }
@@ -91,8 +92,15 @@ pub(super) fn composition(
     let lost = msbs.iter().copied().max().unwrap_or_default();
     let guaranteed = if reservation.msb_buffer { total - lost } else { total };
     let ask = ask(ledger, ix);
-    let limits =
-        Limits { msb_limit, most: most(&ask.affinity, reservation.capacity), msbs, datacenters };
+    let buffer = if reservation.msb_buffer { lost } else { Rru::ZERO };
+    let limits = Limits {
+        ix,
+        msb_limit,
+        msb_max: reservation.msb_max(),
+        most: most(&ask.affinity, reservation.capacity, buffer),
+        msbs,
+        datacenters,
+    };
     let enough = guaranteed >= reservation.capacity;
     let mut all: Vec<TypeUse> = (reservation.rru.iter())
         .map(|&(ty, value)| type_use(ledger, ix, (ty, value), &limits, enough))
@@ -105,17 +113,24 @@ pub(super) fn composition(
 
 /// What it holds by place, and how much it may.
 struct Limits {
+    ix: ReservationIx,
     msb_limit: Option<Rru>,
+    /// By its replica rule.
+    msb_max: Option<Rru>,
     /// By datacenter; `None`: it has no affinity.
     most: Option<Vec<f64>>,
     msbs: Vec<Rru>,
     datacenters: Vec<Rru>,
 }
 
-/// (A + theta) C by datacenter, in RRU.
-fn most(affinity: &Option<(Vec<f64>, f64)>, capacity: Rru) -> Option<Vec<f64>> {
+/// (A + theta) C by datacenter, and the embedded buffer where A is not zero, in RRU.
+fn most(affinity: &Option<(Vec<f64>, f64)>, capacity: Rru, buffer: Rru) -> Option<Vec<f64>> {
     let (shares, theta) = affinity.as_ref()?;
-    Some(shares.iter().map(|share| (share + theta) * capacity.to_f64()).collect())
+    let most = |share: &f64| {
+        let beside = if *share > 0.0 { buffer.to_f64() } else { 0.0 };
+        (share + theta) * capacity.to_f64() + beside
+    };
+    Some(shares.iter().map(most).collect())
 }
 
 fn type_use(
@@ -162,16 +177,20 @@ fn type_use(
     }
     row.amount = value.times(row.servers);
     row.reason = reason(&row, enough);
-    row.sentence = sentence(&row, limits.msb_limit);
+    let msb_limit = [limits.msb_limit, limits.msb_max].into_iter().flatten().min();
+    let is_held = !own.allowed_datacenters.is_empty();
+    row.sentence = sentence(&row, msb_limit, is_held);
     row
 }
 
 fn free(row: &mut TypeUse, ledger: &Ledger, entry: &Held, limits: &Limits) {
     let datacenter = ledger.snapshot.msbs[entry.msb.ix()].datacenter.ix();
+    let in_msb = limits.msbs[entry.msb.ix()] + row.value;
     let beyond_spread =
-        limits.msb_limit.is_some_and(|limit| limits.msbs[entry.msb.ix()] + row.value > limit);
+        [limits.msb_limit, limits.msb_max].into_iter().flatten().any(|limit| in_msb > limit);
     let with_one = (limits.datacenters[datacenter] + row.value).to_f64();
-    let beyond_affinity = limits.most.as_ref().is_some_and(|most| with_one > most[datacenter]);
+    let beyond_affinity = !ledger.allows(limits.ix, entry.msb)
+        || limits.most.as_ref().is_some_and(|most| with_one > most[datacenter]);
     row.free += entry.servers;
     if beyond_spread {
         row.free_beyond_spread += entry.servers;
@@ -205,13 +224,18 @@ fn reason(row: &TypeUse, enough: bool) -> TypeReason {
     }
 }
 
-fn sentence(row: &TypeUse, msb_limit: Option<Rru>) -> String {
+/// `is_held`: the reservation is held to datacenters.
+fn sentence(row: &TypeUse, msb_limit: Option<Rru>, is_held: bool) -> String {
     let spread = || {
         let limit =
             msb_limit.map_or_else(String::new, |limit| format!(" of {} RRU", amount(limit)));
         format!("in MSBs where one more is beyond its limit{limit}")
     };
-    const SHARES: &str = "in datacenters that have their share";
+    let shares = if is_held {
+        "in datacenters that it is not allowed in or that have their share"
+    } else {
+        "in datacenters that have their share"
+    };
     let free = if row.free == 1 {
         "1 is free".to_owned()
     } else {
@@ -243,9 +267,9 @@ fn sentence(row: &TypeUse, msb_limit: Option<Rru>) -> String {
             }
         }
         TypeReason::MsbSpread => format!("{free}, {all}{}", spread()),
-        TypeReason::Affinity => format!("{free}, {all}{SHARES}"),
+        TypeReason::Affinity => format!("{free}, {all}{shares}"),
         TypeReason::Place => format!(
-            "{free}: {} {}, {} {SHARES}",
+            "{free}: {} {}, {} {shares}",
             count(row.free_beyond_spread),
             spread(),
             count(row.free_beyond_affinity)

@@ -1,5 +1,6 @@
 //! Whether given servers can satisfy an ask: found by construction, so a yes is a proof.
 
+use crate::reservation::ReplicaRule;
 use crate::rru::Rru;
 
 /// Capacities tried downwards before the search halves its step: fine enough for an offer to an
@@ -35,11 +36,22 @@ pub(super) struct Ask {
     pub(super) msb_buffer: bool,
     /// A by datacenter, and theta; `None` without affinity.
     pub(super) affinity: Option<(Vec<f64>, f64)>,
+    /// The part k/n of the capacity that one MSB may hold; `None` without replica rule.
+    pub(super) replicas: Option<ReplicaRule>,
 }
 
 impl Ask {
     pub(super) fn of(&self, capacity: Rru) -> Ask {
         Ask { capacity, ..self.clone() }
+    }
+
+    /// Whether it asks where servers are.
+    fn is_placed(&self) -> bool {
+        self.affinity.is_some() || self.replicas.is_some()
+    }
+
+    fn msb_max(&self) -> Rru {
+        self.replicas.map_or(Rru(i64::MAX), |rule| rule.msb_max(self.capacity))
     }
 }
 
@@ -48,6 +60,17 @@ impl Ask {
 struct Window {
     least: Rru,
     most: Rru,
+    /// Whether the embedded buffer may come on top.
+    with_buffer: bool,
+}
+
+impl Window {
+    const OPEN: Window = Window { least: Rru::ZERO, most: Rru(i64::MAX), with_buffer: false };
+
+    /// The most RRU beside an embedded buffer.
+    fn most_beside(&self, buffer: Rru) -> Rru {
+        if self.with_buffer { Rru(self.most.0.saturating_add(buffer.0)) } else { self.most }
+    }
 }
 
 impl Offer {
@@ -64,23 +87,35 @@ impl Offer {
         if msb_buffer { total - worth.into_iter().max().unwrap_or_default() } else { total }
     }
 
-    /// Whether some choice of the servers satisfies the ask (eq. 6 and 7). Without affinity the
-    /// answer is exact; with it, a yes is proved by a choice that was made, and a no means that
-    /// choosing greedily at a handful of levels found none.
+    /// Whether some choice of the servers satisfies the ask (eq. 6 and 7 and the replica rule). Without
+    /// affinity and replica rule the answer is exact; with them, a yes is proved by a choice that was
+    /// made, and a no means that choosing greedily at a handful of levels found none.
     pub(super) fn grants(&self, ask: &Ask) -> bool {
         if self.guaranteed(ask.msb_buffer) < ask.capacity {
             return false;
         }
-        let Some((shares, theta)) = &ask.affinity else { return true };
-        let windows: Vec<Window> =
-            shares.iter().map(|&share| window(share, *theta, ask.capacity)).collect();
+        if !ask.is_placed() {
+            return true;
+        }
+        let windows = self.windows(ask);
         self.levels(ask, &windows).into_iter().any(|level| self.chooses(ask, &windows, level))
+    }
+
+    fn windows(&self, ask: &Ask) -> Vec<Window> {
+        let Some((shares, theta)) = &ask.affinity else {
+            return vec![Window::OPEN; self.datacenters];
+        };
+        let window = |&share: &f64| Window {
+            with_buffer: ask.msb_buffer && share > 0.0,
+            ..window(share, *theta, ask.capacity)
+        };
+        shares.iter().map(window).collect()
     }
 
     /// The largest capacity that can be granted in place of the ask's own.
     pub(super) fn at_best(&self, ask: &Ask) -> Rru {
         let limit = self.guaranteed(ask.msb_buffer).min(ask.capacity);
-        if ask.affinity.is_none() || self.grants(&ask.of(limit)) {
+        if !ask.is_placed() || self.grants(&ask.of(limit)) {
             return limit;
         }
         // Eq. 7 scales with the capacity, and whole servers may fit it at one capacity and not at
@@ -102,7 +137,7 @@ impl Offer {
     /// whole servers more, and no limit. Empty if even divisible servers would not do.
     fn levels(&self, ask: &Ask, windows: &[Window]) -> Vec<Rru> {
         let worth = self.worth();
-        let highest = worth.iter().copied().max().unwrap_or_default();
+        let highest = worth.iter().copied().max().unwrap_or_default().min(ask.msb_max());
         let left = |level: i64| self.divisible(ask, windows, &worth, level);
         if !ask.msb_buffer {
             return if left(highest.0) >= ask.capacity.0 { vec![highest] } else { Vec::new() };
@@ -141,7 +176,8 @@ impl Offer {
         for (msb, worth) in self.msbs.iter().zip(worth) {
             sums[msb.datacenter] += worth.0.min(level);
         }
-        let total: i64 = sums.iter().zip(windows).map(|(&sum, w)| sum.min(w.most.0)).sum();
+        let most = |w: &Window| w.most_beside(Rru(level)).0;
+        let total: i64 = sums.iter().zip(windows).map(|(&sum, w)| sum.min(most(w))).sum();
         if ask.msb_buffer { total - level } else { total }
     }
 
@@ -154,7 +190,8 @@ impl Offer {
         for (datacenter, window) in windows.iter().enumerate() {
             let mut sum = Rru::ZERO;
             loop {
-                let room = |msb: usize| (level - filled[msb]).min(window.most - sum);
+                let most = window.most_beside(level);
+                let room = |msb: usize| (level - filled[msb]).min(most - sum);
                 let fitting = (0..self.msbs.len())
                     .filter(|&msb| self.msbs[msb].datacenter == datacenter)
                     .filter_map(|msb| {
@@ -173,7 +210,15 @@ impl Offer {
             }
         }
         let total: Rru = filled.iter().copied().sum();
-        let largest = filled.into_iter().max().unwrap_or_default();
+        let largest = filled.iter().copied().max().unwrap_or_default();
+        // The level may not have been reached: then the buffer is smaller than was thought.
+        let mut sums = vec![Rru::ZERO; self.datacenters];
+        for (msb, amount) in self.msbs.iter().zip(&filled) {
+            sums[msb.datacenter] += *amount;
+        }
+        if sums.iter().zip(windows).any(|(&sum, window)| sum > window.most_beside(largest)) {
+            return false;
+        }
         let guaranteed = if ask.msb_buffer { total - largest } else { total };
         guaranteed >= ask.capacity
     }
@@ -191,6 +236,7 @@ fn window(share: f64, theta: f64, capacity: Rru) -> Window {
     Window {
         least: Rru((bound(share - theta) - slack).ceil() as i64),
         most: Rru((bound(share + theta) + slack).floor() as i64),
+        with_buffer: false,
     }
 }
 
@@ -213,7 +259,7 @@ mod tests {
     }
 
     fn ask(capacity: usize, affinity: Option<(Vec<f64>, f64)>) -> Ask {
-        Ask { capacity: Rru::units(capacity), msb_buffer: true, affinity }
+        Ask { capacity: Rru::units(capacity), msb_buffer: true, affinity, replicas: None }
     }
 
     #[test]
@@ -228,11 +274,36 @@ mod tests {
     fn eq_7_bounds_each_datacenter() {
         // Half of 12 in each of two datacenters; datacenter 1 has one MSB of 20 and one of 4.
         let offer = offer(&[(0, &[(1, 8)]), (0, &[(1, 8)]), (1, &[(1, 20)]), (1, &[(1, 4)])]);
-        assert!(offer.grants(&ask(12, Some((vec![0.75, 0.75], 0.05)))));
+        assert!(offer.grants(&ask(12, Some((vec![0.5, 0.5], 0.05)))));
         // Everything in datacenter 1: its smaller MSB alone survives.
         assert!(!offer.grants(&ask(12, Some((vec![0.0, 1.0], 0.05)))));
-        let best = offer.at_best(&ask(12, Some((vec![0.0, 2.0], 0.05))));
+        let best = offer.at_best(&ask(12, Some((vec![0.0, 1.0], 0.05))));
         assert_eq!(best, Rru::units(4));
+    }
+
+    #[test]
+    fn shares_are_of_the_capacity_and_the_buffer_is_apart() {
+        // All of 12 in datacenter 0, whose four MSBs hold ten each: 12 and a buffer of 4 fit.
+        let ten: &[(i64, usize)] = &[(1, 10)];
+        let offer = offer(&[(0, ten), (0, ten), (0, ten), (0, ten), (1, ten), (1, ten)]);
+        assert!(offer.grants(&ask(12, Some((vec![1.0, 0.0], 0.0)))));
+        assert!(offer.grants(&ask(30, Some((vec![1.0, 0.0], 0.0)))));
+        assert!(!offer.grants(&ask(31, Some((vec![1.0, 0.0], 0.0)))));
+    }
+
+    #[test]
+    fn replicas_bound_each_msb() {
+        let ten: &[(i64, usize)] = &[(1, 10)];
+        let rule = |per_msb, replicas| Some(ReplicaRule { replicas, per_msb });
+        let no_buffer =
+            |capacity, replicas| Ask { msb_buffer: false, replicas, ..ask(capacity, None) };
+        let three = offer(&[(0, ten), (0, ten), (1, ten)]);
+        assert!(three.grants(&no_buffer(30, rule(1, 3))));
+        // Of ten, three in each of three MSBs: one is left over.
+        assert!(!three.grants(&no_buffer(10, rule(1, 3))));
+        assert_eq!(three.at_best(&no_buffer(10, rule(1, 3))), Rru::units(9));
+        assert!(!offer(&[(0, ten), (1, ten)]).grants(&no_buffer(6, rule(1, 3))));
+        assert!(offer(&[(0, ten), (1, ten)]).grants(&no_buffer(6, rule(2, 3))));
     }
 
     #[test]

@@ -99,6 +99,9 @@ pub(super) fn holders(ledger: &Ledger, ix: ReservationIx) -> Vec<HeldBy> {
     let entries = own.rru.iter().flat_map(|&(ty, _)| ledger.held(ty));
     for entry in entries {
         let Some(holder) = entry.holder.filter(|&holder| holder != ix) else { continue };
+        if !ledger.allows(ix, entry.msb) {
+            continue;
+        }
         let of = &reservations[holder.ix()];
         let (kept, gained) = (entry.kept, entry.servers - entry.kept);
         let rights = match (of.kind, of.priority.cmp(&own.priority)) {
@@ -131,9 +134,10 @@ const NONE: (Right, usize) = (Right::OfNoUse, 0);
 
 /// Whether what a reservation gained would lessen what another is missing.
 fn would_help(ledger: &Ledger, ix: ReservationIx, holder: ReservationIx) -> bool {
-    let (ask, rru) = (ask(ledger, ix), &ledger.snapshot.reservations[ix.ix()].rru);
+    let own = &ledger.snapshot.reservations[ix.ix()];
+    let (ask, rru) = (ask(ledger, ix), &own.rru);
     let reach = ledger.within_reach(ix, rru).at_best(&ask);
-    let with = ledger.offer(rru, |ty| {
+    let with = ledger.offer(rru, &own.allowed_datacenters, |ty| {
         let gained = |entry: &Held| match entry.holder {
             None => entry.servers,
             Some(of) if of == ix => entry.servers,

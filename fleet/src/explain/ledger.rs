@@ -2,7 +2,7 @@
 
 use super::grant::{Offer, OfferMsb};
 use crate::audit::{smallest_buffer, unit};
-use crate::id::{HardwareTypeIx, MsbIx, ReservationIx};
+use crate::id::{DatacenterIx, HardwareTypeIx, MsbIx, ReservationIx};
 use crate::reservation::{Reservation, ReservationKind};
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
@@ -77,8 +77,11 @@ impl<'a> Ledger<'a> {
             }
             let mut worth = vec![Rru::ZERO; msbs];
             for &(ty, value) in &reservation.rru {
-                for (worth, &servers) in worth.iter_mut().zip(&available[ty.ix()]) {
-                    *worth += value.times(servers);
+                let there = snapshot.msbs.iter().zip(&available[ty.ix()]);
+                for (worth, (msb, &servers)) in worth.iter_mut().zip(there) {
+                    if reservation.allows(msb.datacenter) {
+                        *worth += value.times(servers);
+                    }
                 }
             }
             smallest_buffer(&worth, reservation.capacity, unit(reservation)).unwrap_or_default()
@@ -127,22 +130,40 @@ impl<'a> Ledger<'a> {
     }
 
     /// What a reservation of these values could have if nobody else gave up a server: what it
-    /// holds and what is free.
+    /// holds and what is free, in the datacenters it is allowed in.
     pub(super) fn within_reach(
         &self,
         ix: ReservationIx,
         values: &[(HardwareTypeIx, Rru)],
     ) -> Offer {
-        self.offer(values, |ty| {
+        let allowed = &self.snapshot.reservations[ix.ix()].allowed_datacenters;
+        self.within_reach_in(ix, values, allowed)
+    }
+
+    /// The same if it were allowed in these datacenters; in all, if there are none.
+    pub(super) fn within_reach_in(
+        &self,
+        ix: ReservationIx,
+        values: &[(HardwareTypeIx, Rru)],
+        allowed: &[DatacenterIx],
+    ) -> Offer {
+        self.offer(values, allowed, |ty| {
             let entries = self.free(ty).iter().chain(self.held_by(ix, ty));
             entries.map(|entry| (entry.msb, entry.servers))
         })
     }
 
-    /// Servers of these types, counted by MSB, as something to choose from.
+    /// Whether servers in an MSB count for a reservation.
+    pub(super) fn allows(&self, ix: ReservationIx, msb: MsbIx) -> bool {
+        self.snapshot.reservations[ix.ix()].allows(self.snapshot.msbs[msb.ix()].datacenter)
+    }
+
+    /// Servers of these types in these datacenters (in all, if there are none), counted by MSB, as
+    /// something to choose from.
     pub(super) fn offer<I>(
         &self,
         values: &[(HardwareTypeIx, Rru)],
+        allowed: &[DatacenterIx],
         servers: impl Fn(HardwareTypeIx) -> I,
     ) -> Offer
     where
@@ -156,7 +177,10 @@ impl<'a> Ledger<'a> {
         for (ty, value) in values {
             let mut counts = vec![0; msbs.len()];
             for (msb, count) in servers(ty) {
-                counts[msb.ix()] += count;
+                let datacenter = &snapshot.msbs[msb.ix()].datacenter;
+                if allowed.is_empty() || allowed.contains(datacenter) {
+                    counts[msb.ix()] += count;
+                }
             }
             for (msb, count) in msbs.iter_mut().zip(counts).filter(|&(_, count)| count > 0) {
                 msb.servers.push((value, count));

@@ -29,8 +29,12 @@ pub enum LimitName {
     HeldByOthers,
     /// It accepts no other hardware types (of those whose value to it can be told).
     HardwareTypes,
+    /// The datacenters it is held to.
+    AllowedDatacenters,
     /// Its datacenter shares.
     Affinity,
+    /// How much of it one MSB may hold.
+    ReplicaRule,
     /// It must survive the loss of any one MSB.
     MsbBuffer,
     /// What there is in the region, all of the above aside.
@@ -39,23 +43,27 @@ pub enum LimitName {
 
 impl LimitName {
     /// Every limit.
-    pub const ALL: [LimitName; 7] = [
+    pub const ALL: [LimitName; 9] = [
         LimitName::UnavailableServers,
         LimitName::SharedBuffers,
         LimitName::HeldByOthers,
         LimitName::HardwareTypes,
+        LimitName::AllowedDatacenters,
         LimitName::Affinity,
+        LimitName::ReplicaRule,
         LimitName::MsbBuffer,
         LimitName::Region,
     ];
 
     /// Those that can be lifted, in the order in which they are acquitted.
-    const LIFTED: [LimitName; 6] = [
+    const LIFTED: [LimitName; 8] = [
         LimitName::UnavailableServers,
         LimitName::SharedBuffers,
         LimitName::HeldByOthers,
         LimitName::HardwareTypes,
+        LimitName::AllowedDatacenters,
         LimitName::Affinity,
+        LimitName::ReplicaRule,
         LimitName::MsbBuffer,
     ];
 
@@ -66,7 +74,9 @@ impl LimitName {
             LimitName::SharedBuffers => "shared_buffers",
             LimitName::HeldByOthers => "held_by_others",
             LimitName::HardwareTypes => "hardware_types",
+            LimitName::AllowedDatacenters => "allowed_datacenters",
             LimitName::Affinity => "affinity",
+            LimitName::ReplicaRule => "replica_rule",
             LimitName::MsbBuffer => "msb_buffer",
             LimitName::Region => "region",
         }
@@ -166,6 +176,7 @@ impl Thought<'_> {
         Ask {
             msb_buffer: ask.msb_buffer && !lifted.has(LimitName::MsbBuffer),
             affinity: ask.affinity.filter(|_| !lifted.has(LimitName::Affinity)),
+            replicas: ask.replicas.filter(|_| !lifted.has(LimitName::ReplicaRule)),
             ..ask
         }
     }
@@ -177,7 +188,9 @@ impl Thought<'_> {
         if lifted.has(LimitName::HardwareTypes) {
             values.extend(self.further.iter().map(|of| (of.hardware_type, of.value)));
         }
-        self.ledger.offer(&values, |ty| {
+        let anywhere = lifted.has(LimitName::AllowedDatacenters);
+        let allowed = if anywhere { &[][..] } else { &reservation.allowed_datacenters };
+        self.ledger.offer(&values, allowed, |ty| {
             let available = self
                 .ledger
                 .held(ty)
@@ -251,6 +264,20 @@ impl Thought<'_> {
                     reservation.rru.iter().map(|&(ty, _)| names[ty.ix()].as_ref()).collect();
                 format!("it accepts only {}", own.join(", "))
             }
+            LimitName::AllowedDatacenters => {
+                let datacenters = &self.ledger.snapshot.datacenters;
+                let names = reservation.allowed_datacenters.iter();
+                let names: Vec<&str> = names.map(|dc| datacenters[dc.ix()].id.as_ref()).collect();
+                format!("it is allowed only in {}", names.join(", "))
+            }
+            LimitName::ReplicaRule => {
+                let rule = reservation.replica_rule.map_or((0, 0), |of| (of.per_msb, of.replicas));
+                let [most] = amounts([reservation.msb_max().unwrap_or_default()]);
+                format!(
+                    "at most {} of its {} replicas, {most} RRU, may be in one MSB",
+                    rule.0, rule.1
+                )
+            }
             LimitName::Affinity => {
                 let datacenters = &self.ledger.snapshot.datacenters;
                 let shares = reservation.affinity.iter().map(|&(datacenter, share)| {
@@ -268,7 +295,8 @@ impl Thought<'_> {
             }
             LimitName::Region => {
                 "the region has not enough, even with all else lifted: others' servers, shared \
-                 buffers, unavailable servers, further types, affinity and embedded buffer"
+                 buffers, unavailable servers, further types, further datacenters, affinity, replica \
+                 rule and embedded buffer"
                     .to_owned()
             }
         }

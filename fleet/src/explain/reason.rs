@@ -9,8 +9,8 @@ use std::fmt;
 /// hardware are judged for the smallest set of hardware types that shows them (see
 /// [`super::HardwareSet`]). One rule stands above the order: where servers that are free in the
 /// targets would satisfy the reservation, no reason about hardware is given; it is
-/// [`ShortfallReason::NotFoundInTime`], or [`ShortfallReason::Affinity`] if they would do so only
-/// without its affinity.
+/// [`ShortfallReason::NotFoundInTime`], or [`ShortfallReason::Affinity`] or
+/// [`ShortfallReason::ReplicaRule`] if they would do so only without that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShortfallReason {
@@ -18,6 +18,10 @@ pub enum ShortfallReason {
     NoEligibleHardware,
     /// There would be enough if servers that are unavailable now were back.
     HardwareUnavailable,
+    /// There would be enough if it were allowed in other datacenters too.
+    AllowedDatacenters,
+    /// There would be enough if one MSB could hold more of its replicas.
+    ReplicaRule,
     /// More is asked of its types than there is of them.
     InsufficientHardware,
     /// There is enough, but not after the loss of any one MSB.
@@ -34,9 +38,11 @@ pub enum ShortfallReason {
 
 impl ShortfallReason {
     /// Every reason, in order of precedence.
-    pub const ALL: [ShortfallReason; 8] = [
+    pub const ALL: [ShortfallReason; 10] = [
         ShortfallReason::NoEligibleHardware,
         ShortfallReason::HardwareUnavailable,
+        ShortfallReason::AllowedDatacenters,
+        ShortfallReason::ReplicaRule,
         ShortfallReason::InsufficientHardware,
         ShortfallReason::MsbBuffer,
         ShortfallReason::Affinity,
@@ -50,6 +56,8 @@ impl ShortfallReason {
         match self {
             ShortfallReason::NoEligibleHardware => "no_eligible_hardware",
             ShortfallReason::HardwareUnavailable => "hardware_unavailable",
+            ShortfallReason::AllowedDatacenters => "allowed_datacenters",
+            ShortfallReason::ReplicaRule => "replica_rule",
             ShortfallReason::InsufficientHardware => "insufficient_hardware",
             ShortfallReason::MsbBuffer => "msb_buffer",
             ShortfallReason::Affinity => "affinity",

@@ -8,13 +8,16 @@ use super::ledger::Ledger;
 use super::text::{amount, counted};
 use crate::audit::{as_rru, tolerance};
 use crate::id::{DatacenterIx, HardwareTypeIx, Name, ReservationIx};
-use crate::reservation::{Reservation, ReservationKind};
+use crate::reservation::{ReplicaRule, Reservation, ReservationKind};
 use crate::rru::Rru;
 use serde::Serialize;
 use std::fmt;
 
 /// Further types proposed, at most; those that need the fewest servers.
 const TYPES_MAX: usize = 3;
+
+/// Further datacenters proposed, at most.
+const DATACENTERS_MAX: usize = 3;
 
 /// Steps in which a tolerance is loosened: one part in a hundred, as owners write them.
 const THETA_STEPS: u32 = 100;
@@ -35,7 +38,7 @@ pub enum Relaxation {
         hardware_type: Name,
         /// Its servers that are free.
         free_servers: usize,
-        /// How many of them it takes; `None` where affinity decides which.
+        /// How many of them it takes; `None` where affinity or a replica rule decides which.
         needed_servers: Option<usize>,
         /// The value of one, assumed from reservations that value it beside a type of this one.
         /// Types without any such link are not proposed: nobody knows what they would be worth.
@@ -47,6 +50,20 @@ pub enum Relaxation {
         /// What the reservation could have then, without surviving the loss of an MSB.
         #[serde(rename = "available_rru", serialize_with = "as_rru")]
         available: Rru,
+    },
+    /// Be allowed in one more datacenter.
+    OneMoreDatacenter {
+        /// The datacenter.
+        datacenter: Name,
+    },
+    /// Let one MSB hold more of its replicas.
+    MoreReplicasPerMsb {
+        /// n.
+        replicas: u32,
+        /// k now.
+        per_msb: u32,
+        /// The k that would do.
+        needed_per_msb: u32,
     },
     /// Loosen the affinity.
     LooserAffinity {
@@ -81,6 +98,13 @@ impl fmt::Display for Relaxation {
                 "doing without embedded buffer: {} RRU could be had, as long as no MSB is lost",
                 amount(*available)
             ),
+            Relaxation::OneMoreDatacenter { datacenter } => {
+                write!(out, "being allowed in datacenter {datacenter} as well")
+            }
+            Relaxation::MoreReplicasPerMsb { replicas, per_msb, needed_per_msb } => write!(
+                out,
+                "{needed_per_msb} of its {replicas} replicas in one MSB, not {per_msb} at most"
+            ),
             Relaxation::LooserAffinity { theta, needed_theta } => {
                 write!(out, "a tolerance of {needed_theta} for its datacenter shares, not {theta}")
             }
@@ -100,6 +124,7 @@ pub(super) fn ask(ledger: &Ledger, ix: ReservationIx) -> Ask {
         capacity: reservation.capacity,
         msb_buffer: reservation.msb_buffer,
         affinity: shares.map(|shares| (shares, tolerance(&snapshot.weights, reservation))),
+        replicas: reservation.replica_rule.filter(|_| reservation.capacity > Rru::ZERO),
     }
 }
 
@@ -121,8 +146,49 @@ pub(super) fn relaxations(ledger: &Ledger, ix: ReservationIx, guaranteed: Rru) -
     if ask.msb_buffer && offer.grants(&Ask { msb_buffer: false, ..ask.clone() }) {
         found.push(Relaxation::NoBuffer { available: offer.guaranteed(false) });
     }
+    let more = more_datacenters(ledger, ix).into_iter();
+    found.extend(more.map(|datacenter| Relaxation::OneMoreDatacenter {
+        datacenter: ledger.snapshot.datacenters[datacenter.ix()].id.clone(),
+    }));
+    if let (Some(needed), Some(rule)) = (replicas_needed(&offer, &ask), ask.replicas) {
+        let ReplicaRule { replicas, per_msb } = rule;
+        let needed_per_msb = needed.per_msb;
+        found.push(Relaxation::MoreReplicasPerMsb { replicas, per_msb, needed_per_msb });
+    }
     found.extend(looser_affinity(&offer, &ask));
     found
+}
+
+/// Datacenters each of which would grant a reservation what it asks for if it were allowed there as
+/// well, with what it holds and what is free.
+pub(super) fn more_datacenters(ledger: &Ledger, ix: ReservationIx) -> Vec<DatacenterIx> {
+    let reservation = &ledger.snapshot.reservations[ix.ix()];
+    let allowed = &reservation.allowed_datacenters;
+    if allowed.is_empty() {
+        return Vec::new();
+    }
+    let ask = ask(ledger, ix);
+    let would_do = |more: &DatacenterIx| {
+        let wider: Vec<DatacenterIx> = allowed.iter().copied().chain([*more]).collect();
+        ledger.within_reach_in(ix, &reservation.rru, &wider).grants(&ask)
+    };
+    let all = (0..ledger.snapshot.datacenters.len()).map(DatacenterIx::new);
+    let more = all.filter(|datacenter| !reservation.allows(*datacenter));
+    more.filter(would_do).take(DATACENTERS_MAX).collect()
+}
+
+/// The replica rule with the fewest more replicas in one MSB that would do.
+fn replicas_needed(offer: &Offer, ask: &Ask) -> Option<ReplicaRule> {
+    let rule = ask.replicas?;
+    let mut looser =
+        (rule.per_msb + 1..=rule.replicas).map(|per_msb| ReplicaRule { per_msb, ..rule });
+    looser.find(|&rule| offer.grants(&Ask { replicas: Some(rule), ..ask.clone() }))
+}
+
+/// The same for a reservation, with what it holds and what is free.
+pub(super) fn rule_needed(ledger: &Ledger, ix: ReservationIx) -> Option<ReplicaRule> {
+    let offer = ledger.within_reach(ix, &ledger.snapshot.reservations[ix.ix()].rru);
+    replicas_needed(&offer, &ask(ledger, ix))
 }
 
 fn more_types(ledger: &Ledger, ix: ReservationIx, ask: &Ask) -> Vec<Relaxation> {
@@ -145,8 +211,8 @@ fn more_types(ledger: &Ledger, ix: ReservationIx, ask: &Ask) -> Vec<Relaxation> 
         if !offer.grants(ask) {
             continue;
         }
-        let needed_servers =
-            (ask.affinity.is_none()).then(|| needed_servers(ledger, ix, ty, assumed_value, ask));
+        let needed_servers = (ask.affinity.is_none() && ask.replicas.is_none())
+            .then(|| needed_servers(ledger, ix, ty, assumed_value, ask));
         found.push((
             needed_servers,
             Relaxation::OneMoreType {
@@ -226,7 +292,7 @@ fn needed_servers(
     let own = &ledger.snapshot.reservations[ix.ix()].rru;
     let mut worth = ledger.within_reach(ix, own).worth();
     let mut free = vec![0_usize; worth.len()];
-    for entry in ledger.free(ty) {
+    for entry in ledger.free(ty).iter().filter(|entry| ledger.allows(ix, entry.msb)) {
         free[entry.msb.ix()] += entry.servers;
     }
     let guaranteed = |worth: &[Rru]| {

@@ -15,6 +15,9 @@ use crate::unavailability::{UnavailabilityEvent, UnavailabilityKind};
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+/// What the datacenter shares of a reservation may add up to: all of its capacity.
+const SHARE_SUM_MAX: f64 = 1.0;
+
 /// Name -> index of each table, filled in the order the tables depend on each other.
 #[derive(Default)]
 pub(super) struct Builder {
@@ -254,11 +257,10 @@ impl Builder {
                 let label = format!("{}/{}", reservation.id, datacenter);
                 return Err(broken(table, label, Rule::Duplicate));
             }
-            // The embedded buffer is at most as large again as the capacity: two MSBs, all in each.
-            let limit = if reservation.msb_buffer { 2.0 } else { 1.0 };
+            // Shares are of the capacity: the embedded buffer is apart.
             let sum: f64 = reservation.affinity.iter().map(|&(_, share)| share).sum();
-            if sum > limit + 1e-9 {
-                let rule = Rule::ShareSum { sum, limit };
+            if sum > SHARE_SUM_MAX + 1e-9 {
+                let rule = Rule::ShareSum { sum, limit: SHARE_SUM_MAX };
                 return Err(broken(table, reservation.id.as_ref(), rule));
             }
             let outside = |&&(datacenter, share): &&(DatacenterIx, f64)| {

@@ -3,8 +3,8 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{
-    AffinityRow, RegionSnapshot, ReservationIx, ReservationRow, RruRow, ServerRow, SnapshotParts,
-    Targets, UnavailabilityRow, Weights,
+    AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationIx, ReservationRow, RruRow,
+    ServerRow, SnapshotParts, Targets, UnavailabilityRow, Weights,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -97,6 +97,13 @@ impl World {
     pub fn affinity(mut self, id: &str, datacenter: &str, share: f64) -> World {
         let datacenter = datacenter.into();
         self.parts.affinity.push(AffinityRow { reservation_id: id.into(), datacenter, share });
+        self
+    }
+
+    /// Holds a reservation to one more datacenter.
+    pub fn allow(mut self, id: &str, datacenter: &str) -> World {
+        let (reservation_id, datacenter) = (id.into(), datacenter.into());
+        self.parts.allowed_datacenters.push(AllowedDatacenterRow { reservation_id, datacenter });
         self
     }
 
@@ -199,7 +206,12 @@ fn any_server() -> impl Strategy<Value = ServerRow> {
         )
 }
 
-fn any_reservation() -> impl Strategy<Value = (ReservationRow, Vec<f64>, Vec<f64>)> {
+/// The datacenters a reservation is held to: none half of the time.
+const ALLOWED: [&[&str]; 6] = [&[], &[], &[], &["dc0"], &["dc1"], &["dc0", "dc2"]];
+
+type Drawn = (ReservationRow, Vec<f64>, Vec<f64>, Vec<&'static str>);
+
+fn any_reservation() -> impl Strategy<Value = Drawn> {
     let alpha = || proptest::option::weighted(0.3, select(&[0.1, 0.25, 0.333, 1.0][..]));
     let row = (
         0..24_u32,
@@ -208,9 +220,10 @@ fn any_reservation() -> impl Strategy<Value = (ReservationRow, Vec<f64>, Vec<f64
         alpha(),
         alpha(),
         proptest::option::weighted(0.3, 0.0..0.5_f64),
+        proptest::option::weighted(0.3, select(&[(1, 2), (1, 3), (2, 3), (3, 3)][..])),
     )
         .prop_map(
-            |(half_units, msb_buffer, priority, msb_alpha, rack_alpha, affinity_theta)| {
+            |(half_units, msb_buffer, priority, msb_alpha, rack_alpha, affinity_theta, rule)| {
                 ReservationRow {
                     reservation_id: "".into(),
                     owner: "owner".into(),
@@ -222,8 +235,8 @@ fn any_reservation() -> impl Strategy<Value = (ReservationRow, Vec<f64>, Vec<f64
                     rack_alpha,
                     affinity_theta,
                     host_profile: None,
-                    replicas: None,
-                    replicas_per_msb: None,
+                    replicas: rule.map(|(_, replicas)| replicas),
+                    replicas_per_msb: rule.map(|(per_msb, _)| per_msb),
                 }
             },
         );
@@ -236,7 +249,8 @@ fn any_reservation() -> impl Strategy<Value = (ReservationRow, Vec<f64>, Vec<f64
         2 => Just(Vec::new()),
         1 => proptest::collection::vec(0.0..0.5_f64, 1..3),
     ];
-    (row, values, shares)
+    let allowed = select(&ALLOWED[..]);
+    (row, values, shares, allowed.prop_map(<[_]>::to_vec))
 }
 
 /// Regions of up to 40 servers and four guaranteed reservations, one elastic, with everything that
@@ -259,16 +273,29 @@ pub fn any_world() -> impl Strategy<Value = SnapshotParts> {
             row.server_id = format!("s{number:02}").into();
             world.parts.servers.push(row);
         }
-        for (id, (row, values, shares)) in RESERVATIONS.iter().zip(rows) {
+        for (id, (row, values, shares, mut allowed)) in RESERVATIONS.iter().zip(rows) {
+            // A datacenter without servers would be refused.
+            let servers = &world.parts.servers;
+            allowed.retain(|dc| servers.iter().any(|server| &*server.datacenter == *dc));
             let values = TYPES.into_iter().zip(values).filter(|&(_, value)| value > 0.0);
             let values: Vec<(&str, f64)> = values.collect();
             world = world.valued(id, "guaranteed", row.capacity_rru, &values);
             let last = world.parts.reservations.last_mut().expect("just added");
             *last = ReservationRow { reservation_id: (*id).into(), ..row };
             for (datacenter, share) in ["dc0", "dc1"].into_iter().zip(shares) {
+                // And so would a share where it is not allowed.
+                if !(allowed.is_empty() || allowed.contains(&datacenter)) {
+                    continue;
+                }
                 world = world.affinity(id, datacenter, share);
             }
+            for datacenter in allowed {
+                world = world.allow(id, datacenter);
+            }
         }
+        world.parts.allowed_datacenters.sort_by(|a, b| {
+            (&a.reservation_id, &a.datacenter).cmp(&(&b.reservation_id, &b.datacenter))
+        });
         for ((scope, id), kind, ends) in events {
             let there = world.parts.servers.iter().any(|row| {
                 let of_scope = match scope {

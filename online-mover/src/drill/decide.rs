@@ -2,7 +2,7 @@
 
 use super::{Drill, Happening, delta, hours};
 use crate::{outage, replace};
-use broker::{Failed, MsbHealth, OutServer, OutageReason, Spare, Worth};
+use broker::{Failed, MsbHealth, OutServer, OutageReason, PlaceLimits, Spare, Worth};
 use chrono::TimeDelta;
 use fleet::{
     MsbIx, RegionSnapshot, ReservationIx, ReservationKind, SnapshotParts, Targets,
@@ -130,6 +130,7 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Drill<'_, S> {
         let short: BTreeSet<ReservationIx> = self.owed.values().map(|of| of.reservation).collect();
         for r in short {
             let of = &snapshot.reservations[r.ix()];
+            worth.places.insert(of.id.clone(), PlaceLimits::of(snapshot, of));
             for (ty, value) in &of.rru {
                 worth
                     .values

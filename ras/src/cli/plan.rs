@@ -17,7 +17,9 @@ FILE holds one request as YAML or JSON. What is left out stays as it is:
   rru: {C1: 1.0, C2: 1.6}     # what one server of each accepted hardware type is worth
   msb_buffer: true            # survives the loss of any one MSB
   priority: 0
-  affinity: {dc1: 0.6, dc2: 0.4}
+  affinity: {dc1: 0.6, dc2: 0.4}    # of the capacity, the buffer apart
+  allowed_datacenters: [dc1, dc2]   # the only ones, the buffer included; []: all
+  replicas: 3                 # with replicas_per_msb: 1, at most a third of it is in one MSB
   affinity_theta: 0.05        # also msb_alpha, rack_alpha, host_profile; null: the region's rule
 A server also knows
   grant_policy: all           # or best_effort, or {at_least_rru: 900}

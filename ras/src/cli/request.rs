@@ -121,7 +121,8 @@ pub struct AskingOptions {
 pub struct ChangeOptions {
     /// All of it from a file, as YAML or JSON
     #[arg(short, long, value_name = "FILE", exclusive = false, conflicts_with_all = ["rru", "servers",
-        "owner", "value", "profile", "types", "affinity", "no_affinity", "priority", "host_profile", "label"])]
+        "owner", "value", "profile", "types", "affinity", "no_affinity",
+        "allowed_datacenter", "any_datacenter", "replicas", "no_replica_rule", "priority", "host_profile", "label"])]
     pub file: Option<PathBuf>,
     /// Who it is for
     #[arg(long, value_name = "NAME")]
@@ -141,12 +142,27 @@ pub struct ChangeOptions {
     /// A hardware type that such a server may have; may be given for several
     #[arg(long = "type", id = "types", value_name = "TYPE")]
     pub types: Vec<String>,
-    /// The share wanted in a datacenter; may be given for several
+    /// The share of its capacity wanted in a datacenter, its buffer apart; may be given for several
     #[arg(long, value_name = "DC=SHARE", value_parser = value)]
     pub affinity: Vec<(String, f64)>,
-    /// Any datacenter will do
+    /// No datacenter is wanted more than another
     #[arg(long, conflicts_with = "affinity")]
     pub no_affinity: bool,
+    /// The only datacenter it may have servers in; may be given for several
+    #[arg(long = "allowed-datacenter", id = "allowed_datacenter", value_name = "DC")]
+    pub allowed_datacenters: Vec<String>,
+    /// It may have servers in all datacenters
+    #[arg(long, conflicts_with = "allowed_datacenter")]
+    pub any_datacenter: bool,
+    /// How many replicas there are of what it stores
+    #[arg(long, value_name = "COUNT", requires = "replicas_per_msb")]
+    pub replicas: Option<u32>,
+    /// How many of them one MSB may hold: at most this part of its capacity is in any one
+    #[arg(long, value_name = "COUNT", requires = "replicas")]
+    pub replicas_per_msb: Option<u32>,
+    /// One MSB may hold any number of its replicas
+    #[arg(long, conflicts_with = "replicas")]
+    pub no_replica_rule: bool,
     /// Tolerance of these shares, or `region`: the region's rule
     #[arg(long, value_name = "SHARE")]
     pub affinity_theta: Option<OrRegion>,

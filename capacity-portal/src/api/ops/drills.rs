@@ -52,8 +52,10 @@ struct Kept {
     left_rru: f64,
     /// What is missing within 30 minutes to what was promised.
     missing_rru: f64,
-    /// Whether it has what was promised for this case, at once and within 30 minutes: nothing in
-    /// particular without an embedded buffer.
+    /// What of it is to be left by its replica rule, a quorum; null: it has none.
+    quorum_rru: Option<f64>,
+    /// Whether it has what was promised for this case, at once and within 30 minutes: all of it with an
+    /// embedded buffer, a quorum with a replica rule, nothing in particular without either.
     kept: bool,
 }
 
@@ -181,6 +183,7 @@ fn kept(row: &Certified, lost: MsbIx) -> Kept {
         left_at_once_rru: row.at_once_after_loss(lost).to_f64(),
         left_rru: left.to_f64(),
         missing_rru: (row.capacity - left).or_zero().to_f64(),
+        quorum_rru: row.quorum().map(fleet::Rru::to_f64),
         kept: row.survives(lost),
     }
 }

@@ -391,6 +391,44 @@ fn read_change(fields: &mut Fields, change: &mut CapacityRequest, place: &Place)
         _ => fields.name("host_profile").map(Some),
     };
     read_affinity(fields, change, region);
+    read_allowed(fields, change, region);
+    change.replicas = fields.nullable("replicas", "a whole number or null");
+    if matches!(change.replicas, Some(Some(replicas)) if !(1..=1_000).contains(&replicas)) {
+        fields.wrong("replicas", "it is from 1 to 1000");
+    }
+    change.replicas_per_msb = fields.nullable("replicas_per_msb", "a whole number or null");
+    if matches!(change.replicas_per_msb, Some(Some(per_msb)) if !(1..=1_000).contains(&per_msb)) {
+        fields.wrong("replicas_per_msb", "it is from 1 to 1000");
+    }
+    match (change.replicas, change.replicas_per_msb) {
+        (Some(Some(replicas)), Some(Some(per_msb))) if per_msb > replicas => {
+            fields.wrong("replicas_per_msb", "it is more than replicas");
+        }
+        (Some(Some(_)), Some(None)) | (Some(None), Some(Some(_))) => {
+            fields.wrong("replicas_per_msb", "it goes with replicas: both, or null");
+        }
+        _ => {}
+    }
+}
+
+fn read_allowed(
+    fields: &mut Fields,
+    change: &mut CapacityRequest,
+    region: Option<&RegionSnapshot>,
+) {
+    const FIELD: &str = "allowed_datacenters";
+    let allowed: Option<Vec<Name>> = fields.take(FIELD, "a list of datacenters");
+    let Some(allowed) = allowed else { return };
+    for (at, datacenter) in allowed.iter().enumerate() {
+        let field = format!("{FIELD}[{at}]");
+        if region.is_some_and(|region| !region.datacenters.iter().any(|dc| dc.id == *datacenter)) {
+            fields.wrong(&field, format!("the region has no datacenter {datacenter:?}"));
+        }
+        if allowed[..at].contains(datacenter) {
+            fields.wrong(&field, "it is named twice");
+        }
+    }
+    change.allowed_datacenters = Some(allowed.into_iter().collect());
 }
 
 fn read_affinity(

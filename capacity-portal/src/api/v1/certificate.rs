@@ -60,6 +60,12 @@ pub(super) struct ReservationCertificate {
     left_at_once_rru: f64,
     /// What must be left at once: what was promised less a quarter of the embedded buffer.
     needed_at_once_rru: f64,
+    /// The most that one MSB may hold by its replica rule; null: it has none.
+    msb_max_rru: Option<f64>,
+    /// Whether no MSB holds more; null: it has no replica rule.
+    replicas_hold: Option<bool>,
+    /// What is to be left by it after the loss of any one MSB; null: likewise.
+    quorum_rru: Option<f64>,
     /// Every MSB in which it owns something, and the datacenter of each.
     msbs: Vec<MsbLeft>,
 }
@@ -115,6 +121,9 @@ pub(super) async fn find(
         left_rru: row.left.to_f64(),
         left_at_once_rru: row.left_at_once.to_f64(),
         needed_at_once_rru: row.needed_at_once().to_f64(),
+        msb_max_rru: row.msb_max.map(fleet::Rru::to_f64),
+        replicas_hold: row.msb_max.map(|_| row.replicas_hold()),
+        quorum_rru: row.quorum().map(fleet::Rru::to_f64),
         msbs: msbs(&held.snapshot, row),
     }))
 }

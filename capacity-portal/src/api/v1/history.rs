@@ -58,8 +58,14 @@ struct Promised {
     host_profile: Option<String>,
     /// What a server is worth to it, by hardware type.
     rru: BTreeMap<String, f64>,
-    /// Share wanted in each datacenter.
+    /// Share of the capacity wanted in each datacenter.
     affinity: BTreeMap<String, f64>,
+    /// The only datacenters it may have servers in; empty: all.
+    allowed_datacenters: Vec<String>,
+    /// How many replicas there are of what it stores; null: no replica rule.
+    replicas: Option<u32>,
+    /// How many of them one MSB may hold.
+    replicas_per_msb: Option<u32>,
 }
 
 impl From<PromiseVersion> for Promised {
@@ -78,6 +84,9 @@ impl From<PromiseVersion> for Promised {
             host_profile: of.host_profile,
             rru: of.rru.into_iter().map(|(ty, value)| (ty.to_string(), value.to_f64())).collect(),
             affinity: of.affinity.into_iter().map(|(dc, share)| (dc.to_string(), share)).collect(),
+            allowed_datacenters: of.allowed_datacenters.iter().map(ToString::to_string).collect(),
+            replicas: of.replica_rule.map(|rule| rule.replicas),
+            replicas_per_msb: of.replica_rule.map(|rule| rule.per_msb),
         }
     }
 }

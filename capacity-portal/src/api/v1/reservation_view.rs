@@ -103,6 +103,14 @@ pub(super) struct ReservationView {
     #[serde(serialize_with = "affinity_of")]
     #[schema(value_type = BTreeMap<String, f64>)]
     affinity: Arc<Valued>,
+    /// The only datacenters it may have servers in; empty: all.
+    #[serde(serialize_with = "allowed_of")]
+    #[schema(value_type = Vec<String>)]
+    allowed_datacenters: Arc<Valued>,
+    /// How many replicas there are of what it stores; null: no replica rule.
+    replicas: Option<u32>,
+    /// How many of them one MSB may hold.
+    replicas_per_msb: Option<u32>,
     #[schema(value_type = Option<Object>)]
     churn_contract: Option<Value>,
     promise_version: i32,
@@ -167,6 +175,9 @@ impl ReservationView {
             host_profile: card.host_profile,
             rollout: card.rollout.map(RolloutView::from),
             affinity: card.valued.clone(),
+            allowed_datacenters: card.valued.clone(),
+            replicas: card.replica_rule.map(|rule| rule.replicas),
+            replicas_per_msb: card.replica_rule.map(|rule| rule.per_msb),
             valued: card.valued,
             churn_contract: contract,
             promise_version: card.promise_version,
@@ -195,6 +206,10 @@ fn rru_of<S: Serializer>(of: &Arc<Valued>, to: S) -> Result<S::Ok, S::Error> {
 
 fn affinity_of<S: Serializer>(of: &Arc<Valued>, to: S) -> Result<S::Ok, S::Error> {
     of.affinity.serialize(to)
+}
+
+fn allowed_of<S: Serializer>(of: &Arc<Valued>, to: S) -> Result<S::Ok, S::Error> {
+    of.allowed_datacenters.serialize(to)
 }
 
 fn conditions(card: &ReservationCard, has: &Standing) -> Vec<Condition> {

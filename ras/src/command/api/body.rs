@@ -29,6 +29,14 @@ pub(super) fn change(name: &str, options: &ChangeOptions) -> Result<Map<String, 
     set("hardware_types", (!options.types.is_empty()).then(|| json!(options.types)));
     let affinity = if options.no_affinity { Some(json!({})) } else { by_name(&options.affinity) };
     set("affinity", affinity);
+    let held_to = !options.allowed_datacenters.is_empty();
+    let allowed = held_to || options.any_datacenter;
+    set("allowed_datacenters", allowed.then(|| json!(options.allowed_datacenters)));
+    let rule = |of: Option<u32>| {
+        if options.no_replica_rule { Some(Value::Null) } else { of.map(|count| json!(count)) }
+    };
+    set("replicas", rule(options.replicas));
+    set("replicas_per_msb", rule(options.replicas_per_msb));
     let share = |of: Option<OrRegion>| {
         of.map(|of| match of {
             OrRegion::Region => Value::Null,

@@ -8,7 +8,7 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Every member of a change.
-pub(super) const MEMBERS: [&str; 21] = [
+pub(super) const MEMBERS: [&str; 24] = [
     "reservation",
     "owner",
     "remove",
@@ -24,6 +24,9 @@ pub(super) const MEMBERS: [&str; 21] = [
     "affinity_theta",
     "host_profile",
     "affinity",
+    "allowed_datacenters",
+    "replicas",
+    "replicas_per_msb",
     "grant_policy",
     "starts_at",
     "ends_at",
@@ -94,7 +97,13 @@ fn members() -> Value {
             "description": "OS configuration wanted on its servers; null: any." },
         "affinity": { "type": "object",
             "additionalProperties": { "type": "number", "minimum": 0, "maximum": 1 },
-            "description": "Share wanted in each datacenter, 1 together at most; empty: no affinity." },
+            "description": "Share of the capacity wanted in each datacenter, the embedded buffer apart; 1 together at most; empty: no affinity." },
+        "allowed_datacenters": { "type": "array", "uniqueItems": true, "items": { "type": "string" },
+            "description": "The only datacenters it may have servers in, its embedded buffer included; empty: all." },
+        "replicas": { "type": ["integer", "null"], "minimum": 1, "maximum": 1000,
+            "description": "Of replicated storage: how many replicas there are; null: no such rule. Goes with replicas_per_msb." },
+        "replicas_per_msb": { "type": ["integer", "null"], "minimum": 1, "maximum": 1000,
+            "description": "How many of its replicas one MSB may hold: at most this part of the capacity is in any one MSB. Goes with replicas." },
         "grant_policy": { "description": "How much has to be granted; all, by default.", "oneOf": [
             { "type": "string", "enum": ["all", "best_effort"] },
             { "type": "object", "required": ["at_least_rru"], "additionalProperties": false,
@@ -242,6 +251,9 @@ mod tests {
             "maxLength" => length(chars, of, |it, of| it <= of),
             "minProperties" => length(object.map(Map::len), of, |it, of| it >= of),
             "maxProperties" => length(object.map(Map::len), of, |it, of| it <= of),
+            "uniqueItems" => value
+                .as_array()
+                .is_none_or(|all| all.iter().enumerate().all(|(at, one)| !all[..at].contains(one))),
             "minItems" => length(value.as_array().map(Vec::len), of, |it, of| it >= of),
             "pattern" => value.as_str().is_none_or(|text| matches(of.as_str().expect("one"), text)),
             "required" => has(of),
