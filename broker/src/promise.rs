@@ -139,9 +139,9 @@ impl Promise {
         self.rru.first().filter(|_| shared).map(|(hardware_type, _)| hardware_type)
     }
 
-    /// Adds its rows of the snapshot format.
-    pub(crate) fn add_to(&self, parts: &mut SnapshotParts, id: &Name) {
-        parts.reservations.push(ReservationRow {
+    /// The rows of the snapshot format.
+    pub(crate) fn rows(&self, id: &Name) -> PromiseRows {
+        let reservation = ReservationRow {
             reservation_id: id.clone(),
             owner: self.owner.clone(),
             kind: self.kind.as_str().into(),
@@ -154,22 +154,45 @@ impl Promise {
             host_profile: self.host_profile.clone(),
             replicas: self.replica_rule.map(|rule| rule.replicas.cast_signed()),
             replicas_per_msb: self.replica_rule.map(|rule| rule.per_msb.cast_signed()),
-        });
-        parts.rru.extend(self.rru.iter().map(|(hardware_type, value)| RruRow {
+        };
+        let rru = self.rru.iter().map(|(hardware_type, value)| RruRow {
             reservation_id: id.clone(),
             hardware_type: hardware_type.clone(),
             rru: value.to_f64(),
-        }));
-        parts.affinity.extend(self.affinity.iter().map(|(datacenter, share)| AffinityRow {
+        });
+        let affinity = self.affinity.iter().map(|(datacenter, share)| AffinityRow {
             reservation_id: id.clone(),
             datacenter: datacenter.clone(),
             share: *share,
-        }));
+        });
         let allowed = self.allowed_datacenters.iter().map(|datacenter| AllowedDatacenterRow {
             reservation_id: id.clone(),
             datacenter: datacenter.clone(),
         });
-        parts.allowed_datacenters.extend(allowed);
+        PromiseRows {
+            reservation,
+            rru: rru.collect(),
+            affinity: affinity.collect(),
+            allowed_datacenters: allowed.collect(),
+        }
+    }
+}
+
+/// A promise as rows of the snapshot format.
+pub(crate) struct PromiseRows {
+    pub(crate) reservation: ReservationRow,
+    pub(crate) rru: Vec<RruRow>,
+    pub(crate) affinity: Vec<AffinityRow>,
+    pub(crate) allowed_datacenters: Vec<AllowedDatacenterRow>,
+}
+
+impl PromiseRows {
+    /// Adds them to those of a snapshot.
+    pub(crate) fn add_to(self, parts: &mut SnapshotParts) {
+        parts.reservations.push(self.reservation);
+        parts.rru.extend(self.rru);
+        parts.affinity.extend(self.affinity);
+        parts.allowed_datacenters.extend(self.allowed_datacenters);
     }
 }
 

@@ -93,7 +93,7 @@ impl Stored {
             unavailability: self.unavailability,
         };
         for (id, promise) in self.promises.iter().filter(|(_, promise)| !promise.made) {
-            promise.add_to(&mut parts, id);
+            promise.rows(id).add_to(&mut parts);
         }
         Some((parts, generations))
     }

@@ -51,6 +51,10 @@ pub struct ReservationColumns {
     pub host_profile: bool,
     /// `affinity.parquet`
     pub affinity: bool,
+    /// `allowed_datacenters.parquet`
+    pub allowed_datacenters: bool,
+    /// `replicas` and `replicas_per_msb`
+    pub replicas: bool,
 }
 
 impl ReservationColumns {
@@ -64,6 +68,8 @@ impl ReservationColumns {
         affinity_theta: false,
         host_profile: false,
         affinity: false,
+        allowed_datacenters: false,
+        replicas: false,
     };
 }
 
@@ -86,6 +92,8 @@ impl Coverage {
             affinity_theta: true,
             host_profile: true,
             affinity: true,
+            allowed_datacenters: true,
+            replicas: true,
         }),
         unavailability: true,
         weights: true,
@@ -131,6 +139,8 @@ impl Coverage {
                 ("reservations.affinity_theta", columns.affinity_theta),
                 ("reservations.host_profile", columns.host_profile),
                 ("affinity", columns.affinity),
+                ("allowed_datacenters", columns.allowed_datacenters),
+                ("reservations.replicas", columns.replicas),
             ]),
         }
         all.into_iter().filter(|(_, known)| !known).map(|(name, _)| name).collect()

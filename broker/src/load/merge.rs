@@ -103,19 +103,23 @@ fn reservations(
     let listed = |row: &ReservationRow| row.reservation_id.clone();
     let named: BTreeSet<Name> = parts.reservations.iter().map(listed).collect();
     let mut still_held = BTreeMap::new();
-    let mut left_alone = BTreeSet::new();
+    let (mut left_alone, mut held_as_before) = (BTreeSet::new(), BTreeSet::new());
     if let Some(known) = &coverage.reservations {
         for row in &mut parts.reservations {
             let old = stored.promises.get(&row.reservation_id).filter(|promise| !promise.made);
             if let Some(old) = old {
-                *row = reservation(&old.rows(&row.reservation_id).0, row, known);
+                *row = reservation(&old.rows(&row.reservation_id).reservation, row, known);
                 if !known.affinity {
                     left_alone.insert(row.reservation_id.clone());
+                }
+                if !known.allowed_datacenters {
+                    held_as_before.insert(row.reservation_id.clone());
                 }
             }
         }
     }
     parts.affinity.retain(|row| !left_alone.contains(&row.reservation_id));
+    parts.allowed_datacenters.retain(|row| !held_as_before.contains(&row.reservation_id));
     let mut holders: BTreeMap<&Name, usize> = BTreeMap::new();
     for row in &parts.servers {
         let names = [&row.current_reservation, &row.target_reservation, &row.loaned_to];
@@ -125,7 +129,10 @@ fn reservations(
     let mut kept = Vec::new();
     for (name, promise) in stored.promises.iter().filter(|(_, promise)| !promise.made) {
         if left_alone.contains(name) {
-            parts.affinity.extend(promise.rows(name).2);
+            parts.affinity.extend(promise.rows(name).affinity);
+        }
+        if held_as_before.contains(name) {
+            parts.allowed_datacenters.extend(promise.rows(name).allowed_datacenters);
         }
         if named.contains(name) {
             continue;
@@ -142,10 +149,8 @@ fn reservations(
         }
         kept.push(promise.rows(name));
     }
-    for (row, rru, affinity) in kept {
-        parts.reservations.push(row);
-        parts.rru.extend(rru);
-        parts.affinity.extend(affinity);
+    for rows in kept {
+        rows.add_to(parts);
     }
     still_held
 }
@@ -177,6 +182,9 @@ fn reservation(
     }
     if known.host_profile {
         row.host_profile = new.host_profile.clone();
+    }
+    if known.replicas {
+        (row.replicas, row.replicas_per_msb) = (new.replicas, new.replicas_per_msb);
     }
     row
 }

@@ -137,13 +137,15 @@ pub(super) fn read_requests(
     // What capacity counts is the business of whoever asks; the values are in the same unit.
     let unit = sheet.optional("unit");
     let affinity = sheet.optional("dc_affinity");
+    let allowed = sheet.optional("allowed_datacenters");
+    let replicas = sheet.optional("replicas");
     let columns = TermColumns::of(&mut sheet);
     if let Some(of) = &mut summary.coverage.reservations {
         *of = columns.known();
         of.affinity = affinity.is_some();
+        of.allowed_datacenters = allowed.is_some();
+        of.replicas = replicas.is_some();
     }
-    let allowed = sheet.optional("allowed_datacenters");
-    let replicas = sheet.optional("replicas");
     let mut lines: BTreeMap<&str, u64> = BTreeMap::new();
     let mut requests = Vec::new();
     for line in sheet.lines() {
