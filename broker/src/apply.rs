@@ -168,8 +168,8 @@ pub enum ApplyError {
         servers.len(), reservations.len()
     )]
     Stale { servers: Vec<Name>, reservations: Vec<Name> },
-    #[error("owner {owner:?} may be promised {quota} RRU in all; with this it would be {promised}")]
-    Quota { owner: Name, quota: Rru, promised: Rru },
+    #[error("owner {owner:?} may be promised {limit} {of}; with this it would be {promised}")]
+    Quota { owner: Name, of: String, limit: Rru, promised: Rru },
     #[error("request {request} was taken back, or is decided by another")]
     NotOurs { request: Uuid },
     #[error(transparent)]
@@ -202,20 +202,14 @@ impl Broker {
             return Err(ApplyError::NotApplicable { plan: *plan });
         }
         compare(db, promises, targets).await?;
-        let promised: BTreeMap<Name, Rru> =
-            quota::read(db, None).await?.into_iter().map(|q| (q.owner, q.promised)).collect();
+        let promised = quota::promised(&quota::read(db, None).await?);
         let topology = Topology::read(db).await?;
         let wanted: Vec<(&Name, &Promise)> =
             promises.iter().map(|of| (&of.reservation, &of.after)).collect();
         promise::add(db, &topology, &wanted).await?;
-        for of in quota::read(db, None).await? {
-            let before = promised.get(&of.owner).copied().unwrap_or_default();
-            if let Some(quota) = of.capacity
-                && of.promised > quota
-                && of.promised > before
-            {
-                return Err(ApplyError::Quota { owner: of.owner, quota, promised: of.promised });
-            }
+        if let Some((owner, of)) = quota::exceeded(quota::read(db, None).await?, &promised) {
+            let (limit, promised, of) = (of.limit, of.promised, of.measure.to_string());
+            return Err(ApplyError::Quota { owner, of, limit, promised });
         }
         target(db, targets, head).await?;
         if let Some(operation) = applying.operation {

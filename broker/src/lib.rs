@@ -37,6 +37,7 @@ mod change;
 mod check;
 mod contract;
 mod copy;
+mod edit;
 mod emergency;
 mod error;
 mod export;
@@ -106,6 +107,10 @@ pub use apply::{Application, Applied, ApplyError, Applying, Granting};
 pub use broker::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
 pub use card::{CARDS_PAGE_MAX, CardFilter, InForce, ReservationCard};
 pub use contract::{Contract, ContractError, ContractUse, QuietTime};
+pub use edit::{
+    EditAnswer, EditError, Elastic, ElasticEnd, HardwareType, SharedBuffer, StoredSettings,
+    settings_json,
+};
 pub use emergency::{Emergency, EmergencyError, EmergencyRefusal, Grant, Pick, Stock, StockGroup};
 pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
@@ -140,7 +145,7 @@ pub use planned::{NewPlan, PLAN_LASTS, StoredPlan, UnreadablePlan};
 pub use profile::{ProfileError, RruProfile};
 pub use promised::PromiseVersion;
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
-pub use quota::Quota;
+pub use quota::{Quota, QuotaAsked, QuotaError, QuotaLimit, QuotaPromise, QuotaWrong};
 pub use replacement::{Failed, Replaced, ReplacementRow, Spare, Swap, Worth};
 pub use report::{Refusal, Report, ReportOutcome, Reported};
 pub use request::{
@@ -178,6 +183,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         card::sql::ALL,
         change::sql::ALL,
         check::sql::ALL,
+        edit::sql::ALL,
         emergency::sql::ALL,
         give_way::sql::ALL,
         idempotency::sql::ALL,

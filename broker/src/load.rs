@@ -1,7 +1,7 @@
 //! Loading a snapshot: compared first, then only what differs is written, in one transaction.
 
 mod merge;
-mod write;
+pub(crate) mod write;
 
 use crate::broker::Broker;
 use crate::change::Change;
@@ -156,7 +156,10 @@ pub(crate) fn merged(
     merge::merge(stored, snapshot.to_parts(), &coverage).map(Some)
 }
 
-fn check_storable(snapshot: &RegionSnapshot, wanted: &SnapshotParts) -> Result<(), LoadError> {
+pub(crate) fn check_storable(
+    snapshot: &RegionSnapshot,
+    wanted: &SnapshotParts,
+) -> Result<(), LoadError> {
     let reservations = snapshot.reservations.iter();
     let names = (reservations.flat_map(|r| [Some(&r.id), Some(&r.owner), r.host_profile.as_ref()]))
         .flatten()

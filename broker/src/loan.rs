@@ -51,9 +51,10 @@ pub(crate) mod sql {
             JOIN hardware_types h USING (hardware_type_id) \
             WHERE NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
             GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4";
-        BORROWERS = "SELECT r.reservation, h.hardware_type::text, v.value_micro FROM reservations r \
+        BORROWERS = "SELECT r.reservation, h.hardware_type::text, v.value_micro, r.loan_share \
+            FROM reservations r \
             JOIN rru_values v USING (promise_id) JOIN hardware_types h USING (hardware_type_id) \
-            WHERE r.kind = 'elastic' ORDER BY 1, 2";
+            WHERE r.kind = 'elastic' AND NOT r.ending ORDER BY 1, 2";
         /// The outage that began first of those there are: seconds since, and what was lent then.
         OUTAGE = "SELECT extract(epoch FROM clock_timestamp() - began_at)::float8, lent FROM outages \
             WHERE ended_at IS NULL ORDER BY began_at, outage_id LIMIT 1";
@@ -101,7 +102,8 @@ pub(crate) mod sql {
             SELECT borrower, server_id, server FROM wanted \
             JOIN lent USING (loan_reservation_id, current_reservation_id, msb_id, hardware_type_id) \
             WHERE n <= count";
-        /// Lent servers that their owner has come to use, or that stand where maintenance is due. Those are joined,
+        /// Lent servers that their owner has come to use, that stand where maintenance is due, or whose
+        /// borrower has ended or may not borrow their type any more. Those under maintenance are joined,
         /// whatever the planner guesses of them: looked for by each server that is lent, they take minutes of a
         /// region of a million.
         OVERDUE = "WITH due AS MATERIALIZED (SELECT server_id FROM unavailable_servers WHERE kind = 'planned_maintenance' \
@@ -109,7 +111,9 @@ pub(crate) mod sql {
             SELECT b.reservation, s.server_id, s.server::text FROM servers s \
             JOIN reservations b ON b.reservation_id = s.loan_reservation_id LEFT JOIN due d USING (server_id) \
             WHERE s.loan_reservation_id IS NOT NULL AND NOT s.target_pending \
-                AND (s.in_use OR s.current_reservation_id IS NULL OR d.server_id IS NOT NULL) \
+                AND (s.in_use OR s.current_reservation_id IS NULL OR d.server_id IS NOT NULL OR b.ending \
+                    OR NOT EXISTS (SELECT FROM rru_values v WHERE v.promise_id = b.promise_id \
+                        AND v.hardware_type_id = s.hardware_type_id)) \
                 AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
             ORDER BY s.server";
         /// Nothing runs on what is out of use: those loans end by themselves.
@@ -171,7 +175,7 @@ impl Loan {
 }
 
 /// What a decision about loans rests on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoanView {
     /// What there is to lend, by owner, MSB and type.
     pub groups: Vec<LoanGroup>,
@@ -179,6 +183,8 @@ pub struct LoanView {
     pub loans: Vec<Loan>,
     /// V of each elastic reservation, by hardware type.
     pub borrowers: BTreeMap<Name, BTreeMap<Name, Rru>>,
+    /// The shares by which they are served, where one is stored.
+    pub shares: BTreeMap<Name, f64>,
     /// How long an MSB has been lost, and how many servers of guaranteed reservations were lent when
     /// that began.
     pub outage: Option<(Duration, u64)>,
@@ -238,6 +244,8 @@ impl Broker {
         let db = change.connection();
         still_ours(db, epoch).await?;
         moves::hold_head(db).await?;
+        let gone = sqlx::query_scalar(crate::edit::sql::REMOVE_ENDED).fetch_all(&mut *db).await;
+        let gone: Vec<String> = gone.doing(doing)?;
         let ended: Vec<LentServer> =
             sqlx::query_as(sql::END_LOST).fetch_all(&mut *db).await.doing(doing)?;
         let overdue: Vec<(String, i32, String)> =
@@ -252,9 +260,16 @@ impl Broker {
         let recalled: Vec<LentServer> =
             recalled.into_iter().map(|(borrower, _, server)| (borrower, server)).collect();
         let done = Lent { lent: lent.len(), recalled: recalled.len(), ended: ended.len() };
-        if done == Lent::default() {
+        if done == Lent::default() && gone.is_empty() {
             change.abandon().await?;
             return Ok(done);
+        }
+        for name in gone {
+            change.record(
+                Action::ReservationRemoved,
+                &name,
+                serde_json::json!({ "kind": "elastic" }),
+            );
         }
         for (action, servers) in [
             (Action::ServersRecalled, recalled),
@@ -323,9 +338,13 @@ async fn view(db: &mut PgConnection) -> Result<LoanView, sqlx::Error> {
     let groups = sqlx::query(sql::GROUPS).try_map(group).fetch_all(&mut *db).await?;
     let loans = loans(db).await?;
     let mut borrowers: BTreeMap<Name, BTreeMap<Name, Rru>> = BTreeMap::new();
-    let values: Vec<(String, String, i64)> =
+    let mut shares = BTreeMap::new();
+    let values: Vec<(String, String, i64, Option<f64>)> =
         sqlx::query_as(sql::BORROWERS).fetch_all(&mut *db).await?;
-    for (borrower, hardware_type, micro) in values {
+    for (borrower, hardware_type, micro, share) in values {
+        if let Some(share) = share {
+            shares.insert(Name::from(borrower.as_str()), share);
+        }
         borrowers.entry(borrower.into()).or_default().insert(hardware_type.into(), Rru(micro));
     }
     let outage: Option<(f64, i32)> = sqlx::query_as(sql::OUTAGE).fetch_optional(db).await?;
@@ -333,7 +352,7 @@ async fn view(db: &mut PgConnection) -> Result<LoanView, sqlx::Error> {
         let since = Duration::try_from_secs_f64(since).unwrap_or_default();
         (since, u64::try_from(lent).unwrap_or(0))
     });
-    Ok(LoanView { groups, loans, borrowers, outage })
+    Ok(LoanView { groups, loans, borrowers, shares, outage })
 }
 
 /// The columns of loans, as statements take them.

@@ -77,6 +77,8 @@ pub enum ProfileError {
     Unknown { profile: Name },
     #[error("it has changed since it was seen")]
     Stale { current: String },
+    #[error("quotas count in profile {profile:?}: of {}; set them otherwise first", owners.join(", "))]
+    InUse { profile: Name, owners: Vec<String> },
     #[error(transparent)]
     Db(#[from] DbError),
 }
@@ -150,6 +152,12 @@ impl Broker {
         let db = change.connection();
         hold(db, profile, seen).await?;
         let before = read(db, Some(profile)).await?.pop().ok_or_else(unknown)?;
+        let owners = sqlx::query_scalar(crate::quota::sql::OWNERS_BY_PROFILE).bind(profile);
+        let owners: Vec<String> =
+            owners.fetch_all(&mut *db).await.doing("looking for quotas of a profile")?;
+        if !owners.is_empty() {
+            return Err(ProfileError::InUse { profile: profile.into(), owners });
+        }
         let removed = sqlx::query(sql::REMOVE).bind(profile).execute(db).await;
         // Another may have been first.
         if removed.doing("removing an RRU profile")?.rows_affected() == 0 {

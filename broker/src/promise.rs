@@ -48,7 +48,9 @@ pub(crate) mod sql {
                 AS w (reservation, kind, promise, buffer_type, made) \
             WHERE NOT EXISTS (SELECT FROM reservations r WHERE r.reservation = w.reservation)";
         POINT_RESERVATIONS = "UPDATE reservations r \
-            SET kind = w.kind, promise_id = w.promise, buffer_type_id = w.buffer_type, made = w.made \
+            SET kind = w.kind, promise_id = w.promise, buffer_type_id = w.buffer_type, made = w.made, \
+                loan_share = CASE WHEN w.kind = 'elastic' THEN r.loan_share END, \
+                ending = r.ending AND w.kind = 'elastic' \
             FROM unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::boolean[]) \
                 AS w (reservation, kind, promise, buffer_type, made) \
             WHERE r.reservation = w.reservation AND r.promise_id <> w.promise";

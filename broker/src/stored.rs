@@ -41,6 +41,7 @@ pub(crate) struct Region {
 }
 
 /// A whole region. Everything is ordered by name.
+#[derive(Clone)]
 pub(crate) struct Stored {
     /// `None`: nothing was ever loaded, and all else is empty.
     pub(crate) region: Option<Region>,
@@ -99,7 +100,7 @@ impl Stored {
     }
 }
 
-async fn region(db: &mut PgConnection) -> Result<Option<Region>, sqlx::Error> {
+pub(crate) async fn region(db: &mut PgConnection) -> Result<Option<Region>, sqlx::Error> {
     let row = sqlx::query(sql::REGION).fetch_optional(db).await?;
     let region = row.map(|row| {
         let weights = Weights {

@@ -70,7 +70,12 @@ impl Touched {
             | Action::QuotaSet
             | Action::SolveRequested
             | Action::ProfileSet
-            | Action::ProfileRemoved => {}
+            | Action::ProfileRemoved
+            | Action::RegionSettingsSet
+            | Action::SharedBufferSet
+            | Action::ElasticSet
+            | Action::ElasticEnded
+            | Action::HardwareTypeAdded => {}
             Action::TargetsPublished => match subject.and_then(|version| version.parse().ok()) {
                 Some(version) => drop(self.versions.insert(version)),
                 None => self.anything = true,
@@ -96,7 +101,11 @@ impl Touched {
                     }
                 }
             }
-            Action::SnapshotLoaded => self.anything = true,
+            // Racks and MSBs of servers, and servers that are gone.
+            Action::SnapshotLoaded
+            | Action::ServersRacked
+            | Action::ServersDecommissioned
+            | Action::ServersRelocated => self.anything = true,
             Action::ServersLent
             | Action::ServersRecalled
             | Action::MaintenanceChanged

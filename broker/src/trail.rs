@@ -101,6 +101,22 @@ pub enum Action {
     ProfileSet,
     /// It was removed. Subject: the RRU profile.
     ProfileRemoved,
+    /// Prices and limits of the region were set. Subject: the region.
+    RegionSettingsSet,
+    /// The shared buffer of a hardware type was listed, or is made from the fraction again. Subject: the type.
+    SharedBufferSet,
+    /// An elastic reservation was made or changed. Subject: the reservation.
+    ElasticSet,
+    /// An elastic reservation was ended; it goes once it borrows nothing. Subject: the reservation.
+    ElasticEnded,
+    /// A hardware type was added. Subject: the type.
+    HardwareTypeAdded,
+    /// Servers were racked. Subject: the region.
+    ServersRacked,
+    /// Servers were decommissioned. Subject: the region.
+    ServersDecommissioned,
+    /// Servers stand in other racks. Subject: the region.
+    ServersRelocated,
 }
 
 impl Action {
@@ -125,6 +141,7 @@ impl Action {
                 | Action::SolveRequested
                 | Action::ProfileSet
                 | Action::ProfileRemoved
+                | Action::HardwareTypeAdded
         )
     }
 
@@ -135,7 +152,11 @@ impl Action {
             | Action::MoverStopped
             | Action::MoverResumed
             | Action::UsageReported
-            | Action::ReservationsGaveWay => Subject::Region,
+            | Action::ReservationsGaveWay
+            | Action::RegionSettingsSet
+            | Action::ServersRacked
+            | Action::ServersDecommissioned
+            | Action::ServersRelocated => Subject::Region,
             Action::TargetsPublished | Action::MovesOpened => Subject::Version,
             Action::ServerBound
             | Action::MoveEnded
@@ -152,6 +173,8 @@ impl Action {
             | Action::RequestSubmitted
             | Action::RequestRefused
             | Action::RequestCancelled
+            | Action::ElasticSet
+            | Action::ElasticEnded
             | Action::ReservationRemoved => Subject::Reservation,
             Action::UnavailabilityRecorded
             | Action::UnavailabilityCleared
@@ -163,12 +186,14 @@ impl Action {
             | Action::TokenRevoked
             | Action::QuotaSet
             | Action::ProfileSet
-            | Action::ProfileRemoved => Subject::Name,
+            | Action::ProfileRemoved
+            | Action::SharedBufferSet
+            | Action::HardwareTypeAdded => Subject::Name,
         }
     }
 
     /// Every action.
-    pub const ALL: [Action; 35] = [
+    pub const ALL: [Action; 43] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -204,6 +229,14 @@ impl Action {
         Action::SolveRequested,
         Action::ProfileSet,
         Action::ProfileRemoved,
+        Action::RegionSettingsSet,
+        Action::SharedBufferSet,
+        Action::ElasticSet,
+        Action::ElasticEnded,
+        Action::HardwareTypeAdded,
+        Action::ServersRacked,
+        Action::ServersDecommissioned,
+        Action::ServersRelocated,
     ];
 
     /// The word of the table.
@@ -244,6 +277,14 @@ impl Action {
             Action::SolveRequested => "solve_requested",
             Action::ProfileSet => "profile_set",
             Action::ProfileRemoved => "profile_removed",
+            Action::RegionSettingsSet => "region_settings_set",
+            Action::SharedBufferSet => "shared_buffer_set",
+            Action::ElasticSet => "elastic_set",
+            Action::ElasticEnded => "elastic_ended",
+            Action::HardwareTypeAdded => "hardware_type_added",
+            Action::ServersRacked => "servers_racked",
+            Action::ServersDecommissioned => "servers_decommissioned",
+            Action::ServersRelocated => "servers_relocated",
         }
     }
 }
@@ -263,7 +304,7 @@ pub enum Subject {
     Reservation,
     /// An unavailability event, a window, a plan, a solve: something with an id.
     Id,
-    /// A token, an owner or an RRU profile.
+    /// A token, an owner, an RRU profile or a hardware type.
     Name,
 }
 

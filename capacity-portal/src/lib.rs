@@ -18,6 +18,10 @@
 //! | `GET /v1/requests`, `/{id}`, `POST /{id}/cancel`, `/submit` | what was asked and what became of it |
 //! | `POST /v1/plans`, `GET /v1/plans/{id}`, `POST /{id}/apply` | what changes would come to, really solved; applied, if that is still so |
 //! | `GET /v1/operations/{id}` | what a 202 points to |
+//! | `GET, PATCH /ops/v1/region` | prices, default limits, the buffer fraction |
+//! | `GET, POST /ops/v1/hardware-types`, `GET, PUT, DELETE /ops/v1/shared-buffers/{type}` | hardware types, and their shared buffers in servers |
+//! | `GET, PUT, DELETE /ops/v1/elastic-reservations/{name}` | who borrows idle buffers |
+//! | `POST /ops/v1/servers`, `/remove`, `/move` | servers racked, decommissioned, moved: all of a list or none |
 //! | `GET /ops/v1/quotas`, `PUT /ops/v1/quotas/{owner}` | how much may be promised to owners |
 //! | `GET /v1/reservations/{name}/servers` | what a reservation owns, gets or borrows, and what may be done with each |
 //! | `GET /v1/reservations/{name}/changes` | the same as server-sent events, from an entry of the audit trail on |

@@ -8,11 +8,13 @@
 
 pub mod audit;
 mod coverage;
+pub mod edit;
 mod error;
 pub mod explain;
 mod id;
 mod parts;
 mod publishable;
+pub mod quota;
 pub mod quote;
 mod request;
 mod reservation;

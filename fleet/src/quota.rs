@@ -111,7 +111,11 @@ mod tests {
         let gpu = values(&[("G1", 1_000_000)]);
         assert_eq!((web.of(Rru::units(10), &gpu), web.fits(Rru::ZERO, &gpu)), (Rru::ZERO, None));
         assert_eq!(Measure::Servers.of(Rru::units(10), &other), Rru::units(20));
-        assert_eq!(Measure::Servers.of(Rru::units(10), &same), Rru::units(10), "C1 alone may serve it");
+        assert_eq!(
+            Measure::Servers.of(Rru::units(10), &same),
+            Rru::units(10),
+            "C1 alone may serve it"
+        );
         assert_eq!(Measure::ServersOf("C2".into()).of(Rru::units(10), &same), Rru::units(5));
         assert_eq!(Measure::ServersOf("C1".into()).of(Rru::units(10), &other), Rru::ZERO);
         assert_eq!(Measure::Servers.of(Rru(1), &values(&[("C1", 3)])), Rru(333_334), "rounded up");

@@ -12,6 +12,7 @@ use crate::server::Server;
 use crate::topology::{Datacenter, Msb, Rack};
 use crate::unavailability::UnavailabilityEvent;
 use build::Builder;
+pub(crate) use check::region_errors;
 use chrono::{DateTime, Utc};
 
 /// Ids of shared buffers that the snapshot does not list begin with this.

@@ -210,7 +210,12 @@ impl<'a> Table<'a> {
                 value.times(usize::try_from(loan.count).unwrap_or(usize::MAX))
             };
             let borrowed = view.loans.iter().filter(of).map(amount).sum();
-            Borrower { name, share: settings.share(name), values, borrowed }
+            Borrower {
+                name,
+                share: view.shares.get(name).copied().unwrap_or_else(|| settings.share(name)),
+                values,
+                borrowed,
+            }
         });
         let borrowers = borrowers.collect();
         Table { groups, left, borrowers }
@@ -324,7 +329,7 @@ mod tests {
     fn view(groups: Vec<LoanGroup>, borrowers: &[&str]) -> LoanView {
         let values = BTreeMap::from([(Name::from("t"), Rru::units(1))]);
         let borrowers = borrowers.iter().map(|name| ((*name).into(), values.clone())).collect();
-        LoanView { groups, loans: Vec::new(), borrowers, outage: None }
+        LoanView { groups, loans: Vec::new(), borrowers, shares: BTreeMap::new(), outage: None }
     }
 
     /// What the view is after a plan was carried out.

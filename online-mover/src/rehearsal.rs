@@ -101,6 +101,7 @@ fn loans(region: &RegionSnapshot, lost: MsbIx) -> LoanView {
         count,
     };
     LoanView {
+        shares: BTreeMap::new(),
         groups: groups.into_values().collect(),
         loans: loans.into_iter().map(loan).collect(),
         borrowers: BTreeMap::new(),

@@ -75,7 +75,16 @@ impl Wake {
             | Action::QuotaSet
             | Action::SolveRequested
             | Action::ProfileSet
-            | Action::ProfileRemoved => none,
+            | Action::ProfileRemoved
+            | Action::HardwareTypeAdded => none,
+            // What there is to lend, and to whom.
+            Action::RegionSettingsSet
+            | Action::SharedBufferSet
+            | Action::ElasticSet
+            | Action::ElasticEnded
+            | Action::ServersRacked
+            | Action::ServersDecommissioned
+            | Action::ServersRelocated => Wake { loans: true, ..none },
         }
     }
 

@@ -9,6 +9,7 @@ mod mover;
 mod plan;
 mod profile;
 mod read;
+mod region;
 mod request;
 mod server;
 mod store;
@@ -29,6 +30,11 @@ pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
 pub use plan::Plan;
 pub use profile::{Profile, ProfileAction};
 pub use read::{Filter, Get, Kind, List, ListOne};
+pub use region::{
+    Buffer, BufferAction, Elastic, ElasticAction, Hardware, HardwareAction, OrRule, Quota,
+    QuotaAction, Region, RegionAction, ServerAction, ServerEdit, ServerFile, SetElastic, SetQuota,
+    SetRegion,
+};
 pub use request::{
     AskingOptions, CancelRequest, ChangeOptions, CreateRequest, DeleteRequest, OrNever, OrRegion,
     Policy, Request, RequestAction, ResizeRequest,
@@ -200,6 +206,18 @@ pub enum Command {
     Token(Token),
     /// Say by a name what servers are worth, for requests
     Profile(Profile),
+    /// Show and change a region's prices, default limits and buffer fraction
+    Region(Region),
+    /// List and set shared buffers, by hardware type and in servers
+    Buffer(Buffer),
+    /// Make, change and end elastic reservations, which borrow idle buffers
+    Elastic(Elastic),
+    /// List and set how much may be promised to owners
+    Quota(Quota),
+    /// List and add hardware types
+    Hardware(Hardware),
+    /// Rack, decommission and move servers, many at once
+    Server(ServerEdit),
     /// Ask for a solve of the stored region now
     RequestSolve(RequestSolve),
     /// Solve solves of the past again, with other settings, and compare

@@ -72,7 +72,7 @@ pub(crate) mod sql {
 }
 
 /// Makes the store what the snapshot says. What the snapshot lacks stays.
-pub(super) async fn write(
+pub(crate) async fn write(
     db: &mut PgConnection,
     snapshot: &RegionSnapshot,
     wanted: &SnapshotParts,
@@ -168,7 +168,7 @@ async fn stage(
 }
 
 /// Removes what the snapshot lacks.
-pub(super) async fn remove(
+pub(crate) async fn remove(
     db: &mut PgConnection,
     plan: &ImportPlan,
     promises: &BTreeMap<Name, Promise>,

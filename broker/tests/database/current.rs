@@ -2,7 +2,7 @@
 
 use crate::jobs::with_small;
 use crate::requests::{create, submit};
-use broker::{Cause, Occurrence};
+use broker::{Cause, Occurrence, QuotaAsked};
 use chrono::TimeDelta;
 use fleet::{Rru, Scope, UnavailabilityKind};
 use std::collections::BTreeMap;
@@ -32,7 +32,8 @@ async fn what_stands_in_no_snapshot_does_not_age_one() {
     went_on("the stop switch").await;
     broker.resume_mover("ann").await.expect("resumed");
     went_on("its release").await;
-    broker.set_quota("ann", "owner", Some(Rru::units(1_000))).await.expect("set");
+    let limit = QuotaAsked { profile: None, hardware_type: None, limit: Rru::units(1_000) };
+    broker.set_quota("ann", "owner", &[limit]).await.expect("set");
     went_on("a quota").await;
     let values = BTreeMap::from([("even".into(), Rru::units(1))]);
     broker.set_rru_profile("ann", "general", &values, None).await.expect("set");

@@ -19,6 +19,7 @@ mod private;
 mod profiles;
 mod proxy;
 mod publish;
+mod quotas;
 mod racing;
 mod reading;
 mod regions;

@@ -6,8 +6,8 @@ use crate::publish::{publication, target};
 use broker::{
     Action, Application, Applied, ApplyError, Applying, AskError, Asking, CardFilter, Contract,
     Epoch, Export, GrantPolicy, Granting, JobKind, Key, MoveOrigin, MoverInstance, NewPlan,
-    OperationState, PlanState, QuietTime, RequestChangeKind, RequestFilter, RequestState, Seq,
-    SolveBasis, Submission, Wanted,
+    OperationState, PlanState, QuietTime, QuotaAsked, RequestChangeKind, RequestFilter,
+    RequestState, Seq, SolveBasis, Submission, Wanted,
 };
 use fleet::quote::Quote;
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
@@ -415,7 +415,11 @@ async fn a_crash_in_the_middle_leaves_nothing() {
 async fn a_quota_is_not_exceeded_and_never_hurts() {
     let database = with_small().await;
     let broker = &database.broker;
-    broker.set_quota("admin", "owner", Rru::from_f64(3.0)).await.expect("set");
+    let servers = |count: f64| {
+        let limit = Rru::from_f64(count).expect("an amount");
+        [QuotaAsked { profile: None, hardware_type: None, limit }]
+    };
+    broker.set_quota("admin", "owner", &servers(3.0)).await.expect("set");
     let first = create("one", 2.0);
     let plan_one = plan(&database, &look(&database).await, &first, &["s013", "s014"], true).await;
     apply(&database, &first, &plan_one).await.expect("within");
@@ -423,18 +427,21 @@ async fn a_quota_is_not_exceeded_and_never_hurts() {
     let plan_two = plan(&database, &look(&database).await, &second, &["s015", "s016"], true).await;
     let before = everything(&database).await;
     let error = apply(&database, &second, &plan_two).await.expect_err("beyond");
-    let ApplyError::Quota { owner, quota, promised } = error else { panic!("{error}") };
-    assert_eq!((&*owner, quota, promised), ("owner", Rru(3_000_000), Rru(3_500_000)));
+    let ApplyError::Quota { owner, of, limit, promised } = error else { panic!("{error}") };
+    // Both are worth 1 RRU a server.
+    assert_eq!((&*owner, &*of), ("owner", "servers"));
+    assert_eq!((limit, promised), (Rru(3_000_000), Rru(3_500_000)));
     assert_eq!(everything(&database).await, before);
     // Less quota than is promised already: what is promised stays, and may shrink.
-    broker.set_quota("admin", "owner", Rru::from_f64(1.0)).await.expect("set");
+    broker.set_quota("admin", "owner", &servers(1.0)).await.expect("set");
     let less = resize("one", 1.5);
     let shrinking = plan(&database, &look(&database).await, &less, &[], true).await;
     apply(&database, &less, &shrinking).await.expect("less than before");
     let quotas = broker.quotas(Some("owner")).await.expect("read");
-    assert_eq!((quotas[0].capacity, quotas[0].promised), (Some(Rru(1_000_000)), Rru(1_500_000)));
-    broker.set_quota("admin", "owner", None).await.expect("removed");
-    assert_eq!(broker.quotas(Some("owner")).await.expect("read")[0].capacity, None);
+    let of = &quotas[0].limits[0];
+    assert_eq!((of.limit, of.promised), (Rru(1_000_000), Rru(1_500_000)));
+    broker.set_quota("admin", "owner", &[]).await.expect("removed");
+    assert_eq!(broker.quotas(Some("owner")).await.expect("read")[0].limits, []);
     at_rest(&database).await;
 }
 

@@ -74,20 +74,27 @@ pub(crate) fn promised(region: &RegionSnapshot, name: &str) -> Option<Rru> {
     region.reservation(name).map(|r| region.reservations[r.ix()].capacity)
 }
 
-/// What is left of a quota for a reservation that has `today` of it; `None`: there is no quota.
-fn quota_left(quota: &Quota, today: Rru) -> Option<Rru> {
-    Some(quota.capacity? - (quota.promised - today))
+/// A limit of an owner that a request exceeds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Exceeded {
+    /// What it counts in.
+    pub(crate) quota: String,
+    pub(crate) limit: f64,
+    /// What is promised of it now.
+    pub(crate) promised: f64,
+    /// What would be.
+    pub(crate) would_be: f64,
 }
 
-/// What is said to a request that exceeds a quota. Amounts are RRU.
+/// What is said to a request that exceeds a quota. Amounts of the request are its own RRU.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct OverQuota {
     code: &'static str,
     pub(crate) detail: String,
     pub(crate) reasons: [&'static str; 1],
-    pub(crate) quota_rru: f64,
-    pub(crate) promised_rru: f64,
+    pub(crate) quotas: Vec<Exceeded>,
     pub(crate) asked_rru: f64,
+    /// The most that is within every limit.
     pub(crate) left_rru: f64,
     pub(crate) alternatives: Vec<WithinQuota>,
 }
@@ -100,41 +107,68 @@ pub(crate) struct WithinQuota {
     request: CapacityRequest,
 }
 
-/// What is said to a request that exceeds a quota; `None`: it does not.
+/// What is said to a request that exceeds a quota of its owner; `None`: it does not. It names every limit
+/// that is exceeded, with its numbers, and the most that would be within all of them.
 pub(crate) fn refused_by_quota(
     asking: &Asking,
     quota: Option<&Quota>,
     today: Option<Rru>,
 ) -> Option<OverQuota> {
     let (quota, today) = (quota?, today.unwrap_or_default());
-    let left = quota_left(quota, today)?;
-    let asked = asking.change.capacity_rru.and_then(Rru::from_f64)?;
-    if asked <= left || asked <= today {
+    if asking.change.remove {
         return None;
     }
+    let now = quota.promises.iter().find(|of| of.reservation == *asking.reservation());
+    let own = now.map(|of| of.values.clone()).unwrap_or_default();
+    let values = match &asking.change.rru {
+        Some(values) => {
+            let values = values.iter().map(|(ty, value)| (ty.clone(), Rru::from_f64(*value)));
+            values.filter_map(|(ty, value)| Some((ty, value?))).collect()
+        }
+        None => own.clone(),
+    };
+    let asked = asking.change.capacity_rru.map_or(Some(today), Rru::from_f64)?;
+    let (mut quotas, mut said, mut left) = (Vec::new(), Vec::new(), None);
+    for of in &quota.limits {
+        let held = now.map_or(Rru::ZERO, |now| of.measure.of(now.capacity, &own));
+        let others = of.promised - held;
+        let would_be = others + of.measure.of(asked, &values);
+        let fits = of.measure.fits(of.limit - others, &values);
+        left = [left, fits].into_iter().flatten().min();
+        if would_be > of.limit && would_be > of.promised {
+            said.push(format!("{} {}, of which it has {}", of.limit, of.measure, of.promised));
+            quotas.push(Exceeded {
+                quota: of.measure.to_string(),
+                limit: of.limit.to_f64(),
+                promised: of.promised.to_f64(),
+                would_be: would_be.to_f64(),
+            });
+        }
+    }
+    if quotas.is_empty() {
+        return None;
+    }
+    let left = left.unwrap_or_default();
     let mut alternatives = Vec::new();
-    if left > today && left > Rru::ZERO {
+    if left > today {
         let mut request = asking.change.clone();
         request.capacity_rru = Some(left.to_f64());
         let sentence = format!("asking for {left} RRU");
         alternatives.push(WithinQuota { concession: Concession::FewerRru, sentence, request });
     }
-    let limit = quota.capacity.unwrap_or_default();
-    let owner = &asking.owner;
     let detail = format!(
-        "owner {owner:?} may be promised {limit} RRU and is promised {}; {asked} RRU for {:?} would be \
-         more than that",
-        quota.promised,
+        "owner {:?} may be promised {}; {:?} may have {left} RRU at most, and asks for {asked}",
+        asking.owner,
+        said.join("; and "),
         asking.reservation()
     );
     Some(OverQuota {
         code: "quota_exceeded",
         detail,
         reasons: ["quota_exceeded"],
-        quota_rru: limit.to_f64(),
-        promised_rru: quota.promised.to_f64(),
+        quotas,
         asked_rru: asked.to_f64(),
-        left_rru: left.or_zero().to_f64(),
+        left_rru: left.to_f64(),
         alternatives,
     })
 }

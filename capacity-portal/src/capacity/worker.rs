@@ -96,11 +96,12 @@ impl Worker {
                     last = Some(error);
                     continue;
                 }
-                Err(CapacityError::Apply(ApplyError::Quota { owner, quota, promised })) => json!({
+                Err(CapacityError::Apply(
+                    ref error @ ApplyError::Quota { ref of, limit, promised, .. },
+                )) => json!({
                     "code": "quota_exceeded", "reasons": ["quota_exceeded"],
-                    "detail": format!("owner {owner:?} may be promised {quota} RRU"),
-                    "quota_rru": quota.to_f64(), "promised_rru": promised.to_f64(),
-                    "alternatives": [],
+                    "detail": error.to_string(), "alternatives": [],
+                    "quotas": [{ "quota": of, "limit": limit.to_f64(), "would_be": promised.to_f64() }],
                 }),
                 Err(CapacityError::Desk(DeskError::Refused(error))) => invalid(&error.to_string()),
                 Err(CapacityError::Apply(ApplyError::Contract(error))) => {

@@ -27,6 +27,7 @@ pub(super) enum Place {
     Maintenance,
     Drills,
     Emergencies,
+    Settings,
     Trail,
     Stuck,
     /// None of them.
@@ -41,7 +42,7 @@ impl Place {
 }
 
 /// The navigation in order: place, path, title.
-const PLACES: [(Place, &str, &str); 10] = [
+const PLACES: [(Place, &str, &str); 11] = [
     (Place::Overview, "/", "Overview"),
     (Place::Reservations, "/reservations", "Reservations"),
     (Place::Request, "/request", "Request"),
@@ -50,6 +51,7 @@ const PLACES: [(Place, &str, &str); 10] = [
     (Place::Maintenance, "/maintenance", "Maintenance"),
     (Place::Drills, "/drills", "Drills"),
     (Place::Emergencies, "/emergencies", "Emergencies"),
+    (Place::Settings, "/settings", "Settings"),
     (Place::Trail, "/trail", "Trail"),
     (Place::Stuck, "/stuck", "Stuck"),
 ];
@@ -266,6 +268,12 @@ fn error(problem: &Problem) -> Markup {
         p.kicker { (problem.status().as_u16()) " · " code { (problem.code()) } }
         h1 { (title) }
         p.notice { (problem.detail()) }
+        @if let Some(errors) = problem.member("errors").and_then(serde_json::Value::as_array) {
+            ul { @for of in errors { li {
+                code { (of["field"].as_str().unwrap_or_default()) } ": " (of["detail"].as_str().unwrap_or_default())
+                @if let Some(nearest) = of["nearest"].as_f64() { "; nearest: " (nearest) }
+            } } }
+        }
         p.actions { a.button href="/" { "To the overview" } }
     };
     document(&Page { place: Place::Elsewhere, title, charts: false, body }, None)

@@ -15,6 +15,7 @@
 //! | `give_way` | who would give way to whom, on the page of failures |
 //! | `drills` | what the loss of an MSB would leave |
 //! | `emergencies` | capacity at once, and what granting it breaks |
+//! | `settings`, `racks` | prices, shared buffers, elastic reservations, quotas; servers racked, decommissioned, moved |
 //! | `trail`, `stuck` | who did what; what does not go on |
 //! | `sign_in` | signing in with a token, and out |
 
@@ -33,12 +34,14 @@ mod overview;
 mod part;
 mod picture;
 mod plan;
+mod racks;
 mod request;
 mod request_form;
 mod reservation;
 mod reservations;
 mod server;
 mod servers;
+mod settings;
 mod sign_in;
 mod solve;
 mod solves;
@@ -82,6 +85,14 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/drills", get(drills::show))
         .route("/emergencies", get(emergencies::show).post(emergencies::ask))
         .route("/emergencies/end", post(emergencies::end))
+        .route("/settings", get(settings::show))
+        .route("/settings/prices", post(settings::set_prices))
+        .route("/settings/hardware-types", post(settings::add_type))
+        .route("/settings/buffers", post(settings::set_buffer))
+        .route("/settings/elastic", post(settings::set_elastic))
+        .route("/settings/elastic/end", post(settings::end_elastic))
+        .route("/settings/quotas", post(settings::set_quota))
+        .route("/settings/servers", get(racks::show).post(racks::submit))
         .route("/trail", get(trail::show))
         .route("/stuck", get(stuck::show))
         .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))

@@ -45,6 +45,7 @@ async fn loses(place: &Place, msbs: &[&str]) {
         health.iter().map(|of| (of.msb.clone(), OutageReason::Reported)).collect()
     };
     place.broker.note_outages("m", epoch, &sizes, judge).await.expect("noted");
+    place.broker.release_mover(epoch).await.expect("released");
 }
 
 async fn post(place: &Place, seen: &str, key: Option<&str>, body: &Value) -> (StatusCode, Value) {

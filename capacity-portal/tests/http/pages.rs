@@ -9,7 +9,8 @@ use reqwest::{Method, StatusCode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
+    "/settings",
     "/drills",
     "/emergencies",
     "/",

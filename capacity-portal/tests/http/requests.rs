@@ -451,21 +451,28 @@ async fn owners_see_and_change_their_own() {
 async fn a_quota_is_told_from_capacity_and_a_part_is_granted_to_whom_it_does() {
     let place = place().await;
     let set = |owner: &'static str, token: &'static str, rru: Value| {
-        let body = json!({ "capacity_rru": rru });
+        let body = match rru {
+            Value::Null => json!({ "limits": [] }),
+            rru => json!({ "limits": [{ "profile": "base", "rru": rru }] }),
+        };
         let path = format!("/ops/v1/quotas/{owner}");
         let place = &place;
         async move { place.ask((Method::PUT, &path), token, &[], &body).await }
     };
+    let values = json!({ "rru": { "type": 1.25 } });
+    let made = place.ask((Method::PUT, "/ops/v1/rru-profiles/base"), ADMIN, &[], &values).await;
+    assert_eq!(made.0, 200, "{}", made.1);
     assert_eq!(set("a", OWNER_A, json!(100)).await.0, 403);
     let (status, quota) = set("a", ADMIN, json!(6.5)).await;
-    assert_eq!((status.as_u16(), &quota["promised_rru"]), (200, &json!(4.5)));
+    assert_eq!((status.as_u16(), &quota["limits"][0]["promised"]), (200, &json!(4.5)), "{quota}");
     let refused = place.ended(place.make(&two()).await).await;
     let result = &refused["result"];
     assert_eq!(
         (&result["code"], &result["reasons"]),
         (&json!("quota_exceeded"), &json!(["quota_exceeded"]))
     );
-    assert_eq!((&result["left_rru"], &result["quota_rru"]), (&json!(2.0), &json!(6.5)));
+    assert_eq!((&result["left_rru"], &result["quotas"][0]["limit"]), (&json!(2.0), &json!(6.5)));
+    assert_eq!(result["quotas"][0]["quota"], "RRU of profile \"base\"");
     assert_eq!(result["alternatives"][0]["request"]["capacity_rru"], 2.0);
     let plan = place.plan(json!([two()])).await;
     assert_eq!(

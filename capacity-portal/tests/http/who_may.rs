@@ -76,6 +76,20 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("get", "/ops/v1/moves", ReadsRegion),
     ("post", "/ops/v1/moves/stop", Has(Role::Operator)),
     ("post", "/ops/v1/moves/resume", Has(Role::Operator)),
+    ("post", "/ops/v1/servers", Has(Role::Operator)),
+    ("post", "/ops/v1/servers/remove", Has(Role::Operator)),
+    ("post", "/ops/v1/servers/move", Has(Role::Operator)),
+    ("get", "/ops/v1/region", ReadsRegion),
+    ("patch", "/ops/v1/region", Has(Role::Operator)),
+    ("get", "/ops/v1/hardware-types", ReadsRegion),
+    ("post", "/ops/v1/hardware-types", Has(Role::Operator)),
+    ("get", "/ops/v1/shared-buffers/{hardware_type}", ReadsRegion),
+    ("put", "/ops/v1/shared-buffers/{hardware_type}", Has(Role::Operator)),
+    ("delete", "/ops/v1/shared-buffers/{hardware_type}", Has(Role::Operator)),
+    ("get", "/ops/v1/elastic-reservations", ReadsRegion),
+    ("get", "/ops/v1/elastic-reservations/{name}", ReadsRegion),
+    ("put", "/ops/v1/elastic-reservations/{name}", Has(Role::Operator)),
+    ("delete", "/ops/v1/elastic-reservations/{name}", Has(Role::Operator)),
     ("get", "/ops/v1/servers/{name}", ReadsRegion),
     ("get", "/ops/v1/servers/{name}/history", ReadsRegion),
     ("get", "/ops/v1/solves", ReadsRegion),
@@ -141,8 +155,11 @@ async fn every_route_for_every_role() {
         let (method, path) = &key;
         let method: Method = method.to_uppercase().parse().expect("a method");
         let filled = path.replace("{name}", "a").replace("{id}", &uuid::Uuid::nil().to_string());
-        let filled =
-            filled.replace("{token}", "nobody").replace("{part}", "x").replace("{owner}", "a");
+        let filled = filled
+            .replace("{token}", "nobody")
+            .replace("{part}", "x")
+            .replace("{owner}", "a")
+            .replace("{hardware_type}", "a");
         let filled = filled + query(path);
         for (role, owner, secret) in &callers {
             let expected = match (who, role) {

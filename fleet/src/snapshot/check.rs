@@ -78,22 +78,32 @@ pub(super) fn check_not_negative(
     Err(broken(table, row, Rule::Number { column, value, expected: "finite and not negative" }))
 }
 
-pub(super) fn check_region(parts: &SnapshotParts) -> Result<(), SnapshotError> {
+/// Every value of `region.json` that breaks a rule.
+pub(crate) fn region_errors(parts: &SnapshotParts) -> Vec<SnapshotError> {
     let (table, row) = (Table::Region, parts.region.as_ref());
-    check_name(table, row, "region", row)?;
     let weights = &parts.weights;
-    check_not_negative(table, row, "weights.move_in_use", weights.move_in_use)?;
-    check_not_negative(table, row, "weights.move_idle", weights.move_idle)?;
-    check_not_negative(table, row, "weights.spread_beta", weights.spread_beta)?;
-    check_not_negative(table, row, "weights.buffer_tau", weights.buffer_tau)?;
-    check_not_negative(table, row, "weights.affinity_theta", weights.affinity_theta)?;
-    check_alpha(table, row, "weights.msb_alpha", weights.msb_alpha)?;
-    check_alpha(table, row, "weights.rack_alpha", weights.rack_alpha)?;
-    match parts.shared_buffer_fraction {
+    let fraction = match parts.shared_buffer_fraction {
         Some(value) if !(0.0..1.0).contains(&value) => {
             let (column, expected) = ("shared_buffer_fraction", "at least 0 and below 1");
             Err(broken(table, row, Rule::Number { column, value, expected }))
         }
         _ => Ok(()),
-    }
+    };
+    let checks = [
+        check_name(table, row, "region", row),
+        check_not_negative(table, row, "weights.move_in_use", weights.move_in_use),
+        check_not_negative(table, row, "weights.move_idle", weights.move_idle),
+        check_not_negative(table, row, "weights.spread_beta", weights.spread_beta),
+        check_not_negative(table, row, "weights.buffer_tau", weights.buffer_tau),
+        check_not_negative(table, row, "weights.affinity_theta", weights.affinity_theta),
+        check_alpha(table, row, "weights.msb_alpha", weights.msb_alpha),
+        check_alpha(table, row, "weights.rack_alpha", weights.rack_alpha),
+        fraction,
+    ];
+    checks.into_iter().filter_map(Result::err).collect()
+}
+
+/// The first of them.
+pub(super) fn check_region(parts: &SnapshotParts) -> Result<(), SnapshotError> {
+    region_errors(parts).into_iter().next().map_or(Ok(()), Err)
 }

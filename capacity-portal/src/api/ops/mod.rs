@@ -12,6 +12,8 @@ pub(crate) mod maintenance;
 mod moves;
 mod profiles;
 mod quotas;
+pub(crate) mod racks;
+pub(crate) mod region;
 mod servers;
 mod solves;
 mod stuck;
@@ -52,6 +54,14 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(moves::mover))
         .routes(routes!(moves::stop))
         .routes(routes!(moves::resume))
+        .routes(routes!(racks::add))
+        .routes(routes!(racks::remove))
+        .routes(routes!(racks::relocate))
+        .routes(routes!(region::find_settings, region::set_settings))
+        .routes(routes!(region::list_types, region::add_types))
+        .routes(routes!(region::find_buffer, region::set_buffer, region::remove_buffer))
+        .routes(routes!(region::list_elastic))
+        .routes(routes!(region::find_elastic, region::set_elastic, region::end_elastic))
         .routes(routes!(servers::find))
         .routes(routes!(servers::history))
         .routes(routes!(unavailability::list))

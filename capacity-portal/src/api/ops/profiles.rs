@@ -66,6 +66,10 @@ impl From<ProfileError> for Problem {
         match error {
             ProfileError::Unknown { .. } => unknown(detail),
             ProfileError::Stale { current } => stale(&current),
+            ProfileError::InUse { owners, .. } => {
+                let problem = Problem::new(StatusCode::CONFLICT, "profile_in_use", detail);
+                problem.with("owners", serde_json::json!(owners))
+            }
             ProfileError::Db(error) => error.into(),
             ProfileError::Name
             | ProfileError::Empty
@@ -155,6 +159,7 @@ pub(super) async fn set(
         ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
     responses(
         (status = 200, description = "it is removed", body = Removed),
+        (status = 409, description = "quotas count in it"),
         (status = 412, description = "it has changed since")))]
 pub(super) async fn remove(
     State(site): State<Site>,

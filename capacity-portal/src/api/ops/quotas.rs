@@ -8,42 +8,97 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use broker::Quota;
+use broker::{Quota, QuotaAsked, QuotaError, QuotaLimit};
 use chrono::{DateTime, Utc};
-use fleet::{NAME_CHARS_MAX, Rru};
+use fleet::Rru;
+use fleet::quota::Measure;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use utoipa::ToSchema;
+
+/// One limit: RRU of a profile, or servers.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = QuotaLimitAsked)]
+struct LimitBody {
+    /// The RRU profile that `rru` is counted in.
+    profile: Option<String>,
+    /// The most RRU of that profile.
+    #[schema(minimum = 0, maximum = 1_000_000_000)]
+    rru: Option<f64>,
+    /// The most servers.
+    #[schema(minimum = 0, maximum = 1_000_000_000)]
+    servers: Option<f64>,
+    /// Of which hardware type; null: of all.
+    hardware_type: Option<String>,
+}
 
 /// How much may be promised to an owner.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct QuotaAsked {
-    /// What its guaranteed reservations may be promised together; null: as much as there is.
-    #[schema(minimum = 0, maximum = 1_000_000_000)]
-    capacity_rru: Option<f64>,
+#[schema(as = QuotaAsked)]
+pub(super) struct QuotaBody {
+    /// All of them hold; none: as much as there is.
+    limits: Option<Vec<LimitBody>>,
+    /// Not accepted any more: RRU of different meaning are not added.
+    #[schema(deprecated)]
+    capacity_rru: Option<Value>,
 }
 
-/// What an owner may be promised, and is.
+/// One limit, and what is promised of it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = QuotaLimit)]
+struct LimitView {
+    /// `rru` or `servers`.
+    unit: &'static str,
+    /// The profile whose RRU it counts; null: it counts servers.
+    profile: Option<String>,
+    /// The hardware type whose servers it counts; null: all, or it counts RRU.
+    hardware_type: Option<String>,
+    /// The most that its guaranteed reservations may be promised together.
+    limit: f64,
+    /// What they are promised, each converted at the most it can come to.
+    promised: f64,
+    set_by: String,
+    set_at: DateTime<Utc>,
+}
+
+impl From<QuotaLimit> for LimitView {
+    fn from(of: QuotaLimit) -> LimitView {
+        let (unit, profile, hardware_type) = match &of.measure {
+            Measure::Profile { profile, .. } => ("rru", Some(profile.to_string()), None),
+            Measure::Servers => ("servers", None, None),
+            Measure::ServersOf(hardware_type) => ("servers", None, Some(hardware_type.to_string())),
+        };
+        LimitView {
+            unit,
+            profile,
+            hardware_type,
+            limit: of.limit.to_f64(),
+            promised: of.promised.to_f64(),
+            set_by: of.set_by,
+            set_at: of.set_at,
+        }
+    }
+}
+
+/// What an owner may be promised.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Quota)]
 pub(super) struct QuotaView {
     owner: String,
-    /// What its guaranteed reservations may be promised together; null: as much as there is.
-    capacity_rru: Option<f64>,
-    /// What they are promised.
-    promised_rru: f64,
-    set_by: Option<String>,
-    set_at: Option<DateTime<Utc>>,
+    /// All of them hold; none: as much as there is.
+    limits: Vec<LimitView>,
+    /// How many guaranteed reservations it has.
+    reservations: usize,
 }
 
 impl From<Quota> for QuotaView {
     fn from(of: Quota) -> QuotaView {
         QuotaView {
             owner: of.owner.to_string(),
-            capacity_rru: of.capacity.map(Rru::to_f64),
-            promised_rru: of.promised.to_f64(),
-            set_by: of.set_by,
-            set_at: of.set_at,
+            limits: of.limits.into_iter().map(LimitView::from).collect(),
+            reservations: of.promises.len(),
         }
     }
 }
@@ -52,6 +107,73 @@ impl From<Quota> for QuotaView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Quotas {
     quotas: Vec<QuotaView>,
+}
+
+impl From<QuotaError> for Problem {
+    fn from(error: QuotaError) -> Problem {
+        let detail = error.to_string();
+        let invalid = |errors: Vec<Value>| {
+            let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail.clone());
+            problem.with("errors", json!(errors))
+        };
+        match error {
+            QuotaError::Owner => {
+                invalid(vec![json!({ "field": "owner", "reason": "length", "detail": detail })])
+            }
+            QuotaError::Limits(wrong) => {
+                let of = |of: broker::QuotaWrong| {
+                    let field = format!("limits[{}].{}", of.nr, of.field);
+                    json!({ "field": field, "reason": of.reason, "detail": of.detail })
+                };
+                invalid(wrong.into_iter().map(of).collect())
+            }
+            QuotaError::Db(error) => error.into(),
+        }
+    }
+}
+
+/// Reads limits; gives every field that is wrong.
+fn read(body: QuotaBody) -> Result<Vec<QuotaAsked>, Vec<Value>> {
+    let mut wrong = Vec::new();
+    let mut say = |field: String, reason: &str, detail: &str| {
+        wrong.push(json!({ "field": field, "reason": reason, "detail": detail }));
+    };
+    if body.capacity_rru.is_some() {
+        say(
+            "capacity_rru".to_owned(),
+            "ambiguous_rru",
+            "RRU of different reservations mean different things and are not added: set limits, \
+             each with a profile and rru, or with servers",
+        );
+    } else if body.limits.is_none() {
+        say("limits".to_owned(), "missing", "a list of limits; an empty one sets no limit");
+    }
+    let mut limits = Vec::new();
+    for (nr, of) in body.limits.into_iter().flatten().enumerate() {
+        let field = |name: &str| format!("limits[{nr}].{name}");
+        let (name, amount) = match (of.rru, of.servers) {
+            (Some(rru), None) => ("rru", rru),
+            (None, Some(servers)) => ("servers", servers),
+            _ => {
+                say(field("rru"), "one_of", "a limit has rru or servers, one of the two");
+                continue;
+            }
+        };
+        match (name, of.profile.is_some()) {
+            ("rru", false) => say(field("profile"), "missing", "whose RRU? name an RRU profile"),
+            ("servers", true) => say(field("profile"), "two_measures", "servers have no profile"),
+            _ => {}
+        }
+        match Rru::from_f64(amount).filter(|amount| *amount >= Rru::ZERO) {
+            None => say(field(name), "out_of_range", "an amount is from 0 to 1e9"),
+            Some(limit) => limits.push(QuotaAsked {
+                profile: of.profile.map(Into::into),
+                hardware_type: of.hardware_type.map(Into::into),
+                limit,
+            }),
+        }
+    }
+    if wrong.is_empty() { Ok(limits) } else { Err(wrong) }
 }
 
 /// Owners with a quota or a promise
@@ -68,12 +190,13 @@ pub(super) async fn list(
 
 /// Sets how much may be promised to an owner
 ///
-/// What is promised already stays, and may shrink.
+/// Each limit counts in the RRU of one profile, or in servers; a promise counts as the most it can come
+/// to, embedded buffers apart. What is promised already stays, and may shrink.
 #[utoipa::path(put, path = "/quotas/{owner}", operation_id = "set_quota",
-    params(("owner" = String, Path, description = "the owner")), request_body = QuotaAsked,
+    params(("owner" = String, Path, description = "the owner")), request_body = QuotaBody,
     responses(
-        (status = 200, description = "it is set", body = QuotaView),
-        (status = 422, description = "an amount or a name that is none")))]
+        (status = 200, description = "they are set", body = QuotaView),
+        (status = 422, description = "fields are wrong; `errors` names each")))]
 pub(super) async fn set(
     State(site): State<Site>,
     caller: Caller,
@@ -81,23 +204,13 @@ pub(super) async fn set(
     body: Bytes,
 ) -> Result<Json<QuotaView>, Problem> {
     let actor = caller.needs(Role::Admin)?;
-    let body: QuotaAsked = asked::json(&body)?;
-    let invalid = |detail: &str| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail);
-    if !(1..=NAME_CHARS_MAX).contains(&owner.chars().count()) || owner.contains('\0') {
-        return Err(invalid("an owner's name has 1 to 128 characters, none of them zero"));
-    }
-    let capacity = body.capacity_rru.map(|amount| {
-        let amount = Rru::from_f64(amount).filter(|amount| *amount >= Rru::ZERO);
-        amount.ok_or_else(|| invalid("capacity_rru: an amount is from 0 to 1e9 RRU"))
-    });
-    in_time(site.broker.set_quota(&actor, &owner, capacity.transpose()?)).await?;
+    let limits = read(asked::json(&body)?).map_err(|wrong| {
+        let detail = format!("{} fields are wrong", wrong.len());
+        let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail);
+        problem.with("errors", json!(wrong))
+    })?;
+    in_time(site.broker.set_quota(&actor, &owner, &limits)).await?;
     let set = in_time(site.broker.quotas(Some(&owner))).await?.pop();
-    let none = || Quota {
-        owner: owner.as_str().into(),
-        capacity: None,
-        promised: Rru::ZERO,
-        set_by: None,
-        set_at: None,
-    };
+    let none = || Quota { owner: owner.as_str().into(), limits: Vec::new(), promises: Vec::new() };
     Ok(Json(set.unwrap_or_else(none).into()))
 }

@@ -168,11 +168,12 @@ impl From<CapacityError> for Problem {
             CapacityError::Apply(ApplyError::NotOurs { .. }) => {
                 Problem::new(StatusCode::CONFLICT, "over", detail)
             }
-            CapacityError::Apply(ApplyError::Quota { quota, promised, .. }) => {
+            CapacityError::Apply(ApplyError::Quota { of, limit, promised, .. }) => {
                 let problem = Problem::new(StatusCode::CONFLICT, "quota_exceeded", detail);
                 let problem = problem.with("reasons", json!(["quota_exceeded"]));
-                let problem = problem.with("quota_rru", json!(quota.to_f64()));
-                problem.with("promised_rru", json!(promised.to_f64()))
+                let (limit, would_be) = (limit.to_f64(), promised.to_f64());
+                let exceeded = json!([{ "quota": of, "limit": limit, "would_be": would_be }]);
+                problem.with("quotas", exceeded)
             }
             CapacityError::Apply(ApplyError::Contract(_)) => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)
@@ -472,8 +473,7 @@ fn not_granted(view: &PlanView) -> Problem {
     }
     if let Some(over) = over {
         problem = problem
-            .with("quota_rru", json!(over.quota_rru))
-            .with("promised_rru", json!(over.promised_rru))
+            .with("quotas", json!(over.quotas))
             .with("asked_rru", json!(over.asked_rru))
             .with("left_rru", json!(over.left_rru));
     }

@@ -11,6 +11,7 @@ pub(super) mod moves;
 pub(super) mod plan;
 pub(super) mod profile;
 pub(super) mod read;
+pub(super) mod region;
 pub(super) mod request;
 pub(super) mod status;
 

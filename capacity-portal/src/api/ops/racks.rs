@@ -1,0 +1,266 @@
+//! `/ops/v1/servers`: servers are racked, decommissioned and moved, many at once, all or none.
+
+use super::region::errors;
+use crate::api::Site;
+use crate::api::asked::{self, Asked};
+use crate::api::authority::{Caller, Role};
+use crate::api::conditions::{self, Answer, Claimed};
+use crate::api::problem::Problem;
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use fleet::Name;
+use fleet::edit::{Racked, Relocated, ServerEdit, ServerPlan, WrongField};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::timeout;
+use utoipa::{IntoParams, ToSchema};
+
+/// How long a change of a large region may take.
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// A server that is racked.
+#[derive(ToSchema)]
+#[schema(as = ServerRacked)]
+#[expect(dead_code, reason = "it is read row by row; this describes it")]
+struct RackedBody {
+    server: String,
+    /// Left out: that of its MSB.
+    datacenter: Option<String>,
+    /// Left out: that of its rack.
+    msb: Option<String>,
+    rack: String,
+    /// One that is known: see `/ops/v1/hardware-types`.
+    hardware_type: String,
+    /// Its typical draw under load.
+    power_watts: Option<f64>,
+}
+
+/// Servers that are racked.
+#[derive(ToSchema)]
+#[schema(as = ServersAdded)]
+#[expect(dead_code, reason = "it is read row by row; this describes it")]
+pub(super) struct AddBody {
+    servers: Vec<RackedBody>,
+}
+
+/// Servers that are decommissioned.
+#[derive(ToSchema)]
+#[schema(as = ServersRemoved)]
+#[expect(dead_code, reason = "it is read row by row; this describes it")]
+pub(super) struct RemoveBody {
+    /// Their names.
+    servers: Vec<String>,
+}
+
+/// A server that moves.
+#[derive(ToSchema)]
+#[schema(as = ServerMoved)]
+#[expect(dead_code, reason = "it is read row by row; this describes it")]
+struct MovedBody {
+    server: String,
+    /// Left out: that of the MSB.
+    datacenter: Option<String>,
+    /// Left out: that of the rack.
+    msb: Option<String>,
+    rack: String,
+}
+
+/// Servers that stand in other racks.
+#[derive(ToSchema)]
+#[schema(as = ServersMoved)]
+#[expect(dead_code, reason = "it is read row by row; this describes it")]
+pub(super) struct MoveBody {
+    servers: Vec<MovedBody>,
+}
+
+/// Whether to do it.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Which {
+    /// Only say what it would come to.
+    #[serde(default)]
+    preview: bool,
+}
+
+/// How many more or fewer servers of a type an MSB has.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ServersChange)]
+pub(crate) struct ChangeView {
+    pub(crate) hardware_type: String,
+    pub(crate) msb: String,
+    pub(crate) servers: i64,
+}
+
+/// What it came to, or would.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ServersEdited)]
+pub(crate) struct EditedView {
+    /// Whether it was done.
+    pub(crate) applied: bool,
+    pub(crate) servers: usize,
+    pub(crate) new_racks: Vec<String>,
+    pub(crate) new_msbs: Vec<String>,
+    pub(crate) change: Vec<ChangeView>,
+    /// Servers that move and belong to somebody, by reservation: the next solve may spread it anew.
+    pub(crate) held: BTreeMap<String, usize>,
+}
+
+impl EditedView {
+    pub(crate) fn new(of: &ServerPlan, applied: bool) -> EditedView {
+        let names = |names: &std::collections::BTreeSet<Name>| {
+            names.iter().map(ToString::to_string).collect()
+        };
+        let change = of.change.iter().map(|((hardware_type, msb), servers)| ChangeView {
+            hardware_type: hardware_type.to_string(),
+            msb: msb.to_string(),
+            servers: *servers,
+        });
+        EditedView {
+            applied,
+            servers: of.servers,
+            new_racks: names(&of.new_racks),
+            new_msbs: names(&of.new_msbs),
+            change: change.collect(),
+            held: of.held.iter().map(|(name, count)| (name.to_string(), *count)).collect(),
+        }
+    }
+}
+
+/// Reads a list row by row; names every row that is not what is meant.
+fn rows<T: DeserializeOwned>(body: &[u8]) -> Result<Vec<T>, Problem> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct List {
+        servers: Vec<Value>,
+    }
+    let List { servers } = asked::json(body)?;
+    let mut wrong = Vec::new();
+    let mut read = Vec::new();
+    for (nr, row) in servers.into_iter().enumerate() {
+        match serde_json::from_value(row) {
+            Ok(row) => read.push(row),
+            Err(error) => {
+                let field = format!("servers[{nr}]");
+                wrong.push(WrongField::new(field, "malformed", error.to_string()));
+            }
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(read);
+    }
+    let detail = format!("{} rows are not what is meant", wrong.len());
+    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail);
+    Err(problem.with("errors", errors(&wrong)))
+}
+
+/// Does it, or says what it would come to.
+pub(crate) async fn edit(
+    site: &Site,
+    actor: &str,
+    edit: &ServerEdit,
+    dry: bool,
+    key: Option<broker::KeyClaim>,
+) -> Result<EditedView, Problem> {
+    let answer = |plan: &ServerPlan| {
+        Answer::new(StatusCode::OK, None, json!(EditedView::new(plan, true))).json()
+    };
+    let key = key.map(|claim| (claim, &answer as &(dyn Fn(&ServerPlan) -> Value + Sync)));
+    let late =
+        |_| Problem::unavailable("postgres_unavailable", "the region is not changed in time");
+    let edited = timeout(WITHIN, site.broker.edit_servers(actor, edit, dry, key)).await;
+    Ok(EditedView::new(&edited.map_err(late)??, !dry))
+}
+
+async fn asked_for(
+    site: &Site,
+    caller: &Caller,
+    headers: &HeaderMap,
+    (path, body): (&str, &Bytes),
+    which: &Which,
+    servers: ServerEdit,
+) -> Result<Response, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    if which.preview {
+        return Ok(Json(edit(site, &actor, &servers, true, None).await?).into_response());
+    }
+    let claim = match conditions::claim(site, &actor, headers, path, body).await? {
+        Claimed::Again(answer) => return Ok(answer.into_response()),
+        Claimed::Go(claim) => claim,
+    };
+    let done = edit(site, &actor, &servers, false, claim).await;
+    Ok(Json(conditions::settle(site, claim, done).await?).into_response())
+}
+
+/// Racks servers: all of the list or none
+///
+/// They are free; the next solve can give them to somebody.
+#[utoipa::path(post, path = "/servers", operation_id = "add_servers",
+    params(Which,
+        ("Idempotency-Key" = Option<String>, Header, description = "asks once, however often it is sent")),
+    request_body = AddBody,
+    responses(
+        (status = 200, description = "they are there, or would be", body = EditedView),
+        (status = 422, description = "fields are wrong; `errors` names every one of every server")))]
+pub(super) async fn add(
+    State(site): State<Site>,
+    caller: Caller,
+    Asked(which): Asked<Which>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    caller.needs(Role::Operator)?;
+    let servers = ServerEdit::Add(rows::<Racked>(&body)?);
+    asked_for(&site, &caller, &headers, ("/ops/v1/servers", &body), &which, servers).await
+}
+
+/// Decommissions servers: all of the list or none
+///
+/// A server that belongs to a reservation, is in use, lent or on its way is refused, and what must happen
+/// first is said.
+#[utoipa::path(post, path = "/servers/remove", operation_id = "remove_servers",
+    params(Which,
+        ("Idempotency-Key" = Option<String>, Header, description = "asks once, however often it is sent")),
+    request_body = RemoveBody,
+    responses(
+        (status = 200, description = "they are gone, or would be", body = EditedView),
+        (status = 422, description = "servers cannot go; `errors` names each and says what must happen")))]
+pub(super) async fn remove(
+    State(site): State<Site>,
+    caller: Caller,
+    Asked(which): Asked<Which>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    caller.needs(Role::Operator)?;
+    let servers = ServerEdit::Remove(rows::<Name>(&body)?);
+    asked_for(&site, &caller, &headers, ("/ops/v1/servers/remove", &body), &which, servers).await
+}
+
+/// Moves servers to other racks: all of the list or none
+///
+/// A server in use, lent or on its way is refused. A solve under way skips servers that moved.
+#[utoipa::path(post, path = "/servers/move", operation_id = "move_servers",
+    params(Which,
+        ("Idempotency-Key" = Option<String>, Header, description = "asks once, however often it is sent")),
+    request_body = MoveBody,
+    responses(
+        (status = 200, description = "they stand there, or would", body = EditedView),
+        (status = 422, description = "fields are wrong; `errors` names every one of every server")))]
+pub(super) async fn relocate(
+    State(site): State<Site>,
+    caller: Caller,
+    Asked(which): Asked<Which>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    caller.needs(Role::Operator)?;
+    let servers = ServerEdit::Move(rows::<Relocated>(&body)?);
+    asked_for(&site, &caller, &headers, ("/ops/v1/servers/move", &body), &which, servers).await
+}

@@ -1,0 +1,161 @@
+//! Racking, decommissioning and moving servers: a list, what it would come to, and doing it.
+
+use super::frame::{Page, Place, Whole};
+use super::link;
+use super::part;
+use crate::api::Site;
+use crate::api::authority::Role;
+use crate::api::ops::racks::{EditedView, edit};
+use crate::api::problem::Problem;
+use crate::number;
+use axum::extract::{Form, State};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use broker::EditError;
+use fleet::Name;
+use fleet::edit::{Racked, Relocated, ServerEdit, WrongField};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+/// What the form says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Said {
+    /// `add`, `remove` or `move`.
+    what: String,
+    /// A server a line.
+    list: String,
+    /// `yes`: do it; else say what it would come to.
+    really: String,
+}
+
+/// The empty form.
+pub(super) async fn show(Whole(reader): Whole) -> Result<Html<String>, Problem> {
+    reader.needs(Role::Operator)?;
+    Ok(page(&Said::default(), &html! {}, &reader))
+}
+
+fn page(said: &Said, result: &Markup, reader: &super::frame::Reader) -> Html<String> {
+    let kinds = [
+        ("add", "Rack", "server, rack, type, MSB, datacenter, watts"),
+        ("remove", "Decommission", "server"),
+        ("move", "Move", "server, rack, MSB, datacenter"),
+    ];
+    let body = html! {
+        h1 { "Servers" }
+        p.facts { span { "All of a list is done, or none of it. " } a href="/settings" { "Settings" } }
+        div.flow {
+            section.box {
+                h2 { "Rack, decommission or move servers" }
+                form.fields method="post" action="/settings/servers" {
+                    (reader.csrf())
+                    fieldset { legend { "What" }
+                        @for (word, label, columns) in kinds {
+                            label { input type="radio" name="what" value=(word) required
+                                checked[said.what == word || said.what.is_empty() && word == "add"];
+                                " " (label) " " span.hint { (columns) } }
+                        } }
+                    div.field { label for="list" { "A server a line, its columns separated by commas" }
+                        textarea #list name="list" rows="10" required spellcheck="false" aria-describedby="list-hint" { (said.list) }
+                        span.hint #list-hint { "MSB and datacenter may be left out where the rack or the MSB is known" } }
+                    div.actions { button type="submit" { "See what it comes to" } }
+                }
+            }
+            (result)
+        }
+    };
+    Page { place: Place::Settings, title: "Servers", charts: false, body }.show(reader)
+}
+
+/// Reads the list; names every line that is wrong.
+fn read(said: &Said) -> Result<ServerEdit, EditError> {
+    let mut wrong = Vec::new();
+    let (mut racked, mut gone, mut moved) = (Vec::new(), Vec::new(), Vec::new());
+    let lines = said.list.lines().map(str::trim).filter(|line| !line.is_empty());
+    for (nr, line) in lines.enumerate() {
+        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+        let cell = |at: usize| cells.get(at).copied().filter(|cell| !cell.is_empty());
+        let name = |at: usize| cell(at).map(Name::from);
+        let mut say = |detail: &str| {
+            wrong.push(WrongField::new(format!("servers[{nr}]"), "malformed", detail));
+        };
+        match (said.what.as_str(), name(0), name(1), name(2)) {
+            ("add", Some(server), Some(rack), Some(hardware_type)) if cells.len() <= 6 => {
+                let power_watts = cell(5).map(str::parse).transpose();
+                match power_watts {
+                    Ok(power_watts) => racked.push(Racked {
+                        server,
+                        datacenter: name(4),
+                        msb: name(3),
+                        rack,
+                        hardware_type,
+                        power_watts,
+                    }),
+                    Err(_) => say("the watts are no number"),
+                }
+            }
+            ("add", ..) => {
+                say("server, rack, type, and MSB, datacenter, watts where they are needed")
+            }
+            ("remove", Some(server), None, _) => gone.push(server),
+            ("remove", ..) => say("the name of a server alone"),
+            ("move", Some(server), Some(rack), msb) if cells.len() <= 4 => {
+                moved.push(Relocated { server, datacenter: name(3), msb, rack });
+            }
+            ("move", ..) => say("server, rack, and MSB, datacenter where they are new"),
+            _ => say("add, remove or move"),
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(EditError::Wrong(wrong));
+    }
+    Ok(match said.what.as_str() {
+        "remove" => ServerEdit::Remove(gone),
+        "move" => ServerEdit::Move(moved),
+        _ => ServerEdit::Add(racked),
+    })
+}
+
+fn preview(of: &EditedView, said: &Said, reader: &super::frame::Reader) -> Markup {
+    html! {
+        section.box #preview {
+            h2 { "What it comes to" }
+            div.scroll { table.slim {
+                caption { (number::counted(of.servers, "server")) }
+                thead { tr { th scope="col" { "Type" } th scope="col" { "MSB" } th.n scope="col" { "Servers" } } }
+                tbody { @for row in &of.change { tr {
+                    th scope="row" { (row.hardware_type) }
+                    td { a href=(link::msb(&row.msb)) { (row.msb) } } td.n { (format!("{:+}", row.servers)) }
+                } } }
+            } }
+            @if of.change.is_empty() { (part::missing("No MSB has more or fewer servers.")) }
+            @if !of.new_racks.is_empty() { p { "New racks: " (of.new_racks.join(", ")) } }
+            @if !of.new_msbs.is_empty() { p { "New MSBs: " (of.new_msbs.join(", ")) } }
+            @for (name, count) in &of.held { p { (number::counted(*count, "server")) " of "
+                a href=(link::reservation(name)) { (name) } ", which the next solve may spread otherwise." } }
+            form.actions method="post" action="/settings/servers" {
+                (reader.csrf())
+                input type="hidden" name="what" value=(said.what);
+                input type="hidden" name="list" value=(said.list);
+                input type="hidden" name="really" value="yes";
+                button.danger type="submit" { "Do it" }
+                a href="/settings/servers" { "Leave it" }
+            }
+        }
+    }
+}
+
+/// Says what a list would come to, or does it.
+pub(super) async fn submit(
+    State(site): State<Site>,
+    Whole(reader): Whole,
+    Form(said): Form<Said>,
+) -> Result<Response, Problem> {
+    let actor = reader.needs(Role::Operator)?;
+    let servers = read(&said)?;
+    let really = said.really == "yes";
+    let edited = edit(&site, &actor, &servers, !really, None).await?;
+    if really {
+        return Ok(Redirect::to("/trail").into_response());
+    }
+    Ok(page(&said, &preview(&edited, &said, &reader), &reader).into_response())
+}

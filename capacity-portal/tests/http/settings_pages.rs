@@ -1,0 +1,102 @@
+//! The pages on which operators change a region.
+
+use crate::pages::{page, send, well_formed};
+use crate::place::{Place, READER, ROOT};
+use crate::who_may::token;
+use broker::Role;
+
+#[tokio::test]
+async fn settings_are_changed_from_their_page() {
+    let place = Place::new().await;
+    let (_, seen) = page(&place, "/settings", Some(READER)).await;
+    assert!(seen.contains("default rule") && !seen.contains("<form class"), "{seen}");
+    let (_, shown) = page(&place, "/settings", Some(ROOT)).await;
+    let version = |text: &str, after: &str| {
+        let rest = text.split(after).nth(1).expect("a form").to_owned();
+        let rest = rest.split("name=\"version\" value=\"").nth(1).expect("a version").to_owned();
+        rest.split('"').next().expect("a value").to_owned()
+    };
+    let prices = format!(
+        "version={}&move_in_use=12&move_idle=1&spread_beta=2&buffer_tau=5&msb_alpha=&rack_alpha=0.5\
+         &affinity_theta=0.05&shared_buffer_fraction=0",
+        version(&shown, "action=\"/settings/prices\"")
+    );
+    let buffer = format!(
+        "hardware_type=type&servers=3&version={}",
+        version(&shown, "action=\"/settings/buffers\"")
+    );
+    let elastic = "reservation=batch&owner=lab&rru=type%3D1.5&share=2".to_owned();
+    for (path, form) in [
+        ("/settings/prices", &prices),
+        ("/settings/hardware-types", &"hardware_type=new".to_owned()),
+        ("/settings/buffers", &buffer),
+        ("/settings/elastic", &elastic),
+    ] {
+        assert_eq!(send(&place, path, READER, form).await.status(), 403, "{path}");
+        let sent = send(&place, path, ROOT, form).await;
+        assert_eq!((sent.status().as_u16(), sent.url().path()), (200, "/settings"), "{path}");
+        well_formed(path, &sent.text().await.expect("text"));
+    }
+    assert_eq!(send(&place, "/settings/prices", ROOT, &prices).await.status(), 412, "seen before");
+    let settings = place.broker.region_settings().await.expect("read").settings;
+    assert_eq!((settings.weights.move_in_use, settings.weights.rack_alpha), (12.0, Some(0.5)));
+    let types = place.broker.hardware_types().await.expect("read");
+    assert_eq!(types.len(), 2);
+    let wanted = types.iter().filter_map(|of| of.buffer.as_ref()).map(|of| of.wanted).max();
+    assert_eq!(wanted, Some(3));
+    let batch = place.broker.elastic_reservations(Some("batch")).await.expect("read").remove(0);
+    assert_eq!(
+        (batch.share, batch.asked.rru.values().copied().max_by(f64::total_cmp)),
+        (Some(2.0), Some(1.5))
+    );
+    let (_, shown) = page(&place, "/settings", Some(ROOT)).await;
+    let end = format!(
+        "reservation=batch&version={}",
+        version(&shown, "action=\"/settings/elastic/end\"")
+    );
+    assert_eq!(send(&place, "/settings/elastic/end", ROOT, &end).await.status(), 200);
+    assert!(place.broker.elastic_reservations(None).await.expect("read").is_empty());
+
+    let admin = token(&place, "ann", Role::Admin, None).await;
+    let quota = "owner=a&rru=&servers=20%2C+type%3D10";
+    assert_eq!(send(&place, "/settings/quotas", ROOT, quota).await.status(), 403);
+    assert_eq!(send(&place, "/settings/quotas", &admin, quota).await.status(), 200);
+    let (_, shown) = page(&place, "/settings", None).await;
+    assert!(shown.contains("servers of hardware type &quot;type&quot;"), "{shown}");
+    // What is wrong stands on the page that says so.
+    let sent = send(&place, "/settings/quotas", &admin, "owner=a&rru=none%3D5&servers=").await;
+    assert_eq!(sent.status(), 422);
+    let text = sent.text().await.expect("text");
+    assert!(text.contains("limits[0].profile") && text.contains("there is no profile"), "{text}");
+}
+
+#[tokio::test]
+async fn servers_are_racked_and_removed_from_their_page_after_a_look() {
+    let place = Place::new().await;
+    assert_eq!(page(&place, "/settings/servers", Some(READER)).await.0, 403);
+    assert_eq!(page(&place, "/settings/servers", Some(ROOT)).await.0, 200);
+    let form = "what=add&list=n0%2Crack0%2Ctype%0An1%2Crack9%2Ctype%2Cmsb9%2Cdc%2C300";
+    let looked = send(&place, "/settings/servers", ROOT, form).await;
+    assert_eq!(looked.status(), 200);
+    let text = looked.text().await.expect("text");
+    well_formed("/settings/servers", &text);
+    for needed in ["2 servers", "New racks: rack9", "New MSBs: msb9", "Do it"] {
+        assert!(text.contains(needed), "{needed}: {text}");
+    }
+    assert_eq!(place.broker.last_seq().await.expect("asked").0, 1, "a look writes nothing");
+    let form = format!("{form}&really=yes");
+    assert_eq!(send(&place, "/settings/servers", ROOT, &form).await.status(), 200);
+    let servers = async || place.broker.export(None).await.expect("exported").parts.servers.len();
+    assert_eq!(servers().await, 26);
+    for (form, said) in [
+        ("what=remove&list=s00%0As01&really=yes", "in use by"),
+        ("what=add&list=n2&really=yes", "server, rack, type"),
+        ("what=move&list=none%2Crack1&really=yes", "there is no server"),
+    ] {
+        let sent = send(&place, "/settings/servers", ROOT, form).await;
+        assert_eq!(sent.status(), 422, "{form}");
+        let text = sent.text().await.expect("text");
+        assert!(text.contains(said), "{form}: {text}");
+    }
+    assert_eq!(servers().await, 26);
+}
