@@ -163,7 +163,8 @@ impl Broker {
 async fn check(db: &mut PgConnection, limits: &[QuotaAsked]) -> Result<(), QuotaError> {
     let doing = "looking limits up";
     let mut wrong = Vec::new();
-    let fields: [(_, _, _, fn(&QuotaAsked) -> Option<&Name>); 2] = [
+    type NamedBy = fn(&QuotaAsked) -> Option<&Name>;
+    let fields: [(_, _, _, NamedBy); 2] = [
         ("profile", "unknown_profile", sql::PROFILES, |of| of.profile.as_ref()),
         ("hardware_type", "unknown_hardware_type", sql::TYPES, |of| of.hardware_type.as_ref()),
     ];
@@ -218,10 +219,13 @@ pub(crate) async fn read(
     select(db, owner).await.doing("reading quotas")
 }
 
+/// Owner, reservation, promised micro-RRU and worth by hardware type.
+type PromiseRow = (String, String, i64, Json<BTreeMap<String, i64>>);
+
 async fn select(db: &mut PgConnection, owner: Option<&str>) -> Result<Vec<Quota>, sqlx::Error> {
     let mut all: BTreeMap<String, Quota> = BTreeMap::new();
     let of = |owner: &str| Quota { owner: owner.into(), limits: Vec::new(), promises: Vec::new() };
-    let rows: Vec<(String, String, i64, Json<BTreeMap<String, i64>>)> =
+    let rows: Vec<PromiseRow> =
         sqlx::query_as(sql::PROMISED).bind(owner).fetch_all(&mut *db).await?;
     for (owner, reservation, micro, Json(worth)) in rows {
         let quota = all.entry(owner).or_insert_with_key(|owner| of(owner));

@@ -29,7 +29,7 @@ mod summary;
 pub use error::{ERRORS_MAX, FieldError, FieldRule, ImportError};
 pub use events::read_log;
 pub use resize::change_requests;
-pub use rows::plain_rows;
+pub use rows::{PlainRow, plain_rows};
 pub use summary::{ImportSummary, StandIn};
 
 use chrono::{DateTime, TimeDelta, Utc};

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+/// The line a row begins on, and its fields by column.
+pub type PlainRow = (u64, BTreeMap<String, String>);
+
 /// The rows of CSV with a header line: the line each begins on, and its fields by column.
 ///
 /// # Errors
 /// If it is not CSV, or a row has more or fewer fields than the header.
-pub fn plain_rows(text: &str) -> Result<Vec<(u64, BTreeMap<String, String>)>, csv::Error> {
+pub fn plain_rows(text: &str) -> Result<Vec<PlainRow>, csv::Error> {
     // Spreadsheets put a byte order mark before the first column's name.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
