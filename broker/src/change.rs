@@ -2,6 +2,7 @@
 
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
+use crate::text::without_zeros;
 use crate::trail::{Action, Seq};
 use sqlx::{PgConnection, Postgres, Transaction};
 
@@ -53,7 +54,10 @@ impl Change {
         self.note(action, None, detail);
     }
 
-    fn note(&mut self, action: Action, subject: Option<String>, detail: serde_json::Value) {
+    fn note(&mut self, action: Action, subject: Option<String>, mut detail: serde_json::Value) {
+        // An entry is never a reason why a change cannot be made.
+        without_zeros(&mut detail);
+        let subject = subject.map(|of| of.replace('\0', "\u{FFFD}"));
         self.actions.push(action.as_str());
         self.subjects.push(subject);
         self.details.push(detail);

@@ -85,7 +85,8 @@ where
     F: Future<Output = Result<bool, DbError>>,
 {
     let every = lease / WITHIN;
-    let mut next = Instant::now() + every;
+    // Where it took long to get it, some of it is over.
+    let mut next = Instant::now() + term.left().saturating_sub(every * (WITHIN - 1));
     let mut under_way = FuturesUnordered::new();
     while term.holds() {
         tokio::select! {

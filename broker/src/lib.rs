@@ -83,12 +83,14 @@ mod status;
 mod stored;
 mod stuck;
 mod subscribe;
+mod text;
 mod token;
 mod topology;
 mod totals;
 mod touched;
 mod trail;
 mod unavailability;
+mod unfinished;
 mod usage;
 mod valued;
 
@@ -134,7 +136,7 @@ pub use maintenance::{
 };
 pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
 pub use mover::{Epoch, MoverError, MoverInstance, MoverStatus, Stopped};
-pub use moves::{BoundOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
+pub use moves::{BegunOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
 pub use operation::{Operation, OperationKind};
 pub use outage::{MsbHealth, OutServer, Outage, OutageReason};
 pub use pace::{Waiters, Waiting};
@@ -159,15 +161,17 @@ pub use server::{ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
 pub use state::{
     EmergencyState, JobState, MaintenanceState, MoveState, OperationState, PlanState, RecallState,
-    ReplacementState, RequestState, SolveState, State,
+    ReplacementState, RequestState, SolveState, State, UnfinishedState,
 };
 pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
 pub use stuck::Stuck;
 pub use subscribe::{Subscription, TrailDoorbell};
+pub use text::storable;
 pub use token::{GoodToken, NewToken, Role, SecretDigest, TOKEN_LIFE_MAX, TokenError, TokenRow};
 pub use totals::ReservedTotals;
 pub use trail::{Action, Entry, Recorded, Seq, Subject, TargetVersion};
 pub use unavailability::{Occurrence, UnavailabilityError};
+pub use unfinished::Unfinished;
 pub use usage::{Usage, UsageOutcome};
 pub use valued::Valued;
 
@@ -222,6 +226,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         topology::sql::ALL,
         trail::sql::ALL,
         unavailability::sql::ALL,
+        unfinished::sql::ALL,
         usage::sql::ALL,
         valued::sql::ALL,
     ];

@@ -18,12 +18,16 @@ use uuid::Uuid;
 pub(crate) mod sql {
     crate::statements! {
         /// Renews it, or takes it over where it ran out. One that runs for longer than any is given
-        /// for is by a clock that was ahead then.
-        LEASE = "UPDATE mover SET holder = $1, instance = $4, \
-                epoch = epoch + (instance IS DISTINCT FROM $4)::int, \
-                lease_until = clock_timestamp() + make_interval(secs => $2) \
-            WHERE instance = $4 OR lease_until NOT BETWEEN clock_timestamp() \
-                AND clock_timestamp() + make_interval(secs => $3) RETURNING epoch";
+        /// for is by a clock that was ahead then. A renewal must not name the epoch: with a trigger on the
+        /// table Postgres takes the lock of a changed key for every key that a statement names.
+        LEASE = "WITH renewed AS (UPDATE mover SET holder = $1, \
+                    lease_until = clock_timestamp() + make_interval(secs => $2) \
+                WHERE instance = $4 RETURNING epoch), \
+            taken AS (UPDATE mover SET holder = $1, instance = $4, epoch = epoch + 1, \
+                    lease_until = clock_timestamp() + make_interval(secs => $2) \
+                WHERE instance IS DISTINCT FROM $4 AND lease_until NOT BETWEEN clock_timestamp() \
+                    AND clock_timestamp() + make_interval(secs => $3) RETURNING epoch) \
+            SELECT epoch FROM renewed UNION ALL SELECT epoch FROM taken";
         RELEASE = "UPDATE mover SET lease_until = '-infinity' WHERE epoch = $1";
         /// Taking over changes the epoch, which is a key: it waits until the transaction has ended. A
         /// renewal of the lease does not change it, and does not wait.

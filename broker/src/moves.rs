@@ -11,13 +11,18 @@ use crate::mover::{Epoch, MoverError, still_ours};
 use crate::rollout;
 use crate::state::{self, MoveState, State};
 use crate::stored;
+use crate::text::storable;
 use crate::trail::{Action, TargetVersion};
+use crate::unfinished;
 use chrono::{DateTime, Utc};
 use fleet::Name;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::time::Duration;
 use uuid::Uuid;
+
+/// Characters kept of what a host says.
+const SAID_MAX: usize = 2_000;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -62,12 +67,13 @@ pub(crate) mod sql {
             JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
             LEFT JOIN reservations t ON t.reservation = m.target_reservation \
             LEFT JOIN promises p USING (promise_id) \
-            LEFT JOIN servers_out_of_use(false) AS o ON o = m.server_id \
+            LEFT JOIN servers_under_repair() AS o ON o = m.server_id \
             WHERE m.open ORDER BY m.opened_at, m.move_id";
-        BOUND_OF_LATE = "SELECT k.rack::text, b.msb::text, m.source_reservation, m.in_use, count(*) \
+        /// However they ended: one that was superseded half-way had begun as well.
+        BEGUN_OF_LATE = "SELECT k.rack::text, b.msb::text, m.source_reservation, m.in_use, count(*) \
             FROM moves m JOIN servers s USING (server_id) JOIN racks k USING (rack_id) \
             JOIN msbs b USING (msb_id) \
-            WHERE m.state = 'bound' AND m.state_at > clock_timestamp() - make_interval(secs => $1) \
+            WHERE NOT m.open AND m.begun_at IS NOT NULL AND m.state_at > clock_timestamp() - make_interval(secs => $1) \
             GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4";
         /// What a host is told to be stays what it is told, whatever is promised meanwhile.
         ADVANCE = "UPDATE moves m SET state = w.target, host_profile = CASE \
@@ -98,12 +104,21 @@ pub(crate) mod sql {
                     target_pending = false, target_reservation_id = NULL, target_version = NULL, \
                     target_origin = NULL, loan_reservation_id = NULL, \
                     in_use = s.in_use AND ready.origin = 'recall' \
-                FROM ready WHERE s.server_id = ready.server_id RETURNING s.server_id) \
+                FROM ready WHERE s.server_id = ready.server_id RETURNING s.server_id), \
+            finished AS (UPDATE unfinished f SET state = CASE WHEN ready.stays THEN 'restored' \
+                    ELSE 'handed_over' END \
+                FROM ready WHERE f.server_id = ready.server_id AND f.state = 'unfinished' \
+                    AND ready.origin NOT IN ('recall', 'drain') RETURNING f.server_id, f.event_id), \
+            in_use_again AS (UPDATE unavailability u SET ended_at = greatest(u.started_at, clock_timestamp()) \
+                FROM finished f WHERE u.event_id = f.event_id AND u.ended_at IS NULL) \
             SELECT r.move_id, r.server, r.source_reservation, r.target_reservation, r.target_version, \
-                r.origin FROM ready r JOIN bound USING (server_id) ORDER BY r.server";
-        GIVE_UP = "WITH ended AS (UPDATE moves SET state = $2, reason = $3, detail = $4 \
-                WHERE move_id = $1 AND open RETURNING server_id, server, target_reservation, stays) \
-            SELECT e.server, e.target_reservation, e.stays, e.server_id FROM ended e";
+                r.origin, f.event_id::text FROM ready r JOIN bound USING (server_id) \
+            LEFT JOIN finished f USING (server_id) ORDER BY r.server";
+        GIVE_UP = "WITH before AS (SELECT move_id, state FROM moves WHERE move_id = $1 AND open FOR UPDATE), \
+            ended AS (UPDATE moves m SET state = $2, reason = $3, detail = $4 FROM before \
+                WHERE m.move_id = before.move_id RETURNING m.server_id, m.server, m.target_reservation, \
+                    m.stays, m.origin, before.state AS was) \
+            SELECT server, target_reservation, stays, server_id, origin, was FROM ended";
         /// The next solve sees a server that stays with its owner, and decides anew.
         UNTARGET = "UPDATE servers s SET target_pending = false, target_reservation_id = NULL, \
                 target_version = NULL, target_origin = NULL \
@@ -269,9 +284,9 @@ impl OpenMove {
     }
 }
 
-/// Moves that were bound of late, from one rack and reservation.
+/// Moves that had begun and ended of late, however they ended, from one rack and reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BoundOfLate {
+pub struct BegunOfLate {
     /// The rack.
     pub rack: Name,
     /// Its MSB.
@@ -284,8 +299,12 @@ pub struct BoundOfLate {
     pub count: i64,
 }
 
-/// A move that was bound: id, server, owner before and after, version served, origin.
-type BoundRow = (Uuid, String, Option<String>, Option<String>, i64, String);
+/// A move that was bound: id, server, owner before and after, version served, origin, and the event of a server
+/// that was left half-way before.
+type BoundRow = (Uuid, String, Option<String>, Option<String>, i64, String, Option<String>);
+
+/// A move that was given up: server, owner wanted, whether it was to stay, its number, origin, state before.
+type GivenUpRow = (String, Option<String>, bool, i32, String, String);
 
 /// Which targets moves are opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -324,7 +343,10 @@ impl Broker {
         let superseded: Vec<(i32, bool)> =
             sqlx::query_as(sql::SUPERSEDE).fetch_all(&mut *db).await.doing(doing)?;
         let half_done = superseded.iter().filter(|(_, half_done)| *half_done);
-        let half_done: Vec<i32> = half_done.map(|(server, _)| *server).collect();
+        let mut half_done: Vec<i32> = half_done.map(|(server, _)| *server).collect();
+        half_done.extend(unfinished::due(&mut *db).await?);
+        half_done.sort_unstable();
+        half_done.dedup();
         let wanted = match wanted {
             Wanted::All => sql::WANTED,
             Wanted::BetweenSolves => sql::WANTED_BETWEEN,
@@ -361,10 +383,10 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn bound_of_late(&self, within: Duration) -> Result<Vec<BoundOfLate>, DbError> {
+    pub async fn begun_of_late(&self, within: Duration) -> Result<Vec<BegunOfLate>, DbError> {
         let rows =
-            sqlx::query(sql::BOUND_OF_LATE).bind(within.as_secs_f64()).try_map(|row: PgRow| {
-                Ok(BoundOfLate {
+            sqlx::query(sql::BEGUN_OF_LATE).bind(within.as_secs_f64()).try_map(|row: PgRow| {
+                Ok(BegunOfLate {
                     rack: row.try_get::<&str, _>(0)?.into(),
                     msb: row.try_get::<&str, _>(1)?.into(),
                     source: row.try_get::<Option<&str>, _>(2)?.map(Name::from),
@@ -372,7 +394,7 @@ impl Broker {
                     count: row.try_get(4)?,
                 })
             });
-        rows.fetch_all(&self.pool).await.doing("counting moves bound of late")
+        rows.fetch_all(&self.pool).await.doing("counting moves that began of late")
     }
 
     /// Takes moves from one step to a later one. Gives those that were where they were thought to
@@ -425,20 +447,23 @@ impl Broker {
         let ids: Vec<Uuid> = rows.iter().map(|(id, ..)| *id).collect();
         rollout::settle(db, &ids, &configured).await?;
         let mut bound = Vec::with_capacity(rows.len());
-        for (id, server, source, target, version, origin) in rows {
+        for (id, server, source, target, version, origin, unfinished) in rows {
             let detail = serde_json::json!({
                 "move": id.to_string(), "source": source, "target": target, "version": version,
                 "origin": origin,
             });
             change.record(Action::ServerBound, &server, detail);
+            if let Some(event) = unfinished {
+                unfinished::record_end(&mut change, &event, &server);
+            }
             bound.push(id);
         }
         change.commit().await?;
         Ok(bound)
     }
 
-    /// Gives a move up: its server stays with its owner, and the next solve decides anew. False: it
-    /// had ended.
+    /// Gives a move up: its server stays with its owner, and the next solve decides anew. One that was cleaned up
+    /// already is out of use until it is restored or handed over ([`crate::Unfinished`]). False: it had ended.
     ///
     /// # Errors
     /// [`MoverError`].
@@ -451,6 +476,7 @@ impl Broker {
         said: &str,
     ) -> Result<bool, MoverError> {
         let doing = "giving a move up";
+        let said = &*storable(said, SAID_MAX);
         let state = match reason {
             MoveReason::NewerTarget
             | MoveReason::SnapshotLoaded
@@ -463,7 +489,7 @@ impl Broker {
         let db = change.connection();
         still_ours(db, epoch).await?;
         hold_head(db).await?;
-        let ended: Option<(String, Option<String>, bool, i32)> = sqlx::query_as(sql::GIVE_UP)
+        let ended: Option<GivenUpRow> = sqlx::query_as(sql::GIVE_UP)
             .bind(id)
             .bind(state.as_str())
             .bind(reason.as_str())
@@ -471,14 +497,18 @@ impl Broker {
             .fetch_optional(&mut *db)
             .await
             .doing(doing)?;
-        let Some((server, target, stays, server_id)) = ended else {
+        let Some((server, target, stays, server_id, origin, was)) = ended else {
             change.abandon().await?;
             return Ok(false);
         };
         rollout::refused(db, id, said).await?;
         if !stays {
             let cleared = sqlx::query(sql::UNTARGET).bind(server_id).bind(&target);
-            cleared.execute(db).await.doing(doing)?;
+            cleared.execute(&mut *db).await.doing(doing)?;
+        }
+        let was: MoveState = state::read(&was).doing(doing)?;
+        if unfinished::is_left_half_way(&origin, was) {
+            unfinished::note(&mut change, id, (server_id, &server), was.as_str()).await?;
         }
         let detail = serde_json::json!({
             "move": id.to_string(), "target": target, "reason": reason.as_str(), "said": said,

@@ -26,7 +26,7 @@ pub(crate) mod sql {
         ANY = "SELECT EXISTS (SELECT FROM replacements WHERE state IN ('owed', 'swapped')) \
             OR EXISTS (SELECT FROM unavailability u \
                 WHERE coalesce(u.ended_at, 'infinity'::timestamptz) > now() \
-                    AND u.kind IN ('random_failure', 'software') \
+                    AND u.event_id NOT LIKE 'unfinished/%' AND u.kind IN ('random_failure', 'software') \
                     AND u.recorded_at > coalesce((SELECT max(v.started_at) FROM solves v \
                         WHERE v.state = 'published'), '-infinity') \
                     AND NOT EXISTS (SELECT FROM replacements p WHERE p.event_id = u.event_id))";
@@ -58,8 +58,9 @@ pub(crate) mod sql {
                 WHERE p.state = 'owed') \
             UPDATE replacements p SET state = seen.state FROM seen \
             WHERE p.replacement_id = seen.replacement_id AND seen.state <> 'owed'";
-        /// Failures that nobody has dealt with. Those of an MSB that is lost are not random, and what
-        /// a solve has seen it has provided for.
+        /// Failures that nobody has dealt with. Those of an MSB that is lost are not random, what
+        /// a solve has seen it has provided for, and what a move left half-way is restored: automation that
+        /// refuses for all servers would use up every spare.
         FAILURES = "SELECT DISTINCT ON (s.server) s.server_id, s.server::text, r.reservation, \
                 u.event_id::text, u.started_at, u.recorded_at \
             FROM unavailable_servers u CROSS JOIN LATERAL \
@@ -68,6 +69,7 @@ pub(crate) mod sql {
             JOIN reservations r ON r.reservation_id = CASE WHEN s.target_pending \
                 THEN s.target_reservation_id ELSE s.current_reservation_id END \
             WHERE u.kind IN ('random_failure', 'software') AND u.scope IN ('server', 'rack') \
+                AND u.event_id NOT LIKE 'unfinished/%' \
                 AND u.recorded_at <= $1 \
                 AND u.recorded_at > coalesce((SELECT max(v.started_at) FROM solves v \
                     WHERE v.state = 'published'), '-infinity') \

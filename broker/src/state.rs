@@ -372,6 +372,43 @@ impl State for EmergencyState {
     }
 }
 
+/// What became of a server that a move left half-way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UnfinishedState {
+    /// It is neither its old owner's nor its new one's.
+    Unfinished,
+    /// Its old owner has it again.
+    Restored,
+    /// Another owner has it.
+    HandedOver,
+}
+
+impl State for UnfinishedState {
+    const MACHINE: &'static str = "unfinished";
+    const ALL: &'static [UnfinishedState] =
+        &[UnfinishedState::Unfinished, UnfinishedState::Restored, UnfinishedState::HandedOver];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            UnfinishedState::Unfinished => "unfinished",
+            UnfinishedState::Restored => "restored",
+            UnfinishedState::HandedOver => "handed_over",
+        }
+    }
+
+    /// Somebody should look at once: a host refuses what it is asked.
+    fn longest_stay(self) -> Option<Duration> {
+        (self == UnfinishedState::Unfinished).then_some(Duration::ZERO)
+    }
+
+    fn may_follow(self, source: Option<UnfinishedState>) -> bool {
+        match source {
+            None => self == UnfinishedState::Unfinished,
+            Some(source) => source == UnfinishedState::Unfinished && self != source,
+        }
+    }
+}
+
 /// How far a window of planned maintenance is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MaintenanceState {

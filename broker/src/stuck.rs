@@ -4,7 +4,7 @@ use crate::broker::Broker;
 use crate::error::{DbError, Doing};
 use crate::state::{
     EmergencyState, JobState, MaintenanceState, MoveState, OperationState, ReplacementState,
-    RequestState, SolveState, State,
+    RequestState, SolveState, State, UnfinishedState,
 };
 use chrono::{DateTime, Utc};
 use sqlx::Row;
@@ -49,6 +49,7 @@ pub(crate) fn stays() -> (Vec<&'static str>, Vec<&'static str>, Vec<f64>) {
     of::<ReplacementState>(&mut rows);
     of::<MaintenanceState>(&mut rows);
     of::<EmergencyState>(&mut rows);
+    of::<UnfinishedState>(&mut rows);
     of::<RequestState>(&mut rows);
     of::<OperationState>(&mut rows);
     let machines = rows.iter().map(|row| row.0).collect();

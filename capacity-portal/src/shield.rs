@@ -86,6 +86,11 @@ impl Shield {
         if !self.limits.may_ask(caller, address(&parts)) {
             return Err(Problem::too_often("ask less often", 1));
         }
+        // Postgres stores no zero character, and nothing there is has one in its name.
+        let zero = || Problem::bad_request("malformed", "nothing has a zero character in its name");
+        if parts.uri.path_and_query().is_some_and(|asked| asked.as_str().contains("%00")) {
+            return Err(zero());
+        }
         let late = |_| {
             let detail = "a body arrives within 10 seconds";
             Problem::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", detail)
@@ -95,6 +100,9 @@ impl Shield {
             .headers
             .get(CONTENT_TYPE)
             .is_some_and(|kind| kind.as_bytes().starts_with(b"application/x-www-form-urlencoded"));
+        if form && body.windows(3).any(|three| three == b"%00" || three.contains(&0)) {
+            return Err(zero());
+        }
         if form && session.is_some() {
             let (field, rest) = without_csrf(&body);
             parts.headers.insert(CONTENT_LENGTH, rest.len().into());

@@ -15,7 +15,7 @@ pub mod http;
 pub mod simulated;
 
 use crate::steps::Step;
-use broker::LeaseTerm;
+use broker::{LeaseTerm, storable};
 use fleet::Name;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -117,9 +117,27 @@ impl<A: HostAgent + ?Sized> HostAgent for &A {
     }
 }
 
-/// Reads an answer.
-fn read(answer: &[u8]) -> Result<StepReport, AgentError> {
-    serde_json::from_slice(answer).map_err(|error| AgentError::NotAnAnswer(error.to_string()))
+/// The most bytes of an answer. It is a few words; what is longer is something else.
+const ANSWER_MAX: usize = 64 << 10;
+
+/// Characters kept of what a host says.
+const SAID_MAX: usize = 2_000;
+
+/// Characters kept of what is wrong with an answer.
+const WRONG_MAX: usize = 300;
+
+/// Reads an answer. Whatever the bytes are, this ends, and what it gives can be stored: size and nesting are
+/// bounded, and texts are legible.
+pub fn read(answer: &[u8]) -> Result<StepReport, AgentError> {
+    let wrong = |why: &str| AgentError::NotAnAnswer(storable(why, WRONG_MAX));
+    if answer.len() > ANSWER_MAX {
+        return Err(wrong("it is longer than 64 KiB"));
+    }
+    let report = serde_json::from_slice(answer).map_err(|error| wrong(&error.to_string()))?;
+    Ok(match report {
+        StepReport::Refused { why } => StepReport::Refused { why: storable(&why, SAID_MAX) },
+        report => report,
+    })
 }
 
 #[cfg(test)]
@@ -127,6 +145,7 @@ pub(crate) mod tests {
     use super::{AgentError, StepOrder, StepReport, read};
     use crate::steps::Step;
     use broker::LeaseTerm;
+    use proptest::prelude::*;
     use uuid::Uuid;
 
     pub(crate) fn order(number: u128, step: Step) -> StepOrder {
@@ -166,9 +185,64 @@ pub(crate) mod tests {
         ] {
             assert_eq!(read(answer.as_bytes()).expect("an answer"), report);
         }
+        let deep = format!(r#"{{"state": "done", "x": {}}}"#, "[".repeat(50_000));
+        let long = format!(r#"{{"state": "refused", "why": "{}"}}"#, "a".repeat(70_000));
+        for wrong in [&*deep, &*long] {
+            assert!(matches!(read(wrong.as_bytes()), Err(AgentError::NotAnAnswer(_))));
+        }
+        let zero = read(br#"{"state": "refused", "why": "a\u0000b"}"#).expect("an answer");
+        assert_eq!(zero, StepReport::Refused { why: "a\u{FFFD}b".to_owned() });
         for wrong in ["", "{}", r#"{"state": "finished"}"#, "<html>"] {
             let error = read(wrong.as_bytes()).expect_err("no answer");
             assert!(matches!(error, AgentError::NotAnAnswer(_)), "{error}");
+        }
+    }
+
+    /// Bytes like those of an answer, and others.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let text = prop_oneof![
+            Just("\\u0000".to_owned()),
+            Just("\\ud800".to_owned()),
+            Just("\u{FFFF}".to_owned()),
+            Just("[".repeat(500)),
+            "\\PC{0,3000}",
+        ];
+        let state = prop_oneof![
+            Just("done"),
+            Just("under_way"),
+            Just("refused"),
+            Just("outdated"),
+            Just("finished"),
+        ];
+        let like = (state, text, any::<i64>()).prop_map(|(state, text, number)| {
+            format!(
+                r#"{{"state": "{state}", "why": "{text}", "epoch": {number}, "again_after_seconds": {number}}}"#
+            )
+            .into_bytes()
+        });
+        let cut = (like, any::<prop::sample::Index>(), any::<u8>());
+        let broken = cut.prop_map(|(mut bytes, at, byte)| {
+            if byte % 3 == 0 {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            bytes
+        });
+        prop_oneof![broken, prop::collection::vec(any::<u8>(), 0..2_000)]
+    }
+
+    proptest! {
+        /// Whatever a host answers is read or refused, and what is kept of it can be stored.
+        #[test]
+        fn whatever_a_host_answers_can_be_stored(answer in bytes()) {
+            let kept = match read(&answer) {
+                Ok(StepReport::Refused { why }) => why,
+                Ok(_) => String::new(),
+                Err(AgentError::NotAnAnswer(why)) => why,
+                Err(other) => panic!("{other}"),
+            };
+            prop_assert!(!kept.contains('\0'));
+            prop_assert!(kept.chars().count() <= super::SAID_MAX);
         }
     }
 }

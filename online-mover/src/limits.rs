@@ -5,7 +5,7 @@
 //! waits; those behind it that break none may pass it.
 
 use crate::contracts::Budgets;
-use broker::{BoundOfLate, ContractUse, MoveState, OpenMove};
+use broker::{BegunOfLate, ContractUse, MoveState, OpenMove};
 use fleet::Name;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -18,7 +18,8 @@ use uuid::Uuid;
 pub struct Caps {
     /// Under way at the same time.
     pub at_once: Option<u32>,
-    /// Begun or done within [`Limits::window`].
+    /// Begun within [`Limits::window`], by what is stored: restarts forget none. A move counts from when it
+    /// begins until a window after its end, however it ends.
     pub per_window: Option<u32>,
 }
 
@@ -134,7 +135,7 @@ pub fn admit(
     limits: &Limits,
     contracts: &[ContractUse],
     moves: &[OpenMove],
-    late: &[BoundOfLate],
+    late: &[BegunOfLate],
 ) -> Admission {
     let mut budgets = Budgets::new(contracts);
     let mut counts = Counts { limits, under_way: BTreeMap::new(), begun: BTreeMap::new() };
@@ -179,7 +180,7 @@ struct Counts<'a> {
     limits: &'a Limits,
     /// By scope and use.
     under_way: BTreeMap<(Scope, bool), u64>,
-    /// Under way or bound within the window.
+    /// Under way, or ended within the window after they had begun.
     begun: BTreeMap<(Scope, bool), u64>,
 }
 
@@ -212,7 +213,7 @@ impl Counts<'_> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::{Caps, Limits, Pace, Wait, admit};
-    use broker::{BoundOfLate, MoveOrigin, MoveState, OpenMove, TargetVersion};
+    use broker::{BegunOfLate, MoveOrigin, MoveState, OpenMove, TargetVersion};
     use chrono::{DateTime, TimeDelta};
     use fleet::Name;
     use proptest::prelude::*;
@@ -265,7 +266,7 @@ pub(crate) mod tests {
         window_seconds: 3_600,
     };
 
-    fn admitted(limits: &Limits, moves: &[OpenMove], late: &[BoundOfLate]) -> Vec<u128> {
+    fn admitted(limits: &Limits, moves: &[OpenMove], late: &[BegunOfLate]) -> Vec<u128> {
         let admission = admit(limits, &[], moves, late);
         assert!(admission.wait.values().all(|wait| *wait == Wait::Limit));
         admission.begin.iter().map(|id| id.as_u128()).collect()
@@ -306,7 +307,7 @@ pub(crate) mod tests {
         moves.iter_mut().for_each(|of| of.in_use = true);
         let late = |in_use, count| {
             let (rack, msb) = ("rack9".into(), "msb9".into());
-            [BoundOfLate { rack, msb, source: Some("a".into()), in_use, count }]
+            [BegunOfLate { rack, msb, source: Some("a".into()), in_use, count }]
         };
         assert_eq!(admitted(&limits, &moves, &late(true, 2)), [0]);
         assert_eq!(admitted(&limits, &moves, &late(false, 2)), [0, 1, 2]);

@@ -5,13 +5,16 @@
 
 mod give_way;
 mod profiles;
+mod settings;
+
+pub use settings::MoverSettings;
 
 use crate::agent::{HostAgent, StepOrder, StepReport};
 use crate::clock::{ClockWatch, until};
 use crate::contracts;
-use crate::elastic::{self, Elastic};
-use crate::limits::{Limits, admit};
-use crate::outage::{self, StormGuard};
+use crate::elastic;
+use crate::limits::admit;
+use crate::outage;
 use crate::steps::{Step, next};
 use crate::wake::Wake;
 use crate::{emergency, recall, replace};
@@ -39,53 +42,6 @@ const GATHER: Duration = Duration::from_millis(20);
 
 /// How often within a lease one that stands by asks for it.
 const ASKS: u32 = 3;
-
-/// How a mover behaves.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MoverSettings {
-    /// How many moves at once and per hour.
-    pub limits: Limits,
-    /// How long it may be silent before another takes over.
-    pub lease: Duration,
-    /// How often it looks although nothing rang.
-    pub look_every: Duration,
-    /// The pause before a step is asked for again, doubled each time up to [`Self::pause_max`].
-    pub pause: Duration,
-    /// The longest such pause.
-    pub pause_max: Duration,
-    /// Questions to hosts at the same time.
-    pub asking_max: usize,
-    /// How long a move may take before it is given up.
-    pub give_up_after: Duration,
-    /// How long a failure is left alone before it is dealt with: what else fails meanwhile says
-    /// whether it was one of many.
-    pub settle: Duration,
-    /// When single failures count as the loss of an MSB.
-    pub storm_guard: StormGuard,
-    /// How idle buffers are lent.
-    pub elastic: Elastic,
-    /// How long two MSBs or more are lost before reservations give way by declared priority without
-    /// an operator's word; `None`: they never do.
-    pub give_way_after: Option<Duration>,
-}
-
-impl Default for MoverSettings {
-    fn default() -> MoverSettings {
-        MoverSettings {
-            limits: Limits::default(),
-            lease: Duration::from_secs(10),
-            look_every: Duration::from_secs(30),
-            pause: Duration::from_secs(2),
-            pause_max: Duration::from_secs(60),
-            asking_max: 256,
-            give_up_after: Duration::from_secs(24 * 3600),
-            settle: Duration::from_secs(1),
-            storm_guard: StormGuard::default(),
-            elastic: Elastic::default(),
-            give_way_after: None,
-        }
-    }
-}
 
 /// Carries out what the broker says is wanted, as long as it runs.
 pub struct Mover<A> {
@@ -392,7 +348,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         if !self.stopped {
             let limits = &self.mover.settings.limits;
             let late = if limits.looks_back() {
-                broker.bound_of_late(limits.window()).await?
+                broker.begun_of_late(limits.window()).await?
             } else {
                 Vec::new()
             };
@@ -507,7 +463,15 @@ impl<'a, A: HostAgent> Acting<'a, A> {
                 }
                 Outcome::Refused(why) => {
                     tracing::warn!(server = %of.server, step = step.as_str(), why, "step refused");
-                    self.give_up(id, MoveReason::HostRefused, &why, turns).await?;
+                    match self.give_up(id, MoveReason::HostRefused, &why, turns).await {
+                        // Postgres refuses this one: the others go on.
+                        Err(Ended::Db(error)) if !error.is_passing() => {
+                            tracing::error!(%error, "a move cannot be given up; it is asked for again");
+                            let again = Instant::now() + self.mover.settings.pause_max;
+                            turns.paused.insert(id, (tries + 1, again));
+                        }
+                        given_up => given_up?,
+                    }
                 }
             }
         }

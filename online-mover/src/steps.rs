@@ -53,11 +53,10 @@ impl Step {
     fn is_needed(self, of: &OpenMove) -> bool {
         match self {
             Step::Preempt => of.source.is_some(),
+            // What is restored to nobody has what was meant for somebody on it.
+            Step::CleanUp if of.origin == MoveOrigin::Restore => of.source.is_none(),
             Step::CleanUp => {
-                let kept = matches!(
-                    of.origin,
-                    MoveOrigin::Restore | MoveOrigin::Drain | MoveOrigin::Reconfigure
-                );
+                let kept = matches!(of.origin, MoveOrigin::Drain | MoveOrigin::Reconfigure);
                 of.source.is_some() && !kept
             }
             Step::Reconfigure => {
@@ -100,6 +99,7 @@ mod tests {
         let restored = [Step::Preempt, Step::Reconfigure];
         assert_eq!(steps(Some("a"), Some("a"), MoveOrigin::Restore), restored);
         assert_eq!(steps(Some("a"), Some("a"), MoveOrigin::Reconfigure), restored);
+        assert_eq!(steps(None, None, MoveOrigin::Restore), [Step::CleanUp]);
         let recalled = [Step::Preempt, Step::CleanUp];
         assert_eq!(steps(Some("a"), Some("a"), MoveOrigin::Recall), recalled);
         assert_eq!(steps(Some("a"), Some("a"), MoveOrigin::Drain), [Step::Preempt]);

@@ -109,6 +109,7 @@ async fn states_are_the_same_here_and_there() {
     check_states::<RequestState>(&database).await;
     check_states::<OperationState>(&database).await;
     check_states::<PlanState>(&database).await;
+    check_states::<broker::UnfinishedState>(&database).await;
     assert!(MoveState::Bound.is_terminal() && !MoveState::Reconfiguring.is_terminal());
     assert!(SolveState::Stale.is_terminal() && !SolveState::Running.is_terminal());
 }

@@ -51,7 +51,7 @@ fn place(of: &Stuck) -> String {
     match of.machine.as_str() {
         "solves" => format!("/solves/{}", of.subject),
         "maintenance" => "/maintenance".to_owned(),
-        "moves" | "replacements" => link::server(&of.subject),
+        "moves" | "replacements" | "unfinished" => link::server(&of.subject),
         _ => format!("/trail?subject={}", link::segment(&of.subject)),
     }
 }

@@ -5,22 +5,20 @@
 //! of a later epoch was there; a [`StepReport`] as JSON there with code 0 says the same. Anything else is no
 //! answer.
 
-use super::{AgentError, HostAgent, StepOrder, StepReport, read};
+use super::{ANSWER_MAX, AgentError, HostAgent, SAID_MAX, StepOrder, StepReport, read};
+use broker::storable;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
 /// The exit codes that mean something, beside 0.
 const UNDER_WAY: i32 = 3;
 const REFUSED: i32 = 4;
 const OUTDATED: i32 = 5;
-
-/// How much of what a program says is kept.
-const SAID_MAX: usize = 2_000;
 
 /// A program that asks the automation.
 pub struct CommandAgent {
@@ -53,26 +51,33 @@ impl CommandAgent {
             // One that does not want it may have ended.
             let _ = input.write_all(&json).await;
         };
-        let (output, ()) = tokio::join!(child.wait_with_output(), give);
-        let output = output.map_err(lost)?;
-        let said = |bytes: &[u8]| {
-            let text = String::from_utf8_lossy(bytes);
-            text.trim().chars().take(SAID_MAX).collect::<String>()
-        };
-        match output.status.code() {
-            Some(0) if output.stdout.trim_ascii().is_empty() => Ok(StepReport::Done),
-            Some(0) => read(&output.stdout),
+        let said = all_of(child.stdout.take().expect("piped"));
+        let errors = all_of(child.stderr.take().expect("piped"));
+        let (said, errors, status, ()) = tokio::join!(said, errors, child.wait(), give);
+        let (said, errors) = (said.map_err(lost)?, errors.map_err(lost)?);
+        let status = status.map_err(lost)?;
+        let text = |bytes: &[u8]| storable(&String::from_utf8_lossy(bytes), SAID_MAX);
+        match status.code() {
+            Some(0) if said.trim_ascii().is_empty() => Ok(StepReport::Done),
+            Some(0) => read(&said),
             Some(UNDER_WAY) => Ok(StepReport::UnderWay { again_after_seconds: None }),
-            Some(REFUSED) => Ok(StepReport::Refused { why: said(&output.stdout) }),
+            Some(REFUSED) => Ok(StepReport::Refused { why: text(&said) }),
             Some(OUTDATED) => Ok(StepReport::Outdated { epoch: 0 }),
             _ => Err(AgentError::Unreachable(format!(
                 "{} ended with {}: {}",
                 self.program.display(),
-                output.status,
-                said(&output.stderr)
+                status,
+                text(&errors)
             ))),
         }
     }
+}
+
+/// What a program writes, no more than can be an answer: one that writes on finds its output closed.
+async fn all_of(pipe: impl AsyncRead + Unpin) -> std::io::Result<Vec<u8>> {
+    let mut all = Vec::new();
+    pipe.take(ANSWER_MAX as u64 + 1).read_to_end(&mut all).await?;
+    Ok(all)
 }
 
 impl HostAgent for CommandAgent {
@@ -117,6 +122,10 @@ mod tests {
         let failed = ask("echo broken >&2; exit 1").await;
         assert!(matches!(failed, Err(AgentError::Unreachable(said)) if said.contains("broken")));
         assert!(matches!(ask("echo done").await, Err(AgentError::NotAnAnswer(_))));
+        let zero = ask(r"printf 'no\0power\377'; exit 4").await.expect("an answer");
+        assert_eq!(zero, StepReport::Refused { why: "no\u{FFFD}power\u{FFFD}".into() });
+        let endless = ask("while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done").await;
+        assert!(matches!(endless, Err(AgentError::Unreachable(_))), "{endless:?}");
         assert!(matches!(ask("kill -9 $$").await, Err(AgentError::Unreachable(_))));
         let none = CommandAgent::new("/no/such/program".into(), Duration::from_secs(1));
         let order = order(1, Step::Preempt);

@@ -9,7 +9,7 @@
 //! hexadecimal. The receiver computes the same and refuses what is minutes old, so that no one else can
 //! have servers wiped, and no one can repeat an order. Going without either must be said ([`Protection`]).
 
-use super::{AgentError, HostAgent, StepOrder, StepReport, read};
+use super::{ANSWER_MAX, AgentError, HostAgent, StepOrder, StepReport, read};
 use broker::LeaseTerm;
 use bytes::Bytes;
 use chrono::Utc;
@@ -34,9 +34,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::timeout;
-
-/// An answer is a few words; what is longer comes from somebody else.
-const ANSWER_MAX: usize = 64 << 10;
 
 /// How orders are protected on their way. By default only what is encrypted, or stays on this machine,
 /// and is signed goes out.
@@ -193,7 +190,7 @@ impl HttpAgent {
             let answer = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
             let answer = answer.map_err(|error| {
                 if error.is::<LengthLimitError>() {
-                    return AgentError::NotAnAnswer("it does not end".to_owned());
+                    return AgentError::NotAnAnswer("it is longer than 64 KiB".to_owned());
                 }
                 lost(&*error)
             })?;

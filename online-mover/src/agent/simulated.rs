@@ -10,7 +10,7 @@ use crate::steps::Step;
 use fleet::Name;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use uuid::Uuid;
@@ -49,6 +49,8 @@ struct Hosts {
     done: Vec<Done>,
     /// The highest epoch that each server has seen.
     epochs: BTreeMap<Name, i64>,
+    /// Every move that a step was asked for of.
+    moves: BTreeSet<Uuid>,
     asked: u64,
     /// Orders of an earlier epoch than their server had seen.
     outdated: u64,
@@ -85,6 +87,11 @@ impl SimulatedAgent {
         self.hosts().done.clone()
     }
 
+    /// Whether any step of a move was asked for.
+    pub fn has_asked(&self, of: Uuid) -> bool {
+        self.hosts().moves.contains(&of)
+    }
+
     /// How often anything was asked for.
     pub fn asked(&self) -> u64 {
         self.hosts().asked
@@ -104,6 +111,7 @@ impl SimulatedAgent {
         order.may_be_sent()?;
         hosts.asked += 1;
         if !self.forgets {
+            hosts.moves.insert(order.move_id);
             let seen = hosts.epochs.entry(order.server.clone()).or_insert(order.epoch);
             if *seen > order.epoch {
                 let epoch = *seen;

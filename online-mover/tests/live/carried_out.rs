@@ -207,6 +207,38 @@ async fn limits_hold_while_moves_run() {
     assert_eq!(seen.get(), 2, "two of an MSB at once, and no more");
 }
 
+/// A window counts what began in it, also where that was superseded half-way and the mover is another.
+#[tokio::test]
+async fn a_limit_per_window_holds_through_restarts_and_changes_of_mind() {
+    let place = Place::new().await;
+    let agent = SimulatedAgent::default();
+    for number in 0..24 {
+        agent.script(&format!("s{number:02}"), Step::Preempt, &[Trouble::Busy; 100_000]);
+    }
+    let caps = Caps { at_once: None, per_window: Some(6) };
+    let limits = Limits { region: Pace { in_use: caps, idle: caps }, ..Limits::default() };
+    let settings = MoverSettings { limits, ..settings() };
+    let begun = async || {
+        let moves = place.broker.moves_page(&Default::default(), 500).await.expect("listed");
+        // What a host was asked about, by use; each server is moved by one move after another.
+        let begun = moves.iter().filter(|of| of.state != broker::MoveState::Pending);
+        begun.filter(|of| !of.in_use && agent.has_asked(of.id)).count()
+    };
+    // Idle ones of a, there and back again.
+    for round in 0..4 {
+        let to = [Some("b"), None][round % 2];
+        let all: Vec<(usize, Option<&str>)> = (4..16).map(|n| (n, to)).collect();
+        place.publish(&all).await;
+        let mover = mover(&place.broker, &agent, settings.clone());
+        let _ = tokio::time::timeout(Duration::from_millis(700), mover.run()).await;
+        // Killed: it releases nothing.
+        place.free_the_lease().await;
+    }
+    let begun = begun().await;
+    println!("{begun} moves of idle servers began; 6 within an hour may");
+    assert_eq!(begun, 6);
+}
+
 #[tokio::test]
 async fn what_takes_too_long_is_given_up() {
     let place = Place::new().await;

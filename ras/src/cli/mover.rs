@@ -136,7 +136,8 @@ pub struct Mover {
     after_help = "\
 A move is stuck if it has been in its state for longer than any should: pending 2 h, preempting 30 min,
 cleaning up or reconfiguring 1 h. So are replacements owed for 2 h or on their way for 1 h, emergencies that
-nobody answered for a minute, solves that wait for 1 h or run for 2 h, and jobs of a day.
+nobody answered for a minute, solves that wait for 1 h or run for 2 h, and jobs of a day. A server
+that is unfinished, because its move failed after clean-up began, is stuck at once.
 
 A server that is named is asked; else a store that is named (--data, --database-url, DATABASE_URL,
 --config); else the server of `ras login`; else the store in the default folder.",

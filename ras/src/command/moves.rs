@@ -79,7 +79,7 @@ fn list(options: &Moves, context: &Context) -> Result<Verdict> {
         let moves = broker.moves_under_way().await?;
         let concerned = contracts::concerned(&moves);
         let contracts = broker.contracts(Some(&concerned)).await?;
-        let late = broker.bound_of_late(limits.window()).await?;
+        let late = broker.begun_of_late(limits.window()).await?;
         Ok(Shown {
             mover: broker.mover_status().await?,
             now: broker.clock().await?,

@@ -2,7 +2,7 @@
 
 use crate::place::{PATIENCE, Place, Running, until_true};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -115,7 +115,7 @@ fn a_mover_that_was_stopped_and_goes_on_gives_no_orders() {
     let place = Place::new();
     let up = wanted(&place);
     let (url, all) = automation();
-    let mover = format!("mover --data data --config ras.toml --agent {url}");
+    let mover = format!("mover --data data --config ras.toml --agent {url} --agent-unsigned");
     let first = place.start(&mover);
     let until = Instant::now() + PATIENCE;
     until_true("it asks", until, || all.lock().expect("whole").received.len() >= 60);
@@ -146,6 +146,35 @@ fn a_mover_that_was_stopped_and_goes_on_gives_no_orders() {
     drop(all);
     first.stop();
     second.stop();
+    up.stop();
+}
+
+/// A window counts what is stored: a mover that is killed takes nothing of it along.
+#[test]
+fn a_limit_per_window_holds_through_kills() {
+    let place = Place::new();
+    let up = wanted(&place);
+    let limits = "[mover.limits]\nregion = { idle = { at_once = 20, per_window = 100 }, in_use = { per_window = 100 } }\n";
+    fs::write(place.path("ras.toml"), limits).expect("written");
+    let (url, all) = automation();
+    let mover = format!("mover --data data --config ras.toml --agent {url} --agent-unsigned");
+    let moves = || {
+        let all = all.lock().expect("whole");
+        all.received.iter().map(|order| order.id.clone()).collect::<BTreeSet<_>>().len()
+    };
+    for enough in [30, 60] {
+        let mut killed = place.start(&mover);
+        until_true("it asks", Instant::now() + PATIENCE, || moves() >= enough);
+        killed.signal("-KILL");
+        killed.child.wait().expect("it ended");
+        // Another has taken over, which takes a lease.
+    }
+    let last = place.start(&mover);
+    until_true("all that may begin have", Instant::now() + PATIENCE, || moves() >= 100);
+    std::thread::sleep(Duration::from_secs(4));
+    println!("{} moves were asked for in a window of 100, through two kills", moves());
+    assert_eq!(moves(), 100);
+    last.stop();
     up.stop();
 }
 

@@ -1,0 +1,61 @@
+//! Text that others wrote, made fit to be stored and shown: the one place for it.
+
+use serde_json::Value;
+
+/// What stands for a character that is not kept.
+const NOT_KEPT: char = '\u{FFFD}';
+
+/// Whether a character is kept. Postgres stores none that is zero; other control characters act on terminals
+/// and logs, and marks of direction make a page read otherwise than it is.
+fn is_kept(of: char) -> bool {
+    let of_direction = matches!(of, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    matches!(of, '\n' | '\t') || !(of.is_control() || of_direction)
+}
+
+/// A text fit to be stored and shown, of at most so many characters.
+pub fn storable(text: &str, chars: usize) -> String {
+    let kept = text.trim().chars().take(chars);
+    kept.map(|of| if is_kept(of) { of } else { NOT_KEPT }).collect()
+}
+
+/// Takes zero characters out of every text of a value, which `jsonb` refuses.
+pub(crate) fn without_zeros(value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains('\0') => *text = text.replace('\0', "\u{FFFD}"),
+        Value::Array(all) => all.iter_mut().for_each(without_zeros),
+        Value::Object(members) => {
+            if members.keys().any(|name| name.contains('\0')) {
+                let all = std::mem::take(members).into_iter();
+                *members = all.map(|(name, of)| (name.replace('\0', "\u{FFFD}"), of)).collect();
+            }
+            members.values_mut().for_each(without_zeros);
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{storable, without_zeros};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    proptest! {
+        #[test]
+        fn whatever_others_write_can_be_stored(text in any::<String>(), chars in 0_usize..50) {
+            let kept = storable(&text, chars);
+            prop_assert!(kept.chars().count() <= chars);
+            prop_assert!(kept.chars().all(|of| !of.is_control() || of == '\n' || of == '\t'));
+        }
+    }
+
+    #[test]
+    fn what_is_legible_stays() {
+        assert_eq!(storable(" no power\n", 100), "no power");
+        assert_eq!(storable("kein Strom: \u{26A1} \u{5168}", 100), "kein Strom: \u{26A1} \u{5168}");
+        assert_eq!(storable("a\0b\u{1b}[2Jc\u{202E}d", 100), "a\u{FFFD}b\u{FFFD}[2Jc\u{FFFD}d");
+        let mut of = json!({ "a\0": ["b\0", { "c": "\0" }], "d": 1 });
+        without_zeros(&mut of);
+        assert_eq!(of, json!({ "a\u{FFFD}": ["b\u{FFFD}", { "c": "\u{FFFD}" }], "d": 1 }));
+    }
+}
