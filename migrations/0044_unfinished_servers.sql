@@ -55,29 +55,12 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION servers_under_repair IS 'every server that an event covers now, planned maintenance and moves that were left half-way apart';
 
-CREATE OR REPLACE VIEW open_states AS
-    -- Moves of servers that are out of use wait for a repair: what is stuck is the repair. And what may
-    -- wait for a churn contract is not stuck.
-    SELECT 'moves' AS machine, m.server AS subject, m.state, m.state_at FROM moves m
-        WHERE m.open
-            AND NOT EXISTS (SELECT FROM servers_under_repair() AS o WHERE o = m.server_id)
-            AND NOT (m.state = 'pending' AND m.in_use AND m.origin IN ('targets', 'plan') AND EXISTS
-                (SELECT FROM churn_contracts c JOIN reservations r USING (reservation_id)
-                    WHERE r.reservation = m.source_reservation))
-    UNION ALL SELECT 'solves', solve_id::text, state, state_at FROM solves
-        WHERE state IN ('requested', 'running')
-    UNION ALL SELECT 'jobs', job_id::text, state, state_at FROM jobs
-        WHERE state IN ('waiting', 'running')
-    UNION ALL SELECT 'replacements', server, state, state_at FROM replacements
-        WHERE state IN ('owed', 'swapped')
-    UNION ALL SELECT 'maintenance', window_id::text, state, state_at FROM maintenance WHERE open
-    UNION ALL SELECT 'emergencies', emergency_id::text, state, state_at FROM emergencies
-        WHERE state = 'asked'
-    -- One whose time is to come only waits for it.
-    UNION ALL SELECT 'capacity_requests', reservation, state,
-            greatest(state_at, coalesce(starts_at, state_at)) FROM capacity_requests
-        WHERE open AND coalesce(starts_at, '-infinity') <= clock_timestamp() OR state = 'shrinking'
-    UNION ALL SELECT 'operations', operation_id::text, o.state, o.state_at FROM operations o
-        WHERE o.state = 'running' AND NOT EXISTS (SELECT FROM capacity_requests q
-            WHERE q.operation_id = o.operation_id AND q.starts_at > clock_timestamp())
+-- Apart from open_states, which other migrations define again.
+CREATE VIEW watched_states AS
+    SELECT machine, subject, state, state_at FROM open_states
     UNION ALL SELECT 'unfinished', server, state, state_at FROM unfinished WHERE state = 'unfinished';
+COMMENT ON VIEW watched_states IS 'everything that is in a state it should leave again, servers that a move left half-way included';
+COMMENT ON COLUMN watched_states.machine IS 'the table its states are of';
+COMMENT ON COLUMN watched_states.subject IS 'which one: a server by name, or an id';
+COMMENT ON COLUMN watched_states.state IS 'its state';
+COMMENT ON COLUMN watched_states.state_at IS 'since when';

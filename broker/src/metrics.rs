@@ -16,7 +16,7 @@ pub(crate) mod sql {
             WHERE state IN ('published', 'stale', 'failed') GROUP BY 2, 3 \
             UNION ALL SELECT 'jobs', kind, state, count(*) FROM jobs GROUP BY 2, 3 \
             UNION ALL SELECT 'moves', state, '', count(*) FROM moves WHERE open GROUP BY 2 \
-            UNION ALL SELECT 'stuck', machine, state, count(*) FROM open_states o \
+            UNION ALL SELECT 'stuck', machine, state, count(*) FROM watched_states o \
                 JOIN unnest($1::text[], $2::text[], $3::float8[]) AS w (machine, state, longest) \
                     USING (machine, state) \
                 WHERE o.state_at < clock_timestamp() - make_interval(secs => w.longest) GROUP BY 2, 3 \

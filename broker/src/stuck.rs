@@ -12,7 +12,7 @@ use sqlx::postgres::PgRow;
 
 pub(crate) mod sql {
     crate::statements! {
-        STUCK = "SELECT o.machine, o.subject, o.state, o.state_at FROM open_states o \
+        STUCK = "SELECT o.machine, o.subject, o.state, o.state_at FROM watched_states o \
             JOIN unnest($1::text[], $2::text[], $3::float8[]) AS w (machine, state, longest) \
                 USING (machine, state) \
             WHERE o.state_at < clock_timestamp() - make_interval(secs => w.longest) \
