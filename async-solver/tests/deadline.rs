@@ -1,5 +1,6 @@
 //! The solve ends when it must, with a valid answer, whatever HiGHS does.
 
+mod brute;
 mod world;
 
 use async_solver::backend::{InProcess, LpProblem, LpRequest, LpSolution};
@@ -82,8 +83,12 @@ fn assert_valid(snapshot: &RegionSnapshot, outcome: &SolveOutcome) {
     assert!(phase1.dual_bound <= phase1.primal);
 }
 
-/// The bound against the optimum that HiGHS finds on single servers.
+/// The bound against the optimum that HiGHS finds on single servers. Where a reservation ends short the two
+/// price what is missing differently, so there `tests/truth.rs` compares with brute force instead.
 fn assert_proved(snapshot: &RegionSnapshot, outcome: &SolveOutcome) {
+    if outcome.stats.phase1.shortfall_cost > 0.0 {
+        return;
+    }
     let optimum = RawModel::build(snapshot).solve().expect("HiGHS solves small models");
     let bound = outcome.stats.phase1.dual_bound;
     assert!(bound <= optimum + 1e-5 + 1e-7 * optimum.abs(), "bound {bound} above {optimum}");
@@ -188,32 +193,35 @@ fn a_backend_that_fails_costs_no_proof() {
     });
 }
 
-/// Each incumbent handed out on the way is an answer already.
+/// Each incumbent handed out on the way is an answer already: less missing in order of priority than the one
+/// before it, or as much at a cost no higher.
 #[test]
 fn every_incumbent_is_valid_and_better_than_the_last() {
     for_each(10, worlds(TOWN), |world| {
         let snapshot = snapshot(&world);
         let kept: Mutex<Vec<Targets>> = Mutex::default();
-        let seen: Mutex<Vec<f64>> = Mutex::default();
         let control = Control {
             elapsed: &|| Duration::ZERO,
             deadline: None,
             interrupted: &|| false,
-            progress: &|point| {
-                if point.phase == 1 {
-                    seen.lock().expect("not poisoned").extend(point.primal);
-                }
-            },
+            progress: &|_| (),
             incumbent: &|targets| kept.lock().expect("not poisoned").push(targets.clone()),
             backend: &InProcess,
             warm: None,
         };
-        solve(&snapshot, &config(), &control);
+        let config = SolverConfig { hand_back: false, ..config() };
+        solve(&snapshot, &config, &control);
+        let by_level = brute::Phase1::new(&snapshot);
+        let mut last: Option<(Vec<i128>, f64)> = None;
         for targets in kept.lock().expect("not poisoned").iter() {
             let report = audit(&snapshot, targets);
             assert!(report.is_clean(), "{report}");
+            let found = by_level.standing(targets.holders()).expect("nothing worse than today");
+            if let Some((missing, cost)) = &last {
+                let better = found.0 < *missing || found.0 == *missing && found.1 <= cost + 1e-6;
+                assert!(better, "{found:?} after {last:?}");
+            }
+            last = Some(found);
         }
-        let seen = seen.lock().expect("not poisoned");
-        assert!(seen.windows(2).all(|pair| pair[1] <= pair[0]), "{seen:?}");
     });
 }
