@@ -26,6 +26,7 @@ use crate::state::{State, Worthless};
 use crate::subproblem::Geometry;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// What phase 1 ended with.
@@ -94,6 +95,8 @@ struct Run<'a> {
     dual: Option<DualPoint>,
     /// Whether the clock ended the ascent: what follows is not the same on every machine.
     hurried: bool,
+    /// Whether the run was found to be at its end: that does not change again, so the clock is not read again.
+    stopped: AtomicBool,
     history: Vec<Progress>,
 }
 
@@ -136,6 +139,7 @@ pub fn run(
         proof: Proof::Lagrangian,
         dual: None,
         hurried: false,
+        stopped: AtomicBool::new(false),
         history: Vec::new(),
     };
     let today = State::new(model, model.today());
@@ -236,7 +240,10 @@ impl Run<'_> {
     }
 
     fn must_stop(&self) -> bool {
-        self.control.must_stop(self.reserve)
+        if !self.stopped.load(Relaxed) && self.control.must_stop(self.reserve) {
+            self.stopped.store(true, Relaxed);
+        }
+        self.stopped.load(Relaxed)
     }
 
     /// Whether the region is too large for an LP of it to be solved again and again.

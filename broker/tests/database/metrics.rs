@@ -30,7 +30,7 @@ async fn what_happened_is_counted() {
     cut_off(&database, lost).await;
     let lease = claim(&database, "b", JobKind::Solve).await.expect("a job").lease;
     let mut targets =
-        publication(1, 1, vec![target("s010", 1, Some("web")), target("s000", 9, None)]);
+        publication(1, 1, vec![target("s011", 1, Some("web")), target("s000", 9, None)]);
     let report = json!({
         "phase1": { "gap": 0.25 },
         "moves": { "in_use": 3, "idle": 40 },

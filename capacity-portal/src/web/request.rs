@@ -92,7 +92,8 @@ fn asked(fields: &[(String, String)]) -> Value {
     }
     for name in ["replicas", "replicas_per_msb"].into_iter().filter(|name| has(name)) {
         let text = field(fields, name);
-        change.insert(name.to_owned(), if text.is_empty() { Value::Null } else { number(text) });
+        let whole = || text.parse::<u64>().map_or_else(|_| json!(text), |whole| json!(whole));
+        change.insert(name.to_owned(), if text.is_empty() { Value::Null } else { whole() });
     }
     if has(ALLOWED) {
         let ticked = fields.iter().filter(|(_, value)| value == "on");
