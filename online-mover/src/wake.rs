@@ -121,6 +121,19 @@ mod tests {
         "maintenance_changed",
     ];
 
+    /// Actions that change what can be lent, or to whom.
+    const LEND: [&str; 9] = [
+        "usage_reported",
+        "maintenance_changed",
+        "region_settings_set",
+        "shared_buffer_set",
+        "elastic_set",
+        "elastic_ended",
+        "servers_racked",
+        "servers_decommissioned",
+        "servers_relocated",
+    ];
+
     #[test]
     fn every_action_that_writes_a_target_wakes() {
         for action in Action::ALL {
@@ -131,8 +144,7 @@ mod tests {
             let health = word.starts_with("unavailability_");
             assert_eq!(wake.health, health, "{word}");
             assert_eq!(wake.emergency, word == "emergency_asked", "{word}");
-            let loans = ["usage_reported", "maintenance_changed"].contains(&word);
-            assert_eq!(wake.loans, loans, "{word}");
+            assert_eq!(wake.loans, LEND.contains(&word), "{word}");
         }
     }
 
