@@ -164,7 +164,7 @@ fn an_ordinary_region_has_all_its_figures() {
     // 4 z - z >= 24: eight servers in each of four MSBs are all there is to it.
     let mut parts = world(4, 8);
     ask(&mut parts, "web", "feed", 24.0);
-    for (datacenter, share) in [("dc0", 0.65), ("dc1", 0.65)] {
+    for (datacenter, share) in [("dc0", 0.5), ("dc1", 0.5)] {
         let (reservation_id, datacenter) = ("web".into(), datacenter.into());
         parts.affinity.push(AffinityRow { reservation_id, datacenter, share });
     }
