@@ -96,6 +96,7 @@ fn an_empty_region() {
     parts.reservations.clear();
     parts.rru.clear();
     parts.affinity.clear();
+    parts.allowed_datacenters.clear();
     parts.unavailability.clear();
     let snapshot = RegionSnapshot::new(parts).unwrap();
     assert_eq!(servers_by_type(&snapshot).unwrap(), []);

@@ -91,7 +91,7 @@ fn serve(mut stream: TcpStream, all: &Mutex<Automation>) {
 
 /// A region without a mover whose servers are all to get an owner, a rack after the other.
 fn wanted(place: &Place) -> Running {
-    let options = "--servers 600 --reservations 4 --msbs 6 --state cold --seed 3";
+    let options = "--servers 1000 --reservations 4 --msbs 6 --state cold --seed 3";
     place.ras(&format!("generate {options} --out region -q")).code(0);
     let limits =
         "[mover.limits]\nregion = { idle = { at_once = 40 }, in_use = { at_once = 40 } }\n";

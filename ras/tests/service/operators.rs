@@ -51,7 +51,7 @@ fn a_region_is_operated_from_elsewhere() {
     assert!(place.ras("emergency list").code(0).stdout().contains("ended"));
 
     let plan = |options: &str| format!("maintenance plan {options} --recall-minutes 20 --why fans");
-    let planned = place.json(&plan("--rack m03-r001 --from now --for 1h"));
+    let planned = place.json(&plan("--rack m01-r004 --from now --for 1h"));
     let id = planned["plan"].as_str().expect("an id").to_owned();
     assert_eq!(planned["windows"][0]["requested_by"], "root");
     let windows = |line: &str| place.json(line)["windows"].as_array().expect("a list").clone();
@@ -64,19 +64,19 @@ fn a_region_is_operated_from_elsewhere() {
     };
     assert_eq!(brief("maintenance list --all"), brief("maintenance list --all --data data"));
     let shown = place.ras("maintenance list").code(0).stdout();
-    assert!(shown.contains("rack m03-r001") && shown.contains("1h"), "{shown}");
+    assert!(shown.contains("rack m01-r004") && shown.contains("1h"), "{shown}");
     // Refused, with the same numbers that the store gives.
-    let too_much = plan("--rack m03-r002 --from now --for 1h");
+    let too_much = plan("--rack m01-r005 --from now --for 1h");
     let refused = place.json(&too_much);
     assert_eq!(refused["refused"]["code"], "share", "{refused}");
     assert_eq!(refused, place.json(&format!("{too_much} --data data")));
     let said = place.ras(&too_much).code(2).stdout();
-    assert!(said.starts_with("refused: ") && said.contains("m03"), "{said}");
+    assert!(said.starts_with("refused: ") && said.contains("m01"), "{said}");
     let later = place.json(&plan("--of-server nobody --from now --for 1h"));
     assert_eq!(later["refused"]["code"], "unknown_scope", "{later}");
     assert_eq!(place.json(&format!("maintenance end {id}"))["ended"], 1);
     place.ras(&format!("maintenance cancel {id}")).fails_with(&["over"]);
-    let far = place.json(&plan("--rack m03-r002 --from now --for 1h --drain 1h --share 100%"));
+    let far = place.json(&plan("--rack m08-r003 --from now --for 1h --drain 1h --share 100%"));
     let far = far["plan"].as_str().expect("an id");
     assert!(place.ras(&format!("maintenance end {far}")).failed_with("has not begun"));
     assert!(place.ras(&format!("maintenance cancel {far}")).code(0).stdout().contains("1 window"));

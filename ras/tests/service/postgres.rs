@@ -42,7 +42,7 @@ fn a_postgres_that_is_slow_makes_everything_slow_and_nothing_fail() {
     let store = format!("--database-url {url} --data data --config ras.toml");
     // A renewal that needs a new connection takes half a dozen messages; there is room for two of them.
     let up = place.start(&format!(
-        "up {store} --listen 127.0.0.1:0 --schedule never --lease 8s --deadline 20s --log info"
+        "up {store} --listen 127.0.0.1:0 --schedule never --lease 12s --deadline 20s --log info"
     ));
     proxy.set(Way::Slow(Duration::from_millis(500)));
     place.ras("request-solve --data data").code(0);

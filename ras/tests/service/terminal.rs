@@ -197,7 +197,7 @@ fn a_busy_server_is_asked_again_when_it_says() {
     assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
     // What is not known again is not sent twice, but what was not heard is.
     let plan =
-        "maintenance plan --rack m03-r001 --from now --for 1h --recall-minutes 20 --why fans";
+        "maintenance plan --rack m01-r004 --from now --for 1h --recall-minutes 20 --why fans";
     let planned: Vec<Child> = ["one", "other", "third"]
         .map(|why| {
             let mut command = place.command(&format!("{plan}-{why} --share 100%"));
