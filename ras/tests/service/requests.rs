@@ -46,8 +46,8 @@ fn capacity_is_asked_for_granted_kept_refused_and_given_back() {
     let place = Place::new();
     let up = server(&place);
     let region = look(&up, "/v1/reservations?kind=guaranteed");
-    let first = &region["reservations"][0];
-    let (ty, _) = first["rru"].as_object().expect("values").iter().next().expect("a type");
+    // Most of these servers are free, so a smaller request can be granted where a large one is refused.
+    let ty = "C5-S1";
 
     // Five servers' worth, whichever MSB is lost.
     let asked = format!("request create new --owner team --servers 5 --type {ty} --wait");

@@ -160,7 +160,7 @@ pub(super) async fn find_settings(
 ///
 /// The rules are those of `region.json` of a snapshot; the next solve uses them. Members left out stay.
 #[utoipa::path(patch, path = "/region", operation_id = "set_region_settings",
-    params(("If-Match" = String, Header, description = "the ETag that was seen, or *")),
+    params(("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
     request_body = SettingsBody,
     responses(
         (status = 200, description = "what is set now", body = SettingsView),
