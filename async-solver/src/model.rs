@@ -55,7 +55,7 @@ pub struct Term {
     pub short_price: f64,
     /// Shortfall today: it may not grow.
     pub short_max: i64,
-    /// Its level of priority, 0 for the most important ([`crate::order`]).
+    /// Its level of priority, 0 for the most important (`order`).
     pub level: usize,
     /// What a micro-RRU that it is missing weighs within its level.
     pub weight: i64,
@@ -314,7 +314,7 @@ impl Model {
         spans
     }
 
-    /// Sets levels and weights, by which shortfalls are compared ([`crate::order`]), and prices, which
+    /// Sets levels and weights, by which shortfalls are compared (`order`), and prices, which
     /// lead the search and give the bound.
     ///
     /// One server's worth of shortfall costs [`Model::server_price`]. Each priority that is broken

@@ -7,7 +7,7 @@
 //! that reservations in cores and in GPUs weigh alike. Weights are whole numbers: nothing is rounded.
 //!
 //! Prices cannot say that: the ratio that would be needed grows with every level and with the ratio
-//! of values. So they only lead the search, and [`serve`] goes through the levels.
+//! of values. So they only lead the search, and `Serving::serve` goes through the levels.
 
 use crate::bound::DualPoint;
 use crate::hand_back::trim;

@@ -140,13 +140,11 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
       await hands.press("button", "Plan this");
       await page.waitForURL(/\/plans\//);
       await page.getByText(/: all .* RRU can be granted/).waitFor();
-      await hands.press("button", "Apply");
       // A region that moved meanwhile is answered with a plan as it is now, which is applied instead.
       const applied = page.getByText("Applied", { exact: true });
-      for (let again = 0; again < 3; again += 1) {
-        await page.waitForLoadState();
-        if (!page.url().includes("instead=true") || (await applied.count()) > 0) break;
+      for (let again = 0; again < 4 && (await applied.count()) === 0; again += 1) {
         await hands.press("button", "Apply");
+        await applied.waitFor({ timeout: 8_000 }).catch(() => {});
       }
       await applied.waitFor();
     });

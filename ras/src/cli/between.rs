@@ -192,7 +192,7 @@ pub struct Drill {
     /// How long a move takes
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::duration)]
     pub move_takes: Duration,
-    /// How long a failure is left alone before it is dealt with [default: [mover] settle, or 1s]
+    /// How long a failure is left alone before it is dealt with [default: that of the settings, or 1s]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub settle: Option<Duration>,
     /// How often the region is solved during the drill [default: never]
