@@ -68,7 +68,7 @@ impl Serving<'_> {
         if best.levels(model) < start.levels(model) { best } else { start.clone() }
     }
 
-    /// One level's turn: whoever is less important is left with what may not be taken.
+    /// Serves one level: less important reservations are left with what may not be taken.
     fn serve_level(&self, best: &State, level: usize, must_stop: &dyn Fn() -> bool) -> State {
         let stage = stage(self.model, best, level);
         let search =

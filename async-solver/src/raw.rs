@@ -221,7 +221,7 @@ impl Builder<'_> {
         cost
     }
 
-    /// Expression 4: z, the largest MSB share, which is the embedded buffer; `None`: there is none.
+    /// Expression 4: z, the largest MSB share, which is the embedded buffer; `None` without an embedded buffer.
     fn largest_share(&mut self, term: &Term) -> Option<Variable> {
         if !term.buffered {
             return None;

@@ -177,7 +177,7 @@ impl Elastic {
 pub enum ElasticEnd {
     /// It borrowed nothing and is gone.
     Gone,
-    /// It goes once so many servers are back.
+    /// It is removed once that many servers are back.
     Returning(u64),
 }
 
