@@ -41,7 +41,9 @@ macro_rules! cards {
                                 AND s.current_reservation_id = w.reservation_id), \
                         'refused', (SELECT count(*) FROM outdated_profiles k JOIN servers s USING (server_id) \
                             WHERE k.reservation_id = w.reservation_id AND k.refused IS NOT NULL \
-                                AND s.current_reservation_id = w.reservation_id)) \
+                                AND s.current_reservation_id = w.reservation_id), \
+                        'paused', CASE WHEN w.paused_by IS NOT NULL THEN \
+                            jsonb_build_object('by', w.paused_by, 'why', w.paused_why) END) \
                         FROM rollouts w WHERE w.reservation_id = r.reservation_id), \
                     p.replicas, p.replicas_per_msb \
                 FROM reservations r JOIN promises p USING (promise_id) \

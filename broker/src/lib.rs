@@ -156,7 +156,7 @@ pub use request::{
 };
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
 pub use reserved::{ReservedFilter, ReservedPage, ReservedServer, SERVERS_PAGE_MAX, ServerState};
-pub use rollout::Rollout;
+pub use rollout::{Rollout, RolloutError};
 pub use server::{ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
 pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
 pub use state::{

@@ -75,8 +75,8 @@ pub enum MoverError {
     Db(#[from] DbError),
 }
 
-/// Who pulled the stop switch, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Who pulled the stop switch, or paused something, and why.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 pub struct Stopped {
     /// Who.
     pub by: String,

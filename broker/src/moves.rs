@@ -75,13 +75,18 @@ pub(crate) mod sql {
             JOIN msbs b USING (msb_id) \
             WHERE NOT m.open AND m.begun_at IS NOT NULL AND m.state_at > clock_timestamp() - make_interval(secs => $1) \
             GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4";
-        /// What a host is told to be stays what it is told, whatever is promised meanwhile.
+        /// What a host is told to be stays what it is told, whatever is promised meanwhile. None begins
+        /// of a roll-out that is paused.
         ADVANCE = "UPDATE moves m SET state = w.target, host_profile = CASE \
                 WHEN w.target = 'reconfiguring' THEN (SELECT p.host_profile FROM reservations t \
                     JOIN promises p USING (promise_id) WHERE t.reservation = m.target_reservation) \
                 ELSE m.host_profile END \
             FROM unnest($1::uuid[], $2::text[], $3::text[]) AS w (move_id, source, target) \
-            WHERE m.move_id = w.move_id AND m.state = w.source RETURNING m.move_id";
+            WHERE m.move_id = w.move_id AND m.state = w.source \
+                AND NOT (w.source = 'pending' AND m.origin = 'reconfigure' AND EXISTS \
+                    (SELECT FROM rollouts k JOIN reservations t USING (reservation_id) \
+                        WHERE t.reservation = m.target_reservation AND k.paused_by IS NOT NULL)) \
+            RETURNING m.move_id";
         /// Publications refer to the head, so none begins or is under way while this is held: the
         /// rows of servers are locked by one of the two at a time.
         HOLD_HEAD = "SELECT version FROM target_versions ORDER BY version DESC LIMIT 1 FOR UPDATE";
@@ -216,17 +221,20 @@ pub enum MoveReason {
     TookTooLong,
     /// The maintenance it drained for is over, held back or cancelled.
     MaintenanceOver,
+    /// The roll-out of the host profile was paused before it began.
+    RolloutPaused,
 }
 
 impl MoveReason {
     /// Every reason.
-    pub const ALL: [MoveReason; 6] = [
+    pub const ALL: [MoveReason; 7] = [
         MoveReason::NewerTarget,
         MoveReason::SnapshotLoaded,
         MoveReason::ServerRemoved,
         MoveReason::HostRefused,
         MoveReason::TookTooLong,
         MoveReason::MaintenanceOver,
+        MoveReason::RolloutPaused,
     ];
 
     /// The word of the table.
@@ -238,6 +246,7 @@ impl MoveReason {
             MoveReason::HostRefused => "host_refused",
             MoveReason::TookTooLong => "took_too_long",
             MoveReason::MaintenanceOver => "maintenance_over",
+            MoveReason::RolloutPaused => "rollout_paused",
         }
     }
 }
@@ -481,7 +490,8 @@ impl Broker {
             MoveReason::NewerTarget
             | MoveReason::SnapshotLoaded
             | MoveReason::ServerRemoved
-            | MoveReason::MaintenanceOver => MoveState::Superseded,
+            | MoveReason::MaintenanceOver
+            | MoveReason::RolloutPaused => MoveState::Superseded,
             MoveReason::HostRefused => MoveState::Failed,
             MoveReason::TookTooLong => MoveState::Expired,
         };

@@ -5,12 +5,17 @@
 //! ([`crate::MoveOrigin::Reconfigure`]), under the limits and contracts of all moves. Setting the old
 //! profile again is the way back: servers that still have it are not outdated any more.
 
+use crate::change::Change;
 use crate::error::{DbError, Doing};
+use crate::mover::Stopped;
 use crate::moves;
 use crate::state::MoveState;
 use crate::state::State;
+use crate::trail::Action;
 use fleet::Name;
-use sqlx::PgConnection;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{PgConnection, Postgres};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -41,13 +46,18 @@ pub(crate) mod sql {
             FROM unnest($1::integer[]) AS c (reservation_id) \
             ON CONFLICT (reservation_id) DO UPDATE \
                 SET servers = excluded.servers, began_at = clock_timestamp()";
-        /// Moves that have not begun and are not needed any more.
-        WITHDRAW = "UPDATE moves m SET state = 'superseded', reason = 'newer_target' \
-            WHERE m.open AND m.origin = 'reconfigure' AND m.state = 'pending' AND NOT EXISTS \
-                (SELECT FROM outdated_profiles o JOIN servers s USING (server_id) \
-                    WHERE o.server_id = m.server_id AND o.refused IS NULL \
-                        AND s.current_reservation_id = o.reservation_id) \
-            RETURNING m.server_id";
+        /// Moves that have not begun and are not needed any more, or are of what is paused.
+        WITHDRAW = "WITH moot AS (SELECT m.move_id, EXISTS (SELECT FROM rollouts k \
+                    JOIN reservations t USING (reservation_id) WHERE t.reservation = m.target_reservation \
+                        AND k.paused_by IS NOT NULL) AS paused, \
+                    EXISTS (SELECT FROM outdated_profiles o JOIN servers s USING (server_id) \
+                        WHERE o.server_id = m.server_id AND o.refused IS NULL \
+                            AND s.current_reservation_id = o.reservation_id) AS needed \
+                FROM moves m WHERE m.open AND m.origin = 'reconfigure' AND m.state = 'pending') \
+            UPDATE moves m SET state = 'superseded', \
+                reason = CASE WHEN moot.needed THEN 'rollout_paused' ELSE 'newer_target' END \
+            FROM moot WHERE m.move_id = moot.move_id AND m.state = 'pending' \
+                AND (moot.paused OR NOT moot.needed) RETURNING m.server_id";
         /// Servers that are lent, cordoned or out of use wait until they are back.
         WANTED = "SELECT o.server_id FROM outdated_profiles o JOIN servers s USING (server_id) \
             WHERE o.refused IS NULL AND s.current_reservation_id = o.reservation_id \
@@ -55,7 +65,16 @@ pub(crate) mod sql {
                 AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = o.server_id) \
                 AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = o.server_id) \
                 AND NOT EXISTS (SELECT FROM moves m WHERE m.open AND m.server_id = o.server_id) \
+                AND NOT EXISTS (SELECT FROM rollouts k WHERE k.reservation_id = o.reservation_id \
+                    AND k.paused_by IS NOT NULL) \
             ORDER BY o.server_id";
+        /// Whether the reservation's profile ever changed.
+        HAS_ONE = "SELECT EXISTS (SELECT FROM rollouts w WHERE w.reservation_id = r.reservation_id) \
+            FROM reservations r WHERE r.reservation = $1";
+        PAUSE = "UPDATE rollouts w SET paused_by = $2, paused_why = $3 FROM reservations r \
+            WHERE r.reservation = $1 AND w.reservation_id = r.reservation_id AND w.paused_by IS NULL";
+        RESUME = "UPDATE rollouts w SET paused_by = NULL, paused_why = NULL FROM reservations r \
+            WHERE r.reservation = $1 AND w.reservation_id = r.reservation_id AND w.paused_by IS NOT NULL";
         /// What hosts were told that are being reconfigured.
         ORDERED = "SELECT move_id, host_profile FROM moves WHERE move_id = ANY ($1)";
         CONFIGURED = "SELECT move_id FROM moves WHERE move_id = ANY ($1) AND open AND state = $2";
@@ -76,7 +95,7 @@ pub(crate) mod sql {
 }
 
 /// How far the last change of a host profile is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 pub struct Rollout {
     /// Servers that had another profile when it began.
     pub servers: i64,
@@ -84,6 +103,23 @@ pub struct Rollout {
     pub outdated: i64,
     /// Those of them whose hosts refused to be reconfigured.
     pub refused: i64,
+    /// Who paused it, and why; `None`: it goes on.
+    pub paused: Option<Stopped>,
+}
+
+/// A roll-out cannot be paused or resumed; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum RolloutError {
+    #[error("there is no reservation {reservation:?}")]
+    Unknown { reservation: String },
+    #[error(
+        "reservation {reservation:?}: its host profile never changed, so there is no roll-out; one \
+         begins when a request for another host_profile is granted"
+    )]
+    NeverChanged { reservation: String },
+    #[error(transparent)]
+    Db(#[from] DbError),
 }
 
 impl Rollout {
@@ -152,6 +188,66 @@ pub(crate) async fn refused(db: &mut PgConnection, id: Uuid, said: &str) -> Resu
 }
 
 impl crate::Broker {
+    /// Pauses the roll-out of a reservation's host profile: no server begins to be reconfigured until it is
+    /// resumed, those under way end. False: it was paused already, and stays as it was.
+    ///
+    /// # Errors
+    /// [`RolloutError`].
+    pub async fn pause_rollout(
+        &self,
+        actor: &str,
+        reservation: &str,
+        why: &str,
+    ) -> Result<bool, RolloutError> {
+        let paused = sqlx::query(sql::PAUSE).bind(reservation).bind(actor).bind(why);
+        let detail = serde_json::json!({ "why": why });
+        self.switch_rollout(actor, reservation, paused, Action::RolloutPaused, detail).await
+    }
+
+    /// Lets it go on. False: it was not paused.
+    ///
+    /// # Errors
+    /// [`RolloutError`].
+    pub async fn resume_rollout(
+        &self,
+        actor: &str,
+        reservation: &str,
+    ) -> Result<bool, RolloutError> {
+        let resumed = sqlx::query(sql::RESUME).bind(reservation);
+        let detail = serde_json::json!({});
+        self.switch_rollout(actor, reservation, resumed, Action::RolloutResumed, detail).await
+    }
+
+    async fn switch_rollout(
+        &self,
+        actor: &str,
+        reservation: &str,
+        switch: Query<'_, Postgres, PgArguments>,
+        action: Action,
+        detail: serde_json::Value,
+    ) -> Result<bool, RolloutError> {
+        let doing = "pausing or resuming a roll-out";
+        let named = || reservation.to_owned();
+        if reservation.contains('\0') {
+            return Err(RolloutError::Unknown { reservation: named() });
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let switched = switch.execute(change.connection()).await.doing(doing)?;
+        if switched.rows_affected() == 1 {
+            change.record(action, reservation, detail);
+            change.commit().await?;
+            return Ok(true);
+        }
+        let found = sqlx::query_scalar(sql::HAS_ONE).bind(reservation);
+        let found: Option<bool> = found.fetch_optional(change.connection()).await.doing(doing)?;
+        change.abandon().await?;
+        match found {
+            Some(true) => Ok(false),
+            Some(false) => Err(RolloutError::NeverChanged { reservation: named() }),
+            None => Err(RolloutError::Unknown { reservation: named() }),
+        }
+    }
+
     /// The host profile that each of these moves has told its host, or will.
     ///
     /// # Errors

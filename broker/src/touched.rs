@@ -75,7 +75,9 @@ impl Touched {
             | Action::SharedBufferSet
             | Action::ElasticSet
             | Action::ElasticEnded
-            | Action::HardwareTypeAdded => {}
+            | Action::HardwareTypeAdded
+            | Action::RolloutPaused
+            | Action::RolloutResumed => {}
             Action::TargetsPublished => match subject.and_then(|version| version.parse().ok()) {
                 Some(version) => drop(self.versions.insert(version)),
                 None => self.anything = true,

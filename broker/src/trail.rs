@@ -117,6 +117,10 @@ pub enum Action {
     ServersDecommissioned,
     /// Servers stand in other racks. Subject: the region.
     ServersRelocated,
+    /// The roll-out of a host profile was paused. Subject: the reservation.
+    RolloutPaused,
+    /// It goes on. Subject: the reservation.
+    RolloutResumed,
 }
 
 impl Action {
@@ -142,6 +146,8 @@ impl Action {
                 | Action::ProfileSet
                 | Action::ProfileRemoved
                 | Action::HardwareTypeAdded
+                | Action::RolloutPaused
+                | Action::RolloutResumed
         )
     }
 
@@ -175,6 +181,8 @@ impl Action {
             | Action::RequestCancelled
             | Action::ElasticSet
             | Action::ElasticEnded
+            | Action::RolloutPaused
+            | Action::RolloutResumed
             | Action::ReservationRemoved => Subject::Reservation,
             Action::UnavailabilityRecorded
             | Action::UnavailabilityCleared
@@ -193,7 +201,7 @@ impl Action {
     }
 
     /// Every action.
-    pub const ALL: [Action; 43] = [
+    pub const ALL: [Action; 45] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -237,6 +245,8 @@ impl Action {
         Action::ServersRacked,
         Action::ServersDecommissioned,
         Action::ServersRelocated,
+        Action::RolloutPaused,
+        Action::RolloutResumed,
     ];
 
     /// The word of the table.
@@ -285,6 +295,8 @@ impl Action {
             Action::ServersRacked => "servers_racked",
             Action::ServersDecommissioned => "servers_decommissioned",
             Action::ServersRelocated => "servers_relocated",
+            Action::RolloutPaused => "rollout_paused",
+            Action::RolloutResumed => "rollout_resumed",
         }
     }
 }

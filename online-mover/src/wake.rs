@@ -45,6 +45,8 @@ impl Wake {
             | Action::MoverResumed
             | Action::ContractSet
             | Action::ContractRemoved
+            | Action::RolloutPaused
+            | Action::RolloutResumed
             | Action::MaintenancePlanned => look(Wanted::All),
             Action::MaintenanceChanged => Wake { loans: true, ..look(Wanted::All) },
             Action::UnavailabilityRecorded | Action::UnavailabilityCleared => {
@@ -112,11 +114,13 @@ mod tests {
     /// statement that does, and those that hold moves back or let them go on.
     const WRITE_TARGETS: [&str; 4] =
         ["snapshot_loaded", "targets_published", "plan_applied", "reservations_gave_way"];
-    const HOLD_BACK: [&str; 6] = [
+    const HOLD_BACK: [&str; 8] = [
         "mover_stopped",
         "mover_resumed",
         "contract_set",
         "contract_removed",
+        "rollout_paused",
+        "rollout_resumed",
         "maintenance_planned",
         "maintenance_changed",
     ];

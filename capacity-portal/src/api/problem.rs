@@ -42,6 +42,7 @@ pub(super) const CODES: &[&str] = &[
     "no_planner",
     "no_region",
     "no_report",
+    "no_rollout",
     "no_such_reservation",
     "not_active",
     "not_answered",

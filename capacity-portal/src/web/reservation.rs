@@ -139,9 +139,10 @@ impl One<'_> {
                     span { "priority " (of.priority) }
                     @if of.msb_buffer { span { "survives the loss of any one MSB" } }
                     @if let Some(profile) = &of.host_profile { span { "host profile " code { (profile) } } }
-                    @if let Some(rollout) = self.rollout.filter(|rollout| rollout.outdated > 0) {
+                    @if let Some(rollout) = self.rollout.as_ref().filter(|of| of.outdated > 0 || of.paused.is_some()) {
                         span { "host profile on " (rollout.done()) " of " (rollout.servers) " servers"
-                            @if rollout.refused > 0 { ", refused by " (rollout.refused) } }
+                            @if rollout.refused > 0 { ", refused by " (rollout.refused) }
+                            @if let Some(paused) = &rollout.paused { ", paused by " (paused.by) ": " (paused.why) } }
                     }
                     @if let Some(promise) = self.promises.first() { span { "promise version " (promise.version) } }
                 }

@@ -18,6 +18,7 @@ mod pictures;
 mod place;
 mod region_edits;
 mod requests;
+mod rollouts;
 mod server_pages;
 mod sessions;
 mod settings_pages;

@@ -76,6 +76,8 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("get", "/ops/v1/moves", ReadsRegion),
     ("post", "/ops/v1/moves/stop", Has(Role::Operator)),
     ("post", "/ops/v1/moves/resume", Has(Role::Operator)),
+    ("post", "/ops/v1/rollouts/{reservation}/pause", Has(Role::Operator)),
+    ("post", "/ops/v1/rollouts/{reservation}/resume", Has(Role::Operator)),
     ("post", "/ops/v1/servers", Has(Role::Operator)),
     ("post", "/ops/v1/servers/remove", Has(Role::Operator)),
     ("post", "/ops/v1/servers/move", Has(Role::Operator)),

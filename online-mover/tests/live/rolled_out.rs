@@ -2,8 +2,8 @@
 
 use crate::place::{Crashes, Place, poll, settings, until};
 use broker::{
-    Application, Applying, Asking, Contract, GrantPolicy, Granting, NewPlan, RequestChangeKind,
-    RequestState, Rollout,
+    Application, Applying, Asking, Contract, GrantPolicy, Granting, MoveReason, MoveState, NewPlan,
+    RequestChangeKind, RequestState, Rollout, RolloutError, Stopped,
 };
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
 use futures_util::FutureExt;
@@ -11,8 +11,8 @@ use futures_util::future::BoxFuture;
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
 use online_mover::agent::{AgentError, HostAgent, StepOrder, StepReport};
 use online_mover::steps::Step;
-use online_mover::{Mover, MoverSettings};
-use std::collections::BTreeMap;
+use online_mover::{Caps, Limits, Mover, MoverSettings, Pace};
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -119,13 +119,13 @@ async fn a_changed_host_profile_reaches_the_servers_that_are_bound() {
     };
     place.broker.set_contract("ann", "a", &contract(500_000)).await.expect("set");
     set_profile(&place, "newer").await;
-    let all = Rollout { servers: 8, outdated: 8, refused: 0 };
-    assert_eq!(rollout(&place).await, Some(all));
+    let all = Rollout { servers: 8, outdated: 8, refused: 0, paused: None };
+    assert_eq!(rollout(&place).await.as_ref(), Some(&all));
     let six = Rollout { outdated: 2, ..all };
     let running = mover(&place, &hosts, settings());
-    until(running.run(), async || rollout(&place).await == Some(six)).await;
+    until(running.run(), async || rollout(&place).await.as_ref() == Some(&six)).await;
     let looked = tokio::time::timeout(Duration::from_millis(400), running.run()).await;
-    assert!(looked.is_err() && rollout(&place).await == Some(six), "two in use wait");
+    assert!(looked.is_err() && rollout(&place).await.as_ref() == Some(&six), "two in use wait");
     assert_eq!(six.done(), 6);
     let configured = hosts.configured();
     assert_eq!(configured.len(), 6);
@@ -135,10 +135,10 @@ async fn a_changed_host_profile_reaches_the_servers_that_are_bound() {
     // The way back: the six, and not the two that have the old profile still.
     place.broker.set_contract("ann", "a", &contract(1_000_000)).await.expect("set");
     set_profile(&place, "profile of a").await;
-    let back = Rollout { servers: 6, outdated: 6, refused: 0 };
-    assert_eq!(rollout(&place).await, Some(back));
+    let back = Rollout { servers: 6, outdated: 6, refused: 0, paused: None };
+    assert_eq!(rollout(&place).await.as_ref(), Some(&back));
     let none_left = Rollout { outdated: 0, ..back };
-    until(running.run(), async || rollout(&place).await == Some(none_left)).await;
+    until(running.run(), async || rollout(&place).await == Some(none_left.clone())).await;
     let configured = hosts.configured();
     assert_eq!(configured.len(), 6, "the others were not touched");
     assert!(configured.values().all(|of| *of == (2, Some("profile of a".into()))));
@@ -152,16 +152,79 @@ async fn a_host_that_refuses_its_profile_is_counted_and_asked_once() {
     let hosts = Hosts::default();
     hosts.agent.script("s05", Step::Reconfigure, &[Trouble::Refuses]);
     set_profile(&place, "newer").await;
-    let end = Rollout { servers: 8, outdated: 1, refused: 1 };
+    let end = Rollout { servers: 8, outdated: 1, refused: 1, paused: None };
     let running = mover(&place, &hosts, settings());
-    until(running.run(), async || rollout(&place).await == Some(end)).await;
+    until(running.run(), async || rollout(&place).await == Some(end.clone())).await;
     let asked = hosts.agent.asked();
     let looked = tokio::time::timeout(Duration::from_millis(400), running.run()).await;
     assert!(looked.is_err() && hosts.agent.asked() == asked, "it is left alone");
     // The old profile is what it has.
     set_profile(&place, "profile of a").await;
-    let back = Rollout { servers: 7, outdated: 0, refused: 0 };
-    until(running.run(), async || rollout(&place).await == Some(back)).await;
+    let back = Rollout { servers: 7, outdated: 0, refused: 0, paused: None };
+    until(running.run(), async || rollout(&place).await.as_ref() == Some(&back)).await;
+}
+
+/// Two servers at once; one whose host is busy for long is under way when it is paused.
+#[tokio::test]
+async fn a_rollout_that_is_paused_begins_nothing_and_goes_on_when_it_is_resumed() {
+    let mut place = Place::new().await;
+    let hosts = Hosts::default();
+    let pause = async |place: &Place| place.broker.pause_rollout("ann", "a", "a look").await;
+    assert!(matches!(pause(&place).await, Err(RolloutError::NeverChanged { .. })));
+    let unknown = place.broker.pause_rollout("ann", "zzz", "a look").await;
+    assert!(matches!(unknown, Err(RolloutError::Unknown { .. })));
+    let at_once = Caps { at_once: Some(2), per_window: None };
+    let limits = Limits { region: Pace { in_use: at_once, idle: at_once }, ..Limits::default() };
+    let slow = MoverSettings { limits, ..settings() };
+    for server in ["s00", "s01", "s02", "s03", "s04", "s05", "s06", "s07"] {
+        hosts.agent.script(server, Step::Reconfigure, &[Trouble::Busy; 8]);
+    }
+    set_profile(&place, "newer").await;
+    let begun = async |place: &Place| -> BTreeSet<Name> {
+        let open = place.broker.moves_under_way().await.expect("listed");
+        open.into_iter().filter(|of| of.state != MoveState::Pending).map(|of| of.server).collect()
+    };
+    let first = mover(&place, &hosts, slow.clone());
+    let at_pause = {
+        let run = pin!(first.run());
+        let mut at_pause = BTreeSet::new();
+        until(run, async || {
+            at_pause = begun(&place).await;
+            !at_pause.is_empty() && pause(&place).await.expect("paused")
+        })
+        .await;
+        // What began between the look and the pause is under way as well.
+        &at_pause | &begun(&place).await
+    };
+    assert!(at_pause.len() <= 4 && hosts.configured().is_empty(), "{at_pause:?}");
+    assert!(!pause(&place).await.expect("asked"), "it is paused already");
+    until(first.run(), async || place.broker.moves_under_way().await.expect("listed").is_empty())
+        .await;
+    let reached: BTreeSet<Name> = hosts.configured().into_keys().collect();
+    assert_eq!(reached, at_pause, "those under way end, and no other begins");
+    let ended = place.broker.moves_ended().await.expect("counted");
+    let withdrawn = Some(MoveReason::RolloutPaused.as_str().to_owned());
+    assert!(ended.iter().any(|(_, reason, _)| *reason == withdrawn), "{ended:?}");
+
+    // It stays paused when mover and Postgres are started again and the profile changes again.
+    drop(first);
+    place.stop_postgres().await;
+    place.start_postgres().await;
+    set_profile(&place, "newest").await;
+    let second = mover(&place, &hosts, slow);
+    let looked = tokio::time::timeout(Duration::from_millis(1_500), second.run()).await;
+    assert!(looked.is_err() && hosts.configured().len() == reached.len(), "nothing begins");
+    let now = rollout(&place).await.expect("it is there");
+    let why = Stopped { by: "ann".to_owned(), why: "a look".to_owned() };
+    assert_eq!((now.servers, now.outdated, now.paused), (8, 8, Some(why)));
+    assert!(place.broker.resume_rollout("ann", "a").await.expect("resumed"));
+    assert!(!place.broker.resume_rollout("ann", "a").await.expect("asked"));
+    let end = Rollout { servers: 8, outdated: 0, refused: 0, paused: None };
+    until(second.run(), async || rollout(&place).await.as_ref() == Some(&end)).await;
+    let configured = hosts.configured();
+    assert_eq!(configured.len(), 8);
+    assert!(configured.values().all(|(_, last)| last.as_deref() == Some("newest")));
+    place.at_rest().await;
 }
 
 /// Crashes at the first await, then at the second, and so on; every server ends with the profile that

@@ -9,11 +9,12 @@ mod events;
 mod files;
 pub(crate) mod give_way;
 pub(crate) mod maintenance;
-mod moves;
+pub(super) mod moves;
 mod profiles;
 mod quotas;
 pub(crate) mod racks;
 pub(crate) mod region;
+mod rollouts;
 mod servers;
 mod solves;
 mod stuck;
@@ -54,6 +55,8 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(moves::mover))
         .routes(routes!(moves::stop))
         .routes(routes!(moves::resume))
+        .routes(routes!(rollouts::pause))
+        .routes(routes!(rollouts::resume))
         .routes(routes!(racks::add))
         .routes(routes!(racks::remove))
         .routes(routes!(racks::relocate))

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State as Extension;
 use axum::http::StatusCode;
-use broker::{MoveOrigin, MoveReason, MoveRow, MoveState, MovesAsked, State};
+use broker::{MoveOrigin, MoveReason, MoveRow, MoveState, MovesAsked, State, Stopped};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -115,22 +115,39 @@ pub(super) struct MoverView {
     give_way_after_seconds: Option<u64>,
 }
 
-/// Who pulled the switch, and why.
+/// Who pulled the switch, or paused something, and why.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StopSwitch)]
-struct SwitchView {
+pub(in crate::api) struct SwitchView {
     by: String,
     why: String,
 }
 
-/// Why the switch is pulled.
+impl From<Stopped> for SwitchView {
+    fn from(of: Stopped) -> SwitchView {
+        SwitchView { by: of.by, why: of.why }
+    }
+}
+
+/// Why the switch is pulled, or something is paused.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = StopAsked)]
-struct StopBody {
+pub(super) struct StopBody {
     /// Why, for people.
     #[schema(min_length = 1)]
     why: String,
+}
+
+impl StopBody {
+    /// What is said.
+    pub(super) fn said(self) -> Result<String, Problem> {
+        if self.why.trim().is_empty() {
+            let detail = "why: say why, for those who come to look";
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail));
+        }
+        Ok(self.why)
+    }
 }
 
 /// Moves under way and of late, the youngest first
@@ -178,11 +195,7 @@ pub(super) async fn stop(
     body: Bytes,
 ) -> Result<Json<MoverView>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let StopBody { why } = asked::json(&body)?;
-    if why.trim().is_empty() {
-        let detail = "why: say why, for whoever looks at the switch";
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail));
-    }
+    let why = asked::json::<StopBody>(&body)?.said()?;
     in_time(site.broker.stop_mover(&actor, &why)).await?;
     status(&site).await
 }
@@ -201,7 +214,7 @@ pub(super) async fn resume(
 
 async fn status(site: &Site) -> Result<Json<MoverView>, Problem> {
     let status = in_time(site.broker.mover_status()).await?;
-    let stopped = status.stopped.map(|of| SwitchView { by: of.by, why: of.why });
+    let stopped = status.stopped.map(SwitchView::from);
     let give_way_after_seconds = status.gives_way_after.map(|after| after.as_secs());
     Ok(Json(MoverView { acting: status.acting, stopped, give_way_after_seconds }))
 }

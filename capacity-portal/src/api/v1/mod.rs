@@ -15,6 +15,7 @@ mod whoami;
 pub(super) use ask::schema::file as file_of_requests;
 pub(super) use ask::{profile as read_profile, refused};
 pub(crate) use requests::not_set_aside;
+pub(super) use reservation_view::RolloutView;
 
 use super::authority::Caller;
 use super::problem::Problem;

@@ -1,6 +1,7 @@
 //! A reservation as its owner sees it.
 
 use crate::api::asked;
+use crate::api::ops::moves::SwitchView;
 use crate::capacity::{Part, Parts, Standing, state_of};
 use broker::{Labels, RequestState, ReservationCard, Rollout, State, Valued};
 use chrono::{DateTime, Utc};
@@ -24,7 +25,7 @@ pub(super) struct Condition {
 /// How far a change of the host profile is.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Rollout)]
-pub(super) struct RolloutView {
+pub(in crate::api) struct RolloutView {
     /// Servers that had another profile when it began.
     servers: i64,
     /// Servers that it has reached, or that have left the reservation.
@@ -33,6 +34,8 @@ pub(super) struct RolloutView {
     refused: i64,
     /// The same for people: `120 of 500`.
     progress: String,
+    /// Who paused it, and why: no server begins to be reconfigured. Null: it goes on.
+    paused: Option<SwitchView>,
 }
 
 impl From<Rollout> for RolloutView {
@@ -42,6 +45,7 @@ impl From<Rollout> for RolloutView {
             done: of.done(),
             refused: of.refused,
             progress: format!("{} of {}", of.done(), of.servers),
+            paused: of.paused.map(SwitchView::from),
         }
     }
 }

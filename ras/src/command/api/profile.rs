@@ -2,7 +2,7 @@
 
 use super::super::{Context, Verdict};
 use super::{body, read, with_server};
-use crate::cli::{Filter, Kind, ProfileAction};
+use crate::cli::{Filter, Kind, ProfileAction, ServerOptions};
 use crate::client::login::Server;
 use crate::client::{Ask, path};
 use anyhow::Result;
@@ -30,5 +30,35 @@ pub(in super::super) fn run(action: &ProfileAction, context: &Context) -> Result
             context.answer(|| format!("{name} is removed"), &gone.body)?;
             Ok(Verdict::Fine)
         }
+        ProfileAction::Pause { reservation, why, server } => {
+            let asked = Ask::post(rollout(reservation, "pause"), json!({ "why": why }));
+            switch(&asked, reservation, server, context)
+        }
+        ProfileAction::Resume { reservation, server } => {
+            let asked = Ask::post(rollout(reservation, "resume"), json!({}));
+            switch(&asked, reservation, server, context)
+        }
     }
+}
+
+fn rollout(reservation: &str, verb: &str) -> String {
+    path(&["ops", "v1", "rollouts", reservation, verb])
+}
+
+fn switch(
+    asked: &Ask,
+    reservation: &str,
+    server: &ServerOptions,
+    context: &Context,
+) -> Result<Verdict> {
+    let now = with_server(Server::of(server)?, async |client| client.ask(asked).await)?.body;
+    let text = || {
+        let progress = now["progress"].as_str().unwrap_or_default();
+        match now["paused"]["why"].as_str() {
+            Some(why) => format!("host profile of {reservation}: {progress}, paused: {why}"),
+            None => format!("host profile of {reservation}: {progress}, it goes on"),
+        }
+    };
+    context.answer(text, &now)?;
+    Ok(Verdict::Fine)
 }

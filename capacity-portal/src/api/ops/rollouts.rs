@@ -1,0 +1,73 @@
+//! `/ops/v1/rollouts`: the roll-out of a changed host profile, paused and resumed.
+
+use super::moves::StopBody;
+use crate::api::authority::{Caller, Role};
+use crate::api::problem::Problem;
+use crate::api::v1::RolloutView;
+use crate::api::{Site, asked, in_time};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use broker::RolloutError;
+
+impl From<RolloutError> for Problem {
+    fn from(error: RolloutError) -> Problem {
+        let detail = error.to_string();
+        match error {
+            RolloutError::Unknown { .. } => {
+                Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail)
+            }
+            RolloutError::NeverChanged { .. } => {
+                Problem::new(StatusCode::CONFLICT, "no_rollout", detail)
+            }
+            RolloutError::Db(error) => error.into(),
+        }
+    }
+}
+
+/// How far it is now.
+async fn one(site: &Site, reservation: &str) -> Result<Json<RolloutView>, Problem> {
+    let card = in_time(site.broker.reservation_card(reservation)).await?;
+    let rollout = card.and_then(|card| card.rollout);
+    let unknown = || Problem::from(RolloutError::Unknown { reservation: reservation.to_owned() });
+    rollout.map(|of| Json(RolloutView::from(of))).ok_or_else(unknown)
+}
+
+/// Pauses the roll-out of a reservation's host profile: no server begins to be reconfigured, those under way end
+///
+/// Paused again, it stays as it was. It stays paused through further changes of the profile.
+#[utoipa::path(post, path = "/rollouts/{reservation}/pause", operation_id = "pause_rollout",
+    params(("reservation" = String, Path, description = "its reservation")),
+    request_body = StopBody,
+    responses(
+        (status = 200, description = "how far it is", body = RolloutView),
+        (status = 409, description = "the host profile never changed"),
+        (status = 422, description = "it says no reason")))]
+pub(super) async fn pause(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(reservation): Path<String>,
+    body: Bytes,
+) -> Result<Json<RolloutView>, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    let why = asked::json::<StopBody>(&body)?.said()?;
+    in_time(site.broker.pause_rollout(&actor, &reservation, &why)).await?;
+    one(&site, &reservation).await
+}
+
+/// Lets the roll-out of a reservation's host profile go on
+#[utoipa::path(post, path = "/rollouts/{reservation}/resume", operation_id = "resume_rollout",
+    params(("reservation" = String, Path, description = "its reservation")),
+    responses(
+        (status = 200, description = "how far it is", body = RolloutView),
+        (status = 409, description = "the host profile never changed")))]
+pub(super) async fn resume(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(reservation): Path<String>,
+) -> Result<Json<RolloutView>, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    in_time(site.broker.resume_rollout(&actor, &reservation)).await?;
+    one(&site, &reservation).await
+}
