@@ -26,8 +26,9 @@ pub(crate) mod sql {
             FROM reservations r JOIN promises p USING (promise_id) \
             LEFT JOIN rru_values v USING (promise_id) LEFT JOIN hardware_types h USING (hardware_type_id) \
             WHERE r.kind = 'guaranteed' ORDER BY 1, 4";
-        /// Servers that work, by who holds them: the target of a move under way, else the owner. What
-        /// is on the move already is held and cannot be taken.
+        /// Servers that work, or are back from maintenance within the time of a recall, by who holds
+        /// them: the target of a move under way, else the owner. What is on the move already is held
+        /// and cannot be taken.
         HELD = "SELECT r.reservation, coalesce(r.kind = 'shared_buffer', false), m.msb::text, \
                 h.hardware_type::text, g.in_use, g.held, g.takable \
             FROM (SELECT CASE WHEN s.target_pending THEN s.target_reservation_id \
@@ -36,7 +37,7 @@ pub(crate) mod sql {
                     count(*) FILTER (WHERE NOT s.target_pending AND o.server_id IS NULL) AS takable \
                 FROM servers s JOIN racks k USING (rack_id) \
                 LEFT JOIN (SELECT server_id FROM moves WHERE open AND origin <> 'recall') o USING (server_id) \
-                WHERE NOT EXISTS (SELECT FROM servers_out_of_use(false) AS u WHERE u = s.server_id) \
+                WHERE NOT EXISTS (SELECT FROM servers_not_back($1) AS u WHERE u = s.server_id) \
                 GROUP BY 1, 2, 3, 4) g \
             LEFT JOIN reservations r USING (reservation_id) \
             JOIN msbs m USING (msb_id) JOIN hardware_types h USING (hardware_type_id) \
@@ -52,7 +53,7 @@ pub(crate) mod sql {
                     WHERE s.current_reservation_id IS NOT DISTINCT FROM r.reservation_id \
                         AND k.msb_id = m.msb_id AND s.hardware_type_id = h.hardware_type_id \
                         AND s.in_use = w.in_use AND NOT s.target_pending \
-                        AND NOT EXISTS (SELECT FROM servers_out_of_use(false) AS u WHERE u = s.server_id) \
+                        AND NOT EXISTS (SELECT FROM servers_not_back($9) AS u WHERE u = s.server_id) \
                         AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id \
                             AND o.origin <> 'recall') \
                     ORDER BY s.server OFFSET w.after LIMIT w.count) c) \
@@ -80,7 +81,7 @@ pub struct Holder {
     pub place: PlaceLimits,
 }
 
-/// Servers that work, of one holder, place, type and use.
+/// Servers that work or are back in time from maintenance, of one holder, place, type and use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldGroup {
     /// Who holds them; `None`: nobody.
@@ -281,6 +282,11 @@ impl Broker {
     }
 }
 
+/// How soon servers in maintenance must be back to count, as the certificate counts them.
+fn recall_within() -> i32 {
+    i32::try_from(fleet::RECALL_WITHIN_MINUTES).unwrap_or(i32::MAX)
+}
+
 /// A reservation, its priority and capacity, and one of its types with its value.
 type HolderRow = (String, i32, i64, Option<String>, Option<i64>);
 
@@ -310,7 +316,7 @@ async fn read(db: &mut PgConnection) -> Result<RegionHeld, sqlx::Error> {
             takable: row.try_get::<i64, _>(6)?.unsigned_abs(),
         })
     };
-    let groups = sqlx::query(sql::HELD).try_map(group).fetch_all(db).await?;
+    let groups = sqlx::query(sql::HELD).bind(recall_within()).try_map(group).fetch_all(db).await?;
     Ok(RegionHeld { holders, groups })
 }
 
@@ -347,6 +353,7 @@ async fn take(
         .bind(counts)
         .bind(after)
         .bind(head)
+        .bind(recall_within())
         .fetch_all(db)
         .await
 }

@@ -5,7 +5,8 @@
 //! what nobody owns, then from shared buffers, then from reservations that are less important than it,
 //! the least important first, idle servers before those in use. Who gave may be short by that, and takes
 //! from those below in its turn. Where nothing is left for one that is short, a more important one that can do
-//! with other servers leaves it what it was to take. What elastic reservations borrow is the owner's in any case: loans come
+//! with other servers leaves it what it was to take. Such an exchange may end with a server of one as
+//! important that does not miss it. What elastic reservations borrow is the owner's in any case: loans come
 //! back when an MSB is lost, before anybody gives way.
 
 use broker::{GIVE_WAY_LOST_MIN, GiveWay, HeldGroup, Holder, RegionHeld};
@@ -197,11 +198,11 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// Takes servers that others were to take, who take as good ones of nobody more important in their
-    /// place: the shortest chain of such exchanges, one server at a time. Tells whether there was one.
+    /// Takes servers that others were to take or own, who take as good ones in their place: the shortest
+    /// chain of such exchanges, one server at a time, at whose end nobody as important loses what it
+    /// misses. Tells whether there was one.
     fn pass_on(&mut self, holder: &'a Holder) -> bool {
-        // How each group was reached: who leaves a server of which group for one of it.
-        let mut reached: BTreeMap<usize, Option<(&'a Holder, usize)>> = BTreeMap::new();
+        let mut reached: BTreeMap<usize, Option<Link<'a>>> = BTreeMap::new();
         let mut open: VecDeque<usize> = VecDeque::new();
         let is_own =
             |g: usize| self.source(g).is_some_and(|of| of.reservation == holder.reservation);
@@ -213,30 +214,17 @@ impl<'a> Taking<'a> {
             reached.insert(g, None);
             open.push_back(g);
         }
-        // Nobody more important gives for it, and it gives itself only what it has no use for.
-        let gives = |g: usize| match self.source(g) {
-            None => true,
-            Some(_) if is_own(g) => self.worth(holder, g) == Rru::ZERO,
-            Some(of) => of.priority > holder.priority,
-        };
         while let Some(from) = open.pop_front() {
-            let takers = self.taken.iter().filter(|((_, g), count)| *g == from && **count > 0);
-            let takers: Vec<&'a Holder> = takers
-                .map(|((name, _), _)| self.by_name[name])
-                // One whose MSBs are limited by a replica rule keeps what it was to take.
-                .filter(|of| of.reservation != holder.reservation && of.place.rule.is_none())
-                .collect();
-            for taker in takers {
-                let worth = self.worth(taker, from);
+            for (who, back) in self.users(holder, from) {
+                let worth = self.worth(who, from);
                 let mut others: Vec<(Rank, usize)> = (0..self.held.groups.len())
-                    .filter(|g| !reached.contains_key(g) && self.worth(taker, *g) >= worth)
-                    .filter(|&g| gives(g))
-                    .filter_map(|g| Some((self.rank(taker, g)?, g)))
+                    .filter(|g| !reached.contains_key(g) && self.worth(who, *g) >= worth)
+                    .filter_map(|g| Some((self.rank(who, g)?, g)))
                     .collect();
                 others.sort();
                 for (_, other) in others {
-                    reached.insert(other, Some((taker, from)));
-                    if self.left[other] > 0 {
+                    reached.insert(other, Some(Link { who, from, back }));
+                    if self.left[other] > 0 && self.gives(holder, other) {
                         self.exchange(holder, other, &reached);
                         return true;
                     }
@@ -247,22 +235,56 @@ impl<'a> Taking<'a> {
         false
     }
 
+    /// Whether a chain for `holder` may end with a server of a group: whose it is misses nothing, or is
+    /// less important.
+    fn gives(&self, holder: &Holder, g: usize) -> bool {
+        self.source(g).is_none_or(|of| {
+            let worth = self.worth(of, g);
+            of.priority > holder.priority
+                || worth == Rru::ZERO
+                || self.missing(of) + worth <= Rru::ZERO
+        })
+    }
+
+    /// Who could do with other servers than those of a group: those who were to take some, who give them
+    /// back, and whose they are, while any are left.
+    fn users(&self, holder: &Holder, g: usize) -> Vec<(&'a Holder, bool)> {
+        let takers = self.taken.iter().filter(|((_, of), count)| *of == g && **count > 0);
+        let takers = takers.map(|((name, _), _)| (self.by_name[name], true));
+        let owner = self.source(g).filter(|_| self.left[g] > 0).map(|of| (of, false));
+        // One whose MSBs are limited by a replica rule keeps what it has or was to take.
+        takers
+            .chain(owner)
+            .filter(|(of, _)| of.reservation != holder.reservation && of.place.rule.is_none())
+            .collect()
+    }
+
     /// Carries a chain out, from the group that has servers left back to the one for `holder`.
     fn exchange(
         &mut self,
         holder: &'a Holder,
         mut g: usize,
-        reached: &BTreeMap<usize, Option<(&'a Holder, usize)>>,
+        reached: &BTreeMap<usize, Option<Link<'a>>>,
     ) {
-        while let Some(Some((taker, from))) = reached.get(&g) {
-            self.shift(taker, g, 1, false);
-            self.shift(taker, *from, 1, true);
+        while let Some(Some(Link { who, from, back })) = reached.get(&g) {
+            self.shift(who, g, 1, false);
+            if *back {
+                self.shift(who, *from, 1, true);
+            }
             g = *from;
         }
         if self.source(g).is_none_or(|of| of.reservation != holder.reservation) {
             self.shift(holder, g, 1, false);
         }
     }
+}
+
+/// One exchange of a chain: who leaves a server of a group for another.
+struct Link<'a> {
+    who: &'a Holder,
+    from: usize,
+    /// Whether it was to take that server, and gives it back; else it is its own.
+    back: bool,
 }
 
 /// Nobody's, a buffer's or a reservation's; its priority, turned round; in use; and names, for one order.
@@ -298,236 +320,4 @@ fn times(value: Rru, count: u64) -> Rru {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Due, due, plan};
-    use broker::{HeldGroup, Holder, PlaceLimits, RegionHeld};
-    use fleet::{ReplicaRule, Rru};
-    use proptest::prelude::*;
-    use std::collections::BTreeMap;
-    use std::time::Duration;
-
-    fn holder(name: &str, priority: i32, capacity: usize) -> Holder {
-        let values = BTreeMap::from([("a".into(), Rru::units(1)), ("b".into(), Rru::units(2))]);
-        let (reservation, capacity) = (name.into(), Rru::units(capacity));
-        Holder { reservation, priority, capacity, values, place: PlaceLimits::default() }
-    }
-
-    fn group(holder: Option<&str>, hardware_type: &str, in_use: bool, held: u64) -> HeldGroup {
-        HeldGroup {
-            holder: holder.map(Into::into),
-            shared: holder.is_some_and(|name| name.starts_with("shared")),
-            msb: "m".into(),
-            hardware_type: hardware_type.into(),
-            in_use,
-            held,
-            takable: held,
-        }
-    }
-
-    #[test]
-    fn two_msbs_must_be_lost_for_the_whole_delay() {
-        let at = |seconds| chrono::DateTime::from_timestamp(seconds, 0).expect("an instant");
-        let due = |began: &[i64], now| {
-            due(began.iter().map(|began| at(*began)).collect(), at(now), Duration::from_secs(60))
-        };
-        assert_eq!(due(&[], 100), Due::No);
-        assert_eq!(due(&[0], 1_000), Due::No, "one lost MSB is what embedded buffers are for");
-        assert_eq!(due(&[50, 10], 100), Due::At(at(110)), "the second began at 50");
-        assert_eq!(due(&[50, 10], 110), Due::Now(at(50)));
-        assert_eq!(due(&[90, 50, 10], 110), Due::Now(at(50)), "a third changes nothing");
-        assert_eq!(super::due(vec![at(0); 2], at(9), Duration::MAX), Due::No);
-    }
-
-    fn rows(held: &RegionHeld) -> Vec<(String, String, bool, u64)> {
-        let name = |name: &Option<fleet::Name>| name.as_deref().unwrap_or("-").to_owned();
-        let row =
-            |of: &broker::GiveWay| (name(&of.source), of.target.to_string(), of.in_use, of.count);
-        plan(held).0.iter().map(row).collect()
-    }
-
-    fn row(source: &str, target: &str, in_use: bool, count: u64) -> (String, String, bool, u64) {
-        (source.into(), target.into(), in_use, count)
-    }
-
-    #[test]
-    fn the_least_important_gives_first_and_takes_in_its_turn() {
-        let held = RegionHeld {
-            holders: vec![holder("ads", 1, 10), holder("batch", 5, 10), holder("web", 0, 20)],
-            groups: vec![
-                group(None, "a", false, 1),
-                group(Some("ads"), "a", false, 4),
-                group(Some("ads"), "a", true, 6),
-                group(Some("batch"), "a", false, 3),
-                group(Some("batch"), "a", true, 7),
-                group(Some("shared/a"), "a", false, 2),
-                group(Some("web"), "a", true, 2),
-            ],
-        };
-        // Web lacks 18: one of nobody, two of the buffer, all ten of batch, and five of ads, who has
-        // nobody below it left to take from.
-        let expected = [
-            row("-", "web", false, 1),
-            row("shared/a", "web", false, 2),
-            row("batch", "web", false, 3),
-            row("batch", "web", true, 7),
-            row("ads", "web", false, 4),
-            row("ads", "web", true, 1),
-        ];
-        assert_eq!(rows(&held), expected);
-        let standings = plan(&held).1;
-        let after: Vec<_> = standings.iter().map(|of| (&*of.reservation, of.after)).collect();
-        let units = Rru::units;
-        assert_eq!(after, [("web", units(20)), ("ads", units(5)), ("batch", units(0))]);
-    }
-
-    #[test]
-    fn nobody_gives_to_an_equal_and_nobody_who_is_whole_takes() {
-        let held = RegionHeld {
-            holders: vec![holder("ads", 1, 4), holder("web", 1, 10)],
-            groups: vec![group(Some("ads"), "a", false, 9), group(Some("web"), "a", true, 2)],
-        };
-        assert_eq!(rows(&held), []);
-        let held = RegionHeld { holders: vec![holder("web", 0, 2)], groups: held.groups };
-        assert_eq!(rows(&held), []);
-    }
-
-    /// The least that can be missing by priority, the most important first, over every way to hand
-    /// servers one by one to somebody who may take them.
-    fn least_missing(held: &RegionHeld, servers: &[(usize, u64)], got: &mut [i64]) -> Vec<i64> {
-        let Some((&(g, count), rest)) = servers.split_first() else {
-            let mut missing = vec![0; 3];
-            for (holder, got) in held.holders.iter().zip(got.iter()) {
-                let priority = usize::try_from(holder.priority).expect("0 to 2");
-                missing[priority] += (holder.capacity.0 - got).max(0);
-            }
-            return missing;
-        };
-        let group = &held.groups[g];
-        let owner =
-            held.holders.iter().position(|of| group.holder.as_ref() == Some(&of.reservation));
-        let rest_of: Vec<(usize, u64)> = if count > 1 {
-            std::iter::once((g, count - 1)).chain(rest.iter().copied()).collect()
-        } else {
-            rest.to_vec()
-        };
-        let mut best: Option<Vec<i64>> = None;
-        for target in 0..held.holders.len() {
-            let may = match owner {
-                None => true,
-                Some(owner) if owner == target => true,
-                Some(owner) => held.holders[owner].priority > held.holders[target].priority,
-            };
-            let worth = super::value(&held.holders[target], group).0;
-            if may && (worth > 0 || owner == Some(target)) {
-                got[target] += worth;
-                let found = least_missing(held, &rest_of, got);
-                got[target] -= worth;
-                best = Some(best.map_or(found.clone(), |best| best.min(found)));
-            }
-        }
-        let nobody = || least_missing(held, &rest_of, &mut got.to_vec());
-        best.unwrap_or_else(nobody)
-    }
-
-    #[test]
-    fn a_reservation_held_to_datacenters_takes_nothing_elsewhere() {
-        let mut web = holder("web", 0, 9);
-        web.place.msbs = Some(["n".into()].into());
-        let there =
-            |msb: &str, held| HeldGroup { msb: msb.into(), ..group(None, "a", false, held) };
-        let mut held =
-            RegionHeld { holders: vec![web], groups: vec![there("m", 20), there("n", 4)] };
-        assert_eq!(rows(&held), [row("-", "web", false, 4)]);
-        // With one of three replicas in an MSB, 3 of 9 are all that may be there.
-        held.holders[0].place.rule = Some(ReplicaRule { replicas: 3, per_msb: 1 });
-        held.holders[0].place.capacity = Rru::units(9);
-        assert_eq!(rows(&held), [row("-", "web", false, 3)]);
-    }
-
-    proptest! {
-        /// As little is missing as can be, the more important first, whoever can use what.
-        #[test]
-        fn nothing_less_is_missing_of_the_more_important(
-            holders in prop::collection::vec((0_i32..3, 0_usize..4, any::<[bool; 3]>()), 1..5),
-            groups in prop::collection::vec((0_usize..6, 0_usize..3, 0_u64..3), 0..5),
-        ) {
-            let names = ["r0", "r1", "r2", "r3"];
-            let count = holders.len();
-            let holders: Vec<Holder> = (holders.iter().zip(names))
-                .map(|((priority, capacity, can), name)| Holder {
-                    values: (["a", "b", "c"].into_iter().zip(can))
-                        .filter(|(_, can)| **can)
-                        .map(|(ty, _)| (ty.into(), Rru::units(1)))
-                        .collect(),
-                    ..holder(name, *priority, *capacity)
-                })
-                .collect();
-            let mut unique = BTreeMap::new();
-            for (who, ty, held) in groups {
-                let who = match who {
-                    4 => None,
-                    5 => Some("shared/a"),
-                    n => Some(names[n % count]),
-                };
-                unique.insert((who, ty), group(who, ["a", "b", "c"][ty], false, held));
-            }
-            let held = RegionHeld { holders, groups: unique.into_values().collect() };
-            let servers: Vec<(usize, u64)> = (held.groups.iter().enumerate())
-                .map(|(g, group)| (g, group.held))
-                .filter(|&(_, count)| count > 0)
-                .collect();
-            prop_assume!(servers.iter().map(|of| of.1).sum::<u64>() <= 6);
-            let least = least_missing(&held, &servers, &mut vec![0; held.holders.len()]);
-            let mut missing = vec![0; 3];
-            for of in plan(&held).1 {
-                missing[usize::try_from(of.priority).expect("0 to 2")] +=
-                    (of.capacity - of.after).0.max(0);
-            }
-            prop_assert_eq!(missing, least);
-        }
-
-        /// Nobody gives to somebody less important, nobody gives what it has not, and after it no
-        /// short reservation is left beside somebody less important who has what it could use.
-        #[test]
-        fn priority_decides(
-            holders in prop::collection::vec((0_i32..3, 0_usize..20), 1..5),
-            groups in prop::collection::vec((0_usize..7, 0_usize..2, any::<bool>(), 0_u64..12), 0..12),
-        ) {
-            let names = ["r0", "r1", "r2", "r3", "r4"];
-            let count = holders.len();
-            let holders: Vec<Holder> =
-                (holders.iter().zip(names)).map(|(of, name)| holder(name, of.0, of.1)).collect();
-            let mut unique = BTreeMap::new();
-            for (who, ty, in_use, held) in groups {
-                let who = match who {
-                    5 => None,
-                    6 => Some("shared/a"),
-                    n => Some(names[n % count]),
-                };
-                unique.insert((who, ty, in_use), group(who, ["a", "b"][ty], in_use, held));
-            }
-            let held = RegionHeld { holders, groups: unique.into_values().collect() };
-            let (rows, standings) = plan(&held);
-            let priority = |name: &fleet::Name| {
-                held.holders.iter().find(|of| of.reservation == *name).map(|of| of.priority)
-            };
-            let mut groups = held.groups.clone();
-            for row in &rows {
-                if let Some(source) = row.source.as_ref().and_then(priority) {
-                    prop_assert!(source > priority(&row.target).expect("guaranteed"));
-                }
-                let from = groups.iter_mut().find(|of| of.holder == row.source
-                    && of.hardware_type == row.hardware_type && of.in_use == row.in_use);
-                let from = from.expect("it is there");
-                prop_assert!(from.held >= row.count);
-                from.held -= row.count;
-            }
-            for short in standings.iter().filter(|of| of.after < of.capacity) {
-                for group in groups.iter().filter(|group| group.held > 0) {
-                    let below = group.holder.as_ref().and_then(priority).is_none_or(|p| p > short.priority);
-                    prop_assert!(!below, "{short:?} could have {group:?}");
-                }
-            }
-        }
-    }
-}
+mod tests;

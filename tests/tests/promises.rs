@@ -1,53 +1,60 @@
-//! `docs/promises.md`: every test that the page names exists.
+//! `docs/promises.md`: one table, every test that it names exists, and no promise stands there twice.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What a cell says where no test holds a promise.
 const NO_TEST: &str = "no test";
 
-/// Each test named in the last cell of a row: `path/to/file.rs::function`, or a file of tests, a scenario, a script.
-fn names(row: &str) -> Vec<&str> {
+/// The cells of a row.
+fn cells(row: &str) -> [&str; 3] {
     let cells: Vec<&str> = row.trim().trim_matches('|').split('|').map(str::trim).collect();
-    let [_, _, tests] = cells[..] else { panic!("not three cells: {row}") };
+    cells.try_into().unwrap_or_else(|_| panic!("not three cells: {row}"))
+}
+
+/// Each test named in the last cell of a row: `path/to/file.rs::function`, a scenario or a script.
+fn names(row: &str) -> Vec<&str> {
+    let [_, _, tests] = cells(row);
     let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
     assert!(!names.is_empty() || tests.contains(NO_TEST), "neither a test nor {NO_TEST:?}: {row}");
     names
 }
 
-/// Whether a test of this name is in the tree.
-fn exists(root: &Path, name: &str) -> bool {
-    let text = |file: &Path| fs::read_to_string(file).unwrap_or_default();
-    match name.split_once("::") {
-        Some((file, function)) => {
-            has_test(&text(&root.join(file)), function.rsplit("::").next().unwrap_or(function))
-        }
-        None if name.contains('/') && !name.ends_with(".rs") => root.join(name).is_file(),
-        None if name.contains('/') => text(&root.join(name)).lines().map(str::trim).any(is_test),
-        // A function alone may be anywhere.
-        None => sources(root).iter().any(|file| has_test(&text(file), name)),
-    }
+/// The rows of the page, which is one table.
+fn rows(page: &str) -> Vec<&str> {
+    let lines = page.lines().skip_while(|line| !line.starts_with('|'));
+    let mut table: Vec<&str> = lines.collect();
+    assert!(table.iter().all(|line| line.starts_with('|')), "one table, and nothing after it");
+    let rows = table.split_off(table.len().min(2));
+    assert_eq!(table, ["| promise | where it is made | test |", "|---|---|---|"]);
+    rows
 }
 
-/// Every source file of every crate.
-fn sources(root: &Path) -> Vec<PathBuf> {
-    let (mut files, mut open) = (Vec::new(), Vec::new());
-    for entry in fs::read_dir(root).expect("the project").flatten() {
-        open.extend(
-            ["src", "tests"].map(|part| entry.path().join(part)).into_iter().filter(|p| p.is_dir()),
-        );
-    }
-    while let Some(folder) = open.pop() {
-        for path in fs::read_dir(&folder).expect("a folder").flatten().map(|entry| entry.path()) {
-            if path.is_dir() {
-                open.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                files.push(path);
-            }
+/// Promises that stand there twice, and tests that one of them names twice.
+fn twice<'a>(rows: &[&'a str]) -> Vec<&'a str> {
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for row in rows {
+        let [promise, ..] = cells(row);
+        if !seen.insert(promise.replace('`', "").to_lowercase()) {
+            found.push(promise);
         }
+        let mut named = BTreeSet::new();
+        found.extend(names(row).into_iter().filter(|name| !named.insert(*name)));
     }
-    files
+    found
+}
+
+/// Whether a test of this name is in the tree.
+fn exists(root: &Path, name: &str) -> bool {
+    match name.split_once("::") {
+        Some((file, function)) => {
+            has_test(&fs::read_to_string(root.join(file)).unwrap_or_default(), function)
+        }
+        // A file of Rust may have many tests: which?
+        None => !name.ends_with(".rs") && name.contains('/') && root.join(name).is_file(),
+    }
 }
 
 /// Whether a file has a test of this name: a function right after its attribute.
@@ -73,28 +80,43 @@ fn is_test(attribute: &str) -> bool {
     attribute.starts_with("#[test]") || attribute.starts_with("#[tokio::test")
 }
 
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the project")
+}
+
 #[test]
-fn every_test_that_is_named_exists() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the project");
-    let page = fs::read_to_string(root.join("docs/promises.md")).expect("the page");
-    let rows = page.lines().filter(|line| line.starts_with('|'));
-    let rows = rows.filter(|row| !row.starts_with("| promise ") && !row.starts_with("|---"));
-    let named: BTreeSet<&str> = rows.flat_map(names).collect();
-    let missing: Vec<&&str> = named.iter().filter(|name| !exists(root, name)).collect();
+fn every_test_that_is_named_exists_and_no_promise_stands_twice() {
+    let page = fs::read_to_string(root().join("docs/promises.md")).expect("the page");
+    let rows = rows(&page);
+    let named: BTreeSet<&str> = rows.iter().flat_map(|row| names(row)).collect();
+    let missing: Vec<&&str> = named.iter().filter(|name| !exists(root(), name)).collect();
     assert!(missing.is_empty(), "not in the tree: {missing:#?}");
+    assert_eq!(twice(&rows), [""; 0]);
 }
 
 #[test]
 fn a_test_that_is_not_there_is_missed() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the project");
-    assert!(exists(root, "tests/tests/promises.rs::every_test_that_is_named_exists"));
-    assert!(exists(root, "scripts/smoke") && exists(root, "tests/tests/promises.rs"));
-    assert!(!exists(root, "tests/src/lib.rs"), "no test is in it");
-    assert!(exists(root, "every_test_that_is_named_exists"), "wherever it is");
-    assert!(!exists(root, "has_test"), "no test");
-    assert!(!exists(root, "tests/tests/promises.rs::names"), "no test");
-    assert!(!exists(root, "tests/tests/promises.rs::every_test"), "only the beginning of a name");
-    assert!(!exists(root, "tests/tests/no_such_file.rs::every_test_that_is_named_exists"));
+    let here = "tests/tests/promises.rs::";
+    assert!(exists(root(), &format!("{here}a_test_that_is_not_there_is_missed")));
+    assert!(exists(root(), "scripts/smoke"));
+    assert!(!exists(root(), "tests/tests/promises.rs"), "which test of it?");
+    assert!(!exists(root(), "a_test_that_is_not_there_is_missed"), "of which file?");
+    assert!(!exists(root(), &format!("{here}names")), "no test");
+    assert!(!exists(root(), &format!("{here}a_test")), "only the beginning of a name");
+    assert!(!exists(root(), "tests/tests/no_such_file.rs::a_test_that_is_not_there_is_missed"));
     assert_eq!(names("| a | b | `x`, `y::z` |"), ["x", "y::z"]);
     assert_eq!(names("| a | b | no test |"), [""; 0]);
+}
+
+#[test]
+fn what_stands_twice_and_a_second_table_are_seen() {
+    let rows_twice = ["| A `b` | x | `t` |", "| c | x | `t`, `u`, `t` |", "| a b | y | no test |"];
+    assert_eq!(twice(&rows_twice), ["t", "a b"]);
+    let table =
+        "# A page\n\n| promise | where it is made | test |\n|---|---|---|\n| a | b | `c` |\n";
+    assert_eq!(rows(table), ["| a | b | `c` |"]);
+    for more in ["# Again\n", "\n| promise | where it is made | test |\n"] {
+        let page = format!("{table}{more}");
+        assert!(std::panic::catch_unwind(|| rows(&page).len()).is_err(), "{more}");
+    }
 }

@@ -4,6 +4,7 @@ use crate::proxy::Proxy;
 use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{Address, Broker};
 use sqlx::{Connection, PgConnection};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use tempfile::TempDir;
@@ -96,11 +97,20 @@ impl Database {
         Database { broker, address, name, cluster }
     }
 
+    /// Its name in its Postgres.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The folder of the socket of its Postgres.
+    pub fn socket(&self) -> PathBuf {
+        self.cluster.folder.path().join("socket")
+    }
+
     /// The same by way of a proxy, and another broker that goes this way.
     pub async fn behind_a_proxy(&self) -> (Proxied, Broker) {
         let folder = folder();
-        let server = self.cluster.folder.path().join("socket");
-        let proxy = Proxy::start(&folder.path().join("proxy"), &server);
+        let proxy = Proxy::start(&folder.path().join("proxy"), &self.socket());
         let address = Address::socket(proxy.folder(), "ras", &self.name);
         let broker = Broker::connect(&address, 4).await.expect("it can be connected to");
         (Proxied { proxy, _folder: folder }, broker)

@@ -10,6 +10,7 @@ use crate::number;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Html;
+use fleet::audit::Certified;
 use fleet::{MsbIx, RackIx, Rru};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -206,19 +207,41 @@ pub(super) async fn show(
     .show(&reader))
 }
 
+/// What a reservation has in an MSB.
+struct Here<'a> {
+    reservation: &'a str,
+    here: Rru,
+    everywhere: Rru,
+    requested: Rru,
+    /// What its loss would leave; `None`: nothing is promised for that.
+    certified: Option<&'a Certified>,
+}
+
+/// Who has servers in an MSB, the most first: what guaranteed reservations own by the certificate, what
+/// others hold.
+fn held(picture: &Picture, ix: MsbIx) -> Vec<Here<'_>> {
+    let here = picture.audit.reservations.iter().map(|row| {
+        let certified = picture.held.certificate.row(&row.reservation_id);
+        let (held, assigned) = (row.msb_amounts[ix.ix()], row.holding.assigned);
+        Here {
+            reservation: &row.reservation_id,
+            here: certified.map_or(held, |row| row.by_msb[ix.ix()]),
+            everywhere: certified.map_or(assigned, |row| row.owned),
+            requested: row.capacity,
+            certified,
+        }
+    });
+    let mut here: Vec<Here> = here.filter(|of| of.here > Rru::ZERO).collect();
+    here.sort_by_key(|of| (Reverse(of.here), of.reservation));
+    here
+}
+
 fn body(picture: &Picture, ix: MsbIx, view: View) -> Markup {
     let region = picture.region();
     let (msb, parts) = (&region.msbs[ix.ix()], &picture.msbs[ix.ix()]);
     let datacenter = &region.datacenters[msb.datacenter.ix()].id;
     let broken = picture.broken_without(ix);
-    let mut held: Vec<_> = (picture.audit.reservations.iter())
-        .filter(|row| row.msb_amounts[ix.ix()] > Rru::ZERO)
-        .collect();
-    held.sort_by(|a, b| {
-        b.msb_amounts[ix.ix()]
-            .cmp(&a.msb_amounts[ix.ix()])
-            .then_with(|| a.reservation_id.cmp(&b.reservation_id))
-    });
+    let held = held(picture, ix);
     let racks = &picture.by_msb[ix.ix()];
     html! {
         p.kicker { "MSB in datacenter " (datacenter) }
@@ -235,8 +258,9 @@ fn body(picture: &Picture, ix: MsbIx, view: View) -> Markup {
             div.notice.bad {
                 p { strong { "Its loss would break " (number::counted(broken.len(), "guarantee")) "." } }
                 ul { @for row in broken.iter().take(8) {
-                    li { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } ": "
-                        (number::rru(row.after_loss(ix))) " of " (number::rru(row.capacity)) " RRU left" }
+                    li { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } ": at once "
+                        (number::rru(row.at_once_after_loss(ix))) " of " (number::rru(row.needed_at_once()))
+                        " RRU needed, within 30 minutes " (number::rru(row.after_loss(ix))) " of " (number::rru(row.capacity)) }
                 } }
                 @if broken.len() > 8 { p.note { "And " (number::count(broken.len() - 8)) " more." } }
             }
@@ -264,16 +288,21 @@ fn body(picture: &Picture, ix: MsbIx, view: View) -> Markup {
                 div.scroll { table {
                     caption { "What would be lost with this MSB, largest first" }
                     thead { tr { th scope="col" { "Reservation" } th.n scope="col" { "Here, RRU" }
-                        th.n scope="col" { "Of what it holds" } th.n scope="col" { "Left without, RRU" }
-                        th.n scope="col" { "Requested, RRU" } } }
-                    tbody { @for row in held.iter().take(40) {
-                        @let here = row.msb_amounts[ix.ix()];
+                        th.n scope="col" { "Of what it has" } th.n scope="col" { "Left at once, RRU" }
+                        th.n scope="col" { "Within 30 minutes" } th.n scope="col" { "Requested, RRU" } } }
+                    tbody { @for of in held.iter().take(40) {
                         tr {
-                            th scope="row" { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } }
-                            td.n { (number::rru(here)) }
-                            td.n { (number::percent(here.to_f64() / row.holding.assigned.to_f64())) }
-                            td.n { (number::rru(row.after_loss(ix))) }
-                            td.n { (number::rru(row.capacity)) }
+                            th scope="row" { a href=(link::reservation(of.reservation)) { (of.reservation) } }
+                            td.n { (number::rru(of.here)) }
+                            td.n { (number::percent(of.here.to_f64() / of.everywhere.to_f64())) }
+                            @match of.certified {
+                                Some(row) => {
+                                    td.n { (number::rru(row.at_once_after_loss(ix))) }
+                                    td.n { (number::rru(row.after_loss(ix))) }
+                                }
+                                None => { td.n { (number::NOTHING) } td.n { (number::NOTHING) } }
+                            }
+                            td.n { (number::rru(of.requested)) }
                         }
                     } }
                 } }

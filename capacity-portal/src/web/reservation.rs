@@ -14,6 +14,7 @@ use axum::http::StatusCode;
 use axum::response::Html;
 use broker::{ContractUse, Entry, OpenMove, PromiseVersion, Rollout, Seq, State as _};
 use chrono::{DateTime, Utc};
+use fleet::audit::Certified;
 use fleet::explain::{Explainer, Explanation, HeldBy, Limit};
 use fleet::{MsbIx, Name, Reservation, ReservationIx, ReservationKind, Rru, Targets};
 use maud::{Markup, html};
@@ -232,9 +233,13 @@ impl One<'_> {
                     &html! { (number::counted(holding.servers, "server"))
                         @if self.why.unavailable_servers > 0 { ", " (number::count(self.why.unavailable_servers)) " more are out" } }))
                 (part::tile(if short && coming { Mood::Warn } else if short { Mood::Bad } else { Mood::Good },
-                    if of.msb_buffer { "Left after the worst MSB, RRU" } else { "Guaranteed, RRU" }, &rru(guaranteed),
+                    "Guaranteed, RRU", &rru(guaranteed),
                     &html! { @if short && coming { (number::rru(missing)) " missing until servers arrive" }
                         @else if short { (number::rru(missing)) " missing now" } @else { "what was promised is in force" } }))
+                @if let Some(row) = self.certified().filter(|row| row.msb_buffer) {
+                    (self.left("Left at once, RRU", row.left_at_once, row.needed_at_once()))
+                    (self.left("Left within 30 minutes, RRU", row.left, row.capacity))
+                }
                 (part::tile(Mood::Plain, "Worst MSB", &html! { @match &holding.largest_msb_id { Some(msb) => (self.reader.msb(msb)), None => (number::NOTHING) } },
                     &html! { (number::rru(holding.largest_msb)) " RRU, "
                         (number::percent(holding.largest_msb.to_f64() / holding.assigned.to_f64().max(1e-9))) }))
@@ -247,36 +252,57 @@ impl One<'_> {
         }
     }
 
+    /// What the worst loss of an MSB leaves, of what must be left.
+    fn left(&self, title: &str, left: Rru, needed: Rru) -> Markup {
+        let mood = if left < needed { Mood::Bad } else { Mood::Good };
+        part::tile(
+            mood,
+            title,
+            &html! { (number::rru(left)) },
+            &html! { "of " (number::rru(needed)) " needed, after the worst loss of an MSB" },
+        )
+    }
+
+    /// What the certificate says of it; `None`: it is not guaranteed.
+    fn certified(&self) -> Option<&Certified> {
+        self.picture.held.certificate.row(&self.reservation().id)
+    }
+
     fn by_msb(&self) -> Markup {
         let row = self.audit();
-        let most = row.holding.largest_msb.to_f64();
+        let certified = self.certified();
+        let amounts = certified.map_or(&row.msb_amounts, |row| &row.by_msb);
+        let most = amounts.iter().copied().max().unwrap_or_default();
         let region = self.picture.region();
-        let msbs: Vec<MsbIx> = self
-            .picture
-            .by_datacenter
-            .iter()
-            .flatten()
-            .copied()
-            .filter(|msb| row.msb_amounts[msb.ix()] > Rru::ZERO)
-            .collect();
+        let msbs = self.picture.by_datacenter.iter().flatten().copied();
+        let msbs: Vec<MsbIx> = msbs.filter(|msb| amounts[msb.ix()] > Rru::ZERO).collect();
+        let left = |left: Rru, needed: Rru| {
+            html! {
+                td.n { @if row.msb_buffer && left < needed { strong.error { (number::rru(left)) } } @else { (number::rru(left)) } }
+            }
+        };
         html! {
             section #places {
                 h2 { "By place" }
-                @if msbs.is_empty() { (part::missing("It holds no server.")) } @else {
+                @if msbs.is_empty() { (part::missing("It owns no server that works.")) } @else {
                     p.lead { "The largest share is what the loss of one MSB costs: the embedded buffer." }
                     div.scroll { table {
-                        caption.quiet { "What it holds in each MSB and what is left without that MSB" }
+                        caption.quiet { "What it owns in each MSB, and what is left without that MSB" }
                         thead { tr { th scope="col" { "MSB" } th scope="col" { "" } th.n scope="col" { "Here, RRU" }
-                            th.n scope="col" { "Left without" } } }
+                            @if certified.is_some() {
+                                th.n scope="col" { "Left at once" } th.n scope="col" { "Within 30 minutes" }
+                            } } }
                         tbody { @for msb in msbs {
-                            @let here = row.msb_amounts[msb.ix()];
+                            @let here = amounts[msb.ix()];
                             @let of = &region.msbs[msb.ix()];
                             tr {
                                 th scope="row" { (self.reader.msb(&of.id)) " " span.dim { (region.datacenters[of.datacenter.ix()].id) } }
-                                td.graph { (part::bar(&[(if here == row.holding.largest_msb { "top-bar" } else { "ok-bar" }, here.to_f64())], most)) }
+                                td.graph { (part::bar(&[(if here == most { "top-bar" } else { "ok-bar" }, here.to_f64())], most.to_f64())) }
                                 td.n { a href={ (link::servers(&row.reservation_id)) "?msb=" (link::segment(&of.id)) } { (number::rru(here)) } }
-                                td.n { @if row.msb_buffer && row.after_loss(msb) < row.capacity { strong.error { (number::rru(row.after_loss(msb))) } }
-                                    @else { (number::rru(row.after_loss(msb))) } }
+                                @if let Some(row) = certified {
+                                    (left(row.at_once_after_loss(msb), row.needed_at_once()))
+                                    (left(row.after_loss(msb), row.capacity))
+                                }
                             }
                         } }
                     } }

@@ -4,7 +4,7 @@ use crate::pages::{page, send, well_formed};
 use crate::place::{Decisions, Place, READER, ROOT, answer, region, tokens};
 use broker::{Occurrence, OutageReason};
 use capacity_portal::{Authority, PortalSettings};
-use fleet::{RegionSnapshot, Scope, UnavailabilityKind};
+use fleet::{RegionSnapshot, Scope, UnavailabilityKind, UnavailabilityRow};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,6 +13,11 @@ use std::time::Duration;
 
 /// `a` is more important than `b/ü`, which has all servers that `a` has not.
 async fn place() -> Place {
+    in_maintenance(&[]).await
+}
+
+/// The same with servers in maintenance, each with the minutes of its recall.
+async fn in_maintenance(out: &[(&str, Option<i32>)]) -> Place {
     let mut parts = region().to_parts();
     for row in &mut parts.reservations {
         row.priority = if *row.reservation_id == *"a" { 0 } else { 5 };
@@ -20,6 +25,16 @@ async fn place() -> Place {
     for row in parts.servers.iter_mut().filter(|row| row.current_reservation.is_none()) {
         row.current_reservation = Some("b/ü".into());
     }
+    let event = |&(server, recall_minutes): &(&str, Option<i32>)| UnavailabilityRow {
+        event_id: format!("work on {server}").into(),
+        scope: "server".into(),
+        scope_id: server.into(),
+        kind: "planned_maintenance".into(),
+        started_at: parts.taken_at,
+        ended_at: None,
+        recall_minutes,
+    };
+    parts.unavailability = out.iter().map(event).collect();
     let region = RegionSnapshot::new(parts).expect("a snapshot");
     let settings = PortalSettings {
         authority: Authority::new(tokens(), false).expect("tokens"),
@@ -130,6 +145,39 @@ async fn what_was_previewed_is_what_is_done_and_the_trail_says_why() {
     assert_eq!(entries[0]["detail"]["cause"], cause);
     let (_, after) = place.get("/ops/v1/give-way").await;
     assert_eq!(after["moves"], json!([]), "nobody has to give way twice");
+}
+
+#[tokio::test]
+async fn maintenance_counts_as_the_certificate_counts_it() {
+    // Of what `a` has left, s02 is in maintenance; of b's in the same MSB s08 is.
+    for (recall_minutes, before, servers) in
+        [(None, 1.25, 3), (Some(31), 1.25, 3), (Some(30), 2.5, 2)]
+    {
+        let place = in_maintenance(&[("s02", recall_minutes), ("s08", None)]).await;
+        let (_, certified) = place.get("/v1/reservations/a/certificate").await;
+        let of_msb = |name: &str| {
+            let msbs = certified["msbs"].as_array().expect("a list").iter();
+            msbs.clone().find(|of| of["msb"] == name).expect("it is there")["rru"].as_f64()
+        };
+        let gone = of_msb("msb0").expect("a number");
+        // What is left without msb0, less what msb1 has, is what is left without both.
+        let left = certified["msbs"][0]["left_rru"].as_f64().expect("a number")
+            - of_msb("msb1").expect("a number");
+        assert_eq!((left, gone), (before, 3.75), "{recall_minutes:?}: {certified}");
+        loses(&place, &["msb0", "msb1"]).await;
+        let (_, preview) = place.get("/ops/v1/give-way").await;
+        let a = &preview["reservations"][0];
+        assert_eq!(
+            (&a["reservation"], &a["before_rru"], &a["after_rru"]),
+            (&"a".into(), &before.into(), &5.0.into()),
+            "{recall_minutes:?}: {preview}"
+        );
+        let (status, done) = post(&place, "*", None, &json!({ "why": "site outage" })).await;
+        assert_eq!((status.as_u16(), &done["servers"]), (200, &servers.into()), "{done}");
+        let taken = place.broker.export(None).await.expect("exported").parts.servers;
+        let s08 = taken.iter().find(|row| *row.server_id == *"s08").expect("it is there");
+        assert!(!s08.target_pending, "what is not back in time is given to nobody");
+    }
 }
 
 #[tokio::test]

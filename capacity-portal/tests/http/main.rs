@@ -5,6 +5,7 @@ mod allocators;
 mod certificate;
 mod emergencies;
 mod events;
+mod figures;
 mod foreign;
 mod give_way;
 mod guarantee;
