@@ -225,6 +225,7 @@ mod tests {
             affinity: Vec::new(),
             allowed_datacenters: Vec::new(),
             unavailability: Vec::new(),
+            ahead: fleet::AheadParts::default(),
         }
     }
 

@@ -49,6 +49,7 @@ pub fn trim(term: &Term, counts: &mut [u32]) -> bool {
                 let found = term.spans[span].items.clone().find_map(|i| {
                     let item = &term.items[i];
                     let there = match stage {
+                        _ if item.pinned => 0,
                         Stage::New => counts[i].saturating_sub(item.held()),
                         Stage::Idle => counts[i].min(item.held()).saturating_sub(item.held_in_use),
                         Stage::InUse => counts[i].min(item.held_in_use),

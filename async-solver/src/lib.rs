@@ -3,6 +3,7 @@
 
 pub mod backend;
 mod bound;
+mod carry;
 mod config;
 mod control;
 mod exchange;
@@ -31,13 +32,16 @@ mod symmetry;
 mod warm;
 mod whatif;
 
+pub use carry::solve;
 pub use config::SolverConfig;
 pub use control::{Backend, Control, LpFailure, LpJob, Progress};
 pub use least_buffer::least_buffer;
 pub use plan::Plan;
-pub use report::{MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination};
+pub use report::{
+    HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination,
+};
 
 pub use several::{Answers, RequestsError, answer_all};
-pub use solve::{SolveOutcome, solve};
+pub use solve::SolveOutcome;
 pub use warm::{Warm, WarmPrice};
 pub use whatif::{Alternative, Answer, Concession, Question, Refusal, answer, move_cost};

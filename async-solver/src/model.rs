@@ -6,7 +6,7 @@
 //! shows that this is the paper's model, not a relaxation of it.
 
 use crate::symmetry::{Partition, value_rows};
-use fleet::{MICRO, MsbIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Weights};
+use fleet::{MICRO, MsbIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Server, Weights};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -25,6 +25,8 @@ pub struct Model {
     pub pool_of: Vec<u32>,
     /// How many levels of priority there are ([`Term::level`]).
     pub levels: usize,
+    /// Price of leaving a pinned server, which no solution pays.
+    pub pin_price: f64,
 }
 
 /// Available servers of one MSB that every reservation values alike.
@@ -34,6 +36,27 @@ pub struct Pool {
     pub msb: MsbIx,
     /// How many there are.
     pub size: u32,
+    /// Who may have them.
+    pub keeper: Keeper,
+}
+
+/// Who may have the servers of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Keeper {
+    /// Every reservation they count for.
+    Anyone,
+    /// Pinned servers: their holder, or nobody where they are free.
+    Only(Option<ReservationIx>),
+}
+
+impl Keeper {
+    fn of(server: &Server) -> Keeper {
+        if server.pinned { Keeper::Only(server.holder()) } else { Keeper::Anyone }
+    }
+
+    fn allows(self, reservation: ReservationIx) -> bool {
+        matches!(self, Keeper::Anyone) || self == Keeper::Only(Some(reservation))
+    }
 }
 
 /// What one reservation adds to the problem. Amounts of RRU are whole micro-RRU.
@@ -81,6 +104,8 @@ pub struct Item {
     pub held_in_use: u32,
     /// Likewise, without.
     pub held_idle: u32,
+    /// Whether they are pinned: all of them stay.
+    pub pinned: bool,
 }
 
 impl Item {
@@ -173,6 +198,8 @@ impl Model {
         classes.refine(|s| rows[server(s).hardware_type.ix()]);
         // Eq. 3, 4 and 6: the MSB. Eq. 7: the datacenter, which the MSB already tells.
         classes.refine(|s| snapshot.msb_of(server(s)));
+        // Pinned servers are their holder's alone.
+        classes.refine(|s| Keeper::of(server(s)));
         let (pools, pool_of) = pools(snapshot, &classes);
         // Eq. 1: the holder and the price of leaving it.
         classes.refine(|s| server(s).holder());
@@ -184,6 +211,7 @@ impl Model {
             classes: classes.classes,
             pool_of,
             levels: 0,
+            pin_price: 0.0,
         };
         model.terms = model.build_terms(snapshot);
         model.price_shortfalls(snapshot);
@@ -218,23 +246,30 @@ impl Model {
                         break;
                     }
                     for &pool in by_type.get(&hardware_type).into_iter().flatten() {
-                        let msb = self.pools[pool as usize].msb;
+                        let Pool { msb, keeper, .. } = self.pools[pool as usize];
+                        let ix = ReservationIx::new(position);
+                        if !keeper.allows(ix) {
+                            continue;
+                        }
                         if !reservation.allows(snapshot.msbs[msb.ix()].datacenter) {
                             continue;
                         }
                         let (held_in_use, held_idle) = held.get(&pool).copied().unwrap_or_default();
-                        items.push(Item { pool, value: value.0, held_in_use, held_idle });
+                        let pinned = keeper != Keeper::Anyone;
+                        items.push(Item { pool, value: value.0, held_in_use, held_idle, pinned });
                     }
                 }
                 items.sort_unstable_by_key(|item| (self.pools[item.pool as usize].msb, item.pool));
                 let worthless = held
                     .iter()
+                    .filter(|(pool, _)| self.pools[**pool as usize].keeper == Keeper::Anyone)
                     .filter(|(pool, _)| !items.iter().any(|item| item.pool == **pool))
                     .map(|(&pool, &(held_in_use, held_idle))| Item {
                         pool,
                         value: 0,
                         held_in_use,
                         held_idle,
+                        pinned: false,
                     })
                     .collect();
                 self.build_term(snapshot, ReservationIx::new(position), items, worthless)
@@ -346,6 +381,8 @@ impl Model {
             let exponent = i32::try_from(last - rank).unwrap_or(0);
             term.price_server(server_price * PRIORITY_RATIO.powi(exponent));
         }
+        let top = i32::try_from(last).unwrap_or(0);
+        self.pin_price = 4.0 * server_price * PRIORITY_RATIO.powi(top);
     }
 
     /// What one server's worth of shortfall costs at least: more than most changes of expressions 1,
@@ -374,6 +411,9 @@ impl Model {
     pub fn leave_order(&self, item: &Item) -> ((u32, f64), (u32, f64)) {
         let in_use = (item.held_in_use, self.weights.move_in_use);
         let idle = (item.held_idle, self.weights.move_idle);
+        if item.pinned {
+            return ((item.held(), self.pin_price), (0, 0.0));
+        }
         if in_use.1 >= idle.1 { (in_use, idle) } else { (idle, in_use) }
     }
 
@@ -383,6 +423,7 @@ impl Model {
         for (item, &count) in term.items.iter().zip(counts) {
             if item.held() > 0 {
                 cost.stability += self.leave_price(item, count);
+                cost.regress |= item.pinned && count < item.held();
             }
         }
         let mut top = 0;
@@ -545,8 +586,9 @@ fn pools(snapshot: &RegionSnapshot, partition: &Partition) -> (Vec<Pool>, Vec<u3
     let mut pools: Vec<Option<Pool>> = vec![None; partition.classes];
     let mut pool_of = vec![u32::MAX; snapshot.servers.len()];
     for (&server, &class) in partition.servers.iter().zip(&partition.class) {
-        let msb = snapshot.msb_of(&snapshot.servers[server as usize]);
-        pools[class as usize].get_or_insert(Pool { msb, size: 0 }).size += 1;
+        let of = &snapshot.servers[server as usize];
+        let (msb, keeper) = (snapshot.msb_of(of), Keeper::of(of));
+        pools[class as usize].get_or_insert(Pool { msb, size: 0, keeper }).size += 1;
         pool_of[server as usize] = class;
     }
     (pools.into_iter().map(|pool| pool.expect("a class has servers")).collect(), pool_of)

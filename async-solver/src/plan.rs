@@ -219,6 +219,7 @@ fn without_worthless(
 ) -> Targets {
     let kept = |(server, &holder): (&fleet::Server, &Option<ReservationIx>)| {
         let worthless = server.available
+            && !server.pinned
             && holder == Some(reservation)
             && snapshot.value(server, reservation) == fleet::Rru::ZERO;
         holder.filter(|_| !worthless)

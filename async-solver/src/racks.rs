@@ -6,7 +6,7 @@
 //! changes: the same counts are kept, of the same price to move.
 
 use crate::bound::in_parallel;
-use crate::model::{Model, rru};
+use crate::model::{Keeper, Model, rru};
 use crate::state::State;
 use fleet::{MICRO, RegionSnapshot, ReservationKind, Rru};
 
@@ -218,7 +218,11 @@ impl<'a> Problem<'a> {
         // Free servers, and ones that count for nothing where they are: the latter leave last.
         let mut worthless: std::collections::BTreeMap<u32, Vec<u32>> = Default::default();
         for ((pool, held), group) in groups {
-            if held == FREE {
+            if self.model.pools[pool as usize].keeper != Keeper::Anyone {
+                for &at in &group {
+                    holder[at as usize] = held;
+                }
+            } else if held == FREE {
                 available.entry(pool).or_default().extend(group);
             } else {
                 for &at in &group {

@@ -149,10 +149,12 @@ impl Builder<'_> {
             for (r, reservation) in snapshot.reservations.iter().enumerate() {
                 let ix = ReservationIx::new(r);
                 let counts = reservation.kind != fleet::ReservationKind::Elastic
+                    && !server.pinned
                     && self.value(server, ix).is_some();
                 if counts || server.holder() == Some(ix) {
                     let name = format!("x[{},{}]", server.id, reservation.id);
-                    let x = self.raw.variables.add(variable().binary().name(name));
+                    let least = if server.pinned { 1.0 } else { 0.0 };
+                    let x = self.raw.variables.add(variable().binary().min(least).name(name));
                     self.raw.x.insert((number, ix), x);
                     holders += x;
                 }

@@ -20,6 +20,8 @@ pub struct SolveStats {
     pub sizes: Sizes,
     /// How incumbent and bound came about.
     pub history: Vec<Progress>,
+    /// What was held back.
+    pub held_back: HeldBack,
 }
 
 /// Expressions 1 to 4 of RAS (SOSP'21), in objective units.
@@ -109,6 +111,17 @@ pub struct StepTime {
     pub step: String,
     /// Wall-clock seconds.
     pub seconds: f64,
+}
+
+/// What was held back because it cannot be carried out before the next solve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldBack {
+    /// How often the region was solved again, each time with more servers pinned.
+    pub passes: usize,
+    /// Servers that were pinned by move budgets, or to keep what maintenance needs.
+    pub pinned: usize,
+    /// Moves of the first pass that no budget had room for.
+    pub moves: usize,
 }
 
 /// Sizes of the model.

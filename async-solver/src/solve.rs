@@ -8,7 +8,7 @@ use crate::model::{Model, Term, rru};
 use crate::phase1;
 use crate::racks::{self, RackPhase};
 use crate::report::{
-    MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination,
+    HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination,
 };
 use crate::state::State;
 use crate::warm::Warm;
@@ -33,11 +33,12 @@ const RESERVE_PER_MILLION: f64 = 1.0;
 /// ...and per million that are missing somewhere, which phase 2 finds racks for.
 const RESERVE_PER_MILLION_MISSING: f64 = 7.0;
 
-/// Assigns every available server; never fails: in the worst case the targets are today's.
-///
-/// Ended by gap or stall, the same snapshot, config and version give the same targets, whatever
-/// the number of threads; ended by the deadline they may differ.
-pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control) -> SolveOutcome {
+/// Assigns every available server, whatever the move budgets say.
+pub(crate) fn assign(
+    snapshot: &RegionSnapshot,
+    config: &SolverConfig,
+    control: &Control,
+) -> SolveOutcome {
     let clock = || (control.elapsed)().as_secs_f64();
     let begin = clock();
     let model = Model::new(snapshot);
@@ -116,6 +117,7 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
             phase1_nonzeros: outcome.lp_size.2,
         },
         history: outcome.history,
+        held_back: HeldBack::default(),
     };
     let warm =
         outcome.prices.map(|prices| Warm::of(snapshot, &model, &prices, outcome.settled_gap));

@@ -88,12 +88,13 @@ impl Warm {
     }
 }
 
-/// The pool of each MSB's available servers of each hardware type.
+/// The pool of each MSB's available servers of each hardware type. Pinned ones compete with nobody: they
+/// have no price.
 fn pools_by_place(
     snapshot: &RegionSnapshot,
     model: &Model,
 ) -> BTreeMap<(MsbIx, HardwareTypeIx), u32> {
     let servers = snapshot.servers.iter().zip(&model.pool_of);
-    let pools = servers.filter(|(server, _)| server.available);
+    let pools = servers.filter(|(server, _)| server.available && !server.pinned);
     pools.map(|(server, &pool)| ((snapshot.msb_of(server), server.hardware_type), pool)).collect()
 }

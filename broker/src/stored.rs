@@ -92,6 +92,7 @@ impl Stored {
             affinity: Vec::new(),
             allowed_datacenters: Vec::new(),
             unavailability: self.unavailability,
+            ahead: fleet::AheadParts::default(),
         };
         for (id, promise) in self.promises.iter().filter(|(_, promise)| !promise.made) {
             promise.rows(id).add_to(&mut parts);

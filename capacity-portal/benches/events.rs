@@ -76,6 +76,7 @@ fn region(servers: usize) -> RegionSnapshot {
         affinity: Vec::new(),
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
+        ahead: fleet::AheadParts::default(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")
 }

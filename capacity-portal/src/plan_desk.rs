@@ -226,6 +226,7 @@ mod tests {
             affinity: Vec::new(),
             allowed_datacenters: Vec::new(),
             unavailability: Vec::new(),
+            ahead: fleet::AheadParts::default(),
         };
         let export =
             Export { parts, generations: Vec::new(), version: TargetVersion(0), seq: Seq(0) };

@@ -183,6 +183,7 @@ pub fn generate(options: &GenerateOptions) -> Result<SnapshotParts, GenerateErro
         affinity: affinity_rows(&floor, &services),
         allowed_datacenters: Vec::new(),
         unavailability: log.rows,
+        ahead: fleet::AheadParts::default(),
     })
 }
 

@@ -2,14 +2,15 @@
 
 use crate::error::ReadError;
 use crate::schema::{
-    AFFINITY, ALLOWED_DATACENTERS, RESERVATIONS, RESERVATIONS_1, RRU, SERVERS, SNAPSHOT_FORMAT_1,
-    SNAPSHOT_FORMATS, UNAVAILABILITY, UNAVAILABILITY_1,
+    AFFINITY, ALLOWED_DATACENTERS, MOVE_BUDGETS, RESERVATIONS, RESERVATIONS_1, RRU, SERVERS,
+    SNAPSHOT_FORMAT_1, SNAPSHOT_FORMATS, UNAVAILABILITY, UNAVAILABILITY_1,
 };
 use crate::table::{Batch, NamePool, read_table};
 use chrono::{DateTime, Utc};
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, Coverage, Name, RegionSnapshot, ReservationRow, RruRow,
-    Rule, ServerRow, SnapshotError, SnapshotParts, Table, UnavailabilityRow, Weights,
+    AffinityRow, AllowedDatacenterRow, Coverage, MoveBudgetRow, Name, RegionSnapshot,
+    ReservationRow, RruRow, Rule, ServerRow, SnapshotError, SnapshotParts, Table,
+    UnavailabilityRow, Weights,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,9 @@ pub(crate) struct RegionFile {
     pub(crate) weights: Weights,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shared_buffer_fraction: Option<f64>,
+    /// Minutes to the next solve, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) horizon_minutes: Option<u32>,
     /// Of a region that a store exported: the version of its targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<i64>,
@@ -82,6 +86,7 @@ pub fn read_parts(dir: &Path) -> Result<SnapshotParts, ReadError> {
         affinity: Vec::new(),
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
+        ahead: fleet::AheadParts::default(),
     };
     read_table(dir, &SERVERS, pool, |batch| servers(batch, &mut parts.servers))?;
     let table = if is_version_1 { &RESERVATIONS_1 } else { &RESERVATIONS };
@@ -95,6 +100,10 @@ pub fn read_parts(dir: &Path) -> Result<SnapshotParts, ReadError> {
     }
     let table = if is_version_1 { &UNAVAILABILITY_1 } else { &UNAVAILABILITY };
     read_table(dir, table, pool, |batch| unavailability(batch, &mut parts.unavailability))?;
+    if !is_version_1 {
+        parts.ahead.horizon_minutes = region.horizon_minutes.unwrap_or(0);
+        read_table(dir, &MOVE_BUDGETS, pool, |batch| budgets(batch, &mut parts.ahead.budgets))?;
+    }
     if is_version_1 {
         shares_of_version_1(dir, &mut parts)?;
     }
@@ -248,6 +257,22 @@ fn allowed_datacenters(
     rows.extend((0..batch.rows()).map(|row| AllowedDatacenterRow {
         reservation_id: reservation_id[row].clone(),
         datacenter: datacenter[row].clone(),
+    }));
+    Ok(())
+}
+
+fn budgets(batch: &mut Batch, rows: &mut Vec<MoveBudgetRow>) -> Result<(), ReadError> {
+    let scope = batch.names("scope")?;
+    let scope_id = batch.names("scope_id")?;
+    let in_use = batch.optional_flags("in_use");
+    let moves = batch.counts("moves")?;
+    let because = batch.names("because")?;
+    rows.extend((0..batch.rows()).map(|row| MoveBudgetRow {
+        scope: scope[row].clone(),
+        scope_id: scope_id[row].clone(),
+        in_use: in_use[row],
+        moves: moves[row],
+        because: because[row].clone(),
     }));
     Ok(())
 }

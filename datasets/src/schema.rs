@@ -4,7 +4,7 @@
 //! an older reader would not survive needs a new version of the format.
 //!
 //! Snapshots are written in version 2. Version 1 is still read: it has no
-//! `allowed_datacenters.parquet`, and of two other tables fewer columns ([`RESERVATIONS_1`],
+//! `allowed_datacenters.parquet` and no `move_budgets.parquet`, and of two other tables fewer columns ([`RESERVATIONS_1`],
 //! [`UNAVAILABILITY_1`]). What version 2 adds is absent from such a region.
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
@@ -248,6 +248,20 @@ pub const ALLOWED_DATACENTERS: TableSchema = TableSchema {
     key: 2,
 };
 
+/// `move_budgets.parquet`: how many servers may begin to move before the next solve.
+pub const MOVE_BUDGETS: TableSchema = TableSchema {
+    file: Table::MoveBudgets.file(),
+    format: SNAPSHOT_FORMAT,
+    columns: &[
+        required("scope", ColumnType::Name),
+        required("scope_id", ColumnType::Name),
+        nullable("in_use", ColumnType::Bool),
+        required("moves", ColumnType::Int64),
+        required("because", ColumnType::Name),
+    ],
+    key: 2,
+};
+
 /// What `unavailability.parquet` holds: the first [`UNAVAILABILITY_1_COLUMNS`] in version 1 too.
 const UNAVAILABILITY_COLUMNS: &[Column] = &[
     required("event_id", ColumnType::Id),
@@ -291,8 +305,15 @@ pub const ASSIGNMENT: TableSchema = TableSchema {
 };
 
 /// The Parquet tables of a snapshot, in the order they are read and written.
-pub const SNAPSHOT_TABLES: [&TableSchema; 6] =
-    [&SERVERS, &RESERVATIONS, &RRU, &AFFINITY, &ALLOWED_DATACENTERS, &UNAVAILABILITY];
+pub const SNAPSHOT_TABLES: [&TableSchema; 7] = [
+    &SERVERS,
+    &RESERVATIONS,
+    &RRU,
+    &AFFINITY,
+    &ALLOWED_DATACENTERS,
+    &UNAVAILABILITY,
+    &MOVE_BUDGETS,
+];
 
 /// The Parquet tables of version 1.
 pub const SNAPSHOT_1_TABLES: [&TableSchema; 5] =

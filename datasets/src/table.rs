@@ -197,6 +197,20 @@ impl Batch<'_> {
         self.required(column, self.array(column).as_boolean().iter().collect())
     }
 
+    /// True or false, where that is said.
+    pub(crate) fn optional_flags(&self, column: &'static str) -> Vec<Option<bool>> {
+        let array = self.array(column);
+        match array.data_type() {
+            DataType::Null => vec![None; self.rows],
+            _ => array.as_boolean().iter().collect(),
+        }
+    }
+
+    /// Large integers.
+    pub(crate) fn counts(&self, column: &'static str) -> Result<Vec<i64>, ReadError> {
+        self.required(column, self.optional_counts(column))
+    }
+
     /// Integers.
     pub(crate) fn integers(&self, column: &'static str) -> Result<Vec<i32>, ReadError> {
         let array = self.array(column).as_primitive::<Int32Type>();

@@ -5,8 +5,8 @@ use crate::error::WriteError;
 use crate::folder::{FolderKind, write_folder, write_json};
 use crate::read::RegionFile;
 use crate::schema::{
-    AFFINITY, ALLOWED_DATACENTERS, ColumnType, EXPORTED_SERVERS, RESERVATIONS, RRU, SERVERS,
-    SNAPSHOT_FORMAT, SNAPSHOT_FORMATS, TableSchema, UNAVAILABILITY,
+    AFFINITY, ALLOWED_DATACENTERS, ColumnType, EXPORTED_SERVERS, MOVE_BUDGETS, RESERVATIONS, RRU,
+    SERVERS, SNAPSHOT_FORMAT, SNAPSHOT_FORMATS, TableSchema, UNAVAILABILITY,
 };
 use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
@@ -16,8 +16,8 @@ use arrow_array::{
 };
 use chrono::{DateTime, Timelike, Utc};
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, Coverage, RegionSnapshot, ReservationRow, RruRow, ServerRow,
-    SnapshotParts, Table, UnavailabilityRow,
+    AffinityRow, AllowedDatacenterRow, Coverage, MoveBudgetRow, RegionSnapshot, ReservationRow,
+    RruRow, ServerRow, SnapshotParts, Table, UnavailabilityRow,
 };
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -43,6 +43,7 @@ const SNAPSHOT_FOLDER: FolderKind = FolderKind {
         Table::RruValues.file(),
         Table::Affinity.file(),
         Table::AllowedDatacenters.file(),
+        Table::MoveBudgets.file(),
         Table::Unavailability.file(),
     ],
 };
@@ -116,7 +117,8 @@ fn write_other_tables(dir: &Path, parts: &SnapshotParts) -> Result<(), WriteErro
     write_table(dir, &ALLOWED_DATACENTERS, &parts.allowed_datacenters, |rows| {
         Ok(allowed_datacenters(rows))
     })?;
-    write_table(dir, &UNAVAILABILITY, &parts.unavailability, unavailability)
+    write_table(dir, &UNAVAILABILITY, &parts.unavailability, unavailability)?;
+    write_table(dir, &MOVE_BUDGETS, &parts.ahead.budgets, |rows| Ok(budgets(rows)))
 }
 
 /// Writes one table into a folder under construction. `columns` makes the arrays of some rows, in
@@ -185,6 +187,7 @@ fn region(parts: &SnapshotParts) -> Result<RegionFile, WriteError> {
         taken_at: parts.taken_at,
         weights: parts.weights,
         shared_buffer_fraction: parts.shared_buffer_fraction,
+        horizon_minutes: Some(parts.ahead.horizon_minutes).filter(|&minutes| minutes > 0),
         version: None,
         coverage: None,
     })
@@ -268,6 +271,16 @@ fn allowed_datacenters(rows: &[AllowedDatacenterRow]) -> Vec<ArrayRef> {
     vec![
         names(rows.iter().map(|row| Some(&*row.reservation_id))),
         names(rows.iter().map(|row| Some(&*row.datacenter))),
+    ]
+}
+
+fn budgets(rows: &[MoveBudgetRow]) -> Vec<ArrayRef> {
+    vec![
+        names(rows.iter().map(|row| Some(&*row.scope))),
+        names(rows.iter().map(|row| Some(&*row.scope_id))),
+        Arc::new(BooleanArray::from_iter(rows.iter().map(|row| row.in_use))),
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.moves))),
+        names(rows.iter().map(|row| Some(&*row.because))),
     ]
 }
 

@@ -73,6 +73,7 @@ fn tables_without_rows_survive() {
     parts.affinity.clear();
     parts.allowed_datacenters.clear();
     parts.unavailability.clear();
+    parts.ahead.budgets.clear();
     write_parts(&dir.path().join("s"), &parts).unwrap();
     assert_eq!(read_parts(&dir.path().join("s")).unwrap(), parts);
     assert_eq!(read_snapshot(&dir.path().join("s")).unwrap().servers, vec![]);
@@ -308,7 +309,7 @@ prop_compose! {
             .map(|(reservation_id, datacenter)| AllowedDatacenterRow { reservation_id, datacenter })
             .collect();
         SnapshotParts { region, taken_at, weights, shared_buffer_fraction, servers, reservations,
-            rru, affinity, allowed_datacenters, unavailability }
+            rru, affinity, allowed_datacenters, unavailability, ahead: fleet::AheadParts::default() }
     }
 }
 

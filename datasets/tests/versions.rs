@@ -13,6 +13,7 @@ use std::path::Path;
 fn small_1() -> SnapshotParts {
     let mut parts = small();
     parts.allowed_datacenters.clear();
+    parts.ahead = fleet::AheadParts::default();
     for row in &mut parts.reservations {
         (row.replicas, row.replicas_per_msb) = (None, None);
     }
@@ -41,6 +42,7 @@ fn write_version_1(dir: &Path) {
         });
     }
     std::fs::remove_file(dir.join("allowed_datacenters.parquet")).unwrap();
+    std::fs::remove_file(dir.join("move_budgets.parquet")).unwrap();
     call_version_1(dir);
 }
 

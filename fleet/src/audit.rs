@@ -24,12 +24,12 @@ mod violation;
 
 pub use certificate::{Certificate, Certified, certificate, needed_at_once};
 pub use claims::{ClaimedMoves, ClaimedPhase1, ClaimedReservation, Claims, Difference};
-pub use maintained::{Maintained, maintained};
+pub use maintained::{Maintained, maintained, maintained_between};
 pub use report::{
     AfterLoss, AuditReport, BufferBounds, BufferShare, DatacenterShare, Holding, MoveCounts,
     MsbLoss, Objective, ReservationAudit, ServerCounts, Spread,
 };
-pub use violation::Violation;
+pub use violation::{Violation, worse_ahead};
 
 pub(crate) use affinity::tolerance;
 pub(crate) use buffer::{smallest_buffer, unit, usable_beside};
@@ -59,6 +59,8 @@ pub fn audit(snapshot: &RegionSnapshot, targets: &Targets) -> AuditReport {
     let moves = count_moves(snapshot, targets);
 
     let mut violations = violation::bindings(snapshot, targets);
+    violations.extend(violation::budgets(snapshot, targets));
+    violations.extend(violation::guarantees(snapshot, targets));
     let mut reservations = Vec::with_capacity(snapshot.reservations.len());
     for (position, reservation) in snapshot.reservations.iter().enumerate() {
         let ix = ReservationIx::new(position);

@@ -19,6 +19,8 @@ pub enum Table {
     AllowedDatacenters,
     /// `unavailability.parquet`
     Unavailability,
+    /// `move_budgets.parquet`
+    MoveBudgets,
 }
 
 impl Table {
@@ -32,6 +34,7 @@ impl Table {
             Table::Affinity => "affinity.parquet",
             Table::AllowedDatacenters => "allowed_datacenters.parquet",
             Table::Unavailability => "unavailability.parquet",
+            Table::MoveBudgets => "move_budgets.parquet",
         }
     }
 }

@@ -6,6 +6,7 @@
 //! [`audit`] recomputes every guarantee and every term of the objective between the two, in code
 //! that shares nothing with the solver's.
 
+mod ahead;
 pub mod audit;
 mod coverage;
 pub mod edit;
@@ -25,6 +26,9 @@ mod targets;
 mod topology;
 mod unavailability;
 
+pub use ahead::{
+    AheadParts, BudgetCause, BudgetScope, HORIZON_MINUTES_MAX, MoveBudget, MoveBudgetRow,
+};
 pub use coverage::{Coverage, ReservationColumns, ServerColumns};
 pub use error::{Rule, SnapshotError, Table};
 pub use id::{

@@ -3,6 +3,7 @@
 //! Rows mirror the tables of the public format one to one, names and all. Nothing here is known
 //! to be valid; [`crate::RegionSnapshot`] is.
 
+use crate::ahead::AheadParts;
 use crate::id::Name;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,8 @@ pub struct SnapshotParts {
     pub allowed_datacenters: Vec<AllowedDatacenterRow>,
     /// `unavailability.parquet`
     pub unavailability: Vec<UnavailabilityRow>,
+    /// What the mover is held to until the next solve.
+    pub ahead: AheadParts,
 }
 
 /// A row of `servers.parquet`; the columns are described in the snapshot format.

@@ -71,12 +71,18 @@ impl Blamed {
     fn of(now: &RegionSnapshot, violation: &Violation) -> Blamed {
         let (server, loses, gains) = match violation {
             Violation::UnavailableServerMoved { server_id, .. }
+            | Violation::PinnedServerMoved { server_id, .. }
             | Violation::NotEligible { server_id, .. }
             | Violation::DatacenterNotAllowed { server_id, .. }
             | Violation::GivenToElastic { server_id, .. } => (Some(server_id), None, None),
             // What an MSB gains of it.
             Violation::ReplicasWorse { reservation_id, .. } => (None, None, Some(reservation_id)),
-            Violation::ShortfallWorse { reservation_id, .. } => (None, Some(reservation_id), None),
+            Violation::ShortfallWorse { reservation_id, .. }
+            | Violation::GuaranteeWorse { reservation_id, .. } => {
+                (None, Some(reservation_id), None)
+            }
+            // The mover keeps to its limits by itself.
+            Violation::TooManyMoves { .. } => (None, None, None),
             Violation::AffinityWorse { reservation_id, .. } => {
                 (None, Some(reservation_id), Some(reservation_id))
             }

@@ -24,6 +24,10 @@ pub struct Server {
     /// Whether the solver may count on it: no event other than planned maintenance covers it
     /// (RAS, SOSP'21, section 3.3.1).
     pub available: bool,
+    /// Whether it stays with its holder until the next solve ([`RegionSnapshot::ahead`]).
+    ///
+    /// [`RegionSnapshot::ahead`]: crate::RegionSnapshot::ahead
+    pub pinned: bool,
 }
 
 /// A move decided earlier and still under way.

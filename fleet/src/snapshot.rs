@@ -3,6 +3,7 @@
 mod build;
 mod check;
 
+use crate::ahead::MoveBudget;
 use crate::error::SnapshotError;
 use crate::id::{DatacenterIx, MsbIx, Name, ReservationIx, ServerIx};
 use crate::parts::{SnapshotParts, Weights};
@@ -55,6 +56,10 @@ pub struct RegionSnapshot {
     pub reservations: Vec<Reservation>,
     /// All events, active or not.
     pub unavailability: Vec<UnavailabilityEvent>,
+    /// Minutes to the next solve.
+    pub horizon_minutes: u32,
+    /// How many servers may begin to move until then.
+    pub move_budgets: Vec<MoveBudget>,
 }
 
 impl RegionSnapshot {

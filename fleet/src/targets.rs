@@ -1,5 +1,6 @@
 //! The solver's output: who should hold each server.
 
+use crate::ahead::AheadParts;
 use crate::id::{MsbIx, Name, ReservationIx, ServerIx};
 use crate::parts::{
     AffinityRow, AllowedDatacenterRow, ReservationRow, RruRow, ServerRow, SnapshotParts,
@@ -160,6 +161,10 @@ impl RegionSnapshot {
             affinity: affinity.collect(),
             allowed_datacenters: allowed_datacenters.collect(),
             unavailability: unavailability.collect(),
+            ahead: AheadParts {
+                horizon_minutes: self.horizon_minutes,
+                budgets: self.move_budgets.iter().map(|budget| budget.row(self)).collect(),
+            },
         }
     }
 }

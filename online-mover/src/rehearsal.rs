@@ -216,6 +216,7 @@ mod tests {
             affinity: Vec::new(),
             allowed_datacenters: Vec::new(),
             unavailability: Vec::new(),
+            ahead: fleet::AheadParts::default(),
         };
         RegionSnapshot::new(parts).expect("a region")
     }

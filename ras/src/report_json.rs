@@ -139,6 +139,7 @@ pub fn assemble(figures: &Figures) -> Value {
         },
         "steps": known.steps,
         "history": known.history,
+        "held_back": known.held_back,
         "sizes": sizes(snapshot, known),
         "peak_memory_bytes": memory::peak_of_this_process(),
         "highs_peak_memory_bytes": figures.highs_memory,

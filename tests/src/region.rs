@@ -43,6 +43,7 @@ pub fn region(said: &mut Statement) -> Result<SnapshotParts, String> {
         affinity: Vec::new(),
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
+        ahead: fleet::AheadParts::default(),
     };
     for msb in 0..msbs {
         let datacenter = format!("dc{}", msb * datacenters / msbs);

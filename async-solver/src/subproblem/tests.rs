@@ -1,7 +1,7 @@
 //! The bounds of one reservation against every whole-server assignment of it.
 
 use super::{Geometry, Priced};
-use crate::model::{AffinityRange, Item, Model, Pool, Span, Term, rru};
+use crate::model::{AffinityRange, Item, Keeper, Model, Pool, Span, Term, rru};
 use crate::random::Random;
 use fleet::{MICRO, MsbIx, ReservationIx, Weights};
 
@@ -42,8 +42,8 @@ fn case(random: &mut Random) -> Case {
             let pool = u32::try_from(pools.len()).expect("few");
             let (held_in_use, held_idle) =
                 if random.below(2) == 0 { (0, 0) } else { (held_in_use, held_idle) };
-            items.push(Item { pool, value, held_in_use, held_idle });
-            pools.push(Pool { msb: MsbIx::new(msb), size });
+            items.push(Item { pool, value, held_in_use, held_idle, pinned: false });
+            pools.push(Pool { msb: MsbIx::new(msb), size, keeper: Keeper::Anyone });
             let tied = 0.4 * rru(value);
             prices.push(if ties { tied } else { tied * (0.5 + random.unit()) });
         }
@@ -131,6 +131,7 @@ fn case(random: &mut Random) -> Case {
             classes,
             pool_of,
             levels: 1,
+            pin_price: 0.0,
         },
         prices,
     }

@@ -33,6 +33,7 @@ pub fn empty() -> SnapshotParts {
         affinity: Vec::new(),
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
+        ahead: fleet::AheadParts::default(),
     }
 }
 

@@ -51,6 +51,7 @@ fn region() -> RegionSnapshot {
         affinity: Vec::new(),
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
+        ahead: fleet::AheadParts::default(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")
 }

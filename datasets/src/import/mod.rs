@@ -176,6 +176,7 @@ pub fn import_csv(options: &ImportOptions) -> Result<(SnapshotParts, ImportSumma
         affinity: requests.affinity,
         allowed_datacenters: requests.allowed_datacenters,
         unavailability,
+        ahead: fleet::AheadParts::default(),
     };
     summary.describe(&parts);
     Ok((parts, summary))

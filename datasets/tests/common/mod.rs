@@ -4,14 +4,25 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use datasets::schema::TableSchema;
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationRow, RruRow, ServerRow,
-    SnapshotParts, UnavailabilityRow, Weights,
+    AffinityRow, AheadParts, AllowedDatacenterRow, MoveBudgetRow, RegionSnapshot, ReservationRow,
+    RruRow, ServerRow, SnapshotParts, UnavailabilityRow, Weights,
 };
 use std::path::Path;
 
 /// Midnight of 2026-01-01.
 pub fn midnight() -> DateTime<Utc> {
     "2026-01-01T00:00:00Z".parse().expect("a time")
+}
+
+fn budget(
+    scope: &str,
+    scope_id: &str,
+    in_use: Option<bool>,
+    moves: i64,
+    because: &str,
+) -> MoveBudgetRow {
+    let (scope, scope_id, because) = (scope.into(), scope_id.into(), because.into());
+    MoveBudgetRow { scope, scope_id, in_use, moves, because }
 }
 
 /// Twelve servers in four MSBs, three reservations and one listed shared buffer.
@@ -93,6 +104,14 @@ pub fn small() -> SnapshotParts {
             event("e3", "rack", "rack0", "software", true),
             event("e4", "datacenter", "dc0", "correlated_failure", true),
         ],
+        ahead: AheadParts {
+            horizon_minutes: 60,
+            budgets: vec![
+                budget("server", "s03", None, 0, "cordon"),
+                budget("rack", "rack0", Some(false), 4, "limit"),
+                budget("reservation", "web", Some(true), 2, "contract"),
+            ],
+        },
     }
 }
 

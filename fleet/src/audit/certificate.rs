@@ -169,11 +169,21 @@ impl Certificate {
 
 /// Sums what every guaranteed reservation owns, and takes planned maintenance off.
 pub fn certificate(snapshot: &RegionSnapshot) -> Certificate {
-    let out = maintained(snapshot);
+    let owners: Vec<Option<ReservationIx>> =
+        snapshot.servers.iter().map(|server| server.current).collect();
+    certificate_of(snapshot, &owners, &maintained(snapshot))
+}
+
+/// The same for other owners and other maintenance.
+pub(super) fn certificate_of(
+    snapshot: &RegionSnapshot,
+    owners: &[Option<ReservationIx>],
+    out: &[Maintained],
+) -> Certificate {
     let owned_where = |wanted: &dyn Fn(Maintained) -> bool| {
-        let servers = snapshot.servers.iter().zip(&out);
+        let servers = owners.iter().zip(out);
         let owners: Vec<Option<ReservationIx>> =
-            servers.map(|(server, state)| server.current.filter(|_| wanted(*state))).collect();
+            servers.map(|(owner, state)| owner.filter(|_| wanted(*state))).collect();
         Holdings::sum(snapshot, &owners)
     };
     let owned = owned_where(&|_| true);

@@ -3,6 +3,7 @@
 use crate::snapshot::RegionSnapshot;
 use crate::topology::Scope;
 use crate::unavailability::UnavailabilityEvent;
+use chrono::{DateTime, Utc};
 
 /// What planned maintenance means for one server at the snapshot's instant. Of several windows over
 /// one server the worst counts, so the order of the variants matters.
@@ -26,12 +27,22 @@ impl Maintained {
 /// What planned maintenance that is active at `taken_at` means for each server, in the snapshot's
 /// order.
 pub fn maintained(snapshot: &RegionSnapshot) -> Vec<Maintained> {
+    maintained_between(snapshot, snapshot.taken_at, snapshot.taken_at)
+}
+
+/// The same for planned maintenance that is active at any time from one instant to another.
+pub fn maintained_between(
+    snapshot: &RegionSnapshot,
+    from: DateTime<Utc>,
+    until: DateTime<Utc>,
+) -> Vec<Maintained> {
     let mut servers = vec![Maintained::InService; snapshot.servers.len()];
     let mut racks = vec![Maintained::InService; snapshot.racks.len()];
     let mut msbs = vec![Maintained::InService; snapshot.msbs.len()];
     let mut datacenters = vec![Maintained::InService; snapshot.datacenters.len()];
     let active = |event: &&UnavailabilityEvent| {
-        event.kind.is_planned() && event.is_active(snapshot.taken_at)
+        let (begins, ends) = (event.started_at <= until, event.ended_at);
+        event.kind.is_planned() && begins && ends.is_none_or(|end| from < end)
     };
     for event in snapshot.unavailability.iter().filter(active) {
         let id = &event.scope_id;

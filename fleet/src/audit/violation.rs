@@ -1,14 +1,18 @@
 //! Rules that targets may break.
 
+use super::certificate::certificate_of;
 use super::holdings::Holdings;
+use super::maintained::Maintained;
 use super::number::as_rru;
 use super::report::ReservationAudit;
+use crate::ahead::BudgetScope;
 use crate::id::{Name, ReservationIx};
 use crate::reservation::{Reservation, ReservationKind};
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 use crate::targets::{Targets, holder_name};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// What rounding of limits to whole micro-RRU may cost eq. 7, in RRU: half a micro-RRU for A C,
@@ -80,6 +84,41 @@ pub enum Violation {
         #[serde(rename = "assigned_rru", serialize_with = "as_rru")]
         assigned: Rru,
     },
+    /// A server that stays until the next solve does not: it is cordoned, or planned maintenance goes on
+    /// or begins until then.
+    PinnedServerMoved {
+        /// The server.
+        server_id: Name,
+        /// Who holds it; `free` for nobody.
+        holder: Name,
+        /// Who should hold it by the targets.
+        target: Name,
+    },
+    /// More servers are to move than the mover may begin to move before the next solve.
+    TooManyMoves {
+        /// What the budget counts: `region`, `msb`, `rack`, `reservation` or `server`.
+        scope: Name,
+        /// Which of them.
+        scope_id: Name,
+        /// Servers that are to move.
+        moves: u64,
+        /// Servers that may.
+        budget: u64,
+        /// Why no more may: `limit`, `contract`, `quiet_time` or `cordon`.
+        because: Name,
+    },
+    /// With the maintenance until the next solve, what was promised for the loss of an MSB holds today and
+    /// would not hold by the targets.
+    GuaranteeWorse {
+        /// The reservation.
+        reservation_id: Name,
+        /// What of its capacity is kept in the worst case under today's holders.
+        #[serde(rename = "initial_rru", serialize_with = "as_rru")]
+        initial: Rru,
+        /// The same by the targets.
+        #[serde(rename = "kept_rru", serialize_with = "as_rru")]
+        kept: Rru,
+    },
     /// A datacenter share is further from what eq. 7 allows than it is today.
     AffinityWorse {
         /// The reservation.
@@ -107,6 +146,21 @@ impl fmt::Display for Violation {
                 out,
                 "server {server_id:?} is unavailable and must stay with {holder:?}, not go to \
                  {target:?}"
+            ),
+            Violation::PinnedServerMoved { server_id, holder, target } => write!(
+                out,
+                "server {server_id:?} stays with {holder:?} until the next solve (it is cordoned or \
+                 under planned maintenance) and must not go to {target:?}"
+            ),
+            Violation::TooManyMoves { scope, scope_id, moves, budget, because } => write!(
+                out,
+                "{moves} servers of {scope} {scope_id:?} are to move before the next solve; {budget} \
+                 may ({because})"
+            ),
+            Violation::GuaranteeWorse { reservation_id, initial, kept } => write!(
+                out,
+                "with planned maintenance until the next solve, {kept} RRU of reservation \
+                 {reservation_id:?} are kept when an MSB is lost; {initial} are today"
             ),
             Violation::NotEligible { server_id, hardware_type, reservation_id } => write!(
                 out,
@@ -155,6 +209,12 @@ pub(super) fn bindings(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Viol
                 holder: holder_name(snapshot, step.source),
                 target: holder_name(snapshot, step.target),
             });
+        } else if server.pinned {
+            found.push(Violation::PinnedServerMoved {
+                server_id: server.id.clone(),
+                holder: holder_name(snapshot, step.source),
+                target: holder_name(snapshot, step.target),
+            });
         }
         let Some(reservation) = step.target.map(|ix| &snapshot.reservations[ix.ix()]) else {
             continue;
@@ -183,6 +243,73 @@ pub(super) fn bindings(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Viol
         }
     }
     found
+}
+
+/// Budgets that more servers are to move than they allow.
+pub(super) fn budgets(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Violation> {
+    let mut counts: BTreeMap<(BudgetScope, bool), u64> = BTreeMap::new();
+    if !snapshot.move_budgets.is_empty() {
+        for step in targets.diff(snapshot) {
+            let server = &snapshot.servers[step.server.ix()];
+            let places = [
+                Some(BudgetScope::Region),
+                Some(BudgetScope::Msb(snapshot.racks[server.rack.ix()].msb)),
+                Some(BudgetScope::Rack(server.rack)),
+                Some(BudgetScope::Server(step.server)),
+                step.source.map(BudgetScope::Reservation),
+            ];
+            for scope in places.into_iter().flatten() {
+                *counts.entry((scope, step.in_use)).or_default() += 1;
+            }
+        }
+    }
+    let count = |scope, in_use| counts.get(&(scope, in_use)).copied().unwrap_or(0);
+    let over = snapshot.move_budgets.iter().filter_map(|budget| {
+        let moves = match budget.in_use {
+            Some(in_use) => count(budget.scope, in_use),
+            None => count(budget.scope, true) + count(budget.scope, false),
+        };
+        (moves > budget.moves).then(|| Violation::TooManyMoves {
+            scope: budget.scope.as_str().into(),
+            scope_id: budget.scope_id(snapshot),
+            moves,
+            budget: budget.moves,
+            because: budget.because.as_str().into(),
+        })
+    });
+    over.collect()
+}
+
+/// Guaranteed reservations of which less would be kept by the targets than today, and less than was
+/// promised, when an MSB is lost with the maintenance until the next solve: what is kept today, and would be.
+fn kept_ahead(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<(ReservationIx, Rru, Rru)> {
+    let out = snapshot.maintained_ahead();
+    if out.iter().all(|state| *state == Maintained::InService) {
+        return Vec::new();
+    }
+    let today = certificate_of(snapshot, Targets::unchanged(snapshot).holders(), &out);
+    let after = certificate_of(snapshot, targets.holders(), &out);
+    let both = today.rows.iter().zip(&after.rows);
+    let worse = both.filter(|(was, is)| is.missing() > was.missing());
+    worse.map(|(was, is)| (is.reservation, was.kept(), is.kept())).collect()
+}
+
+/// Reservations of which the targets would leave less than was promised, and less than today, when an MSB
+/// is lost during the maintenance until the next solve.
+pub fn worse_ahead(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<ReservationIx> {
+    kept_ahead(snapshot, targets).into_iter().map(|(reservation, _, _)| reservation).collect()
+}
+
+/// The same as violations.
+pub(super) fn guarantees(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Violation> {
+    let worse = kept_ahead(snapshot, targets).into_iter();
+    worse
+        .map(|(reservation, initial, kept)| Violation::GuaranteeWorse {
+            reservation_id: snapshot.reservations[reservation.ix()].id.clone(),
+            initial,
+            kept,
+        })
+        .collect()
 }
 
 /// RRU above the replica rule's limit in each MSB.

@@ -1,5 +1,7 @@
 //! From rows to a snapshot: names become indices, and every rule that spans rows is checked.
 
+mod budgets;
+
 use super::check::{
     broken, check_alpha, check_name, check_not_negative, check_region, replica_rule,
 };
@@ -47,6 +49,7 @@ impl Builder {
         let unavailability = events(&mut parts)?;
         let mut servers = self.servers(&parts)?;
         self.mark_unavailable(&mut servers, &unavailability, parts.taken_at)?;
+        let move_budgets = budgets::check(&self, &parts, &servers)?;
         Ok(RegionSnapshot {
             region: parts.region,
             taken_at: parts.taken_at,
@@ -59,6 +62,8 @@ impl Builder {
             servers,
             reservations: self.reservations,
             unavailability,
+            horizon_minutes: parts.ahead.horizon_minutes,
+            move_budgets,
         })
     }
 
@@ -426,6 +431,7 @@ impl Builder {
                 loaned_to,
                 power_watts: row.power_watts,
                 available: true,
+                pinned: false,
             });
         }
         Ok(servers)

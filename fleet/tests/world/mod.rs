@@ -39,6 +39,7 @@ impl World {
                 affinity: Vec::new(),
                 allowed_datacenters: Vec::new(),
                 unavailability: Vec::new(),
+                ahead: fleet::AheadParts::default(),
             },
         }
     }

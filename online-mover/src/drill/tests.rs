@@ -53,6 +53,7 @@ fn region(spares: usize) -> RegionSnapshot {
         affinity: Vec::new(),
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
+        ahead: fleet::AheadParts::default(),
     };
     RegionSnapshot::new(parts).expect("a region")
 }

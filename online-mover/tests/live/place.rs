@@ -91,6 +91,7 @@ pub fn region() -> RegionSnapshot {
         affinity: Vec::new(),
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
+        ahead: fleet::AheadParts::default(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")
 }
@@ -163,6 +164,7 @@ pub fn town() -> RegionSnapshot {
         affinity: Vec::new(),
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
+        ahead: fleet::AheadParts::default(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")
 }

@@ -84,6 +84,7 @@ fn region(capacity: f64) -> RegionSnapshot {
         affinity: Vec::new(),
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
+        ahead: fleet::AheadParts::default(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")
 }

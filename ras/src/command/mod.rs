@@ -183,7 +183,7 @@ pub(crate) fn read_solved(snapshot: &Path, result: &Path) -> Result<Solved> {
     let name = || format!("result {} cannot be read", result.display());
     let report = datasets::read_report(result).with_context(name)?;
     let overrides = Overrides::of_report(&report).with_context(name)?;
-    let snapshot = overrides.apply(read_snapshot(snapshot)?)?;
+    let snapshot = overrides.apply(read_snapshot(snapshot)?)?.ahead();
     let targets = datasets::read_assignment(result, &snapshot).with_context(name)?;
     Ok(Solved { snapshot, targets, report })
 }

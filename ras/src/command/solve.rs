@@ -25,7 +25,7 @@ pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
         tracing::debug!(%error, "this solve does not give way to others");
     }
     let settings = Settings::new(&options.options)?;
-    let snapshot = settings.overrides.apply(read_snapshot(&options.snapshot)?)?;
+    let snapshot = settings.overrides.apply(read_snapshot(&options.snapshot)?)?.ahead();
     let (_, solved) = solve_to(snapshot, settings, &options.out, options.warm.as_deref(), context)?;
     let text = || {
         let out = options.out.display();

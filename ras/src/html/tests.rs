@@ -103,6 +103,7 @@ fn world(msbs: usize, each: usize) -> SnapshotParts {
         affinity: Vec::new(),
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
+        ahead: fleet::AheadParts::default(),
     }
 }
 

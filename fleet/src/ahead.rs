@@ -1,0 +1,185 @@
+//! What can be carried out before the next solve.
+//!
+//! A solve decides for the time until the next one: the horizon. Planned maintenance that goes on or
+//! begins within it takes servers out of service, and the mover is held to churn contracts, quiet times
+//! and limits of moves. [`RegionSnapshot::ahead`] is the region with that maintenance, and [`MoveBudget`]s
+//! say how many servers may begin to leave a place or a reservation until then. A target beyond them
+//! would only wait, so no solve gives it; the audit checks that none does.
+
+use crate::audit::{Maintained, maintained_between};
+use crate::id::{MsbIx, Name, RackIx, ReservationIx, ServerIx};
+use crate::snapshot::RegionSnapshot;
+use crate::targets::Move;
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// The longest horizon: 31 days.
+pub const HORIZON_MINUTES_MAX: u32 = 44_640;
+
+/// The horizon and the move budgets, as rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AheadParts {
+    /// Minutes from the snapshot's instant to the next solve: `horizon_minutes` of `region.json`. Zero: not
+    /// known, and planned maintenance counts as capacity, whatever comes of it (RAS section 3.3.1).
+    pub horizon_minutes: u32,
+    /// `move_budgets.parquet`
+    pub budgets: Vec<MoveBudgetRow>,
+}
+
+/// A row of `move_budgets.parquet`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the columns of the public format, described there")]
+pub struct MoveBudgetRow {
+    pub scope: Name,
+    pub scope_id: Name,
+    pub in_use: Option<bool>,
+    pub moves: i64,
+    pub because: Name,
+}
+
+/// Which servers a budget counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BudgetScope {
+    /// All of the region.
+    Region,
+    /// Those of an MSB.
+    Msb(MsbIx),
+    /// Those of a rack.
+    Rack(RackIx),
+    /// Those that a reservation owns: moves out of it.
+    Reservation(ReservationIx),
+    /// One server.
+    Server(ServerIx),
+}
+
+impl BudgetScope {
+    /// The word of the snapshot format.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            BudgetScope::Region => "region",
+            BudgetScope::Msb(_) => "msb",
+            BudgetScope::Rack(_) => "rack",
+            BudgetScope::Reservation(_) => "reservation",
+            BudgetScope::Server(_) => "server",
+        }
+    }
+}
+
+/// Why no more may move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BudgetCause {
+    /// A limit of moves at once or per window.
+    Limit,
+    /// A churn contract.
+    Contract,
+    /// A time of the day at which the reservation is not disturbed.
+    QuietTime,
+    /// Nothing new is put on the server: it is drained for maintenance.
+    Cordon,
+}
+
+impl BudgetCause {
+    /// Every cause.
+    pub const ALL: [BudgetCause; 4] =
+        [BudgetCause::Limit, BudgetCause::Contract, BudgetCause::QuietTime, BudgetCause::Cordon];
+
+    /// The word of the snapshot format.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            BudgetCause::Limit => "limit",
+            BudgetCause::Contract => "contract",
+            BudgetCause::QuietTime => "quiet_time",
+            BudgetCause::Cordon => "cordon",
+        }
+    }
+
+    /// Reads the word of the snapshot format.
+    pub fn parse(word: &str) -> Option<BudgetCause> {
+        BudgetCause::ALL.into_iter().find(|cause| cause.as_str() == word)
+    }
+}
+
+/// How many servers may begin to move before the next solve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoveBudget {
+    /// Which servers it counts.
+    pub scope: BudgetScope,
+    /// Those with running containers, those without, or (`None`) both.
+    pub in_use: Option<bool>,
+    /// How many of them.
+    pub moves: u64,
+    /// Why.
+    pub because: BudgetCause,
+}
+
+impl MoveBudget {
+    /// Whether a change of holder counts for this budget.
+    pub fn counts(&self, snapshot: &RegionSnapshot, of: &Move) -> bool {
+        let server = &snapshot.servers[of.server.ix()];
+        self.in_use.is_none_or(|in_use| in_use == of.in_use)
+            && match self.scope {
+                BudgetScope::Region => true,
+                BudgetScope::Msb(msb) => snapshot.msb_of(server) == msb,
+                BudgetScope::Rack(rack) => server.rack == rack,
+                BudgetScope::Reservation(source) => of.source == Some(source),
+                BudgetScope::Server(server) => of.server == server,
+            }
+    }
+
+    /// The name of the place, reservation or server.
+    pub fn scope_id(&self, snapshot: &RegionSnapshot) -> Name {
+        match self.scope {
+            BudgetScope::Region => snapshot.region.clone(),
+            BudgetScope::Msb(msb) => snapshot.msbs[msb.ix()].id.clone(),
+            BudgetScope::Rack(rack) => snapshot.racks[rack.ix()].id.clone(),
+            BudgetScope::Reservation(of) => snapshot.reservations[of.ix()].id.clone(),
+            BudgetScope::Server(server) => snapshot.servers[server.ix()].id.clone(),
+        }
+    }
+
+    /// The same as a row.
+    pub fn row(&self, snapshot: &RegionSnapshot) -> MoveBudgetRow {
+        MoveBudgetRow {
+            scope: self.scope.as_str().into(),
+            scope_id: self.scope_id(snapshot),
+            in_use: self.in_use,
+            moves: i64::try_from(self.moves).unwrap_or(i64::MAX),
+            because: self.because.as_str().into(),
+        }
+    }
+}
+
+impl RegionSnapshot {
+    /// When the next solve is.
+    pub fn horizon(&self) -> DateTime<Utc> {
+        self.taken_at + TimeDelta::minutes(i64::from(self.horizon_minutes))
+    }
+
+    /// What planned maintenance that goes on or begins before the next solve means for each server; nothing
+    /// without a horizon.
+    pub fn maintained_ahead(&self) -> Vec<Maintained> {
+        if self.horizon_minutes == 0 {
+            return vec![Maintained::InService; self.servers.len()];
+        }
+        maintained_between(self, self.taken_at, self.horizon())
+    }
+
+    /// The region as a solve must see it: as its owners will have it until the next one.
+    ///
+    /// A server under planned maintenance that goes on or begins before the horizon stays where it is.
+    /// It counts for its holder if it can be recalled within 30 minutes (RAS section 3.3.1); if not, it
+    /// is out of use. A cordoned server stays as well.
+    #[must_use]
+    pub fn ahead(&self) -> RegionSnapshot {
+        let mut ahead = self.clone();
+        for (server, state) in ahead.servers.iter_mut().zip(self.maintained_ahead()) {
+            server.pinned |= state > Maintained::InService;
+            server.available &= state < Maintained::Stays;
+        }
+        for budget in &self.move_budgets {
+            if let (BudgetScope::Server(server), 0) = (budget.scope, budget.moves) {
+                ahead.servers[server.ix()].pinned = true;
+            }
+        }
+        ahead
+    }
+}
