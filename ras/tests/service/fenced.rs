@@ -1,6 +1,7 @@
 //! Movers that were stopped and go on, or that have one name: what hosts are asked, and by whom.
 
 use crate::place::{PATIENCE, Place, Running, until_true};
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,39 +13,50 @@ use std::time::{Duration, Instant};
 
 /// An order as automation gets it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Order {
-    epoch: i64,
-    server: String,
-    id: String,
-    step: String,
+pub struct Order {
+    pub epoch: i64,
+    pub server: String,
+    pub id: String,
+    pub step: String,
+    pub host_profile: Option<String>,
 }
 
 /// Automation that does as the contract says: it keeps the highest epoch of each server and refuses
 /// orders of an earlier one.
 #[derive(Default)]
-struct Automation {
-    /// Every order that arrived whole.
-    received: Vec<Order>,
-    epochs: BTreeMap<String, i64>,
+pub struct Automation {
+    /// Every order that arrived whole, and when.
+    pub received: Vec<Order>,
+    pub received_at: Vec<DateTime<Utc>>,
+    pub epochs: BTreeMap<String, i64>,
     /// What was done.
-    done: Vec<Order>,
+    pub done: Vec<Order>,
+    /// How often each server says that it is under way before it is done.
+    pub busy: usize,
 }
 
 impl Automation {
     fn answer(&mut self, order: Order) -> String {
         self.received.push(order.clone());
+        #[expect(clippy::disallowed_methods, reason = "when it arrived, not when a region is")]
+        self.received_at.push(Utc::now());
         let seen = self.epochs.entry(order.server.clone()).or_insert(order.epoch);
         if *seen > order.epoch {
             return format!(r#"{{"state":"outdated","epoch":{seen}}}"#);
         }
         *seen = order.epoch;
+        let asked =
+            self.received.iter().filter(|of| (&of.id, &of.step) == (&order.id, &order.step));
+        if asked.count() <= self.busy {
+            return r#"{"state":"under_way","again_after_seconds":1}"#.to_owned();
+        }
         self.done.push(order);
         r#"{"state":"done"}"#.to_owned()
     }
 }
 
 /// Automation over HTTP that takes a while for each answer.
-fn automation() -> (String, Arc<Mutex<Automation>>) {
+pub fn automation() -> (String, Arc<Mutex<Automation>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/steps", listener.local_addr().expect("an address"));
     let all = Arc::new(Mutex::new(Automation::default()));
@@ -79,6 +91,7 @@ fn serve(mut stream: TcpStream, all: &Mutex<Automation>) {
             server: text("server"),
             id: text("move"),
             step: text("step"),
+            host_profile: order["host_profile"].as_str().map(str::to_owned),
         };
         let answer = all.lock().expect("whole").answer(order);
         std::thread::sleep(Duration::from_millis(300));

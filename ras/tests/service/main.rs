@@ -4,6 +4,7 @@ mod faults;
 mod fenced;
 mod health;
 mod inventory;
+mod killed;
 mod moves;
 mod operators;
 mod owners;
