@@ -67,6 +67,11 @@ impl QuietTime {
         let until = if until == 0 { 1_440 } else { until };
         (from < 1_440 && until <= 1_440 && from != until).then_some(QuietTime { from, until })
     }
+
+    /// The minutes of the day from and until.
+    pub const fn minutes(self) -> (u16, u16) {
+        (self.from, self.until)
+    }
 }
 
 impl fmt::Display for QuietTime {

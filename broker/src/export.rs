@@ -3,6 +3,7 @@
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
 use crate::pace::Waiters;
+use crate::pacing::HORIZON;
 use crate::stored::{self, Stored};
 use crate::trail::{Action, Seq, TargetVersion};
 use chrono::{DateTime, Utc};
@@ -15,7 +16,10 @@ pub(crate) mod sql {
             AND NOT EXISTS (SELECT FROM unavailability u \
                 WHERE u.started_at > $1 AND u.started_at <= now() \
                     OR coalesce(u.ended_at, 'infinity'::timestamptz) > $1 \
-                        AND coalesce(u.ended_at, 'infinity'::timestamptz) <= now())";
+                        AND coalesce(u.ended_at, 'infinity'::timestamptz) <= now()) \
+            AND NOT EXISTS (SELECT FROM maintenance m WHERE m.open \
+                AND m.starts_at > $1 + make_interval(secs => $4) \
+                AND m.starts_at <= now() + make_interval(secs => $4))";
     }
 }
 
@@ -47,7 +51,8 @@ impl Broker {
     /// Takes a snapshot: every row as of one instant, whatever is written meanwhile. Shared buffers
     /// that nobody listed are left out, as the format has it.
     ///
-    /// `taken_at` is written into the snapshot; without it, the instant by the database's clock.
+    /// `taken_at` is written into the snapshot, which then knows nothing of the time after it; without it,
+    /// the instant by the database's clock, and what is ahead ([`Broker::look_ahead`]).
     ///
     /// # Errors
     /// [`ExportError`].
@@ -71,7 +76,11 @@ impl Broker {
         let (stored, now) = self.stored(waiters).await?;
         let (version, seq) = (stored.version, stored.seq);
         let rows = stored.into_parts(taken_at.unwrap_or(now));
-        let (parts, generations) = rows.ok_or(ExportError::NothingLoaded)?;
+        let (mut parts, generations) = rows.ok_or(ExportError::NothingLoaded)?;
+        // Not of the same instant: the mover goes on, and is held to its limits in any case.
+        if taken_at.is_none() {
+            self.look_ahead(&mut parts, HORIZON).await?;
+        }
         Ok(Export { parts, generations, version, seq })
     }
 
@@ -84,6 +93,7 @@ impl Broker {
         let leaves = Action::ALL.into_iter().filter(|action| action.leaves_the_region());
         let leaves: Vec<&str> = leaves.map(Action::as_str).collect();
         let asked = sqlx::query_scalar(sql::CURRENT).bind(taken_at).bind(seq.0).bind(leaves);
+        let asked = asked.bind(HORIZON.as_secs_f64());
         asked.fetch_one(&self.pool).await.doing("asking whether the region has changed")
     }
 

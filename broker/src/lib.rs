@@ -60,6 +60,7 @@ mod moves;
 mod operation;
 mod outage;
 mod pace;
+mod pacing;
 mod place;
 mod plan;
 mod plan_job;
@@ -140,6 +141,7 @@ pub use moves::{BegunOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
 pub use operation::{Operation, OperationKind};
 pub use outage::{MsbHealth, OutServer, Outage, OutageReason};
 pub use pace::{Waiters, Waiting};
+pub use pacing::HORIZON;
 pub use place::PlaceLimits;
 pub use plan::{Changes, Elsewhere, ImportPlan, PlanError, VANISHING_MAX, Vanishing};
 pub use plan_job::PlanJob;
@@ -198,6 +200,7 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         quota::sql::ALL,
         contract::sql::ALL,
         export::sql::ALL,
+        pacing::sql::ALL,
         figures::sql::ALL,
         follow::sql::ALL,
         job::sql::ALL,

@@ -11,7 +11,9 @@ use crate::change::Change;
 use crate::error::{DbError, Doing};
 use crate::job::LEASE_MAX;
 use crate::trail::{Action, Seq};
+use fleet::pace::Limits;
 use sqlx::PgConnection;
+use sqlx::types::Json;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -34,8 +36,8 @@ pub(crate) mod sql {
         STILL_OURS = "SELECT EXISTS (SELECT FROM mover WHERE epoch = $1 FOR KEY SHARE)";
         STATUS = "SELECT epoch, CASE WHEN lease_until >= clock_timestamp() THEN holder END, \
             stopped_by, stopped_why, give_way_after_seconds FROM mover";
-        NOTE_SETTINGS = "UPDATE mover SET give_way_after_seconds = $2 \
-            WHERE epoch = $1 AND give_way_after_seconds IS DISTINCT FROM $2";
+        NOTE_SETTINGS = "UPDATE mover SET give_way_after_seconds = $2, limits = $3 \
+            WHERE epoch = $1 AND (give_way_after_seconds, limits) IS DISTINCT FROM ($2, $3)";
         STOP = "UPDATE mover SET stopped_by = $1, stopped_why = $2 WHERE stopped_by IS NULL";
         RESUME = "UPDATE mover SET stopped_by = NULL, stopped_why = NULL WHERE stopped_by IS NOT NULL";
     }
@@ -149,10 +151,11 @@ impl Broker {
         &self,
         epoch: Epoch,
         gives_way_after: Option<Duration>,
+        limits: &Limits,
     ) -> Result<(), DbError> {
         let seconds =
             gives_way_after.map(|after| i64::try_from(after.as_secs()).unwrap_or(i64::MAX));
-        let noted = sqlx::query(sql::NOTE_SETTINGS).bind(epoch.0).bind(seconds);
+        let noted = sqlx::query(sql::NOTE_SETTINGS).bind(epoch.0).bind(seconds).bind(Json(limits));
         noted.execute(&self.pool).await.map(drop).doing("noting the mover's settings")
     }
 

@@ -13,6 +13,7 @@ pub mod edit;
 mod error;
 pub mod explain;
 mod id;
+pub mod pace;
 mod parts;
 mod publishable;
 pub mod quota;

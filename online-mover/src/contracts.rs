@@ -64,9 +64,10 @@ impl<'a> Budgets<'a> {
 mod tests {
     use super::concerned;
     use crate::limits::tests::open_move;
-    use crate::limits::{Caps, Limits, Pace, Wait, admit};
+    use crate::limits::{Wait, admit};
     use broker::{Contract, ContractUse, MoveOrigin, MoveState, OpenMove};
     use chrono::DateTime;
+    use fleet::pace::{Caps, Limits, Pace};
     use proptest::prelude::*;
     use std::time::Duration;
 

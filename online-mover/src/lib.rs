@@ -36,5 +36,6 @@ pub mod steps;
 pub mod wake;
 
 pub use agent::{AgentError, HostAgent, StepOrder, StepReport};
-pub use limits::{Admission, Caps, Limits, Pace, Wait, admit};
+pub use fleet::pace::{Caps, Limits, Pace};
+pub use limits::{Admission, Wait, admit};
 pub use mover::{Mover, MoverSettings};

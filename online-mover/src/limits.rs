@@ -7,79 +7,9 @@
 use crate::contracts::Budgets;
 use broker::{BegunOfLate, ContractUse, MoveState, OpenMove};
 use fleet::Name;
-use serde::Deserialize;
+use fleet::pace::Limits;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use uuid::Uuid;
-
-/// How many moves of one kind, in one place or of one reservation. `None`: no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Caps {
-    /// Under way at the same time.
-    pub at_once: Option<u32>,
-    /// Begun within [`Limits::window`], by what is stored: restarts forget none. A move counts from when it
-    /// begins until a window after its end, however it ends.
-    pub per_window: Option<u32>,
-}
-
-/// Limits of one scope.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Pace {
-    /// Of servers on which containers run.
-    pub in_use: Caps,
-    /// Of all others.
-    pub idle: Caps,
-}
-
-/// The limits on moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Limits {
-    /// Of the region.
-    pub region: Pace,
-    /// Of each MSB.
-    pub msb: Pace,
-    /// Of each rack.
-    pub rack: Pace,
-    /// Of each reservation that servers leave.
-    pub reservation: Pace,
-    /// The window, in seconds.
-    pub window_seconds: u32,
-}
-
-impl Default for Limits {
-    /// What a region bears without anyone looking: a hundredth of a large one at once, no more than
-    /// a few servers in use of one rack, whose switch and power they share.
-    fn default() -> Limits {
-        let at_once = |in_use, idle| Pace {
-            in_use: Caps { at_once: Some(in_use), per_window: None },
-            idle: Caps { at_once: Some(idle), per_window: None },
-        };
-        Limits {
-            region: at_once(2_000, 10_000),
-            msb: at_once(200, 1_000),
-            rack: at_once(4, 40),
-            reservation: at_once(100, 2_000),
-            window_seconds: 3_600,
-        }
-    }
-}
-
-impl Limits {
-    /// The window.
-    pub fn window(&self) -> Duration {
-        Duration::from_secs(self.window_seconds.into())
-    }
-
-    /// Whether any of them counts what was done earlier.
-    pub fn looks_back(&self) -> bool {
-        [self.region, self.msb, self.rack, self.reservation]
-            .iter()
-            .any(|pace| pace.in_use.per_window.is_some() || pace.idle.per_window.is_some())
-    }
-}
 
 /// What a move counts for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -212,10 +142,11 @@ impl Counts<'_> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::{Caps, Limits, Pace, Wait, admit};
+    use super::{Limits, Wait, admit};
     use broker::{BegunOfLate, MoveOrigin, MoveState, OpenMove, TargetVersion};
     use chrono::{DateTime, TimeDelta};
     use fleet::Name;
+    use fleet::pace::{Caps, Pace};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
     use uuid::Uuid;

@@ -149,7 +149,8 @@ impl<A: HostAgent> Mover<A> {
             clock: ClockWatch::default(),
         };
         let after = self.settings.give_way_after;
-        if let Err(error) = self.broker.note_mover_settings(epoch, after).await {
+        let limits = &self.settings.limits;
+        if let Err(error) = self.broker.note_mover_settings(epoch, after, limits).await {
             return Ended::Db(error);
         }
         match acting.run().await {

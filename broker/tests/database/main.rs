@@ -1,5 +1,6 @@
 //! The broker on a real Postgres, started by the tests themselves.
 
+mod ahead;
 mod backup;
 mod browsing;
 mod constraints;

@@ -210,7 +210,11 @@ async fn the_page_of_failures_shows_the_plan_and_does_it() {
     // The setting of the mover that acts.
     let epoch = place.broker.mover_status().await.expect("asked").epoch;
     let after = Some(Duration::from_secs(900));
-    place.broker.note_mover_settings(epoch, after).await.expect("noted");
+    place
+        .broker
+        .note_mover_settings(epoch, after, &fleet::pace::Limits::default())
+        .await
+        .expect("noted");
     let (_, shown) = page(&place, "/failures", None).await;
     assert!(shown.contains("have been lost for") && shown.contains("15\u{202f}min"), "{shown}");
     let (_, view) = place.get("/ops/v1/give-way").await;

@@ -1,8 +1,9 @@
 //! How a mover behaves.
 
 use crate::elastic::Elastic;
-use crate::limits::Limits;
+
 use crate::outage::StormGuard;
+use fleet::pace::Limits;
 use std::time::Duration;
 
 /// How a mover behaves.

@@ -12,8 +12,8 @@ use crate::give_way::beside;
 use crate::solve::claims;
 use anyhow::{Context, Result};
 use broker::{
-    Broker, DbError, Export, ExportError, FailureReason, Lease, Publication, PublishError, Seq,
-    SolveBasis, SolveEnd, SolveRow, SolveState, State, TargetVersion, Waiters,
+    Broker, DbError, Export, ExportError, FailureReason, HORIZON, Lease, Publication, PublishError,
+    Seq, SolveBasis, SolveEnd, SolveRow, SolveState, State, TargetVersion, Waiters,
 };
 use capacity_portal::region::RegionKeeper;
 use chrono::DateTime;
@@ -57,6 +57,10 @@ pub enum Ended {
     /// Another worker has it.
     LeaseLost,
 }
+
+/// The shortest and the longest time that a solve looks ahead.
+const HORIZON_LIMITS: (Duration, Duration) =
+    (Duration::from_secs(10 * 60), Duration::from_secs(31 * 24 * 3_600));
 
 /// Why a step did not do what it should.
 enum Trouble {
@@ -143,8 +147,18 @@ impl SolveJob<'_> {
         }
     }
 
+    /// How long until the next solve that the schedule asks for.
+    async fn horizon(&self) -> Result<Duration, DbError> {
+        let Some(schedule) = &self.settings.schedule else { return Ok(HORIZON) };
+        let now = self.broker.clock().await?;
+        let next = schedule.next_due(now).and_then(|next| (next - now).to_std().ok());
+        Ok(next.map_or(HORIZON, |horizon| horizon.clamp(HORIZON_LIMITS.0, HORIZON_LIMITS.1)))
+    }
+
     async fn export(&self, scratch: &Scratch) -> Result<(TargetVersion, Seq), Trouble> {
-        let export = self.read().await?;
+        let mut export = self.read().await?;
+        let horizon = self.horizon().await?;
+        self.broker.look_ahead(&mut export.parts, horizon).await?;
         let (version, seq) = (export.version, export.seq);
         let (snapshot, config) = (scratch.path("snapshot"), scratch.path("settings"));
         let solving = self.settings.solving.to_string();

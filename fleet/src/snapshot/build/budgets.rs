@@ -26,7 +26,7 @@ pub(super) fn check(
     for row in &parts.ahead.budgets {
         let budget = budget(builder, parts, servers, row)?;
         if !seen.insert((budget.scope, budget.in_use)) {
-            return Err(broken(Table::MoveBudgets, &label(row), Rule::Duplicate));
+            return Err(broken(Table::MoveBudgets, label(row), Rule::Duplicate));
         }
         budgets.push(budget);
     }
@@ -49,7 +49,7 @@ fn budget(
     servers: &[Server],
     row: &MoveBudgetRow,
 ) -> Result<MoveBudget, SnapshotError> {
-    let fail = |rule| broken(Table::MoveBudgets, &label(row), rule);
+    let fail = |rule| broken(Table::MoveBudgets, label(row), rule);
     let id = &row.scope_id;
     let scope = match row.scope.as_ref() {
         "region" => (*id == parts.region).then_some(BudgetScope::Region),

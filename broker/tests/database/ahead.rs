@@ -1,0 +1,111 @@
+//! What an export says of the time until the next solve.
+
+use crate::harness::Database;
+use crate::regions::small;
+use broker::{Contract, HORIZON, ImportOptions, MaintenanceRequest, MoverInstance, QuietTime};
+use chrono::TimeDelta;
+use fleet::pace::{Caps, Limits, Pace};
+use fleet::{AheadParts, MoveBudgetRow, RegionSnapshot, Scope};
+use std::time::Duration;
+
+async fn ahead(database: &Database) -> AheadParts {
+    database.broker.export(None).await.expect("exported").parts.ahead
+}
+
+fn budget(scope: &str, scope_id: &str, in_use: bool, moves: i64, because: &str) -> MoveBudgetRow {
+    let (scope, scope_id, because) = (scope.into(), scope_id.into(), because.into());
+    MoveBudgetRow { scope, scope_id, in_use: Some(in_use), moves, because }
+}
+
+#[tokio::test]
+async fn contracts_and_limits_are_what_may_move_before_the_next_solve() {
+    let database = Database::new().await;
+    let broker = &database.broker;
+    broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");
+    let nothing = AheadParts { horizon_minutes: 60, budgets: Vec::new() };
+    assert_eq!(ahead(&database).await, nothing, "no contract, and no mover has acted");
+
+    let contract = |share: u32, quiet: &[(u16, u16)]| Contract {
+        in_use_micro: share,
+        window: Duration::from_secs(86_400),
+        quiet: quiet.iter().filter_map(|(from, until)| QuietTime::new(*from, *until)).collect(),
+        zone: "Europe/Berlin".to_owned(),
+    };
+    broker.set_contract("ann", "web", &contract(400_000, &[])).await.expect("set");
+    let two = budget("reservation", "web", true, 2, "contract");
+    assert_eq!(ahead(&database).await.budgets, [two.clone()], "two fifths of six in use");
+    broker.set_contract("ann", "web", &contract(400_000, &[(0, 1_440)])).await.expect("set");
+    let quiet = budget("reservation", "web", true, 0, "quiet_time");
+    assert_eq!(ahead(&database).await.budgets, [quiet]);
+    broker.set_contract("ann", "web", &contract(400_000, &[])).await.expect("set");
+
+    // Idle servers: one at once in each MSB; a move is taken to last five minutes until some are done.
+    let caps = |at_once| Caps { at_once, per_window: None };
+    let free = Pace { in_use: caps(None), idle: caps(None) };
+    let limits = Limits {
+        region: Pace { idle: Caps { at_once: None, per_window: Some(15) }, ..free },
+        msb: Pace { idle: caps(Some(0)), ..free },
+        rack: free,
+        reservation: free,
+        window_seconds: 3_600,
+    };
+    let epoch = broker.lease_mover(&MoverInstance::new("m"), HORIZON).await.expect("asked");
+    let epoch = epoch.expect("free");
+    broker.note_mover_settings(epoch, None, &limits).await.expect("noted");
+    let budgets = ahead(&database).await.budgets;
+    let expected = [
+        budget("region", "region-a", false, 15, "limit"),
+        budget("msb", "msb0", false, 0, "limit"),
+        budget("msb", "msb1", false, 0, "limit"),
+        budget("msb", "msb2", false, 0, "limit"),
+        two,
+    ];
+    assert_eq!(budgets, expected);
+    let export = broker.export(None).await.expect("exported");
+    RegionSnapshot::new(export.parts).expect("what is exported keeps the rules");
+}
+
+#[tokio::test]
+async fn a_window_that_begins_before_the_next_solve_is_known() {
+    let database = Database::new().await;
+    let broker = &database.broker;
+    let region = {
+        let mut parts = small().to_parts();
+        parts.unavailability.clear();
+        for row in &mut parts.servers {
+            (row.target_pending, row.target_reservation) = (false, None);
+        }
+        RegionSnapshot::new(parts).expect("a snapshot")
+    };
+    broker.load("test", &region, ImportOptions::default()).await.expect("loaded");
+    let now = broker.clock().await.expect("asked");
+    let window = |server: &str, minutes: i64, drain_seconds: u64| MaintenanceRequest {
+        scope: Scope::Server,
+        name: server.into(),
+        starts_at: Some(now + TimeDelta::minutes(minutes)),
+        length: Duration::from_secs(3_600),
+        drain: Duration::from_secs(drain_seconds),
+        share_micro: Some(1_000_000),
+        recall_minutes: Some(20),
+        why: "firmware".to_owned(),
+    };
+    for (server, minutes, drain) in [("s016", 30, 600), ("s017", 90, 600), ("s018", 300, 18_000)] {
+        broker.plan_maintenance("ann", &window(server, minutes, drain)).await.expect("planned");
+    }
+    let epoch = broker.lease_mover(&MoverInstance::new("m"), HORIZON).await.expect("asked");
+    broker.advance_maintenance("m", epoch.expect("free")).await.expect("advanced");
+    let export = broker.export(None).await.expect("exported");
+    let snapshot = RegionSnapshot::new(export.parts).expect("a snapshot");
+    let pinned = |snapshot: &RegionSnapshot| -> Vec<String> {
+        let pinned = snapshot.servers.iter().filter(|server| server.pinned);
+        pinned.map(|server| server.id.to_string()).collect()
+    };
+    assert_eq!(pinned(&snapshot), [""; 0], "nothing is out yet");
+    let expected = ["s016", "s018"];
+    assert_eq!(pinned(&snapshot.ahead()), expected, "one begins in 30 minutes, one is drained");
+    // An hour on nothing was written, and the second window is near.
+    let current = broker.is_current(snapshot.taken_at, export.seq).await.expect("asked");
+    assert!(current);
+    let hour_ago = snapshot.taken_at - TimeDelta::hours(1);
+    assert!(!broker.is_current(hour_ago, export.seq).await.expect("asked"));
+}
