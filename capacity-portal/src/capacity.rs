@@ -3,6 +3,7 @@
 //! `standing` says what reservations have, `decide` what a grant policy makes of a plan, `fit` whether a
 //! plan made earlier still does what it said, `worker` decides what was submitted.
 
+mod arrival;
 mod decide;
 mod fit;
 mod standing;
@@ -94,13 +95,36 @@ impl Capacity {
     ) -> Result<Made, CapacityError> {
         let requests: Vec<_> = changes.iter().map(|asking| asking.change.clone()).collect();
         if (requests.len() > LARGE || self.desk.is_full())
-            && let Some(made) = self.by_worker(&changes, &requests).await?
+            && let Some(mut made) = self.by_worker(&changes, &requests).await?
         {
+            self.say_when(&made.held, &mut made.plan.quotes).await?;
             return Ok(made);
         }
         let planned = self.desk.plan(held.clone(), requests).await?;
-        let plan = new_plan(&held, changes, planned.quotes.clone(), planned.targets());
+        let mut plan = new_plan(&held, changes, planned.quotes.clone(), planned.targets());
+        self.say_when(&held, &mut plan.quotes).await?;
         Ok(Made { plan, planned, held })
+    }
+
+    /// Says when the servers of each request arrive, those of later ones behind those of earlier ones.
+    async fn say_when(
+        &self,
+        held: &Arc<HeldRegion>,
+        quotes: &mut Vec<Quote>,
+    ) -> Result<(), CapacityError> {
+        let mut pacing = self.broker.pacing().await?;
+        let (mut said, on) = (std::mem::take(quotes), held.clone());
+        // Thousands of moves are played through on a calendar.
+        let work = tokio::task::spawn_blocking(move || {
+            for quote in &mut said {
+                let moves = arrival::comers(&on.snapshot, quote);
+                quote.arrival = Some(pacing.arrival(&moves).into());
+                pacing.open(moves);
+            }
+            said
+        });
+        *quotes = work.await.expect("it does not panic");
+        Ok(())
     }
 
     /// Has a worker plan changes. What it found is put on the region here and audited again: it counts if it

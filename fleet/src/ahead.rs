@@ -75,12 +75,20 @@ pub enum BudgetCause {
     QuietTime,
     /// Nothing new is put on the server: it is drained for maintenance.
     Cordon,
+    /// A churn contract of nothing, or one that is always quiet: no server in use ever leaves for another
+    /// reservation's sake.
+    Never,
 }
 
 impl BudgetCause {
     /// Every cause.
-    pub const ALL: [BudgetCause; 4] =
-        [BudgetCause::Limit, BudgetCause::Contract, BudgetCause::QuietTime, BudgetCause::Cordon];
+    pub const ALL: [BudgetCause; 5] = [
+        BudgetCause::Limit,
+        BudgetCause::Contract,
+        BudgetCause::QuietTime,
+        BudgetCause::Cordon,
+        BudgetCause::Never,
+    ];
 
     /// The word of the snapshot format.
     pub const fn as_str(self) -> &'static str {
@@ -89,6 +97,7 @@ impl BudgetCause {
             BudgetCause::Contract => "contract",
             BudgetCause::QuietTime => "quiet_time",
             BudgetCause::Cordon => "cordon",
+            BudgetCause::Never => "never",
         }
     }
 
@@ -167,7 +176,7 @@ impl RegionSnapshot {
     ///
     /// A server under planned maintenance that goes on or begins before the horizon stays where it is.
     /// It counts for its holder if it can be recalled within 30 minutes (RAS section 3.3.1); if not, it
-    /// is out of use. A cordoned server stays as well.
+    /// is out of use. A cordoned server stays as well. Free servers among them are given to nobody.
     #[must_use]
     pub fn ahead(&self) -> RegionSnapshot {
         let mut ahead = self.clone();
@@ -178,6 +187,25 @@ impl RegionSnapshot {
         for budget in &self.move_budgets {
             if let (BudgetScope::Server(server), 0) = (budget.scope, budget.moves) {
                 ahead.servers[server.ix()].pinned = true;
+            }
+        }
+        for server in &mut ahead.servers {
+            server.available &= !(server.pinned && server.holder().is_none());
+        }
+        ahead
+    }
+
+    /// The same for a plan of a request, which may take longer than until the next solve and says how long:
+    /// only what never moves stays.
+    #[must_use]
+    pub fn ahead_for_plans(&self) -> RegionSnapshot {
+        let mut ahead = self.ahead();
+        for budget in std::mem::take(&mut ahead.move_budgets) {
+            let BudgetScope::Reservation(source) = budget.scope else { continue };
+            if budget.because == BudgetCause::Never {
+                for server in ahead.servers.iter_mut().filter(|server| server.in_use) {
+                    server.pinned |= server.holder() == Some(source);
+                }
             }
         }
         ahead

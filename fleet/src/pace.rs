@@ -139,6 +139,12 @@ impl ContractPace {
         })
     }
 
+    /// Whether it lets no server leave at any time.
+    fn is_never(&self) -> bool {
+        let midnight = DateTime::UNIX_EPOCH;
+        self.allowed == 0 || self.is_quiet_throughout(midnight, midnight + TimeDelta::days(1))
+    }
+
     /// Whether it is quiet all the time from one instant to another.
     fn is_quiet_throughout(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> bool {
         let mut at = from;

@@ -7,10 +7,13 @@
 use crate::audit::{DatacenterShare, as_rru, from_rru, required};
 use crate::explain::{Evidence, HardwareSet, HeldBy, Limit, ShortfallReason};
 use crate::id::Name;
+use crate::pace::Arrival;
 use crate::request::{CapacityRequest, RequestChange};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The format of the document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +94,9 @@ pub struct Quote {
     pub sources: Vec<QuotedFlow>,
     /// The servers that change their holder, in order of id.
     pub moves: Vec<QuotedMove>,
+    /// When the servers that come to the reservation are there; null where no mover is known.
+    #[serde(deserialize_with = "required")]
+    pub arrival: Option<QuotedArrival>,
     /// Why not in full; null if it is.
     #[serde(deserialize_with = "required")]
     pub refusal: Option<Refusal>,
@@ -108,6 +114,75 @@ pub struct Quote {
     pub audit_clean: bool,
     /// How long the answer took.
     pub seconds: QuoteSeconds,
+}
+
+/// When servers arrive, by the limits and contracts that the mover is held to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuotedArrival {
+    /// Servers that have to come.
+    pub servers: u64,
+    /// When all of them are there that come within 31 days; null if none has to.
+    #[serde(deserialize_with = "required")]
+    pub by: Option<DateTime<Utc>>,
+    /// Those that do not come within 31 days.
+    pub later: u64,
+    /// How many are there by when: at most twelve instants.
+    pub steps: Vec<QuotedStep>,
+    /// What the last of them wait for, for people; null: nothing holds them up.
+    #[serde(deserialize_with = "required")]
+    pub limit: Option<String>,
+}
+
+/// Servers that are there by an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuotedStep {
+    /// The instant.
+    pub at: DateTime<Utc>,
+    /// How many have come by then.
+    pub servers: u64,
+}
+
+/// Instants of [`QuotedArrival::steps`].
+const STEPS_MAX: usize = 12;
+
+impl From<Arrival> for QuotedArrival {
+    fn from(arrival: Arrival) -> QuotedArrival {
+        let come = arrival.steps.last().map_or(0, |step| step.1);
+        // Evenly spaced ones, and the last.
+        let every = arrival.steps.len().div_ceil(STEPS_MAX).max(1);
+        let steps = arrival.steps.iter().rev().step_by(every).rev();
+        QuotedArrival {
+            servers: come + arrival.later,
+            by: arrival.steps.last().map(|step| step.0),
+            later: arrival.later,
+            steps: steps.map(|&(at, servers)| QuotedStep { at, servers }).collect(),
+            limit: arrival.holdup.map(|holdup| holdup.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for QuotedArrival {
+    /// `by 2026-01-01 18:40 UTC, 120 of 120 servers; limit: churn contract of feed`
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let come = self.servers - self.later;
+        match self.by {
+            Some(by) => {
+                let by = by.format("%Y-%m-%d %H:%M UTC");
+                write!(out, "by {by}, {come} of {} servers", self.servers)?;
+            }
+            None if self.servers == 0 => write!(out, "no server has to come")?,
+            None => write!(out, "none of {} servers", self.servers)?,
+        }
+        if self.later > 0 {
+            write!(out, ", the others not within 31 days")?;
+        }
+        match &self.limit {
+            Some(limit) => write!(out, "; limit: {limit}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What the reservation would hold.

@@ -129,7 +129,12 @@ impl CapacityRequest {
         }
         self.check_names(snapshot)?;
         self.set(&mut parts);
-        Ok((RegionSnapshot::new(parts)?, change))
+        let mut region = RegionSnapshot::new(parts)?;
+        // The same servers in the same order: what is known of the time ahead stays known.
+        for (server, was) in region.servers.iter_mut().zip(&snapshot.servers) {
+            (server.available, server.pinned) = (was.available, was.pinned);
+        }
+        Ok((region, change))
     }
 
     fn change(&self, snapshot: &RegionSnapshot) -> Result<RequestChange, RequestError> {

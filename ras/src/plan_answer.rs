@@ -37,6 +37,7 @@ pub fn quote(answer: &Answer, seconds: QuoteSeconds) -> Quote {
         cost: move_cost(region, plan, answer.reservation),
         sources: flows(region, &plan.moves),
         moves: plan.moves.iter().map(|of| moved(region, of)).collect(),
+        arrival: None,
         refusal: answer.refusal.as_ref().map(|refusal| quote::Refusal {
             reason: refusal.shortfall.reason,
             sentence: refusal.shortfall.sentence.clone(),

@@ -35,8 +35,15 @@ async fn contracts_and_limits_are_what_may_move_before_the_next_solve() {
     let two = budget("reservation", "web", true, 2, "contract");
     assert_eq!(ahead(&database).await.budgets, [two.clone()], "two fifths of six in use");
     broker.set_contract("ann", "web", &contract(400_000, &[(0, 1_440)])).await.expect("set");
+    let never = budget("reservation", "web", true, 0, "never");
+    assert_eq!(ahead(&database).await.budgets, [never], "quiet all day");
+    let minute =
+        u16::try_from(database.number("SELECT minute_of_day(now(), 'Europe/Berlin')").await);
+    let minute = minute.expect("a minute of the day");
+    let three_hours = ((minute + 1_380) % 1_440, (minute + 120) % 1_440);
+    broker.set_contract("ann", "web", &contract(400_000, &[three_hours])).await.expect("set");
     let quiet = budget("reservation", "web", true, 0, "quiet_time");
-    assert_eq!(ahead(&database).await.budgets, [quiet]);
+    assert_eq!(ahead(&database).await.budgets, [quiet], "for two hours more");
     broker.set_contract("ann", "web", &contract(400_000, &[])).await.expect("set");
 
     // Idle servers: one at once in each MSB; a move is taken to last five minutes until some are done.

@@ -245,7 +245,7 @@ mod tests {
                     "servers": 0, "assigned_rru": amount, "largest_msb": null,
                     "largest_msb_rru": 0.0, "guaranteed_rru": amount, "datacenters": [],
                 },
-                "refusal": null, "primal": 0.0, "shortfall_cost": 0.0, "dual_bound": 0.0,
+                "arrival": null, "refusal": null, "primal": 0.0, "shortfall_cost": 0.0, "dual_bound": 0.0,
                 "surely_missing_rru": 0.0, "complete": true, "audit_clean": true,
                 "seconds": { "read": 0.0, "total": 0.0 },
             });

@@ -14,7 +14,7 @@ pub(super) struct Fitted {
 /// Puts the changes and the targets of a plan on a region. It fits if each change is still granted what
 /// was said, no more servers in use are taken from anybody, and the audit finds nobody worse off.
 pub(super) fn fit(plan: &NewPlan, now: &RegionSnapshot) -> Result<Fitted, String> {
-    let mut region = now.clone();
+    let mut region = now.ahead_for_plans();
     for asking in plan.changes.iter().filter(|asking| !asking.keeps_the_promise()) {
         let (next, _) = asking.change.apply(&region).map_err(|error| error.to_string())?;
         region = next;

@@ -120,6 +120,9 @@ fn one(change: &PlannedChange, applied: bool, reader: &Reader) -> Markup {
             strong.verdict { (words) }
             @if let Some(over) = &change.quota { p { (over.detail) } }
             p { (takes(&answer.cost)) }
+            @if let Some(arrival) = answer.arrival.as_ref().filter(|of| of.servers > 0) {
+                p.arrival { "Arrives " (arrival) "." }
+            }
             @if answer.refusal.is_none() {
                 p.note { "Left after the worst MSB: " (number::rru(holds.guaranteed)) " RRU of "
                     (number::rru(holds.assigned)) ". "

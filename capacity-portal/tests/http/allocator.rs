@@ -133,6 +133,7 @@ fn quote(
         cost: MoveCost { acquired: moves.len(), ..MoveCost::default() },
         sources: Vec::new(),
         moves,
+        arrival: None,
         refusal,
         primal: 0.0,
         shortfall_cost: 0.0,

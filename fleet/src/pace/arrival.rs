@@ -3,7 +3,7 @@
 //! The limits and contracts of the mover are played through on a calendar, move by move, in the order in
 //! which it lets them begin. Every move takes as long as such moves took lately.
 
-use super::{MoveKind, Pacing, Scope};
+use super::{MoveKind, OpenMoves, Pacing, Scope};
 use crate::id::Name;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::cmp::Reverse;
@@ -45,7 +45,7 @@ pub struct Arrival {
     /// Instants, and how many servers have arrived by each; both rise.
     pub steps: Vec<(DateTime<Utc>, u64)>,
     /// Servers that do not arrive within 31 days.
-    pub never: u64,
+    pub later: u64,
     /// What the last of them waited for; `None`: nothing.
     pub holdup: Option<Holdup>,
 }
@@ -81,6 +81,12 @@ struct Play<'a> {
 }
 
 impl Pacing {
+    /// Puts moves behind all that are open.
+    pub fn open(&mut self, moves: Vec<MoveKind>) {
+        let waits = |kind| OpenMoves { kind, waiting: true, urgent: false, count: 1 };
+        self.open.extend(moves.into_iter().map(waits));
+    }
+
     /// When the servers of these moves arrive, opened now, behind all that are open.
     pub fn arrival(&self, moves: &[MoveKind]) -> Arrival {
         let mut play = Play::new(self, moves);
@@ -254,7 +260,7 @@ impl<'a> Play<'a> {
             }
         }
         let all: u64 = self.queues.iter().filter(|queue| queue.ours).map(|of| of.waiting).sum();
-        arrival.never = all + self.ours_running();
+        arrival.later = all + self.ours_running();
         arrival
     }
 

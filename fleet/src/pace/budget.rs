@@ -111,6 +111,9 @@ impl Pacing {
         opened: u64,
         horizon: TimeDelta,
     ) -> (u64, BudgetCause) {
+        if contract.is_never() {
+            return (0, BudgetCause::Never);
+        }
         let until = self.now + horizon;
         if contract.is_quiet_throughout(self.now, until) {
             return (0, BudgetCause::QuietTime);

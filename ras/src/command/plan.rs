@@ -19,7 +19,7 @@ pub(super) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
     interrupt::listen()?;
     let settings = Settings::new(&options.solving())?;
     let request = request_file::read(file)?;
-    let snapshot = settings.overrides.apply(read_snapshot(folder)?)?;
+    let snapshot = settings.overrides.apply(read_snapshot(folder)?)?.ahead_for_plans();
     let reporter = Reporter::new(context.global.quiet, context.began, settings.deadline);
     let folder = options.warm.as_deref().unwrap_or(folder);
     let warm = warm::read(folder, &reporter);

@@ -13,6 +13,7 @@ use broker::{Broker, SolveRow, SolveState, State};
 use capacity_portal::{PlanRefused, Planned, Planner};
 use chrono::{DateTime, Utc};
 use datasets::schema::WARM_FILE;
+use fleet::audit::Violation;
 use fleet::quote::QuoteSeconds;
 use fleet::{CapacityRequest, RegionSnapshot};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -28,6 +29,9 @@ const LAST_SOLVES: u32 = 100;
 /// A search that goes on for longer is ended with what it has: whoever waits for a plan waits for
 /// seconds, and reading and checking a large region takes some of them.
 const SEARCH_AT_MOST: Duration = Duration::from_secs(5);
+
+/// How often a plan is made again because it takes what planned maintenance needs.
+const TRIES: usize = 3;
 
 /// Plans as solves do.
 #[derive(Debug)]
@@ -87,6 +91,24 @@ impl SolvingPlanner {
     }
 }
 
+/// Pins what planned maintenance needs of a reservation that the plan would take servers from; tells whether
+/// there is any.
+fn keep_for_maintenance(region: &mut RegionSnapshot, violations: &[Violation]) -> bool {
+    let worse: Vec<_> = (violations.iter())
+        .filter_map(|violation| match violation {
+            Violation::GuaranteeWorse { reservation_id, .. } => region.reservation(reservation_id),
+            _ => None,
+        })
+        .collect();
+    let mut pinned = false;
+    for server in region.servers.iter_mut().filter(|server| !server.pinned) {
+        if server.holder().is_some_and(|holder| worse.contains(&holder)) {
+            (server.pinned, pinned) = (true, true);
+        }
+    }
+    pinned
+}
+
 impl Planner for SolvingPlanner {
     fn plan(
         &self,
@@ -100,13 +122,26 @@ impl Planner for SolvingPlanner {
         let other = (overrides != Overrides::default()).then(|| overrides.apply(region.clone()));
         let other = other.transpose().map_err(|error| PlanRefused::Region(format!("{error:#}")))?;
         let warm = self.warm();
-        let question = Question {
-            snapshot: other.as_ref().unwrap_or(region),
-            config: &self.settings.solver,
-            warm: warm.as_deref(),
-            must_stop: &|| must_stop() || began.elapsed() >= SEARCH_AT_MOST,
+        let mut ahead = other.as_ref().unwrap_or(region).ahead_for_plans();
+        let mut ask = || {
+            let question = Question {
+                snapshot: &ahead,
+                config: &self.settings.solver,
+                warm: warm.as_deref(),
+                must_stop: &|| must_stop() || began.elapsed() >= SEARCH_AT_MOST,
+            };
+            let found = answer_all(&question, requests)?;
+            Ok((keep_for_maintenance(&mut ahead, &found.audit.violations), found))
         };
-        let found = answer_all(&question, requests).map_err(|error| match error {
+        let mut found = ask();
+        for _ in 0..TRIES {
+            match &found {
+                Ok((true, _)) => found = ask(),
+                _ => break,
+            }
+        }
+        let found = found.map(|(_, found)| found);
+        let found = found.map_err(|error| match error {
             RequestsError::Request { number, source } => PlanRefused::Request { number, source },
             RequestsError::Twice { number, reservation } => {
                 PlanRefused::Twice { number, reservation }

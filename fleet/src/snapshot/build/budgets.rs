@@ -78,7 +78,8 @@ fn budget(
         fail(Rule::Number { column: "moves", value, expected })
     })?;
     let because = BudgetCause::parse(&row.because).ok_or_else(|| {
-        let (value, expected) = (row.because.to_string(), "limit, contract, quiet_time, cordon");
+        let (value, expected) =
+            (row.because.to_string(), "limit, contract, quiet_time, cordon, never");
         fail(Rule::Word { column: "because", value, expected })
     })?;
     Ok(MoveBudget { scope, in_use: row.in_use, moves, because })
