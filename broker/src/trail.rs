@@ -133,8 +133,6 @@ impl Action {
                 | Action::MoverResumed
                 | Action::OutageBegan
                 | Action::OutageEnded
-                | Action::ContractSet
-                | Action::ContractRemoved
                 | Action::EmergencyAsked
                 | Action::TokenCreated
                 | Action::TokenRevoked

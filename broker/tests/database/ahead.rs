@@ -37,8 +37,9 @@ async fn contracts_and_limits_are_what_may_move_before_the_next_solve() {
     broker.set_contract("ann", "web", &contract(400_000, &[(0, 1_440)])).await.expect("set");
     let never = budget("reservation", "web", true, 0, "never");
     assert_eq!(ahead(&database).await.budgets, [never], "quiet all day");
-    let minute =
-        u16::try_from(database.number("SELECT minute_of_day(now(), 'Europe/Berlin')").await);
+    let minute = u16::try_from(
+        database.number("SELECT minute_of_day(now(), 'Europe/Berlin')::bigint").await,
+    );
     let minute = minute.expect("a minute of the day");
     let three_hours = ((minute + 1_380) % 1_440, (minute + 120) % 1_440);
     broker.set_contract("ann", "web", &contract(400_000, &[three_hours])).await.expect("set");

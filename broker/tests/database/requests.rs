@@ -117,7 +117,7 @@ pub fn quote(asking: &Asking, after: &RegionSnapshot) -> Quote {
     let document = json!({
         "format": "ras-plan/1", "reservation_id": name, "change": "changed", "granted": "in_full",
         "capacity_rru": after.reservations[ix.ix()].capacity.to_f64(), "guaranteed_today_rru": 0.0,
-        "granted_rru": 0.0, "msb_buffer": false, "sources": [], "moves": [], "refusal": null,
+        "granted_rru": 0.0, "msb_buffer": false, "sources": [], "moves": [], "arrival": null, "refusal": null,
         "cost": {
             "in_use": 0, "idle": 0, "acquired": 0, "own_in_use": 0, "own_idle": 0, "lent": 0,
             "price": 0.0,

@@ -1,5 +1,6 @@
 //! A living region through the real binary, on a real Postgres that the tests start themselves.
 
+mod arrivals;
 mod faults;
 mod fenced;
 mod health;
