@@ -9,7 +9,7 @@ use std::time::Duration;
 const CONTRACT_HELP: &str = "\
 A contract says how many servers in use may leave a reservation within a window that slides, and
 at which times of the day none may begin to. The share is of its servers in use, rounded down,
-but at least one server where it is above 0. The mover holds back moves that the targets want;
+but at least one server where it is above 0. Solves and plans know it, and the mover holds back what the targets want beyond it;
 what replaces a failed server, answers an emergency or gives way in an outage does not wait, and
 counts. Idle servers move as ever.
 
