@@ -4,7 +4,6 @@
 use crate::place::{PATIENCE, Place, Running, until_true};
 use chrono::DateTime;
 use fleet::{RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Weights};
-use serde_json::Value;
 use std::fs;
 use std::time::Instant;
 
