@@ -10,6 +10,7 @@
 
 use crate::broker::Broker;
 use crate::change::Change;
+use crate::decommission;
 use crate::error::{DbError, Doing};
 use crate::idempotency::{self, KeyClaim};
 use crate::load::{self, write};
@@ -31,9 +32,11 @@ pub(crate) mod sql {
                 WHERE s.hardware_type_id = h.hardware_type_id), r.reservation, p.capacity_micro, r.made, \
                 (SELECT count(*) FROM servers s WHERE s.current_reservation_id = r.reservation_id) \
             FROM hardware_types h LEFT JOIN reservations r ON r.buffer_type_id = h.hardware_type_id \
-            LEFT JOIN promises p USING (promise_id) ORDER BY 1";
+            LEFT JOIN promises p USING (promise_id) \
+            WHERE NOT h.removed OR EXISTS (SELECT FROM servers s WHERE s.hardware_type_id = h.hardware_type_id) \
+            ORDER BY 1";
         ADD_TYPES = "INSERT INTO hardware_types (hardware_type) SELECT unnest($1::text[]) \
-            ON CONFLICT (hardware_type) DO NOTHING RETURNING hardware_type::text";
+            ON CONFLICT (hardware_type) DO UPDATE SET removed = false WHERE hardware_types.removed RETURNING hardware_type::text";
         ELASTIC = "SELECT r.reservation, p.owner, p.priority, p.host_profile, r.loan_share, r.ending, p.version, \
                 coalesce((SELECT jsonb_object_agg(h.hardware_type, v.value_micro) FROM rru_values v \
                     JOIN hardware_types h USING (hardware_type_id) WHERE v.promise_id = p.promise_id), '{}'), \
@@ -60,6 +63,8 @@ pub enum EditError {
     NothingLoaded,
     #[error("{}", sentence(.0))]
     Wrong(Vec<WrongField>),
+    #[error("the region has no hardware type {name:?}")]
+    UnknownType { name: Name },
     #[error("there is no elastic reservation {name:?}")]
     UnknownElastic { name: Name },
     #[error("it has changed since it was seen")]
@@ -206,6 +211,28 @@ impl Editing {
         let (parts, _) = stored.clone().into_parts(now).ok_or(EditError::NothingLoaded)?;
         let known = types(db).await?.into_iter().map(|of| of.hardware_type).collect();
         Ok(Editing { stored, parts, known })
+    }
+
+    /// Changes the rows as an edit of servers says.
+    fn plan(
+        &mut self,
+        servers: &ServerEdit,
+        moving: &BTreeSet<Name>,
+    ) -> Result<ServerPlan, EditError> {
+        let plan = |parts: &mut SnapshotParts, servers: &ServerEdit| {
+            edit::plan_servers(parts, servers, &self.known, moving).map_err(EditError::Wrong)
+        };
+        let ServerEdit::Drain(names) = servers else { return plan(&mut self.parts, servers) };
+        // The region without any of them must be one; those that are drained stay so long.
+        let mut without = self.parts.clone();
+        let planned = plan(&mut without, servers)?;
+        edit::snapshot(without).map_err(EditError::Wrong)?;
+        let gone = names.iter().filter(|name| !planned.draining.contains(*name));
+        let gone: Vec<Name> = gone.cloned().collect();
+        if !gone.is_empty() {
+            plan(&mut self.parts, &ServerEdit::Remove(gone))?;
+        }
+        Ok(planned)
     }
 
     /// Writes what differs.
@@ -472,8 +499,7 @@ impl Broker {
         let moving = sqlx::query_scalar(sql::MOVING).fetch_all(&mut *db).await;
         let moving: Vec<String> = moving.doing("looking for moves under way")?;
         let moving = moving.into_iter().map(Name::from).collect();
-        let plan = edit::plan_servers(&mut editing.parts, servers, &editing.known, &moving);
-        let plan = plan.map_err(EditError::Wrong)?;
+        let plan = editing.plan(servers, &moving)?;
         if dry {
             edit::snapshot(editing.parts).map_err(EditError::Wrong)?;
             change.abandon().await?;
@@ -481,6 +507,12 @@ impl Broker {
         }
         let region = editing.parts.region.clone();
         editing.write(db).await?;
+        if !plan.draining.is_empty() {
+            decommission::ask(&mut change, actor, &plan.draining).await?;
+            let detail = json!({ "servers": plan.draining });
+            change.record(Action::DecommissionAsked, &region, detail);
+        }
+        let db = change.connection();
         if let Some((claim, answer)) = key
             && !idempotency::answer(db, claim, &answer(&plan)).await?
         {
@@ -488,12 +520,16 @@ impl Broker {
         }
         let (action, detail) = match servers {
             ServerEdit::Add(rows) => (Action::ServersRacked, json!({ "servers": rows })),
-            ServerEdit::Remove(names) => {
-                (Action::ServersDecommissioned, json!({ "servers": names }))
+            ServerEdit::Remove(names) | ServerEdit::Drain(names) => {
+                let gone = names.iter().filter(|name| !plan.draining.contains(*name));
+                let gone: Vec<&Name> = gone.collect();
+                (Action::ServersDecommissioned, json!({ "servers": gone }))
             }
             ServerEdit::Move(rows) => (Action::ServersRelocated, json!({ "servers": rows })),
         };
-        change.record(action, &region, detail);
+        if plan.draining.len() < plan.servers {
+            change.record(action, &region, detail);
+        }
         change.commit().await?;
         Ok(plan)
     }

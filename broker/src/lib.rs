@@ -37,6 +37,7 @@ mod change;
 mod check;
 mod contract;
 mod copy;
+mod decommission;
 mod edit;
 mod emergency;
 mod error;
@@ -44,6 +45,7 @@ mod export;
 mod figures;
 mod follow;
 mod give_way;
+mod hardware;
 mod idempotency;
 mod job;
 mod kept;
@@ -110,6 +112,7 @@ pub use apply::{Application, Applied, ApplyError, Applying, Granting};
 pub use broker::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
 pub use card::{CARDS_PAGE_MAX, CardFilter, InForce, ReservationCard};
 pub use contract::{Contract, ContractError, ContractUse, QuietTime};
+pub use decommission::Decommission;
 pub use edit::{
     EditAnswer, EditError, Elastic, ElasticEnd, HardwareType, SharedBuffer, StoredSettings,
     settings_json,
@@ -189,9 +192,11 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         card::sql::ALL,
         change::sql::ALL,
         check::sql::ALL,
+        decommission::sql::ALL,
         edit::sql::ALL,
         emergency::sql::ALL,
         give_way::sql::ALL,
+        hardware::sql::ALL,
         idempotency::sql::ALL,
         operation::sql::ALL,
         planned::sql::ALL,

@@ -155,11 +155,13 @@ pub enum MoveOrigin {
     Drain,
     /// Its owner wants another host profile.
     Reconfigure,
+    /// It is to be decommissioned.
+    Decommission,
 }
 
 impl MoveOrigin {
     /// Every origin.
-    pub const ALL: [MoveOrigin; 9] = [
+    pub const ALL: [MoveOrigin; 10] = [
         MoveOrigin::Targets,
         MoveOrigin::Plan,
         MoveOrigin::Replacement,
@@ -169,6 +171,7 @@ impl MoveOrigin {
         MoveOrigin::Recall,
         MoveOrigin::Drain,
         MoveOrigin::Reconfigure,
+        MoveOrigin::Decommission,
     ];
 
     /// The word of the table.
@@ -183,6 +186,7 @@ impl MoveOrigin {
             MoveOrigin::Recall => "recall",
             MoveOrigin::Drain => "drain",
             MoveOrigin::Reconfigure => "reconfigure",
+            MoveOrigin::Decommission => "decommission",
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) mod sql {
                     bool_or(u.scope IN ('msb', 'datacenter') OR u.kind = 'correlated_failure') AS reported \
                 FROM unavailable_servers u CROSS JOIN LATERAL \
                     (SELECT server_id, rack_id FROM servers WHERE server_id = u.server_id OFFSET 0) s \
-                WHERE u.kind <> 'planned_maintenance' AND u.event_id NOT LIKE 'unfinished/%' \
+                WHERE u.kind <> 'planned_maintenance' AND u.event_id NOT LIKE ALL (ARRAY['unfinished/%', 'decommission/%']) \
                 GROUP BY s.server_id, s.rack_id) \
             SELECT m.msb::text, count(o.server_id), coalesce(bool_or(o.reported), false), \
                 EXISTS (SELECT FROM outages x WHERE x.msb_id = m.msb_id AND x.ended_at IS NULL), \

@@ -26,7 +26,7 @@ pub(crate) mod sql {
         ANY = "SELECT EXISTS (SELECT FROM replacements WHERE state IN ('owed', 'swapped')) \
             OR EXISTS (SELECT FROM unavailability u \
                 WHERE coalesce(u.ended_at, 'infinity'::timestamptz) > now() \
-                    AND u.event_id NOT LIKE 'unfinished/%' AND u.kind IN ('random_failure', 'software') \
+                    AND u.event_id NOT LIKE ALL (ARRAY['unfinished/%', 'decommission/%']) AND u.kind IN ('random_failure', 'software') \
                     AND u.recorded_at > coalesce((SELECT max(v.started_at) FROM solves v \
                         WHERE v.state = 'published'), '-infinity') \
                     AND NOT EXISTS (SELECT FROM replacements p WHERE p.event_id = u.event_id))";
@@ -69,7 +69,7 @@ pub(crate) mod sql {
             JOIN reservations r ON r.reservation_id = CASE WHEN s.target_pending \
                 THEN s.target_reservation_id ELSE s.current_reservation_id END \
             WHERE u.kind IN ('random_failure', 'software') AND u.scope IN ('server', 'rack') \
-                AND u.event_id NOT LIKE 'unfinished/%' \
+                AND u.event_id NOT LIKE ALL (ARRAY['unfinished/%', 'decommission/%']) \
                 AND u.recorded_at <= $1 \
                 AND u.recorded_at > coalesce((SELECT max(v.started_at) FROM solves v \
                     WHERE v.state = 'published'), '-infinity') \

@@ -76,6 +76,7 @@ impl Touched {
             | Action::ElasticSet
             | Action::ElasticEnded
             | Action::HardwareTypeAdded
+            | Action::HardwareTypeRemoved
             | Action::RolloutPaused
             | Action::RolloutResumed => {}
             Action::TargetsPublished => match subject.and_then(|version| version.parse().ok()) {
@@ -105,10 +106,13 @@ impl Touched {
             }
             // Racks and MSBs of servers, and servers that are gone.
             Action::SnapshotLoaded
+            | Action::HardwareTypeRenamed
             | Action::ServersRacked
             | Action::ServersDecommissioned
             | Action::ServersRelocated => self.anything = true,
             Action::ServersLent
+            | Action::DecommissionAsked
+            | Action::DecommissionCancelled
             | Action::ServersRecalled
             | Action::MaintenanceChanged
             | Action::EmergencyGranted

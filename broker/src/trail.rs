@@ -117,6 +117,14 @@ pub enum Action {
     ServersDecommissioned,
     /// Servers stand in other racks. Subject: the region.
     ServersRelocated,
+    /// Servers are to be drained and then removed. Subject: the region.
+    DecommissionAsked,
+    /// They are kept. Subject: the region.
+    DecommissionCancelled,
+    /// A hardware type has another name. Subject: the type, by its name before.
+    HardwareTypeRenamed,
+    /// A hardware type without servers was removed. Subject: the type.
+    HardwareTypeRemoved,
     /// The roll-out of a host profile was paused. Subject: the reservation.
     RolloutPaused,
     /// It goes on. Subject: the reservation.
@@ -160,6 +168,8 @@ impl Action {
             | Action::RegionSettingsSet
             | Action::ServersRacked
             | Action::ServersDecommissioned
+            | Action::DecommissionAsked
+            | Action::DecommissionCancelled
             | Action::ServersRelocated => Subject::Region,
             Action::TargetsPublished | Action::MovesOpened => Subject::Version,
             Action::ServerBound
@@ -194,12 +204,14 @@ impl Action {
             | Action::ProfileSet
             | Action::ProfileRemoved
             | Action::SharedBufferSet
+            | Action::HardwareTypeRenamed
+            | Action::HardwareTypeRemoved
             | Action::HardwareTypeAdded => Subject::Name,
         }
     }
 
     /// Every action.
-    pub const ALL: [Action; 45] = [
+    pub const ALL: [Action; 49] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -243,6 +255,10 @@ impl Action {
         Action::ServersRacked,
         Action::ServersDecommissioned,
         Action::ServersRelocated,
+        Action::DecommissionAsked,
+        Action::DecommissionCancelled,
+        Action::HardwareTypeRenamed,
+        Action::HardwareTypeRemoved,
         Action::RolloutPaused,
         Action::RolloutResumed,
     ];
@@ -293,6 +309,10 @@ impl Action {
             Action::ServersRacked => "servers_racked",
             Action::ServersDecommissioned => "servers_decommissioned",
             Action::ServersRelocated => "servers_relocated",
+            Action::DecommissionAsked => "decommission_asked",
+            Action::DecommissionCancelled => "decommission_cancelled",
+            Action::HardwareTypeRenamed => "hardware_type_renamed",
+            Action::HardwareTypeRemoved => "hardware_type_removed",
             Action::RolloutPaused => "rollout_paused",
             Action::RolloutResumed => "rollout_resumed",
         }

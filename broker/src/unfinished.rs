@@ -36,8 +36,10 @@ pub(crate) mod sql {
             RETURNING f.event_id::text = $4, f.state_at";
         /// Its containers were ended.
         IDLE = "UPDATE servers SET in_use = false WHERE server_id = $1 AND in_use";
+        /// One that is drained for good is not restored.
         DUE = "SELECT f.server_id FROM unfinished f JOIN servers s USING (server_id) \
             WHERE f.state = 'unfinished' AND f.retry_at <= clock_timestamp() AND NOT s.target_pending \
+                AND NOT EXISTS (SELECT FROM decommissions d WHERE d.server_id = f.server_id) \
                 AND NOT EXISTS (SELECT FROM moves m WHERE m.open AND m.server_id = f.server_id) \
             ORDER BY f.server_id";
         LISTED = "SELECT server, source_reservation, target_reservation, move_id, step, reason, detail, \

@@ -50,7 +50,12 @@ impl<'a> Budgets<'a> {
     /// Why a move must wait, if it must.
     pub(crate) fn wait(&self, of: &OpenMove) -> Option<Wait> {
         let budget = self.0.get(disturbed(of)?).filter(|_| {
-            let waits = [MoveOrigin::Targets, MoveOrigin::Plan, MoveOrigin::Reconfigure];
+            let waits = [
+                MoveOrigin::Targets,
+                MoveOrigin::Plan,
+                MoveOrigin::Reconfigure,
+                MoveOrigin::Decommission,
+            ];
             waits.contains(&of.origin)
         })?;
         if budget.quiet {

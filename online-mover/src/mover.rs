@@ -327,6 +327,10 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         let broker = &self.mover.broker;
         self.clock.look(broker, &self.mover.name, self.epoch).await?;
         broker.advance_maintenance(&self.mover.name, self.epoch).await?;
+        let removed = broker.advance_decommissions(&self.mover.name, self.epoch).await?;
+        if removed > 0 {
+            tracing::info!(removed, "drained servers removed");
+        }
         let opened = broker.open_moves(&self.mover.name, self.epoch, wanted).await?;
         if opened.opened + opened.superseded > 0 {
             tracing::info!(opened.opened, opened.superseded, "moves opened");

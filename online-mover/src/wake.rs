@@ -39,7 +39,10 @@ impl Wake {
             // Targets of any number of servers.
             Action::SnapshotLoaded | Action::TargetsPublished => look(Wanted::All),
             // Targets between two solves, which an index finds.
-            Action::PlanApplied | Action::ReservationsGaveWay => look(Wanted::BetweenSolves),
+            Action::PlanApplied
+            | Action::ReservationsGaveWay
+            | Action::DecommissionAsked
+            | Action::DecommissionCancelled => look(Wanted::BetweenSolves),
             // What holds moves back.
             Action::MoverStopped
             | Action::MoverResumed
@@ -78,6 +81,8 @@ impl Wake {
             | Action::SolveRequested
             | Action::ProfileSet
             | Action::ProfileRemoved
+            | Action::HardwareTypeRenamed
+            | Action::HardwareTypeRemoved
             | Action::HardwareTypeAdded => none,
             // What there is to lend, and to whom.
             Action::RegionSettingsSet

@@ -2,6 +2,7 @@
 
 use super::asset::{self, Asset};
 use super::link;
+use super::part;
 use crate::api::Site;
 use crate::api::authority::Role;
 use crate::api::caller::Caller;
@@ -268,12 +269,7 @@ fn error(problem: &Problem) -> Markup {
         p.kicker { (problem.status().as_u16()) " · " code { (problem.code()) } }
         h1 { (title) }
         p.notice { (problem.detail()) }
-        @if let Some(errors) = problem.member("errors").and_then(serde_json::Value::as_array) {
-            ul { @for of in errors { li {
-                code { (of["field"].as_str().unwrap_or_default()) } ": " (of["detail"].as_str().unwrap_or_default())
-                @if let Some(nearest) = of["nearest"].as_f64() { "; nearest: " (nearest) }
-            } } }
-        }
+        (part::errors(problem))
         p.actions { a.button href="/" { "To the overview" } }
     };
     document(&Page { place: Place::Elsewhere, title, charts: false, body }, None)

@@ -93,6 +93,7 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/settings/elastic/end", post(settings::end_elastic))
         .route("/settings/quotas", post(settings::set_quota))
         .route("/settings/servers", get(racks::show).post(racks::submit))
+        .route("/settings/servers/keep", post(racks::keep))
         .route("/trail", get(trail::show))
         .route("/stuck", get(stuck::show))
         .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))

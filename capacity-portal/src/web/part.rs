@@ -1,5 +1,6 @@
 //! What pages are put together from: tiles, bars, legends, times, tables' odds and ends.
 
+use crate::api::problem::Problem;
 use crate::number;
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, PreEscaped, html};
@@ -50,6 +51,17 @@ pub(super) fn legend<'a>(entries: impl IntoIterator<Item = (&'a str, String)>) -
             }
         }
     }
+}
+
+/// What is wrong, field by field.
+pub(super) fn errors(problem: &Problem) -> Markup {
+    let errors = problem.member("errors").and_then(Value::as_array);
+    html! { @if let Some(errors) = errors {
+        ul { @for of in errors { li {
+            code { (of["field"].as_str().unwrap_or_default()) } ": " (of["detail"].as_str().unwrap_or_default())
+            @if let Some(nearest) = of["nearest"].as_f64() { "; nearest: " (nearest) }
+        } } }
+    } }
 }
 
 /// Says that there is nothing, and why.

@@ -2,15 +2,16 @@
 
 use super::frame::{Page, Place, Whole};
 use super::link;
-use super::part;
-use crate::api::Site;
+use super::part::{self, Mood};
 use crate::api::authority::Role;
 use crate::api::ops::racks::{EditedView, edit};
 use crate::api::problem::Problem;
+use crate::api::{Site, in_time};
 use crate::number;
 use axum::extract::{Form, State};
+use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use broker::EditError;
+use broker::{Decommission, EditError};
 use fleet::Name;
 use fleet::edit::{Racked, Relocated, ServerEdit, WrongField};
 use maud::{Markup, html};
@@ -20,7 +21,7 @@ use serde::Deserialize;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Said {
-    /// `add`, `remove` or `move`.
+    /// `add`, `remove`, `drain` or `move`.
     what: String,
     /// A server a line.
     list: String,
@@ -29,15 +30,25 @@ pub(super) struct Said {
 }
 
 /// The empty form.
-pub(super) async fn show(Whole(reader): Whole) -> Result<Html<String>, Problem> {
+pub(super) async fn show(
+    State(site): State<Site>,
+    Whole(reader): Whole,
+) -> Result<Html<String>, Problem> {
     reader.needs(Role::Operator)?;
-    Ok(page(&Said::default(), &html! {}, &reader))
+    page(&site, &Said::default(), &html! {}, &reader).await
 }
 
-fn page(said: &Said, result: &Markup, reader: &super::frame::Reader) -> Html<String> {
+async fn page(
+    site: &Site,
+    said: &Said,
+    result: &Markup,
+    reader: &super::frame::Reader,
+) -> Result<Html<String>, Problem> {
+    let drained = in_time(site.broker.decommissions()).await?;
     let kinds = [
         ("add", "Rack", "server, rack, type, MSB, datacenter, watts"),
-        ("remove", "Decommission", "server"),
+        ("remove", "Decommission", "server; one that is held is refused"),
+        ("drain", "Drain and decommission", "server; one that is held is moved out first"),
         ("move", "Move", "server, rack, MSB, datacenter"),
     ];
     let body = html! {
@@ -62,8 +73,58 @@ fn page(said: &Said, result: &Markup, reader: &super::frame::Reader) -> Html<Str
             }
             (result)
         }
+        (draining(&drained, reader))
     };
-    Page { place: Place::Settings, title: "Servers", charts: false, body }.show(reader)
+    Ok(Page { place: Place::Settings, title: "Servers", charts: false, body }.show(reader))
+}
+
+/// Servers that are drained, and how far that is.
+fn draining(all: &[Decommission], reader: &super::frame::Reader) -> Markup {
+    html! {
+        section #drained {
+            h2 { "Drained before they are decommissioned" }
+            @if all.is_empty() { (part::missing("No server is drained.")) } @else {
+                p.lead { "They are moved out under the limits and contracts of moves, and removed once they are free. The next \
+                    solve replaces them." }
+                div.scroll { table {
+                    caption { (number::counted(all.len(), "server")) }
+                    thead { tr { th scope="col" { "Server" } th scope="col" { "Owner" } th scope="col" { "How far" }
+                        th scope="col" { "Asked" } th scope="col" { "" } } }
+                    tbody { @for of in all { tr {
+                        th scope="row" { a href=(link::server(&of.server)) { (of.server) } }
+                        td { @match &of.reservation {
+                            Some(name) => a href=(link::reservation(name)) { (name) },
+                            None => (number::NOTHING),
+                        } }
+                        td.wide { @if let Some(why) = &of.refused { (part::state(Mood::Bad, "not removed")) " " (why) }
+                            @else { (part::state(Mood::Plain, of.progress())) } }
+                        td { (of.asked_by) ", " (part::when(of.asked_at)) }
+                        td { form method="post" action="/settings/servers/keep" { (reader.csrf())
+                            input type="hidden" name="server" value=(of.server);
+                            button type="submit" aria-label={ "Keep " (of.server) } { "Keep it" } } }
+                    } } }
+                } }
+            }
+        }
+    }
+}
+
+/// Which server to keep.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeepSaid {
+    server: String,
+}
+
+/// Keeps a server that was to be drained.
+pub(super) async fn keep(
+    State(site): State<Site>,
+    Whole(reader): Whole,
+    Form(said): Form<KeepSaid>,
+) -> Result<Redirect, Problem> {
+    let actor = reader.needs(Role::Operator)?;
+    in_time(site.broker.keep_servers(&actor, &[said.server.into()])).await?;
+    Ok(Redirect::to("/settings/servers#drained"))
 }
 
 /// Reads the list; names every line that is wrong.
@@ -96,13 +157,13 @@ fn read(said: &Said) -> Result<ServerEdit, EditError> {
             ("add", ..) => {
                 say("server, rack, type, and MSB, datacenter, watts where they are needed")
             }
-            ("remove", Some(server), None, _) => gone.push(server),
-            ("remove", ..) => say("the name of a server alone"),
+            ("remove" | "drain", Some(server), None, _) => gone.push(server),
+            ("remove" | "drain", ..) => say("the name of a server alone"),
             ("move", Some(server), Some(rack), msb) if cells.len() <= 4 => {
                 moved.push(Relocated { server, datacenter: name(3), msb, rack });
             }
             ("move", ..) => say("server, rack, and MSB, datacenter where they are new"),
-            _ => say("add, remove or move"),
+            _ => say("what: add, remove, drain or move"),
         }
     }
     if !wrong.is_empty() {
@@ -110,6 +171,7 @@ fn read(said: &Said) -> Result<ServerEdit, EditError> {
     }
     Ok(match said.what.as_str() {
         "remove" => ServerEdit::Remove(gone),
+        "drain" => ServerEdit::Drain(gone),
         "move" => ServerEdit::Move(moved),
         _ => ServerEdit::Add(racked),
     })
@@ -130,8 +192,10 @@ fn preview(of: &EditedView, said: &Said, reader: &super::frame::Reader) -> Marku
             @if of.change.is_empty() { (part::missing("No MSB has more or fewer servers.")) }
             @if !of.new_racks.is_empty() { p { "New racks: " (of.new_racks.join(", ")) } }
             @if !of.new_msbs.is_empty() { p { "New MSBs: " (of.new_msbs.join(", ")) } }
+            @if !of.draining.is_empty() { p { (number::counted(of.draining.len(), "server")) " cannot go now: they are moved out first." } }
             @for (name, count) in &of.held { p { (number::counted(*count, "server")) " of "
-                a href=(link::reservation(name)) { (name) } ", which the next solve may spread otherwise." } }
+                a href=(link::reservation(name)) { (name) } ", which the next solve "
+                @if of.draining.is_empty() { "may spread otherwise." } @else { "replaces." } } }
             form.actions method="post" action="/settings/servers" {
                 (reader.csrf())
                 input type="hidden" name="what" value=(said.what);
@@ -144,6 +208,16 @@ fn preview(of: &EditedView, said: &Said, reader: &super::frame::Reader) -> Marku
     }
 }
 
+/// What is wrong with a list, server by server.
+fn refused(problem: &Problem) -> Markup {
+    html! {
+        section.box #wrong role="alert" {
+            h2 { "Nothing was changed" }
+            (part::errors(problem))
+        }
+    }
+}
+
 /// Says what a list would come to, or does it.
 pub(super) async fn submit(
     State(site): State<Site>,
@@ -151,11 +225,22 @@ pub(super) async fn submit(
     Form(said): Form<Said>,
 ) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
-    let servers = read(&said)?;
     let really = said.really == "yes";
-    let edited = edit(&site, &actor, &servers, !really, None).await?;
-    if really {
-        return Ok(Redirect::to("/trail").into_response());
-    }
-    Ok(page(&said, &preview(&edited, &said, &reader), &reader).into_response())
+    let edited = match read(&said) {
+        Ok(servers) => edit(&site, &actor, &servers, !really, None).await,
+        Err(error) => Err(error.into()),
+    };
+    let result = match edited {
+        Ok(_) if really && said.what == "drain" => {
+            return Ok(Redirect::to("/settings/servers#drained").into_response());
+        }
+        Ok(_) if really => return Ok(Redirect::to("/trail").into_response()),
+        Ok(edited) => (StatusCode::OK, preview(&edited, &said, &reader)),
+        // What is wrong stands beside the list, which is still there.
+        Err(problem) if problem.status() == StatusCode::UNPROCESSABLE_ENTITY => {
+            (problem.status(), refused(&problem))
+        }
+        Err(problem) => return Err(problem),
+    };
+    Ok((result.0, page(&site, &said, &result.1, &reader).await?).into_response())
 }

@@ -52,6 +52,8 @@ pub enum ServerEdit {
     Add(Vec<Racked>),
     /// They are decommissioned.
     Remove(Vec<Name>),
+    /// They are decommissioned; those that cannot go now are drained first.
+    Drain(Vec<Name>),
     /// They stand elsewhere.
     Move(Vec<Relocated>),
 }
@@ -69,6 +71,8 @@ pub struct ServerPlan {
     pub change: BTreeMap<(Name, Name), i64>,
     /// Servers that move and belong to somebody, by holder.
     pub held: BTreeMap<Name, usize>,
+    /// Servers that are drained first.
+    pub draining: BTreeSet<Name>,
 }
 
 /// Where racks and MSBs are, as far as that is known.
@@ -185,7 +189,7 @@ pub fn plan_servers(
     let mut twice = BTreeSet::new();
     let names: Vec<&Name> = match edit {
         ServerEdit::Add(rows) => rows.iter().map(|of| &of.server).collect(),
-        ServerEdit::Remove(names) => names.iter().collect(),
+        ServerEdit::Remove(names) | ServerEdit::Drain(names) => names.iter().collect(),
         ServerEdit::Move(rows) => rows.iter().map(|of| &of.server).collect(),
     };
     if names.is_empty() {
@@ -240,7 +244,7 @@ pub fn plan_servers(
                 });
             }
         }
-        ServerEdit::Remove(names) => {
+        ServerEdit::Remove(names) | ServerEdit::Drain(names) => {
             for (nr, name) in names.iter().enumerate() {
                 let field = format!("servers[{nr}].server");
                 let Some(row) = index.get(name).map(|at| &parts.servers[*at]) else {
@@ -248,7 +252,14 @@ pub fn plan_servers(
                     continue;
                 };
                 if let Some((reason, detail)) = held_back(row, moving, &buffers, true) {
-                    wrong.push(WrongField::new(field, reason, detail));
+                    if matches!(edit, ServerEdit::Drain(_)) {
+                        plan.draining.insert(name.clone());
+                        if let Some(holder) = &row.current_reservation {
+                            *plan.held.entry(holder.clone()).or_default() += 1;
+                        }
+                    } else {
+                        wrong.push(WrongField::new(field, reason, detail));
+                    }
                 }
                 *plan.change.entry((row.hardware_type.clone(), row.msb.clone())).or_default() -= 1;
             }
@@ -283,6 +294,7 @@ pub fn plan_servers(
             }
         }
     }
+    wrong.extend(empty_datacenters(parts, &places));
     if !wrong.is_empty() {
         return Err(wrong);
     }
@@ -295,9 +307,35 @@ pub fn plan_servers(
     Ok(plan)
 }
 
+/// Datacenters without a server left that reservations are held to.
+fn empty_datacenters(parts: &SnapshotParts, before: &Places) -> Vec<WrongField> {
+    let left: BTreeSet<&Name> = parts.servers.iter().map(|row| &row.datacenter).collect();
+    let known: BTreeSet<&Name> = before.datacenter_of_msb.values().collect();
+    let mut held: BTreeMap<&Name, BTreeSet<Name>> = BTreeMap::new();
+    for row in &parts.allowed_datacenters {
+        let datacenter = &row.datacenter;
+        if known.contains(datacenter) && !left.contains(datacenter) {
+            held.entry(datacenter).or_default().insert(row.reservation_id.clone());
+        }
+    }
+    let wrong = |(datacenter, reservations): (&Name, BTreeSet<Name>)| {
+        let detail = format!(
+            "datacenter {datacenter:?} would have no server left, and {} may have servers there: take it \
+             off their allowed datacenters first",
+            listed(&reservations)
+        );
+        WrongField::new("servers", "last_of_datacenter", detail)
+    };
+    held.into_iter().map(wrong).collect()
+}
+
 fn unknown(field: String, name: &Name) -> WrongField {
     WrongField::new(field, "unknown_server", format!("there is no server {name:?}"))
 }
+
+/// What takes a server out of a reservation.
+const DRAIN: &str = "ask for it to be drained (`drain`), or report a failure of it (POST /ops/v1/events), so that a \
+                     spare takes its place";
 
 /// Why a server can neither go nor stand elsewhere now, and what must happen first.
 fn held_back(
@@ -309,11 +347,7 @@ fn held_back(
     let name = &row.server_id;
     if row.in_use {
         let holder = row.current_reservation.as_deref().unwrap_or_default();
-        let first = if goes {
-            "report a failure of it (POST /ops/v1/events), so that a spare takes its place"
-        } else {
-            "plan maintenance of it, which drains it"
-        };
+        let first = if goes { DRAIN } else { "plan maintenance of it, which drains it" };
         return Some(("in_use", format!("{name:?} is in use by {holder:?}: {first}")));
     }
     if let Some(borrower) = &row.loaned_to {
@@ -326,10 +360,7 @@ fn held_back(
     }
     let owner = row.current_reservation.as_ref().filter(|owner| !buffers.contains(*owner));
     if let Some(owner) = owner.filter(|_| goes) {
-        let detail = format!(
-            "{name:?} belongs to {owner:?}: report a failure of it (POST /ops/v1/events), so that a \
-             spare takes its place, or let a solve free it"
-        );
+        let detail = format!("{name:?} belongs to {owner:?}: {DRAIN}");
         return Some(("held", detail));
     }
     None

@@ -3,6 +3,7 @@
 mod agreed;
 mod between_solves;
 mod carried_out;
+mod decommissioned;
 mod giving_way;
 mod hostile;
 mod maintained;

@@ -253,6 +253,24 @@ pub enum HardwareAction {
         #[command(flatten)]
         server: ServerOptions,
     },
+    /// Give a hardware type another name; everything that refers to it follows
+    Rename {
+        /// Its name
+        from: String,
+        /// Its new name
+        to: String,
+        /// Which server.
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+    /// Remove a hardware type that nothing uses
+    Remove {
+        /// Its name
+        name: String,
+        /// Which server.
+        #[command(flatten)]
+        server: ServerOptions,
+    },
     /// Add hardware types, so that servers of them can be racked
     Add {
         /// Their names
@@ -272,11 +290,14 @@ Files are CSV with a header, or JSON: {\"servers\": [...]} or the list alone. Co
 All of a file is done or none of it, and all that is wrong is named at once. --preview says what it comes to.
 
 A server that is in use, lent or on its way is neither moved nor removed, and one that belongs to a
-reservation is not removed: what must happen first is said.
+reservation is not removed: what must happen first is said. With --drain such servers are moved out first,
+under the limits and contracts of moves; the next solve replaces them. `drained` says how far that is.
 
 Examples:
   ras server add -f racked.csv --preview
   ras server remove -f old.csv
+  ras server remove -f old.csv --drain
+  ras server keep rack7-s01
   ras server move -f moved.json";
 
 /// `ras server`
@@ -294,9 +315,35 @@ pub enum ServerAction {
     /// Rack servers
     Add(ServerFile),
     /// Decommission servers
-    Remove(ServerFile),
+    Remove(RemoveServers),
+    /// List servers that are drained, and removed once they are free
+    Drained {
+        /// Which server.
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+    /// Keep servers that were to be drained
+    Keep {
+        /// Their names
+        #[arg(required = true)]
+        names: Vec<String>,
+        /// Which server.
+        #[command(flatten)]
+        server: ServerOptions,
+    },
     /// Move servers to other racks
     Move(ServerFile),
+}
+
+/// Which servers, and how.
+#[derive(Debug, Args)]
+pub struct RemoveServers {
+    /// Drain those that cannot go now, and remove them once they are free
+    #[arg(long)]
+    pub drain: bool,
+    /// Which.
+    #[command(flatten)]
+    pub of: ServerFile,
 }
 
 /// Which servers.

@@ -1,16 +1,18 @@
 //! `/ops/v1/servers`: servers are racked, decommissioned and moved, many at once, all or none.
 
 use super::region::errors;
-use crate::api::Site;
 use crate::api::asked::{self, Asked};
 use crate::api::authority::{Caller, Role};
 use crate::api::conditions::{self, Answer, Claimed};
 use crate::api::problem::Problem;
+use crate::api::{Site, in_time};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use broker::Decommission;
+use chrono::{DateTime, Utc};
 use fleet::Name;
 use fleet::edit::{Racked, Relocated, ServerEdit, ServerPlan, WrongField};
 use serde::de::DeserializeOwned;
@@ -89,6 +91,58 @@ pub(super) struct Which {
     preview: bool,
 }
 
+/// How they are removed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct How {
+    /// Only say what it would come to.
+    #[serde(default)]
+    preview: bool,
+    /// Those that cannot go now are drained first, and removed once they are free.
+    #[serde(default)]
+    drain: bool,
+}
+
+/// A server that is drained, and removed once it is free.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ServerDrained)]
+struct DrainedView {
+    server: String,
+    /// Who owns it still; null: it is free.
+    reservation: Option<String>,
+    /// How far that is, for people.
+    progress: String,
+    /// The state of its move; null: none is under way.
+    step: Option<String>,
+    asked_by: String,
+    asked_at: DateTime<Utc>,
+    /// Why it could not be removed although it is free.
+    refused: Option<String>,
+}
+
+/// By name.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ServersDrained)]
+pub(super) struct Drained {
+    servers: Vec<DrainedView>,
+}
+
+impl From<Vec<Decommission>> for Drained {
+    fn from(all: Vec<Decommission>) -> Drained {
+        let view = |of: Decommission| DrainedView {
+            progress: of.progress().to_owned(),
+            server: of.server.to_string(),
+            reservation: of.reservation.as_ref().map(|name| name.to_string()),
+            step: of.step,
+            asked_by: of.asked_by,
+            asked_at: of.asked_at,
+            refused: of.refused,
+        };
+        Drained { servers: all.into_iter().map(view).collect() }
+    }
+}
+
 /// How many more or fewer servers of a type an MSB has.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ServersChange)]
@@ -108,8 +162,10 @@ pub(crate) struct EditedView {
     pub(crate) new_racks: Vec<String>,
     pub(crate) new_msbs: Vec<String>,
     pub(crate) change: Vec<ChangeView>,
-    /// Servers that move and belong to somebody, by reservation: the next solve may spread it anew.
+    /// Servers that move or are drained and belong to somebody, by reservation.
     pub(crate) held: BTreeMap<String, usize>,
+    /// Servers that are drained first.
+    pub(crate) draining: Vec<String>,
 }
 
 impl EditedView {
@@ -129,6 +185,7 @@ impl EditedView {
             new_msbs: names(&of.new_msbs),
             change: change.collect(),
             held: of.held.iter().map(|(name, count)| (name.to_string(), *count)).collect(),
+            draining: names(&of.draining),
         }
     }
 }
@@ -223,9 +280,10 @@ pub(super) async fn add(
 /// Decommissions servers: all of the list or none
 ///
 /// A server that belongs to a reservation, is in use, lent or on its way is refused, and what must happen
-/// first is said.
+/// first is said; with `drain` it is moved out first, under the limits and contracts of moves, and removed once it is
+/// free. The next solve replaces it.
 #[utoipa::path(post, path = "/servers/remove", operation_id = "remove_servers",
-    params(Which,
+    params(How,
         ("Idempotency-Key" = Option<String>, Header, description = "asks once, however often it is sent")),
     request_body = RemoveBody,
     responses(
@@ -234,13 +292,47 @@ pub(super) async fn add(
 pub(super) async fn remove(
     State(site): State<Site>,
     caller: Caller,
-    Asked(which): Asked<Which>,
+    Asked(How { preview, drain }): Asked<How>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
     caller.needs(Role::Operator)?;
-    let servers = ServerEdit::Remove(rows::<Name>(&body)?);
-    asked_for(&site, &caller, &headers, ("/ops/v1/servers/remove", &body), &which, servers).await
+    let names = rows::<Name>(&body)?;
+    let (path, servers) = if drain {
+        ("/ops/v1/servers/remove?drain=true", ServerEdit::Drain(names))
+    } else {
+        ("/ops/v1/servers/remove", ServerEdit::Remove(names))
+    };
+    asked_for(&site, &caller, &headers, (path, &body), &Which { preview }, servers).await
+}
+
+/// Servers that are drained, and removed once they are free
+#[utoipa::path(get, path = "/drained-servers", operation_id = "list_drained_servers",
+    responses((status = 200, description = "by name", body = Drained)))]
+pub(super) async fn drained(
+    State(site): State<Site>,
+    caller: Caller,
+) -> Result<Json<Drained>, Problem> {
+    caller.reads_region()?;
+    Ok(Json(in_time(site.broker.decommissions()).await?.into()))
+}
+
+/// Keeps servers that were to be drained: all of the list or none
+///
+/// Those that were moved out already stay free.
+#[utoipa::path(post, path = "/servers/keep", operation_id = "keep_servers",
+    request_body = RemoveBody,
+    responses(
+        (status = 200, description = "those that are drained still", body = Drained),
+        (status = 422, description = "servers are not drained; `errors` names each")))]
+pub(super) async fn keep(
+    State(site): State<Site>,
+    caller: Caller,
+    body: Bytes,
+) -> Result<Json<Drained>, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    in_time(site.broker.keep_servers(&actor, &rows::<Name>(&body)?)).await?;
+    Ok(Json(in_time(site.broker.decommissions()).await?.into()))
 }
 
 /// Moves servers to other racks: all of the list or none

@@ -127,6 +127,9 @@ impl From<EditError> for Problem {
                 let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail);
                 problem.with("errors", errors(&wrong))
             }
+            EditError::UnknownType { .. } => {
+                Problem::new(StatusCode::NOT_FOUND, "unknown_hardware_type", detail)
+            }
             EditError::UnknownElastic { .. } => {
                 Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail)
             }
@@ -274,6 +277,65 @@ pub(super) async fn add_types(
     let names: Vec<Name> = hardware_types.into_iter().map(Name::from).collect();
     let added = in_time(site.broker.add_hardware_types(&actor, &names)).await?;
     Ok(Json(TypesAdded { added: added.iter().map(ToString::to_string).collect() }))
+}
+
+/// Another name of a hardware type.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = HardwareTypeRenamed)]
+pub(super) struct RenameBody {
+    /// The new name.
+    name: String,
+}
+
+/// Gives a hardware type another name
+///
+/// What refers to it follows: servers, what a server is worth to reservations, its shared buffer, requests that are not
+/// decided, RRU profiles and quotas. A solve under way that gives servers to its shared buffer is not published; the
+/// next is.
+#[utoipa::path(patch, path = "/hardware-types/{name}", operation_id = "rename_hardware_type",
+    params(("name" = String, Path, description = "its name")),
+    request_body = RenameBody,
+    responses(
+        (status = 200, description = "it has the new name", body = TypeView),
+        (status = 404, description = "there is no such type"),
+        (status = 422, description = "the new name is none or taken; `errors` says which")))]
+pub(super) async fn rename_type(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(name): Path<String>,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    let RenameBody { name: to } = asked::json(&body)?;
+    let (from, new) = (Name::from(name), Name::from(to.as_str()));
+    in_time(site.broker.rename_hardware_type(&actor, &from, &new)).await?;
+    one_type(&site, &to).await
+}
+
+/// A hardware type that was removed.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = HardwareTypeRemoved)]
+pub(super) struct TypeRemoved {
+    removed: String,
+}
+
+/// Removes a hardware type that nothing uses
+#[utoipa::path(delete, path = "/hardware-types/{name}", operation_id = "remove_hardware_type",
+    params(("name" = String, Path, description = "its name")),
+    responses(
+        (status = 200, description = "it is not offered any more", body = TypeRemoved),
+        (status = 404, description = "there is no such type"),
+        (status = 422, description = "it is used; `errors` says by what, and what to do first")))]
+pub(super) async fn remove_type(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<TypeRemoved>, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    let removed = Name::from(name.as_str());
+    in_time(site.broker.remove_hardware_type(&actor, &removed)).await?;
+    Ok(Json(TypeRemoved { removed: name }))
 }
 
 /// How many servers a shared buffer is to have.

@@ -140,6 +140,18 @@ pub(in super::super) fn hardware(action: &HardwareAction, context: &Context) -> 
             context.answer(text, &answer.body)?;
             Ok(Verdict::Fine)
         }
+        HardwareAction::Rename { from, to, server } => {
+            let place = path(&["ops", "v1", "hardware-types", from]);
+            let answer = ask(server, &Ask::patch(place, "*", json!({ "name": to })))?;
+            context.answer(|| format!("{from} is {to} now"), &answer.body)?;
+            Ok(Verdict::Fine)
+        }
+        HardwareAction::Remove { name, server } => {
+            let place = path(&["ops", "v1", "hardware-types", name]);
+            let answer = ask(server, &Ask::delete(place, "*"))?;
+            context.answer(|| format!("{name} is removed"), &answer.body)?;
+            Ok(Verdict::Fine)
+        }
     }
 }
 
@@ -250,9 +262,21 @@ fn quota_table(body: &Value) -> String {
 pub(in super::super) fn servers(action: &ServerAction, context: &Context) -> Result<Verdict> {
     let (options, place, numbers): (&ServerFile, &str, &[&str]) = match action {
         ServerAction::Add(options) => (options, "/ops/v1/servers", &["power_watts"]),
-        ServerAction::Remove(options) => (options, "/ops/v1/servers/remove", &[]),
+        ServerAction::Remove(options) => (&options.of, "/ops/v1/servers/remove", &[]),
         ServerAction::Move(options) => (options, "/ops/v1/servers/move", &[]),
+        ServerAction::Drained { server } => {
+            let answer = ask(server, &Ask::get("/ops/v1/drained-servers"))?;
+            context.answer(|| drained(&answer.body), &answer.body)?;
+            return Ok(Verdict::Fine);
+        }
+        ServerAction::Keep { names, server } => {
+            let asked = Ask::post("/ops/v1/servers/keep", json!({ "servers": names }));
+            let answer = ask(server, &asked)?;
+            context.answer(|| format!("kept: {}", names.join(", ")), &answer.body)?;
+            return Ok(Verdict::Fine);
+        }
     };
+    let drain = matches!(action, ServerAction::Remove(options) if options.drain);
     let mut list = read(&options.file, numbers)?;
     if matches!(action, ServerAction::Remove(_)) {
         // A name alone, or a row with one.
@@ -262,14 +286,31 @@ pub(in super::super) fn servers(action: &ServerAction, context: &Context) -> Res
             }
         }
     }
-    let place = if options.preview {
-        query(place, &[("preview", "true".to_owned())])
-    } else {
-        place.to_owned()
-    };
+    let flags = [("preview", options.preview), ("drain", drain)];
+    let flags = flags.into_iter().filter(|(_, set)| *set);
+    let flags: Vec<(&str, String)> = flags.map(|(name, _)| (name, "true".to_owned())).collect();
+    let place = if flags.is_empty() { place.to_owned() } else { query(place, &flags) };
     let answer = ask(&options.server, &Ask::post(place, json!({ "servers": list })))?;
     context.answer(|| edited(&answer.body), &answer.body)?;
     Ok(Verdict::Fine)
+}
+
+fn drained(body: &Value) -> String {
+    let all = rows(&body["servers"]);
+    if all.is_empty() {
+        return "no server is drained".to_owned();
+    }
+    let mut table = tables::table(&["server", "owner", "how far", "asked by"], 4..4);
+    for of in all {
+        let far = [&of["refused"], &of["progress"]].into_iter().find_map(Value::as_str);
+        table.add_row([
+            word(&of["server"]),
+            word(&of["reservation"]),
+            far.unwrap_or("-").to_owned(),
+            word(&of["asked_by"]),
+        ]);
+    }
+    table.trim_fmt()
 }
 
 fn edited(body: &Value) -> String {
@@ -291,6 +332,10 @@ fn edited(body: &Value) -> String {
     }
     for (holder, count) in body["held"].as_object().into_iter().flatten() {
         text.push_str(&format!("{count} of them belong to {holder}\n"));
+    }
+    let draining = rows(&body["draining"]).len();
+    if draining > 0 {
+        text.push_str(&format!("{draining} of them are drained first: `ras server drained`\n"));
     }
     let done = if body["applied"] == true { "done" } else { "nothing was changed" };
     format!("{text}{} servers: {done}", body["servers"])
