@@ -43,3 +43,4 @@ BEGIN
             AND u.event_id NOT LIKE 'decommission/%';
 END $$;
 COMMENT ON FUNCTION servers_under_repair IS 'every server that an event covers now, planned maintenance, moves that were left half-way and servers that are drained for good apart';
+COMMENT ON COLUMN moves.origin IS 'why it was opened: targets: a version of the targets; plan: a request was granted; replacement: a server failed; emergency: somebody asked; give_way: of what an outage left, others need it more; restore: a move was superseded half-way by the owner the server has, whose host profile it may have lost; recall: what was lent comes back; drain: maintenance is due; reconfigure: its owner wants another host profile; decommission: it is to be removed';

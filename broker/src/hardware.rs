@@ -23,7 +23,19 @@ pub(crate) mod sql {
         MAKE_ROOM = "UPDATE hardware_types SET hardware_type = 'removed/' || hardware_type_id WHERE hardware_type = $1 \
             AND removed";
         NAMED = "SELECT EXISTS (SELECT FROM reservations WHERE reservation = $1)";
-        RENAME_BUFFER = "UPDATE reservations SET reservation = $2 WHERE reservation = $1";
+        /// What was promised under the old name stays; under the new one the same is promised again.
+        RENAME_BUFFER = "WITH old AS (SELECT r.reservation_id, p.* FROM reservations r JOIN promises p USING (promise_id) \
+                WHERE r.reservation = $1), \
+            new AS (INSERT INTO promises (reservation, version, kind, owner, capacity_micro, msb_buffer, priority, \
+                    msb_alpha, rack_alpha, affinity_theta, host_profile) \
+                SELECT $2, 1 + coalesce((SELECT max(p.version) FROM promises p WHERE p.reservation = $2), 0), \
+                    kind, owner, capacity_micro, msb_buffer, priority, msb_alpha, rack_alpha, affinity_theta, \
+                    host_profile FROM old RETURNING promise_id), \
+            worth AS (INSERT INTO rru_values (promise_id, hardware_type_id, value_micro) \
+                SELECT new.promise_id, v.hardware_type_id, v.value_micro FROM new, old \
+                JOIN rru_values v ON v.promise_id = old.promise_id) \
+            UPDATE reservations r SET reservation = $2, promise_id = new.promise_id FROM new, old \
+                WHERE r.reservation_id = old.reservation_id";
         RENAME_MOVES = "UPDATE moves SET \
                 source_reservation = CASE WHEN source_reservation = $1 THEN $2 ELSE source_reservation END, \
                 target_reservation = CASE WHEN target_reservation = $1 THEN $2 ELSE target_reservation END \

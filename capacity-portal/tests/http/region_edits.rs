@@ -1,8 +1,10 @@
 //! What operators change over HTTP, on a real Postgres: and that a region made so is the region that an
 //! import of the same rows would be.
 
-use crate::place::{Place, ROOT, answer, region};
+use crate::place::{Place, ROOT, answer, region, tokens};
+use crate::who_may::token;
 use broker::{ImportOptions, Missing};
+use capacity_portal::{Authority, PortalSettings};
 use fleet::{RegionSnapshot, SnapshotParts};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -383,4 +385,182 @@ async fn an_elastic_reservation_is_made_changed_and_ended() {
     let (status, gone) = answer(place.send(Method::DELETE, other, Some(ROOT), "").await).await;
     assert_eq!((status.as_u16(), &gone["returning"]), (200, &0.into()));
     assert_eq!(place.get(other).await.1["code"], "unknown_reservation");
+}
+
+#[tokio::test]
+async fn held_servers_are_drained_on_demand_and_may_be_kept() {
+    let place = Place::new().await;
+    let path = "/ops/v1/servers/remove";
+    let body = json!({ "servers": ["s00", "s20"] });
+    let (status, refused) = ask(&place, Method::POST, path, &body).await;
+    assert_eq!((status.as_u16(), &refused["errors"][0]["reason"]), (422, &"in_use".into()));
+    assert!(refused["errors"][0]["detail"].as_str().expect("text").contains("`drain`"));
+    let seq = place.broker.last_seq().await.expect("asked");
+    let preview = format!("{path}?drain=true&preview=true");
+    let (status, seen) = ask(&place, Method::POST, &preview, &body).await;
+    assert_eq!((status.as_u16(), &seen["draining"]), (200, &json!(["s00"])), "{seen}");
+    assert_eq!(place.broker.last_seq().await.expect("asked"), seq, "a preview writes nothing");
+    let (status, done) = ask(&place, Method::POST, &format!("{path}?drain=true"), &body).await;
+    assert_eq!((status.as_u16(), &done["held"]), (200, &json!({ "a": 1 })), "{done}");
+    let (_, drained) = place.get("/ops/v1/drained-servers").await;
+    let row = &drained["servers"][0];
+    let said = (&row["server"], &row["reservation"], &row["progress"], &row["asked_by"]);
+    let expected = (&"s00".into(), &"a".into(), &"waits for its move".into(), &"root".into());
+    assert_eq!(said, expected, "{drained}");
+    assert_eq!(place.get("/ops/v1/servers/s20").await.0, 404, "what was free is gone");
+    // What it comes to is counted at once: the owner has a server less that works.
+    let keep = "/ops/v1/servers/keep";
+    let (status, wrong) =
+        ask(&place, Method::POST, keep, &json!({ "servers": ["s00", "s01"] })).await;
+    assert_eq!((status.as_u16(), &wrong["errors"][0]["field"]), (422, &"servers[1]".into()));
+    let (status, left) = ask(&place, Method::POST, keep, &json!({ "servers": ["s00"] })).await;
+    assert_eq!((status.as_u16(), &left["servers"]), (200, &json!([])), "{left}");
+    let export = place.broker.export(None).await.expect("exported");
+    let s00 = export.parts.servers.iter().find(|row| *row.server_id == *"s00").expect("there");
+    assert!(!s00.target_pending && s00.current_reservation.as_deref() == Some("a"));
+    assert_eq!(place.broker.check().await.expect("checked"), [""; 0]);
+}
+
+#[tokio::test]
+async fn the_last_server_of_an_allowed_datacenter_stays_and_rules_of_places_are_kept() {
+    let mut parts = region().to_parts();
+    let place_of = |row: &mut fleet::ServerRow, end: &str| {
+        row.datacenter = format!("dc-{end}").into();
+        row.msb = format!("msb-{end}").into();
+        row.rack = format!("rack-{end}").into();
+        row.current_reservation = None;
+    };
+    for row in parts.servers.iter_mut().filter(|row| *row.server_id == *"s23") {
+        place_of(row, "far");
+    }
+    for row in parts.servers.iter_mut().filter(|row| *row.server_id == *"s22") {
+        place_of(row, "unused");
+    }
+    for datacenter in ["dc", "dc-far"] {
+        let row = fleet::AllowedDatacenterRow {
+            reservation_id: "a".into(),
+            datacenter: datacenter.into(),
+        };
+        parts.allowed_datacenters.push(row);
+    }
+    for row in parts.reservations.iter_mut().filter(|row| *row.reservation_id == *"a") {
+        (row.replicas, row.replicas_per_msb) = (Some(3), Some(2));
+    }
+    let region = RegionSnapshot::new(parts).expect("a snapshot");
+    let authority = Authority::new(tokens(), false).expect("tokens");
+    let settings = PortalSettings { authority, ..PortalSettings::default() };
+    let place = Place::of(Some(&region), settings).await;
+    for path in ["/ops/v1/servers/remove", "/ops/v1/servers/remove?drain=true"] {
+        let (status, refused) =
+            ask(&place, Method::POST, path, &json!({ "servers": ["s23"] })).await;
+        let error = &refused["errors"][0];
+        assert_eq!((status.as_u16(), &error["reason"]), (422, &"last_of_datacenter".into()));
+        let detail = error["detail"].as_str().expect("text");
+        assert!(detail.contains("\"dc-far\"") && detail.contains("and a may have"), "{detail}");
+    }
+    let away = json!({ "servers": [{ "server": "s23", "rack": "rack0" }] });
+    let (status, refused) = ask(&place, Method::POST, "/ops/v1/servers/move", &away).await;
+    assert_eq!(
+        (status.as_u16(), &refused["errors"][0]["reason"]),
+        (422, &"last_of_datacenter".into())
+    );
+    // Where nobody is held to it, the last one goes; and the rules of `a` are as they were.
+    let (status, gone) =
+        ask(&place, Method::POST, "/ops/v1/servers/remove", &json!({ "servers": ["s22"] })).await;
+    assert_eq!(status, 200, "{gone}");
+    let after = place.broker.export(None).await.expect("exported").parts;
+    assert_eq!(after.allowed_datacenters, region.to_parts().allowed_datacenters);
+    let a = after.reservations.iter().find(|row| *row.reservation_id == *"a").expect("there");
+    assert_eq!((a.replicas, a.replicas_per_msb), (Some(3), Some(2)));
+}
+
+#[tokio::test]
+async fn a_hardware_type_is_renamed_with_all_that_refers_to_it_and_removed_once_unused() {
+    let place = Place::new().await;
+    let types = "/ops/v1/hardware-types";
+    let put = async |path: &str, body: Value| ask(&place, Method::PUT, path, &body).await.0;
+    assert_eq!(put("/ops/v1/shared-buffers/type", json!({ "servers": 2 })).await, 200);
+    assert_eq!(put("/ops/v1/rru-profiles/general", json!({ "rru": { "type": 2 } })).await, 200);
+    let body = json!({ "owner": "lab", "hardware_types": ["type"] });
+    assert_eq!(put("/ops/v1/elastic-reservations/batch", body).await, 200);
+    let limit = broker::QuotaAsked {
+        profile: None,
+        hardware_type: Some("type".into()),
+        limit: fleet::Rru::units(9),
+    };
+    place.broker.set_quota("ann", "a", &[limit]).await.expect("set");
+    ask(&place, Method::POST, types, &json!({ "hardware_types": ["other"] })).await;
+    // A request that is decided later says what servers are worth to it.
+    let later = place.broker.clock().await.expect("asked") + chrono::TimeDelta::days(1);
+    let asked = json!({ "reservation": "new", "owner": "lab", "capacity_rru": 2, "rru": { "type": 1 },
+        "starts_at": later });
+    let lab = token(&place, "lab", broker::Role::Owner, Some("lab")).await;
+    let sent = place.send(Method::POST, "/v1/reservations", Some(&lab), asked.to_string()).await;
+    assert_eq!(sent.status(), 202);
+    let path = |name: &str| format!("{types}/{name}");
+    for (name, body, status, code) in [
+        ("none", json!({ "name": "x" }), 404, "unknown_hardware_type"),
+        ("type", json!({ "name": "other" }), 422, "invalid"),
+        ("type", json!({ "name": "" }), 422, "invalid"),
+        ("type", json!({ "title": "x" }), 400, "malformed"),
+    ] {
+        let (found, problem) = ask(&place, Method::PATCH, &path(name), &body).await;
+        assert_eq!((found.as_u16(), &problem["code"]), (status, &code.into()), "{problem}");
+    }
+    let before = place.broker.export(None).await.expect("exported");
+    let (status, renamed) =
+        ask(&place, Method::PATCH, &path("type"), &json!({ "name": "gen4" })).await;
+    assert_eq!((status.as_u16(), &renamed["servers"]), (200, &24.into()), "{renamed}");
+    assert_eq!(renamed["shared_buffer"]["reservation"], "shared-buffer/gen4");
+    let after = place.broker.export(None).await.expect("exported");
+    let text =
+        |of: &fleet::SnapshotParts| format!("{:?}{:?}{:?}", of.servers, of.reservations, of.rru);
+    assert_eq!(
+        text(&before.parts).replace("\"type\"", "\"gen4\"").replace("/type\"", "/gen4\""),
+        text(&after.parts)
+    );
+    assert_eq!(after.generations, before.generations);
+    let profile = place.get("/ops/v1/rru-profiles/general").await.1;
+    assert_eq!(profile["rru"], json!({ "gen4": 2.0 }));
+    assert_eq!(
+        place.broker.quotas(None).await.expect("read")[0].limits[0].measure.to_string(),
+        "servers of hardware type \"gen4\""
+    );
+    let filter = broker::RequestFilter::default();
+    let asked = place.broker.requests(&filter, None, 9).await.expect("listed").remove(0).asking;
+    assert!(asked.change.rru.expect("values").contains_key("gen4"));
+
+    let (status, used) = ask(&place, Method::DELETE, &path("gen4"), &Value::Null).await;
+    assert_eq!(status, 422, "{used}");
+    let said: Vec<&str> = used["errors"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|of| of["detail"].as_str())
+        .collect();
+    for needed in [
+        "24 servers",
+        "4 reservations use it",
+        "a, b/ü, batch",
+        "1 requests",
+        "general",
+        "1 quotas",
+    ] {
+        assert!(said.iter().any(|said| said.contains(needed)), "{needed}: {said:?}");
+    }
+    let (status, gone) = ask(&place, Method::DELETE, &path("other"), &Value::Null).await;
+    assert_eq!((status.as_u16(), &gone["removed"]), (200, &"other".into()), "{gone}");
+    let names = async || {
+        let all = place.broker.hardware_types().await.expect("read");
+        all.iter().map(|of| of.hardware_type.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, ["gen4"]);
+    assert_eq!(ask(&place, Method::DELETE, &path("other"), &Value::Null).await.0, 404);
+    // The name is free again, to be added or given.
+    let (status, renamed) =
+        ask(&place, Method::PATCH, &path("gen4"), &json!({ "name": "other" })).await;
+    assert_eq!((status.as_u16(), &renamed["hardware_type"]), (200, &"other".into()), "{renamed}");
+    ask(&place, Method::POST, types, &json!({ "hardware_types": ["gen4"] })).await;
+    assert_eq!(names().await, ["gen4", "other"]);
+    assert_eq!(place.broker.check().await.expect("checked"), [""; 0]);
 }

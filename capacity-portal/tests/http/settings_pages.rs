@@ -99,4 +99,22 @@ async fn servers_are_racked_and_removed_from_their_page_after_a_look() {
         assert!(text.contains(said), "{form}: {text}");
     }
     assert_eq!(servers().await, 26);
+    // The list stays where it was said, with what is wrong beside it.
+    let sent = send(&place, "/settings/servers", ROOT, "what=remove&list=s00%0As21").await;
+    let text = sent.text().await.expect("text");
+    well_formed("/settings/servers", &text);
+    assert!(text.contains("id=\"wrong\"") && text.contains("s00\ns21</textarea>"), "{text}");
+
+    // One that is held is drained, shown, and kept.
+    let form = "what=drain&list=s00";
+    let text = send(&place, "/settings/servers", ROOT, form).await.text().await.expect("text");
+    assert!(text.contains("1 server cannot go now") && text.contains("1 server of"), "{text}");
+    let sent = send(&place, "/settings/servers", ROOT, &format!("{form}&really=yes")).await;
+    assert_eq!((sent.status().as_u16(), sent.url().path()), (200, "/settings/servers"));
+    let text = sent.text().await.expect("text");
+    well_formed("/settings/servers", &text);
+    assert!(text.contains("waits for its move") && text.contains("Keep s00"), "{text}");
+    assert_eq!(send(&place, "/settings/servers/keep", READER, "server=s00").await.status(), 403);
+    let sent = send(&place, "/settings/servers/keep", ROOT, "server=s00").await;
+    assert!(sent.text().await.expect("text").contains("No server is drained"));
 }
