@@ -10,7 +10,7 @@ use crate::api::{Site, in_time};
 use crate::number;
 use axum::extract::{Form, State};
 use axum::http::StatusCode;
-use axum::response::{Html, Redirect};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use broker::{EditError, Elastic, HardwareType, Quota, QuotaAsked, StoredSettings};
 use fleet::edit::{ElasticAsked, WrongField};
 use fleet::{Name, Rru};
@@ -22,6 +22,15 @@ use std::collections::BTreeMap;
 pub(super) async fn show(
     State(site): State<Site>,
     Whole(reader): Whole,
+) -> Result<Html<String>, Problem> {
+    page(&site, &reader, None).await
+}
+
+/// The page, with what is wrong with a change of one of its sections.
+async fn page(
+    site: &Site,
+    reader: &Reader,
+    wrong: Option<(&str, &Problem)>,
 ) -> Result<Html<String>, Problem> {
     let broker = &site.broker;
     let settings = match in_time(broker.region_settings()).await {
@@ -36,16 +45,53 @@ pub(super) async fn show(
         h1 { "Settings" }
         p.facts { span { "What the next solve uses. Every change stands in the "
             a href="/trail" { "audit trail" } "." } }
+        @if let Some((section, problem)) = wrong { (refused(section, problem)) }
         @match &settings {
-            Some(settings) => (prices(settings, &reader)),
+            Some(settings) => (prices(settings, reader)),
             None => (part::missing("No region is loaded.")),
         }
-        (buffers(&types, &reader))
-        (borrowers(&elastic, &types, &reader))
-        (limits(&quotas, &reader))
+        (buffers(&types, reader))
+        (borrowers(&elastic, &types, reader))
+        (limits(&quotas, reader))
         p { a href="/settings/servers" { "Rack, decommission and move servers" } }
     };
-    Ok(Page { place: Place::Settings, title: "Settings", charts: false, body }.show(&reader))
+    Ok(Page { place: Place::Settings, title: "Settings", charts: false, body }.show(reader))
+}
+
+/// The sections of the page, as people call them.
+const SECTIONS: [(&str, &str); 4] = [
+    ("prices", "Prices and limits"),
+    ("buffers", "Hardware types and shared buffers"),
+    ("elastic", "Elastic reservations"),
+    ("quotas", "Quotas"),
+];
+
+/// Why a change was not made.
+fn refused(section: &str, problem: &Problem) -> Markup {
+    let title = SECTIONS.into_iter().find(|(id, _)| *id == section).map_or("", |(_, title)| title);
+    html! {
+        div.notice.bad #wrong role="alert" {
+            strong.verdict { "Nothing was changed: " a href={ "#" (section) } { (title) } }
+            @if problem.member("errors").is_some() { (part::errors(problem)) } @else { p { (problem.detail()) } }
+        }
+    }
+}
+
+/// Back to the section, or the page with what is wrong.
+async fn answered(
+    site: &Site,
+    reader: Reader,
+    section: &str,
+    done: Result<(), Problem>,
+) -> Result<Response, Problem> {
+    match done {
+        Ok(()) => Ok(Redirect::to(&format!("/settings#{section}")).into_response()),
+        Err(problem) if problem.status().is_client_error() => {
+            let page = page(site, &reader, Some((section, &problem))).await?;
+            Ok((problem.status(), page).into_response())
+        }
+        Err(problem) => Err(problem),
+    }
 }
 
 /// The name of a setting in the form, what it is, and what it may be.
@@ -72,7 +118,7 @@ fn prices(of: &StoredSettings, reader: &Reader) -> Markup {
         section #prices {
             h2 { "Prices and limits" }
             @if may {
-                form.fields method="post" action="/settings/prices" {
+                form.fields.two method="post" action="/settings/prices" {
                     (reader.csrf())
                     input type="hidden" name="version" value=(of.version());
                     @for (name, label, hint) in PRICES {
@@ -111,7 +157,7 @@ fn buffers(types: &[HardwareType], reader: &Reader) -> Markup {
                 } }
             }
             @if reader.may(Role::Operator) {
-                form.fields method="post" action="/settings/hardware-types" {
+                form.fields.two method="post" action="/settings/hardware-types" {
                     (reader.csrf())
                     div.field { label for="new-type" { "New hardware type" }
                         input #new-type type="text" name="hardware_type" required autocomplete="off"; }
@@ -195,7 +241,7 @@ fn values(of: &BTreeMap<Name, f64>) -> String {
 fn elastic_form(types: &[HardwareType], reader: &Reader) -> Markup {
     let all: BTreeMap<Name, f64> = types.iter().map(|of| (of.hardware_type.clone(), 1.0)).collect();
     html! {
-        form.fields method="post" action="/settings/elastic" {
+        form.fields.two method="post" action="/settings/elastic" {
             (reader.csrf())
             div.field { label for="elastic-name" { "Reservation, new or not" }
                 input #elastic-name type="text" name="reservation" required autocomplete="off"; }
@@ -235,7 +281,7 @@ fn limits(quotas: &[Quota], reader: &Reader) -> Markup {
                 } }
             }
             @if reader.may(Role::Admin) {
-                form.fields method="post" action="/settings/quotas" {
+                form.fields.two method="post" action="/settings/quotas" {
                     (reader.csrf())
                     div.field { label for="quota-owner" { "Owner" }
                         input #quota-owner type="text" name="owner" required autocomplete="off"; }
@@ -259,7 +305,7 @@ fn wrong(field: &str, detail: &str) -> Problem {
 }
 
 fn number_of(field: &str, text: &str) -> Result<f64, Problem> {
-    text.trim().parse().map_err(|_| wrong(field, "it is no number"))
+    text.trim().parse().map_err(|_| wrong(field, "this is not a number"))
 }
 
 /// `NAME=NUMBER`, separated by commas.
@@ -294,28 +340,32 @@ pub(super) async fn set_prices(
     State(site): State<Site>,
     Whole(reader): Whole,
     Form(said): Form<Prices>,
-) -> Result<Redirect, Problem> {
+) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
-    let share = |field: &str, text: &str| {
-        if text.trim().is_empty() { Ok(None) } else { number_of(field, text).map(Some) }
+    let done = async {
+        let share = |field: &str, text: &str| {
+            if text.trim().is_empty() { Ok(None) } else { number_of(field, text).map(Some) }
+        };
+        let body = SettingsBody {
+            move_in_use: Some(number_of("move_in_use", &said.move_in_use)?),
+            move_idle: Some(number_of("move_idle", &said.move_idle)?),
+            spread_beta: Some(number_of("spread_beta", &said.spread_beta)?),
+            buffer_tau: Some(number_of("buffer_tau", &said.buffer_tau)?),
+            msb_alpha: Some(share("msb_alpha", &said.msb_alpha)?),
+            rack_alpha: Some(share("rack_alpha", &said.rack_alpha)?),
+            affinity_theta: Some(number_of("affinity_theta", &said.affinity_theta)?),
+            shared_buffer_fraction: Some(number_of(
+                "shared_buffer_fraction",
+                &said.shared_buffer_fraction,
+            )?),
+        };
+        let now = in_time(site.broker.region_settings()).await?;
+        let wanted = body.on(&now.settings);
+        in_time(site.broker.set_region_settings(&actor, &wanted, Some(&said.version))).await?;
+        Ok(())
     };
-    let body = SettingsBody {
-        move_in_use: Some(number_of("move_in_use", &said.move_in_use)?),
-        move_idle: Some(number_of("move_idle", &said.move_idle)?),
-        spread_beta: Some(number_of("spread_beta", &said.spread_beta)?),
-        buffer_tau: Some(number_of("buffer_tau", &said.buffer_tau)?),
-        msb_alpha: Some(share("msb_alpha", &said.msb_alpha)?),
-        rack_alpha: Some(share("rack_alpha", &said.rack_alpha)?),
-        affinity_theta: Some(number_of("affinity_theta", &said.affinity_theta)?),
-        shared_buffer_fraction: Some(number_of(
-            "shared_buffer_fraction",
-            &said.shared_buffer_fraction,
-        )?),
-    };
-    let now = in_time(site.broker.region_settings()).await?;
-    let wanted = body.on(&now.settings);
-    in_time(site.broker.set_region_settings(&actor, &wanted, Some(&said.version))).await?;
-    Ok(Redirect::to("/settings#prices"))
+    let done: Result<(), Problem> = done.await;
+    answered(&site, reader, "prices", done).await
 }
 
 /// A hardware type that is new.
@@ -330,11 +380,15 @@ pub(super) async fn add_type(
     State(site): State<Site>,
     Whole(reader): Whole,
     Form(said): Form<NewType>,
-) -> Result<Redirect, Problem> {
+) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
-    let name = Name::from(said.hardware_type.trim());
-    in_time(site.broker.add_hardware_types(&actor, &[name])).await?;
-    Ok(Redirect::to("/settings#buffers"))
+    let done = async {
+        let name = Name::from(said.hardware_type.trim());
+        in_time(site.broker.add_hardware_types(&actor, &[name])).await?;
+        Ok(())
+    };
+    let done: Result<(), Problem> = done.await;
+    answered(&site, reader, "buffers", done).await
 }
 
 /// A shared buffer; no servers: the fraction makes it.
@@ -351,15 +405,19 @@ pub(super) async fn set_buffer(
     State(site): State<Site>,
     Whole(reader): Whole,
     Form(said): Form<BufferSaid>,
-) -> Result<Redirect, Problem> {
+) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
-    let servers = match said.servers.trim() {
-        "" => None,
-        text => Some(number_of("servers", text)?),
+    let done = async {
+        let servers = match said.servers.trim() {
+            "" => None,
+            text => Some(number_of("servers", text)?),
+        };
+        let (ty, seen) = (Name::from(said.hardware_type.as_str()), Some(&*said.version));
+        in_time(site.broker.set_shared_buffer(&actor, &ty, servers, seen)).await?;
+        Ok(())
     };
-    let (ty, seen) = (Name::from(said.hardware_type.as_str()), Some(&*said.version));
-    in_time(site.broker.set_shared_buffer(&actor, &ty, servers, seen)).await?;
-    Ok(Redirect::to("/settings#buffers"))
+    let done: Result<(), Problem> = done.await;
+    answered(&site, reader, "buffers", done).await
 }
 
 /// An elastic reservation.
@@ -377,25 +435,29 @@ pub(super) async fn set_elastic(
     State(site): State<Site>,
     Whole(reader): Whole,
     Form(said): Form<ElasticSaid>,
-) -> Result<Redirect, Problem> {
+) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
-    let share = match said.share.trim() {
-        "" => None,
-        text => Some(number_of("share", text)?),
+    let done = async {
+        let share = match said.share.trim() {
+            "" => None,
+            text => Some(number_of("share", text)?),
+        };
+        let name = Name::from(said.reservation.trim());
+        // What the form does not say stays.
+        let before = in_time(site.broker.elastic_reservations(Some(&name))).await?.pop();
+        let (priority, host_profile) =
+            before.map(|of| (of.asked.priority, of.asked.host_profile)).unwrap_or_default();
+        let asked = ElasticAsked {
+            owner: said.owner.trim().into(),
+            rru: pairs("rru", &said.rru)?.into_iter().collect(),
+            priority,
+            host_profile,
+        };
+        in_time(site.broker.set_elastic(&actor, &name, &asked, share, None)).await?;
+        Ok(())
     };
-    let name = Name::from(said.reservation.trim());
-    // What the form does not say stays.
-    let before = in_time(site.broker.elastic_reservations(Some(&name))).await?.pop();
-    let (priority, host_profile) =
-        before.map(|of| (of.asked.priority, of.asked.host_profile)).unwrap_or_default();
-    let asked = ElasticAsked {
-        owner: said.owner.trim().into(),
-        rru: pairs("rru", &said.rru)?.into_iter().collect(),
-        priority,
-        host_profile,
-    };
-    in_time(site.broker.set_elastic(&actor, &name, &asked, share, None)).await?;
-    Ok(Redirect::to("/settings#elastic"))
+    let done: Result<(), Problem> = done.await;
+    answered(&site, reader, "elastic", done).await
 }
 
 /// Which one to end.
@@ -411,10 +473,14 @@ pub(super) async fn end_elastic(
     State(site): State<Site>,
     Whole(reader): Whole,
     Form(said): Form<EndSaid>,
-) -> Result<Redirect, Problem> {
+) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
-    in_time(site.broker.end_elastic(&actor, &said.reservation, Some(&said.version))).await?;
-    Ok(Redirect::to("/settings#elastic"))
+    let done = async {
+        in_time(site.broker.end_elastic(&actor, &said.reservation, Some(&said.version))).await?;
+        Ok(())
+    };
+    let done: Result<(), Problem> = done.await;
+    answered(&site, reader, "elastic", done).await
 }
 
 /// The limits of an owner.
@@ -431,28 +497,32 @@ pub(super) async fn set_quota(
     State(site): State<Site>,
     Whole(reader): Whole,
     Form(said): Form<QuotaSaid>,
-) -> Result<Redirect, Problem> {
+) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Admin)?;
-    let limit = |field: &str, amount: f64| {
-        let amount = Rru::from_f64(amount).filter(|amount| *amount >= Rru::ZERO);
-        amount.ok_or_else(|| wrong(field, "an amount is from 0 to 1e9"))
-    };
-    let mut limits = Vec::new();
-    for (profile, rru) in pairs("rru", &said.rru)? {
-        let (profile, limit) = (Some(profile), limit("rru", rru)?);
-        limits.push(QuotaAsked { profile, hardware_type: None, limit });
-    }
-    for part in said.servers.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let (hardware_type, count) = match part.rsplit_once('=') {
-            Some((ty, count)) => (Some(Name::from(ty.trim())), count),
-            None => (None, part),
+    let done = async {
+        let limit = |field: &str, amount: f64| {
+            let amount = Rru::from_f64(amount).filter(|amount| *amount >= Rru::ZERO);
+            amount.ok_or_else(|| wrong(field, "an amount is from 0 to 1e9"))
         };
-        let limit = limit("servers", number_of("servers", count)?)?;
-        limits.push(QuotaAsked { profile: None, hardware_type, limit });
-    }
-    if said.owner.trim().is_empty() {
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "whose quota?"));
-    }
-    in_time(site.broker.set_quota(&actor, said.owner.trim(), &limits)).await?;
-    Ok(Redirect::to("/settings#quotas"))
+        let mut limits = Vec::new();
+        for (profile, rru) in pairs("rru", &said.rru)? {
+            let (profile, limit) = (Some(profile), limit("rru", rru)?);
+            limits.push(QuotaAsked { profile, hardware_type: None, limit });
+        }
+        for part in said.servers.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (hardware_type, count) = match part.rsplit_once('=') {
+                Some((ty, count)) => (Some(Name::from(ty.trim())), count),
+                None => (None, part),
+            };
+            let limit = limit("servers", number_of("servers", count)?)?;
+            limits.push(QuotaAsked { profile: None, hardware_type, limit });
+        }
+        if said.owner.trim().is_empty() {
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "whose quota?"));
+        }
+        in_time(site.broker.set_quota(&actor, said.owner.trim(), &limits)).await?;
+        Ok(())
+    };
+    let done: Result<(), Problem> = done.await;
+    answered(&site, reader, "quotas", done).await
 }

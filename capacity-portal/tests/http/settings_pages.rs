@@ -68,6 +68,12 @@ async fn settings_are_changed_from_their_page() {
     assert_eq!(sent.status(), 422);
     let text = sent.text().await.expect("text");
     assert!(text.contains("limits[0].profile") && text.contains("there is no profile"), "{text}");
+    well_formed("/settings/quotas", &text);
+    assert!(text.contains("href=\"#quotas\"") && text.contains("id=\"quota-owner\""), "{text}");
+    assert_eq!(
+        send(&place, "/settings/hardware-types", READER, "hardware_type=x").await.status(),
+        403
+    );
 }
 
 #[tokio::test]
