@@ -33,7 +33,11 @@ async fn contracts_and_limits_are_what_may_move_before_the_next_solve() {
     };
     broker.set_contract("ann", "web", &contract(400_000, &[])).await.expect("set");
     let two = budget("reservation", "web", true, 2, "contract");
-    assert_eq!(ahead(&database).await.budgets, [two.clone()], "two fifths of six in use");
+    assert_eq!(
+        ahead(&database).await.budgets,
+        std::slice::from_ref(&two),
+        "two fifths of six in use"
+    );
     broker.set_contract("ann", "web", &contract(400_000, &[(0, 1_440)])).await.expect("set");
     let never = budget("reservation", "web", true, 0, "never");
     assert_eq!(ahead(&database).await.budgets, [never], "quiet all day");
