@@ -86,9 +86,8 @@ impl Shield {
         if !self.limits.may_ask(caller, address(&parts)) {
             return Err(Problem::too_often("ask less often", 1));
         }
-        // Postgres stores no zero character, so no name has one. Pages say so at the field.
-        let api = parts.uri.path().starts_with("/ops/");
-        if api && parts.uri.path_and_query().is_some_and(|asked| asked.as_str().contains("%00")) {
+        // Postgres stores no zero character, so no name has one. Forms that are sent say so at the field.
+        if parts.uri.path_and_query().is_some_and(|asked| asked.as_str().contains("%00")) {
             let detail = "nothing has a zero character in its name";
             return Err(Problem::bad_request("malformed", detail));
         }

@@ -154,12 +154,12 @@ pub(super) struct Page<'a> {
 impl Page<'_> {
     /// The whole document for this reader.
     pub(super) fn show(self, reader: &Reader) -> Html<String> {
-        Html(document(&self, Some(reader)).into_string())
+        Html(written(&document(&self, Some(reader))))
     }
 
     /// The whole document for whoever asks.
     pub(super) fn show_to_all(self) -> Html<String> {
-        Html(document(&self, None).into_string())
+        Html(written(&document(&self, None)))
     }
 }
 
@@ -248,7 +248,7 @@ pub(super) async fn finish(request: Request, next: Next) -> Response {
             }
         } else {
             *response.status_mut() = problem.status();
-            *response.body_mut() = Body::from(error(&problem).into_string());
+            *response.body_mut() = Body::from(written(&error(&problem)));
             let html = HeaderValue::from_static("text/html; charset=utf-8");
             response.headers_mut().insert(CONTENT_TYPE, html);
         }
@@ -273,4 +273,9 @@ fn error(problem: &Problem) -> Markup {
         p.actions { a.button href="/" { "To the overview" } }
     };
     document(&Page { place: Place::Elsewhere, title, charts: false, body }, None)
+}
+
+/// A document as it is sent. What was filled in stays in its field, and HTML knows no zero character.
+fn written(document: &Markup) -> String {
+    document.0.replace('\0', "\u{FFFD}")
 }

@@ -48,6 +48,21 @@ async fn each_event_is_answered() {
     assert!(results[2]["reason"].as_str().expect("why").contains("severity"));
     assert_eq!(results[4]["code"], "unknown_scope");
     assert_eq!(answer["refused"], 4);
+    // Whether work can be recalled is said of windows, which are admitted under the guarantee.
+    for minutes in [json!(20), json!(-1), json!("soon"), Value::Null] {
+        let mut work = event("six", "s06");
+        work["kind"] = "planned_maintenance".into();
+        work["recall_minutes"] = minutes;
+        let (status, problem) = place.post("/ops/v1/events", &work).await;
+        let result = &problem["results"][0];
+        assert_eq!(
+            (status.as_u16(), &result["code"]),
+            (422, &"not_recallable".into()),
+            "{problem}"
+        );
+        let said = result["reason"].as_str().expect("why");
+        assert!(said.contains("/ops/v1/maintenance with recall_minutes"), "{said}");
+    }
     let none = json!([event("four", "nowhere"), { "event": "x" }]);
     let (status, problem) = place.post("/ops/v1/events", &none).await;
     assert_eq!((status.as_u16(), &problem["code"]), (422, &"all_refused".into()));

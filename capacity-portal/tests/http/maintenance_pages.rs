@@ -115,16 +115,20 @@ async fn what_is_wrong_stands_at_its_field_and_what_was_filled_in_stays() {
         ("scope=rack&scope_id=rack0&length=0&why=x", "length", 422),
         ("scope=rack&scope_id=rack0&length=60&drain=99999&why=x", "drain", 422),
     ] {
-        let (looked, shown) = page(&place, &format!("/maintenance/plan?{form}"), Some(ROOT)).await;
         let planned = send(&place, "/maintenance/plan", ROOT, form).await;
-        assert_eq!((looked.as_u16(), planned.status().as_u16()), (200, status), "{form}");
+        assert_eq!(planned.status(), status, "{form}");
         let planned = planned.text().await.expect("text");
         well_formed(form, &planned);
+        if form.contains("%00") {
+            assert!(
+                planned.contains("zero character") && !planned.contains("Plan it"),
+                "{planned}"
+            );
+            continue;
+        }
+        let (looked, shown) = page(&place, &format!("/maintenance/plan?{form}"), Some(ROOT)).await;
+        assert_eq!(looked, 200, "{form}");
         for text in [shown, planned] {
-            if form.contains("%00") {
-                assert!(text.contains("zero character") && !text.contains("Plan it"), "{text}");
-                continue;
-            }
             assert!(text.contains(&format!("id=\"{field}-wrong\"")), "{form}: {text}");
             assert_eq!(text.matches("aria-invalid").count(), 1, "{form}: {text}");
             assert!(text.contains("value=\"x\"") && !text.contains("Plan it"), "{form}: {text}");

@@ -76,6 +76,41 @@ async fn settings_are_changed_from_their_page() {
     );
 }
 
+/// Postgres stores no zero character: each form says so, keeps what was filled in, and writes nothing.
+#[tokio::test]
+async fn a_zero_character_in_a_form_is_refused_and_writes_nothing() {
+    let place = Place::new().await;
+    let admin = token(&place, "ann", Role::Admin, None).await;
+    let before = place.broker.last_seq().await.expect("asked");
+    for (path, form) in [
+        (
+            "/settings/prices",
+            "version=%00&move_in_use=1&move_idle=1&spread_beta=2&buffer_tau=5&msb_alpha=&rack_alpha=&affinity_theta=&shared_buffer_fraction=0",
+        ),
+        ("/settings/hardware-types", "hardware_type=ne%00w"),
+        ("/settings/buffers", "hardware_type=ty%00pe&servers=3&version=1"),
+        ("/settings/elastic", "reservation=ba%00tch&owner=lab&rru=type%3D1.5&share=2"),
+        ("/settings/elastic", "reservation=batch&owner=la%00b&rru=type%3D1.5&share=2"),
+        ("/settings/elastic", "reservation=batch&owner=lab&rru=ty%00pe%3D1.5&share=2"),
+        ("/settings/elastic/end", "reservation=ba%00tch&version=1"),
+        ("/settings/quotas", "owner=a%00&rru=&servers=20"),
+        ("/settings/quotas", "owner=a&rru=&servers=20%2C+ty%00pe%3D10"),
+        ("/settings/servers", "what=add&list=n%000%2Crack0%2Ctype&really=yes"),
+        ("/settings/servers", "what=add&list=n0%2Cra%00ck%2Ctype&really=yes"),
+        ("/settings/servers", "what=remove&list=s%000&really=yes"),
+        ("/settings/servers", "what=move&list=s00%2Cra%00ck&really=yes"),
+    ] {
+        let sent = send(&place, path, &admin, form).await;
+        let status = sent.status();
+        let text = sent.text().await.expect("text");
+        println!("{status} {path} {form}");
+        assert!(status.is_client_error(), "{status} for {path} {form}: {text}");
+        assert!(!text.contains('\0'), "{path} {form}");
+    }
+    let after = place.broker.last_seq().await.expect("asked");
+    assert_eq!(after, before, "nothing was written");
+}
+
 #[tokio::test]
 async fn servers_are_racked_and_removed_from_their_page_after_a_look() {
     let place = Place::new().await;

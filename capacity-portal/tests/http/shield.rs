@@ -35,6 +35,34 @@ async fn every_answer_tells_browsers_what_they_may_do() {
     }
 }
 
+/// Nothing has a zero character in its name, whatever is asked of it and by whom.
+#[tokio::test]
+async fn no_address_has_a_zero_character() {
+    let place = Place::new().await;
+    for path in [
+        "/v1/reservations/%00",
+        "/v1/reservations/a%00/servers",
+        "/v1/reservations?owner=%00",
+        "/ops/v1/servers/s00%00",
+        "/ops/v1/moves?server=%00",
+        "/reservations/a%00/servers",
+        "/servers/s00%00",
+        "/trail?subject=a%00b",
+        "/maintenance/plan?scope=rack&scope_id=a%00b&length=60&why=x",
+        "/assets/%00",
+        "/nowhere/%00",
+    ] {
+        for (method, token) in
+            [(Method::GET, None), (Method::GET, Some(ROOT)), (Method::POST, None)]
+        {
+            let response = place.send(method, path, token, "").await;
+            assert_eq!(response.status(), 400, "{path}");
+            let said = response.text().await.expect("text");
+            assert!(said.contains("zero character"), "{path}: {said}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn bodies_are_of_a_size_and_a_depth() {
     let place = Place::new().await;

@@ -66,7 +66,7 @@ async fn what_is_not_there_is_a_problem_as_well() {
         (Method::GET, "/ops/v1/events", 405, "method_not_allowed"),
         (Method::GET, "/v1/reservations/nobody/servers", 404, "unknown_reservation"),
         (Method::GET, "/v1/reservations/nobody/changes?from=1", 404, "unknown_reservation"),
-        (Method::GET, "/v1/reservations/%00/servers", 404, "unknown_reservation"),
+        (Method::GET, "/v1/reservations/%00/servers", 400, "malformed"),
         (Method::GET, "/v1/reservations/a/servers?after=%00", 400, "malformed"),
         (Method::GET, "/v1/reservations/a/servers?limit=0", 400, "malformed"),
         (Method::GET, "/v1/reservations/a/servers?limit=many", 400, "malformed"),

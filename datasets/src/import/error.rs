@@ -159,6 +159,15 @@ pub enum FieldRule {
     #[error("is not UTF-8")]
     NotUtf8,
     #[error(
+        "has {character} as character {position}; a name has no control characters and none that \
+         change the direction of text or have no width"
+    )]
+    Character { character: String, position: usize },
+    #[error("has {bytes} bytes; a field has at most {}", super::sheet::FIELD_BYTES_MAX)]
+    FieldTooLong { bytes: usize },
+    #[error("is longer than {} bytes, or a quote is not closed", super::sheet::LINE_BYTES_MAX)]
+    LineTooLong,
+    #[error(
         "{name:?} counts capacity in other units than servers; changes of its size are in servers"
     )]
     NotServers { name: String },

@@ -5,8 +5,17 @@ use super::parse_instant;
 use chrono::{DateTime, Utc};
 use csv::{ErrorKind, StringRecord};
 use fleet::NAME_CHARS_MAX;
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Bytes of one field at most, whether it is read or not.
+pub(super) const FIELD_BYTES_MAX: usize = 1 << 16;
+
+/// Bytes between two ends of lines at most: a file without any would be read into memory whole.
+pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// A CSV file.
 pub(super) struct Sheet {
@@ -66,9 +75,19 @@ impl Sheet {
     /// Reads a file whole.
     pub(super) fn read(file: &Path) -> Result<Sheet, ImportError> {
         let csv = |source| ImportError::Csv { file: file.to_owned(), source };
-        let mut reader = csv::Reader::from_path(file).map_err(csv)?;
+        let opened = std::fs::File::open(file).map_err(|error| csv(error.into()))?;
+        let too_long = Rc::new(Cell::new(None));
+        let mut reader = csv::Reader::from_reader(Lines::new(opened, Rc::clone(&too_long)));
+        let endless = |source| match too_long.get() {
+            None => csv(source),
+            Some(line) => {
+                let (field, rule) = ("record".to_owned(), Box::new(FieldRule::LineTooLong));
+                let errors = vec![FieldError { line, field, rule }];
+                ImportError::Fields { file: file.to_owned(), errors, more: 0 }
+            }
+        };
         let mut columns: Vec<String> =
-            reader.headers().map_err(csv)?.iter().map(str::to_owned).collect();
+            reader.headers().map_err(&endless)?.iter().map(str::to_owned).collect();
         // Spreadsheets put a byte order mark before the first column's name.
         if let Some(first) = columns.first_mut()
             && let Some(rest) = first.strip_prefix('\u{feff}')
@@ -85,6 +104,13 @@ impl Sheet {
         for record in reader.into_records() {
             let error = match record {
                 Ok(record) => {
+                    let line = record.position().map_or(0, csv::Position::line);
+                    for (column, field) in columns.iter().zip(&record) {
+                        if field.len() > FIELD_BYTES_MAX {
+                            let rule = Box::new(FieldRule::FieldTooLong { bytes: field.len() });
+                            wrong.note(FieldError { line, field: column.clone(), rule });
+                        }
+                    }
                     records.push(record);
                     continue;
                 }
@@ -95,7 +121,7 @@ impl Sheet {
                     (position, FieldRule::Length { found: *len, expected: *expected_len })
                 }
                 ErrorKind::Utf8 { pos: Some(position), .. } => (position, FieldRule::NotUtf8),
-                _ => return Err(csv(error)),
+                _ => return Err(endless(error)),
             };
             let (line, field) = (position.line(), "record".to_owned());
             wrong.note(FieldError { line, field, rule: Box::new(rule) });
@@ -154,6 +180,43 @@ impl Sheet {
     }
 }
 
+/// Whether a character is one that people do not see, or that turns what they see around.
+fn is_hidden(of: char) -> bool {
+    of.is_control()
+        || matches!(of, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
+        || matches!(of, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+}
+
+/// Reads on as long as lines end, and notes the one that does not.
+struct Lines<R> {
+    from: R,
+    line: u64,
+    bytes: usize,
+    too_long: Rc<Cell<Option<u64>>>,
+}
+
+impl<R> Lines<R> {
+    fn new(from: R, too_long: Rc<Cell<Option<u64>>>) -> Lines<R> {
+        Lines { from, line: 1, bytes: 0, too_long }
+    }
+}
+
+impl<R: Read> Read for Lines<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.from.read(buffer)?;
+        for byte in &buffer[..read] {
+            self.bytes += 1;
+            if *byte == b'\n' {
+                (self.line, self.bytes) = (self.line + 1, 0);
+            } else if self.bytes > LINE_BYTES_MAX {
+                self.too_long.set(Some(self.line));
+                return Err(std::io::ErrorKind::FileTooLarge.into());
+            }
+        }
+        Ok(read)
+    }
+}
+
 impl<'a> Line<'a> {
     /// The line's number, counted from one.
     pub(super) fn number(&self) -> u64 {
@@ -174,7 +237,15 @@ impl<'a> Line<'a> {
             chars if chars > NAME_CHARS_MAX => {
                 Err(self.broken(column, FieldRule::TooLong { chars }))
             }
-            _ => Ok(name),
+            _ => match name.chars().position(is_hidden) {
+                Some(at) => {
+                    let character = name.chars().nth(at).unwrap_or_default();
+                    let character = format!("U+{:04X}", u32::from(character));
+                    let position = at + 1;
+                    Err(self.broken(column, FieldRule::Character { character, position }))
+                }
+                None => Ok(name),
+            },
         }
     }
 

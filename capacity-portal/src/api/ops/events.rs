@@ -33,9 +33,18 @@ struct EventBody {
     started_at: DateTime<Utc>,
     /// Absent: it goes on.
     ended_at: Option<DateTime<Utc>>,
+    /// Only windows can be recalled: this is read to say so.
+    #[serde(default, deserialize_with = "there")]
+    #[schema(ignore)]
+    recall_minutes: bool,
 }
 
 type Events = OneOrMany<EventBody>;
+
+/// Whether a field is there, whatever it says.
+fn there<'de, D: serde::Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    serde::de::IgnoredAny::deserialize(from).map(|_| true)
+}
 
 pub(super) fn scopes() -> utoipa::openapi::Schema {
     asked::words(Scope::ALL.map(Scope::as_str))
@@ -163,6 +172,12 @@ pub(super) async fn store(
 
 impl EventBody {
     fn report(self) -> Result<Report, Refused> {
+        if self.recall_minutes {
+            let reason = "recall_minutes: an event that is reported cannot be recalled; plan the work \
+                as a window (POST /ops/v1/maintenance with recall_minutes), which is admitted under \
+                the guarantee and recalled when an MSB is lost";
+            return Err(Refused::new("not_recallable", reason));
+        }
         let scope = Scope::parse(&self.scope).ok_or_else(|| {
             let words = "server, rack, msb or datacenter";
             Refused::new("malformed", format!("scope {:?} is none of {words}", self.scope))
