@@ -28,6 +28,9 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A connection that was in use such a short time ago is still there, or was lost just now.
 const SURELY_THERE: Duration = Duration::from_millis(100);
 
+/// The same for connections of one who bears that they are lost.
+const STEADY: Duration = Duration::from_secs(10);
+
 /// How often and after what pause a server is asked that nobody listens for yet, or that recovers.
 const START_ATTEMPTS: u32 = 50;
 const START_PAUSE: Duration = Duration::from_millis(200);
@@ -191,10 +194,10 @@ impl Broker {
         check_version(version)?;
         // Its place may be needed by the next; that it was closed well does not matter.
         let _ = first.close().await;
-        Ok(Broker::over(address, connections, None))
+        Ok(Broker::over(address, connections, SURELY_THERE, None))
     }
 
-    fn over(address: &Address, connections: u32, told: Option<fn(i32)>) -> Broker {
+    fn over(address: &Address, connections: u32, sure: Duration, told: Option<fn(i32)>) -> Broker {
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -209,10 +212,8 @@ impl Broker {
             })
             // To ask each time whether it is still there is a round trip for every read.
             .test_before_acquire(false)
-            .before_acquire(|connection, of| {
-                Box::pin(async move {
-                    Ok(of.idle_for < SURELY_THERE || connection.ping().await.is_ok())
-                })
+            .before_acquire(move |connection, of| {
+                Box::pin(async move { Ok(of.idle_for < sure || connection.ping().await.is_ok()) })
             })
             .connect_lazy_with(address.options());
         Broker { pool, address: address.clone(), kept: Arc::default(), valued: Arc::default() }
@@ -221,7 +222,13 @@ impl Broker {
     /// The same region over connections of its own, so that nobody waits until others give theirs back. `told`
     /// hears the number of each process of Postgres that serves one.
     pub fn apart(&self, told: Option<fn(i32)>) -> Broker {
-        Broker::over(&self.address, CONNECTIONS_MAX, told)
+        Broker::over(&self.address, CONNECTIONS_MAX, SURELY_THERE, told)
+    }
+
+    /// The same for one who asks one thing after another, far away maybe, and bears that a connection is
+    /// lost: it is not asked each time whether it is still there.
+    pub fn steady(&self) -> Broker {
+        Broker::over(&self.address, CONNECTIONS_MAX, STEADY, None)
     }
 
     /// Runs the migrations the database has not seen. Safe to run by several processes at once.

@@ -7,7 +7,7 @@
 use crate::broker::Broker;
 use crate::change::Change;
 use crate::error::{DbError, Doing};
-use crate::mover::{Epoch, MoverError, still_ours};
+use crate::mover::{Epoch, MoverError, still_ours_at_head};
 use crate::replacement::Worth;
 use crate::state::{self, EmergencyState, State};
 use crate::topology::Topology;
@@ -274,8 +274,7 @@ impl Broker {
         while sqlx::query_scalar(sql::ANY).fetch_one(&self.pool).await.doing(doing)? {
             let mut change = Change::begin(self, actor).await?;
             let db = change.connection();
-            still_ours(db, epoch).await?;
-            let head = moves::hold_head(db).await?;
+            let head = still_ours_at_head(db, epoch).await?;
             let asked: Option<(Uuid, String, i64)> =
                 sqlx::query_as(sql::ASKED).fetch_optional(&mut *db).await.doing(doing)?;
             let Some((id, reservation, amount)) = asked else {

@@ -139,7 +139,7 @@ pub use maintenance::{
     MaintenanceWindow, OpenRecall, PreviewedWindow, RecallReport, SHARE_MICRO, WindowRecall,
 };
 pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
-pub use mover::{Epoch, MoverError, MoverInstance, MoverStatus, Stopped};
+pub use mover::{Epoch, MoverDistance, MoverError, MoverInstance, MoverStatus, Stopped};
 pub use moves::{BegunOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
 pub use operation::{Operation, OperationKind};
 pub use outage::{MsbHealth, OutServer, Outage, OutageReason};

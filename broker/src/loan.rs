@@ -8,7 +8,7 @@
 use crate::broker::Broker;
 use crate::change::Change;
 use crate::error::{DbError, Doing};
-use crate::mover::{Epoch, MoverError, still_ours};
+use crate::mover::{Epoch, MoverError, still_ours_at_head};
 use crate::moves::{self, MoveOrigin};
 use crate::trail::Action;
 use fleet::{Name, Rru};
@@ -242,8 +242,7 @@ impl Broker {
         }
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        still_ours(db, epoch).await?;
-        moves::hold_head(db).await?;
+        still_ours_at_head(db, epoch).await?;
         let gone = sqlx::query_scalar(crate::edit::sql::REMOVE_ENDED).fetch_all(&mut *db).await;
         let gone: Vec<String> = gone.doing(doing)?;
         let ended: Vec<LentServer> =

@@ -43,6 +43,7 @@ pub(crate) mod sql {
                 (SELECT coalesce(sum(losses), 0) FROM jobs), \
                 (SELECT lease_until >= clock_timestamp() FROM mover), \
                 (SELECT stopped_by IS NOT NULL FROM mover), \
+                (SELECT ARRAY[round_trip_ms, pass_ms, lease_ms] FROM mover), \
                 (SELECT coalesce(sum(extract(epoch FROM state_at - recorded_at)), 0)::float8 \
                     FROM replacements WHERE state = 'bound') \
             FROM solves WHERE state = 'published'";
@@ -122,6 +123,8 @@ pub struct Metrics {
     pub mover_acts: bool,
     /// Whether its stop switch is pulled.
     pub mover_stopped: bool,
+    /// Seconds that a renewal of its lease takes, its last look at everything took, and its lease is.
+    pub mover_seconds: [Option<f64>; 3],
 }
 
 impl Broker {
@@ -163,6 +166,7 @@ impl Broker {
             leases_lost,
             mover_acts,
             mover_stopped,
+            mover_millis,
             replaced_seconds,
         ) = sqlx::query_as(sql::AGES).fetch_one(&mut *tx).await.doing(doing)?;
         let servers = status::servers(&mut tx).await.doing(doing)?;
@@ -196,6 +200,10 @@ impl Broker {
             outages: of("outages").iter().map(|row| row.2).sum(),
             mover_acts,
             mover_stopped,
+            mover_seconds: std::array::from_fn(|at| {
+                let millis: &Vec<Option<i64>> = &mover_millis;
+                millis.get(at).copied().flatten().map(|millis| millis as f64 / 1_000.0)
+            }),
         })
     }
 }

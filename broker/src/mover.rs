@@ -10,10 +10,13 @@ use crate::broker::Broker;
 use crate::change::Change;
 use crate::error::{DbError, Doing};
 use crate::job::LEASE_MAX;
-use crate::trail::{Action, Seq};
+use crate::lease::since_boot;
+use crate::trail::{Action, Seq, TargetVersion};
 use fleet::pace::Limits;
 use sqlx::PgConnection;
 use sqlx::types::Json;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -23,9 +26,11 @@ pub(crate) mod sql {
         /// for is by a clock that was ahead then. A renewal must not name the epoch: with a trigger on the
         /// table Postgres takes the lock of a changed key for every key that a statement names.
         LEASE = "WITH renewed AS (UPDATE mover SET holder = $1, \
-                    lease_until = clock_timestamp() + make_interval(secs => $2) \
+                    lease_until = clock_timestamp() + make_interval(secs => $2), \
+                    lease_ms = $2 * 1000, round_trip_ms = $5, pass_ms = $6 \
                 WHERE instance = $4 RETURNING epoch), \
             taken AS (UPDATE mover SET holder = $1, instance = $4, epoch = epoch + 1, \
+                    lease_ms = $2 * 1000, round_trip_ms = $5, pass_ms = $6, \
                     lease_until = clock_timestamp() + make_interval(secs => $2) \
                 WHERE instance IS DISTINCT FROM $4 AND lease_until NOT BETWEEN clock_timestamp() \
                     AND clock_timestamp() + make_interval(secs => $3) RETURNING epoch) \
@@ -34,8 +39,11 @@ pub(crate) mod sql {
         /// Taking over changes the epoch, which is a key: it waits until the transaction has ended. A
         /// renewal of the lease does not change it, and does not wait.
         STILL_OURS = "SELECT EXISTS (SELECT FROM mover WHERE epoch = $1 FOR KEY SHARE)";
+        /// The same, and publications wait as with `moves::hold_head`: one round trip for both.
+        OURS_AND_HEAD = "SELECT EXISTS (SELECT FROM mover WHERE epoch = $1 FOR KEY SHARE), \
+            (SELECT version FROM target_versions ORDER BY version DESC LIMIT 1 FOR UPDATE)";
         STATUS = "SELECT epoch, CASE WHEN lease_until >= clock_timestamp() THEN holder END, \
-            stopped_by, stopped_why, give_way_after_seconds FROM mover";
+            stopped_by, stopped_why, give_way_after_seconds, round_trip_ms, pass_ms, lease_ms FROM mover";
         NOTE_SETTINGS = "UPDATE mover SET give_way_after_seconds = $2, limits = $3 \
             WHERE epoch = $1 AND (give_way_after_seconds, limits) IS DISTINCT FROM ($2, $3)";
         STOP = "UPDATE mover SET stopped_by = $1, stopped_why = $2 WHERE stopped_by IS NULL";
@@ -44,16 +52,44 @@ pub(crate) mod sql {
 }
 
 /// A mover, as the lease knows it: made once when a process starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct MoverInstance {
     id: Uuid,
     name: String,
+    /// What it has measured; clones share it.
+    measured: Arc<Mutex<Measured>>,
 }
+
+/// How long things take from where a mover runs.
+#[derive(Debug, Default)]
+struct Measured {
+    /// The last renewals of the lease.
+    renewals: VecDeque<Duration>,
+    pass: Option<Duration>,
+}
+
+/// Renewals that are compared: one that had to make a connection first says nothing of the distance.
+const RENEWALS: usize = 3;
 
 impl MoverInstance {
     /// A new instance. The name is for people; others may have the same.
     pub fn new(name: impl Into<String>) -> MoverInstance {
-        MoverInstance { id: Uuid::now_v7(), name: name.into() }
+        MoverInstance { id: Uuid::now_v7(), name: name.into(), measured: Arc::default() }
+    }
+
+    /// Notes how long a look at everything took.
+    pub fn note_pass(&self, took: Duration) {
+        self.measured().pass = Some(took);
+    }
+
+    fn note_renewal(&self, took: Duration) {
+        let renewals = &mut self.measured().renewals;
+        renewals.truncate(RENEWALS - 1);
+        renewals.push_front(took);
+    }
+
+    fn measured(&self) -> MutexGuard<'_, Measured> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its name.
@@ -86,6 +122,18 @@ pub struct Stopped {
     pub why: String,
 }
 
+/// The row of the mover: epoch, holder, who stopped it and why, its setting, and what it measured.
+type StatusRow = (
+    i64,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<i64>,
+    Option<i64>,
+    Option<i64>,
+    Option<i64>,
+);
+
 /// How the mover stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MoverStatus {
@@ -98,6 +146,37 @@ pub struct MoverStatus {
     /// How long [`crate::GIVE_WAY_LOST_MIN`] MSBs are lost before it lets reservations give way by
     /// itself; `None`: an operator does.
     pub gives_way_after: Option<Duration>,
+    /// How far Postgres is from it; `None`: it has not measured that yet.
+    pub distance: Option<MoverDistance>,
+}
+
+/// How far Postgres is from a mover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoverDistance {
+    /// How long a renewal of its lease takes.
+    pub round_trip: Duration,
+    /// How long its last look at everything took; `None`: none has ended.
+    pub pass: Option<Duration>,
+    /// The lease it asks for.
+    pub lease: Duration,
+}
+
+impl MoverDistance {
+    /// Why a mover cannot act over such a distance: a renewal begins every third of a lease and counts from
+    /// when it began, so one that takes two thirds comes too late.
+    pub fn cannot_act(&self) -> Option<String> {
+        let MoverDistance { round_trip, pass, lease } = self;
+        let pass = pass.map_or("has not ended yet".to_owned(), |pass| {
+            format!("takes {:.1} s", pass.as_secs_f64())
+        });
+        (*round_trip >= *lease * 2 / 3).then(|| {
+            format!(
+                "cannot act: Postgres is {} ms away; a pass {pass}, the lease is {} s",
+                round_trip.as_millis(),
+                lease.as_secs_f64()
+            )
+        })
+    }
 }
 
 impl Broker {
@@ -110,12 +189,21 @@ impl Broker {
         mover: &MoverInstance,
         lease: Duration,
     ) -> Result<Option<Epoch>, DbError> {
+        let millis = |of: Duration| i64::try_from(of.as_millis()).unwrap_or(i64::MAX);
+        let (round_trip, pass) = {
+            let measured = mover.measured();
+            (measured.renewals.iter().min().copied().map(millis), measured.pass.map(millis))
+        };
         let leased = sqlx::query_scalar(sql::LEASE)
             .bind(&mover.name)
             .bind(lease.min(LEASE_MAX).as_secs_f64())
             .bind(LEASE_MAX.as_secs_f64())
-            .bind(mover.id);
+            .bind(mover.id)
+            .bind(round_trip)
+            .bind(pass);
+        let begun = since_boot();
         let epoch = leased.fetch_optional(&self.pool).await.doing("leasing the mover")?;
+        mover.note_renewal(since_boot().saturating_sub(begun));
         Ok(epoch.map(Epoch))
     }
 
@@ -133,14 +221,20 @@ impl Broker {
     /// # Errors
     /// If Postgres fails.
     pub async fn mover_status(&self) -> Result<MoverStatus, DbError> {
-        let (epoch, acting, by, why, after): (_, _, Option<String>, Option<String>, Option<i64>) =
-            sqlx::query_as(sql::STATUS)
-                .fetch_one(&self.pool)
-                .await
-                .doing("asking for the mover")?;
+        let row: StatusRow = sqlx::query_as(sql::STATUS)
+            .fetch_one(&self.pool)
+            .await
+            .doing("asking for the mover")?;
+        let (epoch, acting, by, why, after, round_trip, pass, lease) = row;
         let stopped = by.zip(why).map(|(by, why)| Stopped { by, why });
         let gives_way_after = after.map(|seconds| Duration::from_secs(seconds.unsigned_abs()));
-        Ok(MoverStatus { epoch: Epoch(epoch), acting, stopped, gives_way_after })
+        let millis = |of: i64| Duration::from_millis(of.unsigned_abs());
+        let distance = round_trip.zip(lease).map(|(round_trip, lease)| MoverDistance {
+            round_trip: millis(round_trip),
+            pass: pass.map(millis),
+            lease: millis(lease),
+        });
+        Ok(MoverStatus { epoch: Epoch(epoch), acting, stopped, gives_way_after, distance })
     }
 
     /// Notes the settings of the mover that acts, for those who look at it from elsewhere.
@@ -198,4 +292,18 @@ pub(crate) async fn still_ours(db: &mut PgConnection, epoch: Epoch) -> Result<()
         .await
         .doing("looking whether another mover has taken over")?;
     if ours { Ok(()) } else { Err(MoverError::TakenOver) }
+}
+
+/// Holds the mover's lease and then the head of the targets until the end of the transaction; gives the
+/// version that publications go on top of.
+pub(crate) async fn still_ours_at_head(
+    db: &mut PgConnection,
+    epoch: Epoch,
+) -> Result<TargetVersion, MoverError> {
+    let (ours, head): (bool, i64) = sqlx::query_as(sql::OURS_AND_HEAD)
+        .bind(epoch.0)
+        .fetch_one(db)
+        .await
+        .doing("holding the lease and the version of the targets")?;
+    if ours { Ok(TargetVersion(head)) } else { Err(MoverError::TakenOver) }
 }

@@ -7,7 +7,7 @@
 use crate::broker::Broker;
 use crate::change::Change;
 use crate::error::{DbError, Doing};
-use crate::mover::{Epoch, MoverError, still_ours};
+use crate::mover::{Epoch, MoverError, still_ours, still_ours_at_head};
 use crate::rollout;
 use crate::state::{self, MoveState, State};
 use crate::stored;
@@ -18,11 +18,37 @@ use chrono::{DateTime, Utc};
 use fleet::Name;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use uuid::Uuid;
 
 /// Characters kept of what a host says.
 const SAID_MAX: usize = 2_000;
+
+/// Servers that need a move and have none: targets that fulfil a condition, what is to be restored, and
+/// what is to get another host profile. One that is drained for good is not restored.
+macro_rules! wanted {
+    ($targets:literal) => {
+        concat!(
+            "WITH wanted AS (SELECT s.server_id, NULL AS origin FROM servers s WHERE ",
+            $targets,
+            " UNION ALL SELECT f.server_id, 'restore' FROM unfinished f JOIN servers s USING (server_id) \
+                WHERE f.state = 'unfinished' AND f.retry_at <= clock_timestamp() AND NOT s.target_pending \
+                    AND NOT EXISTS (SELECT FROM decommissions d WHERE d.server_id = f.server_id) \
+            UNION ALL SELECT o.server_id, 'reconfigure' FROM outdated_profiles o JOIN servers s USING (server_id) \
+                WHERE o.refused IS NULL AND s.current_reservation_id = o.reservation_id \
+                    AND NOT s.target_pending AND s.loan_reservation_id IS NULL \
+                    AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = o.server_id) \
+                    AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = o.server_id) \
+                    AND NOT EXISTS (SELECT FROM rollouts k WHERE k.reservation_id = o.reservation_id \
+                        AND k.paused_by IS NOT NULL)) \
+            SELECT w.server_id, w.origin FROM wanted w WHERE NOT EXISTS \
+                (SELECT FROM moves m WHERE m.open AND m.server_id = w.server_id) ORDER BY w.server_id"
+        )
+    };
+}
+
+use wanted;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -39,23 +65,23 @@ pub(crate) mod sql {
             ended AS (UPDATE moves m SET state = 'superseded', reason = 'newer_target' \
                 FROM moot WHERE m.move_id = moot.move_id) \
             SELECT server_id, NOT target_pending AND state <> 'pending' FROM moot";
-        /// Servers with a target and no move. A look at every server, because an index on what
-        /// publications write would cost each of them more than this costs once.
-        WANTED = "SELECT s.server_id FROM servers s WHERE s.target_pending AND NOT EXISTS \
-            (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id) ORDER BY s.server_id";
-        WANTED_BETWEEN = "SELECT s.server_id FROM servers s WHERE s.target_origin IS NOT NULL AND NOT EXISTS \
-            (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id) ORDER BY s.server_id";
+        /// Servers that need a move and have none, and its origin; null: what their target says. A look at
+        /// every server, because an index on what publications write would cost each of them more
+        /// than this costs once.
+        WANTED = super::wanted!("s.target_pending");
+        /// The same of targets that are decided between two solves, which an index finds.
+        WANTED_BETWEEN = super::wanted!("s.target_origin IS NOT NULL");
         OPEN = "INSERT INTO moves (move_id, server_id, server, source_reservation, target_reservation, \
                 target_version, state, origin, in_use) \
             SELECT w.move_id, s.server_id, s.server, c.reservation, \
                 CASE WHEN s.target_pending THEN t.reservation ELSE c.reservation END, \
                 coalesce(s.target_version, (SELECT max(version) FROM target_versions)), 'pending', \
-                CASE WHEN s.target_pending THEN coalesce(s.target_origin, 'targets') ELSE $3 END, s.in_use \
-            FROM unnest($1::uuid[], $2::integer[]) AS w (move_id, server_id) \
+                CASE WHEN s.target_pending THEN coalesce(s.target_origin, 'targets') ELSE w.origin END, s.in_use \
+            FROM unnest($1::uuid[], $2::integer[], $3::text[]) AS w (move_id, server_id, origin) \
             JOIN servers s USING (server_id) \
             LEFT JOIN reservations c ON c.reservation_id = s.current_reservation_id \
             LEFT JOIN reservations t ON t.reservation_id = s.target_reservation_id \
-            WHERE s.target_pending = ($3::text IS NULL) AND NOT EXISTS \
+            WHERE s.target_pending = (w.origin IS NULL) AND NOT EXISTS \
                 (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id)";
         UNDER_WAY = "SELECT m.move_id, m.server, k.rack::text, b.msb::text, m.source_reservation, \
                 m.target_reservation, \
@@ -92,7 +118,7 @@ pub(crate) mod sql {
         HOLD_HEAD = "SELECT version FROM target_versions ORDER BY version DESC LIMIT 1 FOR UPDATE";
         LOCK_SERVERS = "SELECT server_id FROM servers WHERE server = ANY ($1) ORDER BY server_id FOR UPDATE";
         BIND = "WITH ready AS (SELECT m.move_id, m.server_id, m.server, m.source_reservation, \
-                    m.target_reservation, m.target_version, m.origin, m.stays \
+                    m.target_reservation, m.target_version, m.origin, m.stays, m.state \
                 FROM moves m JOIN servers s USING (server_id) \
                 LEFT JOIN reservations t ON t.reservation_id = s.target_reservation_id \
                 WHERE m.move_id = ANY ($1) AND m.open AND CASE \
@@ -117,7 +143,7 @@ pub(crate) mod sql {
             in_use_again AS (UPDATE unavailability u SET ended_at = greatest(u.started_at, clock_timestamp()) \
                 FROM finished f WHERE u.event_id = f.event_id AND u.ended_at IS NULL) \
             SELECT r.move_id, r.server, r.source_reservation, r.target_reservation, r.target_version, \
-                r.origin, f.event_id::text FROM ready r JOIN bound USING (server_id) \
+                r.origin, f.event_id::text, r.state = 'reconfiguring' FROM ready r JOIN bound USING (server_id) \
             LEFT JOIN finished f USING (server_id) ORDER BY r.server";
         GIVE_UP = "WITH before AS (SELECT move_id, state FROM moves WHERE move_id = $1 AND open FOR UPDATE), \
             ended AS (UPDATE moves m SET state = $2, reason = $3, detail = $4 FROM before \
@@ -313,8 +339,8 @@ pub struct BegunOfLate {
 }
 
 /// A move that was bound: id, server, owner before and after, version served, origin, and the event of a server
-/// that was left half-way before.
-type BoundRow = (Uuid, String, Option<String>, Option<String>, i64, String, Option<String>);
+/// that was left half-way before; whether it set a host profile.
+type BoundRow = (Uuid, String, Option<String>, Option<String>, i64, String, Option<String>, bool);
 
 /// A move that was given up: server, owner wanted, whether it was to stay, its number, origin, state before.
 type GivenUpRow = (String, Option<String>, bool, i32, String, String);
@@ -355,22 +381,27 @@ impl Broker {
         still_ours(db, epoch).await?;
         let superseded: Vec<(i32, bool)> =
             sqlx::query_as(sql::SUPERSEDE).fetch_all(&mut *db).await.doing(doing)?;
-        let half_done = superseded.iter().filter(|(_, half_done)| *half_done);
-        let mut half_done: Vec<i32> = half_done.map(|(server, _)| *server).collect();
-        half_done.extend(unfinished::due(&mut *db).await?);
-        half_done.sort_unstable();
-        half_done.dedup();
+        let withdrawn = rollout::withdraw(&mut *db).await?;
         let wanted = match wanted {
             Wanted::All => sql::WANTED,
             Wanted::BetweenSolves => sql::WANTED_BETWEEN,
         };
-        let wanted: Vec<i32> = sqlx::query_scalar(wanted).fetch_all(&mut *db).await.doing(doing)?;
-        let mut opened = 0;
-        for (servers, stays) in [(half_done, Some(MoveOrigin::Restore)), (wanted, None)] {
-            opened += open(db, &servers, stays).await?;
+        let wanted: Vec<(i32, Option<String>)> =
+            sqlx::query_as(wanted).fetch_all(&mut *db).await.doing(doing)?;
+        // One that is to be restored gets the host profile that is wanted with it.
+        let restore = Some(MoveOrigin::Restore.as_str());
+        let half_done = superseded.iter().filter(|(_, half_done)| *half_done);
+        let mut moves: BTreeMap<i32, Option<&str>> =
+            half_done.map(|(server, _)| (*server, restore)).collect();
+        for (server, origin) in &wanted {
+            let origin = origin.as_deref();
+            if origin == restore {
+                moves.insert(*server, origin);
+            } else {
+                moves.entry(*server).or_insert(origin);
+            }
         }
-        let (reconfigured, withdrawn) = rollout::open(db).await?;
-        opened += reconfigured;
+        let opened = open_each(db, &moves).await?;
         let done = Opened { opened, superseded: superseded.len() as u64 + withdrawn };
         if done == Opened::default() {
             change.abandon().await?;
@@ -448,9 +479,7 @@ impl Broker {
         let doing = "binding servers";
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        still_ours(db, epoch).await?;
-        hold_head(db).await?;
-        let configured = rollout::configured(db, moves).await?;
+        still_ours_at_head(db, epoch).await?;
         let rows: Vec<BoundRow> =
             sqlx::query_as(sql::BIND).bind(moves).fetch_all(&mut *db).await.doing(doing)?;
         if rows.is_empty() {
@@ -458,9 +487,10 @@ impl Broker {
             return Ok(Vec::new());
         }
         let ids: Vec<Uuid> = rows.iter().map(|(id, ..)| *id).collect();
+        let configured: Vec<Uuid> = rows.iter().filter(|row| row.7).map(|(id, ..)| *id).collect();
         rollout::settle(db, &ids, &configured).await?;
         let mut bound = Vec::with_capacity(rows.len());
-        for (id, server, source, target, version, origin, unfinished) in rows {
+        for (id, server, source, target, version, origin, unfinished, _) in rows {
             let detail = serde_json::json!({
                 "move": id.to_string(), "source": source, "target": target, "version": version,
                 "origin": origin,
@@ -501,8 +531,7 @@ impl Broker {
         };
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        still_ours(db, epoch).await?;
-        hold_head(db).await?;
+        still_ours_at_head(db, epoch).await?;
         let ended: Option<GivenUpRow> = sqlx::query_as(sql::GIVE_UP)
             .bind(id)
             .bind(state.as_str())
@@ -551,9 +580,23 @@ pub(crate) async fn open(
     if servers.is_empty() {
         return Ok(0);
     }
-    let ids: Vec<Uuid> = servers.iter().map(|_| Uuid::now_v7()).collect();
-    let inserted =
-        sqlx::query(sql::OPEN).bind(ids).bind(servers).bind(stays.map(MoveOrigin::as_str));
+    let origin = stays.map(MoveOrigin::as_str);
+    open_each(db, &servers.iter().map(|server| (*server, origin)).collect()).await
+}
+
+/// The same, each with an origin; `None`: to their target.
+async fn open_each(
+    db: &mut PgConnection,
+    moves: &BTreeMap<i32, Option<&str>>,
+) -> Result<u64, DbError> {
+    if moves.is_empty() {
+        return Ok(0);
+    }
+    let ids: Vec<Uuid> = moves.iter().map(|_| Uuid::now_v7()).collect();
+    let inserted = sqlx::query(sql::OPEN)
+        .bind(ids)
+        .bind(moves.keys().copied().collect::<Vec<_>>())
+        .bind(moves.values().copied().collect::<Vec<_>>());
     let inserted = inserted.execute(db).await.doing("opening moves")?;
     Ok(inserted.rows_affected())
 }

@@ -8,7 +8,7 @@
 use crate::broker::Broker;
 use crate::change::Change;
 use crate::error::{DbError, Doing};
-use crate::mover::{Epoch, MoverError, still_ours};
+use crate::mover::{Epoch, MoverError, still_ours, still_ours_at_head};
 use crate::moves;
 use crate::place::{self, PlaceLimits};
 use crate::state::{ReplacementState, State};
@@ -23,8 +23,8 @@ use uuid::Uuid;
 pub(crate) mod sql {
     crate::statements! {
         /// Whether there is anything to look at: the rest is then spared.
-        ANY = "SELECT EXISTS (SELECT FROM replacements WHERE state IN ('owed', 'swapped')) \
-            OR EXISTS (SELECT FROM unavailability u \
+        /// Whether there is a replacement to follow, and whether there may be a failure to replace.
+        ANY = "SELECT EXISTS (SELECT FROM replacements WHERE state IN ('owed', 'swapped')), EXISTS (SELECT FROM unavailability u \
                 WHERE coalesce(u.ended_at, 'infinity'::timestamptz) > now() \
                     AND u.event_id NOT LIKE ALL (ARRAY['unfinished/%', 'decommission/%']) AND u.kind IN ('random_failure', 'software') \
                     AND u.recorded_at > coalesce((SELECT max(v.started_at) FROM solves v \
@@ -272,15 +272,17 @@ impl Broker {
         choose: impl FnOnce(&[Failed], &[Spare], &Worth) -> Vec<Swap>,
     ) -> Result<Replaced, MoverError> {
         let doing = "replacing servers that failed";
-        let any: bool = sqlx::query_scalar(sql::ANY).fetch_one(&self.pool).await.doing(doing)?;
-        if !any {
+        let (open, failed): (bool, bool) =
+            sqlx::query_as(sql::ANY).fetch_one(&self.pool).await.doing(doing)?;
+        if !open && !failed {
             return Ok(Replaced::default());
         }
-        self.follow_replacements(epoch).await?;
+        if open {
+            self.follow_replacements(epoch).await?;
+        }
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        still_ours(db, epoch).await?;
-        let head = moves::hold_head(db).await?;
+        let head = still_ours_at_head(db, epoch).await?;
         let failures = note(db, until).await.doing(doing)?;
         let owed = owed(db).await.doing(doing)?;
         let swaps = if owed.is_empty() {
@@ -294,17 +296,20 @@ impl Broker {
         let text = |of: fn(&Swap) -> &Name| -> Vec<&str> {
             swaps.iter().map(|swap| of(swap).as_ref()).collect()
         };
-        let mut touched = text(|swap| &swap.failed);
-        touched.extend(text(|swap| &swap.spare));
-        moves::lock_servers(db, &touched).await?;
-        let swapped: Vec<String> = sqlx::query_scalar(sql::SWAP)
-            .bind(text(|swap| &swap.failed))
-            .bind(text(|swap| &swap.reservation))
-            .bind(text(|swap| &swap.spare))
-            .bind(head.0)
-            .fetch_all(&mut *db)
-            .await
-            .doing(doing)?;
+        let mut swapped: Vec<String> = Vec::new();
+        if !swaps.is_empty() {
+            let mut touched = text(|swap| &swap.failed);
+            touched.extend(text(|swap| &swap.spare));
+            moves::lock_servers(db, &touched).await?;
+            swapped = sqlx::query_scalar(sql::SWAP)
+                .bind(text(|swap| &swap.failed))
+                .bind(text(|swap| &swap.reservation))
+                .bind(text(|swap| &swap.spare))
+                .bind(head.0)
+                .fetch_all(&mut *db)
+                .await
+                .doing(doing)?;
+        }
         let swapped: BTreeSet<String> = swapped.into_iter().collect();
         for swap in swaps.iter().filter(|swap| swapped.contains(&*swap.failed)) {
             let detail =

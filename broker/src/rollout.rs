@@ -8,9 +8,6 @@
 use crate::change::Change;
 use crate::error::{DbError, Doing};
 use crate::mover::Stopped;
-use crate::moves;
-use crate::state::MoveState;
-use crate::state::State;
 use crate::trail::Action;
 use fleet::Name;
 use sqlx::postgres::PgArguments;
@@ -57,17 +54,7 @@ pub(crate) mod sql {
             UPDATE moves m SET state = 'superseded', \
                 reason = CASE WHEN moot.needed THEN 'rollout_paused' ELSE 'newer_target' END \
             FROM moot WHERE m.move_id = moot.move_id AND m.state = 'pending' \
-                AND (moot.paused OR NOT moot.needed) RETURNING m.server_id";
-        /// Servers that are lent, cordoned or out of use wait until they are back.
-        WANTED = "SELECT o.server_id FROM outdated_profiles o JOIN servers s USING (server_id) \
-            WHERE o.refused IS NULL AND s.current_reservation_id = o.reservation_id \
-                AND NOT s.target_pending AND s.loan_reservation_id IS NULL \
-                AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = o.server_id) \
-                AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = o.server_id) \
-                AND NOT EXISTS (SELECT FROM moves m WHERE m.open AND m.server_id = o.server_id) \
-                AND NOT EXISTS (SELECT FROM rollouts k WHERE k.reservation_id = o.reservation_id \
-                    AND k.paused_by IS NOT NULL) \
-            ORDER BY o.server_id";
+                AND (moot.paused OR NOT moot.needed)";
         /// Whether the reservation's profile ever changed.
         HAS_ONE = "SELECT EXISTS (SELECT FROM rollouts w WHERE w.reservation_id = r.reservation_id) \
             FROM reservations r WHERE r.reservation = $1";
@@ -77,7 +64,6 @@ pub(crate) mod sql {
             WHERE r.reservation = $1 AND w.reservation_id = r.reservation_id AND w.paused_by IS NOT NULL";
         /// What hosts were told that are being reconfigured.
         ORDERED = "SELECT move_id, host_profile FROM moves WHERE move_id = ANY ($1)";
-        CONFIGURED = "SELECT move_id FROM moves WHERE move_id = ANY ($1) AND open AND state = $2";
         /// Of moves that were bound ($1), of which these ($2) set a profile.
         SETTLE = "DELETE FROM outdated_profiles o USING moves m WHERE m.move_id = ANY ($1) \
             AND o.server_id = m.server_id AND (NOT m.stays OR m.move_id = ANY ($2))";
@@ -145,22 +131,11 @@ pub(crate) async fn begin(
     Ok(())
 }
 
-/// Withdraws moves that are not needed any more, and opens those that are; gives how many of each.
-pub(crate) async fn open(db: &mut PgConnection) -> Result<(u64, u64), DbError> {
-    let doing = "opening moves to another host profile";
-    let withdrawn: Vec<i32> =
-        sqlx::query_scalar(sql::WITHDRAW).fetch_all(&mut *db).await.doing(doing)?;
-    let wanted: Vec<i32> =
-        sqlx::query_scalar(sql::WANTED).fetch_all(&mut *db).await.doing(doing)?;
-    let opened = moves::open(db, &wanted, Some(moves::MoveOrigin::Reconfigure)).await?;
-    Ok((opened, withdrawn.len() as u64))
-}
-
-/// Of moves that are about to be bound, those that set a host profile.
-pub(crate) async fn configured(db: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Uuid>, DbError> {
-    let found =
-        sqlx::query_scalar(sql::CONFIGURED).bind(ids).bind(MoveState::Reconfiguring.as_str());
-    found.fetch_all(db).await.doing("looking for host profiles that were set")
+/// Withdraws moves that are not needed any more, or are of what is paused; gives how many.
+pub(crate) async fn withdraw(db: &mut PgConnection) -> Result<u64, DbError> {
+    let doing = "withdrawing moves to another host profile";
+    let withdrawn = sqlx::query(sql::WITHDRAW).execute(db).await.doing(doing)?;
+    Ok(withdrawn.rows_affected())
 }
 
 /// Notes what hosts have been configured with by moves that were bound.
@@ -170,12 +145,10 @@ pub(crate) async fn settle(
     configured: &[Uuid],
 ) -> Result<(), DbError> {
     let doing = "noting host profiles that were set";
-    let configured: Vec<Uuid> =
-        configured.iter().copied().filter(|id| bound.contains(id)).collect();
-    let settled = sqlx::query(sql::SETTLE).bind(bound).bind(&configured);
+    let settled = sqlx::query(sql::SETTLE).bind(bound).bind(configured);
     settled.execute(&mut *db).await.doing(doing)?;
     if !configured.is_empty() {
-        let still = sqlx::query(sql::STILL_OUTDATED).bind(&configured);
+        let still = sqlx::query(sql::STILL_OUTDATED).bind(configured);
         still.execute(db).await.doing(doing)?;
     }
     Ok(())

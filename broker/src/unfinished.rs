@@ -13,8 +13,8 @@ use crate::trail::Action;
 use crate::unavailability;
 use chrono::{DateTime, Utc};
 use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
+use sqlx::Row;
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
 /// The pause before a server is restored, in seconds; doubled by every failure up to the longest.
@@ -36,12 +36,6 @@ pub(crate) mod sql {
             RETURNING f.event_id::text = $4, f.state_at";
         /// Its containers were ended.
         IDLE = "UPDATE servers SET in_use = false WHERE server_id = $1 AND in_use";
-        /// One that is drained for good is not restored.
-        DUE = "SELECT f.server_id FROM unfinished f JOIN servers s USING (server_id) \
-            WHERE f.state = 'unfinished' AND f.retry_at <= clock_timestamp() AND NOT s.target_pending \
-                AND NOT EXISTS (SELECT FROM decommissions d WHERE d.server_id = f.server_id) \
-                AND NOT EXISTS (SELECT FROM moves m WHERE m.open AND m.server_id = f.server_id) \
-            ORDER BY f.server_id";
         LISTED = "SELECT server, source_reservation, target_reservation, move_id, step, reason, detail, \
                 state_at, attempts, retry_at FROM unfinished WHERE state = 'unfinished' \
             ORDER BY state_at, server LIMIT $1";
@@ -135,12 +129,6 @@ pub(crate) async fn note(
 pub(crate) fn record_end(change: &mut Change, event: &str, server: &str) {
     let detail = serde_json::json!({ "scope": Scope::Server.as_str(), "scope_id": server });
     change.record(Action::UnavailabilityCleared, event, detail);
-}
-
-/// Those whose next restoring is due.
-pub(crate) async fn due(db: &mut PgConnection) -> Result<Vec<i32>, DbError> {
-    let due = sqlx::query_scalar(sql::DUE).fetch_all(db).await;
-    due.doing("looking for servers to restore")
 }
 
 impl Broker {

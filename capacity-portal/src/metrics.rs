@@ -252,6 +252,15 @@ fn stored(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
     page.gauge("ras_mover_acts", "whether a mover acts", flag(metrics.mover_acts))?;
     let help = "whether the mover's stop switch is pulled";
     page.gauge("ras_mover_stopped", help, flag(metrics.mover_stopped))?;
+    let [round_trip, pass, lease] = metrics.mover_seconds;
+    let help = "how long a renewal of the mover's lease takes: from two thirds of the lease on it cannot act";
+    page.gauge("ras_mover_round_trip_seconds", help, round_trip)?;
+    page.gauge(
+        "ras_mover_pass_seconds",
+        "how long the mover's last look at everything took",
+        pass,
+    )?;
+    page.gauge("ras_mover_lease_seconds", "the mover's lease", lease)?;
     let lost = [([], metrics.leases_lost)];
     page.counters("ras_leases_lost_total", "workers lost with a job", [], lost)?;
     let ago = metrics.published_seconds_ago;
@@ -384,6 +393,7 @@ mod tests {
             refusals: vec![("quota_exceeded".into(), 4)],
             stuck: vec![("moves".into(), "preempting".into(), 3)],
             mover_stopped: true,
+            mover_seconds: [Some(1.0), Some(28.5), None],
             replacements: vec![("owed".into(), 2), ("bound".into(), 5)],
             replaced_within: vec![1, 4, 5, 5, 5, 5, 5, 5],
             replaced_seconds: 9.5,
@@ -425,6 +435,8 @@ mod tests {
             "ras_postgres_statement_seconds_count{statement=\"a.B\"} 3",
             "ras_mover_acts 0",
             "ras_mover_stopped 1",
+            "ras_mover_round_trip_seconds 1",
+            "ras_mover_pass_seconds 28.5",
             "ras_replacements{state=\"owed\"} 2",
             "ras_replacements_total{state=\"paid\"} 0",
             "ras_replacement_seconds_bucket{le=\"2\"} 4",

@@ -46,6 +46,10 @@ const ASKS: u32 = 3;
 /// Carries out what the broker says is wanted, as long as it runs.
 pub struct Mover<A> {
     pub(crate) broker: Broker,
+    /// For recalls, which go on beside everything else.
+    pub(crate) recalling: Broker,
+    /// For the lease alone: renewals wait for nothing that a pass does.
+    leasing: Broker,
     agent: A,
     pub(crate) settings: MoverSettings,
     pub(crate) name: String,
@@ -81,7 +85,11 @@ impl<A: HostAgent> Mover<A> {
     /// A mover. Its name is for people: the lease belongs to this value alone.
     pub fn new(broker: Broker, agent: A, settings: MoverSettings, name: String) -> Mover<A> {
         let instance = MoverInstance::new(&*name);
-        Mover { broker, agent, settings, name, instance, recalls: Notify::new() }
+        // Connections of its own, and mostly one for each: it is there when it is wanted, and has
+        // prepared what it is asked. Shared with others, both would cost round trips each time.
+        let [recalling, leasing] = [broker.steady(), broker.steady()];
+        let (broker, recalls) = (broker.steady(), Notify::new());
+        Mover { broker, recalling, leasing, agent, settings, name, instance, recalls }
     }
 
     /// Stands by while another acts, and acts while none does. Ends when dropped; the lease then
@@ -109,14 +117,14 @@ impl<A: HostAgent> Mover<A> {
     pub async fn release(&self) {
         // Where another has the lease this gets none: it is renewed to be given up.
         if let Ok(Some(epoch)) = self.lease().await
-            && let Err(error) = self.broker.release_mover(epoch).await
+            && let Err(error) = self.leasing.release_mover(epoch).await
         {
             tracing::warn!(%error, "the mover's lease runs out by itself");
         }
     }
 
     async fn lease(&self) -> Result<Option<Epoch>, DbError> {
-        self.broker.lease_mover(&self.instance, self.settings.lease).await
+        self.leasing.lease_mover(&self.instance, self.settings.lease).await
     }
 
     async fn act(&self, epoch: Epoch, lease: &LeaseTerm) -> Ended {
@@ -223,12 +231,17 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         loop {
             tokio::select! {
                 _ = look.tick() => {
+                    let begun = Instant::now();
                     self.sizes = self.mover.broker.msb_sizes().await?;
                     self.loans_due = true;
                     self.decide().await?;
                     self.look(Wanted::All).await?;
                     self.give_up_old(&mut turns).await?;
                     self.begin(&mut turns).await?;
+                    // Where it takes long, moves go on meanwhile: it is one of four things done at most.
+                    let took = begun.elapsed();
+                    self.mover.instance.note_pass(took);
+                    look.reset_after(settings.look_every.max(3 * took));
                 }
                 entry = trail.next() => {
                     let mut wake = Wake::of(&entry?.action);

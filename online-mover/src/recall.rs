@@ -69,19 +69,19 @@ pub(crate) async fn carry_out<A: HostAgent>(
                     }
                 }
                 if !reports.is_empty() {
-                    mover.broker.note_recalls(&mover.name, epoch, &reports).await?;
+                    mover.recalling.note_recalls(&mover.name, epoch, &reports).await?;
                 }
             }
             () = until(again) => {}
         }
-        let recalled = mover.broker.begin_recalls(&mover.name, epoch).await?;
+        let recalled = mover.recalling.begin_recalls(&mover.name, epoch).await?;
         if recalled > 0 {
             tracing::warn!(recalled, "an MSB is lost: maintenance is recalled");
         }
         // Mostly there is nothing: then this is all that is asked of Postgres.
-        let open = mover.broker.recalls_under_way().await?;
+        let open = mover.recalling.recalls_under_way().await?;
         if !open.is_empty() {
-            stopped = mover.broker.mover_status().await?.stopped.is_some();
+            stopped = mover.recalling.mover_status().await?.stopped.is_some();
         }
         if !lease.holds() {
             return Err(Ended::TakenOver);

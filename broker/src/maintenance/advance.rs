@@ -343,10 +343,7 @@ async fn drain(change: &mut Change, window: &MaintenanceWindow) -> Result<bool, 
     let servers: Vec<i32> =
         sqlx::query_scalar(sql::TO_DRAIN).bind(window.id).fetch_all(&mut *db).await.doing(doing)?;
     sqlx::query(sql::DRAINED).bind(window.id).execute(&mut *db).await.doing(doing)?;
-    let ids: Vec<Uuid> = servers.iter().map(|_| Uuid::now_v7()).collect();
-    let moves = sqlx::query(moves::sql::OPEN).bind(ids).bind(servers);
-    let moves = moves.bind(MoveOrigin::Drain.as_str()).execute(&mut *db).await.doing(doing)?;
-    let opened = moves.rows_affected();
+    let opened = moves::open(&mut *db, &servers, Some(MoveOrigin::Drain)).await?;
     if opened > 0 {
         let version = stored::head(db).await?;
         let detail = serde_json::json!({

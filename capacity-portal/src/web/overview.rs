@@ -36,10 +36,14 @@ pub(super) async fn show(
     let picture = site.pictures.now(&site.region).await?;
     let (now, metrics) = (in_time(broker.clock()).await?, in_time(broker.metrics()).await?);
     let moves = in_time(broker.moves_under_way()).await?;
+    let distance = in_time(broker.mover_status()).await?.distance;
+    let cannot_act = distance.and_then(|of| of.cannot_act());
     let solves = in_time(broker.solves(DateTime::UNIX_EPOCH, SOLVES)).await?;
     let outages = in_time(broker.outages(true, 20)).await?;
     let body = match &picture {
-        Some(picture) => body(&Now { picture, now, metrics, moves, solves, outages }, show),
+        Some(picture) => {
+            body(&Now { picture, now, metrics, moves, cannot_act, solves, outages }, show)
+        }
         None => empty(),
     };
     let title = picture.as_ref().map_or("Overview", |picture| &picture.region().region);
@@ -51,6 +55,8 @@ struct Now<'a> {
     now: DateTime<Utc>,
     metrics: Metrics,
     moves: Vec<OpenMove>,
+    /// Why the mover cannot act over its distance from Postgres.
+    cannot_act: Option<String>,
     solves: Vec<SolveRow>,
     outages: Vec<Outage>,
 }
@@ -191,6 +197,7 @@ fn tiles(of: &Now) -> Markup {
             (part::tile(if metrics.mover_stopped { Mood::Bad } else { Mood::Plain }, "Moves under way",
                 &count(of.moves.len()),
                 &html! { @if metrics.mover_stopped { "stopped by hand" } @else if !metrics.mover_acts { "no mover acts" }
+                    @else if let Some(why) = &of.cannot_act { (why) }
                     @else { (number::count(in_use)) " in use when opened" } }))
             (part::tile(if stuck > 0 { Mood::Bad } else { Mood::Plain }, "Stuck", &html! { (part::count(stuck)) },
                 &html! { a href="/stuck" { "what does not go on" } }))

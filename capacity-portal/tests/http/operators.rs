@@ -109,10 +109,11 @@ async fn moves_are_listed_and_stopped() {
         assert_eq!((status.as_u16(), &problem["code"]), (400, &"malformed".into()), "{path}");
     }
     // The switch.
-    assert_eq!(
-        place.get("/ops/v1/mover").await.1,
-        json!({ "acting": "m", "give_way_after_seconds": null, "stopped": null })
-    );
+    let mover = |stopped: Value| {
+        json!({ "acting": "m", "give_way_after_seconds": null, "stopped": stopped, "cannot_act": null,
+            "round_trip_seconds": null, "pass_seconds": null, "lease_seconds": null })
+    };
+    assert_eq!(place.get("/ops/v1/mover").await.1, mover(Value::Null));
     for (token, status) in [(None, 401), (Some(READER), 403), (Some(WATCH), 403)] {
         for path in ["/ops/v1/moves/stop", "/ops/v1/moves/resume", "/ops/v1/solves"] {
             let refused = place.send(Method::POST, path, token, r#"{"why": "x"}"#).await;
@@ -121,7 +122,7 @@ async fn moves_are_listed_and_stopped() {
     }
     assert_eq!(post(&place, "/ops/v1/moves/stop", r#"{"why": " "}"#).await.0, 422);
     assert_eq!(post(&place, "/ops/v1/moves/stop", r#"{"why": "a\u0000b"}"#).await.0, 400);
-    let stopped = json!({ "acting": "m", "give_way_after_seconds": null, "stopped": { "by": "root", "why": "a drill" } });
+    let stopped = mover(json!({ "by": "root", "why": "a drill" }));
     for why in ["a drill", "again"] {
         let body = json!({ "why": why }).to_string();
         assert_eq!(

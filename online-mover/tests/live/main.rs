@@ -4,6 +4,7 @@ mod agreed;
 mod between_solves;
 mod carried_out;
 mod decommissioned;
+mod far;
 mod giving_way;
 mod hostile;
 mod maintained;

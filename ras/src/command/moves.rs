@@ -111,6 +111,9 @@ fn text(shown: &Shown, chosen: &[&OpenMove], listed: &[&OpenMove]) -> String {
     if let Some(stopped) = &mover.stopped {
         text.push_str(&format!("stopped       by {}: {}\n", stopped.by, stopped.why));
     }
+    if let Some(why) = mover.distance.and_then(|of| of.cannot_act()) {
+        text.push_str(&format!("mover         {why}\n"));
+    }
     let stuck = shown.stuck();
     text.push_str(&format!("under way     {}, {stuck} of them stuck\n", moves.len()));
     for (state, reason, count) in ended {
@@ -173,7 +176,8 @@ fn json(shown: &Shown, listed: &[&OpenMove]) -> Value {
     };
     let stopped = mover.stopped.as_ref().map(|s| json!({ "by": s.by, "why": s.why }));
     json!({
-        "acting": mover.acting, "stopped": stopped, "under_way": moves.len(),
+        "acting": mover.acting, "stopped": stopped,
+        "cannot_act": mover.distance.and_then(|of| of.cannot_act()), "under_way": moves.len(),
         "stuck": shown.stuck(),
         "ended": ended.iter().map(|(state, reason, count)| {
             json!({ "state": state, "reason": reason, "count": count })

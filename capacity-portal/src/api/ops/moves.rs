@@ -113,6 +113,14 @@ pub(super) struct MoverView {
     stopped: Option<SwitchView>,
     /// How long two MSBs are lost before it lets reservations give way by itself; null: an operator does.
     give_way_after_seconds: Option<u64>,
+    /// How far Postgres is from the mover: how long a renewal of its lease takes; null: not measured yet.
+    round_trip_seconds: Option<f64>,
+    /// How long its last look at everything took; null: none has ended.
+    pass_seconds: Option<f64>,
+    /// The lease it asks for.
+    lease_seconds: Option<f64>,
+    /// Why it cannot act over that distance; null: it can.
+    cannot_act: Option<String>,
 }
 
 /// Who pulled the switch, or paused something, and why.
@@ -216,5 +224,14 @@ async fn status(site: &Site) -> Result<Json<MoverView>, Problem> {
     let status = in_time(site.broker.mover_status()).await?;
     let stopped = status.stopped.map(SwitchView::from);
     let give_way_after_seconds = status.gives_way_after.map(|after| after.as_secs());
-    Ok(Json(MoverView { acting: status.acting, stopped, give_way_after_seconds }))
+    let distance = status.distance;
+    Ok(Json(MoverView {
+        acting: status.acting,
+        stopped,
+        give_way_after_seconds,
+        round_trip_seconds: distance.map(|of| of.round_trip.as_secs_f64()),
+        pass_seconds: distance.and_then(|of| of.pass).map(|pass| pass.as_secs_f64()),
+        lease_seconds: distance.map(|of| of.lease.as_secs_f64()),
+        cannot_act: distance.and_then(|of| of.cannot_act()),
+    }))
 }

@@ -28,6 +28,9 @@ pub(in super::super) fn list(
 
 /// Who carries moves out, and whether any may begin.
 fn said(mover: &Value) -> String {
+    if let Some(why) = mover["cannot_act"].as_str() {
+        return why.to_owned();
+    }
     let stopped = &mover["stopped"];
     match (stopped["by"].as_str(), stopped["why"].as_str(), mover["acting"].as_str()) {
         (Some(by), Some(why), _) => format!("stopped by {by}: {why}"),
