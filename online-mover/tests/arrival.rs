@@ -258,3 +258,35 @@ fn a_churn_contract_says_by_when() {
     // Six at once, four when those of half an hour ago count no more, and so on every hour and a quarter.
     assert_eq!(minutes[..3], [(15, 6), (45, 10), (90, 16)]);
 }
+
+/// A large region: 20,000 moves wait in 1,000 racks under the limits as they come.
+#[test]
+fn many_moves_are_played_through_in_a_moment() {
+    let kinds: Vec<MoveKind> = (0..20_000_u32)
+        .map(|number| MoveKind {
+            rack: format!("k{}", number % 1_000).into(),
+            msb: format!("m{}", number % 40).into(),
+            source: Some(format!("r{}", number % 97).into()),
+            in_use: number.is_multiple_of(3),
+        })
+        .collect();
+    let waiting = kinds[..15_000].iter().map(|kind| OpenMoves {
+        kind: kind.clone(),
+        waiting: true,
+        urgent: false,
+        count: 1,
+    });
+    let pacing = Pacing {
+        now: noon(),
+        limits: Some(Limits::default()),
+        idle_seconds: IDLE_SECONDS,
+        in_use_seconds: IN_USE_SECONDS,
+        open: waiting.collect(),
+        begun: Vec::new(),
+        contracts: Vec::new(),
+    };
+    let begun = tokio::time::Instant::now();
+    let arrival = pacing.arrival(&kinds[15_000..]);
+    println!("{:?}, {} steps", begun.elapsed(), arrival.steps.len());
+    assert_eq!((arrival.later, arrival.steps.last().map(|step| step.1)), (0, Some(5_000)));
+}

@@ -62,22 +62,40 @@ enum Event {
     Look,
 }
 
+/// Moves of one kind, one after the other.
 struct Queue {
-    kind: MoveKind,
+    in_use: bool,
     ours: bool,
     urgent: bool,
     waiting: u64,
+    /// Positions of what counts them in [`Play::counts`], and of their contract.
+    counts: Vec<usize>,
+    contract: Option<usize>,
+}
+
+/// What is counted of a place or reservation and use.
+struct Count {
+    scope: Scope,
+    at_once: u64,
+    per_window: u64,
+    running: u64,
+    /// Running, or done within the window.
+    in_window: u64,
 }
 
 struct Play<'a> {
     pacing: &'a Pacing,
+    window: TimeDelta,
     queues: Vec<Queue>,
-    running: BTreeMap<(Scope, bool), u64>,
-    /// Running, or done within the window.
-    in_window: BTreeMap<(Scope, bool), u64>,
+    counts: Vec<Count>,
+    count_at: BTreeMap<(Scope, bool), usize>,
+    contract_at: BTreeMap<&'a Name, usize>,
     /// By contract: left within its window, or leaving.
     left: Vec<u64>,
     events: BinaryHeap<Reverse<(DateTime<Utc>, Event)>>,
+    /// Of ours: how many have not begun, and not ended.
+    ours_waiting: u64,
+    ours_running: u64,
 }
 
 impl Pacing {
@@ -88,33 +106,34 @@ impl Pacing {
     }
 
     /// When the servers of these moves arrive, opened now, behind all that are open.
+    ///
+    /// Takes time in proportion to the kinds of moves that wait and the instants at which some end.
     pub fn arrival(&self, moves: &[MoveKind]) -> Arrival {
-        let mut play = Play::new(self, moves);
-        play.run()
+        Play::new(self, moves).run()
     }
 }
 
 impl<'a> Play<'a> {
     fn new(pacing: &'a Pacing, moves: &[MoveKind]) -> Play<'a> {
-        let mut ours: BTreeMap<&MoveKind, u64> = BTreeMap::new();
-        for kind in moves {
-            *ours.entry(kind).or_default() += 1;
-        }
+        let window = pacing.limits.as_ref().map_or(0, |limits| limits.window_seconds);
+        let contracts = pacing.contracts.iter().enumerate();
         let mut play = Play {
             pacing,
+            window: TimeDelta::seconds(window.into()),
             queues: Vec::new(),
-            running: BTreeMap::new(),
-            in_window: BTreeMap::new(),
+            counts: Vec::new(),
+            count_at: BTreeMap::new(),
+            contract_at: contracts.map(|(at, of)| (&of.reservation, at)).collect(),
             left: vec![0; pacing.contracts.len()],
             events: BinaryHeap::new(),
+            ours_waiting: 0,
+            ours_running: 0,
         };
-        let window = pacing.limits.as_ref().map(|limits| limits.window()).unwrap_or_default();
-        let window = TimeDelta::from_std(window).unwrap_or_default();
         for (kind, count) in &pacing.begun {
             // When in the window they ended is not known: at its end, at the latest.
             let queue = play.queue(kind, false, false, 0);
-            play.count_window(queue, *count);
-            play.at(pacing.now + window, Event::OutOfWindow { queue, count: *count });
+            play.count(queue, |of| of.in_window += count);
+            play.at(pacing.now + play.window, Event::OutOfWindow { queue, count: *count });
         }
         for of in &pacing.open {
             let waiting = if of.waiting { of.count } else { 0 };
@@ -123,8 +142,13 @@ impl<'a> Play<'a> {
                 play.begin(queue, of.count, pacing.now);
             }
         }
+        let mut ours: BTreeMap<&MoveKind, u64> = BTreeMap::new();
+        for kind in moves {
+            *ours.entry(kind).or_default() += 1;
+        }
         for (kind, count) in ours {
             play.queue(kind, true, false, count);
+            play.ours_waiting += count;
         }
         for (contract, of) in pacing.contracts.iter().enumerate() {
             play.left[contract] += of.left.len() as u64;
@@ -136,103 +160,118 @@ impl<'a> Play<'a> {
     }
 
     fn queue(&mut self, kind: &MoveKind, ours: bool, urgent: bool, waiting: u64) -> usize {
-        self.queues.push(Queue { kind: kind.clone(), ours, urgent, waiting });
+        let in_use = kind.in_use;
+        let counts = kind.scopes().map(|scope| self.count_of(scope, in_use)).collect();
+        let source = kind.source.as_ref().filter(|_| in_use);
+        let contract = source.and_then(|source| self.contract_at.get(source).copied());
+        self.queues.push(Queue { in_use, ours, urgent, waiting, counts, contract });
         self.queues.len() - 1
+    }
+
+    fn count_of(&mut self, scope: Scope, in_use: bool) -> usize {
+        let (pacing, counts) = (self.pacing, &mut self.counts);
+        *self.count_at.entry((scope.clone(), in_use)).or_insert_with(|| {
+            let caps = pacing.limits.as_ref().map(|of| of.caps(&scope, in_use)).unwrap_or_default();
+            let most = |cap: Option<u32>| cap.map_or(u64::MAX, u64::from);
+            let (at_once, per_window) = (most(caps.at_once), most(caps.per_window));
+            counts.push(Count { scope, at_once, per_window, running: 0, in_window: 0 });
+            counts.len() - 1
+        })
     }
 
     fn at(&mut self, at: DateTime<Utc>, event: Event) {
         self.events.push(Reverse((at, event)));
     }
 
-    fn count_window(&mut self, queue: usize, count: u64) {
-        let kind = &self.queues[queue].kind;
-        for scope in kind.scopes() {
-            *self.in_window.entry((scope, kind.in_use)).or_default() += count;
+    fn count(&mut self, queue: usize, change: impl Fn(&mut Count)) {
+        for &at in &self.queues[queue].counts {
+            change(&mut self.counts[at]);
         }
-    }
-
-    /// The contract that moves of a queue count for.
-    fn contract(&self, queue: usize) -> Option<usize> {
-        let kind = &self.queues[queue].kind;
-        let source = kind.source.as_ref().filter(|_| kind.in_use)?;
-        self.pacing.contracts.iter().position(|of| of.reservation == *source)
     }
 
     fn begin(&mut self, queue: usize, count: u64, now: DateTime<Utc>) {
-        let in_use = self.queues[queue].kind.in_use;
-        let scopes: Vec<Scope> = self.queues[queue].kind.scopes().collect();
-        for scope in scopes {
-            *self.running.entry((scope, in_use)).or_default() += count;
-        }
-        self.count_window(queue, count);
-        if let Some(contract) = self.contract(queue) {
+        self.count(queue, |of| {
+            of.running += count;
+            of.in_window += count;
+        });
+        let Queue { in_use, ours, contract, .. } = self.queues[queue];
+        if let Some(contract) = contract {
             self.left[contract] += count;
+        }
+        if ours {
+            self.ours_waiting -= count;
+            self.ours_running += count;
         }
         let seconds = i64::from(self.pacing.seconds(in_use));
         self.at(now + TimeDelta::seconds(seconds), Event::Bound { queue, count });
     }
 
-    /// How many of a queue may begin, and what holds the others up.
-    fn room(&self, queue: usize, now: DateTime<Utc>) -> (u64, Option<Holdup>) {
-        let of = &self.queues[queue];
-        let mut room = (of.waiting, None);
-        if of.urgent {
+    /// How many of a queue may begin, and what holds the others up: the contract, or the position of a
+    /// count.
+    fn room(&self, queue: &Queue, quiet: &[bool]) -> (u64, Option<Blocked>) {
+        let mut room = (queue.waiting, None);
+        if queue.urgent {
             return room;
         }
-        let mut at_most = |most: u64, holdup: Holdup| {
+        let mut at_most = |most: u64, blocked: Blocked| {
             if most < room.0 {
-                room = (most, Some(holdup));
+                room = (most, Some(blocked));
             }
         };
-        if let Some(contract) = self.contract(queue) {
-            let terms = &self.pacing.contracts[contract];
-            if terms.is_quiet(now) {
-                at_most(0, Holdup::QuietTime(terms.reservation.clone()));
+        if let Some(contract) = queue.contract {
+            if quiet[contract] {
+                at_most(0, Blocked::Quiet(contract));
             }
-            let left = terms.allowed.saturating_sub(self.left[contract]);
-            at_most(left, Holdup::Contract(terms.reservation.clone()));
+            let allowed = self.pacing.contracts[contract].allowed;
+            at_most(allowed.saturating_sub(self.left[contract]), Blocked::Contract(contract));
         }
-        for scope in of.kind.scopes() {
-            let Some(limits) = &self.pacing.limits else { break };
-            let caps = limits.caps(&scope, of.kind.in_use);
-            let key = (scope, of.kind.in_use);
-            for (cap, counts) in [(caps.at_once, &self.running), (caps.per_window, &self.in_window)]
-            {
-                if let Some(cap) = cap {
-                    let used = counts.get(&key).copied().unwrap_or(0);
-                    at_most(u64::from(cap).saturating_sub(used), Holdup::Limit(key.0.clone()));
-                }
-            }
+        for &at in &queue.counts {
+            let of = &self.counts[at];
+            at_most(of.at_once.saturating_sub(of.running), Blocked::Count(at));
+            at_most(of.per_window.saturating_sub(of.in_window), Blocked::Count(at));
         }
         room
     }
 
+    fn holdup(&self, blocked: Blocked) -> Holdup {
+        let name = |contract: usize| self.pacing.contracts[contract].reservation.clone();
+        match blocked {
+            Blocked::Quiet(contract) => Holdup::QuietTime(name(contract)),
+            Blocked::Contract(contract) => Holdup::Contract(name(contract)),
+            Blocked::Count(at) => Holdup::Limit(self.counts[at].scope.clone()),
+        }
+    }
+
     fn run(&mut self) -> Arrival {
-        let mut arrival = Arrival::default();
+        let mut steps: Vec<(DateTime<Utc>, u64)> = Vec::new();
+        let mut blocked = None;
         let mut now = self.pacing.now;
         let until = now + TimeDelta::days(DAYS_MAX);
         // As the mover does: those that are urgent, then idle servers, then in the order they were opened.
         let mut order: Vec<usize> = (0..self.queues.len()).collect();
+        order.retain(|&queue| self.queues[queue].waiting > 0);
         order.sort_by_key(|&queue| {
             let of = &self.queues[queue];
-            (!of.urgent, of.kind.in_use, of.ours, queue)
+            (!of.urgent, of.in_use, of.ours, queue)
         });
-        let mut arrived = 0;
         for _ in 0..EVENTS_MAX {
+            let contracts = self.pacing.contracts.iter();
+            let quiet: Vec<bool> = contracts.map(|of| of.is_quiet(now)).collect();
             for &queue in &order {
-                if self.queues[queue].waiting == 0 {
-                    continue;
-                }
-                let (room, holdup) = self.room(queue, now);
+                let (room, by) = self.room(&self.queues[queue], &quiet);
                 if room > 0 {
                     self.queues[queue].waiting -= room;
                     self.begin(queue, room, now);
                 }
                 if self.queues[queue].ours && self.queues[queue].waiting > 0 {
-                    arrival.holdup = holdup;
+                    blocked = by;
                 }
             }
-            if self.queues.iter().any(|queue| queue.ours && queue.waiting > 0) {
+            order.retain(|&queue| self.queues[queue].waiting > 0);
+            if self.ours_waiting + self.ours_running == 0 {
+                break;
+            }
+            if self.ours_waiting > 0 {
                 let changes = self.pacing.contracts.iter().filter_map(|of| of.next_change(now));
                 let next = self.events.peek().map(|next| next.0.0);
                 if let Some(change) = changes.min()
@@ -241,75 +280,54 @@ impl<'a> Play<'a> {
                     self.at(change, Event::Look);
                 }
             }
-            let Some(Reverse((at, event))) = self.events.pop() else { break };
-            if at > until {
-                break;
+            match self.events.peek() {
+                Some(Reverse((at, _))) if *at <= until => now = now.max(*at),
+                _ => break,
             }
-            now = now.max(at);
-            arrived += self.happen(event, now);
             while self.events.peek().is_some_and(|next| next.0.0 <= now) {
                 let Some(Reverse((_, event))) = self.events.pop() else { break };
-                arrived += self.happen(event, now);
-            }
-            if arrived > arrival.steps.last().map_or(0, |step| step.1) {
-                arrival.steps.push((now, arrived));
-            }
-            let waiting = self.queues.iter().filter(|queue| queue.ours).map(|of| of.waiting);
-            if waiting.sum::<u64>() == 0 && !self.ours_run() {
-                break;
+                let arrived = self.happen(event, now);
+                match steps.last_mut() {
+                    _ if arrived == 0 => {}
+                    Some(step) if step.0 == now => step.1 += arrived,
+                    last => {
+                        let before = last.map_or(0, |step| step.1);
+                        steps.push((now, before + arrived));
+                    }
+                }
             }
         }
-        let all: u64 = self.queues.iter().filter(|queue| queue.ours).map(|of| of.waiting).sum();
-        arrival.later = all + self.ours_running();
-        arrival
-    }
-
-    fn ours_running(&self) -> u64 {
-        let count = |Reverse((_, event)): &Reverse<(DateTime<Utc>, Event)>| match event {
-            Event::Bound { queue, count } if self.queues[*queue].ours => *count,
-            _ => 0,
-        };
-        self.events.iter().map(count).sum()
-    }
-
-    fn ours_run(&self) -> bool {
-        self.ours_running() > 0
+        let later = self.ours_waiting + self.ours_running;
+        Arrival { steps, later, holdup: blocked.map(|blocked| self.holdup(blocked)) }
     }
 
     /// Gives how many of our servers arrive with it.
     fn happen(&mut self, event: Event, now: DateTime<Utc>) -> u64 {
         match event {
-            Event::Look => 0,
-            Event::OutOfContract { contract, count } => {
-                self.left[contract] = self.left[contract].saturating_sub(count);
-                0
-            }
-            Event::OutOfWindow { queue, count } => {
-                let kind = &self.queues[queue].kind;
-                for scope in kind.scopes() {
-                    if let Some(counts) = self.in_window.get_mut(&(scope, kind.in_use)) {
-                        *counts = counts.saturating_sub(count);
-                    }
-                }
-                0
-            }
+            Event::Look => {}
+            Event::OutOfContract { contract, count } => self.left[contract] -= count,
+            Event::OutOfWindow { queue, count } => self.count(queue, |of| of.in_window -= count),
             Event::Bound { queue, count } => {
-                let kind = self.queues[queue].kind.clone();
-                for scope in kind.scopes() {
-                    if let Some(counts) = self.running.get_mut(&(scope, kind.in_use)) {
-                        *counts = counts.saturating_sub(count);
-                    }
-                }
-                if let Some(limits) = &self.pacing.limits {
-                    let window = TimeDelta::seconds(limits.window_seconds.into());
-                    self.at(now + window, Event::OutOfWindow { queue, count });
-                }
-                if let Some(contract) = self.contract(queue) {
+                self.count(queue, |of| of.running -= count);
+                self.at(now + self.window, Event::OutOfWindow { queue, count });
+                if let Some(contract) = self.queues[queue].contract {
                     let window = self.pacing.contracts[contract].window;
                     self.at(now + window, Event::OutOfContract { contract, count });
                 }
-                if self.queues[queue].ours { count } else { 0 }
+                if self.queues[queue].ours {
+                    self.ours_running -= count;
+                    return count;
+                }
             }
         }
+        0
     }
+}
+
+/// What holds moves up, by position.
+#[derive(Clone, Copy)]
+enum Blocked {
+    Quiet(usize),
+    Contract(usize),
+    Count(usize),
 }
