@@ -35,7 +35,8 @@ pub struct Plan {
     pub before: Targets,
     /// The same with the request served as far as was found.
     pub after: Targets,
-    /// The servers that have another holder after than before, in order of id.
+    /// The servers that have another holder after than before and than today, in order of id: who has them
+    /// today, and whether containers run on them.
     pub moves: Vec<Move>,
     /// What the region costs more (expressions 1, 3 and 4, shortfalls aside).
     pub price: f64,
@@ -231,13 +232,14 @@ fn without_worthless(
 fn moves(snapshot: &RegionSnapshot, before: &Targets, after: &Targets) -> Vec<Move> {
     let holders = before.holders().iter().zip(after.holders());
     let servers = snapshot.servers.iter().zip(holders).enumerate();
-    let moved = servers.filter(|(_, (_, (source, target)))| source != target);
-    let moves = moved.map(|(position, (server, (&source, &target)))| Move {
+    // What is handed back anyway is still where it is, and leaves it for the one that asks.
+    let moved = servers
+        .filter(|(_, (server, (before, after)))| before != after && server.holder() != **after);
+    let moves = moved.map(|(position, (server, (_, &target)))| Move {
         server: ServerIx::new(position),
-        source,
+        source: server.holder(),
         target,
-        // Whoever leaves before does not leave again.
-        in_use: server.in_use && source == server.holder(),
+        in_use: server.in_use,
     });
     moves.collect()
 }

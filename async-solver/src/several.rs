@@ -9,7 +9,8 @@
 use crate::whatif::{Answer, Question, answer};
 use fleet::audit::{AuditReport, audit};
 use fleet::{
-    CapacityRequest, Name, PendingMove, RegionSnapshot, RequestError, ReservationIx, Rru, Targets,
+    CapacityRequest, Name, PendingMove, RegionSnapshot, RequestError, ReservationIx, Rru, ServerIx,
+    Targets,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,9 +71,14 @@ pub fn answer_all(
     let mut answers: BTreeMap<usize, Answer> = BTreeMap::new();
     for number in order(question.snapshot, requests) {
         let step = Question { snapshot: &region, ..*question };
-        let found = answer(&step, &requests[number])
+        let mut found = answer(&step, &requests[number])
             .map_err(|source| RequestsError::Request { number, source })?;
         let after = least(&found);
+        // What happens anyway and is kept is done with this plan: it says so.
+        let said: BTreeSet<ServerIx> = found.plan.moves.iter().map(|of| of.server).collect();
+        let kept = after.diff(&found.region).filter(|of| !said.contains(&of.server));
+        found.plan.moves.extend(kept);
+        found.plan.moves.sort_by_key(|of| of.server);
         region = found.region.clone();
         go_on(&mut region, &after);
         answers.insert(number, found);

@@ -238,8 +238,14 @@ fn every_answer_is_audited_and_everybody_keeps_what_they_have() {
             assert!(asks || *then <= allowed, "{id}: {then:?} missing, {allowed:?} allowed");
         }
         let (before, after) = (answer.plan.before.holders(), answer.plan.after.holders());
-        let moved = before.iter().zip(after).filter(|(before, after)| before != after).count();
-        assert_eq!(answer.plan.moves.len(), moved);
+        let today = Targets::unchanged(&answer.region);
+        let holders = today.holders().iter().zip(before.iter().zip(after));
+        let moved = holders.filter(|(today, (before, after))| before != after && today != after);
+        assert_eq!(answer.plan.moves.len(), moved.count());
+        for of in &answer.plan.moves {
+            let server = &answer.region.servers[of.server.ix()];
+            assert_eq!((of.source, of.in_use), (server.holder(), server.in_use), "as it is today");
+        }
         assert!(answer.plan.dual_bound <= answer.plan.primal);
         // Again, and on two threads: the same.
         let two = SolverConfig { threads: 2, ..config() };

@@ -29,10 +29,17 @@ pub(crate) mod sql {
                 WHERE NOT open AND begun_at IS NOT NULL AND state = 'bound' \
                     AND state_at > clock_timestamp() - interval '7 days' \
                 ORDER BY state_at DESC LIMIT 1000) m GROUP BY 1";
-        OPEN = "SELECT k.rack::text, b.msb::text, m.source_reservation, m.in_use, m.state = 'pending', \
-                m.origin = ANY ($1), count(*) \
-            FROM moves m JOIN servers s USING (server_id) JOIN racks k USING (rack_id) \
-            JOIN msbs b USING (msb_id) WHERE m.open GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY min(m.opened_at)";
+        /// Moves, and targets for which the mover has not opened one yet.
+        OPEN = "SELECT k.rack::text, b.msb::text, o.source, o.in_use, o.waits, o.urgent, count(*) \
+            FROM (SELECT server_id, source_reservation AS source, in_use, state = 'pending' AS waits, \
+                    origin = ANY ($1) AS urgent, opened_at FROM moves WHERE open \
+                UNION ALL SELECT s.server_id, r.reservation, s.in_use, true, \
+                    coalesce(s.target_origin, 'targets') = ANY ($1), 'infinity'::timestamptz \
+                FROM servers s LEFT JOIN reservations r ON r.reservation_id = s.current_reservation_id \
+                WHERE s.target_pending AND NOT EXISTS \
+                    (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id)) o \
+            JOIN servers s USING (server_id) JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
+            GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY min(o.opened_at)";
         LEFT = "SELECT m.source_reservation, m.state_at FROM churn_contracts c \
             JOIN reservations r USING (reservation_id) \
             JOIN moves m ON m.source_reservation = r.reservation \

@@ -103,11 +103,20 @@ fn a_contract_limits_solves_and_says_when_a_plan_arrives() {
     assert!(text.contains("arrives by ") && text.contains("24 of 24 servers"), "{text}");
     assert!(text.contains("limit: churn contract of feed"), "{text}");
 
+    // All are in use by `feed` now, surplus or not: the plan says so, and can be applied.
+    let cost = &answer["changes"][0]["answer"]["cost"];
+    assert_eq!((&cost["in_use"], &cost["acquired"]), (&24.into(), &0.into()), "{cost}");
+    assert_eq!(answer["servers_in_use"], 24, "{answer}");
+    fs::write(place.path("two.yaml"), "reservation: web\ncapacity_rru: 2\n").expect("written");
+    place.ras("apply --request two.yaml --yes").code(0);
+    assert_eq!(leave_feed(&place), 2);
+
     // A contract of nothing: what never comes is not promised.
     place.ras("contract set feed --in-use 0% --data data").code(0);
     let answer = plan("web.yaml");
     let of = &answer["changes"][0];
-    assert_eq!(of["granted"], "nothing", "{answer}");
+    assert_eq!(of["answer"]["granted_rru"], 2.0, "no more than it has: {answer}");
+    assert_eq!(answer["servers"], 0, "{answer}");
 
     place.ras("contract set feed --in-use 12.5% --per 1h --data data").code(0);
     let (code, body) = up.post("/ops/v1/solves", ROOT, "{}");
@@ -117,6 +126,6 @@ fn a_contract_limits_solves_and_says_when_a_plan_arrives() {
         assert!(!solves.to_string().contains("failed"), "{solves}");
         solves.to_string().contains("published")
     });
-    assert_eq!(leave_feed(&place), 6, "of forty that are surplus");
+    assert_eq!(leave_feed(&place), 6, "those of the plan, and four of 38 that are surplus");
     up.stop();
 }
