@@ -98,6 +98,7 @@ fn an_empty_region() {
     parts.affinity.clear();
     parts.allowed_datacenters.clear();
     parts.unavailability.clear();
+    parts.ahead.budgets.clear();
     let snapshot = RegionSnapshot::new(parts).unwrap();
     assert_eq!(servers_by_type(&snapshot).unwrap(), []);
     assert_eq!(servers_by_type_and_msb(&snapshot).unwrap(), []);

@@ -116,10 +116,10 @@ mod tests {
     use broker::{Action, Recorded, Wanted};
 
     /// Actions that others than the mover write, by their words: those that write targets, with the
-    /// statement that does, and those that hold moves back or let them go on.
+    /// statement that does, and those that hold moves back, let them go on or have servers drained.
     const WRITE_TARGETS: [&str; 4] =
         ["snapshot_loaded", "targets_published", "plan_applied", "reservations_gave_way"];
-    const HOLD_BACK: [&str; 8] = [
+    const HOLD_BACK: [&str; 10] = [
         "mover_stopped",
         "mover_resumed",
         "contract_set",
@@ -128,6 +128,8 @@ mod tests {
         "rollout_resumed",
         "maintenance_planned",
         "maintenance_changed",
+        "decommission_asked",
+        "decommission_cancelled",
     ];
 
     /// Actions that change what can be lent, or to whom.
