@@ -37,9 +37,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
     }
 }
 
-/// A body. What no text of Postgres may have in it is refused at once.
+/// A body, which is an object. What no text of Postgres may have in it is refused at once.
 pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let read = any_json(body)?;
+    // serde takes an array for the members of a struct in their order.
+    if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Err(Problem::bad_request("malformed", "the body must be a JSON object"));
+    }
     if has_zero(body) {
         let detail = "the body has a zero character in one of its texts";
         return Err(Problem::bad_request("malformed", detail));
@@ -159,7 +163,20 @@ pub(super) fn state_of<S: State>(said: Option<&str>) -> Result<Option<S>, Proble
 
 #[cfg(test)]
 mod tests {
-    use super::has_zero;
+    use super::{has_zero, json};
+
+    #[test]
+    fn an_array_is_no_object() {
+        #[derive(Debug, Default, serde::Deserialize)]
+        #[serde(default)]
+        struct Body {
+            _first: Option<f64>,
+        }
+        assert!(json::<Body>(b" {\"_first\": 1}").is_ok());
+        for body in ["[null]", "[]", " [1]"] {
+            json::<Body>(body.as_bytes()).expect_err(body);
+        }
+    }
 
     #[test]
     fn zero_characters_are_told_from_texts_about_them() {
