@@ -20,9 +20,8 @@ pub(crate) mod sql {
             watts double precision, added boolean NOT NULL) ON COMMIT DROP";
         COPY_SERVERS = "COPY staged_servers FROM STDIN";
         ANALYZE_STAGED = "ANALYZE staged_servers";
-        /// In this order everywhere: publishers take the first, and only then rows of servers.
-        LOCK = "LOCK TABLE target_versions, region, servers, reservations, racks, msbs, \
-            datacenters, hardware_types, unavailability IN SHARE ROW EXCLUSIVE MODE";
+        /// Readers go on; writers wait.
+        LOCK = "SELECT lock_region()";
         ADD_VERSION = "INSERT INTO target_versions (version, parent, origin, publication_id) \
             VALUES ($1 + 1, $1, 'import', gen_random_uuid())";
         SET_REGION = "INSERT INTO region (region, move_in_use, move_idle, spread_beta, buffer_tau, \

@@ -12,6 +12,7 @@ mod harness;
 mod jobs;
 mod keys;
 mod load;
+mod locks;
 mod lost;
 mod maintenance;
 mod metrics;
