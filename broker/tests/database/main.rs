@@ -1,6 +1,7 @@
 //! The broker on a real Postgres, started by the tests themselves.
 
 mod ahead;
+mod applied;
 mod backup;
 mod browsing;
 mod constraints;
