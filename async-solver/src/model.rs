@@ -45,7 +45,7 @@ pub struct Pool {
 pub enum Keeper {
     /// Every reservation they count for.
     Anyone,
-    /// Pinned servers: their holder, or nobody where they are free.
+    /// Pinned servers: their holder, or no reservation where they are free.
     Only(Option<ReservationIx>),
 }
 
@@ -102,7 +102,7 @@ pub struct Item {
     pub value: i64,
     /// Servers of the pool it holds today, with running containers.
     pub held_in_use: u32,
-    /// Likewise, without.
+    /// The same without running containers.
     pub held_idle: u32,
     /// Whether they are pinned: all of them stay.
     pub pinned: bool,
@@ -399,15 +399,15 @@ impl Model {
         self.terms.iter().map(|term| term.items.iter().map(Item::held).collect()).collect()
     }
 
-    /// Expression 1 for the servers of an item, of which `kept` stay, the dearest to move first.
+    /// Expression 1 for the servers of an item, of which `kept` stay, the most expensive to move first.
     pub fn leave_price(&self, item: &Item, kept: u32) -> f64 {
-        let (dear, cheap) = self.leave_order(item);
-        let kept_dear = kept.min(dear.0);
-        let kept_cheap = (kept - kept_dear).min(cheap.0);
-        f64::from(dear.0 - kept_dear) * dear.1 + f64::from(cheap.0 - kept_cheap) * cheap.1
+        let (high, low) = self.leave_order(item);
+        let kept_high = kept.min(high.0);
+        let kept_low = (kept - kept_high).min(low.0);
+        f64::from(high.0 - kept_high) * high.1 + f64::from(low.0 - kept_low) * low.1
     }
 
-    /// Counts and prices of the held servers of an item, the dearest to move first.
+    /// Counts and prices of the held servers of an item, the most expensive to move first.
     pub fn leave_order(&self, item: &Item) -> ((u32, f64), (u32, f64)) {
         let in_use = (item.held_in_use, self.weights.move_in_use);
         let idle = (item.held_idle, self.weights.move_idle);

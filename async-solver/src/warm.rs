@@ -88,7 +88,7 @@ impl Warm {
     }
 }
 
-/// The pool of each MSB's available servers of each hardware type. Pinned ones compete with nobody: they
+/// The pool of each MSB's available servers of each hardware type. No reservation competes for pinned ones: they
 /// have no price.
 fn pools_by_place(
     snapshot: &RegionSnapshot,

@@ -29,7 +29,7 @@ fn budget(scope: &str, scope_id: &str, in_use: Option<bool>, moves: i64) -> Move
     MoveBudgetRow { scope, scope_id, in_use, moves, because }
 }
 
-/// Maintenance that begins so many minutes after noon.
+/// Maintenance of a rack that begins `minutes` after the instant of the snapshot, for two hours.
 fn work(number: usize, rack: &str, minutes: i64, recall_minutes: Option<i32>) -> UnavailabilityRow {
     UnavailabilityRow {
         started_at: noon() + TimeDelta::minutes(minutes),

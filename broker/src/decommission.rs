@@ -1,7 +1,7 @@
 //! Servers that are drained because they are to be decommissioned.
 //!
 //! Such a server is out of use by an event of its own, so that nothing is given, lent or put there, and its target is
-//! nobody: an ordinary move of origin `decommission` takes it from its owner, under the limits and contracts of all
+//! no reservation: an ordinary move of origin `decommission` takes it from its owner, under the limits and contracts of all
 //! moves. The owner is short until the next decision replaces it. Once it is free it is removed. All of it stands in
 //! tables, so another mover goes on where one ended.
 
@@ -135,7 +135,7 @@ pub(crate) async fn ask(
     Ok(())
 }
 
-/// Wants every server that is drained to be nobody's. Gives those that were not.
+/// Sets the target of every server that is drained to no reservation. Gives those where it was another.
 async fn target(db: &mut PgConnection) -> Result<Vec<String>, DbError> {
     let head = moves::hold_head(db).await?;
     let targeted = sqlx::query_scalar(sql::TARGET).bind(head.0).bind(PAUSE).fetch_all(db).await;

@@ -19,7 +19,7 @@ pub(crate) mod sql {
     crate::statements! {
         THERE = "SELECT NOT removed FROM hardware_types WHERE hardware_type = $1";
         RENAME = "UPDATE hardware_types SET hardware_type = $2 WHERE hardware_type = $1";
-        /// One that was removed and has the new name is out of the way under a name that nobody gives.
+        /// One that was removed and has the new name is out of the way under a name that is never given.
         MAKE_ROOM = "UPDATE hardware_types SET hardware_type = 'removed/' || hardware_type_id WHERE hardware_type = $1 \
             AND removed";
         NAMED = "SELECT EXISTS (SELECT FROM reservations WHERE reservation = $1)";
@@ -89,7 +89,7 @@ impl Broker {
     /// Gives a hardware type another name; everything that refers to it follows.
     ///
     /// # Errors
-    /// [`EditError`], if there is no such type, or the new name is none or taken.
+    /// [`EditError`], if there is no such type, or the new name is not a valid name or is in use.
     pub async fn rename_hardware_type(
         &self,
         actor: &str,

@@ -154,7 +154,7 @@ pub(crate) mod sql {
                 WHERE m.move_id = before.move_id RETURNING m.server_id, m.server, m.target_reservation, \
                     m.stays, m.origin, before.state AS was) \
             SELECT server, target_reservation, stays, server_id, origin, was FROM ended";
-        /// The next solve sees a server that stays with its owner, and decides anew.
+        /// The next solve sees a server that stays with its owner, and decides again.
         UNTARGET = "UPDATE servers s SET target_pending = false, target_reservation_id = NULL, \
                 target_version = NULL, target_origin = NULL \
             WHERE s.server_id = $1 AND s.target_pending AND $2 IS NOT DISTINCT FROM \
@@ -174,9 +174,9 @@ pub struct OpenMove {
     pub rack: Name,
     /// And in which MSB.
     pub msb: Name,
-    /// Who owns it; `None`: nobody.
+    /// Who owns it; `None`: no reservation.
     pub source: Option<Name>,
-    /// Who shall; `None`: nobody.
+    /// Who shall; `None`: no reservation.
     pub target: Option<Name>,
     /// The host profile that one wants.
     pub host_profile: Option<Name>,
@@ -205,7 +205,7 @@ impl OpenMove {
     }
 }
 
-/// Moves that had begun and ended of late, however they ended, from one rack and reservation.
+/// Moves that had begun and ended recently, however they ended, from one rack and reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BegunOfLate {
     /// The rack.
@@ -320,7 +320,7 @@ impl Broker {
                     count: row.try_get(4)?,
                 })
             });
-        rows.fetch_all(&self.pool).await.doing("counting moves that began of late")
+        rows.fetch_all(&self.pool).await.doing("counting moves that began recently")
     }
 
     /// Takes moves from one step to a later one. Gives those that were where they were thought to
@@ -387,7 +387,7 @@ impl Broker {
         Ok(bound)
     }
 
-    /// Gives a move up: its server stays with its owner, and the next solve decides anew. One that was cleaned up
+    /// Gives a move up: its server stays with its owner, and the next solve decides again. One that was cleaned up
     /// already is out of use until it is restored or handed over ([`crate::Unfinished`]). False: it had ended.
     ///
     /// # Errors

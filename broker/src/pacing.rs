@@ -12,7 +12,7 @@ use sqlx::types::Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A solve every hour, where nobody says otherwise (RAS section 3.1).
+/// A solve every hour, unless configured otherwise (RAS section 3.1).
 pub const HORIZON: Duration = Duration::from_secs(3_600);
 
 /// How long a move is taken to last until [`ENOUGH`] of its kind are done: idle servers and ones in use.

@@ -176,7 +176,7 @@ impl RegionSnapshot {
     ///
     /// A server under planned maintenance that goes on or begins before the horizon stays where it is.
     /// It counts for its holder if it can be recalled within 30 minutes (RAS section 3.3.1); if not, it
-    /// is out of use. A cordoned server stays as well. Free servers among them are given to nobody.
+    /// is out of use. A cordoned server stays as well. Free servers among them are given to no reservation.
     #[must_use]
     pub fn ahead(&self) -> RegionSnapshot {
         let mut ahead = self.clone();

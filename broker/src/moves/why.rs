@@ -9,7 +9,7 @@ pub enum MoveOrigin {
     Plan,
     /// A server failed: a spare takes its place, and it becomes a spare once it is repaired.
     Replacement,
-    /// Somebody asked for capacity at once.
+    /// A request for capacity at once was granted.
     Emergency,
     /// Of what an outage left, a more important reservation needs it more.
     GiveWay,
@@ -65,7 +65,7 @@ impl MoveOrigin {
         )
     }
 
-    /// Whether somebody is short until it is done: it waits for no limit.
+    /// Whether a reservation is short until it is done: it waits for no limit.
     pub const fn is_urgent(self) -> bool {
         matches!(
             self,
