@@ -15,7 +15,7 @@
 //! | `give_way` | who would give way to whom, on the page of failures |
 //! | `drills` | what the loss of an MSB would leave |
 //! | `emergencies` | capacity at once, and what granting it breaks |
-//! | `settings`, `racks` | prices, shared buffers, elastic reservations, quotas; servers racked, decommissioned, moved |
+//! | `settings`, `racks` | prices, hardware types with shared buffers, elastic reservations, quotas; servers racked, decommissioned, moved |
 //! | `trail`, `stuck` | who did what; what does not go on |
 //! | `sign_in` | signing in with a token, and out |
 
@@ -86,12 +86,14 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/emergencies", get(emergencies::show).post(emergencies::ask))
         .route("/emergencies/end", post(emergencies::end))
         .route("/settings", get(settings::show))
-        .route("/settings/prices", post(settings::set_prices))
-        .route("/settings/hardware-types", post(settings::add_type))
-        .route("/settings/buffers", post(settings::set_buffer))
-        .route("/settings/elastic", post(settings::set_elastic))
-        .route("/settings/elastic/end", post(settings::end_elastic))
-        .route("/settings/quotas", post(settings::set_quota))
+        .route("/settings/prices", post(settings::prices::set))
+        .route("/settings/hardware-types", post(settings::hardware::add))
+        .route("/settings/hardware-types/rename", post(settings::hardware::rename))
+        .route("/settings/hardware-types/remove", post(settings::hardware::remove))
+        .route("/settings/buffers", post(settings::hardware::set_buffer))
+        .route("/settings/elastic", post(settings::elastic::set))
+        .route("/settings/elastic/end", post(settings::elastic::end))
+        .route("/settings/quotas", post(settings::quotas::set))
         .route("/settings/servers", get(racks::show).post(racks::submit))
         .route("/settings/servers/keep", post(racks::keep))
         .route("/trail", get(trail::show))

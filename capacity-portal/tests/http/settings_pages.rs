@@ -67,13 +67,140 @@ async fn settings_are_changed_from_their_page() {
     let sent = send(&place, "/settings/quotas", &admin, "owner=a&rru=none%3D5&servers=").await;
     assert_eq!(sent.status(), 422);
     let text = sent.text().await.expect("text");
-    assert!(text.contains("limits[0].profile") && text.contains("there is no profile"), "{text}");
+    let wrong = "RRU by profile: none=5: there is no profile &quot;none&quot;";
+    assert!(text.contains(wrong) && !text.contains("limits["), "{text}");
     well_formed("/settings/quotas", &text);
     assert!(text.contains("href=\"#quotas\"") && text.contains("id=\"quota-owner\""), "{text}");
     assert_eq!(
         send(&place, "/settings/hardware-types", READER, "hardware_type=x").await.status(),
         403
     );
+}
+
+/// What is typed into a field, and whether something is wrong with it.
+fn field(text: &str, id: &str) -> (String, bool) {
+    let tag = text.split(&format!("id=\"{id}\"")).nth(1).unwrap_or_else(|| panic!("{id}: {text}"));
+    let (tag, after) = tag.split_once('>').expect("an end");
+    let value = match tag.split_once(" value=\"") {
+        Some((_, value)) => value.split('"').next().expect("an end"),
+        None => after.split("</textarea>").next().expect("an end"),
+    };
+    let wrong = format!("{id}-wrong");
+    let described = tag.contains(&wrong) && text.contains(&format!("id=\"{wrong}\""));
+    assert_eq!(described, tag.contains("aria-invalid=\"true\""), "{id}: {tag}");
+    (value.to_owned(), described)
+}
+
+#[tokio::test]
+async fn what_was_typed_stays_with_what_is_wrong_beside_it() {
+    let place = Place::new().await;
+    let admin = token(&place, "ann", Role::Admin, None).await;
+    let before = place.broker.last_seq().await.expect("asked");
+    let prices = "version=1&move_in_use=12&move_idle=much&spread_beta=2&buffer_tau=&msb_alpha=&rack_alpha=x\
+        &affinity_theta=0.05&shared_buffer_fraction=0";
+    let elastic = "reservation=batch&owner=lab&rru=type%3D1.5%2C+other%3D2&share=-1";
+    let quota = "owner=a&rru=gold%3D5%2Csilver%3D3&servers=20%2C+type%3D10%2C+type%3D12";
+    for (path, form, fields) in [
+        (
+            "prices",
+            prices,
+            &[
+                ("price-move_in_use", "12", false),
+                ("price-move_idle", "much", true),
+                ("price-buffer_tau", "", true),
+                ("price-rack_alpha", "x", true),
+            ][..],
+        ),
+        (
+            "elastic",
+            elastic,
+            &[
+                ("elastic-reservation", "batch", false),
+                ("elastic-owner", "lab", false),
+                ("elastic-rru", "type=1.5, other=2", true),
+                ("elastic-share", "-1", true),
+            ],
+        ),
+        (
+            "quotas",
+            quota,
+            &[
+                ("quota-owner", "a", false),
+                ("quota-rru", "gold=5,silver=3", true),
+                ("quota-servers", "20, type=10, type=12", true),
+            ],
+        ),
+        ("quotas", "owner=+&rru=&servers=nan", &[("quota-servers", "nan", true)]),
+        (
+            "hardware-types/rename",
+            "hardware_type=type&name=",
+            &[("rename-name-0", "", true), ("buffer-servers-0", "0", false)],
+        ),
+        (
+            "buffers",
+            "hardware_type=type&servers=2.5&version=",
+            // Another version was seen: that is wrong with the form, and not with the field.
+            &[("buffer-servers-0", "2.5", false)],
+        ),
+    ] {
+        let path = format!("/settings/{path}");
+        let sent = send(&place, &path, &admin, form).await;
+        assert!(sent.status().is_client_error(), "{path}: {}", sent.status());
+        let text = sent.text().await.expect("text");
+        well_formed(&path, &text);
+        println!(
+            "{path}: {:?}",
+            fields.iter().map(|(id, ..)| (id, field(&text, id))).collect::<Vec<_>>()
+        );
+        for &(id, value, wrong) in fields {
+            assert_eq!(field(&text, id), (value.to_owned(), wrong), "{path}: {id}");
+        }
+        for code in ["limits[", "rru.other", "hardware_types["] {
+            assert!(!text.contains(code), "{path} says {code}");
+        }
+    }
+    // Beside a price that was typed stands the one that is stored.
+    let text = send(&place, "/settings/prices", &admin, prices).await.text().await.expect("text");
+    assert!(text.contains("at least 0; now 10"), "{text}");
+    assert_eq!(place.broker.last_seq().await.expect("asked"), before, "nothing was written");
+}
+
+#[tokio::test]
+async fn hardware_types_are_renamed_and_removed_from_their_page() {
+    let place = Place::new().await;
+    let names = async || {
+        let all = place.broker.hardware_types().await.expect("read");
+        all.into_iter().map(|of| of.hardware_type.to_string()).collect::<Vec<_>>()
+    };
+    let post = async |path: &str, token: &str, form: &str| {
+        let sent = send(&place, &format!("/settings/hardware-types{path}"), token, form).await;
+        let status = sent.status().as_u16();
+        let text = sent.text().await.expect("text");
+        well_formed(path, &text);
+        (status, text)
+    };
+    assert_eq!(post("", ROOT, "hardware_type=new").await.0, 200);
+    assert_eq!(names().await, ["new", "type"]);
+    for (path, form) in
+        [("/rename", "hardware_type=new&name=newer"), ("/remove", "hardware_type=new")]
+    {
+        assert_eq!(post(path, READER, form).await.0, 403, "{path}");
+    }
+    // The name of another type is taken; the row stays open with what was typed.
+    let (status, text) = post("/rename", ROOT, "hardware_type=new&name=type").await;
+    assert_eq!((status, field(&text, "rename-name-0")), (422, ("type".to_owned(), true)));
+    let row = text.split("aria-label=\"Change new\"").next().expect("a row");
+    assert!(row.trim_end().ends_with("<details open><summary"), "{row}");
+    assert!(text.contains("new: Its new name: there is a hardware type"), "{text}");
+    assert_eq!(post("/rename", ROOT, "hardware_type=new&name=newer").await.0, 200);
+    assert_eq!(names().await, ["newer", "type"]);
+    assert_eq!(post("/rename", ROOT, "hardware_type=new&name=newest").await.0, 404);
+
+    let (status, text) = post("/remove", ROOT, "hardware_type=type").await;
+    assert_eq!(status, 422);
+    assert!(text.contains("type: 24 servers use it: decommission them"), "{text}");
+    assert_eq!(post("/remove", ROOT, "hardware_type=newer").await.0, 200);
+    assert_eq!(names().await, ["type"]);
 }
 
 /// Postgres stores no zero character: each form says so, keeps what was filled in, and writes nothing.
@@ -88,6 +215,9 @@ async fn a_zero_character_in_a_form_is_refused_and_writes_nothing() {
             "version=%00&move_in_use=1&move_idle=1&spread_beta=2&buffer_tau=5&msb_alpha=&rack_alpha=&affinity_theta=&shared_buffer_fraction=0",
         ),
         ("/settings/hardware-types", "hardware_type=ne%00w"),
+        ("/settings/hardware-types/rename", "hardware_type=type&name=ne%00w"),
+        ("/settings/hardware-types/rename", "hardware_type=ty%00pe&name=new"),
+        ("/settings/hardware-types/remove", "hardware_type=ty%00pe"),
         ("/settings/buffers", "hardware_type=ty%00pe&servers=3&version=1"),
         ("/settings/elastic", "reservation=ba%00tch&owner=lab&rru=type%3D1.5&share=2"),
         ("/settings/elastic", "reservation=batch&owner=la%00b&rru=type%3D1.5&share=2"),

@@ -1,0 +1,124 @@
+//! Prices of the model and default limits.
+
+use super::answered;
+use super::form::{Field, Form, Reading, Tried};
+use crate::api::authority::Role;
+use crate::api::ops::region::SettingsBody;
+use crate::api::problem::Problem;
+use crate::api::{Site, in_time};
+use crate::web::frame::{Reader, Whole};
+use axum::extract::{self, State};
+use axum::response::Response;
+use broker::StoredSettings;
+use maud::{Markup, html};
+use serde::{Deserialize, Serialize};
+
+static PRICES: Form = Form {
+    section: ("prices", "Prices and limits"),
+    id: "price",
+    fields: &[
+        ("move_in_use", "Moving a server in use"),
+        ("move_idle", "Moving an idle server"),
+        ("spread_beta", "RRU beyond a spread limit"),
+        ("buffer_tau", "RRU of the largest MSB share"),
+        ("msb_alpha", "Largest share in one MSB"),
+        ("rack_alpha", "Largest share in one rack"),
+        ("affinity_theta", "Tolerance of datacenter shares"),
+        ("shared_buffer_fraction", "Shared buffers"),
+    ],
+};
+
+/// What each of them is, and what it may be.
+const HINTS: [&str; 8] = [
+    "price M of expression 1; at least 0",
+    "price M of expression 1; at least 0",
+    "price beta of expressions 2 and 3; at least 0",
+    "price tau of expression 4; at least 0",
+    "above 0, at most 1; empty: the default rule",
+    "above 0, at most 1; empty: the default rule",
+    "theta of eq. 7; at least 0",
+    "share of each hardware type; at least 0, below 1",
+];
+
+pub(super) fn section(of: &StoredSettings, reader: &Reader, tried: Option<&Tried>) -> Markup {
+    let values = broker::settings_json(&of.settings);
+    let shown = |name: &str| values[name].as_f64().map(|value| value.to_string());
+    let tried = Tried::of(tried, &PRICES);
+    let rows = || PRICES.fields.iter().copied().zip(HINTS);
+    let field = |name, hint| Field {
+        hint,
+        value: shown(name).unwrap_or_default(),
+        is_stored: true,
+        mode: "decimal",
+        required: false,
+        ..Field::new(&PRICES, name)
+    };
+    html! {
+        section id=(PRICES.section.0) {
+            h2 { (PRICES.section.1) }
+            @if reader.may(Role::Operator) {
+                form.fields.two method="post" action="/settings/prices" {
+                    (reader.csrf())
+                    input type="hidden" name="version" value=(of.version());
+                    @for ((name, _), hint) in rows() { (field(name, hint).show(tried)) }
+                    div.actions { button type="submit" { "Set prices and limits" } }
+                }
+            } @else {
+                div.scroll { table.slim {
+                    caption.quiet { "Prices of the model and default limits" }
+                    thead { tr { th scope="col" { "Setting" } th.n scope="col" { "Value" } th scope="col" { "What it is" } } }
+                    tbody { @for ((name, label), hint) in rows() { tr {
+                        th scope="row" { (label) }
+                        td.n { (shown(name).unwrap_or_else(|| "default rule".to_owned())) } td { (hint) }
+                    } } }
+                } }
+            }
+        }
+    }
+}
+
+/// What the form says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::web) struct Said {
+    version: String,
+    move_in_use: String,
+    move_idle: String,
+    spread_beta: String,
+    buffer_tau: String,
+    msb_alpha: String,
+    rack_alpha: String,
+    affinity_theta: String,
+    shared_buffer_fraction: String,
+}
+
+/// Sets prices and limits.
+pub(in crate::web) async fn set(
+    State(site): State<Site>,
+    Whole(reader): Whole,
+    extract::Form(said): extract::Form<Said>,
+) -> Result<Response, Problem> {
+    let actor = reader.needs(Role::Operator)?;
+    let done = async {
+        let mut read = Reading::default();
+        let body = SettingsBody {
+            move_in_use: Some(read.number("move_in_use", &said.move_in_use)),
+            move_idle: Some(read.number("move_idle", &said.move_idle)),
+            spread_beta: Some(read.number("spread_beta", &said.spread_beta)),
+            buffer_tau: Some(read.number("buffer_tau", &said.buffer_tau)),
+            msb_alpha: Some(read.number_if_any("msb_alpha", &said.msb_alpha)),
+            rack_alpha: Some(read.number_if_any("rack_alpha", &said.rack_alpha)),
+            affinity_theta: Some(read.number("affinity_theta", &said.affinity_theta)),
+            shared_buffer_fraction: Some(
+                read.number("shared_buffer_fraction", &said.shared_buffer_fraction),
+            ),
+        };
+        read.done()?;
+        let now = in_time(site.broker.region_settings()).await?;
+        let wanted = body.on(&now.settings);
+        in_time(site.broker.set_region_settings(&actor, &wanted, Some(&said.version))).await?;
+        Ok(())
+    };
+    let done: Result<(), Problem> = done.await;
+    answered(&site, &reader, &PRICES, &said, done).await
+}
