@@ -16,6 +16,7 @@ use fleet::Name;
 use fleet::edit::{Racked, Relocated, ServerEdit, WrongField};
 use maud::{Markup, html};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// What the form says.
 #[derive(Debug, Default, Deserialize)]
@@ -208,12 +209,35 @@ fn preview(of: &EditedView, said: &Said, reader: &super::frame::Reader) -> Marku
     }
 }
 
-/// What is wrong with a list, server by server.
-fn refused(problem: &Problem) -> Markup {
+/// What a field of a server is called where a line was typed: `servers[0].power_watts` is `line 1, watts`.
+fn in_words(field: &str, list: &str) -> Option<String> {
+    let (nr, rest) = field.strip_prefix("servers[")?.split_once(']')?;
+    let nr: usize = nr.parse().ok()?;
+    // Empty lines are no servers.
+    let mut lines = list.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let (line, _) = lines.nth(nr)?;
+    let column = match rest.trim_start_matches('.') {
+        "" => return Some(format!("line {}", line + 1)),
+        "hardware_type" => "type",
+        "power_watts" => "watts",
+        "msb" => "MSB",
+        column => column,
+    };
+    Some(format!("line {}, {column}", line + 1))
+}
+
+/// What is wrong with a list, line by line.
+fn refused(problem: &Problem, list: &str) -> Markup {
+    let errors = problem.member("errors").and_then(Value::as_array);
+    let text = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
     html! {
         section.box #wrong role="alert" {
             h2 { "Nothing was changed" }
-            (part::errors(problem))
+            ul { @for of in errors.into_iter().flatten() { li {
+                @if let Some(words) = in_words(&text(of, "field"), list) { (words) ": " }
+                (text(of, "detail"))
+                @if let Some(nearest) = of["nearest"].as_f64() { "; nearest: " (nearest) }
+            } } }
         }
     }
 }
@@ -238,7 +262,7 @@ pub(super) async fn submit(
         Ok(edited) => (StatusCode::OK, preview(&edited, &said, &reader)),
         // What is wrong stands beside the list, which is still there.
         Err(problem) if problem.status() == StatusCode::UNPROCESSABLE_ENTITY => {
-            (problem.status(), refused(&problem))
+            (problem.status(), refused(&problem, &said.list))
         }
         Err(problem) => return Err(problem),
     };
