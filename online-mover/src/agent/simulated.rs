@@ -82,6 +82,11 @@ impl SimulatedAgent {
         hosts.script.entry((server.into(), step)).or_default().extend(trouble);
     }
 
+    /// Drops what [`script`](Self::script) said and has not happened yet.
+    pub fn forget_script(&self) {
+        self.hosts().script.clear();
+    }
+
     /// Everything that was done, in order.
     pub fn done(&self) -> Vec<Done> {
         self.hosts().done.clone()

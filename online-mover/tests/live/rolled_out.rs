@@ -177,7 +177,7 @@ async fn a_rollout_that_is_paused_begins_nothing_and_goes_on_when_it_is_resumed(
     let limits = Limits { region: Pace { in_use: at_once, idle: at_once }, ..Limits::default() };
     let slow = MoverSettings { limits, ..settings() };
     for server in ["s00", "s01", "s02", "s03", "s04", "s05", "s06", "s07"] {
-        hosts.agent.script(server, Step::Reconfigure, &[Trouble::Busy; 8]);
+        hosts.agent.script(server, Step::Reconfigure, &[Trouble::Busy; 10_000]);
     }
     set_profile(&place, "newer").await;
     let begun = async |place: &Place| -> BTreeSet<Name> {
@@ -198,6 +198,7 @@ async fn a_rollout_that_is_paused_begins_nothing_and_goes_on_when_it_is_resumed(
     };
     assert!(at_pause.len() <= 4 && hosts.configured().is_empty(), "{at_pause:?}");
     assert!(!pause(&place).await.expect("asked"), "it is paused already");
+    hosts.agent.forget_script();
     until(first.run(), async || place.broker.moves_under_way().await.expect("listed").is_empty())
         .await;
     let reached: BTreeSet<Name> = hosts.configured().into_keys().collect();
