@@ -7,10 +7,10 @@ mod world;
 use async_solver::SolverConfig;
 use brute::Phase1;
 use chrono::TimeDelta;
-use fleet::audit::audit;
+use fleet::audit::{audit, certificate};
 use fleet::{
     AheadParts, MoveBudgetRow, RegionSnapshot, ReservationIx, ReservationRow, ServerRow,
-    SnapshotParts, UnavailabilityRow,
+    SnapshotParts, Targets, UnavailabilityRow,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -245,4 +245,38 @@ fn a_solve_that_begins_before_a_window_knows_it() {
     assert_eq!(gained(&parts), 0, "they are back within 30 minutes");
     parts.unavailability = vec![work(0, "m0-k", 90, None)];
     assert_eq!(gained(&parts), 0, "after the next solve");
+}
+
+/// Nothing is recalled for a reservation that is promised nothing for the loss of an MSB: while work lasts, its
+/// servers are gone.
+#[test]
+fn without_a_buffer_work_that_can_be_recalled_is_replaced() {
+    let mut parts = empty();
+    for (msb, holder) in [("m0", Some("web")), ("m1", Some("web")), ("m2", None)] {
+        for number in 0..2 {
+            let mut row =
+                server(&format!("{msb}-{number}"), ("dc0", msb, &format!("{msb}-k")), "A");
+            row.current_reservation = holder.map(Into::into);
+            parts.servers.push(row);
+        }
+    }
+    parts.ahead.horizon_minutes = 60;
+    parts.reservations = vec![ReservationRow { msb_buffer: false, ..reservation("web", 4.0) }];
+    parts.rru = vec![rru("web", "A", 1.0)];
+    parts.unavailability = vec![work(0, "m0-k", 20, Some(20))];
+    let region = snapshot(&parts).ahead();
+    let outcome = solved(&region, &config());
+    assert_eq!(audit(&region, &outcome.targets).violations, []);
+    let gained = outcome.targets.diff(&region).filter(|step| step.target.is_some()).count();
+    assert_eq!(gained, 2, "two others serve it meanwhile");
+    let in_service = |targets: &Targets| {
+        let mut parts = snapshot(&parts).to_parts();
+        for (row, holder) in parts.servers.iter_mut().zip(targets.holders()) {
+            row.current_reservation = holder.map(|ix| region.reservations[ix.ix()].id.clone());
+        }
+        parts.taken_at = noon() + TimeDelta::minutes(30);
+        certificate(&snapshot(&parts)).row("web").expect("there").missing().to_f64()
+    };
+    let today = in_service(&Targets::unchanged(&region));
+    assert_eq!((today, in_service(&outcome.targets)), (2.0, 0.0), "RRU missing during the work");
 }

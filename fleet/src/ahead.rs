@@ -8,6 +8,7 @@
 
 use crate::audit::{Maintained, maintained_between};
 use crate::id::{MsbIx, Name, RackIx, ReservationIx, ServerIx};
+use crate::reservation::ReservationKind;
 use crate::snapshot::RegionSnapshot;
 use crate::targets::Move;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -175,14 +176,24 @@ impl RegionSnapshot {
     /// The region as a solve must see it: as its owners will have it until the next one.
     ///
     /// A server under planned maintenance that goes on or begins before the horizon stays where it is.
-    /// It counts for its holder if it can be recalled within 30 minutes (RAS section 3.3.1); if not, it
-    /// is out of use. A cordoned server stays as well. Free servers among them are given to no reservation.
+    /// Where its holder has an embedded buffer it counts if it can be recalled within 30 minutes of the loss of
+    /// an MSB (RAS section 3.3.1): the buffer serves instead until then. A guaranteed reservation without one is
+    /// promised nothing for such a loss, so nothing is recalled for it: its servers are out of use, as those that
+    /// cannot be recalled are. A cordoned server stays as well. Free servers among them are given to no reservation.
     #[must_use]
     pub fn ahead(&self) -> RegionSnapshot {
+        let without_buffer = |holder: ReservationIx| {
+            let of = &self.reservations[holder.ix()];
+            of.kind == ReservationKind::Guaranteed && !of.msb_buffer
+        };
         let mut ahead = self.clone();
         for (server, state) in ahead.servers.iter_mut().zip(self.maintained_ahead()) {
             server.pinned |= state > Maintained::InService;
-            server.available &= state < Maintained::Stays;
+            server.available &= match state {
+                Maintained::InService => true,
+                Maintained::Recallable => !server.holder().is_some_and(without_buffer),
+                Maintained::Stays => false,
+            };
         }
         for budget in &self.move_budgets {
             if let (BudgetScope::Server(server), 0) = (budget.scope, budget.moves) {
