@@ -6,13 +6,16 @@ pub(crate) mod write;
 use crate::broker::Broker;
 use crate::change::Change;
 use crate::error::{DbError, Doing};
+use crate::maintenance;
 use crate::plan::{ImportPlan, Vanishing};
 use crate::promise::{self, Promise};
 use crate::stored::Stored;
 use crate::trail::{Action, Seq, TargetVersion};
 use crate::unavailability;
 use fleet::{Coverage, Name, RegionSnapshot, SnapshotError, SnapshotParts};
+use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
 pub(crate) use write::sql;
 
 /// What becomes of what is stored and not in the snapshot.
@@ -102,6 +105,8 @@ impl Broker {
             let (stored, snapshot) = (region.name.clone(), snapshot.region.clone());
             return Err(LoadError::OtherRegion { stored, snapshot });
         }
+        let without = without_planned(db, &stored, snapshot).await?;
+        let snapshot = without.as_ref().unwrap_or(snapshot);
         let merged = merged(&stored, snapshot, options.coverage).map_err(LoadError::Merged)?;
         let snapshot = merged.as_ref().map_or(snapshot, |merged| &merged.snapshot);
         let wanted = snapshot.to_parts();
@@ -142,6 +147,32 @@ impl Broker {
         tracing::info!(version = version.0, seq = seq.0, "snapshot loaded");
         Ok(Loaded { plan, version, seq: Some(seq) })
     }
+}
+
+/// The snapshot without what an export of this store said of windows that had not begun: until they do, a window
+/// is known by its own row, and what becomes of it. `None`: it has nothing of the kind.
+pub(crate) async fn without_planned(
+    db: &mut PgConnection,
+    stored: &Stored,
+    snapshot: &RegionSnapshot,
+) -> Result<Option<RegionSnapshot>, DbError> {
+    let there =
+        |id: &Name| stored.unavailability.binary_search_by(|row| row.event_id.cmp(id)).is_ok();
+    let new = snapshot.unavailability.iter().map(|event| &event.id).filter(|id| !there(id));
+    let windows: Vec<Uuid> = new.filter_map(|id| maintenance::window_of(id)).collect();
+    if windows.is_empty() {
+        return Ok(None);
+    }
+    let known = maintenance::known(db, &windows).await?;
+    if known.is_empty() {
+        return Ok(None);
+    }
+    let planned = |id: &Name| {
+        !there(id) && maintenance::window_of(id).is_some_and(|window| known.contains(&window))
+    };
+    let mut without = snapshot.clone();
+    without.unavailability.retain(|event| !planned(&event.id));
+    Ok(Some(without))
 }
 
 /// The region as it is to be stored, where that is not the snapshot itself.

@@ -1,7 +1,7 @@
 //! What loading a snapshot would change: a value, made by comparing, that somebody can read first.
 
 use crate::broker::Broker;
-use crate::error::DbError;
+use crate::error::{DbError, Doing};
 use crate::load::{self, Missing};
 use crate::promise::{self, Promise};
 use crate::stored::Stored;
@@ -342,6 +342,10 @@ impl Broker {
         coverage: Coverage,
     ) -> Result<ImportPlan, PlanError> {
         let (stored, _) = self.stored(None).await?;
+        let mut db = self.pool.acquire().await.doing("connecting")?;
+        let without = load::without_planned(&mut db, &stored, snapshot).await?;
+        drop(db);
+        let snapshot = without.as_ref().unwrap_or(snapshot);
         let merged = load::merged(&stored, snapshot, coverage)?;
         let snapshot = merged.as_ref().map_or(snapshot, |merged| &merged.snapshot);
         let promises = promise::of_snapshot(snapshot);

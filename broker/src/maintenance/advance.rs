@@ -20,6 +20,7 @@ use crate::{stored, unavailability};
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{Name, UnavailabilityKind, UnavailabilityRow};
 use sqlx::PgConnection;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -40,6 +41,7 @@ pub(crate) mod sql {
                 WHEN 'draining' THEN starts_at <= clock_timestamp() \
                     OR EXISTS (SELECT FROM outages WHERE ended_at IS NULL) \
                 ELSE true END OR scope = 'server' AND server_id IS NULL))";
+        KNOWN = "SELECT window_id FROM maintenance WHERE window_id = ANY ($1)";
         GO_ON = "UPDATE maintenance SET state = $3, reason = $4, detail = $5, \
                 drained_at = CASE WHEN $3 = 'paused' THEN NULL ELSE drained_at END \
             WHERE window_id = $1 AND state = $2";
@@ -394,6 +396,20 @@ pub(super) async fn go_on(
 
 fn event(window: &MaintenanceWindow) -> Name {
     format!("maintenance/{}", window.id).into()
+}
+
+/// The window that an event is of, by its id.
+pub(crate) fn window_of(event: &str) -> Option<Uuid> {
+    Uuid::parse_str(event.strip_prefix("maintenance/")?).ok()
+}
+
+/// Which of these windows were planned here.
+pub(crate) async fn known(
+    db: &mut PgConnection,
+    windows: &[Uuid],
+) -> Result<BTreeSet<Uuid>, DbError> {
+    let known = sqlx::query_scalar(sql::KNOWN).bind(windows).fetch_all(db).await;
+    Ok(known.doing("looking for windows of maintenance")?.into_iter().collect())
 }
 
 /// Records that servers are out of use. The event knows its end, so it ends without a mover, too.

@@ -5,7 +5,7 @@ use crate::regions::small;
 use broker::{Contract, HORIZON, ImportOptions, MaintenanceRequest, MoverInstance, QuietTime};
 use chrono::TimeDelta;
 use fleet::pace::{Caps, Limits, Pace};
-use fleet::{AheadParts, MoveBudgetRow, RegionSnapshot, Scope};
+use fleet::{AheadParts, Coverage, MoveBudgetRow, RegionSnapshot, Scope};
 use std::time::Duration;
 
 async fn ahead(database: &Database) -> AheadParts {
@@ -121,4 +121,41 @@ async fn a_window_that_begins_before_the_next_solve_is_known() {
     assert!(current);
     let hour_ago = snapshot.taken_at - TimeDelta::hours(1);
     assert!(!broker.is_current(hour_ago, export.seq).await.expect("asked"));
+}
+
+/// What an export says of a window that is planned is no event: loaded back, it goes with its window.
+#[tokio::test]
+async fn an_export_that_is_loaded_back_keeps_no_window_that_is_cancelled() {
+    let database = Database::new().await;
+    let broker = &database.broker;
+    broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");
+    let events = "SELECT count(*) FROM unavailability WHERE event_id LIKE 'maintenance/%'";
+    let now = broker.clock().await.expect("asked");
+    let request = MaintenanceRequest {
+        scope: Scope::Server,
+        name: "s016".into(),
+        starts_at: Some(now + TimeDelta::minutes(30)),
+        length: Duration::from_secs(3_600),
+        drain: Duration::ZERO,
+        share_micro: Some(1_000_000),
+        recall_minutes: None,
+        why: "firmware".to_owned(),
+    };
+    let planned = broker.plan_maintenance("ann", &request).await.expect("planned");
+    let maintained = async || {
+        let parts = broker.export(None).await.expect("exported").parts;
+        let planned =
+            parts.unavailability.iter().filter(|row| row.event_id.contains("maintenance/"));
+        (planned.count(), RegionSnapshot::new(parts).expect("a snapshot"))
+    };
+    let (known, exported) = maintained().await;
+    assert_eq!(known, 1, "it begins before the next solve");
+    let changes = broker.plan(&exported, Coverage::WHOLE).await.expect("compared");
+    assert!(changes.is_empty(), "its own export changes nothing: {changes:?}");
+    broker.load("test", &exported, ImportOptions::default()).await.expect("loaded back");
+    assert_eq!(database.number(events).await, 0, "no event while it is planned");
+    broker.cancel_maintenance("ann", planned[0].id).await.expect("cancelled");
+    assert_eq!(maintained().await.0, 0, "it is cancelled");
+    broker.load("test", &exported, ImportOptions::default()).await.expect("loaded late");
+    assert_eq!((database.number(events).await, maintained().await.0), (0, 0), "nor afterwards");
 }
