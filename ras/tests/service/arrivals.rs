@@ -9,18 +9,21 @@ use std::time::Instant;
 
 const ROOT: &str = "0123456789-of-root";
 
-/// 48 servers of four MSBs, all in use by `feed`, which asks for eight of them; `web` asks for nothing yet.
-fn region() -> RegionSnapshot {
-    let server = |number: usize| ServerRow {
+/// Servers of four MSBs, each in use by whom `held` says, and reservations with what they ask for.
+pub fn region_of(
+    held: &[Option<&str>],
+    reservations: impl IntoIterator<Item = (&'static str, f64)>,
+) -> RegionSnapshot {
+    let server = |(number, holder): (usize, &Option<&str>)| ServerRow {
         server_id: format!("s{number:02}").into(),
         datacenter: "dc".into(),
         msb: format!("m{}", number % 4).into(),
         rack: format!("m{}-r{}", number % 4, number / 16).into(),
         hardware_type: "type".into(),
-        current_reservation: Some("feed".into()),
+        current_reservation: holder.map(Into::into),
         target_reservation: None,
         target_pending: false,
-        in_use: true,
+        in_use: holder.is_some(),
         loaned_to: None,
         power_watts: None,
     };
@@ -40,14 +43,15 @@ fn region() -> RegionSnapshot {
     };
     let value =
         |id: &str| RruRow { reservation_id: id.into(), hardware_type: "type".into(), rru: 1.0 };
+    let asked: Vec<(&str, f64)> = reservations.into_iter().collect();
     let parts = SnapshotParts {
         region: "region".into(),
         taken_at: DateTime::UNIX_EPOCH,
         weights: Weights::default(),
         shared_buffer_fraction: Some(0.0),
-        servers: (0..48).map(server).collect(),
-        reservations: vec![reservation("feed", 8.0), reservation("web", 0.0)],
-        rru: vec![value("feed"), value("web")],
+        servers: held.iter().enumerate().map(server).collect(),
+        reservations: asked.iter().map(|(id, rru)| reservation(id, *rru)).collect(),
+        rru: asked.iter().map(|(id, _)| value(id)).collect(),
         affinity: Vec::new(),
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
@@ -56,8 +60,10 @@ fn region() -> RegionSnapshot {
     RegionSnapshot::new(parts).expect("a snapshot")
 }
 
+/// 48 servers, all in use by `feed`, which asks for eight of them; `web` asks for nothing yet.
 fn up(place: &Place) -> Running {
-    datasets::write_snapshot(&place.path("region"), &region()).expect("written");
+    let region = region_of(&[Some("feed"); 48], [("feed", 8.0), ("web", 0.0)]);
+    datasets::write_snapshot(&place.path("region"), &region).expect("written");
     fs::write(place.path("root.token"), ROOT).expect("written");
     // No mover acts: what is decided stays as it was decided.
     let settings = "[[portal.tokens]]\nname = \"root\"\nroles = [\"admin\"]\n\
