@@ -18,6 +18,7 @@ mod postgres;
 mod proxy;
 mod replays;
 mod requests;
+mod rollouts;
 mod solves;
 mod steps;
 mod store;
