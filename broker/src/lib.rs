@@ -194,6 +194,8 @@ pub fn all_statements() -> Vec<(&'static str, &'static str)> {
         check::sql::ALL,
         decommission::sql::ALL,
         edit::sql::ALL,
+        edit::buffer::sql::ALL,
+        edit::elastic::sql::ALL,
         emergency::sql::ALL,
         give_way::sql::ALL,
         hardware::sql::ALL,

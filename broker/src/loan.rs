@@ -243,7 +243,8 @@ impl Broker {
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         still_ours_at_head(db, epoch).await?;
-        let gone = sqlx::query_scalar(crate::edit::sql::REMOVE_ENDED).fetch_all(&mut *db).await;
+        let gone =
+            sqlx::query_scalar(crate::edit::elastic::sql::REMOVE_ENDED).fetch_all(&mut *db).await;
         let gone: Vec<String> = gone.doing(doing)?;
         let ended: Vec<LentServer> =
             sqlx::query_as(sql::END_LOST).fetch_all(&mut *db).await.doing(doing)?;

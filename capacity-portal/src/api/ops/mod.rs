@@ -4,10 +4,12 @@ mod alertmanager;
 mod between;
 mod certificate;
 mod drills;
+mod elastic;
 mod emergencies;
 mod events;
 mod files;
 pub(crate) mod give_way;
+mod hardware;
 pub(crate) mod maintenance;
 pub(super) mod moves;
 mod profiles;
@@ -63,11 +65,11 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(racks::keep))
         .routes(routes!(racks::relocate))
         .routes(routes!(region::find_settings, region::set_settings))
-        .routes(routes!(region::list_types, region::add_types))
-        .routes(routes!(region::rename_type, region::remove_type))
-        .routes(routes!(region::find_buffer, region::set_buffer, region::remove_buffer))
-        .routes(routes!(region::list_elastic))
-        .routes(routes!(region::find_elastic, region::set_elastic, region::end_elastic))
+        .routes(routes!(hardware::list_types, hardware::add_types))
+        .routes(routes!(hardware::rename_type, hardware::remove_type))
+        .routes(routes!(hardware::find_buffer, hardware::set_buffer, hardware::remove_buffer))
+        .routes(routes!(elastic::list_elastic))
+        .routes(routes!(elastic::find_elastic, elastic::set_elastic, elastic::end_elastic))
         .routes(routes!(servers::find))
         .routes(routes!(servers::history))
         .routes(routes!(unavailability::list))

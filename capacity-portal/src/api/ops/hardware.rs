@@ -1,0 +1,251 @@
+//! `/ops/v1/hardware-types` and `/shared-buffers`: hardware types, and the servers that replace those of a type that
+//! fail.
+
+use crate::api::asked;
+use crate::api::authority::{Caller, Role};
+use crate::api::conditions::{etag, seen};
+use crate::api::problem::Problem;
+use crate::api::{Site, in_time};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use broker::HardwareType;
+use fleet::Name;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The shared buffer of a hardware type.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SharedBuffer)]
+struct BufferView {
+    reservation: String,
+    /// Servers it is to have.
+    servers: u64,
+    /// Servers it has.
+    held: u64,
+    /// Whether it is listed; else the region's fraction makes it.
+    listed: bool,
+}
+
+/// A hardware type.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = HardwareType)]
+pub(super) struct TypeView {
+    hardware_type: String,
+    /// Servers of it.
+    servers: u64,
+    /// Null: it has none.
+    shared_buffer: Option<BufferView>,
+}
+
+impl From<HardwareType> for TypeView {
+    fn from(of: HardwareType) -> TypeView {
+        TypeView {
+            hardware_type: of.hardware_type.to_string(),
+            servers: of.servers,
+            shared_buffer: of.buffer.map(|of| BufferView {
+                reservation: of.reservation.to_string(),
+                servers: of.wanted,
+                held: of.held,
+                listed: of.listed,
+            }),
+        }
+    }
+}
+
+/// By name.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = HardwareTypes)]
+pub(super) struct Types {
+    hardware_types: Vec<TypeView>,
+}
+
+/// Hardware types that are to be known.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = HardwareTypesAsked)]
+pub(super) struct TypesBody {
+    /// Their names.
+    hardware_types: Vec<String>,
+}
+
+/// Which of them are new.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = HardwareTypesAdded)]
+pub(super) struct TypesAdded {
+    added: Vec<String>,
+}
+
+/// Hardware types with their servers and shared buffers
+#[utoipa::path(get, path = "/hardware-types", operation_id = "list_hardware_types",
+    responses((status = 200, description = "by name", body = Types)))]
+pub(super) async fn list_types(
+    State(site): State<Site>,
+    caller: Caller,
+) -> Result<Json<Types>, Problem> {
+    caller.reads_region()?;
+    let all = in_time(site.broker.hardware_types()).await?;
+    Ok(Json(Types { hardware_types: all.into_iter().map(TypeView::from).collect() }))
+}
+
+/// Adds hardware types, so that servers of them can be racked
+#[utoipa::path(post, path = "/hardware-types", operation_id = "add_hardware_types",
+    request_body = TypesBody,
+    responses(
+        (status = 200, description = "those that are new; asked again, none is", body = TypesAdded),
+        (status = 422, description = "names are wrong; `errors` names each")))]
+pub(super) async fn add_types(
+    State(site): State<Site>,
+    caller: Caller,
+    body: Bytes,
+) -> Result<Json<TypesAdded>, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    let TypesBody { hardware_types } = asked::json(&body)?;
+    let names: Vec<Name> = hardware_types.into_iter().map(Name::from).collect();
+    let added = in_time(site.broker.add_hardware_types(&actor, &names)).await?;
+    Ok(Json(TypesAdded { added: added.iter().map(ToString::to_string).collect() }))
+}
+
+/// Another name of a hardware type.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = HardwareTypeRenamed)]
+pub(super) struct RenameBody {
+    /// The new name.
+    name: String,
+}
+
+/// Gives a hardware type another name
+///
+/// What refers to it follows: servers, what a server is worth to reservations, its shared buffer, requests that are not
+/// decided, RRU profiles and quotas. A solve under way that gives servers to its shared buffer is not published; the
+/// next is.
+#[utoipa::path(patch, path = "/hardware-types/{name}", operation_id = "rename_hardware_type",
+    params(("name" = String, Path, description = "its name")),
+    request_body = RenameBody,
+    responses(
+        (status = 200, description = "it has the new name", body = TypeView),
+        (status = 404, description = "there is no such type"),
+        (status = 422, description = "the new name is none or taken; `errors` says which")))]
+pub(super) async fn rename_type(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(name): Path<String>,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    let RenameBody { name: to } = asked::json(&body)?;
+    let (from, new) = (Name::from(name), Name::from(to.as_str()));
+    in_time(site.broker.rename_hardware_type(&actor, &from, &new)).await?;
+    one_type(&site, &to).await
+}
+
+/// A hardware type that was removed.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = HardwareTypeRemoved)]
+pub(super) struct TypeRemoved {
+    removed: String,
+}
+
+/// Removes a hardware type that nothing uses
+#[utoipa::path(delete, path = "/hardware-types/{name}", operation_id = "remove_hardware_type",
+    params(("name" = String, Path, description = "its name")),
+    responses(
+        (status = 200, description = "it is not offered any more", body = TypeRemoved),
+        (status = 404, description = "there is no such type"),
+        (status = 422, description = "it is used; `errors` says by what, and what to do first")))]
+pub(super) async fn remove_type(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<TypeRemoved>, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    let removed = Name::from(name.as_str());
+    in_time(site.broker.remove_hardware_type(&actor, &removed)).await?;
+    Ok(Json(TypeRemoved { removed: name }))
+}
+
+/// How many servers a shared buffer is to have.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = SharedBufferAsked)]
+pub(super) struct BufferBody {
+    /// Whole servers, at most as many as there are of the type.
+    #[schema(minimum = 0)]
+    servers: f64,
+}
+
+async fn one_type(site: &Site, name: &str) -> Result<Response, Problem> {
+    let mut all = in_time(site.broker.hardware_types()).await?;
+    all.retain(|of| *of.hardware_type == *name);
+    let of = all.pop().ok_or_else(|| {
+        let detail = format!("the region has no hardware type {name:?}");
+        Problem::new(StatusCode::NOT_FOUND, "unknown_hardware_type", detail)
+    })?;
+    let version = of.version();
+    Ok(etag(Json(TypeView::from(of)), &version))
+}
+
+/// One hardware type and its shared buffer
+#[utoipa::path(get, path = "/shared-buffers/{hardware_type}", operation_id = "get_shared_buffer",
+    params(("hardware_type" = String, Path, description = "the hardware type")),
+    responses(
+        (status = 200, description = "what it is to have and has", body = TypeView),
+        (status = 404, description = "there is no such type")))]
+pub(super) async fn find_buffer(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Response, Problem> {
+    caller.reads_region()?;
+    one_type(&site, &name).await
+}
+
+/// Lists the shared buffer of a hardware type, in servers
+///
+/// It is then this many, whatever the region's fraction. With `If-Match` only if it is as it was seen.
+#[utoipa::path(put, path = "/shared-buffers/{hardware_type}", operation_id = "set_shared_buffer",
+    params(
+        ("hardware_type" = String, Path, description = "the hardware type"),
+        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
+    request_body = BufferBody,
+    responses(
+        (status = 200, description = "it is set", body = TypeView),
+        (status = 412, description = "it has changed since"),
+        (status = 422, description = "fields are wrong; `errors` names each, with the nearest number")))]
+pub(super) async fn set_buffer(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    let BufferBody { servers } = asked::json(&body)?;
+    let (seen, ty) = (seen(&headers)?, Name::from(name.as_str()));
+    in_time(site.broker.set_shared_buffer(&actor, &ty, Some(servers), seen.as_deref())).await?;
+    one_type(&site, &name).await
+}
+
+/// Has the region's fraction make the shared buffer of a hardware type again
+#[utoipa::path(delete, path = "/shared-buffers/{hardware_type}", operation_id = "remove_shared_buffer",
+    params(
+        ("hardware_type" = String, Path, description = "the hardware type"),
+        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
+    responses(
+        (status = 200, description = "what it is now", body = TypeView),
+        (status = 412, description = "it has changed since"),
+        (status = 422, description = "it cannot be now; `errors` says why")))]
+pub(super) async fn remove_buffer(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    let (seen, ty) = (seen(&headers)?, Name::from(name.as_str()));
+    in_time(site.broker.set_shared_buffer(&actor, &ty, None, seen.as_deref())).await?;
+    one_type(&site, &name).await
+}
