@@ -47,15 +47,37 @@ impl IntoResponse for Answer {
 }
 
 /// What a key says to do.
-pub(super) enum Claimed {
+enum Claimed {
     /// Do it, and answer the key if there is one.
     Go(Option<KeyClaim>),
     /// It was done: the first answer.
     Again(Answer),
 }
 
+/// Does what is asked once for each key, and gives the first answer again. The same is asked where path and
+/// body are the same. The key is given back where it was not done.
+pub(super) async fn once<T: IntoResponse, F: Future<Output = Result<T, Problem>>>(
+    site: &Site,
+    actor: &str,
+    headers: &HeaderMap,
+    (path, body): (&str, &[u8]),
+    act: impl FnOnce(Option<KeyClaim>) -> F,
+) -> Result<Response, Problem> {
+    let claim = match claim(site, actor, headers, path, body).await? {
+        Claimed::Again(answer) => return Ok(answer.into_response()),
+        Claimed::Go(claim) => claim,
+    };
+    let done = act(claim).await;
+    if let (Err(_), Some(claim)) = (&done, claim)
+        && let Err(error) = site.broker.release_key(claim).await
+    {
+        tracing::debug!(%error, "a key runs out by itself");
+    }
+    Ok(done?.into_response())
+}
+
 /// Claims the key of a request, if it has one: for what is asked by whom, path and body.
-pub(super) async fn claim(
+async fn claim(
     site: &Site,
     actor: &str,
     headers: &HeaderMap,
@@ -87,20 +109,6 @@ pub(super) async fn claim(
             Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "key_reused", detail))
         }
     }
-}
-
-/// Gives a key back where what was asked was not done.
-pub(super) async fn settle<T>(
-    site: &Site,
-    claim: Option<KeyClaim>,
-    done: Result<T, Problem>,
-) -> Result<T, Problem> {
-    if let (Err(_), Some(claim)) = (&done, claim)
-        && let Err(error) = site.broker.release_key(claim).await
-    {
-        tracing::debug!(%error, "a key runs out by itself");
-    }
-    done
 }
 
 /// A version as it is sent.

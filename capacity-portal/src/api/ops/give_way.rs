@@ -5,7 +5,7 @@ use super::drills::GivesWay;
 use crate::api::asked;
 use crate::api::authority::Role;
 use crate::api::caller::Caller;
-use crate::api::conditions::{self, Answer, Claimed, etag, seen, stale};
+use crate::api::conditions::{Answer, etag, once, seen, stale};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
 use crate::rehearsal::{Rehearse, Stand};
@@ -13,7 +13,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use broker::{
     GIVE_WAY_LOST_MIN, GaveWay, GiveWay, GiveWayAnswer, GiveWayCause, GiveWayError, MoverError,
 };
@@ -261,14 +261,13 @@ pub(super) async fn run(
     let actor = caller.needs(Role::Operator)?;
     let GiveWayBody { why, anyway } = asked::json(&body)?;
     let cause = GiveWayCause::Operator { why, anyway, seen: seen(&headers)? };
-    let claim = match conditions::claim(&site, &actor, &headers, PATH, &body).await? {
-        Claimed::Again(answer) => return Ok(answer.into_response()),
-        Claimed::Go(claim) => claim,
-    };
-    let done = give_way(&site, &actor, &cause, claim).await;
-    if let (Ok(GiveWayView { servers: Some(0), .. }), Some(claim)) = (&done, claim) {
-        // Nothing was written, the key's answer included.
-        in_time(site.broker.release_key(claim)).await?;
-    }
-    Ok(Json(conditions::settle(&site, claim, done).await?).into_response())
+    once(&site, &actor, &headers, (PATH, &body), async |claim| {
+        let done = give_way(&site, &actor, &cause, claim).await?;
+        if let (Some(0), Some(claim)) = (done.servers, claim) {
+            // Nothing was written, the key's answer included.
+            in_time(site.broker.release_key(claim)).await?;
+        }
+        Ok(Json(done))
+    })
+    .await
 }

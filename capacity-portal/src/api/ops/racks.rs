@@ -3,7 +3,7 @@
 use super::region::errors;
 use crate::api::asked::{self, Asked};
 use crate::api::authority::{Caller, Role};
-use crate::api::conditions::{self, Answer, Claimed};
+use crate::api::conditions::{Answer, once};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
 use axum::Json;
@@ -239,7 +239,7 @@ async fn asked_for(
     site: &Site,
     caller: &Caller,
     headers: &HeaderMap,
-    (path, body): (&str, &Bytes),
+    asked: (&str, &[u8]),
     which: &Which,
     servers: ServerEdit,
 ) -> Result<Response, Problem> {
@@ -247,12 +247,8 @@ async fn asked_for(
     if which.preview {
         return Ok(Json(edit(site, &actor, &servers, true, None).await?).into_response());
     }
-    let claim = match conditions::claim(site, &actor, headers, path, body).await? {
-        Claimed::Again(answer) => return Ok(answer.into_response()),
-        Claimed::Go(claim) => claim,
-    };
-    let done = edit(site, &actor, &servers, false, claim).await;
-    Ok(Json(conditions::settle(site, claim, done).await?).into_response())
+    let edit = async |claim| edit(site, &actor, &servers, false, claim).await.map(Json);
+    once(site, &actor, headers, asked, edit).await
 }
 
 /// Racks servers: all of the list or none

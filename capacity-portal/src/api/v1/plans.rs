@@ -4,7 +4,7 @@ use super::ask::{self, FieldError, Place, ReservationAsked};
 use super::reservations::WriteAsked;
 use crate::api::asked::{self, Asked};
 use crate::api::authority::{Caller, Role};
-use crate::api::conditions::{self, Answer, Claimed};
+use crate::api::conditions::{Answer, once};
 use crate::api::problem::Problem;
 use crate::api::{Site, held, in_time};
 use crate::capacity::{CapacityError, OverQuota, promised, reasons, refused_by_quota};
@@ -285,12 +285,8 @@ pub(super) async fn make(
     if validates {
         return Ok(Json(json!({ "valid": true, "changes": changes.len() })).into_response());
     }
-    let claim = match conditions::claim(&site, &actor, &headers, "/v1/plans", &body).await? {
-        Claimed::Again(answer) => return Ok(answer.into_response()),
-        Claimed::Go(claim) => claim,
-    };
-    let done = plan(&site, &actor, held, changes, claim).await.map(|(_, answer)| answer);
-    Ok(conditions::settle(&site, claim, done).await?.into_response())
+    let plan = async |claim| Ok(plan(&site, &actor, held, changes, claim).await?.1);
+    once(&site, &actor, &headers, ("/v1/plans", &body), plan).await
 }
 
 /// Makes a plan and stores it, with the answer to its key.
@@ -413,13 +409,8 @@ pub(super) async fn apply(
     }
     let path = format!("/v1/plans/{}/apply", found.plan.id);
     if !validates {
-        match conditions::claim(&site, &actor, &headers, &path, &[]).await? {
-            Claimed::Again(answer) => return Ok(answer.into_response()),
-            Claimed::Go(claim) => {
-                let done = apply_now(&site, &actor, &found, claim).await;
-                return Ok(conditions::settle(&site, claim, done).await?.into_response());
-            }
-        }
+        let apply = async |claim| apply_now(&site, &actor, &found, claim).await;
+        return once(&site, &actor, &headers, (&path, &[]), apply).await;
     }
     may_be_applied(&site, &found).await?;
     Ok(Json(json!({ "valid": true, "plan": found.plan.id.to_string() })).into_response())

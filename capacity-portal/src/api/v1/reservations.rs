@@ -6,7 +6,7 @@ use super::requests::not_set_aside;
 use super::reservation_view::ReservationView;
 use crate::api::asked::{self, Asked};
 use crate::api::authority::{Caller, Role};
-use crate::api::conditions::{self, Answer, Claimed, etag, if_match};
+use crate::api::conditions::{Answer, etag, if_match, once, stale};
 use crate::api::page::Question;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
@@ -142,7 +142,7 @@ impl From<AskError> for Problem {
             AskError::Open { request, .. } => {
                 conflict("request_open").with("request", json!(request.to_string()))
             }
-            AskError::Stale { current } => conditions::stale(&current),
+            AskError::Stale { current } => stale(&current),
             AskError::UnknownRequest { .. } => {
                 Problem::new(StatusCode::NOT_FOUND, "unknown_request", detail)
             }
@@ -398,7 +398,7 @@ async fn ask_for(
     site: &Site,
     actor: &Arc<str>,
     headers: &HeaderMap,
-    (path, body): (&str, &[u8]),
+    asked: (&str, &[u8]),
     read: ask::Read,
     seen: Option<String>,
     validates: bool,
@@ -410,14 +410,12 @@ async fn ask_for(
         }
         return Ok(Json(said).into_response());
     }
-    let claim = match conditions::claim(site, actor, headers, path, body).await? {
-        Claimed::Again(answer) => return Ok(answer.into_response()),
-        Claimed::Go(claim) => claim,
+    let submit = async |claim| {
+        let answer = submit(site, actor, &read, seen.as_deref(), claim).await?;
+        site.submitted.notify_one();
+        Ok(answer)
     };
-    let done = submit(site, actor, &read, seen.as_deref(), claim).await;
-    let answer = conditions::settle(site, claim, done).await?;
-    site.submitted.notify_one();
-    Ok(answer.into_response())
+    once(site, actor, headers, asked, submit).await
 }
 
 async fn submit(
