@@ -2,15 +2,15 @@
 //! how good they are.
 
 pub mod backend;
+#[cfg(feature = "baselines")]
+pub mod baselines;
 mod bound;
 mod carry;
 mod config;
 mod control;
 mod exchange;
 mod formulation;
-pub mod greedy;
 mod hand_back;
-mod least_buffer;
 mod level;
 mod master;
 pub mod model;
@@ -20,9 +20,7 @@ mod phase1;
 mod plan;
 mod racks;
 pub mod random;
-pub mod raw;
 mod report;
-pub mod rivals;
 mod search;
 mod several;
 mod solve;
@@ -35,7 +33,6 @@ mod whatif;
 pub use carry::solve;
 pub use config::SolverConfig;
 pub use control::{Backend, Control, LpFailure, LpJob, Progress};
-pub use least_buffer::least_buffer;
 pub use plan::Plan;
 pub use report::{
     HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination,

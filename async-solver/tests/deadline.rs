@@ -4,7 +4,7 @@ mod brute;
 mod world;
 
 use async_solver::backend::{InProcess, LpProblem, LpRequest, LpSolution};
-use async_solver::raw::RawModel;
+use async_solver::baselines::raw::RawModel;
 use async_solver::{
     Backend, Control, LpFailure, LpJob, SolveOutcome, SolverConfig, Termination, solve,
 };

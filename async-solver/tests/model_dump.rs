@@ -2,7 +2,7 @@
 
 mod world;
 
-use async_solver::raw::RawModel;
+use async_solver::baselines::raw::RawModel;
 use fleet::{AffinityRow, SnapshotParts};
 use world::{config, empty, event, reservation, rru, server, snapshot, solved};
 

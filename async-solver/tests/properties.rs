@@ -3,7 +3,8 @@
 mod brute;
 mod world;
 
-use async_solver::{Objective, SolveOutcome, SolverConfig, Termination, least_buffer};
+use async_solver::baselines::least_buffer;
+use async_solver::{Objective, SolveOutcome, SolverConfig, Termination};
 use fleet::audit::audit;
 use fleet::{MsbIx, RegionSnapshot, ReservationKind, Rru, SnapshotParts, Targets};
 use proptest::prelude::*;

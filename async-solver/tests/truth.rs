@@ -4,7 +4,7 @@ mod brute;
 mod world;
 
 use async_solver::SolverConfig;
-use async_solver::raw::RawModel;
+use async_solver::baselines::raw::RawModel;
 use brute::Phase1;
 use fleet::{AffinityRow, ReservationRow, SnapshotParts};
 use std::cell::Cell;

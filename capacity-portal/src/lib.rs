@@ -46,7 +46,6 @@ mod guard;
 mod intake;
 mod limits;
 mod metrics;
-pub mod number;
 pub mod plan_desk;
 pub mod plan_queue;
 mod planner;

@@ -3,7 +3,6 @@
 //! Only shapes and words stand here; each subcommand does its work in [`crate::command`].
 
 mod apply;
-mod bench;
 mod between;
 mod mover;
 mod plan;
@@ -16,7 +15,6 @@ mod store;
 mod token;
 
 pub use apply::{Apply, Explain};
-pub use bench::Bench;
 pub use between::{Drill, EmergencyAction, Loans, Outages, OutagesAction, Replacements};
 pub use inventory::{ImportCsv, LogOptions};
 mod contract;
@@ -177,8 +175,13 @@ pub enum Command {
     Inspect(Inspect),
     /// Solve a real fleet of 10,001 servers, from the inventory to the page
     Demo(Demo),
-    /// Measure this solver beside others, and make the paper's figures again
-    Bench(Box<Bench>),
+    /// Moved: `ras-bench`
+    #[command(hide = true)]
+    Bench {
+        /// Ignored
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
+    },
     /// Keep a region in Postgres and serve it until told to stop
     Up(Up),
     /// Take solves and replays from the queue of a region until told to stop

@@ -5,7 +5,6 @@
 //! | [`cli`] | what may be asked for, with the help texts |
 //! | [`settings`], [`overrides`] | `ras.toml` and the command line; what a solve sees otherwise |
 //! | [`command`] | one file for each subcommand: read, call, write |
-//! | [`mod@bench`] | this solver beside others, and the paper's evaluation |
 //! | [`service`] | what runs as long as `ras up` does |
 //! | [`store`] | where a living region is kept |
 //! | [`solve`] | the shell around a solve: deadline, Ctrl-C, what is on disk when |
@@ -13,20 +12,18 @@
 //! | [`request_file`], [`plan_answer`], [`plan_text`] | a request for capacity, and what there is to say about it |
 //! | [`highs_process`] | HiGHS in a child process that can be killed |
 //! | [`report_json`], [`reasons`] | the result's report |
-//! | [`html`], [`tables`], [`progress`] | what people see |
+//! | [`tables`], [`replay_page`], [`progress`] | what people see |
 //! | [`quantity`], [`number`] | quantities as people type and read them |
 //! | [`interrupt`], [`memory`], [`telemetry`], [`program`] | Ctrl-C, memory, logs, this program again |
 //!
 //! The decisions are elsewhere: `async-solver` solves, `fleet` audits and explains, `datasets`
 //! knows the formats. Start at [`run`].
 
-pub mod bench;
 pub mod cli;
 pub mod client;
 pub mod command;
 mod give_way;
 pub mod highs_process;
-pub mod html;
 pub mod interrupt;
 pub mod memory;
 pub mod number;
@@ -37,6 +34,7 @@ pub mod program;
 pub mod progress;
 pub mod quantity;
 pub mod reasons;
+pub mod replay_page;
 pub mod report_json;
 pub mod request_file;
 pub mod service;
@@ -63,19 +61,30 @@ const EXIT_STALE: u8 = 3;
 /// Does what the command line asks. `began` is when the process began: deadlines count from
 /// there.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, began: Instant) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let Cli { command, global } = match parse(arguments) {
         Ok(cli) => cli,
-        Err(answer) => {
-            let failed = answer.use_stderr();
-            // Help that nobody reads to the end is no error.
-            let _ = answer.print();
-            return if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS };
-        }
+        Err(code) => return code,
     };
-    let context = Context { began, global: cli.global };
-    let outcome = telemetry::start(&context.global)
-        .and_then(|_telemetry| command::run(cli.command, &context));
-    match outcome.or_else(|error| refused(error, &context)) {
+    let context = Context { began, global };
+    conclude(&context, || command::run(command, &context))
+}
+
+/// Reads a command line. Help and errors are printed; the process then ends with the code.
+///
+/// # Errors
+/// The exit code, where there is nothing to do.
+pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result<C, ExitCode> {
+    C::try_parse_from(arguments).map_err(|answer| {
+        // Help that is not read to its end is no error.
+        let _ = answer.print();
+        if answer.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    })
+}
+
+/// Starts logs and traces, does the work, and prints its error, if any.
+pub fn conclude(context: &Context, work: impl FnOnce() -> anyhow::Result<Verdict>) -> ExitCode {
+    let outcome = telemetry::start(&context.global).and_then(|_telemetry| work());
+    match outcome.or_else(|error| refused(error, context)) {
         Ok(verdict) => ExitCode::from(exit_code(verdict)),
         Err(error) => {
             // The chain, once: the libraries never repeat a cause in their messages.

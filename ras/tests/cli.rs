@@ -491,7 +491,6 @@ fn help_is_as_it_was_read_last() {
         ("request", "request --help"),
         ("request_create", "request create --help"),
         ("list", "list --help"),
-        ("bench", "bench --help"),
         ("import_csv", "import csv --help"),
         ("contract", "contract --help"),
         ("maintenance", "maintenance --help"),

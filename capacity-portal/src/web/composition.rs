@@ -3,10 +3,10 @@
 use super::link;
 use super::part::{self, Mood};
 use super::picture::Picture;
-use crate::number;
 use fleet::explain::{FurtherType, HardwareSet, TypeReason, TypeUse};
 use fleet::{Name, Rru};
 use maud::{Markup, html};
+use report::number;
 
 /// Types that it does not accept and that are named.
 const FURTHER: usize = 4;

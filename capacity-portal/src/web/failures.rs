@@ -6,13 +6,13 @@ use super::part::{self, Mood};
 use super::picture::Picture;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
-use crate::number;
 use axum::extract::State;
 use axum::response::Html;
 use broker::{Loan, Outage, ReplacementRow, State as _};
 use chrono::{DateTime, Utc};
 use fleet::{Scope, UnavailabilityEvent};
 use maud::{Markup, html};
+use report::number;
 use std::collections::BTreeMap;
 
 /// Rows of each list.

@@ -8,13 +8,13 @@ use crate::api::Site;
 use crate::api::authority::Role;
 use crate::api::ops::give_way::{self, Preview};
 use crate::api::problem::Problem;
-use crate::number;
 use axum::extract::{Form, State};
 use axum::response::Redirect;
 use broker::{GiveWay, GiveWayCause};
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::Rru;
 use maud::{Markup, html};
+use report::number;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Shares of reservations in MSBs as a heat map (RAS, SOSP'21, figure 13), from the report of a solve.
 
 use super::{link, part};
-use crate::number;
 use maud::{Markup, html};
+use report::number;
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -6,13 +6,13 @@ use super::part;
 use super::picture::{Parts, Picture};
 use crate::api::Site;
 use crate::api::problem::Problem;
-use crate::number;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Html;
 use fleet::audit::Certified;
 use fleet::{MsbIx, RackIx, Rru};
 use maud::{Markup, html};
+use report::number;
 use serde::Deserialize;
 use std::cmp::Reverse;
 

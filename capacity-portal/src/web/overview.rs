@@ -7,7 +7,6 @@ use super::picture::Picture;
 use super::{link, solves};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
-use crate::number;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use broker::{Metrics, OpenMove, Outage, SolveRow};
@@ -15,6 +14,7 @@ use chrono::{DateTime, Utc};
 use fleet::audit::Certified;
 use fleet::{DatacenterIx, HardwareTypeIx, Rru};
 use maud::{Markup, html};
+use report::number;
 use std::collections::BTreeMap;
 
 /// Rows of the lists that stand here before the rest is only counted.

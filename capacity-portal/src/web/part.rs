@@ -1,9 +1,9 @@
 //! What pages are put together from: tiles, bars, legends, times, tables' odds and ends.
 
 use crate::api::problem::Problem;
-use crate::number;
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, PreEscaped, html};
+use report::number;
 use serde_json::Value;
 
 /// Good or bad news.

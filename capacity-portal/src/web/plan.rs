@@ -7,7 +7,6 @@ use crate::api::Site;
 use crate::api::authority::Role;
 use crate::api::problem::Problem;
 use crate::api::v1::plans::{self, PlanView, PlannedChange};
-use crate::number;
 use axum::extract::{Path, Query, State};
 use axum::response::{Html, Redirect};
 use broker::RequestChangeKind;
@@ -15,6 +14,7 @@ use fleet::Name;
 use fleet::explain::HeldBy;
 use fleet::quote::{Grant, HolderKind, MoveCost, QuotedFlow, QuotedMove, Refusal};
 use maud::{Markup, html};
+use report::number;
 use serde::Deserialize;
 
 /// Rows of each list.

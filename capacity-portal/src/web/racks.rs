@@ -7,7 +7,6 @@ use crate::api::authority::Role;
 use crate::api::ops::racks::{EditedView, edit};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
-use crate::number;
 use axum::extract::{Form, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -15,6 +14,7 @@ use broker::{Decommission, EditError};
 use fleet::Name;
 use fleet::edit::{Racked, Relocated, ServerEdit, WrongField};
 use maud::{Markup, html};
+use report::number;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -216,5 +216,5 @@ impl FormView<'_> {
 }
 
 fn free(picture: Option<&Picture>, ty: HardwareTypeIx) -> String {
-    crate::number::count(picture.map_or(0, |picture| picture.types[ty.ix()].free))
+    report::number::count(picture.map_or(0, |picture| picture.types[ty.ix()].free))
 }

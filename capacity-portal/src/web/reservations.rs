@@ -8,7 +8,6 @@ use crate::api::problem::Problem;
 use crate::api::v1::not_set_aside;
 use crate::api::{Site, in_time};
 use crate::capacity::Part;
-use crate::number;
 use axum::extract::{Query, State};
 use axum::response::Html;
 use broker::{REQUESTS_PAGE_MAX, Request, RequestFilter, RequestState};
@@ -16,6 +15,7 @@ use chrono::{DateTime, Utc};
 use fleet::audit::{Certified, ReservationAudit};
 use fleet::{ReservationKind, Rru};
 use maud::{Markup, html};
+use report::number;
 use serde::Deserialize;
 
 /// Rows of a page.

@@ -5,12 +5,12 @@ use super::link;
 use super::part::{self, Mood};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
-use crate::number;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Html;
 use broker::{ReservationError, ReservedFilter, ReservedPage, ReservedTotals, ServerState};
 use maud::{Markup, html};
+use report::number;
 use serde::Deserialize;
 
 /// Servers of a page.

@@ -4,12 +4,12 @@ use super::frame::{Page, Place, Whole};
 use super::part::{self, Mood};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
-use crate::number;
 use axum::extract::State;
 use axum::response::Html;
 use broker::{HourOfMoves, SolveFigures, SolveRow};
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
+use report::number;
 use serde_json::json;
 use std::collections::BTreeMap;
 

@@ -4,12 +4,12 @@ use super::frame::{Page, Place, Whole};
 use super::{link, part};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
-use crate::number;
 use axum::extract::State;
 use axum::response::Html;
 use broker::Stuck;
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
+use report::number;
 
 /// Rows of the page.
 const ROWS: usize = 200;

@@ -4,11 +4,11 @@ use super::frame::{Page, Place, Whole};
 use super::{link, part};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
-use crate::number;
 use axum::extract::{Query, State};
 use axum::response::Html;
 use broker::{Entry, Recorded, Seq, Subject};
 use maud::{Markup, html};
+use report::number;
 use serde::Deserialize;
 use serde_json::Value;
 

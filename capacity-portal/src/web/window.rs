@@ -8,7 +8,6 @@ use crate::api::Site;
 use crate::api::authority::Role;
 use crate::api::ops::maintenance;
 use crate::api::problem::Problem;
-use crate::number;
 use axum::extract::{Form, Query, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -16,6 +15,7 @@ use broker::{MaintenancePreview, PreviewedWindow};
 use chrono::NaiveDateTime;
 use fleet::Scope;
 use maud::{Markup, html};
+use report::number;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

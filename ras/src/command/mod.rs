@@ -3,7 +3,6 @@
 mod api;
 mod apply;
 mod audit;
-mod bench;
 mod contract;
 mod demo;
 mod drill;
@@ -34,6 +33,7 @@ mod up;
 mod worker;
 
 pub(crate) use export::write as write_export;
+pub use report::write_text;
 
 use crate::cli::{Command, Global, Import, Kind, Output};
 use crate::overrides::Overrides;
@@ -93,7 +93,9 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Solves(options) => api::read::one(Kind::Solves, &options, context),
         Command::Inspect(options) => inspect::run(&options, context),
         Command::Demo(options) => demo::run(&options, context),
-        Command::Bench(options) => bench::run(&options, context),
+        Command::Bench { .. } => anyhow::bail!(
+            "the benchmark is a program of its own: cargo run --release -p bench -- --help"
+        ),
         Command::Import(Import::Snapshot(options)) => import_snapshot::run(&options, context),
         Command::Up(options) => up::run(&options, context),
         Command::Worker(options) => worker::run(&options, context),
@@ -130,7 +132,10 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
 
 impl Context {
     /// Prints the answer in the form asked for.
-    fn answer(&self, text: impl FnOnce() -> String, json: &impl Serialize) -> Result<()> {
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub fn answer(&self, text: impl FnOnce() -> String, json: &impl Serialize) -> Result<()> {
         match self.global.output {
             Output::Text if self.global.quiet => Ok(()),
             Output::Text => print(&text()),
@@ -167,7 +172,11 @@ fn print(text: &str) -> Result<()> {
     }
 }
 
-fn read_snapshot(folder: &Path) -> Result<RegionSnapshot> {
+/// Reads a snapshot.
+///
+/// # Errors
+/// If it is not there or damaged.
+pub fn read_snapshot(folder: &Path) -> Result<RegionSnapshot> {
     datasets::read_snapshot(folder)
         .with_context(|| format!("snapshot {} cannot be read", folder.display()))
 }

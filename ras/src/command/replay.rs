@@ -4,8 +4,8 @@ use super::replay_tables;
 use super::report::write_text;
 use super::{Context, Verdict};
 use crate::cli::Replay;
-use crate::html::render_replays;
 use crate::overrides::Overrides;
+use crate::replay_page;
 use crate::service::replay::{self, Figures, Left, Measure, Replayed, Task};
 use crate::service::{Archive, ServiceSettings};
 use crate::store::{self, Need, Places, Store};
@@ -33,7 +33,7 @@ pub(super) fn run(options: &Replay, context: &Context) -> Result<Verdict> {
         arguments => format!("with {}", arguments.join(" ")),
     };
     if let Some(page) = &options.out {
-        write_text(page, &render_replays(&rows, &settings))?;
+        write_text(page, &replay_page::render(&rows, &settings))?;
     }
     let tables = options.tables.then(|| replay_tables::of(&rows)).transpose()?;
     let failed = rows.iter().filter(|row| row.failure.is_some()).count();

@@ -23,11 +23,14 @@ pub(super) fn write_page(
     targets: &Targets,
     report: &Value,
 ) -> Result<()> {
-    write_text(file, &crate::html::render(snapshot, targets, report))
+    write_text(file, &report::render(snapshot, targets, report))
 }
 
 /// Writes a text file whole or not at all.
-pub(super) fn write_text(file: &Path, page: &str) -> Result<()> {
+///
+/// # Errors
+/// If the system refuses.
+pub fn write_text(file: &Path, page: &str) -> Result<()> {
     let folder = match file.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),

@@ -5,7 +5,6 @@ use super::form::{Field, Form, Reading, Tried};
 use crate::api::authority::Role;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
-use crate::number;
 use crate::web::frame::{Reader, Whole};
 use crate::web::link;
 use crate::web::part::{self, Mood};
@@ -15,6 +14,7 @@ use broker::{Elastic, HardwareType};
 use fleet::Name;
 use fleet::edit::ElasticAsked;
 use maud::{Markup, html};
+use report::number;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

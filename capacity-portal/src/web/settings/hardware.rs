@@ -5,7 +5,6 @@ use super::form::{Field, Form, Reading, Tried};
 use crate::api::authority::Role;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
-use crate::number;
 use crate::web::frame::{Reader, Whole};
 use crate::web::part;
 use axum::extract::{self, State};
@@ -14,6 +13,7 @@ use broker::{EditError, HardwareType};
 use fleet::Name;
 use fleet::edit::WrongField;
 use maud::{Markup, html};
+use report::number;
 use serde::{Deserialize, Serialize};
 
 const SECTION: (&str, &str) = ("buffers", "Hardware types and shared buffers");

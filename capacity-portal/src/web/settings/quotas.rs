@@ -5,7 +5,6 @@ use super::form::{Field, Form, Reading, Tried, parts};
 use crate::api::authority::Role;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
-use crate::number;
 use crate::web::frame::{Reader, Whole};
 use crate::web::part::{self, Mood};
 use axum::extract::{self, State};
@@ -14,6 +13,7 @@ use broker::{EditError, Quota, QuotaAsked, QuotaError};
 use fleet::edit::WrongField;
 use fleet::{Name, Rru};
 use maud::{Markup, html};
+use report::number;
 use serde::{Deserialize, Serialize};
 
 static QUOTAS: Form = Form {

@@ -1,0 +1,71 @@
+//! Rivals against every assignment of tiny regions, and against each other.
+
+mod brute;
+mod world;
+
+use async_solver::Control;
+use async_solver::backend::InProcess;
+use async_solver::baselines::{greedy, mip};
+use brute::Phase1;
+use std::time::Duration;
+use world::{TINY, config, empty, for_each, reservation, rru, server, snapshot, worlds};
+
+const CASES: u32 = 40;
+
+/// No deadline, and time stands still.
+const CONTROL: Control<'static> = Control {
+    elapsed: &|| Duration::ZERO,
+    deadline: None,
+    interrupted: &|| false,
+    progress: &|_| {},
+    incumbent: &|_| {},
+    backend: &InProcess,
+    warm: None,
+};
+
+#[test]
+fn whole_problems_have_the_optimum_and_the_relaxation_is_below() {
+    for_each(CASES, worlds(TINY), |world| {
+        let snapshot = snapshot(&world);
+        let optimum = Phase1::new(&snapshot).optimum();
+        let slack = 1e-4 + 1e-6 * optimum.abs();
+        let control = CONTROL;
+        for solve in [mip::pooled, mip::raw] {
+            let answer = solve(&snapshot, &config(), &control);
+            let primal = answer.primal.expect("an assignment");
+            assert!((primal - optimum).abs() <= slack, "{primal}, optimum {optimum}");
+            assert!(answer.dual_bound.expect("a bound") <= optimum + slack);
+        }
+        let bound = mip::relaxation(&snapshot, &config(), &control).dual_bound;
+        assert!(bound.is_none_or(|bound| bound <= optimum + slack), "{bound:?}, {optimum}");
+    });
+}
+
+/// Found once: where nobody can use a pool, what is held there was taken for gone, and the bound of the
+/// whole problem was too high by its price.
+#[test]
+fn servers_in_nobodys_way_cost_nothing() {
+    let mut parts = empty();
+    parts.reservations = vec![reservation("r0", 0.0)];
+    parts.servers =
+        vec![server("s0", ("dc0", "m0", "k0"), "t0"), server("s1", ("dc0", "m0", "k0"), "t1")];
+    parts.servers[0].current_reservation = Some("r0".into());
+    parts.rru = vec![rru("r0", "t1", 1.0)];
+    let snapshot = snapshot(&parts);
+    let answer = mip::pooled(&snapshot, &config(), &CONTROL);
+    assert_eq!(answer.primal, Some(0.0));
+    assert!(answer.dual_bound.expect("a bound").abs() < 1e-9, "{:?}", answer.dual_bound);
+}
+
+#[test]
+fn the_price_of_an_assignment_is_that_of_brute_force() {
+    for_each(CASES, worlds(TINY), |world| {
+        let snapshot = snapshot(&world);
+        let targets = greedy::assign(&snapshot);
+        if let Some(cost) = Phase1::new(&snapshot).cost(targets.holders()) {
+            let primal = mip::primal(&snapshot, &targets);
+            // Servers that count for nothing leave only when others need their place.
+            assert!(primal <= cost + 1e-6 + 1e-9 * cost.abs(), "{primal} instead of {cost}");
+        }
+    });
+}

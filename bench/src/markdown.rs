@@ -1,0 +1,105 @@
+//! The rows for `docs/results.md`.
+
+use super::Bench;
+use super::competitors::Competitor;
+use report::number::{bytes, count, decimal, percent, seconds};
+use std::fmt::Write as _;
+
+/// What a cell without a number shows.
+const NOTHING: &str = "-";
+
+/// The columns of the table of competitors.
+pub const COLUMNS: [&str; 11] = [
+    "competitor",
+    "seconds",
+    "primal",
+    "own bound",
+    "gap",
+    "in-use moves",
+    "memory",
+    "moved in use",
+    "RRU short",
+    "largest share",
+    "remark",
+];
+
+/// The cells of one competitor, in order of [`COLUMNS`].
+pub fn cells(of: &Competitor) -> [String; 11] {
+    let shown = |value: Option<f64>, show: fn(f64) -> String| {
+        plain(&value.map_or_else(|| NOTHING.to_owned(), show))
+    };
+    let mut remark = of.remark.clone().unwrap_or_default();
+    if let Some(broken @ 1..) = of.broken_rules {
+        let _ =
+            write!(remark, "{}broken rules: {broken}", if remark.is_empty() { "" } else { "; " });
+    }
+    [
+        of.rival.title().to_owned(),
+        shown(of.seconds, seconds),
+        shown(of.primal, amount),
+        shown(of.dual_bound, amount),
+        shown(of.gap, percent),
+        shown(of.gap_in_use_moves, decimal),
+        shown(of.memory_bytes.map(|bytes| bytes as f64), bytes),
+        of.moves_in_use.map_or_else(|| NOTHING.to_owned(), count),
+        shown(of.short_rru, decimal),
+        shown(of.largest_share, percent),
+        remark,
+    ]
+}
+
+/// An objective value: two decimals, unless it is large.
+fn amount(value: f64) -> String {
+    if value.abs() < 1e6 { format!("{value:.2}") } else { decimal(value) }
+}
+
+/// Ordinary spaces and signs, for files that people edit.
+pub fn plain(text: &str) -> String {
+    text.replace('\u{202f}', " ").replace('−', "-").replace('–', NOTHING)
+}
+
+/// The whole page.
+pub fn render(bench: &Bench) -> String {
+    let mut text = format!("Measured {} by `ras-bench`, version {}", bench.date, bench.version);
+    let region = &bench.region;
+    let _ = write!(
+        text,
+        ", on {}: {} servers, {} reservations (shared buffers included), {} MSBs; {}. Deadline {} s, \
+         {} threads, medians of {} run(s).\n\n",
+        bench.machine.sentence(),
+        count(region.servers),
+        count(region.reservations),
+        count(region.msbs),
+        region.origin,
+        bench.deadline_seconds,
+        bench.threads,
+        bench.runs,
+    );
+    row(&mut text, COLUMNS.map(str::to_owned).iter());
+    row(&mut text, COLUMNS.map(|_| "---".to_owned()).iter());
+    for competitor in &bench.competitors {
+        row(&mut text, cells(competitor).iter());
+    }
+    if let Some(best) = bench.best_bound {
+        let _ = write!(text, "\nGaps are against {}, the best bound of the run.\n", amount(best));
+    }
+    if !bench.figures.is_empty() {
+        text.push_str("\n| figure | what | paper | here |\n|---|---|---|---|\n");
+        for figure in &bench.figures {
+            for beside in &figure.rows {
+                let number = format!("{} {}", figure.number, figure.title);
+                let cells = [&number, beside.what, beside.paper, &plain(&beside.here)];
+                row(&mut text, cells.map(str::to_owned).iter());
+            }
+        }
+    }
+    text
+}
+
+fn row<'a>(text: &mut String, cells: impl Iterator<Item = &'a String>) {
+    text.push('|');
+    for cell in cells {
+        let _ = write!(text, " {} |", cell.replace('|', "/").replace('\n', " "));
+    }
+    text.push('\n');
+}

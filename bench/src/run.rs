@@ -1,0 +1,211 @@
+//! One run: the region, its competitors, the figures, and the files that hold the results.
+
+use crate::chain::Pace;
+use crate::machine::Machine;
+use crate::options::Options;
+use crate::ours::How;
+use crate::{Bench, Figure, Region, Rival, competitors, hours, markdown, page, sizes, spread};
+use anyhow::{Context as _, Result, ensure};
+use chrono::{DateTime, Utc};
+use clap::ValueEnum;
+use datasets::generate::{self, GenerateOptions, generate};
+use fleet::RegionSnapshot;
+use ras::cli::{SolveOptions, State};
+use ras::command::{Context, Verdict, read_snapshot, write_text};
+use ras::settings::Settings;
+use ras::{interrupt, tables};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Below this HiGHS is ended before it has read the problem.
+const DEADLINE_LEAST: Duration = Duration::from_secs(1);
+
+/// Share of the servers that the requests of figures 12 to 15 take, buffers included.
+const ROOMY: f64 = 0.7;
+
+/// Reservations of a generated region, where it is small.
+const RESERVATIONS_LEAST: usize = 40;
+
+/// Measures what the options say and writes `bench.json`, `bench.html` and `bench.md`.
+///
+/// # Errors
+/// If the region cannot be read or made, a solve of ours fails, a file cannot be written, or Ctrl-C was pressed.
+pub fn run(options: &Options, context: &Context) -> Result<Verdict> {
+    ensure!(options.deadline >= DEADLINE_LEAST, "--deadline: at least 1s is needed");
+    interrupt::listen()?;
+    let how = how(options)?;
+    let say = |text: &str| {
+        if !context.global.quiet {
+            eprintln!("{:7.1}s  {text}", context.began.elapsed().as_secs_f64());
+        }
+    };
+    let (region, origin) = region(options, options.state, None)?;
+    // Better refused now than after minutes; but not before there is something to measure.
+    std::fs::create_dir_all(&options.out)
+        .with_context(|| format!("--out: {} cannot be made", options.out.display()))?;
+    say(&format!("{}: {origin}", region.region));
+    let rivals: Vec<Rival> = match &options.only[..] {
+        [] => Rival::value_variants().to_vec(),
+        only => only.iter().copied().collect::<BTreeSet<_>>().into_iter().collect(),
+    };
+    let compared = competitors::compare(&region, &rivals, options.runs, &how, &say)?;
+    let figures = figures(options, &region, &how, &say)?;
+    let bench = Bench {
+        version: env!("CARGO_PKG_VERSION"),
+        date: today().format("%Y-%m-%d").to_string(),
+        machine: Machine::here(),
+        region: Region {
+            name: region.region.to_string(),
+            origin,
+            servers: region.servers.len(),
+            reservations: region.reservations.len(),
+            msbs: region.msbs.len(),
+            seed: options.seed,
+        },
+        deadline_seconds: options.deadline.as_secs_f64(),
+        runs: options.runs,
+        threads: how.threads,
+        best_bound: compared.best_bound,
+        competitors: compared.competitors,
+        figures,
+    };
+    let json = serde_json::to_string_pretty(&bench).context("writing the answer")?;
+    write_text(&options.out.join("bench.json"), &json)?;
+    write_text(&options.out.join("bench.html"), &page::render(&bench))?;
+    write_text(&options.out.join("bench.md"), &markdown::render(&bench))?;
+    let folder = options.out.display();
+    context.answer(|| format!("{}\nwritten to {folder}", text(&bench)), &bench)?;
+    Ok(Verdict::Fine)
+}
+
+/// The day that the figures are filed under.
+fn today() -> DateTime<Utc> {
+    #[expect(clippy::disallowed_methods, reason = "the date of a measurement, not of a region")]
+    Utc::now()
+}
+
+fn how(options: &Options) -> Result<How> {
+    let of_solve = SolveOptions {
+        threads: options.threads,
+        highs_memory: options.highs_memory,
+        seed: Some(options.seed),
+        ..SolveOptions::default()
+    };
+    let settings = Settings::new(&of_solve)?;
+    Ok(How {
+        deadline: options.deadline,
+        gap: options.gap,
+        seed: options.seed,
+        threads: settings.solver.threads,
+        highs_memory: settings.highs_memory,
+    })
+}
+
+/// The region, and where it is from.
+fn region(
+    options: &Options,
+    state: State,
+    utilisation: Option<f64>,
+) -> Result<(RegionSnapshot, String)> {
+    if let Some(folder) = &options.snapshot {
+        return Ok((read_snapshot(folder)?, format!("read from {}", folder.display())));
+    }
+    let defaults = GenerateOptions::new(options.servers);
+    let least = RESERVATIONS_LEAST.min(options.servers / 10);
+    let (state, word) = generated_state(state);
+    let generated = GenerateOptions {
+        reservations: options.reservations.unwrap_or(defaults.reservations.max(least)),
+        seed: options.seed,
+        state,
+        utilisation: utilisation.unwrap_or(defaults.utilisation),
+        ..defaults
+    };
+    let parts = generate(&generated).context("no region was generated")?;
+    let region = RegionSnapshot::new(parts).context("the generated region is broken (a bug)")?;
+    let full = utilisation.map_or_else(String::new, |share| {
+        format!(", requests taking {}", ras::number::percent(share))
+    });
+    Ok((region, format!("generated, {word}, seed {}{full}", options.seed)))
+}
+
+/// What the generator makes of a state, and its word.
+const fn generated_state(state: State) -> (generate::State, &'static str) {
+    match state {
+        State::Cold => (generate::State::Cold, "cold"),
+        State::Steady => (generate::State::Steady, "steady"),
+    }
+}
+
+fn figures(
+    options: &Options,
+    snapshot: &RegionSnapshot,
+    how: &How,
+    say: &dyn Fn(&str),
+) -> Result<Vec<Figure>> {
+    let wanted = &options.figures;
+    let mut figures = Vec::new();
+    if wanted.any(&[7, 8, 9, 16]) {
+        // What happens to a region in a day happens to one that is held.
+        let (held, _) = region(options, State::Steady, None)?;
+        let pace = Pace { resized: options.resized, failed: options.failed, seed: options.seed };
+        figures.extend(hours::figures(
+            &held,
+            options.hours,
+            &pace,
+            how,
+            options.warm,
+            wanted,
+            say,
+        )?);
+    }
+    if wanted.any(&[10, 11]) {
+        let (servers, (state, _)) = (snapshot.servers.len(), generated_state(options.state));
+        figures.extend(sizes::figures(servers, state, how, wanted, say)?);
+    }
+    if wanted.any(&[12, 13, 14, 15]) {
+        // Greedy assignment needs room: where little is left, somebody stays short.
+        let (roomy, origin) = region(options, State::Cold, Some(ROOMY))?;
+        figures.extend(spread::figures(&roomy, &origin, how, wanted, say)?);
+    }
+    figures.sort_by_key(|figure| figure.number);
+    Ok(figures)
+}
+
+fn text(bench: &Bench) -> String {
+    let region = &bench.region;
+    let mut text = format!(
+        "{} servers, {} reservations, {} MSBs: {}; deadline {} s; {}\n\n",
+        region.servers,
+        region.reservations,
+        region.msbs,
+        region.origin,
+        bench.deadline_seconds,
+        bench.machine.sentence()
+    );
+    // Remarks are sentences: they go below.
+    let numbers = markdown::COLUMNS.len() - 1;
+    let mut table = tables::table(&markdown::COLUMNS[..numbers], 1..numbers);
+    tables::never_wrap(&mut table, &(0..numbers).collect::<Vec<_>>());
+    let rows: Vec<_> = bench.competitors.iter().map(markdown::cells).collect();
+    for row in &rows {
+        table.add_row(&row[..numbers]);
+    }
+    text.push_str(&table.trim_fmt());
+    text.push('\n');
+    for row in rows.iter().filter(|row| !row[numbers].is_empty()) {
+        text.push_str(&format!("\n{}: {}", row[0], row[numbers]));
+    }
+    if !bench.figures.is_empty() {
+        let mut table = tables::table(&["figure", "what", "paper", "here"], 0..1);
+        for figure in &bench.figures {
+            for row in &figure.rows {
+                let number = figure.number.to_string();
+                let here = markdown::plain(&row.here);
+                table.add_row([number, row.what.to_owned(), row.paper.to_owned(), here]);
+            }
+        }
+        text.push_str(&format!("\n\n{}", table.trim_fmt()));
+    }
+    text.push('\n');
+    text
+}
