@@ -41,9 +41,9 @@ fn a_rollout_is_paused_and_resumed_from_the_command_line() {
         let moves = place.json("moves")["moves"].to_string();
         there >= Some(4.0) && !moves.contains("\"front\"")
     });
-    // Nothing to pause, and nobody to pause it.
+    // There is no roll-out yet, and no such reservation.
     place.ras("profile pause front --why early").fails_with(&["no_rollout", "never changed"]);
-    place.ras("profile pause nobody --why early").fails_with(&["unknown_reservation", "nobody"]);
+    place.ras("profile pause other --why early").fails_with(&["unknown_reservation", "other"]);
 
     // Other servers are reconfigured meanwhile: those that come to other reservations.
     let has = |row: &ServerRow| row.current_reservation.as_deref() == Some("front");

@@ -201,7 +201,7 @@ impl Reading {
         self.0.push(WrongField::new(field, "malformed", detail));
     }
 
-    /// A number; nothing is made of it where there is none.
+    /// A number; NaN where the text is not one, which is then noted as wrong.
     pub(super) fn number(&mut self, field: &str, text: &str) -> f64 {
         let text = text.trim();
         let number = text.parse().ok().filter(|number: &f64| !number.is_nan());
