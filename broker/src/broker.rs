@@ -29,7 +29,7 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 const SURELY_THERE: Duration = Duration::from_millis(100);
 
 /// The same for connections of one who bears that they are lost.
-const STEADY: Duration = Duration::from_secs(10);
+const STEADY: Duration = Duration::from_secs(30);
 
 /// How often and after what pause a server is asked that nobody listens for yet, or that recovers.
 const START_ATTEMPTS: u32 = 50;

@@ -154,13 +154,12 @@ impl Broker {
         epoch: Epoch,
     ) -> Result<usize, MoverError> {
         let doing = "draining servers";
-        let mut change = Change::begin(self, actor).await?;
-        let db = change.connection();
-        let any: bool = sqlx::query_scalar(sql::ANY).fetch_one(&mut *db).await.doing(doing)?;
+        let any: bool = sqlx::query_scalar(sql::ANY).fetch_one(&self.pool).await.doing(doing)?;
         if !any {
-            change.abandon().await?;
             return Ok(0);
         }
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
         still_ours(db, epoch).await?;
         let targeted = target(db).await?;
         let free: Vec<String> =

@@ -134,7 +134,7 @@ pub use listed::{EventRow, EventsAsked, MoveRow, MovesAsked, SolvesAsked, TrailA
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
 pub use loan::{Lent, Loan, LoanGroup, LoanPlan, LoanView};
 pub use maintenance::{
-    AHEAD_MAX, MAINTENANCE_MAX, MaintenanceError, MaintenanceHolder, MaintenanceInstead,
+    AHEAD_MAX, Due, MAINTENANCE_MAX, MaintenanceError, MaintenanceHolder, MaintenanceInstead,
     MaintenanceLeft, MaintenancePreview, MaintenanceReason, MaintenanceRefusal, MaintenanceRequest,
     MaintenanceWindow, OpenRecall, PreviewedWindow, RecallReport, SHARE_MICRO, WindowRecall,
 };

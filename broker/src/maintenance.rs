@@ -23,6 +23,7 @@ use crate::change::Change;
 use crate::error::{DbError, Doing};
 use crate::state::{MaintenanceState, State};
 use crate::trail::Action;
+pub use advance::Due;
 pub(crate) use advance::{known, window_of};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use fleet::{Name, Scope};

@@ -86,7 +86,8 @@ pub(crate) mod sql {
             LEFT JOIN reservations c ON c.reservation_id = s.current_reservation_id \
             LEFT JOIN reservations t ON t.reservation_id = s.target_reservation_id \
             WHERE s.target_pending = (w.origin IS NULL) AND NOT EXISTS \
-                (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id)";
+                (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id) \
+            RETURNING (SELECT max(version) FROM target_versions)";
         UNDER_WAY = "SELECT m.move_id, m.server, k.rack::text, b.msb::text, m.source_reservation, \
                 m.target_reservation, \
                 CASE WHEN m.state = 'reconfiguring' THEN m.host_profile ELSE p.host_profile END, \
@@ -106,17 +107,20 @@ pub(crate) mod sql {
             WHERE NOT m.open AND m.begun_at IS NOT NULL AND m.state_at > clock_timestamp() - make_interval(secs => $1) \
             GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4";
         /// What a host is told to be stays what it is told, whatever is promised meanwhile. None begins
-        /// of a roll-out that is paused.
-        ADVANCE = "UPDATE moves m SET state = w.target, host_profile = CASE \
+        /// of a roll-out that is paused. The lease is held as by `mover::still_ours`, and before any move is: one
+        /// round trip for the whole of a decision that is made often.
+        ADVANCE = "WITH ours AS MATERIALIZED (SELECT epoch FROM mover WHERE epoch = $4 FOR KEY SHARE), \
+            advanced AS (UPDATE moves m SET state = w.target, host_profile = CASE \
                 WHEN w.target = 'reconfiguring' THEN (SELECT p.host_profile FROM reservations t \
                     JOIN promises p USING (promise_id) WHERE t.reservation = m.target_reservation) \
                 ELSE m.host_profile END \
             FROM unnest($1::uuid[], $2::text[], $3::text[]) AS w (move_id, source, target) \
-            WHERE m.move_id = w.move_id AND m.state = w.source \
+            WHERE EXISTS (SELECT FROM ours) AND m.move_id = w.move_id AND m.state = w.source \
                 AND NOT (w.source = 'pending' AND m.origin = 'reconfigure' AND EXISTS \
                     (SELECT FROM rollouts k JOIN reservations t USING (reservation_id) \
                         WHERE t.reservation = m.target_reservation AND k.paused_by IS NOT NULL)) \
-            RETURNING m.move_id";
+            RETURNING m.move_id, m.host_profile) \
+            SELECT a.move_id, a.host_profile FROM ours LEFT JOIN advanced a ON true";
         /// Publications refer to the head, so none begins or is under way while this is held: the
         /// rows of servers are locked by one of the two at a time.
         HOLD_HEAD = "SELECT version FROM target_versions ORDER BY version DESC LIMIT 1 FOR UPDATE";
@@ -283,13 +287,16 @@ impl Broker {
                 moves.entry(*server).or_insert(origin);
             }
         }
-        let opened = open_each(db, &moves).await?;
+        let (opened, version) = open_each(db, &moves).await?;
         let done = Opened { opened, superseded: superseded.len() as u64 + withdrawn };
         if done == Opened::default() {
             change.abandon().await?;
             return Ok(done);
         }
-        let version = stored::head(db).await?;
+        let version = match version {
+            Some(version) => version,
+            None => stored::head(db).await?,
+        };
         let detail = serde_json::json!({ "opened": opened, "superseded": done.superseded });
         change.record(Action::MovesOpened, &version.to_string(), detail);
         change.commit().await?;
@@ -324,7 +331,7 @@ impl Broker {
     }
 
     /// Takes moves from one step to a later one. Gives those that were where they were thought to
-    /// be; others were superseded or have gone further.
+    /// be, with the host profile that is set from then on; others were superseded or have gone further.
     ///
     /// # Errors
     /// [`MoverError`].
@@ -332,19 +339,21 @@ impl Broker {
         &self,
         epoch: Epoch,
         steps: &[(Uuid, MoveState, MoveState)],
-    ) -> Result<Vec<Uuid>, MoverError> {
-        let doing = "taking moves a step further";
-        let mut tx = self.begin().await.doing(doing)?;
-        still_ours(&mut tx, epoch).await?;
-        let advanced = sqlx::query_scalar(sql::ADVANCE)
+    ) -> Result<BTreeMap<Uuid, Option<Name>>, MoverError> {
+        let rows: Vec<(Option<Uuid>, Option<String>)> = sqlx::query_as(sql::ADVANCE)
             .bind(steps.iter().map(|(id, ..)| *id).collect::<Vec<_>>())
             .bind(steps.iter().map(|(_, source, _)| source.as_str()).collect::<Vec<_>>())
             .bind(steps.iter().map(|(.., target)| target.as_str()).collect::<Vec<_>>())
-            .fetch_all(&mut *tx)
+            .bind(epoch.0)
+            .fetch_all(&self.pool)
             .await
-            .doing(doing)?;
-        tx.commit().await.doing(doing)?;
-        Ok(advanced)
+            .doing("taking moves a step further")?;
+        // Ours, there is a row, though no move was advanced.
+        if rows.is_empty() {
+            return Err(MoverError::TakenOver);
+        }
+        let advanced = rows.into_iter().filter_map(|(id, profile)| Some((id?, profile)));
+        Ok(advanced.map(|(id, profile)| (id, profile.map(Name::from))).collect())
     }
 
     /// Binds servers whose moves have done their steps: the target becomes the owner. Gives the
@@ -463,24 +472,26 @@ pub(crate) async fn open(
         return Ok(0);
     }
     let origin = stays.map(MoveOrigin::as_str);
-    open_each(db, &servers.iter().map(|server| (*server, origin)).collect()).await
+    let moves = servers.iter().map(|server| (*server, origin)).collect();
+    open_each(db, &moves).await.map(|(opened, _)| opened)
 }
 
-/// The same, each with an origin; `None`: to their target.
+/// The same, each with an origin; `None`: to their target. Gives the version of the targets as well, if any was
+/// opened.
 async fn open_each(
     db: &mut PgConnection,
     moves: &BTreeMap<i32, Option<&str>>,
-) -> Result<u64, DbError> {
+) -> Result<(u64, Option<TargetVersion>), DbError> {
     if moves.is_empty() {
-        return Ok(0);
+        return Ok((0, None));
     }
     let ids: Vec<Uuid> = moves.iter().map(|_| Uuid::now_v7()).collect();
-    let inserted = sqlx::query(sql::OPEN)
+    let inserted = sqlx::query_scalar(sql::OPEN)
         .bind(ids)
         .bind(moves.keys().copied().collect::<Vec<_>>())
         .bind(moves.values().copied().collect::<Vec<_>>());
-    let inserted = inserted.execute(db).await.doing("opening moves")?;
-    Ok(inserted.rows_affected())
+    let versions: Vec<i64> = inserted.fetch_all(db).await.doing("opening moves")?;
+    Ok((versions.len() as u64, versions.first().copied().map(TargetVersion)))
 }
 
 /// Keeps publications waiting until the end of the transaction; gives the version they go on top of.

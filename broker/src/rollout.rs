@@ -9,11 +9,9 @@ use crate::change::Change;
 use crate::error::{DbError, Doing};
 use crate::mover::Stopped;
 use crate::trail::Action;
-use fleet::Name;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres};
-use std::collections::BTreeMap;
 use uuid::Uuid;
 
 pub(crate) mod sql {
@@ -62,8 +60,6 @@ pub(crate) mod sql {
             WHERE r.reservation = $1 AND w.reservation_id = r.reservation_id AND w.paused_by IS NULL";
         RESUME = "UPDATE rollouts w SET paused_by = NULL, paused_why = NULL FROM reservations r \
             WHERE r.reservation = $1 AND w.reservation_id = r.reservation_id AND w.paused_by IS NOT NULL";
-        /// What hosts were told that are being reconfigured.
-        ORDERED = "SELECT move_id, host_profile FROM moves WHERE move_id = ANY ($1)";
         /// Of moves that were bound ($1), of which these ($2) set a profile.
         SETTLE = "DELETE FROM outdated_profiles o USING moves m WHERE m.move_id = ANY ($1) \
             AND o.server_id = m.server_id AND (NOT m.stays OR m.move_id = ANY ($2))";
@@ -219,21 +215,5 @@ impl crate::Broker {
             Some(false) => Err(RolloutError::NeverChanged { reservation: named() }),
             None => Err(RolloutError::Unknown { reservation: named() }),
         }
-    }
-
-    /// The host profile that each of these moves has told its host, or will.
-    ///
-    /// # Errors
-    /// If Postgres fails.
-    pub async fn ordered_profiles(
-        &self,
-        ids: &[Uuid],
-    ) -> Result<BTreeMap<Uuid, Option<Name>>, DbError> {
-        let rows: Vec<(Uuid, Option<String>)> = sqlx::query_as(sql::ORDERED)
-            .bind(ids)
-            .fetch_all(&self.pool)
-            .await
-            .doing("reading host profiles that are set")?;
-        Ok(rows.into_iter().map(|(id, profile)| (id, profile.map(Name::from))).collect())
     }
 }

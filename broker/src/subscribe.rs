@@ -3,6 +3,7 @@
 use crate::broker::Broker;
 use crate::error::{DbError, Doing};
 use crate::trail::{ENTRIES_MAX, Entry, Seq, entry, sql};
+use futures_util::stream::{self, Stream};
 use sqlx::postgres::{PgListener, PgPool, PgPoolOptions, PgRow};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -76,6 +77,21 @@ impl Subscription {
                 while self.doorbell.next_buffered().is_some() {}
             }
         }
+    }
+}
+
+impl Subscription {
+    /// The entries as they come, those that arrived together in one piece. A look that is under way goes on where
+    /// the next item is asked for again: however often a wait for it is given up, and however far Postgres is.
+    pub fn batches(self) -> impl Stream<Item = Result<Vec<Entry>, DbError>> + Send {
+        stream::unfold(self, |mut trail| async move {
+            let entries = trail.next().await.map(|first| {
+                let mut entries = vec![first];
+                entries.extend(std::iter::from_fn(|| trail.ready()));
+                entries
+            });
+            Some((entries, trail))
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whether the database's clock jumped: windows of maintenance end by it, and must not end early.
 
-use broker::{Broker, Epoch, MoverError};
+use broker::{Broker, Due, Epoch, MoverError};
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::{Instant, sleep_until};
 
@@ -15,20 +15,21 @@ pub(crate) struct ClockWatch {
 }
 
 impl ClockWatch {
-    /// Reads the database's clock, and puts the end of maintenance under way off where it was set forward.
-    pub(crate) async fn look(
+    /// Looks what is due, and puts the end of maintenance under way off where the database's clock was set
+    /// forward: then all of it is looked at again.
+    pub(crate) async fn due(
         &mut self,
         broker: &Broker,
         name: &str,
         epoch: Epoch,
-    ) -> Result<(), MoverError> {
+    ) -> Result<Due, MoverError> {
         let asked = Instant::now();
-        let read = broker.clock().await?;
-        if let Some(jump) = self.jump(asked, read, Instant::now()) {
+        let due = broker.due().await?;
+        if let Some(jump) = self.jump(asked, due.now, Instant::now()) {
             tracing::warn!(seconds = jump.num_seconds(), "the clock of Postgres was set forward");
             broker.clock_jumped(name, epoch, jump).await?;
         }
-        Ok(())
+        Ok(due)
     }
 
     /// Takes a reading that was asked for between two instants; gives how far the clock was set forward

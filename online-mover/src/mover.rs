@@ -4,7 +4,6 @@
 //! that still acts, and what it had not written down is asked for again by the next.
 
 mod give_way;
-mod profiles;
 mod settings;
 
 pub use settings::MoverSettings;
@@ -20,14 +19,14 @@ use crate::wake::Wake;
 use crate::{emergency, recall, replace};
 use broker::{
     Broker, DbError, Epoch, LeaseTerm, Lent, LoanView, MoveReason, MoveState, MoverError,
-    MoverInstance, MsbHealth, OpenMove, Seq, Subscription, Wanted, keep_lease, since_boot,
+    MoverInstance, MsbHealth, OpenMove, Seq, Wanted, keep_lease, since_boot,
 };
 use fleet::Name;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
@@ -221,7 +220,8 @@ impl<'a, A: HostAgent> Acting<'a, A> {
     async fn run(mut self) -> Result<std::convert::Infallible, Ended> {
         let settings = &self.mover.settings;
         // Before the first look, so that nothing falls between.
-        let mut trail: Subscription = self.mover.broker.subscribe(self.last_seq().await?).await?;
+        let trail = self.mover.broker.subscribe(self.last_seq().await?).await?;
+        let mut trail = pin!(trail.batches());
         let mut look = interval(settings.look_every);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut wake = interval(settings.pause.min(Duration::from_secs(1)));
@@ -243,12 +243,11 @@ impl<'a, A: HostAgent> Acting<'a, A> {
                     self.mover.instance.note_pass(took);
                     look.reset_after(settings.look_every.max(3 * took));
                 }
-                entry = trail.next() => {
-                    let mut wake = Wake::of(&entry?.action);
+                // Its look goes on while others have their turn.
+                Some(entries) = trail.next() => {
                     // One look answers for all entries that arrived together.
-                    while let Some(entry) = trail.ready() {
-                        wake = wake.and(Wake::of(&entry.action));
-                    }
+                    let wakes = entries?.into_iter().map(|entry| Wake::of(&entry.action));
+                    let Some(wake) = wakes.reduce(Wake::and) else { continue };
                     self.heed(wake);
                     if let Some(wanted) = wake.look {
                         self.look(wanted).await?;
@@ -302,7 +301,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
     async fn decide(&mut self) -> Result<(), Ended> {
         let Mover { broker, settings, name, .. } = self.mover;
         let begun = Instant::now();
-        // First, because somebody waits for the answer.
+        // First, because their owners wait for the answer.
         broker.grant_emergencies(name, self.epoch, emergency::choose).await?;
         // What the guard has not seen is not replaced, however long anything here takes.
         let now = broker.clock().await?;
@@ -338,11 +337,15 @@ impl<'a, A: HostAgent> Acting<'a, A> {
     /// Lets maintenance go on, opens moves for what is wanted and reads all that are under way.
     async fn look(&mut self, wanted: Wanted) -> Result<(), Ended> {
         let broker = &self.mover.broker;
-        self.clock.look(broker, &self.mover.name, self.epoch).await?;
-        broker.advance_maintenance(&self.mover.name, self.epoch).await?;
-        let removed = broker.advance_decommissions(&self.mover.name, self.epoch).await?;
-        if removed > 0 {
-            tracing::info!(removed, "drained servers removed");
+        let due = self.clock.due(broker, &self.mover.name, self.epoch).await?;
+        if due.maintenance {
+            broker.advance_maintenance(&self.mover.name, self.epoch).await?;
+        }
+        if due.decommissions {
+            let removed = broker.advance_decommissions(&self.mover.name, self.epoch).await?;
+            if removed > 0 {
+                tracing::info!(removed, "drained servers removed");
+            }
         }
         let opened = broker.open_moves(&self.mover.name, self.epoch, wanted).await?;
         if opened.opened + opened.superseded > 0 {
@@ -359,22 +362,30 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         let broker = &self.mover.broker;
         turns.paused.retain(|id, _| self.moves.contains_key(id));
         turns.waiting.retain(|id| self.moves.contains_key(id));
-        let stopped = broker.mover_status().await?.stopped.is_some();
+        let limits = &self.mover.settings.limits;
+        let moves: Vec<OpenMove> = self.moves.values().cloned().collect();
+        let concerned = contracts::concerned(&moves);
+        // None of them rests on another: together they take as long as one.
+        let (status, late, contracts) = tokio::try_join!(
+            broker.mover_status(),
+            async {
+                match limits.looks_back() {
+                    true => broker.begun_of_late(limits.window()).await,
+                    false => Ok(Vec::new()),
+                }
+            },
+            async {
+                match concerned.is_empty() {
+                    true => Ok(Vec::new()),
+                    false => broker.contracts(Some(&concerned)).await,
+                }
+            },
+        )?;
+        let stopped = status.stopped.is_some();
         if std::mem::replace(&mut self.stopped, stopped) && !stopped {
             self.mover.recalls.notify_one();
         }
         if !self.stopped {
-            let limits = &self.mover.settings.limits;
-            let late = if limits.looks_back() {
-                broker.begun_of_late(limits.window()).await?
-            } else {
-                Vec::new()
-            };
-            let moves: Vec<OpenMove> = self.moves.values().cloned().collect();
-            let contracts = match contracts::concerned(&moves) {
-                none if none.is_empty() => Vec::new(),
-                some => broker.contracts(Some(&some)).await?,
-            };
             let admission = admit(limits, &contracts, &moves, &late);
             self.advance(&admission.begin, turns).await?;
         }
@@ -395,17 +406,19 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         let mut lost = BTreeSet::new();
         if !steps.is_empty() {
             let advanced = broker.advance_moves(self.epoch, &steps).await?;
-            let advanced: BTreeSet<Uuid> = advanced.into_iter().collect();
             for (id, _, state) in &steps {
-                if advanced.contains(id) {
+                if let Some(profile) = advanced.get(id) {
                     if let Some(of) = self.moves.get_mut(id) {
                         of.state = *state;
+                        // The promise may have changed since the look that this move is of.
+                        if *state == MoveState::Reconfiguring {
+                            of.host_profile.clone_from(profile);
+                        }
                     }
                 } else {
                     lost.insert(*id);
                 }
             }
-            profiles::told(broker, &mut self.moves, &advanced).await?;
         }
         for ready in ready.chunks(BIND_MAX) {
             let bound = broker.bind_moves(&self.mover.name, self.epoch, ready).await?;

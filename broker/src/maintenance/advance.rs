@@ -33,14 +33,15 @@ const NAMED_MAX: usize = 1_000;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Whether any window may go on: asked at every look, and mostly no.
-        DUE = "SELECT EXISTS (SELECT FROM maintenance WHERE open AND (CASE state \
+        /// Whether any window may go on, and whether any server is drained: asked at every look, and mostly no.
+        DUE = "SELECT clock_timestamp(), EXISTS (SELECT FROM maintenance WHERE open AND (CASE state \
                 WHEN 'planned' THEN starts_at - make_interval(secs => drain_seconds) <= clock_timestamp() \
                 WHEN 'active' THEN ends_at <= clock_timestamp() \
                 WHEN 'recalling' THEN ends_at <= clock_timestamp() \
                 WHEN 'draining' THEN starts_at <= clock_timestamp() \
                     OR EXISTS (SELECT FROM outages WHERE ended_at IS NULL) \
-                ELSE true END OR scope = 'server' AND server_id IS NULL))";
+                ELSE true END OR scope = 'server' AND server_id IS NULL)), \
+            EXISTS (SELECT FROM decommissions)";
         KNOWN = "SELECT window_id FROM maintenance WHERE window_id = ANY ($1)";
         GO_ON = "UPDATE maintenance SET state = $3, reason = $4, detail = $5, \
                 drained_at = CASE WHEN $3 = 'paused' THEN NULL ELSE drained_at END \
@@ -88,7 +89,28 @@ enum Next {
 /// Why it does, with the numbers.
 type Why = (MaintenanceReason, Option<String>);
 
+/// What a look finds due, as of one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// The database's clock.
+    pub now: DateTime<Utc>,
+    /// Whether a window of maintenance may go on.
+    pub maintenance: bool,
+    /// Whether servers are drained.
+    pub decommissions: bool,
+}
+
 impl Broker {
+    /// What may go on by itself, in one round trip.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn due(&self) -> Result<Due, DbError> {
+        let due = sqlx::query_as(sql::DUE).fetch_one(&self.pool).await;
+        let (now, maintenance, decommissions) = due.doing("looking for what is due")?;
+        Ok(Due { now, maintenance, decommissions })
+    }
+
     /// Lets windows of maintenance go on whose time has come; gives how many steps were done.
     ///
     /// # Errors
@@ -98,9 +120,7 @@ impl Broker {
         actor: &str,
         epoch: Epoch,
     ) -> Result<usize, MoverError> {
-        let doing = "looking for maintenance that is due";
-        let due: bool = sqlx::query_scalar(sql::DUE).fetch_one(&self.pool).await.doing(doing)?;
-        if !due {
+        if !self.due().await?.maintenance {
             return Ok(0);
         }
         let mut change = Change::begin(self, actor).await?;

@@ -86,7 +86,8 @@ async fn targets_become_moves_and_moves_become_owners() {
     let now = broker.clock().await.expect("asked");
     assert!(under_way(&database).await[0].is_stuck(now) && !moves[1].is_stuck(now));
     let step = [(id, MoveState::Pending, MoveState::Reconfiguring)];
-    assert_eq!(broker.advance_moves(epoch, &step).await.expect("advanced"), [id]);
+    let advanced = broker.advance_moves(epoch, &step).await.expect("advanced");
+    assert!(advanced.keys().eq([&id]));
     // Whoever thinks it is still where it was is told so.
     assert!(broker.advance_moves(epoch, &step).await.expect("asked").is_empty());
     let ids = [id, moves[1].id];
