@@ -14,11 +14,14 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
 /// Settings that differ from Postgres' own. `fsync` and `synchronous_commit` stay as they are: on.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 10] = [
     // A unix socket alone, and only for the user and root.
     "listen_addresses=",
     "unix_socket_permissions=0700",
     "port=5432",
+    // Postgres waits that long, also when it stops, for a client that connects and then says nothing. Its own
+    // value is all the time a clean stop may take.
+    "authentication_timeout=10s",
     // A few brokers' worth of connections.
     "max_connections=100",
     // A million servers and their indexes are about 500 MB.

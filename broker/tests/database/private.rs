@@ -1,15 +1,18 @@
 //! A Postgres of our own: first start, restarts, and everything that can be in the way.
 
-use crate::harness::{chain, folder};
+use crate::harness::{chain, connect, execute, folder};
 use crate::regions::small;
 use broker::private::{PrivateError, PrivateOptions, PrivatePostgres};
 use broker::{Broker, ImportOptions, MIGRATOR};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::time::timeout;
 
 async fn start(folder: &TempDir) -> Result<PrivatePostgres, PrivateError> {
     PrivatePostgres::start(&PrivateOptions::new(folder.path())).await
@@ -53,6 +56,29 @@ async fn stopping_keeps_the_data() {
     assert_eq!(broker.export(Some(small().taken_at)).await.expect("exported"), before);
     broker.close().await;
     postgres.stop().await.expect("stopped");
+}
+
+/// Connections that come while it stops and send nothing are not waited for as long as a stop may take.
+#[tokio::test]
+async fn a_silent_client_does_not_keep_it_from_stopping() {
+    let folder = folder();
+    let postgres = start(&folder).await.expect("it starts");
+    let mut db = connect(&postgres.address()).await;
+    // Enough to write at the end that connections fall into the stop.
+    execute(&mut db, "CREATE TABLE much AS SELECT generate_series(1, 2000000)").await;
+    drop(db);
+    let socket = folder.path().join("socket/.s.PGSQL.5432");
+    let clients = thread::spawn(move || {
+        let tries = std::iter::repeat_with(|| {
+            thread::sleep(Duration::from_millis(2));
+            UnixStream::connect(&socket)
+        });
+        // Until nothing listens any more.
+        tries.map_while(Result::ok).take(10_000).collect::<Vec<_>>()
+    });
+    let stopped = timeout(Duration::from_secs(40), postgres.stop()).await;
+    stopped.expect("it stops soon").expect("it stops by itself");
+    assert!(!clients.join().expect("they connected").is_empty());
 }
 
 #[tokio::test]
