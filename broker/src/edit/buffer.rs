@@ -95,8 +95,8 @@ impl Broker {
         Ok(added.into_iter().map(Name::from).collect())
     }
 
-    /// Lists the shared buffer of a hardware type with so many servers; `None`: the region's fraction
-    /// makes it. `seen`: only if it is of this version.
+    /// Sets the shared buffer of a hardware type to a fixed number of servers; `None`: to the region's fraction.
+    /// `seen`: only if it is of this version.
     ///
     /// # Errors
     /// [`EditError`], with every wrong field.

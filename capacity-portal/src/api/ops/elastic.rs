@@ -117,7 +117,7 @@ pub(super) async fn list_elastic(
     params(("name" = String, Path, description = "its name")),
     responses(
         (status = 200, description = "what it may borrow and borrows", body = ElasticView),
-        (status = 404, description = "there is none of this name")))]
+        (status = 404, description = "no such name")))]
 pub(super) async fn find_elastic(
     State(site): State<Site>,
     caller: Caller,
@@ -173,7 +173,7 @@ fn read(body: ElasticBody) -> (ElasticAsked, Option<f64>) {
     responses(
         (status = 200, description = "it is gone", body = ElasticEnded),
         (status = 202, description = "it goes once its servers are back", body = ElasticEnded),
-        (status = 404, description = "there is none of this name"),
+        (status = 404, description = "no such name"),
         (status = 412, description = "it has changed since")))]
 pub(super) async fn end_elastic(
     State(site): State<Site>,

@@ -128,7 +128,7 @@ pub(super) struct RenameBody {
     responses(
         (status = 200, description = "it has the new name", body = TypeView),
         (status = 404, description = "there is no such type"),
-        (status = 422, description = "the new name is none or taken; `errors` says which")))]
+        (status = 422, description = "the new name is invalid or already used; `errors` says which")))]
 pub(super) async fn rename_type(
     State(site): State<Site>,
     caller: Caller,

@@ -35,7 +35,7 @@ pub(super) struct Tried {
 
 /// One thing that is wrong.
 struct Wrong<'a> {
-    /// The field; empty: none of the form.
+    /// Name of the form field; empty if the error belongs to no field.
     field: &'a str,
     detail: String,
 }

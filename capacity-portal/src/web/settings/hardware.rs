@@ -32,7 +32,7 @@ pub(super) fn section(types: &[HardwareType], reader: &Reader, tried: Option<&Tr
     html! {
         section id=(SECTION.0) {
             h2 { (SECTION.1) }
-            p.lead { "A shared buffer replaces servers that fail. Listed, it has so many servers; else the fraction above makes it." }
+            p.lead { "A shared buffer replaces servers that fail. A listed buffer has a fixed number of servers; any other has the fraction above." }
             @if types.is_empty() { (part::missing("No hardware type is known.")) } @else {
                 div.scroll { table {
                     caption.quiet { "Hardware types and their shared buffers" }
