@@ -40,16 +40,9 @@
 
 mod api;
 mod archive;
-mod bell;
-mod capacity;
 mod guard;
-mod intake;
 mod limits;
 mod metrics;
-pub mod plan_desk;
-pub mod plan_queue;
-mod planner;
-pub mod region;
 mod rehearsal;
 mod secret;
 mod shield;
@@ -60,7 +53,6 @@ pub use api::authority::{Authority, Role, Token, TokenError};
 pub use api::openapi::text as openapi;
 pub use api::schemas::capacity_request as capacity_request_schema;
 pub use archive::{Archive, ArchiveError, ArchivedFile, Chunks};
-pub use planner::{PlanRefused, Planned, Planner};
 pub use rehearsal::{Rehearse, Rehearsed, Stand};
 pub use secret::{NoChance, Secret};
 pub use tls::{TlsError, TlsFiles};
@@ -70,15 +62,11 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum_server::Server;
 use axum_server::tls_rustls::RustlsAcceptor;
-use bell::Bell;
 use broker::{Broker, Pick, Stock};
+use control::{Bell, Intake, PlanDesk, PlanQueue, Planner, RegionKeeper, admission};
 use guard::Guard;
 use hyper_util::rt::TokioTimer;
-use intake::Intake;
 use limits::Limits;
-use plan_desk::PlanDesk;
-use plan_queue::PlanQueue;
-use region::RegionKeeper;
 use shield::{HEAD_WITHIN, Shield};
 use std::fmt;
 use std::net::SocketAddr;
@@ -232,7 +220,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionKeeper) {
         broker,
     };
     if decides {
-        tokio::spawn(capacity::work(site.capacity(), site.submitted.clone()));
+        tokio::spawn(admission::work(site.admission(), site.submitted.clone()));
     }
     let (described, _) = api::routes().split_for_parts();
     let router = described

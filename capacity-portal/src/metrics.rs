@@ -1,11 +1,11 @@
 //! Metrics in the text format of Prometheus.
 
-use crate::capacity::REASONS;
-use crate::region::HeldRegion;
 use broker::{
     EmergencyState, FailureReason, JobKind, LastSolve, Metrics, MoveOrigin, MoveReason,
     REPLACED_WITHIN, ReplacementState, STATEMENT_WITHIN, State, StatementTimes,
 };
+use control::HeldRegion;
+use control::admission::REASONS;
 use fleet::audit::{Certificate, Certified};
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};

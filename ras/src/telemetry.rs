@@ -17,7 +17,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
 /// Whose spans are traced: what is ours, whatever is logged.
-const TRACED: [&str; 4] = ["ras", "broker", "online_mover", "capacity_portal"];
+const TRACED: [&str; 5] = ["ras", "broker", "control", "online_mover", "capacity_portal"];
 
 /// What runs for logs and traces; dropped, it sends the last spans.
 #[must_use = "dropped, it ends the traces"]

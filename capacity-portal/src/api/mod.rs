@@ -18,13 +18,7 @@ pub(crate) mod v1;
 
 use crate::ANSWER_WITHIN;
 use crate::archive::Archive;
-use crate::bell::Bell;
-use crate::capacity::Capacity;
 use crate::guard::Guard;
-use crate::intake::Intake;
-use crate::plan_desk::PlanDesk;
-use crate::plan_queue::PlanQueue;
-use crate::region::{HeldRegion, RegionKeeper};
 use crate::rehearsal::Rehearse;
 use crate::shield::BODY_MAX;
 use crate::web::Pictures;
@@ -32,6 +26,7 @@ use axum::extract::{DefaultBodyLimit, FromRef};
 use axum::http::StatusCode;
 use axum::middleware::from_fn;
 use broker::{Broker, Pick, Stock};
+use control::{Admission, Bell, HeldRegion, Intake, PlanDesk, PlanQueue, RegionKeeper};
 use problem::Problem;
 use std::future::Future;
 use std::sync::Arc;
@@ -64,9 +59,9 @@ pub(crate) struct Site {
 
 impl Site {
     /// What plans changes and applies them.
-    pub(crate) fn capacity(&self) -> Capacity {
+    pub(crate) fn admission(&self) -> Admission {
         let (broker, region) = (self.broker.clone(), self.region.clone());
-        Capacity { broker, region, desk: self.plans.clone(), queue: self.plan_queue.clone() }
+        Admission { broker, region, desk: self.plans.clone(), queue: self.plan_queue.clone() }
     }
 }
 

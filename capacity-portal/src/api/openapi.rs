@@ -2,7 +2,7 @@
 //! errors and who may ask, is said here once and not at each of them.
 
 use super::problem::CODES;
-use crate::capacity::REASONS;
+use control::admission::REASONS;
 use fleet::explain::LimitName;
 use serde_json::{Map, Value, json};
 

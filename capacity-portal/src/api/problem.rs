@@ -1,8 +1,5 @@
 //! Errors over HTTP: RFC 9457, with a `code` that stays as it is and the id of the request.
 
-use crate::plan_desk::DeskError;
-use crate::planner::PlanRefused;
-use crate::region::RegionError;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -10,6 +7,9 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use broker::{DbError, ReservationError};
+use control::DeskError;
+use control::PlanRefused;
+use control::RegionError;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use uuid::Uuid;

@@ -51,10 +51,10 @@ mod window;
 
 use crate::api::Site;
 use crate::api::problem::Problem;
-use crate::region::{RegionError, RegionKeeper};
 use axum::Router;
 use axum::middleware::from_fn;
 use axum::routing::{get, post};
+use control::{RegionError, RegionKeeper};
 use picture::Picture;
 use std::error::Error;
 use std::sync::Arc;

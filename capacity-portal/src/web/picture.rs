@@ -1,6 +1,6 @@
 //! A region counted for pages: what stands in every rack, and what the audit says of today.
 
-use crate::region::HeldRegion;
+use control::HeldRegion;
 use fleet::audit::{AuditReport, Certified, audit};
 use fleet::{
     DatacenterIx, HardwareTypeIx, MsbIx, RackIx, RegionSnapshot, ReservationKind, Rru, Targets,

@@ -3,7 +3,7 @@
 //! It plans honestly: who has what comes from the snapshot, and the audit says what is granted. It
 //! takes nothing from anybody, so it refuses what a solver would grant.
 
-use capacity_portal::{PlanRefused, Planned, Planner};
+use control::{PlanRefused, Planned, Planner};
 use fleet::audit::audit;
 use fleet::explain::{Explainer, Limit, LimitName, ShortfallReason};
 use fleet::quote::{

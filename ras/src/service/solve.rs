@@ -15,8 +15,8 @@ use broker::{
     Broker, DbError, Export, ExportError, FailureReason, HORIZON, Lease, Publication, PublishError,
     Seq, SolveBasis, SolveEnd, SolveRow, SolveState, State, TargetVersion, Waiters,
 };
-use capacity_portal::region::RegionKeeper;
 use chrono::DateTime;
+use control::RegionKeeper;
 use fleet::audit::audit;
 use serde_json::{Value, json};
 use std::convert::Infallible;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use broker::{
     Broker, DbError, Job, JobDoorbell, JobKind, Lease, LeaseTerm, keep_lease, since_boot,
 };
-use capacity_portal::region::RegionKeeper;
+use control::RegionKeeper;
 use std::future::Future;
 use std::time::Duration;
 use tokio::sync::watch;

@@ -7,8 +7,6 @@ use crate::api::authority::{Caller, Role};
 use crate::api::conditions::{Answer, once};
 use crate::api::problem::Problem;
 use crate::api::{Site, held, in_time};
-use crate::capacity::{CapacityError, OverQuota, promised, reasons, refused_by_quota};
-use crate::region::HeldRegion;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State as Extension};
@@ -19,6 +17,8 @@ use broker::{
     RequestState, State, StoredPlan,
 };
 use chrono::{DateTime, Utc};
+use control::admission::{OverQuota, promised, reasons, refused_by_quota};
+use control::{AdmissionError, HeldRegion};
 use fleet::quote::{Grant, Quote};
 use fleet::{Name, RegionSnapshot, Rru};
 use serde::Serialize;
@@ -147,35 +147,37 @@ pub(super) struct PlanApplied {
     operation: String,
 }
 
-impl From<CapacityError> for Problem {
-    fn from(error: CapacityError) -> Problem {
+impl From<AdmissionError> for Problem {
+    fn from(error: AdmissionError) -> Problem {
         let detail = error.to_string();
         match error {
-            CapacityError::Region(error) => error.into(),
-            CapacityError::Desk(error) => error.into(),
-            CapacityError::Ask(error) | CapacityError::Apply(ApplyError::Ask(error)) => {
+            AdmissionError::Region(error) => error.into(),
+            AdmissionError::Desk(error) => error.into(),
+            AdmissionError::Ask(error) | AdmissionError::Apply(ApplyError::Ask(error)) => {
                 error.into()
             }
-            CapacityError::Db(error) | CapacityError::Apply(ApplyError::Db(error)) => error.into(),
-            CapacityError::Silent(_) => Problem::unavailable("postgres_unavailable", detail),
-            CapacityError::Moved(_) | CapacityError::Apply(ApplyError::Stale { .. }) => {
+            AdmissionError::Db(error) | AdmissionError::Apply(ApplyError::Db(error)) => {
+                error.into()
+            }
+            AdmissionError::Silent(_) => Problem::unavailable("postgres_unavailable", detail),
+            AdmissionError::Moved(_) | AdmissionError::Apply(ApplyError::Stale { .. }) => {
                 let problem = Problem::new(StatusCode::CONFLICT, "plan_stale", detail);
                 problem.with("reasons", json!(["region_moved"]))
             }
-            CapacityError::Apply(ApplyError::NotApplicable { .. }) => {
+            AdmissionError::Apply(ApplyError::NotApplicable { .. }) => {
                 Problem::new(StatusCode::CONFLICT, "plan_over", detail)
             }
-            CapacityError::Apply(ApplyError::NotOurs { .. }) => {
+            AdmissionError::Apply(ApplyError::NotOurs { .. }) => {
                 Problem::new(StatusCode::CONFLICT, "over", detail)
             }
-            CapacityError::Apply(ApplyError::Quota { of, limit, promised, .. }) => {
+            AdmissionError::Apply(ApplyError::Quota { of, limit, promised, .. }) => {
                 let problem = Problem::new(StatusCode::CONFLICT, "quota_exceeded", detail);
                 let problem = problem.with("reasons", json!(["quota_exceeded"]));
                 let (limit, would_be) = (limit.to_f64(), promised.to_f64());
                 let exceeded = json!([{ "quota": of, "limit": limit, "would_be": would_be }]);
                 problem.with("quotas", exceeded)
             }
-            CapacityError::Apply(ApplyError::Contract(_)) => {
+            AdmissionError::Apply(ApplyError::Contract(_)) => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)
             }
         }
@@ -297,7 +299,7 @@ async fn plan(
     changes: Vec<Asking>,
     claim: Option<KeyClaim>,
 ) -> Result<(PlanView, Answer), Problem> {
-    let made = site.capacity().plan(held, changes).await?;
+    let made = site.admission().plan(held, changes).await?;
     let quotas = quotas(site, &made.plan).await?;
     let now = in_time(site.broker.clock()).await?;
     let lasts = chrono::TimeDelta::from_std(broker::PLAN_LASTS).expect("a quarter of an hour");
@@ -491,10 +493,10 @@ async fn apply_now(
     let key = claim.map(|claim| (claim, &said));
     let grants: Vec<Granting> =
         changes.iter().zip(quotes).map(|(asking, quote)| granting(asking, quote)).collect();
-    let applied = site.capacity().apply(actor, found, &grants, Some(operation), key).await;
+    let applied = site.admission().apply(actor, found, &grants, Some(operation), key).await;
     match applied {
         Ok(_) => Ok(answer),
-        Err(error @ CapacityError::Moved(_)) => {
+        Err(error @ AdmissionError::Moved(_)) => {
             site.broker.note_stale(*id).await?;
             // What it would be now, so that whoever asked need not ask again.
             let held = site.region.fresh().await?;

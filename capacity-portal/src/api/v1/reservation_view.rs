@@ -2,9 +2,9 @@
 
 use crate::api::asked;
 use crate::api::ops::moves::SwitchView;
-use crate::capacity::{Part, Parts, Standing, state_of};
 use broker::{Labels, RequestState, ReservationCard, Rollout, State, Valued};
 use chrono::{DateTime, Utc};
+use control::standing::{Part, Parts, Standing, state_of};
 use fleet::{Name, ReservationKind, Rru};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -50,6 +50,15 @@ impl From<Rollout> for RolloutView {
     }
 }
 
+/// Servers, and what they are worth.
+#[derive(ToSchema)]
+#[schema(as = ReservationPart)]
+#[expect(dead_code, reason = "it describes `Part`, which knows no OpenAPI")]
+struct PartSchema {
+    servers: usize,
+    rru: f64,
+}
+
 /// A reservation: what is promised, what there is of it, and what is asked about it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Reservation)]
@@ -78,18 +87,22 @@ pub(super) struct ReservationView {
     /// Its embedded buffer: what is in that MSB, in RRU; null: it has none.
     embedded_buffer_rru: Option<f64>,
     /// Owned and not out of use.
+    #[schema(value_type = PartSchema)]
     owned: Part,
     /// Owned and out of use.
+    #[schema(value_type = PartSchema)]
     out_of_use: Part,
     /// On their way to it.
+    #[schema(value_type = PartSchema)]
     arriving: Part,
     /// On their way from it.
+    #[schema(value_type = PartSchema)]
     leaving: Part,
-    #[schema(value_type = BTreeMap<String, Part>)]
+    #[schema(value_type = BTreeMap<String, PartSchema>)]
     by_hardware_type: Parts,
-    #[schema(value_type = BTreeMap<String, Part>)]
+    #[schema(value_type = BTreeMap<String, PartSchema>)]
     by_msb: Parts,
-    #[schema(value_type = BTreeMap<String, Part>)]
+    #[schema(value_type = BTreeMap<String, PartSchema>)]
     by_datacenter: Parts,
     msb_buffer: bool,
     priority: i32,

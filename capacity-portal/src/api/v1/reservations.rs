@@ -10,7 +10,6 @@ use crate::api::conditions::{Answer, etag, if_match, once, stale};
 use crate::api::page::Question;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
-use crate::region::HeldRegion;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State as Extension};
@@ -20,6 +19,7 @@ use broker::{
     AskError, Asking, CardFilter, GrantPolicy, KeyClaim, Labels, RequestChangeKind, RequestState,
     ReservationCard, Submission,
 };
+use control::HeldRegion;
 use fleet::{CapacityRequest, Name, RegionSnapshot, ReservationKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -6,14 +6,14 @@ use fleet::{RegionSnapshot, ReservationIx, Targets};
 use std::collections::HashMap;
 
 /// The region with the changes in it, and who should hold each server.
-pub(super) struct Fitted {
-    pub(super) region: RegionSnapshot,
-    pub(super) targets: Targets,
+pub(crate) struct Fitted {
+    pub(crate) region: RegionSnapshot,
+    pub(crate) targets: Targets,
 }
 
 /// Puts the changes and the targets of a plan on a region. It fits if each change is still granted what
 /// was said, no more servers in use are taken from anybody, and the audit finds nobody worse off.
-pub(super) fn fit(plan: &NewPlan, now: &RegionSnapshot) -> Result<Fitted, String> {
+pub(crate) fn fit(plan: &NewPlan, now: &RegionSnapshot) -> Result<Fitted, String> {
     let mut region = now.ahead_for_plans();
     for asking in plan.changes.iter().filter(|asking| !asking.keeps_the_promise()) {
         let (next, _) = asking.change.apply(&region).map_err(|error| error.to_string())?;

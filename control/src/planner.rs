@@ -44,7 +44,7 @@ pub struct Planned {
 
 impl Planned {
     /// The servers that change their holder, and to whom, by name.
-    pub(crate) fn targets(&self) -> Vec<(Name, Option<Name>)> {
+    pub fn targets(&self) -> Vec<(Name, Option<Name>)> {
         let region = &self.region;
         let targets = self.after.diff(region).map(|change| {
             let server = region.servers[change.server.ix()].id.clone();

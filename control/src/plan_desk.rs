@@ -73,7 +73,7 @@ impl PlanDesk {
     }
 
     /// Whether a plan would wait for its turn.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.0.turns.available_permits() == 0
     }
 

@@ -5,16 +5,15 @@ use fleet::{MsbIx, Name, RegionSnapshot, Reservation, ReservationKind, Rru};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use utoipa::ToSchema;
 
 /// Servers, and what they are worth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ReservationPart)]
-pub(crate) struct Part {
-    pub(crate) servers: usize,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// How many.
+    pub servers: usize,
+    /// Their worth for the reservation.
     #[serde(serialize_with = "in_rru")]
-    #[schema(value_type = f64)]
-    pub(crate) rru: Rru,
+    pub rru: Rru,
 }
 
 fn in_rru<S: Serializer>(amount: &Rru, to: S) -> Result<S::Ok, S::Error> {
@@ -22,7 +21,7 @@ fn in_rru<S: Serializer>(amount: &Rru, to: S) -> Result<S::Ok, S::Error> {
 }
 
 /// By name. Shared: every answer about a reservation lists them.
-pub(crate) type Parts = Arc<BTreeMap<Name, Part>>;
+pub type Parts = Arc<BTreeMap<Name, Part>>;
 
 impl Part {
     fn add(&mut self, rru: Rru) {
@@ -38,28 +37,31 @@ impl Part {
 
 /// What one reservation has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub struct Standing {
     /// Owned and not out of use.
-    pub(crate) owned: Part,
+    pub owned: Part,
     /// The same, in the MSB that has most of it.
-    pub(crate) worst_msb: Option<(Name, Rru)>,
+    pub worst_msb: Option<(Name, Rru)>,
     /// What is guaranteed by that: all of it, less the worst MSB where the loss of one is survived.
-    pub(crate) guaranteed: Rru,
+    pub guaranteed: Rru,
     /// What will be guaranteed once every move is done.
-    pub(crate) decided: Rru,
-    pub(crate) by_type: Parts,
-    pub(crate) by_msb: Parts,
-    pub(crate) by_datacenter: Parts,
+    pub decided: Rru,
+    /// What it owns that is not out of use, by hardware type.
+    pub by_type: Parts,
+    /// By MSB.
+    pub by_msb: Parts,
+    /// By datacenter.
+    pub by_datacenter: Parts,
     /// On their way to it.
-    pub(crate) arriving: Part,
+    pub arriving: Part,
     /// On their way from it.
-    pub(crate) leaving: Part,
+    pub leaving: Part,
     /// Owned and out of use.
-    pub(crate) out_of_use: Part,
+    pub out_of_use: Part,
 }
 
 /// What every reservation of a region has, by name.
-pub(crate) fn standings(region: &RegionSnapshot) -> BTreeMap<Name, Standing> {
+pub fn standings(region: &RegionSnapshot) -> BTreeMap<Name, Standing> {
     let mut all: Vec<Counted> = region.reservations.iter().map(|_| Counted::default()).collect();
     for counted in &mut all {
         counted.by_type.resize(region.hardware_types.len(), Part::default());
@@ -159,7 +161,7 @@ fn guaranteed(
 }
 
 /// How a reservation stands: what is promised, against what it has and what is on its way.
-pub(crate) fn state_of(
+pub fn state_of(
     capacity: Rru,
     in_force: Option<&InForce>,
     standing: Option<&Standing>,

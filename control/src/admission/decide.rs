@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// Every token that says why something is not granted: what `fleet::explain` says, and what stands
 /// beside it.
-pub(crate) const REASONS: [&str; 19] = [
+pub const REASONS: [&str; 19] = [
     ShortfallReason::NoEligibleHardware.as_str(),
     ShortfallReason::HardwareUnavailable.as_str(),
     ShortfallReason::AllowedDatacenters.as_str(),
@@ -33,7 +33,7 @@ pub(crate) const REASONS: [&str; 19] = [
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// As it was asked.
     Grant,
     /// So much of it: to be planned again with that.
@@ -43,7 +43,7 @@ pub(super) enum Verdict {
 }
 
 /// By the grant policy. Whoever asks for less than is promised gets it in any case.
-pub(super) fn verdict(asking: &Asking, quote: &Quote, today: Option<Rru>) -> Verdict {
+pub(crate) fn verdict(asking: &Asking, quote: &Quote, today: Option<Rru>) -> Verdict {
     if quote.granted == Grant::InFull || asks_for_less(asking, today) {
         return Verdict::Grant;
     }
@@ -70,38 +70,44 @@ fn asks_for_less(asking: &Asking, today: Option<Rru>) -> bool {
 }
 
 /// What is promised to a reservation now.
-pub(crate) fn promised(region: &RegionSnapshot, name: &str) -> Option<Rru> {
+pub fn promised(region: &RegionSnapshot, name: &str) -> Option<Rru> {
     region.reservation(name).map(|r| region.reservations[r.ix()].capacity)
 }
 
 /// A limit of an owner that a request exceeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Exceeded {
+pub struct Exceeded {
     /// What it counts in.
-    pub(crate) quota: String,
-    pub(crate) limit: f64,
+    pub quota: String,
+    /// What may be promised of it.
+    pub limit: f64,
     /// What is promised of it now.
-    pub(crate) promised: f64,
+    pub promised: f64,
     /// What would be.
-    pub(crate) would_be: f64,
+    pub would_be: f64,
 }
 
 /// What is said to a request that exceeds a quota. Amounts of the request are its own RRU.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct OverQuota {
+pub struct OverQuota {
     code: &'static str,
-    pub(crate) detail: String,
-    pub(crate) reasons: [&'static str; 1],
-    pub(crate) quotas: Vec<Exceeded>,
-    pub(crate) asked_rru: f64,
+    /// For people: each limit with its numbers.
+    pub detail: String,
+    /// `quota_exceeded`.
+    pub reasons: [&'static str; 1],
+    /// Every limit that is exceeded.
+    pub quotas: Vec<Exceeded>,
+    /// What is asked for.
+    pub asked_rru: f64,
     /// The most that is within every limit.
-    pub(crate) left_rru: f64,
-    pub(crate) alternatives: Vec<WithinQuota>,
+    pub left_rru: f64,
+    /// What would be within every limit.
+    pub alternatives: Vec<WithinQuota>,
 }
 
 /// A request that the quota allows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct WithinQuota {
+pub struct WithinQuota {
     concession: Concession,
     sentence: String,
     request: CapacityRequest,
@@ -109,7 +115,7 @@ pub(crate) struct WithinQuota {
 
 /// What is said to a request that exceeds a quota of its owner; `None`: it does not. It names every limit
 /// that is exceeded, with its numbers, and the most that would be within all of them.
-pub(crate) fn refused_by_quota(
+pub fn refused_by_quota(
     asking: &Asking,
     quota: Option<&Quota>,
     today: Option<Rru>,
@@ -174,7 +180,7 @@ pub(crate) fn refused_by_quota(
 }
 
 /// Why a plan does not grant its request, each token once.
-pub(crate) fn reasons(quote: &Quote) -> Vec<&'static str> {
+pub fn reasons(quote: &Quote) -> Vec<&'static str> {
     let refusal = quote.refusal.iter();
     let all = refusal.flat_map(|of| {
         let limits = of.limits.iter().map(|limit| limit.limit.as_str());

@@ -1,72 +1,57 @@
-//! Capacity: changes are planned on the region as it is, and applied to the region as it is then.
+//! Admission: changes are planned on the region as it is, and applied to the region as it is then.
 //!
-//! `standing` says what reservations have, `decide` what a grant policy makes of a plan, `fit` whether a
-//! plan made earlier still does what it said, `worker` decides what was submitted.
+//! `decide` says what a grant policy makes of a plan, `fit` whether a plan made earlier still does what it
+//! said, `worker` decides what was submitted.
 
 mod arrival;
 mod decide;
 mod fit;
-mod standing;
 mod worker;
 
-pub(crate) use decide::{OverQuota, REASONS, promised, reasons, refused_by_quota};
-pub(crate) use standing::{Part, Parts, Standing, standings, state_of};
-pub(crate) use worker::work;
+pub use decide::{Exceeded, OverQuota, REASONS, WithinQuota, promised, reasons, refused_by_quota};
+pub use worker::work;
 
-use crate::plan_desk::{DeskError, PlanDesk};
+use crate::AdmissionError;
+use crate::plan_desk::PlanDesk;
 use crate::plan_queue::{LARGE, PlanQueue};
 use crate::planner::Planned;
-use crate::region::{HeldRegion, RegionError, RegionKeeper};
+use crate::region::{HeldRegion, RegionKeeper};
 use broker::{
-    Application, Applied, ApplyError, Applying, AskError, Asking, Broker, DbError, Granting,
-    KeyClaim, NewPlan, StoredPlan,
+    Application, Applied, ApplyError, Applying, Asking, Broker, Granting, KeyClaim, NewPlan,
+    StoredPlan,
 };
 use fit::Fitted;
 use fleet::quote::Quote;
 use fleet::{CapacityRequest, Name};
 use serde_json::Value;
 use std::sync::Arc;
-use tokio::time::error::Elapsed;
 use uuid::Uuid;
 
 /// How often a plan is applied anew on a region that moved between the look and the transaction.
 const TRIES: u32 = 3;
 
-/// Something is not planned or not applied.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CapacityError {
-    #[error(transparent)]
-    Region(#[from] RegionError),
-    #[error(transparent)]
-    Desk(#[from] DeskError),
-    #[error(transparent)]
-    Ask(#[from] AskError),
-    #[error(transparent)]
-    Apply(#[from] ApplyError),
-    #[error(transparent)]
-    Db(#[from] DbError),
-    /// Postgres says nothing.
-    #[error("Postgres does not answer in time")]
-    Silent(#[from] Elapsed),
-    /// The region moved beyond what the plan tolerates.
-    #[error("the region moved, and the plan does not do any more what it said: {0}")]
-    Moved(String),
-}
-
 /// Plans and applies changes.
 #[derive(Clone, Debug)]
-pub(crate) struct Capacity {
-    pub(crate) broker: Broker,
-    pub(crate) region: RegionKeeper,
-    pub(crate) desk: PlanDesk,
-    pub(crate) queue: PlanQueue,
+pub struct Admission {
+    /// Where plans are applied.
+    pub broker: Broker,
+    /// The region that plans are made on.
+    pub region: RegionKeeper,
+    /// Makes plans in this process.
+    pub desk: PlanDesk,
+    /// Has workers make plans.
+    pub queue: PlanQueue,
 }
 
 /// A plan that was just made, and what it was made on.
-pub(crate) struct Made {
-    pub(crate) plan: NewPlan,
-    pub(crate) planned: Planned,
-    pub(crate) held: Arc<HeldRegion>,
+#[derive(Debug)]
+pub struct Made {
+    /// The plan as it is stored.
+    pub plan: NewPlan,
+    /// What the planner answered.
+    pub planned: Planned,
+    /// The region it was made on.
+    pub held: Arc<HeldRegion>,
 }
 
 impl Made {
@@ -85,14 +70,17 @@ impl Made {
     }
 }
 
-impl Capacity {
+impl Admission {
     /// Plans changes together, on a region that whoever asks has read since it was asked. Nothing is
     /// stored.
-    pub(crate) async fn plan(
+    ///
+    /// # Errors
+    /// [`AdmissionError`].
+    pub async fn plan(
         &self,
         held: Arc<HeldRegion>,
         changes: Vec<Asking>,
-    ) -> Result<Made, CapacityError> {
+    ) -> Result<Made, AdmissionError> {
         let requests: Vec<_> = changes.iter().map(|asking| asking.change.clone()).collect();
         if (requests.len() > LARGE || self.desk.is_full())
             && let Some(mut made) = self.by_worker(&changes, &requests).await?
@@ -111,7 +99,7 @@ impl Capacity {
         &self,
         held: &Arc<HeldRegion>,
         quotes: &mut Vec<Quote>,
-    ) -> Result<(), CapacityError> {
+    ) -> Result<(), AdmissionError> {
         let mut pacing = self.broker.pacing().await?;
         let (mut said, on) = (std::mem::take(quotes), held.clone());
         // Thousands of moves are played through on a calendar.
@@ -133,7 +121,7 @@ impl Capacity {
         &self,
         changes: &[Asking],
         requests: &[CapacityRequest],
-    ) -> Result<Option<Made>, CapacityError> {
+    ) -> Result<Option<Made>, AdmissionError> {
         let Some((held, made)) = self.queue.plan(requests).await? else { return Ok(None) };
         let plan = Arc::new(new_plan(&held, changes.to_vec(), made.quotes, made.targets));
         let (fitting, on) = (plan.clone(), held.clone());
@@ -158,21 +146,24 @@ impl Capacity {
 
     /// Applies a plan that was stored: puts its changes and its targets on the region as it is now, and
     /// if what it said is so there, too, and nobody is worse off, writes that down.
-    pub(crate) async fn apply(
+    ///
+    /// # Errors
+    /// [`AdmissionError`].
+    pub async fn apply(
         &self,
         actor: &str,
         stored: &StoredPlan,
         grants: &[Granting<'_>],
         operation: Option<Uuid>,
         key: Option<(KeyClaim, &Value)>,
-    ) -> Result<Applied, CapacityError> {
+    ) -> Result<Applied, AdmissionError> {
         let plan = Arc::new(stored.plan.clone());
         for _ in 0..TRIES {
             let held = self.region.fresh().await?;
             let (fitting, on) = (plan.clone(), held.clone());
             let fitted = tokio::task::spawn_blocking(move || fit::fit(&fitting, &on.snapshot));
             let fitted = fitted.await.expect("it does not panic");
-            let Fitted { region, targets } = fitted.map_err(CapacityError::Moved)?;
+            let Fitted { region, targets } = fitted.map_err(AdmissionError::Moved)?;
             let names: Vec<Name> =
                 plan.changes.iter().map(|asking| asking.reservation().clone()).collect();
             let application = Application::new(
@@ -190,7 +181,7 @@ impl Capacity {
                 applied => return Ok(applied?),
             }
         }
-        Err(CapacityError::Moved("it moves faster than it can be looked at".to_owned()))
+        Err(AdmissionError::Moved("it moves faster than it can be looked at".to_owned()))
     }
 }
 

@@ -31,29 +31,35 @@ struct Parcel {
 
 /// Reports were not taken, or nobody knows; sending them again does no harm.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum IntakeError {
+pub enum IntakeError {
+    /// Too many requests wait.
     #[error("too many requests wait to be stored")]
     Busy,
+    /// Postgres says nothing.
     #[error("Postgres does not answer in time; whether it was stored is not known")]
     Late,
+    /// Postgres fails.
     #[error(transparent)]
     Db(Arc<DbError>),
 }
 
 /// Where requests leave their reports.
 #[derive(Clone, Debug)]
-pub(crate) struct Intake(mpsc::Sender<Parcel>);
+pub struct Intake(mpsc::Sender<Parcel>);
 
 impl Intake {
     /// Starts to gather, for as long as anybody may send.
-    pub(crate) fn start(broker: Broker) -> Intake {
+    pub fn start(broker: Broker) -> Intake {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         tokio::spawn(run(broker, receiver));
         Intake(sender)
     }
 
     /// Stores reports together with those of others; gives what became of each.
-    pub(crate) async fn report(
+    ///
+    /// # Errors
+    /// [`IntakeError`].
+    pub async fn report(
         &self,
         actor: &str,
         reports: Vec<Report>,

@@ -5,7 +5,7 @@ use fleet::pace::MoveKind;
 use fleet::quote::Quote;
 
 /// The servers that come to the reservation of a quote, as moves.
-pub(super) fn comers(region: &RegionSnapshot, quote: &Quote) -> Vec<MoveKind> {
+pub(crate) fn comers(region: &RegionSnapshot, quote: &Quote) -> Vec<MoveKind> {
     let come = quote.moves.iter().filter(|of| of.to.as_ref() == Some(&quote.reservation_id));
     let kind = come.filter_map(|of| {
         let server = &region.servers[region.server(&of.server_id)?.ix()];

@@ -1,8 +1,10 @@
 //! Decides what was submitted: takes it under a lease, plans it, and grants or refuses it.
 
 use super::decide::{Verdict, promised, refusal, refused_by_quota, verdict};
-use super::{Capacity, CapacityError, Made, state_of};
+use super::{Admission, Made};
+use crate::AdmissionError;
 use crate::plan_desk::DeskError;
+use crate::standing::state_of;
 use broker::{
     ApplyError, Applying, AskError, Asking, Granting, InForce, NewPlan, Request, RequestChangeKind,
     RequestState,
@@ -41,8 +43,8 @@ const TRIES: u32 = 3;
 const ACTOR: &str = "requests";
 
 /// Decides requests for as long as somebody else has the bell, which rings when one was submitted here.
-pub(crate) async fn work(capacity: Capacity, bell: Arc<Notify>) {
-    let worker = Worker { name: format!("portal-{}", Uuid::now_v7()), capacity };
+pub async fn work(admission: Admission, bell: Arc<Notify>) {
+    let worker = Worker { name: format!("portal-{}", Uuid::now_v7()), admission };
     let mut looks = 0;
     loop {
         if let Err(error) = worker.decide_all().await {
@@ -64,17 +66,17 @@ pub(crate) async fn work(capacity: Capacity, bell: Arc<Notify>) {
 
 struct Worker {
     name: String,
-    capacity: Capacity,
+    admission: Admission,
 }
 
 impl Worker {
-    async fn decide_all(&self) -> Result<(), CapacityError> {
-        let broker = &self.capacity.broker;
+    async fn decide_all(&self) -> Result<(), AdmissionError> {
+        let broker = &self.admission.broker;
         let next = || timeout(WRITE_WITHIN, broker.take_request(&self.name, LEASE));
         while let Some(request) = next().await?? {
             // Beyond its lease it is somebody else's to decide.
             let decided = timeout(LEASE, self.decide(&request)).await;
-            if let Err(error) = decided.map_err(CapacityError::from).flatten() {
+            if let Err(error) = decided.map_err(AdmissionError::from).flatten() {
                 tracing::warn!(%error, request = %request.id, "not decided; it is tried again");
                 let back = broker.put_request_back(&self.name, request.id, PAUSE);
                 timeout(WRITE_WITHIN, back).await??;
@@ -84,47 +86,47 @@ impl Worker {
     }
 
     /// Grants or refuses one request. An error leaves it as it is.
-    async fn decide(&self, request: &Request) -> Result<(), CapacityError> {
+    async fn decide(&self, request: &Request) -> Result<(), AdmissionError> {
         let mut last = None;
         for _ in 0..TRIES {
             let answered = match self.try_once(request).await {
                 Ok(Outcome::Granted) => return Ok(()),
                 Ok(Outcome::Refused(answer)) => answer,
                 // It was taken back, or another has it.
-                Err(CapacityError::Apply(ApplyError::NotOurs { .. })) => return Ok(()),
-                Err(CapacityError::Apply(error @ ApplyError::Stale { .. })) => {
+                Err(AdmissionError::Apply(ApplyError::NotOurs { .. })) => return Ok(()),
+                Err(AdmissionError::Apply(error @ ApplyError::Stale { .. })) => {
                     last = Some(error);
                     continue;
                 }
-                Err(CapacityError::Apply(
+                Err(AdmissionError::Apply(
                     ref error @ ApplyError::Quota { ref of, limit, promised, .. },
                 )) => json!({
                     "code": "quota_exceeded", "reasons": ["quota_exceeded"],
                     "detail": error.to_string(), "alternatives": [],
                     "quotas": [{ "quota": of, "limit": limit.to_f64(), "would_be": promised.to_f64() }],
                 }),
-                Err(CapacityError::Desk(DeskError::Refused(error))) => invalid(&error.to_string()),
-                Err(CapacityError::Apply(ApplyError::Contract(error))) => {
+                Err(AdmissionError::Desk(DeskError::Refused(error))) => invalid(&error.to_string()),
+                Err(AdmissionError::Apply(ApplyError::Contract(error))) => {
                     invalid(&error.to_string())
                 }
-                Err(CapacityError::Ask(error @ AskError::Exists { .. })) => {
+                Err(AdmissionError::Ask(error @ AskError::Exists { .. })) => {
                     invalid(&error.to_string())
                 }
                 Err(error) => return Err(error),
             };
-            let broker = &self.capacity.broker;
+            let broker = &self.admission.broker;
             broker.refuse_request(ACTOR, &self.name, request.id, &answered).await?;
             return Ok(());
         }
         Err(last.expect("it was tried").into())
     }
 
-    async fn try_once(&self, request: &Request) -> Result<Outcome, CapacityError> {
+    async fn try_once(&self, request: &Request) -> Result<Outcome, AdmissionError> {
         let asking = &request.asking;
         if asking.keeps_the_promise() {
             return self.relabel(request).await;
         }
-        let held = self.capacity.region.fresh().await?;
+        let held = self.admission.region.fresh().await?;
         let today = promised(&held.snapshot, asking.reservation());
         match (asking.kind, today) {
             (RequestChangeKind::Create, Some(_)) => {
@@ -140,11 +142,11 @@ impl Worker {
             }
             _ => {}
         }
-        let quotas = self.capacity.broker.quotas(Some(&asking.owner)).await?;
+        let quotas = self.admission.broker.quotas(Some(&asking.owner)).await?;
         if let Some(answer) = refused_by_quota(asking, quotas.first(), today) {
             return Ok(Outcome::Refused(json!(answer)));
         }
-        let mut made = self.capacity.plan(held.clone(), vec![asking.clone()]).await?;
+        let mut made = self.admission.plan(held.clone(), vec![asking.clone()]).await?;
         let first = made.planned.quotes[0].clone();
         let mut state = in_full(asking);
         match verdict(asking, &first, today) {
@@ -153,7 +155,7 @@ impl Worker {
             Verdict::GrantPart(rru) => {
                 let mut less = asking.clone();
                 less.change.capacity_rru = Some(rru.to_f64());
-                made = self.capacity.plan(held, vec![less]).await?;
+                made = self.admission.plan(held, vec![less]).await?;
                 state = RequestState::PartiallyGranted;
                 if made.planned.quotes[0].granted != Grant::InFull {
                     return Ok(Outcome::Refused(refusal(&first)));
@@ -172,7 +174,7 @@ impl Worker {
         request: &Request,
         made: &Made,
         state: RequestState,
-    ) -> Result<Outcome, CapacityError> {
+    ) -> Result<Outcome, AdmissionError> {
         let asking = &made.plan.changes[0];
         let granted = promised(&made.planned.region, asking.reservation()).unwrap_or_default();
         let application = made.application();
@@ -186,8 +188,8 @@ impl Worker {
         application: &broker::Application,
         state: RequestState,
         granted: Rru,
-    ) -> Result<Outcome, CapacityError> {
-        let broker = &self.capacity.broker;
+    ) -> Result<Outcome, AdmissionError> {
+        let broker = &self.admission.broker;
         broker.store_plan(ACTOR, plan, None).await?;
         if !broker.note_planned(&self.name, request.id, plan.id).await? {
             // A plan of before, on a region that has moved: it is planned anew then.
@@ -210,9 +212,9 @@ impl Worker {
     }
 
     /// Labels and contracts move no server, and need no plan.
-    async fn relabel(&self, request: &Request) -> Result<Outcome, CapacityError> {
+    async fn relabel(&self, request: &Request) -> Result<Outcome, AdmissionError> {
         let asking = &request.asking;
-        let held = self.capacity.region.fresh().await?;
+        let held = self.admission.region.fresh().await?;
         let Some(capacity) = promised(&held.snapshot, asking.reservation()) else {
             return Ok(Outcome::Refused(invalid("the reservation is gone")));
         };
@@ -233,20 +235,20 @@ impl Worker {
         self.apply(request, &plan, &application, RequestState::Granted, capacity).await
     }
 
-    async fn keep_up_in_time(&self) -> Result<(), CapacityError> {
+    async fn keep_up_in_time(&self) -> Result<(), AdmissionError> {
         timeout(KEEP_UP_WITHIN, self.keep_up()).await?
     }
 
     /// Ends what is over, removes what is empty, notes how reservations stand, forgets what is old.
-    async fn keep_up(&self) -> Result<(), CapacityError> {
-        let broker = &self.capacity.broker;
+    async fn keep_up(&self) -> Result<(), AdmissionError> {
+        let broker = &self.admission.broker;
         broker.end_what_is_over(ACTOR).await?;
         broker.sweep_reservations(ACTOR).await?;
         broker.forget_keys().await?;
         broker.forget_plans().await?;
         broker.forget_plan_jobs().await?;
         let in_force = broker.requests_in_force().await?;
-        let Some(held) = self.capacity.region.latest() else { return Ok(()) };
+        let Some(held) = self.admission.region.latest() else { return Ok(()) };
         let mut noted = Vec::new();
         for of in &in_force {
             let name = of.asking.reservation();

@@ -7,7 +7,7 @@
 //! ask meanwhile.
 
 use crate::bell::Bell;
-use crate::capacity::{Standing, standings};
+use crate::standing::{Standing, standings};
 use broker::{Broker, DbError, Export, ExportError, Seq, TargetVersion, Waiters};
 use fleet::audit::{Certificate, certificate};
 use fleet::{Name, RegionSnapshot, SnapshotError};
@@ -51,11 +51,15 @@ pub struct HeldRegion {
     /// What the loss of each MSB would leave of it.
     pub certificate: Certificate,
     /// What every reservation has, by name.
-    pub(crate) standings: BTreeMap<Name, Standing>,
+    pub standings: BTreeMap<Name, Standing>,
 }
 
 impl HeldRegion {
-    pub(crate) fn of(export: Export) -> Result<HeldRegion, SnapshotError> {
+    /// Of what the broker read.
+    ///
+    /// # Errors
+    /// If a row breaks a rule of the snapshot format.
+    pub fn of(export: Export) -> Result<HeldRegion, SnapshotError> {
         let snapshot = RegionSnapshot::new(export.parts)?;
         Ok(HeldRegion {
             certificate: certificate(&snapshot),
@@ -126,7 +130,7 @@ impl RegionKeeper {
     }
 
     /// Starts to keep it, for as long as there is a clone of this.
-    pub(crate) fn start(broker: Broker, bell: &Bell) -> RegionKeeper {
+    pub fn start(broker: Broker, bell: &Bell) -> RegionKeeper {
         let kept = Kept {
             broker,
             held: watch::Sender::new(None),

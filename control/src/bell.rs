@@ -21,7 +21,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// Rings when there may be something to read.
 #[derive(Clone, Debug)]
-pub(crate) struct Bell {
+pub struct Bell {
     rings: Arc<watch::Sender<u64>>,
     places: Arc<Semaphore>,
     looks: Arc<Semaphore>,
@@ -29,7 +29,7 @@ pub(crate) struct Bell {
 
 impl Bell {
     /// Starts to listen, on one connection, for as long as there is anybody who could be rung.
-    pub(crate) fn start(broker: Broker) -> Bell {
+    pub fn start(broker: Broker) -> Bell {
         let rings = Arc::new(watch::Sender::new(0));
         tokio::spawn(run(broker, Arc::downgrade(&rings)));
         let looks = Arc::new(Semaphore::new(LOOKS_MAX));
@@ -37,17 +37,17 @@ impl Bell {
     }
 
     /// What to hold while looking.
-    pub(crate) fn looks(&self) -> Arc<Semaphore> {
+    pub fn looks(&self) -> Arc<Semaphore> {
         self.looks.clone()
     }
 
     /// What rings, for whoever is one of a kind and reads no reservation.
-    pub(crate) fn rings(&self) -> watch::Receiver<u64> {
+    pub fn rings(&self) -> watch::Receiver<u64> {
         self.rings.subscribe()
     }
 
     /// A place among those who are rung; `None`: all are taken.
-    pub(crate) fn listen(&self) -> Option<(watch::Receiver<u64>, OwnedSemaphorePermit)> {
+    pub fn listen(&self) -> Option<(watch::Receiver<u64>, OwnedSemaphorePermit)> {
         let place = self.places.clone().try_acquire_owned().ok()?;
         Some((self.rings.subscribe(), place))
     }

@@ -4,7 +4,7 @@
 //! region here and audited again, so that nothing rests on a worker's word. Where no worker takes a plan, it is
 //! made here.
 
-use crate::capacity::CapacityError;
+use crate::AdmissionError;
 use crate::planner::Planned;
 use crate::region::{HeldRegion, RegionKeeper};
 use broker::{Broker, PlanJob, Seq};
@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 /// A plan of more changes than this is large: each is planned on the region that the ones before leave.
-pub(crate) const LARGE: usize = 8;
+pub const LARGE: usize = 8;
 
 /// A worker that is free takes a plan within this.
 const TAKEN_WITHIN: Duration = Duration::from_secs(2);
@@ -58,14 +58,17 @@ pub enum PlanOutcome {
 #[serde(deny_unknown_fields)]
 pub struct MadePlan {
     /// The last entry of the audit trail that the region it was made on contains.
-    pub(crate) seq: i64,
+    pub seq: i64,
     /// What each request comes to.
-    pub(crate) quotes: Vec<Quote>,
+    pub quotes: Vec<Quote>,
     /// Servers that change their holder, and to whom.
-    pub(crate) targets: Vec<(Name, Option<Name>)>,
-    pub(crate) audit_clean: bool,
-    pub(crate) complete: bool,
-    pub(crate) seconds: f64,
+    pub targets: Vec<(Name, Option<Name>)>,
+    /// Whether the audit finds no reservation worse off.
+    pub audit_clean: bool,
+    /// Whether the search ended by itself.
+    pub complete: bool,
+    /// How long it took.
+    pub seconds: f64,
 }
 
 impl MadePlan {
@@ -84,7 +87,7 @@ impl MadePlan {
 
 /// Asks workers for plans. Clones share what is known of them.
 #[derive(Clone, Debug)]
-pub(crate) struct PlanQueue {
+pub struct PlanQueue {
     broker: Broker,
     region: RegionKeeper,
     /// No worker took the last plan, a short time ago.
@@ -92,16 +95,20 @@ pub(crate) struct PlanQueue {
 }
 
 impl PlanQueue {
-    pub(crate) fn new(broker: Broker, region: RegionKeeper) -> PlanQueue {
+    /// Plans of this store; `region` is what answers are put on.
+    pub fn new(broker: Broker, region: RegionKeeper) -> PlanQueue {
         PlanQueue { broker, region, alone: Arc::default() }
     }
 
     /// Has a worker plan requests: the plan, and a region at least as new as the one it was made on. `None`: no
     /// worker makes it, so it is to be made here. Dropping the future withdraws the plan.
-    pub(crate) async fn plan(
+    ///
+    /// # Errors
+    /// [`AdmissionError`].
+    pub async fn plan(
         &self,
         requests: &[CapacityRequest],
-    ) -> Result<Option<(Arc<HeldRegion>, MadePlan)>, CapacityError> {
+    ) -> Result<Option<(Arc<HeldRegion>, MadePlan)>, AdmissionError> {
         if self.alone.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -144,12 +151,12 @@ impl PlanQueue {
         id: Uuid,
         within: Duration,
         so: impl Fn(&PlanJob) -> bool,
-    ) -> Result<Option<PlanJob>, CapacityError> {
+    ) -> Result<Option<PlanJob>, AdmissionError> {
         let look = async {
             loop {
                 let job = timeout(LOOK_WITHIN, self.broker.plan_job(id)).await??;
                 if so(&job) {
-                    return Ok::<_, CapacityError>(job);
+                    return Ok::<_, AdmissionError>(job);
                 }
                 sleep(LOOK_EVERY).await;
             }
