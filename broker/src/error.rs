@@ -51,7 +51,9 @@ impl fmt::Display for Fault {
             Fault::Unreachable => out.write_str("Postgres cannot be reached"),
             Fault::Late => out.write_str("Postgres does not answer in time"),
             Fault::OutOfConnections => out.write_str("Postgres has no connection free"),
-            Fault::NoConnection => out.write_str("no connection to Postgres could be had in time"),
+            Fault::NoConnection => {
+                out.write_str("no connection to Postgres became available in time")
+            }
             Fault::ReadOnly => out.write_str("Postgres is read-only"),
             Fault::DiskFull => out.write_str("the disk of Postgres is full"),
             Fault::Refused { constraint } => write!(out, "refused by constraint {constraint}"),

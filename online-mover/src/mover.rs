@@ -580,7 +580,7 @@ pub(crate) async fn ask<A: HostAgent>(mover: &Mover<A>, order: StepOrder, tries:
         Ok(StepReport::Refused { why }) => Outcome::Refused(why),
         Ok(StepReport::Outdated { epoch: seen }) => {
             // Usually this mover is about to learn that another acts. Where it goes on to act, the
-            // database was restored from a backup: see docs/operations.md.
+            // database was restored from a backup: see docs/operations/host-agents.md.
             let (server, ours) = (&order.server, order.epoch);
             tracing::error!(%server, ours, seen, "the host has seen a mover of a later epoch");
             Outcome::Again { after: doubled, begun: false }

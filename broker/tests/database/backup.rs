@@ -1,4 +1,4 @@
-//! Backup and restore, as docs/operations.md says.
+//! Backup and restore, as docs/operations/backup-and-restore.md says.
 
 use crate::harness::Database;
 use crate::publish::{publication, target};

@@ -67,7 +67,7 @@ The sections of `ras solve --help` hold for each solve, [mover] of `ras mover --
 
 Over HTTP, on --listen: what container allocators read (GET /v1/reservations/NAME/servers and
 /changes), and under /ops/v1 health in (POST /events, /alertmanager, /usage), planned maintenance
-and more: all of it is described at /api; docs/operations.md has examples.
+and more: all of it is described at /api; docs/operations has examples.
 
 Examples:
   ras up region

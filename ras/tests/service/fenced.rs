@@ -192,7 +192,7 @@ fn a_limit_per_window_holds_through_kills() {
 }
 
 /// The reference for automation as a program: it keeps the highest epoch of each server in a file, which it
-/// replaces before it acts, and refuses an earlier one. In `operations.md` as well.
+/// replaces before it acts, and refuses an earlier one. In `docs/operations/host-agents.md` as well.
 const PROGRAM: &str = r#"#!/bin/sh
 # Given: the step, the server; the order as JSON on standard input.
 state=STATE
