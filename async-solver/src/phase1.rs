@@ -315,9 +315,17 @@ impl Run<'_> {
         self.history.push(point);
     }
 
-    /// Takes a state as the incumbent if less is missing in order of priority, or as much at each level
-    /// and it costs less, and it lets nothing get worse than today.
+    /// Accepts a state as the incumbent if less is missing in order of priority, or as much at each level
+    /// and it costs less, and if nothing gets worse than today; the caller of the solve is told of it.
     fn offer(&mut self, state: &State, step: &str, keep: &dyn Fn(&State)) {
+        if self.accept(state) {
+            keep(state);
+            self.note(step);
+        }
+    }
+
+    /// [`Run::offer`], but nothing is told: to tell takes as long as many tries of the search.
+    fn accept(&mut self, state: &State) -> bool {
         let total = state.total(self.model, &self.worthless);
         let missing = self.best.as_ref().map(|(best, _)| best.levels(self.model));
         let is_better = match missing.map(|missing| state.levels(self.model).cmp(&missing)) {
@@ -325,11 +333,11 @@ impl Run<'_> {
             Some(Ordering::Equal) => total < self.primal() - 1e-9,
             Some(Ordering::Greater) => false,
         };
-        if is_better && !state.regresses(self.model) {
+        let accepted = is_better && !state.regresses(self.model);
+        if accepted {
             self.best = Some((state.clone(), total));
-            keep(state);
-            self.note(step);
         }
+        accepted
     }
 
     /// Waits for HiGHS; `None` if it failed or time is up.

@@ -118,6 +118,7 @@ impl Run<'_> {
         // By how much the state is below the incumbent: now, at the lowest, and when the last part began.
         let (mut below, mut lowest, mut begun) = (0.0, 0.0, 0.0);
         let mut best: Option<State> = None;
+        let mut served = false;
         for tried in 1..=tries {
             if self.must_stop() {
                 break;
@@ -136,7 +137,7 @@ impl Run<'_> {
             hood.update(self.model, state, &terms);
             if gain.less_missing {
                 // That outweighs any cost, and costs are counted from there.
-                self.offer(state, "mip", keep);
+                served |= self.accept(state);
                 (below, lowest, begun, best) = (0.0, 0.0, 0.0, None);
                 open = self.open();
                 continue;
@@ -150,8 +151,10 @@ impl Run<'_> {
                 }
             }
         }
-        if let Some(best) = best {
-            self.offer(&best, "mip", keep);
+        served |= best.is_some_and(|best| self.accept(&best));
+        if let (true, Some((incumbent, _))) = (served, &self.best) {
+            keep(incumbent);
+            self.note("mip");
         }
         // Start again from the best: detours are short.
         if let Some((incumbent, _)) = &self.best {
