@@ -148,7 +148,7 @@ fn fail(
     failed
 }
 
-/// Nobody holds anything, and nothing is under way: where a region begins.
+/// The region without holders and without moves under way: its initial state.
 pub fn emptied(snapshot: &RegionSnapshot) -> SnapshotParts {
     let mut parts = snapshot.to_parts();
     for server in &mut parts.servers {
@@ -162,7 +162,7 @@ pub fn emptied(snapshot: &RegionSnapshot) -> SnapshotParts {
 }
 
 /// Binds two reservations to two datacenters each, six to four and five to five: the largest with
-/// hardware enough in both. For regions where nobody has affinity.
+/// hardware enough in both. For regions without affinity.
 pub fn bind(parts: &mut SnapshotParts, snapshot: &RegionSnapshot) {
     let mut order: Vec<usize> = (0..snapshot.reservations.len())
         .filter(|&ix| snapshot.reservations[ix].kind == ReservationKind::Guaranteed)

@@ -25,7 +25,7 @@ pub struct Competitor {
     pub rival: Rival,
     /// Seconds until its answer, the median of the runs.
     pub seconds: Option<f64>,
-    /// The same of each run.
+    /// Seconds until its answer, run by run.
     pub seconds_of_runs: Vec<f64>,
     /// Largest resident memory, in bytes: of the process that solves and HiGHS beside it, or of
     /// HiGHS alone where that is all that is measured; `None` where it was ended or takes none of
@@ -66,7 +66,7 @@ struct Run {
     remark: Option<String>,
 }
 
-/// What all runs together came to.
+/// The result of all runs.
 pub struct Compared {
     /// The competitors, in the order asked for.
     pub competitors: Vec<Competitor>,
@@ -77,7 +77,7 @@ pub struct Compared {
 /// Runs all competitors in turn, `runs` times. `say`: told what is being done.
 ///
 /// # Errors
-/// If a solve of ours fails, or somebody asked for an end. That a rival finds nothing is no error.
+/// If a solve of ours fails, or the run is interrupted. A rival that finds nothing is not an error.
 pub fn compare(
     snapshot: &RegionSnapshot,
     rivals: &[Rival],
@@ -99,7 +99,7 @@ pub fn compare(
         (*rival != Rival::Lp).then(|| bounds.fold(f64::NEG_INFINITY, f64::max))
     };
     let best = rivals.iter().zip(&done).filter_map(proved).fold(f64::NEG_INFINITY, f64::max);
-    // Where nobody proved anything, the relaxation is the best there is.
+    // If no rival proved a bound, the relaxation is the best there is.
     let relaxed = (rivals.iter().zip(&done))
         .filter(|(rival, _)| **rival == Rival::Lp)
         .flat_map(|(_, runs)| runs.iter().filter_map(|run| run.dual_bound));

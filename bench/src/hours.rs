@@ -44,7 +44,7 @@ type Make = fn(&[Hour], String) -> Figure;
 /// nothing as well. `say`: told of each hour.
 ///
 /// # Errors
-/// If a solve fails, or somebody asked for an end.
+/// If a solve fails, or the run is interrupted.
 pub fn figures(
     first: &RegionSnapshot,
     hours: u32,

@@ -160,7 +160,7 @@ pub struct Beside {
     pub what: &'static str,
     /// In the paper.
     pub paper: &'static str,
-    /// Here, as text: the numbers stand in the plot. Times are in rows whose name says so.
+    /// Here, as text: the numbers are in the plot. Times are in rows whose name says so.
     #[serde(rename = "here")]
     pub here: String,
 }

@@ -10,7 +10,7 @@ pub struct Machine {
     pub cores: usize,
     /// Memory, in bytes; `None` where the system does not say.
     pub memory_bytes: Option<u64>,
-    /// The processor's name; likewise.
+    /// The processor's name; `None` where the system does not say.
     pub processor: Option<String>,
     /// Whether this program was built for speed.
     pub optimised_build: bool,

@@ -89,7 +89,7 @@ impl Ours {
 /// Solves a region.
 ///
 /// # Errors
-/// If it does not end well, or somebody asked for an end.
+/// If the solve fails, or the run is interrupted.
 pub fn solve(snapshot: &RegionSnapshot, how: &How) -> Result<Ours> {
     solve_in(folder()?.path(), None, snapshot, how)
 }

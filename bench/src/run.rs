@@ -163,7 +163,7 @@ fn figures(
         figures.extend(sizes::figures(servers, state, how, wanted, say)?);
     }
     if wanted.any(&[12, 13, 14, 15]) {
-        // Greedy assignment needs room: where little is left, somebody stays short.
+        // Greedy assignment needs room: in a tight region it leaves reservations short.
         let (roomy, origin) = region(options, State::Cold, Some(ROOMY))?;
         figures.extend(spread::figures(&roomy, &origin, how, wanted, say)?);
     }

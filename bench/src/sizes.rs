@@ -40,10 +40,10 @@ impl Solved {
     }
 }
 
-/// Solves regions of several sizes, as anybody would.
+/// Solves regions of several sizes with default settings.
 ///
 /// # Errors
-/// If a solve fails, or somebody asked for an end.
+/// If a solve fails, or the run is interrupted.
 pub fn figures(
     servers: usize,
     state: State,

@@ -29,7 +29,7 @@ type Make = fn(&RegionSnapshot, &[Stage; 3], &How, String) -> Figure;
 /// Makes the figures that are wanted. `origin`: what region it is.
 ///
 /// # Errors
-/// If a solve fails, or somebody asked for an end.
+/// If a solve fails, or the run is interrupted.
 pub fn figures(
     snapshot: &RegionSnapshot,
     origin: &str,
@@ -90,8 +90,8 @@ fn bars(stages: &[Stage; 3], unit: Unit, series: Vec<Series>) -> Plot {
     Plot::Bars { labels: stages.iter().map(|s| s.name.to_owned()).collect(), unit, series }
 }
 
-/// The least share with all reservations on the same hardware; zero where somebody is short, of
-/// which that says nothing.
+/// The least share with all reservations on the same hardware; zero if a reservation is short, because
+/// the bound then says nothing.
 fn least_together(region: &RegionSnapshot, stage: &Stage, how: &How) -> f64 {
     let capacity = stage.audit.buffer.capacity;
     if stage.audit.shortfall > Rru::ZERO || capacity <= Rru::ZERO {
@@ -127,7 +127,7 @@ fn shares(region: &RegionSnapshot, stages: &[Stage; 3], how: &How, made: String)
                 here: format!("{:.3}", share(&stages[2]) / bound),
             },
             Beside {
-                what: "RRU short, likewise",
+                what: "RRU short, stage by stage",
                 paper: "-",
                 here: stages.iter().map(|s| decimal(short(s))).collect::<Vec<_>>().join(", "),
             },
@@ -298,7 +298,7 @@ fn traffic(region: &RegionSnapshot, stages: &[Stage; 3], _: &How, made: String) 
         match after {
             after if after > 1e-9 => format!("{} x", decimal(before / after)),
             _ if before > 1e-9 => "all of it".to_owned(),
-            _ => "there was none".to_owned(),
+            _ => "zero before".to_owned(),
         }
     };
     let rows = (bound.iter().zip(["2.3 x", "1.6 x"])).map(|(&ix, paper)| Beside {

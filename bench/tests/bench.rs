@@ -51,7 +51,7 @@ fn competitors_are_measured_printed_and_drawn() {
     assert_eq!(ours["broken_rules"], 0);
     assert!(ours["primal"].as_f64() <= member(&found, "greedy")["primal"].as_f64());
     assert!(ours["memory_bytes"].as_u64() > Some(1_000_000));
-    // Killed or not, nobody takes much longer than the deadline.
+    // Killed or not, no rival takes much longer than the deadline.
     for of in found["competitors"].as_array().expect("a list") {
         assert!(of["seconds"].as_f64().is_none_or(|seconds| seconds < 8.0), "{of}");
     }

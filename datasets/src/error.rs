@@ -219,7 +219,7 @@ pub enum ResultError {
 pub enum AssignmentRule {
     #[error("the server is not in the snapshot")]
     UnknownServer,
-    #[error("the server stands in more than one row")]
+    #[error("the server appears in more than one row")]
     Duplicate,
     #[error("the server is in the snapshot and has no row here")]
     Missing,

@@ -227,19 +227,19 @@ fn rules_between_rows() {
     };
     check(
         &|parts| parts.servers[3].server_id = "s04".into(),
-        "servers.parquet: row \"s04\": the id stands in more than one row",
+        "servers.parquet: row \"s04\": the id appears in more than one row",
     );
     check(
         &|parts| parts.reservations[0].reservation_id = "web".into(),
-        "reservations.parquet: row \"web\": the id stands in more than one row",
+        "reservations.parquet: row \"web\": the id appears in more than one row",
     );
     check(
         &|parts| parts.rru[2].hardware_type = "small".into(),
-        "rru.parquet: row \"web/small\": the id stands in more than one row",
+        "rru.parquet: row \"web/small\": the id appears in more than one row",
     );
     check(
         &|parts| parts.unavailability[0].event_id = "e2".into(),
-        "unavailability.parquet: row \"e2\": the id stands in more than one row",
+        "unavailability.parquet: row \"e2\": the id appears in more than one row",
     );
     check(
         &|parts| parts.servers[3].rack = "rack0".into(),
@@ -350,7 +350,7 @@ fn assignments_that_do_not_fit_the_snapshot() {
     );
     assert_eq!(
         refusal("server_id", 5, Some("s06")),
-        row("s06", "the server stands in more than one row")
+        row("s06", "the server appears in more than one row")
     );
     assert_eq!(
         refusal("target_reservation", 6, Some("wbe")),

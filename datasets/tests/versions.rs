@@ -152,7 +152,7 @@ fn bad_rows_are_refused_with_file_row_and_rule() {
     );
     assert_eq!(
         refusal_of(|parts| allow(parts, "cache", "dc1")),
-        format!("{file}: row \"cache/dc1\": the id stands in more than one row")
+        format!("{file}: row \"cache/dc1\": the id appears in more than one row")
     );
     assert_eq!(
         refusal_of(|parts| allow(parts, "batch", "dc1")),

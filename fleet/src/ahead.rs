@@ -20,7 +20,7 @@ pub const HORIZON_MINUTES_MAX: u32 = 44_640;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AheadParts {
     /// Minutes from the snapshot's instant to the next solve: `horizon_minutes` of `region.json`. Zero: not
-    /// known, and planned maintenance counts as capacity, whatever comes of it (RAS section 3.3.1).
+    /// known, and planned maintenance counts as capacity (RAS section 3.3.1).
     pub horizon_minutes: u32,
     /// `move_budgets.parquet`
     pub budgets: Vec<MoveBudgetRow>,
@@ -146,7 +146,7 @@ impl MoveBudget {
         }
     }
 
-    /// The same as a row.
+    /// This budget as a row of `move_budgets.parquet`.
     pub fn row(&self, snapshot: &RegionSnapshot) -> MoveBudgetRow {
         MoveBudgetRow {
             scope: self.scope.as_str().into(),
@@ -206,8 +206,8 @@ impl RegionSnapshot {
         ahead
     }
 
-    /// The same for a plan of a request, which may take longer than until the next solve and says how long:
-    /// only what never moves stays.
+    /// The region ahead of a plan of a request. A plan may take longer than until the next solve and says how
+    /// long, so only servers that never move are pinned.
     #[must_use]
     pub fn ahead_for_plans(&self) -> RegionSnapshot {
         let mut ahead = self.ahead();

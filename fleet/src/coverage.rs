@@ -1,9 +1,8 @@
 //! What the source of a snapshot knows.
 //!
 //! A snapshot folder always has every column, but an inventory in CSV rarely does: it says where servers
-//! stand and nothing of who holds them. A default that was put in for a column that the source lacks is
-//! no statement about the region, so whatever synchronises an inventory with a store has to know which
-//! columns are meant.
+//! are and nothing about their holders. A default for a column that the source lacks is not a statement
+//! about the region, so the import of an inventory into a store has to know which columns are meant.
 
 use serde::{Deserialize, Serialize};
 

@@ -239,8 +239,8 @@ pub fn listed_buffer<'a>(
     })
 }
 
-/// Lists the shared buffer of a hardware type with so many servers; `None`: it is not listed, and the
-/// region's fraction makes it.
+/// Sets the size of a hardware type's shared buffer, in servers; `None` removes its row, and the region's
+/// fraction sets the size.
 ///
 /// # Errors
 /// Every field that is wrong.

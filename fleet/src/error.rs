@@ -63,7 +63,7 @@ pub struct SnapshotError {
 pub enum Rule {
     #[error("{column} must have 1 to 128 characters, not {chars}")]
     NameLength { column: &'static str, chars: usize },
-    #[error("the id stands in more than one row")]
+    #[error("the id appears in more than one row")]
     Duplicate,
     #[error("rack {rack:?} lies in MSB {first:?} and in MSB {second:?}; a rack lies in one MSB")]
     RackInTwoMsbs { rack: String, first: String, second: String },

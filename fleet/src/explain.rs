@@ -57,7 +57,7 @@ pub struct Explanation {
     /// What of that is guaranteed (eq. 6).
     #[serde(rename = "guaranteed_rru", serialize_with = "as_rru")]
     pub guaranteed: Rru,
-    /// Servers it holds that are unavailable and count for nothing.
+    /// Servers it holds that are unavailable and do not count.
     pub unavailable_servers: usize,
     /// Servers it borrows, if it is elastic.
     pub borrowed_servers: usize,
@@ -148,7 +148,7 @@ pub struct Evidence {
     /// What could be guaranteed with what it holds and what is free, affinity aside.
     #[serde(rename = "within_reach_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub within_reach: Rru,
-    /// The same with affinity.
+    /// What could be guaranteed with what it holds and what is free, affinity included.
     #[serde(
         rename = "within_affinity_rru",
         serialize_with = "as_rru",
@@ -367,7 +367,7 @@ impl<'a> Explainer<'a> {
             let rule = ask.replicas.is_some() && reach.grants(&no_rule);
             return if rule { ShortfallReason::ReplicaRule } else { ShortfallReason::Affinity };
         }
-        // What a less important one has is there, whatever else is asked of the types.
+        // Holdings of less important reservations exist, regardless of other demand for the types.
         let is_less_important =
             |holder: ReservationIx| reservations[holder.ix()].priority > reservation.priority;
         let from_below = |entry: &Held, below: usize| match entry.holder {
@@ -395,7 +395,7 @@ impl<'a> Explainer<'a> {
         if !everything.grants(&ask) && everything.grants(&Ask { affinity: None, ..ask.clone() }) {
             return ShortfallReason::Affinity;
         }
-        // What nobody else holds, and what is held by more important reservations.
+        // Servers that are free or its own, and those of more important reservations.
         let with_important = |entry: &Held| match entry.holder {
             None => entry.servers,
             Some(holder) if holder == ix => entry.servers,
@@ -486,7 +486,7 @@ impl<'a> Explainer<'a> {
             }
             ShortfallReason::MsbBuffer if reservation.msb_buffer && evidence.eligible_msbs == 1 => {
                 format!(
-                    "its hardware stands in one MSB only, so nothing can survive the loss of it: \
+                    "all its hardware is in one MSB, so no capacity survives the loss of that MSB: \
                      {}",
                     hardware.sentence()
                 )
@@ -534,15 +534,14 @@ impl<'a> Explainer<'a> {
         composition::composition(&self.ledger, ix, msb_limit)
     }
 
-    /// The limits that together stand in the way of a reservation: none can be left out, and
-    /// with any one of them lifted beside those that are not named it could have what it asks for.
-    /// Empty if it is not short.
+    /// An irreducible set of limits that blocks a reservation: with any one of them lifted, besides
+    /// the limits that are not in the set, its request could be granted. Empty if it is not short.
     pub fn limits(&self, ix: ReservationIx) -> Vec<Limit> {
         if self.shortfall_of(ix).is_none() { Vec::new() } else { limits::limits(&self.ledger, ix) }
     }
 
-    /// The least tolerance of its datacenter shares, in steps of 0.01, with which a reservation could
-    /// have what it asks for of what it holds and what is free; `None` if there is none.
+    /// The least tolerance of its datacenter shares, in steps of 0.01, with which its own and free
+    /// servers satisfy a reservation; `None` if no tolerance does.
     pub fn looser_affinity(&self, ix: ReservationIx) -> Option<f64> {
         relax::theta_needed(&self.ledger, ix)
     }

@@ -184,7 +184,7 @@ pub struct Pacing {
     pub limits: Option<Limits>,
     /// Seconds that a move of an idle server takes, from its first step until it is bound.
     pub idle_seconds: u32,
-    /// The same of a server in use.
+    /// Seconds that a move of a server in use takes, from its first step until it is bound.
     pub in_use_seconds: u32,
     /// Moves that are not done.
     pub open: Vec<OpenMoves>,

@@ -23,7 +23,8 @@ pub struct Weights {
     /// Largest share of a reservation wanted in one MSB: alpha^F of eq. 3. `None`: the default
     /// rule of [`crate::Reservation`].
     pub msb_alpha: Option<f64>,
-    /// Largest share of a reservation wanted in one rack: alpha^K of eq. 2. `None`: likewise.
+    /// Largest share of a reservation wanted in one rack: alpha^K of eq. 2. `None`: the default
+    /// rule of [`crate::Reservation`].
     pub rack_alpha: Option<f64>,
     /// Tolerance of a datacenter's share: theta of eq. 7.
     pub affinity_theta: f64,

@@ -19,8 +19,8 @@ pub struct KeptBack(pub BTreeMap<ServerIx, Violation>);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unpublishable(pub Vec<Violation>);
 
-/// What must be kept back of `wanted` (server and who should hold it), so that the audit finds
-/// nobody worse off than in the region as it is `now`.
+/// The part of `wanted` (server and its target) to keep back, so that the audit finds no reservation
+/// worse off than in the region as it is `now`.
 ///
 /// # Errors
 /// [`Unpublishable`] if nothing that is left explains what the audit finds.

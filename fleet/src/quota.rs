@@ -2,8 +2,8 @@
 //!
 //! An RRU is worth what a reservation's own values say, so RRU of two reservations are not added unless
 //! they mean the same. A quota has one meaning of its own ([`Measure`]): RRU of one profile, or servers,
-//! of all hardware types or of one. Each promise is converted into it, at the most it can come to:
-//! whichever of the eligible types it is served from, it takes no more than that. Embedded buffers are
+//! of all hardware types or of one. Each promise is converted into it at its maximum over the
+//! eligible types: whichever of them serves it, it takes no more than that. Embedded buffers are
 //! apart, as they are from the capacity C.
 
 use crate::id::Name;
@@ -51,8 +51,8 @@ impl Measure {
         }
     }
 
-    /// The most that a promise of `capacity` comes to, rounded up, where `values` says what a server of
-    /// each eligible type is worth to the reservation.
+    /// The most that a promise of `capacity` amounts to, rounded up, with `values` the value of a server
+    /// of each eligible type to the reservation.
     pub fn of(&self, capacity: Rru, values: &BTreeMap<Name, Rru>) -> Rru {
         let amounts = values.iter().filter(|(_, value)| **value > Rru::ZERO).map(|(ty, value)| {
             let weight = i128::from(self.weight(ty).0);
@@ -61,7 +61,7 @@ impl Measure {
         Rru(saturated(amounts.max().unwrap_or_default()))
     }
 
-    /// The largest capacity that comes to no more than `amount`; `None`: any does, because no eligible
+    /// The largest capacity that amounts to at most `amount`; `None`: any does, because no eligible
     /// type counts.
     pub fn fits(&self, amount: Rru, values: &BTreeMap<Name, Rru>) -> Option<Rru> {
         let capacities = values.iter().filter_map(|(ty, value)| {

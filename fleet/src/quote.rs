@@ -94,7 +94,7 @@ pub struct Quote {
     pub sources: Vec<QuotedFlow>,
     /// The servers that change their holder, in order of id.
     pub moves: Vec<QuotedMove>,
-    /// When the servers that come to the reservation are there; null where no mover is known.
+    /// When the servers of the reservation arrive; null where no mover is known.
     #[serde(deserialize_with = "required")]
     pub arrival: Option<QuotedArrival>,
     /// Why not in full; null if it is.
@@ -106,11 +106,11 @@ pub struct Quote {
     pub shortfall_cost: f64,
     /// No assignment of the region with the request costs less.
     pub dual_bound: f64,
-    /// RRU of the request that are missing whatever is done; zero if that was not looked for.
+    /// A proved lower bound on the missing RRU of the request; zero if none was computed.
     pub surely_missing_rru: f64,
     /// Whether the search ended by itself, not by the clock.
     pub complete: bool,
-    /// Whether the audit finds nobody worse off than today.
+    /// Whether the audit finds no reservation worse off than today.
     pub audit_clean: bool,
     /// How long the answer took.
     pub seconds: QuoteSeconds,
@@ -211,15 +211,15 @@ pub struct QuotedHolding {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MoveCost {
-    /// They leave other reservations with containers running.
+    /// Servers that leave other reservations with containers running.
     pub in_use: usize,
-    /// They leave other reservations idle.
+    /// Servers that leave other reservations idle.
     pub idle: usize,
-    /// They were free and are taken up.
+    /// Servers that were free.
     pub acquired: usize,
-    /// They leave the reservation itself with containers running.
+    /// Servers that leave the reservation itself with containers running.
     pub own_in_use: usize,
-    /// They leave the reservation itself idle.
+    /// Servers that leave the reservation itself idle.
     pub own_idle: usize,
     /// How many of all these are lent to elastic reservations now and are called back.
     pub lent: usize,
@@ -319,7 +319,7 @@ pub struct Refusal {
     pub evidence: Evidence,
     /// Who holds the servers it could use, and by what right; the most important first.
     pub held_by: Vec<HeldBy>,
-    /// The limits that together stand in the way.
+    /// An irreducible set of limits that blocks the request.
     pub limits: Vec<Limit>,
     /// Requests near this one that would be granted in full, the cheapest in moves first.
     pub alternatives: Vec<Alternative>,
@@ -331,7 +331,7 @@ pub struct Refusal {
 pub struct Alternative {
     /// What is given up.
     pub concession: Concession,
-    /// The same with its numbers, for people.
+    /// The concession with its numbers, for people.
     pub sentence: String,
     /// What to ask for.
     pub request: CapacityRequest,

@@ -35,10 +35,10 @@ pub struct CapacityRequest {
     /// Largest share wanted in one MSB (alpha^F); null: the region's rule.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub msb_alpha: Option<Option<f64>>,
-    /// Largest share wanted in one rack (alpha^K); null: likewise.
+    /// Largest share wanted in one rack (alpha^K); null: the region's rule.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub rack_alpha: Option<Option<f64>>,
-    /// Tolerance of datacenter shares (theta); null: likewise.
+    /// Tolerance of datacenter shares (theta); null: the region's.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub affinity_theta: Option<Option<f64>>,
     /// OS configuration wanted on its servers; null: any.
@@ -78,7 +78,7 @@ pub enum RequestChange {
     New,
     /// One that is there, otherwise.
     Changed,
-    /// Its end: it asks for nothing any more.
+    /// Its removal.
     Removed,
 }
 
@@ -112,7 +112,7 @@ fn listed(known: &[Name]) -> String {
 }
 
 impl CapacityRequest {
-    /// The region with the request in it; a reservation that ends asks for nothing.
+    /// The region with the request in it; a reservation that ends has capacity zero.
     ///
     /// # Errors
     /// If the request does not fit the region, or breaks a rule of the snapshot format.

@@ -74,7 +74,7 @@ pub struct Reservation {
     /// C_r: requested capacity. Zero for elastic reservations.
     pub capacity: Rru,
     /// Whether the capacity must survive the loss of any one MSB (eq. 6). False for shared
-    /// buffers and elastic reservations, whatever their row says.
+    /// buffers and elastic reservations, regardless of their row.
     pub msb_buffer: bool,
     /// 0 is the most important.
     pub priority: i32,

@@ -7,7 +7,7 @@ use crate::id::{HardwareTypeIx, Name, RackIx, ReservationIx};
 pub struct Server {
     /// Its name.
     pub id: Name,
-    /// The rack it stands in.
+    /// The rack it is in.
     pub rack: RackIx,
     /// Its hardware type.
     pub hardware_type: HardwareTypeIx,

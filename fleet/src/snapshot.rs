@@ -71,12 +71,12 @@ impl RegionSnapshot {
         Builder::default().build(parts)
     }
 
-    /// The MSB a server stands in.
+    /// The MSB of a server.
     pub fn msb_of(&self, server: &Server) -> MsbIx {
         self.racks[server.rack.ix()].msb
     }
 
-    /// The datacenter a server stands in.
+    /// The datacenter of a server.
     pub fn datacenter_of(&self, server: &Server) -> DatacenterIx {
         self.msbs[self.msb_of(server).ix()].datacenter
     }

@@ -65,7 +65,7 @@ impl Targets {
     }
 
     /// The snapshot after every target is carried out: rows, so that the caller may change
-    /// requests before they become the next snapshot. Moved servers are idle and lent to nobody;
+    /// requests before they become the next snapshot. Moved servers are idle and not on loan;
     /// made shared buffers are listed from now on only through the servers that name them.
     pub fn apply(&self, snapshot: &RegionSnapshot) -> SnapshotParts {
         let mut parts = snapshot.to_parts();

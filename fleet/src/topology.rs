@@ -27,9 +27,9 @@ pub struct Rack {
     pub msb: MsbIx,
 }
 
-/// Whether a place stands for what an inventory does not know: a rack named as its MSB, or an MSB named as
-/// its datacenter. Servers in one are in it together for want of anything better, so it is no fault domain
-/// of its own.
+/// Whether a place is a placeholder for one that an inventory does not know: a rack named as its MSB, or an
+/// MSB named as its datacenter. Its servers share it only because their real place is unknown, so it is not
+/// a fault domain of its own.
 pub fn is_stand_in(place: &str, outer: &str) -> bool {
     place == outer
 }

@@ -47,7 +47,7 @@ impl UnavailabilityKind {
     }
 }
 
-/// Work that can be recalled within so many minutes counts as back 30 minutes after the loss of an MSB
+/// Work that can be recalled within this many minutes counts as back 30 minutes after the loss of an MSB
 /// (RAS section 3.3.1).
 pub const RECALL_WITHIN_MINUTES: u32 = 30;
 

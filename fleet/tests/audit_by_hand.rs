@@ -191,7 +191,7 @@ fn a_move_under_way_is_where_it_goes() {
 }
 
 #[test]
-fn unavailable_servers_count_for_nothing_and_stay() {
+fn unavailable_servers_do_not_count_and_stay() {
     let snapshot = four_msbs().hold("web", "m").event("msb", "m0", "correlated_failure").build();
     let report = audit(&snapshot, &Targets::unchanged(&snapshot));
     let web = report.reservation("web").expect("a row");
@@ -312,7 +312,7 @@ fn datacenter_shares_may_not_drift_further() {
     assert!(close(*initial, 0.0) && close(*violation, 1.6));
 }
 
-/// 2 of C = 40 at theta 0.05 sits exactly on the bound, whatever the last bits of 0.05 * 40 are.
+/// 2 of C = 40 at theta 0.05 is exactly on the bound, regardless of the last bits of 0.05 * 40.
 #[test]
 fn affinity_is_not_broken_by_rounding() {
     let mut world = four_msbs()

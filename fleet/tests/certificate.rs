@@ -44,7 +44,7 @@ fn serves(parts: &SnapshotParts, server: &ServerRow, lost: Option<&str>) -> Serv
     Serves::After(minutes)
 }
 
-/// Micro-RRU that serve a reservation so many minutes after the loss of an MSB.
+/// Micro-RRU that serve a reservation `minutes` after the loss of an MSB.
 fn there(parts: &SnapshotParts, reservation: &str, lost: Option<&str>, minutes: i32) -> i64 {
     let mut sum = 0;
     for server in &parts.servers {

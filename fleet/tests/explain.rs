@@ -73,9 +73,9 @@ fn more_is_asked_of_its_types_than_is_there() {
     assert!(text.contains("insufficient_hardware") && text.contains("1,028"), "{text}");
 }
 
-/// Shared buffers are counted, in the reservation's unit, but asked by nobody.
+/// Shared buffers are counted, in the reservation's unit, but are not part of the demand.
 #[test]
-fn shared_buffers_stand_beside_what_is_asked() {
+fn shared_buffers_are_counted_apart_from_demand() {
     let mut world = t4_in_full();
     world.parts.shared_buffer_fraction = None;
     let found = explained(world, &[], "T4/LS");
@@ -128,7 +128,7 @@ fn one_msb_can_hold_no_buffer() {
     let world = World::new().servers("dc0/m0", "t0", 9).reservation("web", 3.0, &["t0"]);
     let found = explained(world, &[("m0", "web")], "web");
     assert_eq!(reason(&found), ShortfallReason::MsbBuffer);
-    assert!(sentence(&found).contains("one MSB only"), "{}", sentence(&found));
+    assert!(sentence(&found).contains("all its hardware is in one MSB"), "{}", sentence(&found));
     assert_eq!(found.relaxations, [Relaxation::NoBuffer { available: Rru::units(9) }]);
 }
 
@@ -273,7 +273,7 @@ fn who_holds_what_it_could_use_and_by_what_right() {
     assert_eq!(reason(&explained(one, &given, "gold")), ShortfallReason::NotFoundInTime);
 }
 
-/// `web` could do with t1 by numbers alone, but nobody says what a t1 is worth beside a t0.
+/// By numbers alone t1 would suffice for `web`, but no reservation relates the value of t1 to t0.
 #[test]
 fn types_of_unknown_value_are_not_proposed() {
     let world = World::new()
@@ -399,11 +399,11 @@ fn whole(servers: i64) -> Rru {
 #[test]
 fn the_limits_in_the_way_are_named_and_no_others() {
     let two = || World::new().servers("dc0/m0", "t0", 4).servers("dc1/m1", "t0", 4);
-    // Nobody is short: nothing stands in the way.
+    // No reservation is short: no limit blocks it.
     assert_eq!(limits(two().reservation("web", 4.0, &["t0"]), &[("m", "web")], "web"), []);
     let web = || two().reservation("web", 5.0, &["t0"]);
     assert_eq!(limits(web(), &[("m", "web")], "web"), [("msb_buffer", whole(5))]);
-    // More than there is, whatever is lifted.
+    // More than there is, with any limit lifted.
     let more = two().reservation("web", 9.0, &["t0"]);
     assert_eq!(limits(more, &[("m", "web")], "web"), [("region", whole(8))]);
     // Others hold half of it: either is enough, so both together refuse.
@@ -456,7 +456,7 @@ fn each_type_says_why_no_more_of_it_is_taken() {
         let rows = composition(world, "web");
         rows.into_iter().map(|of| (of.hardware_type.to_string(), of.reason, of.sentence)).collect()
     };
-    // Six of twelve RRU stand in m0, where the limit of six is reached; dc1 has no share.
+    // Six of twelve RRU are in m0, where the limit of six is reached; dc1 has no share.
     let spread = "in MSBs where one more is beyond its limit of 6 RRU";
     let shares = "in datacenters that have their share";
     let expected = [

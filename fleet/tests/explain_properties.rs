@@ -1,4 +1,4 @@
-//! Whatever the region: explanations agree with the audit, reasons are true, and what is said to do does.
+//! For any region: explanations agree with the audit, reasons are true, and concessions suffice.
 
 mod world;
 
@@ -21,7 +21,7 @@ fn with_all_free(snapshot: &RegionSnapshot, targets: &Targets, ix: ReservationIx
     Targets::new(snapshot, holders.collect())
 }
 
-/// The same targets for a snapshot with other reservations' rows.
+/// These targets for a snapshot with other reservation rows.
 fn carried_over(from: &RegionSnapshot, targets: &Targets, to: &RegionSnapshot) -> Targets {
     let holder = |ix: &Option<ReservationIx>| ix.map(|ix| find(to, &from.reservations[ix.ix()].id));
     Targets::new(to, targets.holders().iter().map(holder).collect())
@@ -57,7 +57,7 @@ proptest! {
     }
 
     /// A reason about hardware must be true of the whole region: no assignment at all could
-    /// satisfy everybody in the set.
+    /// satisfy every reservation in the set.
     #[test]
     fn shortages_are_real((snapshot, targets) in any_assignment()) {
         for (ix, short) in Explainer::new(&snapshot, &targets).shortfalls() {

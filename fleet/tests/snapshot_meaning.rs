@@ -110,7 +110,7 @@ fn shared_buffers_are_made_one_per_type() {
     let small = &snapshot.reservations[find(&snapshot, "shared-buffer/small").ix()];
     assert!(small.made && small.capacity == Rru::ZERO);
 
-    // A listed buffer stands in place of a made one.
+    // A listed buffer replaces a made one.
     let snapshot = world.valued("spare", "shared_buffer", 9.0, &[("big", 1.0)]).build();
     let ids: Vec<_> = snapshot.reservations.iter().map(|r| &*r.id).collect();
     assert_eq!(ids, ["shared-buffer/small", "spare"]);

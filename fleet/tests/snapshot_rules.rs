@@ -116,25 +116,25 @@ fn places_are_nested() {
 
 #[test]
 fn names_must_be_known() {
-    let unknown = "names \"nobody\", which is not in reservations.parquet";
-    let nobody = || Some("nobody".into());
+    let unknown = "names \"absent\", which is not in reservations.parquet";
+    let absent = || Some("absent".into());
     let server = "m0-t0-000";
-    refuses(|p| p.servers[0].current_reservation = nobody(), Table::Servers, server, unknown);
+    refuses(|p| p.servers[0].current_reservation = absent(), Table::Servers, server, unknown);
     refuses(
         |p| {
-            p.servers[0].target_reservation = nobody();
+            p.servers[0].target_reservation = absent();
             p.servers[0].target_pending = true;
         },
         Table::Servers,
         server,
         unknown,
     );
-    refuses(|p| p.servers[0].loaned_to = nobody(), Table::Servers, server, unknown);
-    refuses(|p| p.rru[0].reservation_id = "nobody".into(), Table::RruValues, "nobody/t0", unknown);
+    refuses(|p| p.servers[0].loaned_to = absent(), Table::Servers, server, unknown);
+    refuses(|p| p.rru[0].reservation_id = "absent".into(), Table::RruValues, "absent/t0", unknown);
     refuses(
-        |p| p.affinity[0].reservation_id = "nobody".into(),
+        |p| p.affinity[0].reservation_id = "absent".into(),
         Table::Affinity,
-        "nobody/dc0",
+        "absent/dc0",
         unknown,
     );
     for scope in ["server", "rack", "msb", "datacenter"] {

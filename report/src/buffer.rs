@@ -19,7 +19,7 @@ pub struct BufferShares {
     before: Option<f64>,
     /// After the solve; `None` where no reservation wants a buffer.
     pub after: Option<f64>,
-    /// The same, of the RRU assigned: the paper's way to count.
+    /// After the solve, as a share of the RRU assigned: the paper's way to count.
     after_of_assigned: Option<f64>,
     /// An even spread over all MSBs: 1 / (m - 1).
     even: Option<f64>,

@@ -41,7 +41,7 @@ pub struct Facts {
     pub steps: Vec<(u64, String, f64)>,
     /// Incumbent and bound over time.
     pub history: Vec<Moment>,
-    /// How the run came to its result, as a word.
+    /// How the run ended, as a word.
     pub ending: Option<String>,
     /// Largest resident memory of the process.
     pub peak_memory_bytes: Option<f64>,

@@ -1,7 +1,7 @@
 //! What the page counts from a snapshot and its targets: the audit's numbers, and beside them
 //! columns, power, hardware types and moves by reservation, in one pass over the servers.
 //!
-//! Unavailable servers count for nothing here, as in the model. A server with a move under way
+//! Unavailable servers do not count here, as in the model. A server with a move under way
 //! counts today as held by that move's target.
 
 use fleet::audit::{AuditReport, ReservationAudit, audit};
@@ -51,7 +51,7 @@ pub struct TypeUse {
     pub guaranteed: usize,
     /// Held by its shared buffer.
     pub shared_buffer: usize,
-    /// Held by nobody.
+    /// Held by no reservation.
     pub free: usize,
 }
 

@@ -49,7 +49,7 @@ pub fn section(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
                         (svg::left_out(rest.len() + FIRST, order.len(), "reservation"))
                     }
                 }
-                p.note { "MSBs stand in order of datacenter and name. Hover, touch, or focus the map and use "
+                p.note { "MSBs are in order of datacenter and name. Hover, touch, or focus the map and use "
                     "the arrow keys to read single cells." }
             }
         }
@@ -63,7 +63,7 @@ struct Map<'a> {
     steps: Vec<f64>,
     /// Left end of each column, in columns and gaps.
     left: Vec<f64>,
-    /// Width of the whole map likewise.
+    /// Width of the whole map, in columns and gaps.
     width: f64,
 }
 

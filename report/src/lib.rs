@@ -128,10 +128,10 @@ fn method() -> Markup {
             ol {
                 li { "A reservation is guaranteed what remains of its RRU after the loss of its largest MSB "
                     "(RAS, SOSP'21, eq. 6); without an embedded buffer, all it holds." }
-                li { "The proved bound is a number below which no integer assignment of phase 1 can cost, whatever the "
-                    "solver tries; the gap is what could at most still be saved." }
+                li { "The proved bound is a number below which no integer assignment of phase 1 can cost, for any "
+                    "solver; the gap is the most that could still be saved." }
                 li { "The gap in in-use moves is that saving over the price of moving one server with running containers." }
-                li { "Unavailable servers keep their binding and count for nothing; planned maintenance is usable "
+                li { "Unavailable servers keep their binding and do not count; planned maintenance is usable "
                     "capacity; a server on the move counts as held by its target." }
                 li { "Capacity, buffers, power, shares and moves are counted from the assignment; time, memory, history, "
                     "bound and reasons are the solver's report." }

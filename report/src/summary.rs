@@ -204,7 +204,7 @@ pub fn alarm(figures: &Figures, report: &Value) -> Markup {
     }
 }
 
-/// Who is short and why. Nothing where nobody is.
+/// Short reservations and the reasons; empty if no reservation is short.
 pub fn shortfalls(figures: &Figures, facts: &Facts) -> Markup {
     let short = figures.short();
     html! {

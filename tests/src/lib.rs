@@ -3,7 +3,7 @@
 //!
 //! A scenario is a text file under `scenarios/`: commands, then `----`, then what they print.
 //! `tests/README.md` lists the commands. [`World`] carries them out; [`solve()`] is the solve every
-//! test here uses, audited before anybody looks at it.
+//! test here uses, audited before any other check.
 
 mod data;
 mod region;

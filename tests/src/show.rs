@@ -103,7 +103,11 @@ pub fn losses(audit: &AuditReport) -> String {
         loss.below.iter().map(line)
     });
     let text: String = lost.collect();
-    if text.is_empty() { "losing any one MSB leaves nobody short\n".to_owned() } else { text }
+    if text.is_empty() {
+        "losing any one MSB leaves no reservation short\n".to_owned()
+    } else {
+        text
+    }
 }
 
 /// Servers of a reservation by rack, MSB or datacenter.
@@ -142,7 +146,7 @@ pub fn explanation(
         text.push_str(&format!("{of}\n"));
     }
     for relaxation in &explanation.relaxations {
-        text.push_str(&format!("would do: {relaxation}\n"));
+        text.push_str(&format!("concession: {relaxation}\n"));
     }
     Ok(text)
 }

@@ -67,7 +67,7 @@ impl Resolved {
         self.members.iter().map(|id| (self.name(id), id.as_str())).collect()
     }
 
-    /// What a crate of ours names as a normal dependency, for whatever platform.
+    /// What a crate of ours names as a normal dependency, for any platform.
     fn direct(&self, id: &str) -> BTreeSet<&str> {
         let normal =
             list(&self.packages[id]["dependencies"]).iter().filter(|d| d["kind"].is_null());
@@ -260,7 +260,7 @@ fn one_file_calls_highs() {
     let backend = root().join("async-solver/src/backend.rs");
     let calls = |text: &str| {
         text.match_indices("highs::").any(|(at, _)| {
-            // `my_highs::` is somebody else.
+            // `my_highs::` is another name.
             !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')
         })
     };
@@ -271,8 +271,8 @@ fn one_file_calls_highs() {
     }
 }
 
-/// Statements stand in lists (`statements!`), where a test finds and prepares all of them, and
-/// nowhere else in the sources; outside the broker there are none.
+/// Statements are in lists (`statements!`), where a test finds and prepares all of them, and
+/// nowhere else in the sources; outside the broker there are no statements.
 #[test]
 fn one_crate_speaks_sql() {
     let begins =

@@ -25,7 +25,7 @@ fn every_guarantee_holds() {
     let short: Vec<&Name> = audit.short().map(|row| &row.reservation_id).collect();
     assert_eq!(short, [] as [&Name; 0], "the generator promises that all requests fit");
     for loss in &audit.msb_losses {
-        assert_eq!(loss.below, [], "losing {} leaves nobody below its capacity", loss.msb);
+        assert_eq!(loss.below, [], "losing {} leaves every reservation its capacity", loss.msb);
     }
 }
 

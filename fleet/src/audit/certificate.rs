@@ -1,9 +1,9 @@
 //! The certificate: what the loss of each single MSB would leave of every reservation, as things are.
 //!
 //! A promise is kept by servers, not by plans. What counts is what a reservation owns now: targets of
-//! moves under way count for nothing until they are bound, and servers that an unplanned event takes
-//! out of use count for nothing at all. So a guarantee may be broken here while the last solve's
-//! report says that it holds: something has happened since.
+//! moves under way do not count until they are bound, and servers that an unplanned event takes out of
+//! use do not count at all. So a guarantee may be broken here while the last solve's report says that it
+//! holds, because of events since then.
 //!
 //! Planned maintenance is served from the embedded buffers, which are kept for the loss of an MSB. RAS
 //! section 3.3.1 says what must come back when one is lost: "75% of embedded buffers are returned within
@@ -174,7 +174,7 @@ pub fn certificate(snapshot: &RegionSnapshot) -> Certificate {
     certificate_of(snapshot, &owners, &maintained(snapshot))
 }
 
-/// The same for other owners and other maintenance.
+/// The certificate for these owners (one per server) and this maintenance.
 pub(super) fn certificate_of(
     snapshot: &RegionSnapshot,
     owners: &[Option<ReservationIx>],

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// How far a claim may be off, relative to the larger of the two numbers (and absolutely, below
-/// one): room for other orders of floating-point sums, for nothing else.
+/// one): room only for other orders of floating-point sums.
 const RELATIVE_TOLERANCE: f64 = 1e-6;
 
 /// The members of `report.json` that can be recomputed; others are ignored.

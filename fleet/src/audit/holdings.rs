@@ -6,8 +6,8 @@ use crate::reservation::ReservationKind;
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 
-/// Exact sums over one list of holders. Unavailable servers count for nothing; a server of a type
-/// that is not eligible counts as a server, of value zero.
+/// Exact sums over one list of holders. Unavailable servers do not count; a server of a type
+/// that is not eligible counts as a server of value zero.
 pub(super) struct Holdings {
     msbs: usize,
     servers: Vec<usize>,

@@ -9,12 +9,12 @@ use chrono::{DateTime, Utc};
 /// one server the worst counts, so the order of the variants matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Maintained {
-    /// It is in service.
+    /// The server is in service.
     #[default]
     InService,
-    /// It is out, and every window over it can be recalled within 30 minutes (RAS section 3.3.1).
+    /// The server is out, and every window over it can be recalled within 30 minutes (RAS section 3.3.1).
     Recallable,
-    /// It is out, and it cannot be recalled in time.
+    /// The server is out and cannot be recalled in time.
     Stays,
 }
 
@@ -30,7 +30,8 @@ pub fn maintained(snapshot: &RegionSnapshot) -> Vec<Maintained> {
     maintained_between(snapshot, snapshot.taken_at, snapshot.taken_at)
 }
 
-/// The same for planned maintenance that is active at any time from one instant to another.
+/// What planned maintenance means for each server that is active at any time from one instant to
+/// another, in the snapshot's order.
 pub fn maintained_between(
     snapshot: &RegionSnapshot,
     from: DateTime<Utc>,

@@ -86,11 +86,11 @@ impl Objective {
 /// Available servers that change their holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MoveCounts {
-    /// They leave a reservation with containers running.
+    /// Servers that leave a reservation with containers running.
     pub in_use: usize,
-    /// They leave a reservation idle.
+    /// Servers that leave a reservation idle.
     pub idle: usize,
-    /// They were free and are taken up.
+    /// Servers that were free.
     pub acquired: usize,
     /// Of those that leave a reservation, how many become free.
     pub handed_back: usize,
@@ -206,7 +206,7 @@ pub struct DatacenterShare {
     /// RRU there under today's holders.
     #[serde(rename = "initial_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub initial: Rru,
-    /// The same as a share of C; `None` where C is zero.
+    /// RRU there as a share of C; `None` where C is zero.
     #[serde(deserialize_with = "required")]
     pub share: Option<f64>,
     /// A: the share wanted; `None` for a reservation without affinity.
@@ -215,7 +215,7 @@ pub struct DatacenterShare {
     /// RRU beyond the tolerance theta, on either side.
     #[serde(rename = "violation_rru")]
     pub violation: f64,
-    /// The same under today's holders.
+    /// RRU beyond the tolerance under today's holders.
     #[serde(rename = "initial_violation_rru")]
     pub initial_violation: f64,
 }
@@ -231,21 +231,21 @@ pub struct BufferShare {
     pub capacity: Rru,
     /// Buffer over C; zero where nothing is asked.
     pub share: f64,
-    /// The same under today's holders.
+    /// Buffer over C under today's holders.
     pub initial_share: f64,
     /// What the share is at least, for the guarantees that the targets give.
     pub bounds: BufferBounds,
 }
 
 /// Lower bounds of the buffer share (RAS, SOSP'21, section 4.2), each as a share of the same C.
-/// Each holds for whatever is really guaranteed: what is short needs no buffer.
+/// Each holds for the capacity that is really guaranteed: a shortfall needs no buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BufferBounds {
     /// If hardware were spread evenly over all MSBs: 1 / (MSBs - 1) of what is guaranteed.
     pub even: f64,
-    /// Likewise over the MSBs that have eligible hardware at all.
+    /// If hardware were spread evenly over the MSBs that have eligible hardware.
     pub even_eligible: f64,
-    /// With the hardware where it stands, each reservation alone: the tightest of the three.
+    /// With the hardware where it is, each reservation alone: the tightest of the three.
     pub hardware: f64,
 }
 

@@ -114,7 +114,7 @@ fn msb_limit(
     even.max(largest_value)
 }
 
-/// alpha^K C_r, likewise.
+/// alpha^K C_r: the limit of one rack, as given or by the default rule.
 fn rack_limit(
     weights: &Weights,
     reservation: &Reservation,

@@ -27,7 +27,7 @@ pub enum Violation {
     UnavailableServerMoved {
         /// The server.
         server_id: Name,
-        /// Who holds it; `free` for nobody.
+        /// Its holder; `free` if it has none.
         holder: Name,
         /// Who should hold it by the targets.
         target: Name,
@@ -89,7 +89,7 @@ pub enum Violation {
     PinnedServerMoved {
         /// The server.
         server_id: Name,
-        /// Who holds it; `free` for nobody.
+        /// Its holder; `free` if it has none.
         holder: Name,
         /// Who should hold it by the targets.
         target: Name,
@@ -115,7 +115,7 @@ pub enum Violation {
         /// What of its capacity is kept in the worst case under today's holders.
         #[serde(rename = "initial_rru", serialize_with = "as_rru")]
         initial: Rru,
-        /// The same by the targets.
+        /// What of its capacity is kept in the worst case by the targets.
         #[serde(rename = "kept_rru", serialize_with = "as_rru")]
         kept: Rru,
     },
@@ -300,7 +300,7 @@ pub fn worse_ahead(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Reservat
     kept_ahead(snapshot, targets).into_iter().map(|(reservation, _, _)| reservation).collect()
 }
 
-/// The same as violations.
+/// Reservations that [`worse_ahead`] finds, as violations.
 pub(super) fn guarantees(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Violation> {
     let worse = kept_ahead(snapshot, targets).into_iter();
     worse

@@ -48,17 +48,17 @@ pub struct Relocated {
 /// What is done to servers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerEdit {
-    /// They are racked.
+    /// Servers are racked.
     Add(Vec<Racked>),
-    /// They are decommissioned.
+    /// Servers are decommissioned.
     Remove(Vec<Name>),
-    /// They are decommissioned; those that cannot go now are drained first.
+    /// Servers are decommissioned; those that cannot leave now are drained first.
     Drain(Vec<Name>),
-    /// They stand elsewhere.
+    /// Servers are in other racks.
     Move(Vec<Relocated>),
 }
 
-/// What an edit would come to.
+/// The effect of an edit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerPlan {
     /// How many servers.
@@ -69,7 +69,7 @@ pub struct ServerPlan {
     pub new_msbs: BTreeSet<Name>,
     /// Servers by hardware type and MSB: how many more or fewer there are.
     pub change: BTreeMap<(Name, Name), i64>,
-    /// Servers that move and belong to somebody, by holder.
+    /// Servers that move and have a holder, by holder.
     pub held: BTreeMap<Name, usize>,
     /// Servers that are drained first.
     pub draining: BTreeSet<Name>,
@@ -158,8 +158,8 @@ impl Places {
     }
 }
 
-/// Changes the rows as an edit says, and says what that comes to. `known`: the hardware types there are;
-/// `moving`: servers with a move under way, of whatever origin.
+/// Applies an edit to the rows and returns its effect. `known`: the existing hardware types; `moving`:
+/// servers with a move under way, of any origin.
 ///
 /// # Errors
 /// Every field of every server that is wrong; the rows are then of no use.

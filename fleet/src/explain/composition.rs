@@ -20,15 +20,15 @@ pub enum TypeReason {
     Unavailable,
     /// Others and it hold all of it.
     NoneFree,
-    /// All that is free stands in MSBs where one more would be beyond its spread limit (eq. 3).
+    /// All free servers are in MSBs where one more would be beyond its spread limit (eq. 3).
     MsbSpread,
-    /// All that is free stands in datacenters where one more would be beyond its share (eq. 7).
+    /// All free servers are in datacenters where one more would be beyond its share (eq. 7).
     Affinity,
-    /// All that is free stands in such MSBs or in such datacenters.
+    /// All free servers are in such MSBs or in such datacenters.
     Place,
     /// What it holds is all it asks for.
     Enough,
-    /// It is short, and may take what is free.
+    /// The reservation is short, and may take what is free.
     Open,
 }
 
@@ -46,7 +46,7 @@ pub struct TypeUse {
     /// What they are worth.
     #[serde(rename = "rru", serialize_with = "as_rru")]
     pub amount: Rru,
-    /// Those that nobody holds.
+    /// Servers without a holder.
     pub free: usize,
     /// Of these, those in MSBs where one more would be beyond its spread limit or its replica rule.
     pub free_beyond_spread: usize,
@@ -61,11 +61,11 @@ pub struct TypeUse {
     pub held_by_more_important: usize,
     /// Those of shared buffers.
     pub shared_buffer: usize,
-    /// Servers that are not available, whoever holds them.
+    /// Unavailable servers of any holder.
     pub unavailable: usize,
     /// Why it takes no more.
     pub reason: TypeReason,
-    /// The same in its numbers, for people.
+    /// The reason with its numbers, for people.
     pub sentence: String,
 }
 

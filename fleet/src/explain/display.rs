@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Rows of a table that are written out before the rest is only counted.
 const ROWS_MAX: usize = 60;
-/// Likewise holders of what a reservation could use.
+/// Holders of usable servers that are written out before the rest is only counted.
 const HOLDERS_MAX: usize = 12;
 
 impl fmt::Display for Explanation {
@@ -29,7 +29,7 @@ impl fmt::Display for Explanation {
         )?;
         if self.unavailable_servers > 0 {
             let servers = counted(self.unavailable_servers, "server");
-            writeln!(out, "  {servers} it holds are unavailable and count for nothing")?;
+            writeln!(out, "  {servers} it holds are unavailable and do not count")?;
         }
         if self.borrowed_servers > 0 {
             writeln!(out, "  borrows {}", counted(self.borrowed_servers, "server"))?;

@@ -126,7 +126,7 @@ pub(super) fn tightest(ledger: &Ledger, ix: ReservationIx) -> (HardwareSet, Opti
 
 /// Sets of types that contain a reservation's own, the smaller first: its own; with the types of
 /// one other that holds any of them; and with those of all that hold any, step by step until
-/// nobody inside can go elsewhere.
+/// no reservation inside can use a type outside.
 fn candidates(ledger: &Ledger, own: &[HardwareTypeIx]) -> Vec<Vec<HardwareTypeIx>> {
     let reservations = &ledger.snapshot.reservations;
     let others = |types: &BTreeSet<HardwareTypeIx>| -> BTreeSet<Vec<HardwareTypeIx>> {
@@ -305,8 +305,8 @@ fn reference(
     covering.max_by_key(|ix| (reservation(ix).capacity, std::cmp::Reverse(*ix)))
 }
 
-/// An amount of one reservation in other values: the least it can be, whatever types it is made
-/// up of, so that a shortage in converted amounts is a shortage.
+/// An amount of one reservation in other values: its minimum over the types it can be made of, so
+/// that a shortage in converted amounts is a shortage.
 fn converted(amount: Rru, reservation: &Reservation, value: impl Fn(HardwareTypeIx) -> Rru) -> Rru {
     let least = (reservation.rru.iter())
         .map(|&(ty, own)| i128::from(amount.0) * i128::from(value(ty).0) / i128::from(own.0))

@@ -9,22 +9,22 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// By what right somebody else holds servers that a reservation which is short could use.
+/// By what right another reservation holds servers that a short one could use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Right {
-    /// It is more important.
+    /// The holder is more important.
     MoreImportant,
-    /// It is as important.
+    /// The holder is as important.
     AsImportant,
-    /// It is less important, and held them before: what holds must hold.
+    /// The holder is less important, but held them before, and a solve makes no reservation worse.
     HeldBefore,
-    /// It is a shared buffer, for servers that fail.
+    /// The holder is a shared buffer, for servers that fail.
     SharedBuffer,
-    /// It is less important, and the servers would not lessen what is missing: their MSB may be lost,
-    /// or they stand in a datacenter that has its share.
+    /// The holder is less important, but the servers would not reduce the shortfall: their MSB may be
+    /// lost, or their datacenter has its share.
     OfNoUse,
-    /// It is less important: the solve ended before it gave them up.
+    /// The holder is less important: the solve ended before it gave them up.
     NotFoundInTime,
 }
 
@@ -51,7 +51,7 @@ impl Right {
         }
     }
 
-    /// The same for people.
+    /// The right as a sentence, for people.
     pub const fn sentence(self) -> &'static str {
         match self {
             Right::MoreImportant => "it is more important",
@@ -90,8 +90,8 @@ impl fmt::Display for HeldBy {
     }
 }
 
-/// Everybody else who holds available servers of a reservation's types: the most important first, and
-/// of these who holds most.
+/// Other holders of available servers of a reservation's types: the most important first, and of these
+/// the one with most servers.
 pub(super) fn holders(ledger: &Ledger, ix: ReservationIx) -> Vec<HeldBy> {
     let reservations = &ledger.snapshot.reservations;
     let own = &reservations[ix.ix()];

@@ -129,8 +129,8 @@ impl<'a> Ledger<'a> {
         &self.families
     }
 
-    /// What a reservation of these values could have if nobody else gave up a server: what it
-    /// holds and what is free, in the datacenters it is allowed in.
+    /// What a reservation of these values could have if no other reservation gave up a server: its
+    /// own and free servers, in the datacenters it is allowed in.
     pub(super) fn within_reach(
         &self,
         ix: ReservationIx,
@@ -140,7 +140,8 @@ impl<'a> Ledger<'a> {
         self.within_reach_in(ix, values, allowed)
     }
 
-    /// The same if it were allowed in these datacenters; in all, if there are none.
+    /// What a reservation of these values could have of its own and free servers if it were allowed
+    /// in these datacenters (in all, if the list is empty).
     pub(super) fn within_reach_in(
         &self,
         ix: ReservationIx,
@@ -158,8 +159,8 @@ impl<'a> Ledger<'a> {
         self.snapshot.reservations[ix.ix()].allows(self.snapshot.msbs[msb.ix()].datacenter)
     }
 
-    /// Servers of these types in these datacenters (in all, if there are none), counted by MSB, as
-    /// something to choose from.
+    /// Servers of these types in these datacenters (in all, if the list is empty), counted by MSB, as
+    /// an offer to choose from.
     pub(super) fn offer<I>(
         &self,
         values: &[(HardwareTypeIx, Rru)],

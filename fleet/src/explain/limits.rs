@@ -1,10 +1,10 @@
-//! The smallest set of named limits that stand in the way of a reservation.
+//! An irreducible set of named limits that blocks a reservation.
 //!
-//! Each limit can be lifted in thought: then more servers are to choose from, or less is asked of
-//! them. A set of limits refuses if with all others lifted the reservation still cannot be had. Limits
-//! are taken out of the full set one after the other while it still refuses; what is left is
-//! irreducible (as an irreducible infeasible subsystem of a linear program is). There may be other
-//! such sets; the order in which limits are tried prefers to blame what an owner can change.
+//! Each limit can be lifted hypothetically: then more servers are available, or less is required of
+//! them. A set of limits refuses if with all others lifted the reservation still cannot be granted.
+//! Limits are removed from the full set one by one while it still refuses; what remains is irreducible
+//! (as an irreducible infeasible subsystem of a linear program is). There may be other such sets; the
+//! order in which limits are tried prefers to blame what an owner can change.
 
 use super::grant::{Ask, Offer};
 use super::ledger::{Held, Ledger};
@@ -17,7 +17,7 @@ use crate::rru::Rru;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What may stand in the way: a closed list.
+/// What may block a reservation: a closed list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitName {
@@ -89,7 +89,7 @@ impl LimitName {
 pub struct Limit {
     /// Which.
     pub limit: LimitName,
-    /// What could be had with it alone lifted, up to what is asked.
+    /// What could be granted with only this limit lifted, up to the requested capacity.
     #[serde(rename = "without_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub without: Rru,
     /// It in its numbers, for people.
@@ -140,7 +140,7 @@ pub(super) fn limits(ledger: &Ledger, ix: ReservationIx) -> Vec<Limit> {
         let sentence = thought.sentence(LimitName::Region);
         return vec![Limit { limit: LimitName::Region, without, sentence }];
     }
-    // Nothing lifted: if that is enough, nothing stands in the way but the search.
+    // Nothing lifted: if that suffices, no limit blocks it, only the search did not find it.
     if thought.grants(Lifted::default()) {
         return Vec::new();
     }
@@ -213,7 +213,7 @@ impl Thought<'_> {
         }
     }
 
-    /// The limit that keeps what somebody holds from others.
+    /// The limit that keeps the servers of a holder from others.
     fn limit_of(&self, holder: ReservationIx) -> LimitName {
         match self.ledger.snapshot.reservations[holder.ix()].kind {
             ReservationKind::SharedBuffer => LimitName::SharedBuffers,

@@ -30,9 +30,9 @@ pub enum ShortfallReason {
     Affinity,
     /// More important reservations hold what it needs.
     Priority,
-    /// Others held what it needs before, and what holds must hold.
+    /// Others held what it needs before, and a solve makes no reservation worse.
     NoRegress,
-    /// Nothing stands in its way: the solve ended first.
+    /// No limit blocks it: the solve ended first.
     NotFoundInTime,
 }
 

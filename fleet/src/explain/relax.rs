@@ -41,7 +41,7 @@ pub enum Relaxation {
         /// How many of them it takes; `None` where affinity or a replica rule decides which.
         needed_servers: Option<usize>,
         /// The value of one, assumed from reservations that value it beside a type of this one.
-        /// Types without any such link are not proposed: nobody knows what they would be worth.
+        /// Types without any such link are not proposed: their value is unknown.
         #[serde(rename = "assumed_value_rru", serialize_with = "as_rru")]
         assumed_value: Rru,
     },
@@ -95,7 +95,7 @@ impl fmt::Display for Relaxation {
             }
             Relaxation::NoBuffer { available } => write!(
                 out,
-                "doing without embedded buffer: {} RRU could be had, as long as no MSB is lost",
+                "giving up the embedded buffer: {} RRU would be there as long as no MSB is lost",
                 amount(*available)
             ),
             Relaxation::OneMoreDatacenter { datacenter } => {
@@ -185,7 +185,7 @@ fn replicas_needed(offer: &Offer, ask: &Ask) -> Option<ReplicaRule> {
     looser.find(|&rule| offer.grants(&Ask { replicas: Some(rule), ..ask.clone() }))
 }
 
-/// The same for a reservation, with what it holds and what is free.
+/// The replica rule with the fewest more replicas in one MSB that its own and free servers need.
 pub(super) fn rule_needed(ledger: &Ledger, ix: ReservationIx) -> Option<ReplicaRule> {
     let offer = ledger.within_reach(ix, &ledger.snapshot.reservations[ix.ix()].rru);
     replicas_needed(&offer, &ask(ledger, ix))

@@ -54,9 +54,9 @@ pub struct Arrival {
 enum Event {
     /// Servers of a queue are bound.
     Bound { queue: usize, count: u64 },
-    /// They count no more for a window of the limits.
+    /// Servers of a queue no longer count for a window of the limits.
     OutOfWindow { queue: usize, count: u64 },
-    /// A server that left counts no more for a contract.
+    /// A server that left no longer counts for a contract.
     OutOfContract { contract: usize, count: u64 },
     /// A quiet time begins or ends.
     Look,

@@ -175,7 +175,7 @@ const PLACES: [(&str, &str); 5] =
 const VALUES: [f64; 5] = [0.5, 1.0, 1.25, 2.0, 0.958_984];
 const RESERVATIONS: [&str; 5] = ["r0", "r1", "r2", "r3", "lent"];
 
-/// Who a row names: nobody half of the time.
+/// The reservation that a row names: none half of the time.
 fn anybody() -> impl Strategy<Value = Option<&'static str>> {
     prop_oneof![Just(None), select(&RESERVATIONS[..4]).prop_map(Some)]
 }
