@@ -1,4 +1,4 @@
-//! Puts a whole folder in place at once: nobody ever sees half of it.
+//! Replaces a whole folder atomically: no reader sees half of it.
 
 use crate::error::{ReadError, WriteError};
 use crate::read::read_json;
@@ -15,7 +15,7 @@ pub(crate) struct FolderKind {
     pub(crate) marker: &'static str,
     /// The formats it may say.
     pub(crate) formats: &'static [&'static str],
-    /// Every file it may hold. A folder with anything else in it is somebody's own.
+    /// Every file it may hold. A folder with other files is not ours to replace.
     pub(crate) files: &'static [&'static str],
 }
 

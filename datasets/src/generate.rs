@@ -59,7 +59,7 @@ pub struct GenerateOptions {
 }
 
 impl GenerateOptions {
-    /// The defaults for a region of so many servers.
+    /// The defaults for a region of this many servers.
     pub fn new(servers: usize) -> GenerateOptions {
         GenerateOptions {
             region: "generated".to_owned(),
@@ -148,7 +148,7 @@ pub enum GenerateError {
 
 /// Generates a region.
 ///
-/// All of its requests can be met at once, whatever MSB is lost, with the shared buffers of the
+/// All of its requests can be met together, after the loss of any MSB, with the shared buffers of the
 /// default fraction and within the affinity shares; in the steady state even if
 /// nothing moves but what shrunk requests hand back.
 ///

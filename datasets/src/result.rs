@@ -12,7 +12,7 @@ use fleet::{Name, RegionSnapshot, ReservationIx, Server, ServerIx, Targets};
 use serde_json::Value;
 use std::path::Path;
 
-/// The page that people make of a result may stand in its folder; it goes with it.
+/// The page of a result may be in its folder, and is replaced with it.
 const PAGE_FILE: &str = "report.html";
 
 const RESULT_FOLDER: FolderKind = FolderKind {
@@ -97,7 +97,7 @@ pub fn write_assignment(
 /// Reads `assignment.parquet` as targets for the snapshot it was made from.
 ///
 /// # Errors
-/// If the file cannot be read, or a row does not fit the snapshot: each server stands in exactly
+/// If the file cannot be read, or a row does not fit the snapshot: each server is in exactly
 /// one row, both reservations exist, `current_reservation` is the snapshot's and `moved` is what
 /// the two say. Whether the targets are any good is for the audit.
 pub fn read_assignment(dir: &Path, snapshot: &RegionSnapshot) -> Result<Targets, ResultError> {

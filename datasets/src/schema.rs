@@ -1,6 +1,6 @@
 //! The tables of the public formats, as constants: `ras-snapshot/2` and `ras-solve/1`.
 //!
-//! Reader and writer both go by these lists, so that a column stands in one place. A change that
+//! Reader and writer both go by these lists, so that a column is defined in one place. A change that
 //! an older reader would not survive needs a new version of the format.
 //!
 //! Snapshots are written in version 2. Version 1 is still read: it has no

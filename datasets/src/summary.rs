@@ -51,14 +51,14 @@ pub struct TypeSummary {
     pub in_use: usize,
     /// How many MSBs have any.
     pub msbs: usize,
-    /// How many stand in the MSB that has most: what one failure can take away.
+    /// How many are in the MSB that has most: what one failure can take away.
     pub largest_msb: usize,
 }
 
 /// Guaranteed reservations of one order of magnitude.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeClass {
-    /// Capacities are at least this, in RRU; zero for reservations that ask for nothing.
+    /// Capacities are at least this, in RRU; zero for reservations of capacity zero.
     pub at_least: f64,
     /// Capacities are below this, in RRU.
     pub below: f64,
@@ -81,7 +81,7 @@ pub struct MovesOf {
     pub leave_in_use: usize,
     /// Servers that leave it idle.
     pub leave_idle: usize,
-    /// Servers that come to it.
+    /// Servers that it gains.
     pub arrive: usize,
 }
 
@@ -239,7 +239,7 @@ pub fn moves_by_reservation(
     counted().map_err(failed("moves by reservation"))
 }
 
-/// The class of reservations that ask for nothing: below every decade of a micro-RRU.
+/// The class of reservations of capacity zero: below every decade of a micro-RRU.
 const NOTHING: i32 = i32::MIN;
 
 /// The power of ten a capacity lies at or above, without a logarithm's rounding.

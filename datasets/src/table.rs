@@ -27,7 +27,7 @@ const BATCH_ROWS: usize = 1 << 16;
 /// Parquet can claim billions of rows, and would be believed until memory ran out.
 const ROWS_MAX: u64 = 1 << 24;
 
-/// Names met so far: one allocation per different name, whatever the number of rows.
+/// Names met so far: one allocation per different name, for any number of rows.
 #[derive(Default)]
 pub(crate) struct NamePool {
     names: HashSet<Name>,
@@ -106,7 +106,7 @@ fn too_many_rows(file: &Path, found: u64) -> Result<(), ReadError> {
 
 struct Source {
     batches: Box<dyn Iterator<Item = Result<RecordBatch, arrow_schema::ArrowError>>>,
-    /// Where each column of the schema stands in a batch.
+    /// The position of each column of the schema in a batch.
     positions: Vec<usize>,
     /// Rows that the file says it has.
     rows: u64,

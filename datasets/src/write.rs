@@ -132,7 +132,7 @@ pub(crate) fn write_table<R>(
     let file = dir.join(schema.file);
     let handle = File::create(&file).map_err(WriteError::system(&file))?;
     let failed = |error: ParquetError| match error {
-        // A full disk is the system's refusal, whoever noticed it.
+        // A full disk is the system's refusal, in any layer.
         ParquetError::External(cause) => match cause.downcast::<std::io::Error>() {
             Ok(source) => WriteError::system(&file)(*source),
             Err(cause) => {

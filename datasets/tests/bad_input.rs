@@ -206,7 +206,7 @@ fn region_json() {
             .contains("DIR/region.json: is not the expected JSON: ")
     );
     assert!(member(r#""weights": {"tau": 1}"#).contains("unknown field `tau`"));
-    assert!(member(r#""weights": {"move_idle": "dear"}"#).contains("invalid type: string"));
+    assert!(member(r#""weights": {"move_idle": "high"}"#).contains("invalid type: string"));
     assert!(member(r#""weights": {"move_idle": 1e999}"#).contains("number out of range"));
     assert_eq!(
         member(r#""weights": {"move_idle": -1}"#),
@@ -444,7 +444,7 @@ fn unwritable_places() {
     std::fs::write(&file, "").unwrap();
     let text = said(&write_snapshot(&file.join("snapshot"), &small_snapshot()).unwrap_err());
     assert!(text.contains("file: cannot be written: "), "{text}");
-    // No process may make a folder here, whoever runs it.
+    // No process of any user may make a folder here.
     #[cfg(target_os = "linux")]
     {
         let text =

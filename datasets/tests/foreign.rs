@@ -1,4 +1,4 @@
-//! CSV files with text that nobody meant to write: refused with file, line, column and rule.
+//! CSV files with text that was not meant: refused with file, line, column and rule.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -23,7 +23,7 @@ fn refusal(line: &[u8]) -> String {
 }
 
 #[test]
-fn characters_that_nobody_sees_are_refused_where_they_stand() {
+fn invisible_characters_are_refused_with_their_place() {
     for (line, column, character) in [
         ("b\0,d0,m0,r1,T,x", "server_id", "U+0000 as character 2"),
         ("b,d0,m0,r1,T\u{7},x", "hardware_type", "U+0007 as character 2"),
@@ -46,7 +46,7 @@ fn bytes_that_are_no_text_and_fields_that_are_too_long_are_refused() {
     let long = |bytes: usize| "x".repeat(bytes);
     let said = refusal(format!("{},d0,m0,r1,T,x", long(200)).as_bytes());
     assert_eq!(said, "servers.csv: line 3: server_id: has 200 characters; a name has at most 128");
-    // In a column that nobody reads as well.
+    // In an unused column as well.
     let said = refusal(format!("b,d0,m0,r1,T,{}", long(70_000)).as_bytes());
     assert_eq!(said, "servers.csv: line 3: note: has 70000 bytes; a field has at most 65536");
 }

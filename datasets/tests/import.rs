@@ -51,7 +51,7 @@ fn the_instant_decides_who_is_there_and_which_events_are_known() {
     let events: Vec<(&str, &str, bool)> = (parts.unavailability.iter())
         .map(|e| (&*e.event_id, &*e.kind, e.ended_at.is_none()))
         .collect();
-    // The first event ends at 900: at 599 nobody knows that yet.
+    // The first event ends at 900: at 599 that is not known yet.
     assert_eq!(events, [("a@10.25", "random_failure", true), ("b@20", "software", false)]);
     assert_eq!((summary.events_active, summary.events_later, summary.events_absent), (1, 2, 0));
     let began = parts.unavailability[0].started_at;
@@ -91,7 +91,7 @@ fn a_topology_of_its_own() {
     );
     assert_eq!(
         refused("m1,r1", "m1,r0"),
-        "topology.csv: line 3: rack: rack \"r0\" stands in MSB \"m0\" here and in \"m1\" on line 2"
+        "topology.csv: line 3: rack: rack \"r0\" is in MSB \"m0\" here and in \"m1\" on line 2"
     );
 }
 
@@ -114,7 +114,7 @@ fn another_column_as_the_msb() {
     options.msb_column = "mixed".to_owned();
     let text = said(&import_csv(&options).unwrap_err());
     // One datacenter then, so the affinity to two has nothing to stand on.
-    assert!(text.contains("requests.csv: line 2: dc_affinity: no server stands in datacenter"));
+    assert!(text.contains("requests.csv: line 2: dc_affinity: no server is in datacenter"));
     files.put("requests.csv", &REQUESTS.replace("d0:0.5;d1:0.5", ""));
     let (parts, summary) = import_csv(&options).unwrap();
     let places: Vec<(&str, &str)> =
@@ -125,7 +125,7 @@ fn another_column_as_the_msb() {
     // Who insists on the datacenters hears what is wrong.
     options.datacenter_column = Some("datacenter".to_owned());
     assert!(said(&import_csv(&options).unwrap_err()).ends_with(
-        "servers.csv: line 4: mixed: MSB \"x\" stands in datacenter \"d1\" here and in \"d0\" on \
+        "servers.csv: line 4: mixed: MSB \"x\" is in datacenter \"d1\" here and in \"d0\" on \
          line 2"
     ));
     options.msb_column = "switchboard".to_owned();
@@ -205,7 +205,7 @@ fn requests_of_a_region_that_exists() {
     let web = ReservationRow { capacity_rru: 10.0, msb_buffer: false, ..row(&before, "web") };
     assert_eq!(row(&parts, "web"), web);
     assert_eq!((row(&parts, "new").capacity_rru, row(&parts, "new").msb_buffer), (4.0, true));
-    // Nobody asks for it any more, but it still holds a server.
+    // It is no longer requested, but still holds a server.
     let cache = ReservationRow { capacity_rru: 0.0, ..row(&before, "cache") };
     assert_eq!(row(&parts, "cache"), cache);
     assert_eq!(
@@ -226,7 +226,7 @@ fn requests_of_a_region_that_exists() {
     let mut parts = snapshot.to_parts();
     change_requests(&mut parts, None, Some((&changes, 1))).unwrap();
     let sizes = ["web", "new", "cache", "more"].map(|id| row(&parts, id).capacity_rru);
-    assert_eq!(sizes, [3.0, 4.0, 0.0, 5.0], "nobody names cache: it stays as it is");
+    assert_eq!(sizes, [3.0, 4.0, 0.0, 5.0], "cache is not named: it stays as it is");
     RegionSnapshot::new(parts).unwrap();
 
     let mut parts = before.clone();
@@ -239,7 +239,7 @@ fn requests_of_a_region_that_exists() {
 }
 
 #[test]
-fn a_level_that_some_servers_lack_gets_a_stand_in() {
+fn a_level_that_some_servers_lack_gets_a_placeholder() {
     let files = Files::new();
     files.put(
         "servers.csv",
@@ -259,7 +259,7 @@ fn a_level_that_some_servers_lack_gets_a_stand_in() {
     let refused = files.refusal("servers.csv", "m0,r0", "m0,m0", &files.options());
     assert_eq!(
         refused,
-        "servers.csv: line 2: rack: \"m0\" is also the name of the stand-in for servers of which the \
+        "servers.csv: line 2: rack: \"m0\" is also the name of the placeholder for servers of which the \
          file does not say it"
     );
     let refused = files.refusal("servers.csv", "f,d1", "f,", &files.options());
@@ -390,7 +390,7 @@ fn everything_that_is_wrong_with_a_file_is_said_at_once() {
             "line 3: server_id: \"a\" stands on line 2 already",
             "line 4: datacenter: is empty here, but not in every line",
             "line 5: record: has 5 fields, the header has 6",
-            "line 6: msb: MSB \"m0\" stands in datacenter \"d1\" here and in \"d0\" on line 2",
+            "line 6: msb: MSB \"m0\" is in datacenter \"d1\" here and in \"d0\" on line 2",
             "line 6: in_use: \"2\" is not one of true, false, 1, 0",
         ]
     );
@@ -443,7 +443,7 @@ batch,7302.4,U,U:2,none,,
     };
     let text = refused("d0|d1", "d0|d9");
     assert!(
-        text.contains("line 2: allowed_datacenters: no server stands in datacenter \"d9\""),
+        text.contains("line 2: allowed_datacenters: no server is in datacenter \"d9\""),
         "{text}"
     );
     let text = refused("d0|d1", "d0|d0");

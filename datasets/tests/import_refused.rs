@@ -18,11 +18,11 @@ fn servers_that_are_refused() {
     );
     assert_eq!(
         refused("m1,r2", "m1,r0"),
-        "servers.csv: line 4: rack: rack \"r0\" stands in MSB \"m1\" here and in \"m0\" on line 2"
+        "servers.csv: line 4: rack: rack \"r0\" is in MSB \"m1\" here and in \"m0\" on line 2"
     );
     assert_eq!(
         refused("d1,m1", "d1,m0"),
-        "servers.csv: line 4: msb: MSB \"m0\" stands in datacenter \"d1\" here and in \"d0\" on \
+        "servers.csv: line 4: msb: MSB \"m0\" is in datacenter \"d1\" here and in \"d0\" on \
          line 2"
     );
     assert_eq!(refused("r2,T", "r2,"), "servers.csv: line 4: hardware_type: is empty");
@@ -89,10 +89,7 @@ fn requests_that_are_refused() {
     assert_eq!(refused("U:0.387", "U:-1"), line("rru: -1 must be finite and not negative"));
     assert_eq!(refused("U:0.387", "U:0"), line("rru: 0 must be at least 0.000001 and at most 1e9"));
     assert_eq!(refused(",msb,", ",rack,"), line("spread: \"rack\" is not one of msb, none"));
-    assert_eq!(
-        refused("d1:0.5", "d9:0.5"),
-        line("dc_affinity: no server stands in datacenter \"d9\"")
-    );
+    assert_eq!(refused("d1:0.5", "d9:0.5"), line("dc_affinity: no server is in datacenter \"d9\""));
     assert_eq!(refused("d1:0.5", "d1:1.5"), line("dc_affinity: 1.5 must be 0 to 1"));
     // Shares are of the capacity, whether there is a buffer or not.
     assert_eq!(

@@ -52,7 +52,7 @@ fn what_a_decision_rests_on_survives_beside_the_snapshot() {
     let generations = (0..parts.servers.len() as i64).map(|n| (1 << 40) + n).collect();
     let basis = Basis { version: 7, generations };
     write_export(&folder, &parts, &basis).unwrap();
-    // For whoever does not know of it, it is a snapshot like any other.
+    // For readers that do not know of it, it is a snapshot like any other.
     assert_eq!(read_snapshot(&folder).unwrap(), small_snapshot());
     assert_eq!(read_basis(&folder, &small_snapshot()).unwrap(), Some(basis));
     write_snapshot(&plain, &small_snapshot()).unwrap();

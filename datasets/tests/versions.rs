@@ -64,7 +64,7 @@ fn the_region_that_comes_with_the_project_is_of_version_1() {
     assert!(region.reservations.iter().all(|r| r.replica_rule.is_none()));
 }
 
-/// Version 1 says that further columns and files are ignored, whatever they are called.
+/// Version 1 says that further columns and files are ignored, under any name.
 #[test]
 fn what_version_2_adds_means_nothing_in_a_folder_of_version_1() {
     let dir = tempfile::tempdir().unwrap();

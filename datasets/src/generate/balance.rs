@@ -26,7 +26,7 @@ pub(super) struct Demand<'a> {
 /// allows. Returns the sizes.
 ///
 /// Each service takes its types in proportion to their supply and to how little else is asked of
-/// them; what is then still too much for a type shrinks everybody who needs it alike, so that the
+/// them; what is then still too much for a type shrinks every service that needs it alike, so that the
 /// sizes keep their distribution. Tiny requests keep their size: they are tiny in a region of any
 /// size.
 pub(super) fn balance(demand: &Demand, supply: &[usize], target: f64) -> Vec<f64> {

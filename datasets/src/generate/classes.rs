@@ -108,7 +108,7 @@ pub(super) enum Width {
     One,
     /// Two to four.
     Few,
-    /// Eight: one or two processor generations, whatever the rest of the configuration.
+    /// Eight: one or two processor generations, with any other configuration.
     Eight,
     /// Ten to twelve: any generation and configuration.
     Any,
@@ -140,7 +140,7 @@ pub(super) fn eligible(
         (_, Width::One) => vec![single(rng, class, &usable, supply)],
         (_, Width::Few) => few(rng, class, &usable),
         (_, Width::Eight) => {
-            // Either the two newest generations, whatever memory and flash; or any generation, as
+            // Either the two newest generations, any memory and flash; or any generation, as
             // long as it is no storage. Both are eight of the first twelve types.
             let late = rng.random_bool(0.5);
             let mut eight = usable;

@@ -1,6 +1,6 @@
 //! The greedy allocator: takes free servers one by one where a reservation holds least.
 //!
-//! It is a witness, not an optimiser: whatever it places is possible, so requests cut to what it
+//! It is a witness, not an optimiser: everything it places is possible, so requests cut to what it
 //! placed can all be met together.
 
 use super::hardware::Floor;
@@ -205,7 +205,7 @@ impl<'a> Allocator<'a> {
             && service.values.iter().any(|&(k, _)| pools[m * self.floor.kinds + k] > 0)
     }
 
-    /// So many even shares, in micro-RRU, over the MSBs that had servers for the service at first,
+    /// This many even shares, in micro-RRU, over the MSBs that had servers for the service at first,
     /// but for one; and at least one server.
     #[expect(clippy::cast_possible_truncation, reason = "far below 2^63")]
     pub fn limit(&self, service: &Service, shares: f64) -> i64 {

@@ -88,7 +88,7 @@ const MIXED_RACKS: f64 = 0.03;
 /// Chance that an MSB was filled without one of the types on sale at the time.
 const SKIPPED_KINDS: f64 = 0.15;
 
-/// Each type stands in at least this many MSBs (if there are as many racks): a type in one MSB
+/// Each type is in at least this many MSBs (if there are as many racks): a type in one MSB
 /// can guarantee nothing.
 const MSBS_OF_A_KIND: usize = 4;
 
@@ -112,14 +112,14 @@ pub(super) struct Server {
     pub kind: usize,
 }
 
-/// Everything that stands in the region. MSBs are ordered from the oldest to the newest, and the
+/// All hardware of the region. MSBs are ordered from the oldest to the newest, and the
 /// datacenters are contiguous in that order: they were built one after the other.
 pub(super) struct Floor {
     pub datacenters: Vec<Name>,
     pub msbs: Vec<Msb>,
     pub racks: Vec<Rack>,
     pub servers: Vec<Server>,
-    /// Number of hardware types: the first so many of [`CATALOGUE`].
+    /// Number of hardware types: the first ones of [`CATALOGUE`].
     pub kinds: usize,
 }
 
@@ -222,7 +222,7 @@ fn mixes(options: &GenerateOptions, per_msb: &[usize]) -> Vec<Vec<usize>> {
             })
             .collect();
         if weights.iter().all(|&w| w <= 0.0) {
-            // A short catalogue, or every type skipped: whatever was nearest in time.
+            // A short catalogue, or every type skipped: the one nearest in time.
             let nearest = (0..kinds).min_by(|&a, &b| {
                 distance(&CATALOGUE[a], age).total_cmp(&distance(&CATALOGUE[b], age))
             });
@@ -236,7 +236,7 @@ fn mixes(options: &GenerateOptions, per_msb: &[usize]) -> Vec<Vec<usize>> {
     mix
 }
 
-/// Gives racks of the most common type of an MSB to a type that stands in too few MSBs: those
+/// Gives racks of the most common type of an MSB to a type that is in too few MSBs: those
 /// nearest to its time first.
 fn stand_in_enough_msbs(mix: &mut [Vec<usize>], k: usize) {
     let msbs = mix.len();

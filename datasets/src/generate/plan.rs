@@ -242,7 +242,7 @@ mod tests {
     use crate::generate::{events, hardware, services};
 
     /// The promise of every generated region, checked on the assignment behind it: no pool gives
-    /// more than it has, and everybody has what was asked for.
+    /// more than it has, and every service has what was asked for.
     fn check(options: &GenerateOptions) {
         let floor = hardware::lay_out(options);
         let mut log = events::Log::new();

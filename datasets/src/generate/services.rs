@@ -17,7 +17,7 @@ const SIZE_SIGMA: f64 = 1.6;
 /// in a region of several hundred thousand.
 const LARGEST_SHARE: f64 = 0.08;
 
-/// One request in so many is for one to ten servers, whatever the region's size.
+/// One request in this many is for one to ten servers, in regions of any size.
 const TINY_ONE_IN: usize = 16;
 
 /// The most servers of a tiny request.

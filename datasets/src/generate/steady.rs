@@ -37,7 +37,7 @@ const LOAD: (f64, f64) = (0.72, 1.0);
 /// Part of the idle servers that elastic reservations have borrowed.
 const LENT: f64 = 0.5;
 
-/// One server of so many is moving when the snapshot is taken.
+/// One server of this many is moving when the snapshot is taken.
 const MOVING_ONE_IN: usize = 8_000;
 
 /// Who holds a server.
@@ -128,7 +128,7 @@ fn cells(plan: &Plan, pool: usize) -> Vec<(Holder, usize)> {
         .collect()
 }
 
-/// Servers that were out already keep the binding they had, most of them to somebody who holds
+/// Servers that were out already keep the binding they had, most of them to a service that holds
 /// others like them.
 fn bind_unusable(
     options: &GenerateOptions,

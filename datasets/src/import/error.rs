@@ -129,15 +129,15 @@ pub enum FieldRule {
     UnknownServer { name: String },
     #[error("no server is of hardware type {name:?}")]
     UnknownType { name: String },
-    #[error("no server stands in datacenter {name:?}")]
+    #[error("no server is in datacenter {name:?}")]
     UnknownDatacenter { name: String },
     #[error("hardware type {name:?} is eligible but has no value")]
     NoValue { name: String },
     #[error("hardware type {name:?} has a value but is not eligible")]
     NotEligible { name: String },
-    #[error("rack {rack:?} stands in MSB {msb:?} here and in {other:?} on line {line}")]
+    #[error("rack {rack:?} is in MSB {msb:?} here and in {other:?} on line {line}")]
     RackInTwoMsbs { rack: String, msb: String, other: String, line: u64 },
-    #[error("MSB {msb:?} stands in datacenter {datacenter:?} here and in {other:?} on line {line}")]
+    #[error("MSB {msb:?} is in datacenter {datacenter:?} here and in {other:?} on line {line}")]
     MsbInTwoDatacenters { msb: String, datacenter: String, other: String, line: u64 },
     #[error("{end} lies before the start, {start}")]
     EndsBeforeStart { start: String, end: String },
@@ -151,7 +151,7 @@ pub enum FieldRule {
     #[error("{name:?} is not the name of a request")]
     UnknownReservation { name: String },
     #[error(
-        "{name:?} is also the name of the stand-in for servers of which the file does not say it"
+        "{name:?} is also the name of the placeholder for servers of which the file does not say it"
     )]
     StandIn { name: String },
     #[error("has {found} fields, the header has {expected}")]

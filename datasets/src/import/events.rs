@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const REMOVED: &str = "removed";
 
 /// Reads what the logs say up to the instant. An event that is active then has no end yet,
-/// whatever the log knows of its future.
+/// regardless of what the log knows of its future.
 pub(super) fn import(
     options: &ImportOptions,
     inventory: &Inventory,

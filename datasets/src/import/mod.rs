@@ -70,9 +70,9 @@ pub struct ImportOptions {
     /// Whether servers not seen yet or gone by `taken_at` are left out. `false`: every server listed is
     /// there, whenever it was seen.
     pub as_of: bool,
-    /// The column that says which MSB a server stands in.
+    /// The column that says which MSB a server is in.
     pub msb_column: String,
-    /// The column that says which datacenter a server stands in. `None`: `datacenter`; but where
+    /// The column that says which datacenter a server is in. `None`: `datacenter`; but where
     /// `msb_column` is another grouping than `msb` and its groups do not lie within datacenters,
     /// the region is imported as a single datacenter.
     pub datacenter_column: Option<String>,

@@ -30,7 +30,7 @@ pub(super) struct Known<'a> {
     pub(super) taken: BTreeSet<Name>,
 }
 
-/// One request as it stands in the files.
+/// One request as it is in the files.
 pub(super) struct Request {
     pub(super) name: Name,
     pub(super) capacity: Rru,
@@ -40,7 +40,7 @@ pub(super) struct Request {
     pub(super) terms: Terms,
     /// The only datacenters; `None`: the files do not say.
     pub(super) allowed: Option<Vec<Name>>,
-    /// `None`: likewise; `Some(None)`: no replica rule.
+    /// `None`: not in the files; `Some(None)`: no replica rule.
     pub(super) replicas: Option<Option<PerMsb>>,
 }
 
@@ -134,7 +134,7 @@ pub(super) fn read_requests(
     let eligible = sheet.column("eligible_types")?;
     let values = sheet.column("rru")?;
     let spread = sheet.column("spread")?;
-    // What capacity counts is the business of whoever asks; the values are in the same unit.
+    // The unit of capacity is the requester's choice; the values are in the same unit.
     let unit = sheet.optional("unit");
     let affinity = sheet.optional("dc_affinity");
     let allowed = sheet.optional("allowed_datacenters");
@@ -344,7 +344,7 @@ fn shares(line: Line, column: Column, known: &Known) -> Result<Vec<(Name, f64)>,
 
 /// Gives every reservation that the changes name the size of its latest row up to `day`.
 ///
-/// A size of zero keeps the reservation, so that whatever it holds is freed. One that begins later
+/// A size of zero keeps the reservation, so that all it holds is freed. One that begins later
 /// is left out. A reservation that the requests do not describe takes any server, each counting
 /// one.
 pub(super) fn resize(

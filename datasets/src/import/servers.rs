@@ -160,7 +160,7 @@ impl Inventory {
         }
     }
 
-    /// Whoever holds a server is requested, or a shared buffer.
+    /// Every holder of a server is requested, or a shared buffer.
     pub(super) fn check_holders(&self, requests: &Requests) -> Result<(), ImportError> {
         let Some(column) = self.holder else { return Ok(()) };
         let requested: BTreeSet<&str> =
@@ -188,7 +188,7 @@ fn optional<T>(
     column.map(read).transpose()
 }
 
-/// Whether the instant has reached the one in a field; `None` where there is none.
+/// Whether the instant has reached the one in a field; `None` where the field is empty.
 fn reached(
     line: Line,
     column: Option<Column>,
@@ -330,12 +330,12 @@ fn places(
 struct StandIns {
     /// How many servers are in each, by level and name.
     servers: BTreeMap<(&'static str, Name), usize>,
-    /// Groups of the files whose name a stand-in may have, and where they were met first.
+    /// Groups of the files whose name a placeholder may have, and where they were met first.
     named: BTreeMap<(&'static str, Name), FieldError>,
 }
 
 impl StandIns {
-    /// The group of a line; the stand-in has the name of the level above.
+    /// The group of a line; the placeholder has the name of the level above.
     fn level(
         &mut self,
         level: &'static str,

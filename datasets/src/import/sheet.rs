@@ -21,7 +21,7 @@ pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
 pub(super) struct Sheet {
     file: PathBuf,
     columns: Vec<String>,
-    /// The columns that somebody asked for.
+    /// The columns that were requested.
     taken: BTreeSet<usize>,
     records: Vec<StringRecord>,
     wrong: Wrong,
@@ -166,7 +166,7 @@ impl Sheet {
         &self.columns[column.0]
     }
 
-    /// The columns nobody asked for.
+    /// The columns that were not requested.
     pub(super) fn ignored(&self) -> Vec<String> {
         (self.columns.iter().enumerate())
             .filter(|(at, _)| !self.taken.contains(at))

@@ -140,12 +140,12 @@ impl fmt::Display for ImportSummary {
             let what = if *servers == 1 { "server" } else { "servers" };
             writeln!(
                 out,
-                "stand-in      {file}: {servers} {what} without {level}: {level} {name:?}"
+                "placeholder   {file}: {servers} {what} without {level}: {level} {name:?}"
             )?;
         }
         if self.stand_ins.len() > STAND_INS_SHOWN {
             let more = self.stand_ins.len() - STAND_INS_SHOWN;
-            writeln!(out, "stand-in      and {more} more")?;
+            writeln!(out, "placeholder   and {more} more")?;
         }
         for note in &self.notes {
             writeln!(out, "assumed       {note}")?;
