@@ -25,7 +25,7 @@ pub struct DualPoint {
 }
 
 impl DualPoint {
-    /// Every server for nothing, and no bound.
+    /// Every server at price zero, and no bound.
     pub fn free(model: &Model) -> DualPoint {
         DualPoint {
             prices: vec![0.0; model.pools.len()],
@@ -99,7 +99,7 @@ fn evaluate_with(
     DualPoint { prices, value, terms, usage }
 }
 
-/// Computes a value per index on a few threads; the results come in order of index, whatever the
+/// Computes a value per index on a few threads; the results come in order of index, regardless of the
 /// number of threads.
 pub fn in_parallel<T: Send>(
     count: usize,

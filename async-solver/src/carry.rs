@@ -4,7 +4,7 @@
 //! budgets. They bind seldom, so a solve first goes without them. Where its moves exceed a budget, the
 //! most important are kept, every other server that the budget counts is pinned, and the region is solved
 //! again around them: idle servers elsewhere may serve as well. What planned maintenance needs of a
-//! reservation is kept in the same way. The last pass pins whatever is not known to fit, so it always does.
+//! reservation is kept in the same way. The last pass pins everything that is not known to fit, so it always does.
 
 use crate::config::SolverConfig;
 use crate::control::Control;
@@ -26,7 +26,7 @@ const SHARE_OF_TIME: f64 = 0.6;
 /// targets are today's.
 ///
 /// Give it [`RegionSnapshot::ahead`]: pinned servers stay. Ended by gap or stall, the same snapshot,
-/// config and version give the same targets, whatever the number of threads; ended by the deadline they
+/// config and version give the same targets for any number of threads; ended by the deadline they
 /// may differ.
 pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control) -> SolveOutcome {
     let limited = !snapshot.move_budgets.is_empty()

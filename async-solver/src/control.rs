@@ -16,7 +16,7 @@ pub struct Control<'a> {
     pub elapsed: &'a (dyn Fn() -> Duration + Sync),
     /// When the solve must have returned, on the same clock. The solver leaves itself a margin.
     pub deadline: Option<Duration>,
-    /// Whether somebody asked for an early end (Ctrl-C): the incumbent is returned.
+    /// Whether an early end was requested (Ctrl-C): the incumbent is returned.
     pub interrupted: &'a (dyn Fn() -> bool + Sync),
     /// Told of each step, each new incumbent and each better bound.
     pub progress: &'a (dyn Fn(&Progress) + Sync),
@@ -41,7 +41,7 @@ pub trait Backend {
     fn start(&self, problem: LpProblem, request: LpRequest) -> Box<dyn LpJob>;
 }
 
-/// A HiGHS run under way. Dropping it ends the run, whatever HiGHS is doing.
+/// A HiGHS run under way. Dropping it ends the run in any state of HiGHS.
 pub trait LpJob {
     /// Waits for the outcome, at most this long; `None` while HiGHS is at work, and after it was given.
     fn wait(&mut self, at_most: Duration) -> Option<Result<LpSolution, LpFailure>>;

@@ -1,4 +1,4 @@
-//! Puts part of an assignment anew, everything else staying: a small mixed-integer program.
+//! Places part of an assignment again, with everything else fixed: a small mixed-integer program.
 //!
 //! Where reservations compete for the last servers of a pool, no order of taking them out and putting
 //! them back one by one finds the best exchange. HiGHS does, as long as little is free.

@@ -29,7 +29,7 @@ pub struct Lp {
 pub enum Part {
     /// Servers of an item.
     Item(u32),
-    /// Servers of a pool that count for nothing with their holder.
+    /// Servers of a pool that are worth zero to their holder.
     Worthless(u32),
     /// RRU in an MSB, by number of the span.
     Span(u32),
@@ -189,7 +189,7 @@ fn term_columns(model: &Model, term: &Term, counts: &[u32], columns: &mut Vec<f6
             }
         }
     }
-    // Servers that count for nothing: HiGHS fills them in where the rest leaves room.
+    // Servers worth zero to their holder: HiGHS fills them in where the rest leaves room.
     for item in &term.worthless {
         let (dear, cheap) = model.leave_order(item);
         columns.extend([dear, cheap].iter().filter(|held| held.0 > 0).map(|_| 0.0));
@@ -247,7 +247,7 @@ fn span_max(model: &Model, term: &Term) -> f64 {
     rru(spans.max().unwrap_or(0))
 }
 
-/// Adds the columns of what an item keeps: of the dear ones, then of the cheap ones.
+/// Adds the columns of what an item keeps: of the expensive ones, then of the cheap ones.
 fn add_kept(model: &Model, item: &Item, part: Part, build: &mut Builder, rows: &[(u32, f64)]) {
     let (dear, cheap) = model.leave_order(item);
     for (count, price) in [dear, cheap] {

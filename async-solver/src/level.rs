@@ -42,7 +42,7 @@ pub fn level(model: &Model, snapshot: &RegionSnapshot, state: &mut State) {
 struct Floor {
     /// What the servers of each pool are: equal where every reservation values them alike.
     hardware: Vec<u32>,
-    /// Servers of each pool that can be had at no price.
+    /// Servers of each pool that can be taken at no cost.
     free: Vec<u32>,
     /// By MSB: servers given to guaranteed reservations, and all.
     full: Vec<(u32, u32)>,

@@ -2,7 +2,7 @@
 //!
 //! Expression 1 charges a server for leaving its holder, never for where it goes. So a *pool*, the
 //! available servers that eq. 2 to 7 cannot tell apart, needs one count per reservation, and of
-//! the servers a reservation holds there it keeps the dearest to move first. `docs/formulation.md`
+//! the servers a reservation holds there it keeps the most expensive to move first. `docs/formulation.md`
 //! shows that this is the paper's model, not a relaxation of it.
 
 use crate::symmetry::{Partition, value_rows};
@@ -88,7 +88,7 @@ pub struct Term {
     pub spans: Vec<Span>,
     /// Eq. 7, one range per datacenter with items; empty without affinity.
     pub affinity: Vec<AffinityRange>,
-    /// Servers it holds that count for nothing: ineligible types, datacenters it is not allowed
+    /// Servers it holds that are worth zero to it: ineligible types, datacenters it is not allowed
     /// in, and all of an elastic one.
     pub worthless: Vec<Item>,
 }
@@ -456,11 +456,11 @@ impl Model {
 pub const PRIORITY_RATIO: f64 = 10.0;
 /// Levels told apart: more would spread the prices over more digits than a float solver has.
 pub const PRIORITY_LEVELS: usize = 4;
-/// What the RRU of a reservation's most valuable server weigh together, whatever their number.
+/// What the RRU of a reservation's most valuable server weigh together, for any number of them.
 pub const WEIGHT_OF_SERVER: i64 = 1_000_000_000_000_000_000;
 
 impl Term {
-    /// V of the most valuable server that counts for it; one RRU if there is none.
+    /// V of the most valuable server that counts for it; one RRU if no server counts.
     pub fn top_value(&self) -> i64 {
         self.items.iter().map(|item| item.value).max().unwrap_or(MICRO)
     }

@@ -45,7 +45,7 @@ impl<'a> Neighbourhood<'a> {
         self.prices
     }
 
-    /// Whether somebody is short.
+    /// Whether a reservation is short.
     pub fn is_short(&self) -> bool {
         self.short.contains(&true)
     }
@@ -60,13 +60,13 @@ impl<'a> Neighbourhood<'a> {
                 slack -= model.leave_price(item, 0);
             }
             self.short[number] = term.shortfall(&state.counts[number]) > 0;
-            // A little for everybody: a reservation at its bound may still stand in the way.
+            // A little for every reservation: one at its bound may still block another.
             self.slack[number] = if term.items.is_empty() { 0.0 } else { slack.max(1e-6) };
         }
         self.total = self.slack.iter().sum();
     }
 
-    /// Somebody who has servers of a pool or would like to, from a random one on.
+    /// A reservation that has servers of a pool or would like to, from a random one on.
     fn user(&mut self, state: &State, pool: usize, but: &[usize]) -> Option<usize> {
         let users = &self.users[pool];
         let from = self.random.below(users.len());

@@ -1,6 +1,6 @@
-//! What one request would take: a few reservations put anew around it, everything else staying.
+//! What one request would take: a few reservations around it are placed again, everything else is fixed.
 //!
-//! An hourly solve puts the whole region anew. An owner who asks "could I have this?" wants to know
+//! An hourly solve places the whole region again. An owner who asks "could I have this?" wants to know
 //! in seconds, and from prices that the last solve left the answer is near. First whoever is short is
 //! served, and surplus given back, as the next solve will do anyway: that is the region *before*.
 //! Then the one reservation is put where it fits best, and again and again together with a few that
@@ -212,7 +212,7 @@ fn from(today: &Model, state: &State, snapshot: &RegionSnapshot, asking: usize) 
     model
 }
 
-/// Servers that count for nothing with the reservation any more become free.
+/// Servers that are no longer worth anything to the reservation become free.
 fn without_worthless(
     snapshot: &RegionSnapshot,
     reservation: ReservationIx,

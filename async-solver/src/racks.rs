@@ -149,7 +149,7 @@ impl<'a> Problem<'a> {
         Problem { model, snapshot, state, limits, servers, items }
     }
 
-    /// Whether a reservation keeps a server that counts for nothing: one where it is not allowed any
+    /// Whether a reservation keeps a server worth zero to it: one where it is not allowed any
     /// more, as long as it is short.
     fn is_kept(&self, term: u32, at: u32) -> bool {
         let of = &self.model.terms[term as usize];
@@ -181,7 +181,7 @@ impl<'a> Problem<'a> {
         }
         let mut wanted: Vec<(u32, u32, u32, i64)> = Vec::new();
         let mut available: std::collections::BTreeMap<u32, Vec<u32>> = Default::default();
-        // Who keeps what. The dearest to move stay; among equals those in less loaded racks.
+        // Which servers stay: those most expensive to move; among equals those in less loaded racks.
         for &(number, item_at) in self.items {
             let term = &self.model.terms[number as usize];
             let item = &term.items[item_at as usize];
@@ -215,7 +215,7 @@ impl<'a> Problem<'a> {
                 }
             }
         }
-        // Free servers, and ones that count for nothing where they are: the latter leave last.
+        // Free servers, and ones worth zero to their holder: the latter leave last.
         let mut worthless: std::collections::BTreeMap<u32, Vec<u32>> = Default::default();
         for ((pool, held), group) in groups {
             if self.model.pools[pool as usize].keeper != Keeper::Anyone {
@@ -309,7 +309,7 @@ impl<'a> Problem<'a> {
         }
         for &(number, pool, count, value) in wanted.iter() {
             let list = available.entry(pool).or_default();
-            // Not enough are free: servers that count for nothing leave, idle ones first.
+            // Not enough are free: servers worth zero to their holder leave, idle ones first.
             if list.len() < count as usize {
                 let mut evicted = worthless.remove(&pool).unwrap_or_default();
                 evicted.sort_by_key(|&at| {

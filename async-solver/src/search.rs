@@ -19,12 +19,12 @@ pub struct Search<'a> {
     pub model: &'a Model,
     /// What does not depend on prices.
     pub geometries: &'a [Geometry],
-    /// Servers that count for nothing.
+    /// Servers worth zero to their holder.
     pub worthless: &'a Worthless,
 }
 
 impl Search<'_> {
-    /// Puts one reservation anew. Prices, times `weight`, keep it off what others need more.
+    /// Places one reservation again. Prices, times `weight`, keep it off what others need more.
     /// Accepts what costs less, prices included; tells whether anything changed.
     pub fn replace(&self, state: &mut State, term: usize, dual: &DualPoint, weight: f64) -> bool {
         let model = self.model;

@@ -3,7 +3,7 @@
 //! What ends or shrinks goes first, so that what grows may have it; then the more important before the
 //! less important, as in a solve, and those as important as each other as they were given. Each is planned on the region as the ones before leave it: with their requests in
 //! it, and with what they take on its way. Of what the next solve will do anyway ([`crate::plan`]) only
-//! that is kept without which somebody would be worse off than today, so that a plan that is
+//! that is kept without which a reservation would be worse off than today, so that a plan that is
 //! carried out touches little. In the end all of it is audited against the region as it was.
 
 use crate::whatif::{Answer, Question, answer};
@@ -121,7 +121,7 @@ fn order(snapshot: &RegionSnapshot, requests: &[CapacityRequest]) -> Vec<usize> 
     order
 }
 
-/// The targets of an answer, with as little of what happens anyway as leaves nobody worse off.
+/// The targets of an answer, with as little of what happens anyway as leaves no reservation worse off.
 ///
 /// Whoever loses a server by the plan counts on what it gains anyway: that is kept whole, and so on
 /// for whom that is taken from. If the audit still finds somebody worse off, all of it is kept.
@@ -177,7 +177,7 @@ fn bind_as(region: &mut RegionSnapshot, was: &RegionSnapshot) {
 }
 
 impl Answers {
-    /// Whether every request is granted in full, and nobody is worse off.
+    /// Whether every request is granted in full, and no reservation is worse off.
     pub fn in_full(&self) -> bool {
         self.audit.is_clean() && self.answers.iter().all(|of| of.refusal.is_none())
     }

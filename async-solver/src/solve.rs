@@ -26,14 +26,14 @@ pub struct SolveOutcome {
     pub warm: Warm,
 }
 
-/// Share of a deadline kept for phase 2 and for whoever called.
+/// Share of a deadline kept for phase 2 and for the caller.
 const RESERVE_SHARE: f64 = 0.08;
 /// Time kept on top, per million servers...
 const RESERVE_PER_MILLION: f64 = 1.0;
 /// ...and per million that are missing somewhere, which phase 2 finds racks for.
 const RESERVE_PER_MILLION_MISSING: f64 = 7.0;
 
-/// Assigns every available server, whatever the move budgets say.
+/// Assigns every available server, regardless of move budgets.
 pub(crate) fn assign(
     snapshot: &RegionSnapshot,
     config: &SolverConfig,

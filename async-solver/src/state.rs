@@ -8,17 +8,17 @@ use crate::subproblem::Supply;
 pub struct State {
     /// Per term, per item.
     pub counts: Vec<Vec<u32>>,
-    /// Servers of each pool that are given to somebody.
+    /// Servers of each pool that are given to a reservation.
     pub used: Vec<u32>,
     /// Cost of each term.
     pub costs: Vec<f64>,
     /// What each term is missing, weighed ([`crate::model::TermCost::missing`]).
     pub missing: Vec<i128>,
-    /// Whether guaranteed reservations give back what counts for nothing with them.
+    /// Whether guaranteed reservations give back servers worth zero to them.
     pub releases_worthless: bool,
 }
 
-/// What leaves a pool when it gets crowded: servers that count for nothing where they are held.
+/// What leaves a pool when it gets crowded: servers worth zero to their holder.
 #[derive(Clone, Debug)]
 pub struct Worthless {
     /// Idle ones of each pool.
@@ -100,7 +100,7 @@ impl State {
             .any(|(term, counts)| model.cost(term, counts).regress)
     }
 
-    /// What a term may take of an item while everybody else stays.
+    /// What a term may take of an item while all others stay.
     pub fn supply(&self, model: &Model, worthless: &Worthless, term: usize, item: usize) -> Supply {
         let pool = model.terms[term].items[item].pool as usize;
         let others = self.used[pool] - self.counts[term][item];

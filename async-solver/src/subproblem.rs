@@ -1,7 +1,7 @@
 //! One reservation alone, with a price on every server it takes.
 //!
 //! Everything a reservation pays is a convex piecewise-linear function of the RRU it takes: of a
-//! pool (keep the dearest first, then take new ones), of an MSB (cheapest RRU first, dearer above
+//! pool (keep the most expensive first, then take new ones), of an MSB (cheapest RRU first, more above
 //! the spread limit), of the region (cheapest MSBs first). So with the largest MSB share `t`
 //! fixed, the relaxation of eq. 3 to 7 is one pass over segments sorted by slope: price per RRU.
 //! [`Priced::relax`] is that pass, [`Priced::bound`] searches `t`, [`Priced::fill`] is the same
@@ -93,7 +93,7 @@ pub struct Supply {
 }
 
 impl<'a> Priced<'a> {
-    /// Prices the servers of each item (`price` per pool) with all of a pool to be had.
+    /// Prices the servers of each item (`price` per pool) with all of a pool available.
     pub fn unlimited(
         model: &'a Model,
         term: &'a Term,
@@ -113,7 +113,7 @@ impl<'a> Priced<'a> {
         )
     }
 
-    /// Prices the servers of each item, of which only a supply is to be had.
+    /// Prices the servers of each item, of which only a supply is available.
     pub fn new(
         model: &'a Model,
         term: &'a Term,

@@ -11,7 +11,7 @@ use fleet::{HardwareTypeIx, MsbIx, Name, RegionSnapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A larger gap is not worth keeping: whatever ended that search, it was not near its bound.
+/// A larger gap is not worth keeping: that search did not end near its bound.
 const NEAR_ENOUGH_MOST: f64 = 0.02;
 
 /// Prices of servers, as a solve ended with them.

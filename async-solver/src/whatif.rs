@@ -43,7 +43,7 @@ pub struct Answer {
 pub struct Refusal {
     /// What is missing, and the reason, one of a closed list.
     pub shortfall: Shortfall,
-    /// The limits that together stand in the way.
+    /// An irreducible set of limits that blocks the request.
     pub limits: Vec<Limit>,
     /// Requests near this one that would be granted in full, the cheapest in moves first.
     pub alternatives: Vec<Alternative>,

@@ -41,7 +41,7 @@ fn whole_problems_have_the_optimum_and_the_relaxation_is_below() {
     });
 }
 
-/// Found once: where nobody can use a pool, what is held there was taken for gone, and the bound of the
+/// Regression: where no reservation can use a pool, what is held there was taken for gone, and the bound of the
 /// whole problem was too high by its price.
 #[test]
 fn servers_in_nobodys_way_cost_nothing() {
@@ -64,7 +64,7 @@ fn the_price_of_an_assignment_is_that_of_brute_force() {
         let targets = greedy::assign(&snapshot);
         if let Some(cost) = Phase1::new(&snapshot).cost(targets.holders()) {
             let primal = mip::primal(&snapshot, &targets);
-            // Servers that count for nothing leave only when others need their place.
+            // Servers worth zero to their holder leave only when others need their place.
             assert!(primal <= cost + 1e-6 + 1e-9 * cost.abs(), "{primal} instead of {cost}");
         }
     });

@@ -1,4 +1,4 @@
-//! The solve ends when it must, with a valid answer, whatever HiGHS does.
+//! The solve ends when it must, with a valid answer, for any behaviour of HiGHS.
 
 mod brute;
 mod world;
@@ -100,7 +100,7 @@ fn assert_today(snapshot: &RegionSnapshot, config: &SolverConfig, outcome: &Solv
         assert_eq!(outcome.targets, Targets::unchanged(snapshot));
     }
     for step in outcome.targets.diff(snapshot) {
-        assert_eq!(step.target, None, "{step:?} gives a server to somebody");
+        assert_eq!(step.target, None, "{step:?} gives a server to a reservation");
     }
     assert_eq!(outcome.stats.phase1.primal, outcome.stats.phase1.initial_primal);
 }
@@ -164,7 +164,7 @@ fn any_deadline_is_kept() {
 }
 
 #[test]
-fn a_silent_backend_keeps_nobody_waiting() {
+fn a_silent_backend_does_not_delay_the_solve() {
     for_each(10, worlds(HAMLET), |world| {
         let snapshot = snapshot(&world);
         let deadline = Duration::from_millis(2_000);

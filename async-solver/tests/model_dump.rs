@@ -8,7 +8,7 @@ use world::{config, empty, event, reservation, rru, server, snapshot, solved};
 
 /// Two reservations over three MSBs in two datacenters, with something for every expression:
 /// `web` holds servers in use, idle, on the move and unavailable, has affinity and is short;
-/// `batch` has no embedded buffer and its own spread limit; `lent` holds what counts for nothing.
+/// `batch` has no embedded buffer and its own spread limit; `lent` holds servers worth zero to it.
 fn village() -> SnapshotParts {
     let mut parts = SnapshotParts { shared_buffer_fraction: Some(0.2), ..empty() };
     let places = [("dc0", "m0", "m0-r0"), ("dc0", "m1", "m1-r0"), ("dc1", "m2", "m2-r0")];
@@ -74,7 +74,7 @@ fn sizes_of_a_known_world() {
     let rows = [
         // Six pools: two types in three MSBs.
         6,
-        // web: capacity, both bounds of two datacenters (the buffer stands in the upper ones), balance
+        // web: capacity, both bounds of two datacenters (the buffer is in the upper ones), balance
         // and largest share of three MSBs.
         // and which MSB has the largest share, one of them.
         1 + 2 * 2 + 3 + 3 + 3 + 1,

@@ -145,7 +145,7 @@ impl Least<'_> {
 }
 
 /// The least that must be missing of the request, RRU outside its datacenter shares included: who is
-/// as important is no worse off than before it, everybody else, itself included, than today.
+/// as important is no worse off than before it, every other, itself included, than today.
 fn least_of(answer: &Answer) -> f64 {
     let region = &answer.region;
     let today = all_broken(region, &Targets::unchanged(region));
@@ -222,7 +222,7 @@ fn no_refusal_lies_and_few_are_hasty() {
 }
 
 #[test]
-fn every_answer_is_audited_and_everybody_keeps_what_they_have() {
+fn every_answer_is_audited_and_all_keep_what_they_have() {
     let number = Cell::new(0);
     for_each(60, worlds(TOWN), |world| {
         let snapshot = snapshot(&world);
@@ -301,7 +301,7 @@ fn a_new_one_a_larger_one_and_the_end_of_one() {
     let refusal = ask(&snapshot(&parts), &request, &config()).refusal.expect("four are left");
     let limits: Vec<&str> = refusal.limits.iter().map(|of| of.limit.as_str()).collect();
     assert_eq!(limits, ["msb_buffer"]);
-    // Its end gives everything back, whoever runs on it.
+    // Its end gives everything back, in use or not.
     parts.reservations.push(reservation("web", 3.0));
     parts.rru.push(rru("web", "t0", 1.0));
     let held = solved(&snapshot(&parts), &config()).targets;

@@ -28,7 +28,7 @@ fn unevenness(snapshot: &RegionSnapshot, outcome: &SolveOutcome) -> f64 {
         if server.available {
             let guaranteed = |holder: fleet::ReservationIx| {
                 let of = &snapshot.reservations[holder.ix()];
-                // What is held and counts for nothing is no servers of the reservation.
+                // Servers worth zero to their holder do not count.
                 of.kind == ReservationKind::Guaranteed && snapshot.value(server, holder) > Rru::ZERO
             };
             let msb: &mut (f64, f64) = &mut full[snapshot.msb_of(server).ix()];
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_shorter_than_today(world in worlds(TOWN)) {
+    fn no_reservation_is_shorter_than_today(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
         let outcome = solved(&snapshot, &config());
         let today = total_shortfall(&snapshot, &Targets::unchanged(&snapshot));
@@ -211,7 +211,7 @@ proptest! {
 
     /// With `f` the rest of the objective and `d` the price of moves, an optimum `y` from `x` has
     /// `f(y) + d(x, y) <= f(z) + d(x, z) <= f(z) + d(x, y) + d(y, z)` for every `z`: from `y`,
-    /// nothing is worth a move. (Surplus handed back is paid for by nobody, so it is left out.)
+    /// nothing is worth a move. (No term pays for released surplus, so it is left out.)
     #[test]
     fn a_solve_on_a_proved_optimum_moves_nothing(world in worlds(HAMLET)) {
         let first = snapshot(&world);
@@ -275,7 +275,7 @@ proptest! {
     fn surplus_is_handed_back(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
         let outcome = solved(&snapshot, &config());
-        // Whoever is not short and has no shares to keep needs each of its servers.
+        // A reservation that is not short and has no shares to keep needs each of its servers.
         let short = total_shortfall(&snapshot, &outcome.targets);
         let mut without = outcome.targets.holders().to_vec();
         for (position, server) in snapshot.servers.iter().enumerate() {
@@ -311,7 +311,7 @@ fn solves_until_rest(world: &SnapshotParts) -> usize {
 }
 
 #[test]
-fn solving_on_comes_to_rest() {
+fn repeated_solves_reach_a_fixed_point() {
     let (at_once, all) = (Cell::new(0_u32), Cell::new(0_u32));
     for_each(25, worlds_without_rules(TOWN), |world| {
         all.set(all.get() + 1);

@@ -81,7 +81,7 @@ fn raw_optimum_lies_between_bound_and_primal() {
         if stats.shortfall_cost == 0.0 {
             assert!(stats.dual_bound <= raw + slack, "bound {} above {raw}", stats.dual_bound);
         }
-        // At the prices of the raw model, whatever the order of priority says of the assignment.
+        // At the prices of the raw model, regardless of the order of priority.
         let cost = Phase1::new(&snapshot).cost(outcome.targets.holders());
         let cost = cost.expect("nothing worse than today");
         assert!(cost >= raw - slack, "{cost} below {raw}");

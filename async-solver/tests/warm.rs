@@ -81,7 +81,7 @@ fn what_was_left_leads_to_as_good_an_answer_again_whatever_the_threads() {
     });
 }
 
-/// The gap that a solve came to, as a share of what it costs without shortfalls.
+/// The gap that a solve reached, as a share of what it costs without shortfalls.
 fn came_to(outcome: &SolveOutcome) -> f64 {
     let phase1 = &outcome.stats.phase1;
     let worth = phase1.primal - phase1.shortfall_cost;
@@ -101,7 +101,7 @@ fn after_a_hard_hour_the_gap_that_is_near_enough_comes_down_again() {
             left = outcome.warm;
             let after = left.gap.expect("it ended by itself");
             let most = came_to.max(before / 2.0) + 1e-9;
-            assert!(after <= most, "hour {hour}: {after}, with {before} it came to {came_to}");
+            assert!(after <= most, "hour {hour}: {after}, with {before} it reached {came_to}");
         }
     });
 }
@@ -123,7 +123,7 @@ fn an_hour_that_ends_not_far_off_raises_the_gap_that_is_near_enough_by_a_quarter
         let enough = (1.25 * before).max(config().gap_limit);
         if came_to > enough && came_to <= 3.0 * enough {
             hard.set(hard.get() + 1);
-            assert!(after <= enough + 1e-12, "{after}, with {before} it came to {came_to}");
+            assert!(after <= enough + 1e-12, "{after}, with {before} it reached {came_to}");
         }
     });
     assert!(hard.get() > 0, "no world was hard");

@@ -8,7 +8,7 @@
 //!   stands for that of arrival; shared buffers and elastic reservations after the rest.
 //! - Each keeps what it holds, and takes free servers that fit until eq. 6 holds: its capacity is
 //!   there even without its largest MSB. Those that need less than they hold give idle servers
-//!   back, the last by id first, before anybody takes any.
+//!   back, the last by id first, before any reservation takes some.
 //! - Servers are taken rack by rack, the rack with most free ones that fit first and within it by
 //!   id. Neither MSBs nor shares are looked at, so prices, spread (eq. 2, 3) and affinity (eq. 7)
 //!   are not either. Racks in order of MSB would give a reservation one whole MSB after another,
@@ -16,7 +16,7 @@
 //! - Once the capacity itself is there, servers in the MSB that holds most bring nothing, and none
 //!   are taken there.
 //!
-//! Nobody gives anything up for others: who finds too few free servers stays short.
+//! No reservation gives up servers for others: one that finds too few free servers stays short.
 
 use fleet::{RegionSnapshot, Reservation, ReservationIx, ReservationKind, Rru, Targets};
 
@@ -135,7 +135,7 @@ fn give_back(
     }
 }
 
-/// Takes free servers, rack by rack, until eq. 6 holds or there are none.
+/// Takes free servers, rack by rack, until eq. 6 holds or all are taken.
 fn take(
     snapshot: &RegionSnapshot,
     servers: &Servers,

@@ -1,7 +1,7 @@
 //! HiGHS on the whole of phase 1,
 //! in the pooled form and in the paper's, and its LP relaxation. [`super::greedy`] is another.
 //!
-//! All are judged by one price, [`primal`]: that of the pooled model, whatever the form in which
+//! All are judged by one price, [`primal`]: that of the pooled model, regardless of the form in which
 //! the assignment was found.
 
 use super::raw::RawModel;

@@ -1,4 +1,4 @@
-//! The paper's model as it stands in the paper: one binary `x[s,r]` per server and reservation.
+//! The paper's model exactly as in the paper: one binary `x[s,r]` per server and reservation.
 //!
 //! RAS (SOSP'21) section 3.5, expressions 1 and 3 to 7, softened like the pooled model (section
 //! 3.5.1). Expression 2 is phase 2's. It is written to be read and to be solved by HiGHS where a

@@ -6,12 +6,12 @@ use crate::random::Random;
 use crate::search::Search;
 use crate::state::State;
 
-/// Weights of the prices with which a reservation is put anew.
+/// Weights of the prices with which a reservation is placed again.
 pub const WEIGHTS: [f64; 4] = [1.0, 0.5, 0.2, 0.0];
 /// Exchanges tried without gain before the search is over: with the request served, and without.
 const TRIES: (usize, usize) = (100, 400);
-/// Putting a reservation anew takes time by its servers, so a large one is tried less often: this many
-/// servers put anew without gain are enough, but so many exchanges are tried at least.
+/// Placing a reservation again takes time by its servers, so a large one is tried less often: this many
+/// servers placed again without gain are enough, but at least `TRIES_LEAST` exchanges are tried.
 const SERVERS_TRIED: usize = 400_000;
 const TRIES_LEAST: usize = 30;
 /// All exchanges are at most this multiple of those without gain: the last RRU cost most time, and moves.
@@ -59,7 +59,7 @@ impl Around<'_> {
         true
     }
 
-    /// Puts the reservation anew by itself, at the weight that turns out best.
+    /// Places the reservation again by itself, at the weight that turns out best.
     fn alone(&self, state: &mut State) {
         let (model, term) = (self.search.model, self.asking);
         // Less missing in order of priority first, then what it costs.
@@ -120,7 +120,7 @@ impl Around<'_> {
         picked
     }
 
-    /// Somebody else who has servers of a pool, from a random one on.
+    /// Another reservation that has servers of a pool, from a random one on.
     fn holder(&mut self, state: &State, pool: usize, but: &[usize]) -> Option<usize> {
         let users = &self.users[pool];
         let from = self.random.below(users.len());

@@ -1,7 +1,7 @@
-//! How much of a request must be missing, whoever solves: the proof that goes with a refusal.
+//! A lower bound on the missing part of a request, for any solver: the proof that goes with a refusal.
 //!
 //! The problem of phase 1 again, with one price only: an RRU that is missing of the request, or outside
-//! its datacenter shares, costs 1. Everybody else's moves, spread, buffer price and datacenter shares
+//! its datacenter shares, costs 1. Other reservations' moves, spread, buffer price and datacenter shares
 //! cost nothing, and what they must keep is all they ask for, at a price that no price of a server
 //! reaches. Every assignment that leaves them that much costs exactly what is missing of the request,
 //! so the Lagrangian bound ([`crate::bound`]) of this problem is missing in each of them.
@@ -12,7 +12,7 @@ use crate::subproblem::Geometry;
 
 /// Further steps find no proof that these have not.
 const CLIMB: Climb = Climb { steps: 60, aim: 1e-2 };
-/// Price of an RRU that somebody else must keep: no more than dear enough, or prices would climb to it.
+/// Price of an RRU that another reservation must keep: just expensive enough, or prices would climb to it.
 const KEPT_PRICE: f64 = 50.0;
 /// Less than this is rounding.
 const LEAST: f64 = 1e-6;

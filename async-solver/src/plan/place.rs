@@ -19,7 +19,7 @@ struct Change {
 type OnRacks = BTreeMap<(ReservationIx, u32), u32>;
 
 /// Carries the difference of two states over to targets of the first. In each pool idle servers leave
-/// first, from the racks with most of their reservation, and come to the racks with fewest.
+/// first, from the racks with most of their reservation, and go to the racks with fewest.
 pub fn carry(
     model: &Model,
     snapshot: &RegionSnapshot,
@@ -79,7 +79,7 @@ fn shift(
         }
     }
     for &(who, count) in &change.more {
-        // Who holds a server that counts for nothing with it lets it go where none is free.
+        // A holder to which a server is worth zero releases it if none is free.
         let there = servers.iter().copied().filter(|&server| {
             let counts = |of| snapshot.value(&snapshot.servers[server], of) > Rru::ZERO;
             holders[server].is_none_or(|of| !counts(of))

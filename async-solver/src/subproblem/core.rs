@@ -4,7 +4,7 @@
 //! solution that is better than the bound by less than `slack` takes none that cost more, which
 //! leaves each MSB a few, and one pass over the MSBs finds the cheapest combination of them by
 //! its total (Pisinger's core of the multiple-choice knapsack). What the pass does not look at is
-//! at least as dear as it says, so the result is a bound in any case.
+//! at least as expensive as it says, so the result is a bound in any case.
 
 use super::lattice::{Lattice, Purpose};
 use super::ring::lower;

@@ -66,7 +66,7 @@ impl Fill<'_, '_> {
         for (number, segment) in self.priced.segments.iter().enumerate() {
             let slope = segment.slope + surcharge;
             let gain = slope < 0.0 && goal == Goal::Demand;
-            // Dearer than falling short, unless more would be short than today.
+            // More expensive than falling short, unless more would be short than today.
             let too_dear = slope >= term.short_price && self.total >= demand - term.short_max;
             if (self.total >= demand && !gain && goal == Goal::Demand) || too_dear {
                 continue;
@@ -161,7 +161,7 @@ impl Fill<'_, '_> {
         }
     }
 
-    /// Puts back servers that cost something and are not needed, dearest first.
+    /// Puts back servers that cost something and are not needed, the most expensive first.
     fn trim(&mut self) {
         let term = self.priced.term;
         for number in (0..self.taken.len()).rev() {

@@ -182,7 +182,7 @@ impl Lattice {
         line.rings[position].get_or_init(|| self.new_ring(line, position)).as_ref()
     }
 
-    /// What a sum within one server of a run can be worth at most: dearer is not taken.
+    /// What a sum within one server of a run can be worth at most: higher costs are not taken.
     pub fn worth(&self, run: &Run) -> f64 {
         ((self.ceiling - run.slope) * run.value as f64).max(self.slack)
     }

@@ -45,7 +45,7 @@ impl Priced<'_> {
                 } else {
                     0.0
                 };
-                // No more may be short than today, whatever it costs.
+                // No more may be short than today, at any cost.
                 let wanted = worthwhile.max(least - total);
                 if wanted <= 0.0 {
                     break;
@@ -114,7 +114,7 @@ impl Priced<'_> {
         // The price of one more RRU of demand: that of the stretch that meets it, if one does.
         let mut marginal = term.short_price;
         let mut is_met = false;
-        // Slope of the dearest stretch taken: a valid price of demand too where they reach it,
+        // Slope of the most expensive stretch taken: a valid price of demand too where they reach it,
         // be it only to the last bit.
         let mut dearest = 0.0;
         for stretch in &self.stretches {

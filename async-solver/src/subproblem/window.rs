@@ -11,7 +11,7 @@ pub(super) struct Bound {
     pub value: f64,
     /// The price of the demand it has it from.
     pub mu: f64,
-    /// How often combinations of sums were looked at, each time dearer ones; none left.
+    /// How often combinations of sums were looked at, each time more expensive ones; none left.
     pub tries: u32,
 }
 
@@ -183,7 +183,7 @@ impl<'p> Window<'p> {
         if most < first { 0 } else { (most - first) / self.divisor + 1 }
     }
 
-    /// The price of falling short by so many units.
+    /// The price of falling short by this many units.
     pub fn shortfall(&self, units: i64) -> f64 {
         if units <= 0 {
             return 0.0;

@@ -317,7 +317,7 @@ fn assemble((weights, servers, reservations, fraction): Drawn) -> SnapshotParts 
     }
     let lent = ReservationRow { kind: "elastic".into(), ..reservation("lent", 0.0) };
     parts.reservations.push(lent);
-    // Values may name a type without servers; a shared buffer of it would ask for nothing.
+    // Values may name a type without servers; a shared buffer of it would be empty.
     parts
 }
 
