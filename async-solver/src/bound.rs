@@ -170,7 +170,7 @@ pub struct Ascent {
     pub best: DualPoint,
     /// Smoothed servers of each pool that the relaxed reservations take.
     usage: Vec<f64>,
-    /// Likewise of each item of each term: near an optimum of the relaxation.
+    /// Smoothed servers of each item of each term: near an optimum of the relaxation.
     mixture: Vec<Vec<f64>>,
     /// How much higher the next step aims.
     aim: f64,

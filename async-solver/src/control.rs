@@ -1,5 +1,5 @@
-//! What a solve needs from the outside world, as arguments: a clock, a stop signal, somebody to
-//! tell, and a place where HiGHS runs.
+//! What a solve needs from the outside world, as arguments: a clock, a stop signal,
+//! listeners, and a place where HiGHS runs.
 //!
 //! The solver itself reads no clock and starts no process. `ras` passes a wall clock and a HiGHS
 //! in a child process that can be killed; tests pass [`crate::backend::InProcess`].

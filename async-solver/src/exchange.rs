@@ -123,9 +123,9 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// The columns that can change: of free items, their MSBs and reservations, and of servers that
-/// count for nothing in pools where something is free. In pools that count for nobody they are in
-/// nobody's way: unless such columns earn their price the whole costs too much, bound included.
+/// The columns that can change: of free items, their MSBs and reservations, and of servers
+/// worth zero to their holder in pools where something is free. In pools that count for no reservation
+/// they block none: unless such columns earn their price the whole costs too much, bound included.
 fn kept(model: &Model, lp: &Lp, free: &Free) -> Vec<bool> {
     let mut free_pools = vec![true; model.pools.len()];
     for item in model.terms.iter().flat_map(|term| &term.items) {

@@ -144,8 +144,8 @@ impl Lp {
             .map(|column| (column, self.parts[column]))
     }
 
-    /// Whether a column must be integer in the problem in whole servers. Servers that count for
-    /// nothing follow by themselves.
+    /// Whether a column must be integer in the problem in whole servers. Servers worth
+    /// zero to their holder follow by themselves.
     pub fn is_whole(&self, column: usize) -> bool {
         matches!(self.parts[column], Part::Item(_) | Part::Largest)
     }

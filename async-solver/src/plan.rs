@@ -1,8 +1,8 @@
 //! What one request would take: a few reservations around it are placed again, everything else is fixed.
 //!
 //! An hourly solve places the whole region again. An owner who asks "could I have this?" wants to know
-//! in seconds, and from prices that the last solve left the answer is near. First whoever is short is
-//! served, and surplus given back, as the next solve will do anyway: that is the region *before*.
+//! in seconds, and from prices that the last solve left the answer is near. First short reservations are
+//! served and surplus is released, as the next solve will do anyway: that is the region *before*.
 //! Then the one reservation is put where it fits best, and again and again together with a few that
 //! hold what it could use: the region *after*. Leaving a place of before costs what leaving a holder
 //! does in eq. 1, and who is as important as the request ends no worse than before, so the difference
@@ -46,8 +46,8 @@ pub struct Plan {
     pub shortfall_cost: f64,
     /// No assignment of the region with the request costs less, counted from before.
     pub dual_bound: f64,
-    /// Whatever is done, at least so many RRU of the request are missing, or outside its datacenter
-    /// shares, while nobody else ends worse; zero if that was not looked for.
+    /// A proved lower bound on the RRU of the request that are missing, or outside its datacenter
+    /// shares, while no other reservation ends worse; zero if none was computed.
     pub surely_missing: f64,
     /// Whether the search ended by itself, not by the clock.
     pub complete: bool,
@@ -148,8 +148,8 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     }
 }
 
-/// What the next solve will do about everybody else: surplus becomes free, and who is short is served
-/// by order of priority.
+/// What the next solve will do about all others: surplus becomes free, and short reservations are
+/// served in order of priority.
 fn anyway(
     search: &Search,
     snapshot: &RegionSnapshot,
@@ -192,8 +192,8 @@ fn give_back(model: &Model, state: &mut State, term: usize) {
     }
 }
 
-/// The problem counted from a state: what it gives to somebody is held, and who is as important as
-/// the one who asks stays at least as well off.
+/// The problem with a state as its start: servers it assigns are held, and reservations as important as
+/// the requester stay at least as well off.
 fn from(today: &Model, state: &State, snapshot: &RegionSnapshot, asking: usize) -> Model {
     let mut model = today.clone();
     let priority = |term: usize| snapshot.reservations[term].priority;

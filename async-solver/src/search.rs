@@ -47,7 +47,7 @@ impl Search<'_> {
         false
     }
 
-    /// Likewise, trying largest MSB shares over the whole range: where much is missing, the share
+    /// Places one reservation again, trying largest MSB shares over the whole range: where much is missing, the share
     /// that leaves least missing is far from the relaxation's.
     pub fn replace_widely(
         &self,
@@ -86,7 +86,7 @@ impl Search<'_> {
         true
     }
 
-    /// Likewise, trying every count of every item where there are few: largest MSB share, whole servers and
+    /// Places one reservation again, trying every count of every item where there are few: largest MSB share, whole servers and
     /// datacenter shares together have optima that no pass finds. What is missing counts first.
     pub fn replace_exhaustively(&self, state: &mut State, term: usize) -> bool {
         let now = (state.missing[term], state.costs[term]);

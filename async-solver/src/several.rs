@@ -89,8 +89,8 @@ pub fn answer_all(
     Ok(Answers { answers: answers.into_values().collect(), region, after, audit })
 }
 
-/// What somebody holds beyond what it asked for until now, and asks for in its turn, is no surplus that
-/// the ones before it could be given.
+/// Servers that a reservation holds beyond its present request, but requests in its turn, are not surplus
+/// for the requests before it.
 fn hold(region: &mut RegionSnapshot, requests: &[CapacityRequest]) {
     let today = audit(region, &Targets::unchanged(region));
     for request in requests {
@@ -123,8 +123,8 @@ fn order(snapshot: &RegionSnapshot, requests: &[CapacityRequest]) -> Vec<usize> 
 
 /// The targets of an answer, with as little of what happens anyway as leaves no reservation worse off.
 ///
-/// Whoever loses a server by the plan counts on what it gains anyway: that is kept whole, and so on
-/// for whom that is taken from. If the audit still finds somebody worse off, all of it is kept.
+/// A reservation that loses a server by the plan depends on what it gains anyway: that is kept whole, and
+/// so on for the reservations it is taken from. If the audit still finds one worse off, all of it is kept.
 fn least(answer: &Answer) -> Targets {
     let (region, plan) = (&answer.region, &answer.plan);
     let today = Targets::unchanged(region);

@@ -66,7 +66,7 @@ pub struct Priced<'a> {
     geometry: &'a Geometry,
     /// Sorted by slope; ties by item.
     segments: Vec<Segment>,
-    /// The same in RRU, dearer above the spread limit, sorted by slope.
+    /// The segments in RRU, more expensive above the spread limit, sorted by slope.
     stretches: Vec<Stretch>,
 }
 
@@ -81,14 +81,14 @@ pub struct SubBound {
     pub usage: Vec<f64>,
 }
 
-/// How many servers of an item may be taken, and what the dearer ones cost on top.
+/// How many servers of an item may be taken, and what the more expensive ones cost on top.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Supply {
     /// Servers there for the reservation, the ones it holds included.
     pub available: u32,
-    /// Of these, the last so many cost `dearer` more each (somebody must leave).
+    /// How many of these, the last ones, cost an extra price each, because a holder must leave.
     pub evictions: u32,
-    /// See `evictions`.
+    /// The extra price of each of the `evictions`.
     pub dearer: f64,
 }
 
@@ -240,7 +240,7 @@ impl<'a> Priced<'a> {
         best
     }
 
-    /// Likewise, but nearly exact, and some ten times slower.
+    /// The best whole-server fill, nearly exact, and some ten times slower than `best`.
     pub fn best_whole(&self, around: &[i64], tries: usize) -> Option<(Vec<u32>, f64)> {
         let quick = self.best(around, tries);
         let whole = self.whole_fill().map(|counts| {

@@ -99,7 +99,7 @@ fn broken(snapshot: &RegionSnapshot, number: usize, amounts: &[Rru]) -> Broken {
     broken
 }
 
-/// The same of everybody with some targets.
+/// What is broken of every reservation with some targets.
 fn all_broken(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Broken> {
     let mut amounts = vec![vec![Rru::ZERO; snapshot.msbs.len()]; snapshot.reservations.len()];
     for (server, holder) in snapshot.servers.iter().zip(targets.holders()) {

@@ -13,8 +13,8 @@ use fleet::{RegionSnapshot, ReservationKind};
 /// The region's buffers are looked for once, and well.
 const CLIMB: Climb = Climb { steps: 600, aim: 1e-2 };
 
-/// RRU that the largest MSB shares of guaranteed reservations with an embedded buffer come to at
-/// least, in any assignment in which nobody is short of eq. 6 and 7. `stop`: asked between steps;
+/// A lower bound, in RRU, on the sum of the largest MSB shares of guaranteed reservations with an embedded
+/// buffer, over assignments in which no reservation is short of eq. 6 and 7. `stop`: asked between steps;
 /// what has been proved by then holds.
 pub fn least_buffer(snapshot: &RegionSnapshot, threads: usize, stop: &dyn Fn() -> bool) -> f64 {
     let mut model = Model::new(snapshot);

@@ -99,7 +99,7 @@ fn shift(
         for _ in 0..count {
             let Some(Reverse((.., rack))) = queue.pop() else { break };
             let servers = racks.get_mut(&rack).expect("every rack in the queue has servers");
-            let server = servers.pop().expect("likewise");
+            let server = servers.pop().expect("every rack in the queue has servers");
             if let Some(other) = holders[server].replace(who) {
                 on_racks.entry((other, rack)).and_modify(|there| *there -= 1);
             }

@@ -71,7 +71,7 @@ pub(super) struct Lattice {
     pub limit: f64,
     /// No unit is worth more than this: rings need not tell larger prices apart.
     ceiling: f64,
-    /// Likewise the price above the line of combinations looked at.
+    /// Largest price above the line of combinations looked at.
     slack: f64,
     pub purpose: Purpose,
 }

@@ -70,8 +70,8 @@ impl Priced<'_> {
         Some(cost)
     }
 
-    /// Applies the caps and adds the prices of eq. 7, datacenter by datacenter; gives the
-    /// stretches anew, and the price of being empty. No embedded buffer is larger than `cap`, so
+    /// Applies the caps and adds the prices of eq. 7, datacenter by datacenter; returns
+    /// the new stretches, and the price of being empty. No embedded buffer is larger than `cap`, so
     /// with it as the buffer this is a relaxation for every largest share up to it.
     fn shape_by_datacenter(&self, room: &mut [f64], cap: i64) -> (Vec<Stretch>, f64) {
         let term = self.term;

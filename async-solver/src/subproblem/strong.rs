@@ -19,11 +19,11 @@ const PRICES_MAX: usize = 16;
 const WINDOW_MAX: i64 = 6_000;
 /// Largest shares whose combinations of sums are looked at, at most.
 const COMBINATIONS_MAX: usize = 24;
-/// Likewise where a bound is not asked for.
+/// Largest shares whose combinations of sums are looked at, at most, where no bound is needed.
 const FILLS_MAX: usize = 6;
-/// With how much dearer combinations it begins then, as a try of a bound.
+/// With how much more expensive combinations it begins then, as a try of a bound.
 const FILL_TRY: u32 = 2;
-/// How much dearer combinations may be, as a share of a server's worth.
+/// How much more expensive combinations may be, as a share of a server's worth.
 const SLACK: f64 = 0.006;
 /// How often that is raised fourfold, and what comes of it.
 const TRIES_MAX: u32 = 3;

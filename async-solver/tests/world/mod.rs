@@ -112,7 +112,7 @@ pub fn solved_with(
     solved_from(snapshot, config, backend, None)
 }
 
-/// Likewise, with what another solve left.
+/// Solves a snapshot with the warm start of another solve.
 pub fn solved_from(
     snapshot: &RegionSnapshot,
     config: &SolverConfig,
