@@ -187,7 +187,7 @@ fn with_highs(
     solve: fn(&RegionSnapshot, &SolverConfig, &Control) -> Answer,
 ) -> Result<Run> {
     let highs = HighsProcess::of_this_binary(how.highs_memory)
-        .context("finding this program, to run HiGHS in")?;
+        .context("cannot find the program's own executable, to run HiGHS")?;
     let config = SolverConfig { seed: how.seed, threads: how.threads, ..SolverConfig::default() };
     let began = Instant::now();
     let control = Control {

@@ -121,7 +121,7 @@ fn region(
         ..defaults
     };
     let parts = generate(&generated).context("no region was generated")?;
-    let region = RegionSnapshot::new(parts).context("the generated region is broken (a bug)")?;
+    let region = RegionSnapshot::new(parts).context("the generated region is invalid (a bug)")?;
     let full = utilisation.map_or_else(String::new, |share| {
         format!(", requests taking {}", ras::number::percent(share))
     });

@@ -79,7 +79,7 @@ pub fn figures(
 fn solve(servers: usize, state: State, how: &How) -> Result<Solved> {
     let options = GenerateOptions { seed: how.seed, state, ..GenerateOptions::new(servers) };
     let parts = generate(&options).context("generating a region")?;
-    let region = RegionSnapshot::new(parts).context("the generated region is broken (a bug)")?;
+    let region = RegionSnapshot::new(parts).context("the generated region is invalid (a bug)")?;
     let solved = ours::solve(&region, how)?;
     let step = |step| solved.step_seconds(1, step);
     Ok(Solved {

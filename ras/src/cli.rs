@@ -1,6 +1,5 @@
-//! The command line: what may be asked for, with the help texts.
-//!
-//! Only shapes and words stand here; each subcommand does its work in [`crate::command`].
+//! The command line: arguments and help texts. This module only defines arguments; each subcommand
+//! is implemented in [`crate::command`].
 
 mod apply;
 mod between;
@@ -53,9 +52,9 @@ use std::time::Duration;
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  an error: nothing was written, or today's assignment stands as the result
-  2  done, and somebody is short, or the audit found a broken rule, or what was asked for is refused
-  3  the plan, or what was read, is out of date: nothing was changed
+  1 an error: nothing was written, or the result is today's assignment
+  2  done, but a reservation is short, the audit found a broken rule, or the request was refused
+  3 the plan or the data read is out of date: nothing was changed
 
 Folders:
   SNAPSHOT  a region at one instant: region.json and six Parquet tables (ras-snapshot/2)
@@ -67,7 +66,7 @@ Example, from nothing to a page:
   ras report region result --out page.html
 
 Example, a living region:
-  ras up region                   # keeps it in a Postgres of its own, until Ctrl-C
+  ras up region                   # runs it with a private Postgres, until Ctrl-C
   ras status                      # in another terminal
 
 Example, capacity from a server:
@@ -76,17 +75,16 @@ Example, capacity from a server:
   ras get reservation web
   ras apply --request reservations/*.yaml";
 
-/// Assigns the servers of a region to reservations.
-///
-/// A snapshot of the region goes in; targets come out, with a proved bound on how much better any
-/// other assignment could be. The model is that of RAS (SOSP'21).
+/// Assigns the servers of a region to reservations. The input is a snapshot of the region; the
+/// output is a target for each server, with a proven bound on how much better any other assignment
+/// could be. The model is that of RAS (SOSP'21).
 #[derive(Debug, Parser)]
 #[command(name = "ras", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub struct Cli {
-    /// What holds for every subcommand.
+    /// Global options.
     #[command(flatten)]
     pub global: Global,
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -94,16 +92,16 @@ pub struct Cli {
 /// Options of every subcommand.
 #[derive(Clone, Debug, Args)]
 pub struct Global {
-    /// How the answer is printed
+    /// Output format
     #[arg(long, global = true, value_enum, default_value_t = Output::Text, value_name = "FORM")]
     pub output: Output,
-    /// What is logged to standard error, such as `info` or `ras=debug,async_solver=trace`
+    /// Log filter for standard error, such as `info` or `ras=debug,async_solver=trace`
     #[arg(long, global = true, value_name = "FILTER", env = "RUST_LOG", default_value = "warn")]
     pub log: String,
-    /// How logs are written
+    /// Log format
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORM")]
     pub log_format: LogFormat,
-    /// Where traces are sent (OTLP over HTTP), such as http://localhost:4318 [default: nowhere]
+    /// Endpoint for traces (OTLP over HTTP), such as http://localhost:4318 [default: no traces]
     #[arg(
         long,
         global = true,
@@ -112,12 +110,12 @@ pub struct Global {
         hide_env = true
     )]
     pub otlp_endpoint: Option<String>,
-    /// Print nothing but errors, and the document where one is asked for
+    /// Print only errors, and the document with --output json or yaml
     #[arg(short, long, global = true)]
     pub quiet: bool,
 }
 
-/// How logs are written.
+/// Log format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// Lines for people.
@@ -126,7 +124,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// How an answer is printed.
+/// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// Tables and sentences.
@@ -143,35 +141,35 @@ pub enum Command {
     /// Turn an inventory into a snapshot, or a snapshot into the stored region
     #[command(subcommand)]
     Import(Import),
-    /// Make a synthetic region, the same for the same seed
+    /// Generate a synthetic region; equal seeds give equal regions
     Generate(Generate),
     /// Decide who should hold each server
     Solve(Solve),
-    /// Recompute every guarantee of a result with code that is not the solver's
+    /// Check a result: recompute every guarantee with code independent of the solver
     Audit(Audit),
-    /// Write a result as one HTML page that needs nothing else
+    /// Write a result as one self-contained HTML page
     Report(Report),
-    /// Say what a reservation holds, and why it is short
+    /// Show the capacity of a reservation, and why it is short
     Explain(Explain),
-    /// Say whether a request could be granted, what it would take, and what could be instead
+    /// Check whether a request can be granted, at what cost, and suggest alternatives
     Plan(Plan),
-    /// Carry out a plan of the server, or the targets of a result: the snapshot after it
+    /// Apply a server-side plan, or write the snapshot that results from a solve
     Apply(Apply),
-    /// Note a server and a token, so that subcommands ask it
+    /// Save server URL and token for later commands
     Login(Login),
-    /// Forget them
+    /// Remove the saved server URL and token
     Logout(Logout),
-    /// Ask a server for capacity: new, more, less, or none any more
+    /// Create, resize or delete reservations
     Request(Request),
-    /// Show one thing of a server: a reservation, a request, a server, a solve, ...
+    /// Show one object: a reservation, a request, a server, a solve, ...
     Get(Get),
-    /// List what a server has, page by page
+    /// List objects of one kind
     List(List),
-    /// List what is out of use, and why
+    /// List unavailability events
     Events(ListOne),
     /// List solves
     Solves(ListOne),
-    /// Say what is in a snapshot
+    /// Summarize a snapshot
     Inspect(Inspect),
     /// Solve a real fleet of 10,001 servers, from the inventory to the page
     Demo(Demo),
@@ -182,56 +180,56 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
-    /// Keep a region in Postgres and serve it until told to stop
+    /// Keep a region in Postgres and serve it over HTTP until stopped
     Up(Up),
-    /// Take solves and replays from the queue of a region until told to stop
+    /// Run solves and replays from a region's queue until stopped
     Worker(Worker),
-    /// Carry out the targets of a region until told to stop
+    /// Execute the targets of a region until stopped
     Mover(Mover),
-    /// List moves under way, and stop or resume them
+    /// List moves under way; stop or resume moves
     Moves(Moves),
-    /// List servers that failed, what replaced them and how soon
+    /// List failed servers, their replacements and the time each took
     Replacements(Replacements),
-    /// List MSBs that are lost, and who could give way to whom
+    /// List lost MSBs; preview or apply preemption
     Outages(Outages),
-    /// List what elastic reservations borrow
+    /// List servers lent to elastic reservations
     Loans(Loans),
-    /// Ask for capacity at once, without waiting for a solve
+    /// Request emergency capacity, granted without waiting for a solve
     #[command(subcommand)]
     Emergency(EmergencyAction),
-    /// Replay a log of failures in virtual time: what is a shared buffer worth?
+    /// Simulate failures: replay a log to size shared buffers, or lose an MSB
     Drill(Box<Drill>),
-    /// Say how much of a reservation in use may be moved, and when
+    /// Set churn contracts: how many servers in use may leave a reservation, and when
     Contract(ContractOf),
-    /// Plan maintenance of servers, racks and MSBs, or hear why it cannot be
+    /// Schedule maintenance of servers, racks and MSBs
     Maintenance(Maintenance),
-    /// Make, list and revoke tokens: who may do what over HTTP
+    /// Create, list and revoke API tokens
     Token(Token),
-    /// Say by a name what servers are worth, for requests
+    /// Manage RRU profiles, and roll-outs of host profiles
     Profile(Profile),
     /// Show and change a region's prices, default limits and buffer fraction
     Region(Region),
     /// List and set shared buffers, by hardware type and in servers
     Buffer(Buffer),
-    /// Make, change and end elastic reservations, which borrow idle buffers
+    /// Create, change and end elastic reservations, which borrow idle buffers
     Elastic(Elastic),
-    /// List and set how much may be promised to owners
+    /// List and set the quotas of owners
     Quota(Quota),
-    /// List and add hardware types
+    /// List, add, rename and remove hardware types
     Hardware(Hardware),
     /// Rack, decommission and move servers, many at once
     Server(ServerEdit),
-    /// Ask for a solve of the stored region now
+    /// Queue a solve of the stored region now
     RequestSolve(RequestSolve),
-    /// Solve solves of the past again, with other settings, and compare
+    /// Repeat past solves with other settings, and compare
     Replay(Box<Replay>),
-    /// Say what is stored, and how it is
+    /// Show the state of a store or a server
     Status(Status),
-    /// Write the stored region of one instant as a snapshot
+    /// Write the stored region as a snapshot
     Export(Export),
     /// Publish a result as the next version of the targets
     Publish(Publish),
-    /// Print the description of what is asked and said over HTTP: OpenAPI 3.1
+    /// Print the OpenAPI 3.1 description of the HTTP API
     Openapi,
     /// Print a completion script for a shell
     Completions {
@@ -249,12 +247,12 @@ pub enum Command {
     },
 }
 
-/// Where the inventory comes from.
+/// The source of an import.
 #[derive(Debug, Subcommand)]
 pub enum Import {
     /// From CSV files of servers, requests, events and topology
     Csv(ImportCsv),
-    /// From a snapshot into the store: the plan of what changes, then the change
+    /// From a snapshot into the store: shows the changes, then makes them
     Snapshot(ImportSnapshot),
 }
 
@@ -285,10 +283,10 @@ pub struct Generate {
     /// Racks [default: one for 40 servers, at least six in each MSB]
     #[arg(long, value_name = "COUNT")]
     pub racks: Option<usize>,
-    /// What is held already
+    /// Whether the reservations already have servers
     #[arg(long, value_enum, value_name = "STATE", default_value_t = State::Cold)]
     pub state: State,
-    /// Share of the servers that meeting all requests takes [default: 0.90]
+    /// Share of the servers needed to meet all requests [default: 0.90]
     #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
     pub utilisation: Option<f64>,
     /// Seed: the same seed gives the same bytes
@@ -312,8 +310,8 @@ pub enum State {
 }
 
 const SOLVE_EXAMPLES: &str = "\
-While it solves, Ctrl-C once ends it with the best assignment so far; twice ends it at once, and
-today's assignment stands as the result. By the deadline a result is on disk in any case.
+During the solve, the first Ctrl-C stops it with the best assignment so far; a second one stops it
+at once, and the result is today's assignment. A result is on disk by the deadline in any case.
 
 Examples:
   ras solve region --out result
@@ -321,7 +319,7 @@ Examples:
   ras solve region --out result --spread-beta 0 --scale-requests 0.8
   ras solve region --out result --config ras.toml --output json
 
-ras.toml holds the same settings; the command line wins over it, and unknown keys are refused:
+ras.toml holds the same settings; the command line overrides it, and unknown keys are errors:
   deadline = \"60s\"
   highs_memory = \"8GiB\"
   scale_requests = 1.0
@@ -340,19 +338,19 @@ pub struct Solve {
     /// The result to write
     #[arg(long, value_name = "RESULT")]
     pub out: PathBuf,
-    /// The result of the last solve: prices start from what it left
+    /// Result of the last solve, to warm-start prices from
     #[arg(long, value_name = "RESULT")]
     pub warm: Option<PathBuf>,
-    /// List every reservation, however many there are
+    /// List every reservation, not only the first
     #[arg(long)]
     pub all: bool,
-    /// Address space it may take, in bytes: for whoever starts it as a child.
+    /// Limit of its address space in bytes: set by a parent process.
     #[arg(long, hide = true)]
     pub memory_limit: Option<u64>,
-    /// It ends at once when its standard input does: likewise.
+    /// Exit as soon as standard input closes: set by a parent process.
     #[arg(long, hide = true)]
     pub lifeline: bool,
-    /// Whoever answers people comes first: likewise.
+    /// Run at low priority, after processes that serve requests: set by a parent process.
     #[arg(long, hide = true)]
     pub give_way: bool,
     /// How to solve.
@@ -364,10 +362,10 @@ pub struct Solve {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Solving")]
 pub struct SolveOptions {
-    /// Settings file (TOML); the command line wins over it
+    /// Settings file (TOML); the command line overrides it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// A result is on disk by then, counted from the start of the process: 60s, 2m, 1m30s
+    /// Deadline for the result, counted from the start of the process: 60s, 2m, 1m30s
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
     pub deadline: Option<Duration>,
     /// Stop when the proved gap is at most this [default: 0.01%]
@@ -382,20 +380,20 @@ pub struct SolveOptions {
     /// Memory one HiGHS process may take [default: 8GiB]
     #[arg(long, value_name = "AMOUNT", value_parser = quantity::bytes)]
     pub highs_memory: Option<u64>,
-    /// Leave out phase 2, which places servers on racks
+    /// Skip phase 2, which places servers on racks
     #[arg(long)]
     pub no_rack_phase: bool,
-    /// Leave servers that a reservation no longer needs where they are
+    /// Do not release servers that a reservation no longer needs
     #[arg(long)]
     pub keep_surplus: bool,
-    /// What the snapshot says and this solve sees otherwise.
+    /// Overrides of the snapshot's settings.
     #[command(flatten)]
     pub overrides: OverrideOptions,
 }
 
-/// What the snapshot says and a solve sees otherwise; recorded in its report.
+/// Settings that override the snapshot's for one solve; recorded in its report.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Instead of what the snapshot says")]
+#[command(next_help_heading = "Overrides of the snapshot's settings")]
 pub struct OverrideOptions {
     /// Price per RRU beyond a spread limit (beta)
     #[arg(long, value_name = "PRICE", value_parser = quantity::not_negative)]
@@ -428,8 +426,8 @@ pub struct OverrideOptions {
 
 const AUDIT_HELP: &str = "\
 Recomputes capacity, survival of the loss of each MSB, spread, affinity, stability and the four
-terms of the objective, and compares them with what the result's report claims. Settings that the
-solve saw instead of the snapshot's (\"overrides\" in report.json) are taken into account.";
+terms of the objective, and compares them with what the result's report claims. Overrides of the solve
+(\"overrides\" in report.json) are taken into account.";
 
 /// `ras audit`
 #[derive(Debug, Args)]
@@ -461,8 +459,8 @@ pub struct Inspect {
 }
 
 const DEMO_HELP: &str = "\
-Without the trace beside the project, a small region that comes with the project is solved instead,
-and a line says so.";
+If the trace is not beside the project, a small region of the repository is solved instead, and a
+line says so.";
 
 /// `ras demo`
 #[derive(Debug, Args)]
@@ -471,7 +469,7 @@ pub struct Demo {
     /// The folder of the trace [default: ../shared/data/google2019_cell_a beside the project]
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,
-    /// The folder that snapshot, result and page go to
+    /// Output folder for snapshot, result and page
     #[arg(long, value_name = "FOLDER", default_value = "out")]
     pub out: PathBuf,
     /// How to solve.

@@ -1,4 +1,4 @@
-//! Work beside a server gives way to it: people wait for answers, nobody for a solve.
+//! Low priority for background work beside a server: users wait for answers, not for solves.
 
 use anyhow::{Context as _, Result};
 use rustix::io::Errno;
@@ -7,18 +7,18 @@ use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// By how much.
+/// Nice value of background work.
 const NICENESS: i32 = 10;
 
-/// By how much a process of Postgres does. It holds locks that others wait for: a third of the share of one
-/// that answers people, not a tenth.
+/// Nice value of a Postgres process for background work. It holds locks that others wait for, so it
+/// gets a third of the CPU share of one that serves requests, not a tenth.
 const NICENESS_OF_POSTGRES: i32 = 5;
 
-/// The system lets somebody say this of a session ten times a second.
+/// Linux limits changes of a session's priority to ten per second.
 const AGAIN_AFTER: Duration = Duration::from_millis(150);
 const ATTEMPTS: u32 = 20;
 
-/// Has this thread, and those it starts, give way.
+/// Lowers the priority of this thread and the threads it starts.
 ///
 /// # Errors
 /// If the system refuses.
@@ -26,45 +26,45 @@ pub(crate) fn give_way() -> Result<(), Errno> {
     rustix::process::nice(NICENESS).map(drop)
 }
 
-/// Does it on a thread of its own that gives way.
+/// Runs work on a new thread with lower priority.
 ///
 /// # Errors
-/// Those of the work, or if no thread can be started.
+/// Those of the work, or if cannot start a thread.
 pub(crate) async fn beside<T: Send + 'static, E: Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<Result<T, E>> {
     let (say, said) = oneshot::channel();
     let work = move || {
         if let Err(error) = give_way() {
-            tracing::debug!(%error, "work beside the server does not give way to it");
+            tracing::debug!(%error, "cannot lower the priority of background work");
         }
-        // Nobody may wait for it any more.
+        // The caller may have stopped waiting.
         let _ = say.send(work());
     };
     let started = std::thread::Builder::new().name("beside".to_owned()).spawn(work);
-    started.context("no thread can be started")?;
-    said.await.context("it ended in a panic")
+    started.context("cannot start a thread")?;
+    said.await.context("the work panicked")
 }
 
-/// Has a process of Postgres, by its number, give way; it must be of this machine and of our own.
+/// Lowers the priority of a Postgres process, by its id; it must be local and owned by this user.
 pub(crate) fn of_postgres(process: i32) {
     let Some(pid) = Pid::from_raw(process) else { return };
     tokio::task::spawn_blocking(move || {
-        // All of it may give way to something else already.
+        // This process may already run at lower priority.
         let give = getpriority_process(Some(pid))
             .and_then(|now| setpriority_process(Some(pid), now.max(NICENESS_OF_POSTGRES)));
         if let Err(error) = give {
-            tracing::debug!(%error, process, "a process of Postgres does not give way");
+            tracing::debug!(%error, process, "cannot lower the priority of a Postgres process");
         }
-        // Each is a session of its own, and where the system shares processors out by session, it counts
-        // what is said of that.
+        // Each process is a session of its own; with autogroups, only the session's priority
+        // counts.
         for _ in 0..ATTEMPTS {
             let session = format!("/proc/{process}/autogroup");
             match std::fs::write(session, NICENESS_OF_POSTGRES.to_string()) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     std::thread::sleep(AGAIN_AFTER);
                 }
-                // It is no such system, or the process is gone.
+                // No autogroups on this system, or the process has ended.
                 Ok(()) | Err(_) => return,
             }
         }

@@ -1,4 +1,5 @@
-//! Ctrl-C: once asks for an early end, twice ends at once. And the end of the parent, of a child.
+//! Ctrl-C: the first requests an early end, the second exits at once. Also ends a child process
+//! when its parent ends.
 
 use anyhow::{Context, Result};
 use rustix::process::Signal;
@@ -6,14 +7,14 @@ use std::io::Read;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How often somebody asked this process to end. One counter, because signals are the process's.
+/// Number of signals received. One counter, because signals are per process.
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 static LISTENING: Once = Once::new();
 
-/// What a shell reports of a process that SIGINT ended.
+/// The exit code that shells report for a process ended by SIGINT.
 const EXIT_INTERRUPTED: i32 = 130;
 
-/// Starts to listen for Ctrl-C (SIGINT, SIGTERM, SIGHUP).
+/// Starts listening for Ctrl-C (SIGINT, SIGTERM, SIGHUP).
 ///
 /// # Errors
 /// If the system refuses the handler.
@@ -22,7 +23,7 @@ pub fn listen() -> Result<()> {
     LISTENING.call_once(|| {
         outcome = ctrlc::set_handler(|| {
             if ASKED.fetch_add(1, Ordering::SeqCst) > 0 {
-                eprintln!("ras: ended at once; what was written before stands");
+                eprintln!("ras: stopped at once; results already written stay");
                 std::process::exit(EXIT_INTERRUPTED);
             }
         });
@@ -30,25 +31,23 @@ pub fn listen() -> Result<()> {
     outcome.context("listening for Ctrl-C")
 }
 
-/// Whether somebody asked for an early end.
+/// Whether an early end was requested.
 pub fn asked() -> bool {
     ASKED.load(Ordering::SeqCst) > 0
 }
 
 /// Ends this process when its standard input ends.
 ///
-/// # Errors
-/// If the system gives no thread.
+/// # Errors If no thread can be started.
 pub fn end_with_standard_input() -> Result<()> {
     end_with(std::io::stdin())
 }
 
-/// Ends this process when an input ends. The parent holds the other end open as long as it wants
-/// the answer; an end of the input means that the job was dropped or the parent died. SIGKILL,
-/// because an orderly exit would run the destructors of a HiGHS that is at work in another thread.
+/// Ends this process when an input ends. The parent keeps the other end open while it wants the
+/// answer; the end of the input means that the job was dropped or the parent died. Uses SIGKILL,
+/// because an orderly exit would run the destructors of HiGHS while it runs in another thread.
 ///
-/// # Errors
-/// If the system gives no thread.
+/// # Errors If no thread can be started.
 pub fn end_with(mut input: impl Read + Send + 'static) -> Result<()> {
     let watch = move || {
         let mut ignored = [0; 64];

@@ -1,20 +1,20 @@
-//! The one binary: wires the pure core to files, clocks, processes and people.
+//! The one binary: connects the pure core to files, clocks, processes and users.
 //!
 //! | module | one line |
 //! |---|---|
-//! | [`cli`] | what may be asked for, with the help texts |
-//! | [`settings`], [`overrides`] | `ras.toml` and the command line; what a solve sees otherwise |
+//! | [`cli`] | arguments and help texts |
+//! | [`settings`], [`overrides`] | `ras.toml` and the command line; overrides of the snapshot's settings |
 //! | [`command`] | one file for each subcommand: read, call, write |
-//! | [`service`] | what runs as long as `ras up` does |
-//! | [`store`] | where a living region is kept |
-//! | [`solve`] | the shell around a solve: deadline, Ctrl-C, what is on disk when |
-//! | [`client`] | asking a server over HTTP |
-//! | [`request_file`], [`plan_answer`], [`plan_text`] | a request for capacity, and what there is to say about it |
+//! | [`service`] | the services of `ras up` |
+//! | [`store`] | opens the Postgres of a region |
+//! | [`solve`] | the shell around a solve: deadline, Ctrl-C, results on disk |
+//! | [`client`] | HTTP client of a server |
+//! | [`request_file`], [`plan_answer`], [`plan_text`] | a capacity request and the plan that answers it |
 //! | [`highs_process`] | HiGHS in a child process that can be killed |
 //! | [`report_json`], [`reasons`] | the result's report |
-//! | [`tables`], [`replay_page`], [`progress`] | what people see |
-//! | [`quantity`], [`number`] | quantities as people type and read them |
-//! | [`interrupt`], [`memory`], [`telemetry`], [`program`] | Ctrl-C, memory, logs, this program again |
+//! | [`tables`], [`replay_page`], [`progress`] | output for people |
+//! | [`quantity`], [`number`] | parsing and formatting of quantities |
+//! | [`interrupt`], [`memory`], [`telemetry`], [`program`] | Ctrl-C, memory, logs, the path of this program |
 //!
 //! The decisions are elsewhere: `async-solver` solves, `fleet` audits and explains, `datasets`
 //! knows the formats. Start at [`run`].
@@ -52,14 +52,13 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Somebody is short, or the audit found a broken rule. One is an error of any kind: clap's own
-/// choice of 2 for a wrong command line would be taken for this.
+/// A reservation is short, or the audit found a broken rule. Any error exits with 1: clap's default
+/// of 2 for a wrong command line would be mistaken for this.
 const EXIT_SHORT: u8 = 2;
-/// A plan, or what was read, is out of date.
+/// A plan or the data read is out of date.
 const EXIT_STALE: u8 = 3;
 
-/// Does what the command line asks. `began` is when the process began: deadlines count from
-/// there.
+/// Runs the command line. `began`: start of the process, from which deadlines count.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, began: Instant) -> ExitCode {
     let Cli { command, global } = match parse(arguments) {
         Ok(cli) => cli,
@@ -69,13 +68,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, began: Instant) -> Exi
     conclude(&context, || command::run(command, &context))
 }
 
-/// Reads a command line. Help and errors are printed; the process then ends with the code.
+/// Parses a command line. Help and errors are printed; the process then exits with the code.
 ///
-/// # Errors
-/// The exit code, where there is nothing to do.
+/// # Errors The exit code, if there is nothing to do.
 pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result<C, ExitCode> {
     C::try_parse_from(arguments).map_err(|answer| {
-        // Help that is not read to its end is no error.
+        // A closed pipe is not an error.
         let _ = answer.print();
         if answer.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     })
@@ -87,7 +85,7 @@ pub fn conclude(context: &Context, work: impl FnOnce() -> anyhow::Result<Verdict
     match outcome.or_else(|error| refused(error, context)) {
         Ok(verdict) => ExitCode::from(exit_code(verdict)),
         Err(error) => {
-            // The chain, once: the libraries never repeat a cause in their messages.
+            // The whole chain: the libraries never repeat a cause in their messages.
             eprintln!("ras: {error:#}");
             ExitCode::FAILURE
         }
@@ -102,7 +100,7 @@ const fn exit_code(verdict: Verdict) -> u8 {
     }
 }
 
-/// A server that says no has answered: the document is the answer, where one is asked for.
+/// A refusal is an answer: with a document format, the problem document is printed.
 fn refused(error: anyhow::Error, context: &Context) -> anyhow::Result<Verdict> {
     let problem = error.downcast_ref::<client::problem::Problem>();
     let Some((problem, verdict)) = problem.and_then(|of| Some((of, of.verdict()?))) else {

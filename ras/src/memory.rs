@@ -1,10 +1,9 @@
-//! How much memory a process took, as Linux tells it.
+//! Memory use and limits of this process (Linux).
 
 use rustix::process::{Resource, Rlimit};
 use std::fs;
 
-/// Largest resident memory of this process so far, in bytes; `None` where the system does not
-/// say.
+/// Peak resident memory of this process, in bytes; `None` if unknown.
 pub fn peak_of_this_process() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -12,11 +11,9 @@ pub fn peak_of_this_process() -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Limits what this process may take from now on. Address space, not resident memory: that is what
-/// the kernel can refuse.
+/// Limits the address space of this process. The kernel cannot limit resident memory.
 ///
-/// # Errors
-/// What the system says.
+/// # Errors The system's error.
 pub fn limit(bytes: u64) -> std::io::Result<()> {
     let hard = rustix::process::getrlimit(Resource::As).maximum;
     let limit = hard.map_or(bytes, |hard| hard.min(bytes));

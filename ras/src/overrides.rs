@@ -1,7 +1,7 @@
-//! What a solve sees instead of what the snapshot says.
+//! Overrides of the snapshot's settings for one solve.
 //!
-//! Recorded in `report.json` in the form of `ras.toml`, so that whoever reads the result later
-//! (audit, explanation, page) sees the region as the solve saw it.
+//! Recorded in `report.json` in the form of `ras.toml`, so that later readers of the result (audit,
+//! explanation, page) see the region as the solve saw it.
 
 use crate::cli::OverrideOptions;
 use anyhow::{Context, Result};
@@ -9,14 +9,14 @@ use fleet::{RegionSnapshot, ReservationKind, SnapshotParts, Weights};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Everything that may differ from the snapshot.
+/// The settings that can be overridden.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {
     /// Factor on the capacity of every guaranteed reservation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_requests: Option<f64>,
-    /// Share of each hardware type in its made shared buffer.
+    /// Share of each hardware type in its derived shared buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared_buffer_fraction: Option<f64>,
     /// Prices and limits.
@@ -24,7 +24,7 @@ pub struct Overrides {
     pub weights: WeightOverrides,
 }
 
-/// Members of [`Weights`] that differ.
+/// Overridden members of [`Weights`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members of `fleet::Weights`, described there")]
@@ -64,7 +64,7 @@ impl From<&OverrideOptions> for Overrides {
 }
 
 impl Overrides {
-    /// These, and `others` where these say nothing.
+    /// These overrides, completed by `others`.
     pub fn or(self, others: Overrides) -> Overrides {
         let (w, o) = (self.weights, others.weights);
         Overrides {
@@ -100,7 +100,7 @@ impl Overrides {
         given.flat_map(|(option, value)| [option.to_owned(), value.to_string()]).collect()
     }
 
-    /// Those that a report records.
+    /// The overrides recorded in a report.
     ///
     /// # Errors
     /// If its member `overrides` is not of this form.
@@ -113,17 +113,16 @@ impl Overrides {
         }
     }
 
-    /// The region with these in place of its own.
+    /// The region with these overrides.
     ///
-    /// # Errors
-    /// If a rule of the snapshot format is broken by one.
+    /// # Errors If one breaks a rule of the snapshot format.
     pub fn apply(&self, snapshot: RegionSnapshot) -> Result<RegionSnapshot> {
         if *self == Overrides::default() {
             return Ok(snapshot);
         }
         let mut parts = snapshot.to_parts();
         self.change(&mut parts);
-        RegionSnapshot::new(parts).context("with the settings given in place of the snapshot's")
+        RegionSnapshot::new(parts).context("with the overrides of the snapshot's settings")
     }
 
     fn change(&self, parts: &mut SnapshotParts) {

@@ -1,4 +1,4 @@
-//! The answer to "could I have this?" as a document, `ras-plan/1`; [`crate::plan_text`] shows it.
+//! The answer to a capacity request as a document, `ras-plan/1`; [`crate::plan_text`] formats it.
 
 use crate::number::amount;
 use async_solver::{Alternative, Answer, Concession, move_cost};
@@ -10,7 +10,7 @@ use fleet::quote::{
 use fleet::{Move, Name, RegionSnapshot, ReservationIx, ReservationKind, Rru};
 use std::collections::BTreeMap;
 
-/// How much of the request is granted.
+/// The granted part of the request.
 fn grant(answer: &Answer) -> Grant {
     match answer.refusal {
         None => Grant::InFull,

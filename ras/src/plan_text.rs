@@ -1,4 +1,4 @@
-//! A plan's answer for people, from its document (`ras-plan/1`): solved here, or by a server.
+//! A plan as text, from its document (`ras-plan/1`), made locally or by a server.
 
 use crate::number::{amount, count, percent};
 use crate::tables::table;
@@ -9,7 +9,7 @@ use fleet::quote::{Grant, HolderKind, MoveCost, Quote, QuotedFlow, Refusal};
 /// Rows of the table of moves.
 const ROWS_MAX: usize = 20;
 
-/// The answer for people. `all`: every source of servers, however many there are.
+/// The answer as text. `all`: list every source of servers.
 pub fn text(answer: &Quote, all: bool) -> String {
     let removed = answer.change == RequestChange::Removed;
     let change = match answer.change {
@@ -44,7 +44,7 @@ pub fn text(answer: &Quote, all: bool) -> String {
     text
 }
 
-/// What it would hold.
+/// The capacity it would have.
 fn holding(answer: &Quote) -> String {
     let row = &answer.reservation;
     let servers = count(row.servers);
@@ -58,10 +58,10 @@ fn holding(answer: &Quote) -> String {
     }
 }
 
-/// Holders of what a request could use that are shown.
+/// Maximum number of holders shown.
 const HOLDERS: usize = 12;
 
-/// Why not, what stands in the way, and what would be granted instead.
+/// The reason for a refusal, its limits, and the alternatives.
 fn refusal(refusal: &Refusal) -> String {
     let mut text = format!(" {}: {}", refusal.reason, refusal.sentence);
     if !refusal.held_by.is_empty() {
@@ -90,7 +90,7 @@ fn refusal(refusal: &Refusal) -> String {
 
 fn proof(answer: &Quote) -> String {
     let clean = if answer.audit_clean {
-        "the audit found nobody worse off than today"
+        "the audit found no reservation worse off than today"
     } else {
         "the audit found broken rules (a bug)"
     };
@@ -99,23 +99,22 @@ fn proof(answer: &Quote) -> String {
         let worth = (answer.primal - answer.shortfall_cost).max(f64::MIN_POSITIVE);
         let open = (answer.primal - answer.dual_bound) / worth;
         format!(
-            "; proved: no way to grant it makes the region cost more than {} less",
+            "; proven: no other way to grant it lowers the region's cost by more than {}",
             percent(open)
         )
     } else if missing > 0.0 {
         format!(
-            "; proved: whoever solves, at least {:.1} RRU of it are missing while nobody as important \
-             ends worse",
+            "; proven: at least {:.1} RRU of it are missing in any solution that worsens no reservation as important",
             (10.0 * missing).floor() / 10.0
         )
     } else {
-        "; not proved: a longer search may find more".to_owned()
+        "; not proven: a longer search may find more".to_owned()
     };
-    let end = if answer.complete { "" } else { "; the search was cut short by the clock" };
+    let end = if answer.complete { "" } else { "; the search ran out of time" };
     format!("{clean}{proved}{end}")
 }
 
-/// What a plan takes, in words.
+/// The sources of the servers, as text.
 fn takes(cost: &MoveCost) -> String {
     let part =
         |servers: usize, what: &str| (servers > 0).then(|| format!("{} {what}", count(servers)));
@@ -141,7 +140,7 @@ fn takes(cost: &MoveCost) -> String {
     if parts.is_empty() {
         parts.push("takes no server".to_owned());
     }
-    parts.extend(part(cost.lent, "of these are lent out and called back"));
+    parts.extend(part(cost.lent, "of these are on loan and recalled"));
     format!("{}; price {:+.2}", parts.join("; "), cost.price)
 }
 

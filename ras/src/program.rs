@@ -1,19 +1,18 @@
-//! This program, to be started again.
+//! The path of this program, to start it as a child.
 
 use std::io::Result;
 use std::path::PathBuf;
 
-/// Where Linux keeps what a process runs, whatever became of its file.
+/// Linux's link to the executable, valid even if its file was replaced.
 const RUNNING: &str = "/proc/self/exe";
 
-/// The program that runs, also when its file was replaced or removed meanwhile: an update must not
-/// keep a solve from starting HiGHS.
+/// The running program, even if its file was replaced or removed meanwhile: an update must not
+/// prevent a solve from starting HiGHS.
 ///
-/// # Errors
-/// If the system does not say.
+/// # Errors If the system does not know the path.
 pub fn this() -> Result<PathBuf> {
     let named = std::env::current_exe()?;
-    // Linux names a file that is gone "... (deleted)".
+    // Linux names a removed file "... (deleted)".
     let running = PathBuf::from(RUNNING);
     Ok(if named.exists() || !running.exists() { named } else { running })
 }

@@ -1,4 +1,4 @@
-//! What a running solve shows: one living line on a terminal, plain lines elsewhere.
+//! Progress of a running solve: a spinner line on a terminal, plain lines otherwise.
 
 use crate::quantity::show_duration;
 use async_solver::Progress;
@@ -7,12 +7,12 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// In a log, lines of the same step are at least this far apart.
+/// Minimum interval between log lines of one step.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(1);
-/// On a terminal, how often the clock moves.
+/// Refresh interval of the clock on a terminal.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Shows how a solve is getting on, on standard error.
+/// Shows the progress of a solve on standard error.
 pub struct Reporter {
     quiet: bool,
     began: Instant,
@@ -28,7 +28,7 @@ struct Plain {
 }
 
 impl Reporter {
-    /// `began` and `deadline` are those of the process.
+    /// `began` and `deadline`: those of the process.
     pub fn new(quiet: bool, began: Instant, deadline: Option<Duration>) -> Reporter {
         let line = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let line = ProgressBar::new_spinner();
@@ -41,7 +41,7 @@ impl Reporter {
         Reporter { quiet, began, deadline, line, plain: Mutex::default() }
     }
 
-    /// Shows where the solve stands.
+    /// Shows the state of the solve.
     pub fn tell(&self, progress: &Progress) {
         if self.quiet {
             return;
@@ -61,7 +61,7 @@ impl Reporter {
         }
     }
 
-    /// Says something that stays.
+    /// Prints a permanent line.
     pub fn note(&self, text: &str) {
         match &self.line {
             _ if self.quiet => {}
@@ -70,7 +70,7 @@ impl Reporter {
         }
     }
 
-    /// Takes the living line away: what follows is the answer.
+    /// Removes the spinner line before the answer is printed.
     pub fn finish(&self) {
         if let Some(line) = &self.line {
             line.finish_and_clear();
@@ -96,7 +96,7 @@ impl Reporter {
     }
 }
 
-/// (primal - bound) / |primal|, where both are known; 0 where they are equal.
+/// (primal - bound) / |primal| if both are known; 0 if they are equal.
 pub fn gap(progress: &Progress) -> Option<f64> {
     let (primal, bound) = progress.primal.zip(progress.dual_bound)?;
     let gap = if primal == bound { 0.0 } else { (primal - bound) / primal.abs() };

@@ -1,6 +1,5 @@
-//! Quantities as people type them: `90s`, `0.01%`, `8GiB`.
-//!
-//! Each parser answers with a sentence that says what it takes, for clap and `ras.toml` alike.
+//! Parsing of quantities: `90s`, `0.01%`, `8GiB`. The errors are sentences that name the accepted
+//! forms, both for clap and for `ras.toml`.
 
 use std::time::Duration;
 
@@ -8,10 +7,10 @@ use std::time::Duration;
 const TIME_UNITS: [(&str, f64); 5] =
     [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
 
-/// No deadline is longer: a solve is hourly work, and a month catches a slip of the finger.
+/// Maximum deadline: solves are hourly, and a month catches typing errors.
 const SECONDS_MAX: f64 = 31.0 * 24.0 * 3600.0;
 
-/// A log is shorter: a century catches a slip of the finger.
+/// Maximum span of a log: a century catches typing errors.
 const SPAN_SECONDS_MAX: f64 = 100.0 * 365.0 * 86_400.0;
 
 /// Reads a duration such as `60s`, `2m`, `1m30s`, `250ms` or `0`, of at most 31 days.
@@ -105,7 +104,7 @@ pub fn show_bytes(bytes: u64) -> String {
     if mib < 1024.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
 }
 
-/// Writes a duration as it would be typed: `90s`, `1.5s`.
+/// Formats a duration so that it can be parsed again: `90s`, `1.5s`.
 pub fn show_duration(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds >= 10.0 { format!("{seconds:.0}s") } else { format!("{seconds:.1}s") }

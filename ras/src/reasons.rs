@@ -1,22 +1,22 @@
-//! Why reservations are short, for report and table.
+//! Reasons of shortfalls, for report and table.
 
 use fleet::audit::AuditReport;
 use fleet::explain::{Explainer, HeldBy};
 use fleet::{Name, RegionSnapshot, ReservationIx, Rru, Targets};
 use std::collections::BTreeMap;
 
-/// Why one reservation is short.
+/// The reason for one reservation's shortfall.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// One of the closed list of `fleet::explain::ShortfallReason`.
     pub token: &'static str,
-    /// The same with its numbers.
+    /// The reason as a sentence, with its numbers.
     pub sentence: String,
-    /// Who holds the servers it could use, and by what right.
+    /// The holders of servers it could use, and their claims.
     pub held_by: Vec<HeldBy>,
 }
 
-/// The reasons of all that are short, by name.
+/// The reasons of all shortfalls, by reservation.
 pub fn of_all(
     snapshot: &RegionSnapshot,
     targets: &Targets,

@@ -5,13 +5,13 @@ use maud::{Markup, html};
 use report::number;
 use report::svg::{self, Scale};
 
-/// The most solves drawn: a month of hourly ones. The table has all.
+/// Maximum number of solves drawn: a month of hourly ones. The table has all.
 const COLUMNS_MAX: usize = 744;
 
-/// The share of a column that its two bars take.
+/// Share of a column's width for its two bars.
 const BARS: f64 = 0.8;
 
-/// Writes the page. `settings` says what differs from what was recorded.
+/// Writes the page. `settings`: the differences from the recorded settings.
 pub fn render(rows: &[Replayed], settings: &str) -> String {
     let title = format!("{} replayed", number::counted(rows.len(), "solve"));
     report::page(

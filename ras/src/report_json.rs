@@ -1,4 +1,4 @@
-//! `report.json`: what the solver says, what the audit found, and how the run went.
+//! `report.json`: the solver's report, the audit's findings, and the run.
 
 use crate::memory;
 use crate::reasons::Reason;
@@ -13,16 +13,16 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How a run came to its result.
+/// The origin of a run's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The solver returned.
     Returned,
-    /// The deadline came first: its last incumbent was taken.
+    /// The deadline passed: the last incumbent is the result.
     Deadline,
-    /// Somebody asked for an early end and the solver took too long: likewise.
+    /// The solver took too long after a request to end early: the last incumbent is the result.
     Interrupted,
-    /// The solver panicked: likewise.
+    /// The solver panicked: the last incumbent is the result.
     Panicked,
     /// There was no solve: the result is today's assignment.
     Unsolved,
@@ -40,26 +40,28 @@ impl Ending {
         }
     }
 
-    /// What to tell a person.
+    /// The explanation for the user.
     pub const fn sentence(self) -> &'static str {
         match self {
             Ending::Returned => "the solver returned",
-            Ending::Deadline => "the deadline came first: the last incumbent is the result",
-            Ending::Interrupted => "the solver did not stop in time: its last incumbent is taken",
-            Ending::Panicked => "the solver failed: its last incumbent is taken",
-            Ending::Unsolved => "nothing was solved: the result is today's assignment",
+            Ending::Deadline => "the deadline passed: the last incumbent is the result",
+            Ending::Interrupted => {
+                "the solver did not stop in time: its last incumbent is the result"
+            }
+            Ending::Panicked => "the solver failed: its last incumbent is the result",
+            Ending::Unsolved => "there was no solve: the result is today's assignment",
         }
     }
 }
 
-/// Where the time of a run went.
+/// The timing of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// From the start of the process until the region was read.
+    /// Time from the start of the process until the region was read.
     pub read: Duration,
     /// The solve itself.
     pub solve: Duration,
-    /// When the process began.
+    /// Start of the process.
     pub began: Instant,
 }
 
@@ -70,37 +72,37 @@ impl Timing {
     }
 }
 
-/// Everything that a report is made of.
+/// The inputs of a report.
 pub struct Figures<'a> {
     /// The region as the solve saw it.
     pub snapshot: &'a RegionSnapshot,
-    /// How it was to run.
+    /// The solver's configuration.
     pub settings: &'a Settings,
-    /// What the solver says; `None`: there was no solve.
+    /// The solver's report; `None` if there was no solve.
     pub stats: Option<&'a SolveStats>,
     /// What the audit found.
     pub audit: &'a AuditReport,
-    /// How it came to the result.
+    /// The origin of the result.
     pub ending: Ending,
-    /// Where the time went.
+    /// The timing.
     pub timing: &'a Timing,
-    /// Why reservations are short; empty where nothing was solved: why somebody is short today is
-    /// not the question.
+    /// The reasons of shortfalls; empty if there was no solve, because today's shortfalls are not
+    /// explained.
     pub reasons: &'a BTreeMap<Name, Reason>,
-    /// Time the audit took.
+    /// Duration of the audit.
     pub audit_seconds: f64,
-    /// Largest memory of a HiGHS process, in bytes.
+    /// Peak memory of a HiGHS process, in bytes.
     pub highs_memory: Option<u64>,
 }
 
-/// The objective in the solver's type, as the audit found it.
+/// The objective found by the audit, in the solver's type.
 pub fn audited_objective(audit: &AuditReport) -> Objective {
     let fleet::audit::Objective { total, stability, rack_spread, msb_spread, buffer } =
         audit.objective;
     Objective { total, stability, rack_spread, msb_spread, buffer }
 }
 
-/// Puts the report together.
+/// Builds the report.
 pub fn assemble(figures: &Figures) -> Value {
     let Figures { snapshot, settings, stats, audit, ending, timing, .. } = *figures;
     let nothing = SolveStats::default();
@@ -148,8 +150,8 @@ pub fn assemble(figures: &Figures) -> Value {
     })
 }
 
-/// The largest guaranteed reservations that hold something, by MSB: as many as the paper's figure 13 has,
-/// so that whoever shows them need not read the assignment. MSBs stand by datacenter and name.
+/// The largest guaranteed reservations that hold something, by MSB: as many as in the paper's
+/// figure 13, so that readers do not need the assignment. MSBs are ordered by datacenter and name.
 fn msb_shares(snapshot: &RegionSnapshot, audit: &AuditReport) -> Value {
     const ROWS: usize = 30;
     let of = |datacenter: usize| -> Vec<usize> {
@@ -185,7 +187,7 @@ fn unsolved_phase1() -> Value {
         "dual_bound": null,
         "gap": null,
         "termination": "unsolved",
-        "proof": "nothing was solved, so nothing is proved",
+        "proof": "there was no solve, so no bound is proven",
     })
 }
 

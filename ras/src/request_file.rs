@@ -1,26 +1,24 @@
-//! Requests for capacity as files: YAML, and so JSON.
+//! Capacity requests as files: YAML, and so JSON.
 
 use anyhow::{Context, Result, anyhow, ensure};
 use fleet::CapacityRequest;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// No request is longer.
+/// Maximum size of a request.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// Reads a request.
 ///
-/// # Errors
-/// If the file cannot be read, or is not one request; with line and column.
+/// # Errors If the file cannot be read, or is not one request; the error has line and column.
 pub fn read(path: &Path) -> Result<CapacityRequest> {
     serde_saphyr::from_str(&text(path)?).map_err(|error| wrong(path, &error))
 }
 
-/// Reads the requests of a file for a server, which knows what may stand in them: one, a list of
-/// them, or several documents.
+/// Reads the requests of a file for a server, which validates them: one, a list, or several
+/// documents.
 ///
-/// # Errors
-/// If the file cannot be read, or holds something else.
+/// # Errors If the file cannot be read, or has anything else.
 pub fn read_all(path: &Path) -> Result<Vec<Map<String, Value>>> {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(&text(path)?).map_err(|error| wrong(path, &error))?;
@@ -30,14 +28,14 @@ pub fn read_all(path: &Path) -> Result<Vec<Map<String, Value>>> {
     });
     let members = |of: Value| match of {
         Value::Object(mut members) => {
-            // As snapshots and what a plan offers instead call it.
+            // The name used in snapshots and in alternatives of a plan.
             if let Some(other) = members.remove("reservation_id") {
                 let one = members.insert("reservation".to_owned(), other).is_none();
-                ensure!(one, "{}: say either reservation or reservation_id", name(path));
+                ensure!(one, "{}: give either reservation or reservation_id", name(path));
             }
             Ok(members)
         }
-        other => Err(anyhow!("{}: {other} is no request", name(path))),
+        other => Err(anyhow!("{}: {other} is not a request", name(path))),
     };
     each.map(members).collect()
 }
@@ -48,7 +46,7 @@ pub fn read_all(path: &Path) -> Result<Vec<Map<String, Value>>> {
 /// As [`read_all`], and if it has several.
 pub fn read_any(path: &Path) -> Result<Map<String, Value>> {
     let mut all = read_all(path)?;
-    ensure!(all.len() == 1, "{}: there are {} of them", name(path), all.len());
+    ensure!(all.len() == 1, "{}: one request expected, {} found", name(path), all.len());
     Ok(all.remove(0))
 }
 
@@ -58,15 +56,15 @@ fn name(path: &Path) -> String {
 
 fn text(path: &Path) -> Result<String> {
     let size = std::fs::metadata(path).with_context(|| name(path))?.len();
-    ensure!(size <= BYTES_MAX, "{}: {size} bytes are no request", name(path));
+    ensure!(size <= BYTES_MAX, "{}: {size} bytes are too long for a request", name(path));
     std::fs::read_to_string(path).with_context(|| name(path))
 }
 
 fn wrong(path: &Path, error: &serde_saphyr::Error) -> anyhow::Error {
-    // That it is an error goes without saying.
+    // Removes the redundant prefix.
     let error = error.to_string();
     let error = error.strip_prefix("error: ").unwrap_or(&error);
-    // The reader knows the two names as one.
+    // The reader treats both names as one field.
     let twice = "duplicate field `reservation_id`";
-    anyhow!("{}: {}", name(path), error.replace(twice, "say either reservation or reservation_id"))
+    anyhow!("{}: {}", name(path), error.replace(twice, "give either reservation or reservation_id"))
 }

@@ -1,25 +1,25 @@
-//! What runs as long as `ras up` or `ras worker` does.
+//! The services of `ras up` and `ras worker`.
 //!
 //! | module | one line |
 //! |---|---|
-//! | `stop` | being told to stop |
-//! | `mover` | carries moves out, by the agent that is asked for |
+//! | `stop` | signals that stop the service |
+//! | `mover` | executes moves with the configured agent |
 //! | `planner` | plans requests for the portal |
-//! | `plan_worker` | makes plans that the portal asks of workers |
-//! | `rehearsal` | what the mover would decide if an MSB were lost |
-//! | `portal` | who may ask and say what over HTTP |
-//! | `settings` | how the region is solved: defaults, `ras.toml`, command line |
-//! | `schedule` | asks for solves: by the clock, and after many servers became unavailable |
-//! | `worker` | takes jobs, keeps their leases, ends them |
+//! | `plan_worker` | makes plans queued by the portal |
+//! | `rehearsal` | simulates the loss of an MSB with the mover's decisions |
+//! | `portal` | settings of the HTTP server: tokens, limits, TLS |
+//! | `settings` | settings of the service: defaults, `ras.toml`, command line |
+//! | `schedule` | requests solves on a schedule, and after many servers became unavailable |
+//! | `worker` | takes jobs, renews their leases, completes them |
 //! | `solve` | one solve of the stored region, from its snapshot to its version |
-//! | [`replay`] | a solve of the past, solved again |
+//! | [`replay`] | replays past solves |
 //! | `child` | `ras solve` as a child process with a deadline and a memory limit |
-//! | `archive` | what solves leave behind: a folder, or an object store |
-//! | `retention` | what of it is deleted |
+//! | `archive` | the archive of solves: a folder or an object store |
+//! | `retention` | deletes old solves from the archive |
 //!
-//! The schedule decides from stored times and the database's clock alone, so it may be restarted,
-//! run twice, or live on a machine whose clock is wrong. A worker knows nothing that the queue does
-//! not know, so it may be killed.
+//! The schedule depends only on stored times and the database's clock, so it may be restarted, run
+//! twice, or run on a machine whose clock is wrong. A worker has no state outside the queue, so it
+//! may be killed.
 
 mod archive;
 mod child;
@@ -48,5 +48,5 @@ pub use settings::ServiceSettings;
 pub use stop::Stop;
 pub use worker::{Worker, beside};
 
-/// Asks for solves until dropped.
+/// Requests solves until dropped.
 pub use schedule::run as keep_schedule;

@@ -1,4 +1,4 @@
-//! How a solve is to run: defaults, then `ras.toml`, then the command line.
+//! Settings of a solve: defaults, then `ras.toml`, then the command line.
 
 use crate::cli::SolveOptions;
 use crate::highs_process::MEMORY_LIMIT_DEFAULT;
@@ -11,23 +11,23 @@ use serde::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A settings file of any use is a page long; a larger one is another file.
+/// Maximum size of a settings file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The settings of one solve.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// A result is on disk by then, counted from the start of the process.
+    /// Deadline for the result, counted from the start of the process.
     pub deadline: Option<Duration>,
-    /// Memory one HiGHS process may take, in bytes.
+    /// Memory limit of one HiGHS process, in bytes.
     pub highs_memory: u64,
-    /// What the solver takes.
+    /// The solver's configuration.
     pub solver: SolverConfig,
-    /// What the solve sees instead of the snapshot's.
+    /// Overrides of the snapshot's settings.
     pub overrides: Overrides,
 }
 
-/// `ras.toml`, its parts that are no solver's.
+/// `ras.toml`: the sections that do not concern solves.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreFile {
@@ -37,89 +37,88 @@ pub struct StoreFile {
     pub data: Option<PathBuf>,
 }
 
-/// `ras.toml`, how a living region is solved.
+/// `ras.toml`, section `[service]`: schedule and limits of solves.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServiceFile {
-    /// When, as a cron expression in UTC.
+    /// Schedule, a cron expression in UTC.
     pub schedule: Option<String>,
-    /// Servers newly unavailable that ask for a solve at once.
+    /// Number of newly unavailable servers that triggers a solve at once.
     pub event_servers: Option<u32>,
-    /// How long a solve may take.
+    /// Deadline of a solve.
     #[serde(deserialize_with = "optional_duration")]
     pub deadline: Option<Duration>,
-    /// Memory a solve may take, in bytes.
+    /// Memory limit of a solve, in bytes.
     #[serde(deserialize_with = "optional_bytes")]
     pub memory: Option<u64>,
-    /// For how long a worker has a job without renewing its lease.
+    /// Duration of a worker's lease on a job.
     #[serde(deserialize_with = "optional_duration")]
     pub lease: Option<Duration>,
-    /// Where solves leave what they did: a folder or a URL.
+    /// The archive of solves: a folder or a URL.
     pub archive: Option<String>,
-    /// Solves kept however old they are.
+    /// Number of newest solves kept at any age.
     pub keep_least: Option<u32>,
-    /// Solves kept at most.
+    /// Maximum number of solves kept.
     pub keep_most: Option<u32>,
-    /// For how long others are kept.
+    /// Maximum age of other solves.
     #[serde(deserialize_with = "optional_duration")]
     pub keep_age: Option<Duration>,
 }
 
-/// `ras.toml`, how moves are carried out.
+/// `ras.toml`, section `[mover]`: the execution of moves.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MoverFile {
-    /// Who does the steps, as on the command line.
+    /// The host agent, as on the command line.
     pub agent: Option<String>,
-    /// The file with the key that requests are signed with.
+    /// File with the key that signs requests.
     pub agent_key: Option<PathBuf>,
-    /// The file with the certificates of authorities that are trusted in place of the system's.
+    /// File with CA certificates to trust instead of the system's.
     pub agent_ca: Option<PathBuf>,
-    /// Whether orders go without a signature.
+    /// Whether to send requests without a signature.
     pub agent_unsigned: bool,
-    /// Whether orders go to other machines without TLS.
+    /// Whether to allow requests to other machines without TLS.
     pub agent_cleartext: bool,
-    /// How long one question may take.
+    /// Timeout of one request.
     #[serde(deserialize_with = "optional_duration")]
     pub agent_timeout: Option<Duration>,
-    /// How long a move may take.
+    /// Time after which a move is given up.
     #[serde(deserialize_with = "optional_duration")]
     pub give_up_after: Option<Duration>,
-    /// How many at once and per hour.
+    /// Limits of moves at once and per window.
     pub limits: Option<online_mover::Limits>,
-    /// How long a failure is left alone before it is dealt with.
+    /// How long a failure must last before the mover reacts.
     #[serde(deserialize_with = "optional_duration")]
     pub settle: Option<Duration>,
-    /// When single failures count as the loss of an MSB.
+    /// When single failures together count as the loss of an MSB.
     pub storm_guard: Option<StormGuardFile>,
-    /// How idle buffers are lent.
+    /// Settings of loans of idle buffers.
     pub elastic: Option<online_mover::elastic::Elastic>,
-    /// How long two MSBs are lost before reservations give way by themselves.
+    /// How long two MSBs must be lost before automatic preemption.
     #[serde(deserialize_with = "optional_duration")]
     pub give_way_after: Option<Duration>,
 }
 
-/// `ras.toml`, when single failures count as the loss of an MSB.
+/// `ras.toml`, section `[mover.storm_guard]`: when single failures count as the loss of an MSB.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StormGuardFile {
-    /// The share of an MSB's servers that fails together.
+    /// Share of an MSB's servers that fail together.
     pub share: Option<f64>,
-    /// So many servers at least.
+    /// Minimum number of servers.
     pub servers: Option<u64>,
-    /// Within how long.
+    /// Time within which they fail.
     #[serde(deserialize_with = "optional_duration")]
     pub within: Option<Duration>,
-    /// How long after its failures it is over.
+    /// How long after its failures the storm ends.
     #[serde(deserialize_with = "optional_duration")]
     pub lasts: Option<Duration>,
 }
 
 impl MoverFile {
-    /// The storm guard that it asks for; what it does not say has its default.
+    /// The configured storm guard; missing values have their defaults.
     ///
-    /// # Errors
-    /// If a share is none.
+    /// # Errors If a share is invalid.
     pub fn storm_guard(&self) -> Result<StormGuard> {
         let default = StormGuard::default();
         let Some(file) = &self.storm_guard else { return Ok(default) };
@@ -134,40 +133,40 @@ impl MoverFile {
     }
 }
 
-/// `ras.toml`, who may ask and say what over HTTP.
+/// `ras.toml`, section `[portal]`: the HTTP server.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PortalFile {
-    /// Who may read.
+    /// Access for reads.
     pub read: ReadAccess,
-    /// Who may do what, beside the tokens of the store.
+    /// Tokens in addition to those of the store.
     pub tokens: Vec<TokenFile>,
-    /// How often one caller may ask in a second.
+    /// Rate limit of one caller, in requests per second.
     pub requests_per_second: Option<std::num::NonZeroU32>,
-    /// What TLS is served with.
+    /// Certificate and key for TLS.
     pub tls: Option<TlsFile>,
-    /// Whether a proxy in front ends TLS.
+    /// Whether a proxy in front terminates TLS.
     pub tls_before: bool,
 }
 
-/// `ras.toml`, what TLS is served with: files in PEM.
+/// `ras.toml`, section `[portal.tls]`: files in PEM.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFile {
-    /// The certificate, and those between it and what clients know.
+    /// The certificate chain.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
 }
 
-/// Who may read over HTTP.
+/// Access for reads over HTTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadAccess {
-    /// Everybody who reaches it.
+    /// Open to all clients.
     #[default]
     Open,
-    /// Whoever has a token.
+    /// Requires a token.
     Token,
 }
 
@@ -175,11 +174,11 @@ pub enum ReadAccess {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenFile {
-    /// Who stands in the audit trail.
+    /// Name recorded in the audit trail.
     pub name: String,
-    /// What may be done with it, as words of [`capacity_portal::Role`].
+    /// Its roles, as names of [`capacity_portal::Role`].
     pub roles: Vec<String>,
-    /// Whose objects it is for; everybody's, unless it says so.
+    /// The owner whose objects it may access; without one, all owners.
     pub owner: Option<String>,
     /// The file with the secret.
     pub token_file: PathBuf,
@@ -189,13 +188,13 @@ pub struct TokenFile {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SettingsFile {
-    /// How a living region is solved.
+    /// Schedule and limits of solves.
     pub service: ServiceFile,
-    /// How moves are carried out.
+    /// The execution of moves.
     pub mover: MoverFile,
-    /// Who may ask and say what over HTTP.
+    /// The HTTP server.
     pub portal: PortalFile,
-    /// Where the region is kept.
+    /// The store.
     pub store: StoreFile,
     #[serde(deserialize_with = "optional_duration")]
     deadline: Option<Duration>,
@@ -208,10 +207,9 @@ pub struct SettingsFile {
 }
 
 impl Settings {
-    /// Puts the three sources together.
+    /// Merges the three sources.
     ///
-    /// # Errors
-    /// If the file cannot be read, or says something that is no setting.
+    /// # Errors If the file cannot be read, or has an invalid setting.
     pub fn new(options: &SolveOptions) -> Result<Settings> {
         let file = file(options.config.as_deref())?;
         let mut solver = solver_config(file.solver).with_context(|| {
@@ -264,7 +262,7 @@ impl Settings {
     }
 }
 
-/// The solver's settings of the file; one thread for each processor unless it says otherwise.
+/// The solver's settings of the file; by default one thread per processor.
 fn solver_config(mut table: toml::Table) -> Result<SolverConfig> {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let processors = i64::try_from(processors).unwrap_or(1);
@@ -273,16 +271,15 @@ fn solver_config(mut table: toml::Table) -> Result<SolverConfig> {
     table.try_into().map_err(|error| anyhow!("[solver]: {}", error.to_string().trim_end()))
 }
 
-/// The settings file; everything is as it is by default where there is none.
+/// The settings file; without one, all settings have their defaults.
 ///
-/// # Errors
-/// If it cannot be read, or says something that is no setting.
+/// # Errors If it cannot be read, or has an invalid setting.
 pub fn file(path: Option<&Path>) -> Result<SettingsFile> {
     path.map_or_else(|| Ok(SettingsFile::default()), read)
 }
 
-/// What a settings file says of solving alone, as a file for one solve and to be recorded. Where the
-/// region is kept is none of its business, and may hold a password.
+/// The settings of solves from a settings file, as a file for one solve and for its record. The
+/// other sections are left out: the store's URL may have a password.
 ///
 /// # Errors
 /// As [`file()`].
@@ -299,7 +296,7 @@ pub fn of_solving(path: Option<&Path>) -> Result<toml::Table> {
 
 fn read(path: &Path) -> Result<SettingsFile> {
     let text = text(path)?;
-    // The message of the TOML reader shows the line; its last newline is ours to drop.
+    // Removes the final newline of the TOML parser's message.
     toml::from_str(&text).map_err(|error| {
         anyhow!("settings file {}: {}", path.display(), error.to_string().trim_end())
     })
@@ -308,7 +305,7 @@ fn read(path: &Path) -> Result<SettingsFile> {
 fn text(path: &Path) -> Result<String> {
     let name = || format!("settings file {}", path.display());
     let size = std::fs::metadata(path).with_context(name)?.len();
-    ensure!(size <= FILE_BYTES_MAX, "{}: {size} bytes are no settings file", name());
+    ensure!(size <= FILE_BYTES_MAX, "{}: {size} bytes are too long for a settings file", name());
     std::fs::read_to_string(path).with_context(name)
 }
 

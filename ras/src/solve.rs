@@ -1,10 +1,8 @@
-//! The shell around a solve: clock, deadline, Ctrl-C, and what is on disk at each moment.
-//!
-//! The solver runs in a thread of its own; this one waits for it and looks at the clock. First of
-//! all today's assignment is written as the result, so that from the first second there is one.
-//! Audit and writing are timed on that occasion, and that much is kept free before the deadline:
-//! if the solver has not returned by then, hangs or panics, its last incumbent is taken instead.
-//! Nothing becomes the result that the audit objects to.
+//! The shell around a solve: clock, deadline, Ctrl-C, and results on disk. The solver runs in a
+//! separate thread; this one waits for it and watches the clock. Today's assignment is written as
+//! the result first, so that there is always one. This also measures the time of audit and writing,
+//! which is reserved before the deadline: if the solver has not returned by then, hangs or panics,
+//! its last incumbent is the result. Every result has passed the audit.
 
 use crate::highs_process::HighsProcess;
 use crate::interrupt;
@@ -25,61 +23,60 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the clock and Ctrl-C are looked at while the solver works.
+/// Interval between checks of clock and Ctrl-C while the solver works.
 const GLANCE: Duration = Duration::from_millis(20);
-/// Audit and writing get this multiple of the time they took on today's assignment: the second
-/// time moves, reasons and a changed page cache come on top.
+/// Multiple of the time that audit and writing took on today's assignment: the second time also has
+/// moves, reasons and a changed page cache.
 const RESERVE_FACTOR: f64 = 2.0;
-/// And this much besides.
+/// Additional reserve.
 const RESERVE_LEAST: Duration = Duration::from_millis(100);
-/// The solver is told of an earlier deadline than it is held to: this share of what it has...
+/// The solver gets an earlier deadline than the enforced one: by this share of its time...
 const GRACE_SHARE: f64 = 0.03;
 /// ...within these limits.
 const GRACE_LIMITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
-/// After Ctrl-C the solver has this long to return by itself.
+/// Grace period of the solver after Ctrl-C.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A solve to run.
 pub struct Job {
-    /// The region as the solve sees it.
+    /// The region with the overrides of the solve.
     pub snapshot: Arc<RegionSnapshot>,
     /// The result folder.
     pub out: PathBuf,
-    /// How to solve.
+    /// The settings.
     pub settings: Settings,
-    /// When the process began.
+    /// Start of the process.
     pub began: Instant,
-    /// What the last solve left.
+    /// The warm start.
     pub warm: Option<Warm>,
 }
 
-/// A solve that ended, with its result on disk.
+/// A completed solve, with its result on disk.
 pub struct Solved {
-    /// Who should hold each server.
+    /// The target of each server.
     pub targets: Targets,
-    /// What the audit found.
+    /// The audit's findings.
     pub audit: AuditReport,
-    /// Why reservations are short.
+    /// The reasons of shortfalls.
     pub reasons: BTreeMap<Name, Reason>,
-    /// What stands in `report.json`.
+    /// The contents of `report.json`.
     pub report: Value,
-    /// How it ended.
+    /// The origin of the result.
     pub ending: Ending,
 }
 
 /// Solves, audits and writes.
 ///
-/// # Errors
-/// If the result cannot be written, or the solver's answer does not stand up to the audit: then
-/// today's assignment is the result.
+/// # Errors If the result cannot be written, or the solver's answer fails the audit: then the
+/// result is today's assignment.
 pub fn run(job: &Job, reporter: &Reporter) -> Result<Solved> {
     interrupt::listen()?;
     let highs = HighsProcess::of_this_binary(job.settings.highs_memory)
-        .context("finding this program, to run HiGHS in")?;
+        .context("cannot find the program's own executable, to run HiGHS")?;
     run_with(job, reporter, highs, async_solver::solve)
 }
 
-/// What the solver's thread tells the one that waits.
+/// Messages from the solver's thread.
 struct Shared {
     began: Instant,
     incumbent: Mutex<Option<Targets>>,
@@ -100,15 +97,14 @@ where
     let deadline = job.settings.deadline.map(|after| job.began + after);
     let today = write_today(job, read)?;
     let reserve = job.began.elapsed().saturating_sub(read).mul_f64(RESERVE_FACTOR) + RESERVE_LEAST;
-    // The solver may work until then.
+    // The enforced deadline of the solver.
     let until = match deadline {
         None => None,
         Some(deadline) => {
             let until = deadline.checked_sub(reserve).unwrap_or(job.began);
             if until <= Instant::now() {
                 reporter.note(&format!(
-                    "the deadline leaves no time to solve ({} went by, {} are kept for audit and \
-                     writing): today's assignment is the result",
+                    "the deadline leaves no time to solve ({} elapsed, {} reserved for audit and writing): the result is today's assignment",
                     crate::quantity::show_duration(job.began.elapsed()),
                     crate::quantity::show_duration(reserve),
                 ));
@@ -135,9 +131,9 @@ where
         }
     };
     let solved = solved.map(|checked| checked.with(job, timing, memory));
-    let solved = solved.context("today's assignment stands as the result")?;
+    let solved = solved.context("the result is today's assignment")?;
     write(&job.out, &job.snapshot, &solved.targets, &solved.report, warm.as_ref())
-        .context("today's assignment stands as the result")?;
+        .context("the result is today's assignment")?;
     match solved.ending {
         Ending::Panicked => bail!(
             "the solver failed (a bug); its best assignment passed the audit and is the result"
@@ -146,13 +142,13 @@ where
     }
 }
 
-/// Nothing better than today's assignment was found before the end came.
+/// No incumbent was found in time: today's assignment is the result.
 fn unsolved(today: Solved, reporter: &Reporter) -> Solved {
-    reporter.note("the end came before the first incumbent: today's assignment is the result");
+    reporter.note("no incumbent was found in time: the result is today's assignment");
     today
 }
 
-/// How the work of the solver ended.
+/// The outcome of the solver's thread.
 enum End {
     Returned(SolveOutcome),
     Cut { incumbent: Option<Targets>, stats: SolveStats, ending: Ending },
@@ -190,7 +186,7 @@ where
                 interrupted: &interrupt::asked,
                 progress: &|progress| {
                     lock(&shared.history).push(progress.clone());
-                    // Nobody listens once the end was cut short.
+                    // The receiver is gone once the solver was abandoned.
                     let _ = tell.send(progress.clone());
                 },
                 incumbent: &|targets| *lock(&shared.incumbent) = Some(targets.clone()),
@@ -209,14 +205,14 @@ where
         match answer.recv_timeout(GLANCE) {
             Ok(outcome) => return Ok(End::Returned(outcome)),
             Err(RecvTimeoutError::Disconnected) => {
-                // The panic hook has printed what and where.
+                // The panic hook has printed message and location.
                 let _ = thread.join();
                 break Ending::Panicked;
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
         if interrupt::asked() && asked_at.is_none() {
-            reporter.note("asked to end: finishing with the best assignment so far");
+            reporter.note("stopping with the best assignment so far");
             asked_at = Some(Instant::now());
         }
         if until.is_some_and(|until| Instant::now() >= until) {
@@ -236,7 +232,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is known of a solve that did not return: what it told on the way.
+/// The state of a solve that did not return, from its last messages.
 fn stats_so_far(job: &Job, history: Vec<Progress>, ending: Ending) -> SolveStats {
     let mut stats = SolveStats::default();
     stats.phase1.termination = match ending {
@@ -252,7 +248,7 @@ fn stats_so_far(job: &Job, history: Vec<Progress>, ending: Ending) -> SolveStats
     if let Some((primal, bound)) = primal.zip(dual_bound) {
         stats.phase1.gap = if primal == bound { 0.0 } else { (primal - bound) / primal.abs() };
         stats.phase1.gap_in_use_moves = (primal - bound) / job.snapshot.weights.move_in_use;
-        stats.phase1.proof = "the last bound the solver proved before it was cut short".to_owned();
+        stats.phase1.proof = "the last bound proven before the solver was interrupted".to_owned();
     } else {
         stats.phase1.gap = f64::NAN;
         stats.phase1.gap_in_use_moves = f64::NAN;
@@ -273,7 +269,7 @@ struct Checked {
     audit_seconds: f64,
 }
 
-/// Audits targets and holds the solver's own figures against what was found.
+/// Audits targets and compares the solver's figures with the findings.
 fn conclude(job: &Job, targets: Targets, mut stats: SolveStats, ending: Ending) -> Result<Checked> {
     let begun = Instant::now();
     if targets.holders().len() != job.snapshot.servers.len() {
@@ -281,7 +277,7 @@ fn conclude(job: &Job, targets: Targets, mut stats: SolveStats, ending: Ending) 
     }
     let audit = audit(&job.snapshot, &targets);
     if ending != Ending::Returned {
-        // It did not come to claim anything of these targets.
+        // There are no claims of the solver about these targets.
         stats.objective = report_json::audited_objective(&audit);
     }
     let reasons = reasons::of_all(&job.snapshot, &targets, &audit);
@@ -301,10 +297,9 @@ fn conclude(job: &Job, targets: Targets, mut stats: SolveStats, ending: Ending) 
     bail!("the solver's answer failed the audit (a bug):\n  {}{more}", objections.join("\n  "))
 }
 
-/// What a report claims that can be recomputed.
+/// The claims of a report that can be recomputed.
 ///
-/// # Errors
-/// If the report lacks it.
+/// # Errors If the report lacks one.
 pub fn claims(report: &Value) -> Result<Claims> {
     let mut report = report.clone();
     let unproved = ["primal", "dual_bound", "gap"]
@@ -368,7 +363,7 @@ fn write(
     warm: Option<&Value>,
 ) -> Result<()> {
     datasets::write_result(out, snapshot, targets, report, warm)
-        .with_context(|| format!("the result cannot be written to {}", out.display()))
+        .with_context(|| format!("cannot write the result to {}", out.display()))
 }
 
 #[cfg(test)]
@@ -493,7 +488,8 @@ mod tests {
         let lies: [fn(&RegionSnapshot, &mut SolveOutcome); 3] = [
             |_, outcome| outcome.stats.objective.buffer += 1.0,
             |snapshot, outcome| outcome.targets = Targets::unchanged(snapshot),
-            // Everything to one reservation: not eligible, and others fall short.
+            // All servers to one reservation: some are not eligible, and other reservations are
+            // short.
             |snapshot, outcome| {
                 let holders = vec![snapshot.reservation("backend-01"); snapshot.servers.len()];
                 outcome.targets = Targets::new(snapshot, holders);

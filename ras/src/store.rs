@@ -1,4 +1,4 @@
-//! Where the region is kept: a Postgres that is there, or a private one of our own.
+//! The store of the region: an existing Postgres or a private one.
 
 use crate::cli::StoreOptions;
 use crate::give_way;
@@ -11,40 +11,40 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// How long a private Postgres that another process is just starting is waited for.
+/// Timeout for a private Postgres that another process is starting.
 const WAIT_FOR_ANOTHER: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How long the end of what is under way is waited for when a store is closed.
+/// Timeout for running statements when a store is closed.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Folders of a data folder.
+/// Subfolders of the data folder.
 const POSTGRES: &str = "postgres";
 const ARCHIVE: &str = "archive";
 
-/// What a subcommand needs of the store.
+/// Access of a subcommand to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// It is made where there is none, and its schema is brought up to date.
+    /// Create it if it does not exist, and migrate its schema.
     Made,
-    /// It is there, and its schema is this program's.
+    /// It must exist, with this program's schema.
     There,
 }
 
-/// Where everything is.
+/// The location of a store.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// The Postgres that was named; `None`: a private one.
+    /// The URL of an existing Postgres; `None` for a private one.
     pub database_url: Option<String>,
     /// The data folder.
     pub data: PathBuf,
-    /// Whether somebody named it.
+    /// Whether it was given explicitly.
     named: bool,
     programs: Option<PathBuf>,
 }
 
 impl Places {
-    /// Puts command line, environment and `ras.toml` together.
+    /// Merges command line, environment and `ras.toml`.
     ///
     /// # Errors
     /// If the settings file cannot be read.
@@ -55,7 +55,7 @@ impl Places {
             database_url: options.database_url.clone().or(database_url),
             named: named.is_some(),
             data: named.unwrap_or_else(|| default_folder(options.state_home.as_deref())),
-            // Postgres is started in another folder.
+            // Absolute, because Postgres is started in another folder.
             programs: options.postgres_programs.as_deref().map(std::path::absolute).transpose()?,
         })
     }
@@ -65,13 +65,13 @@ impl Places {
         PrivateOptions { folder: self.data.join(POSTGRES), programs: self.programs.clone() }
     }
 
-    /// Where solves leave what they did, unless told otherwise.
+    /// The default archive of solves.
     pub fn archive(&self) -> PathBuf {
         self.data.join(ARCHIVE)
     }
 
-    /// Makes the data folder. The default one has a name that anybody can know beforehand, in a
-    /// folder where anybody may make it: it must be ours.
+    /// Creates the data folder. The default one has a predictable name in a world-writable folder,
+    /// so it must belong to this user.
     fn make(&self) -> Result<()> {
         let name = || format!("data folder {}", self.data.display());
         std::fs::create_dir_all(&self.data).with_context(name)?;
@@ -80,13 +80,13 @@ impl Places {
             use std::os::unix::fs::MetadataExt;
             let owner = std::fs::symlink_metadata(&self.data).with_context(name)?;
             let ours = owner.is_dir() && owner.uid() == rustix::process::geteuid().as_raw();
-            ensure!(ours, "{}: belongs to another user; name one with --data", name());
+            ensure!(ours, "{} belongs to another user; choose a folder with --data", name());
         }
         Ok(())
     }
 }
 
-/// Not below a home folder for root: Postgres, which then runs as another user, cannot reach it.
+/// For root, not below its home folder: Postgres then runs as another user, who cannot access that.
 fn default_folder(state_home: Option<&Path>) -> PathBuf {
     let user = rustix::process::geteuid();
     match state_home.filter(|_| !user.is_root()) {
@@ -95,21 +95,21 @@ fn default_folder(state_home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// A region that can be worked on.
+/// An open store.
 pub struct Store {
     /// The region.
     pub broker: Broker,
-    /// Where it is, without a password.
+    /// Its location, without a password.
     pub place: String,
     beside: Option<Broker>,
     postgres: Option<PrivatePostgres>,
 }
 
 impl Store {
-    /// Opens it.
+    /// Opens the store.
     ///
-    /// # Errors
-    /// If there is none and it is not to be made, or it cannot be used: which of the many reasons.
+    /// # Errors If it does not exist and must not be created, or it cannot be used, with the
+    /// reason.
     pub async fn open(places: &Places, need: Need) -> Result<Store> {
         if let Some(url) = &places.database_url {
             let address = Address::from_url(url)?;
@@ -126,7 +126,7 @@ impl Store {
         if need == Need::There {
             ensure!(
                 private.has_data(),
-                "there is no store in {}; `ras up` makes one, --data or --database-url names another",
+                "no store in {}; create one with `ras up`, or choose another with --data or --database-url",
                 private.folder.display()
             );
         } else {
@@ -140,7 +140,7 @@ impl Store {
                     Err(error).context("opening the store")
                 }
             },
-            // Another of us has it: `ras up`, mostly. It is there for everybody who may reach it.
+            // Another process runs it, usually `ras up`. Connect to that one.
             Err(PrivateError::InUse { .. }) => {
                 let broker = open_patiently(&private.address(), need).await;
                 Ok(Store {
@@ -154,8 +154,8 @@ impl Store {
         }
     }
 
-    /// The same region for work that nobody waits for, over connections of its own, which are closed with this.
-    /// In a Postgres of our own the processes that do that work give way to those that answer people.
+    /// A second connection pool for background work, closed together with this store. In a private
+    /// Postgres its backends run at lower priority than those that serve requests.
     pub fn beside(&mut self) -> Broker {
         let told: Option<fn(i32)> = if self.is_ours() { Some(give_way::of_postgres) } else { None };
         self.beside.get_or_insert_with(|| self.broker.apart(told)).clone()
@@ -166,14 +166,14 @@ impl Store {
         self.postgres.is_some()
     }
 
-    /// Waits until a Postgres of our own ends by itself; for ever, if there is none. It gives the
-    /// error that this is.
+    /// Waits until the private Postgres ends by itself, and returns the error; waits forever if
+    /// there is none.
     pub async fn ended(&mut self) -> anyhow::Error {
         match &mut self.postgres {
             Some(postgres) => {
                 postgres.ended().await;
                 anyhow!(
-                    "the private Postgres ended: somebody stopped it, or {} says why",
+                    "the private Postgres ended: it was stopped, or {} has the reason",
                     postgres.log().display()
                 )
             }
@@ -181,12 +181,11 @@ impl Store {
         }
     }
 
-    /// Closes connections, and stops what this process started.
+    /// Closes connections, and stops the Postgres that this process started.
     ///
-    /// # Errors
-    /// If Postgres had to be stopped the hard way.
+    /// # Errors If Postgres had to be killed.
     pub async fn close(self) -> Result<()> {
-        // Connections on which nobody answers are left to the end of this process.
+        // Connections that do not answer are left until this process ends.
         let closed = async {
             if let Some(beside) = &self.beside {
                 beside.close().await;
@@ -194,7 +193,7 @@ impl Store {
             self.broker.close().await;
         };
         if timeout(CLOSE_WITHIN, closed).await.is_err() {
-            tracing::warn!("Postgres does not end what is under way");
+            tracing::warn!("Postgres does not finish running statements");
         }
         match self.postgres {
             Some(postgres) => postgres.stop().await.context("stopping the private Postgres"),
@@ -210,7 +209,7 @@ async fn open(address: &Address, need: Need) -> Result<Broker, OpenError> {
     }
 }
 
-/// Whoever has the data folder may be just starting.
+/// Waits for another process that has locked the data folder and may be starting Postgres.
 async fn open_patiently(address: &Address, need: Need) -> Result<Broker, OpenError> {
     let until = Instant::now() + WAIT_FOR_ANOTHER;
     loop {
@@ -225,33 +224,31 @@ async fn open_patiently(address: &Address, need: Need) -> Result<Broker, OpenErr
     }
 }
 
-/// The URL as it may be shown.
+/// The URL without its password.
 fn without_password(url: &str) -> String {
     let hidden = || {
         let (scheme, rest) = url.split_once("://")?;
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (user, host) = rest[..end].rsplit_once('@')?;
         let user = user.split_once(':').map_or(user, |(user, _)| user);
-        // A parameter may hold one, too.
+        // A parameter may have one, too.
         let path = rest[end..].split('?').next().unwrap_or_default();
         Some(format!("{scheme}://{user}@{host}{path}"))
     };
     hidden().unwrap_or_else(|| url.split('?').next().unwrap_or_default().to_owned())
 }
 
-/// Runs what waits for Postgres.
+/// Runs a future on a new runtime.
 ///
-/// # Errors
-/// If the system gives no threads; else those of the work.
+/// # Errors If no threads can be started; else errors of the work.
 pub fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.context("starting threads")?.block_on(work)
 }
 
-/// Opens a store, works on it, and closes it whatever came of the work.
+/// Opens a store, runs work on it, and closes it even if the work fails.
 ///
-/// # Errors
-/// Those of opening, of the work, and of closing.
+/// # Errors Errors of opening, of the work, and of closing.
 pub fn with_store<T>(
     options: &StoreOptions,
     need: Need,

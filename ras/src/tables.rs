@@ -1,4 +1,4 @@
-//! The end report of a solve, for a person at a terminal.
+//! The summary of a solve on a terminal.
 
 use crate::number::{amount, count, percent, seconds};
 use crate::quantity::show_bytes;
@@ -10,13 +10,13 @@ use fleet::audit::{AuditReport, ReservationAudit};
 use fleet::{ReservationKind, Rru};
 use serde_json::Value;
 
-/// Rows shown of a table that may be as long as the region is large.
+/// Maximum number of rows shown of tables that grow with the region.
 const ROWS_MAX: usize = 40;
 
 /// Buffer share and bound of RAS (SOSP'21) section 4.2, for comparison.
 const PAPER: &str = "RAS (SOSP'21): 4.2 % against at least 4.06 %";
 
-/// Everything about one solve. `all`: however long it is.
+/// The summary of one solve. `all`: show all rows.
 pub fn end_report(solved: &Solved, all: bool) -> String {
     let rows_max = if all { usize::MAX } else { ROWS_MAX };
     let mut text = reservations(&solved.audit, rows_max);
@@ -30,16 +30,16 @@ pub fn end_report(solved: &Solved, all: bool) -> String {
     text
 }
 
-/// A line under the header, nothing else.
+/// Table style: only a line below the header.
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// Where sentences wrap when there is no terminal to ask.
+/// Width for wrapping without a terminal.
 const WIDTH: u16 = 120;
-/// No terminal that people read tables on is narrower.
+/// Minimum width of a terminal.
 const WIDTH_LEAST: u16 = 40;
 
-/// An empty table with these columns; those in `right` hold numbers.
+/// An empty table with these columns; those in `right` have numbers.
 pub fn table(header: &[&str], right: std::ops::Range<usize>) -> Table {
     let mut table = wrapping(STYLE);
     table.set_header(header);
@@ -49,14 +49,14 @@ pub fn table(header: &[&str], right: std::ops::Range<usize>) -> Table {
     table
 }
 
-/// Numbers stand at the right of this column.
+/// Right-aligns this column.
 pub fn right(table: &mut Table, column: usize) {
     if let Some(column) = table.column_mut(column) {
         column.set_cell_alignment(CellAlignment::Right);
     }
 }
 
-/// Keeps what is copied in one piece: ids and times of these columns are never wrapped.
+/// Never wraps these columns, such as ids and times that users copy.
 pub fn never_wrap(table: &mut Table, columns: &[usize]) {
     for column in columns {
         if let Some(column) = table.column_mut(*column) {
@@ -68,7 +68,7 @@ pub fn never_wrap(table: &mut Table, columns: &[usize]) {
 fn wrapping(style: TableStyle) -> Table {
     let mut table = Table::new();
     table.load_style(style).set_content_arrangement(ContentArrangement::Dynamic);
-    // Some terminals do not know how wide they are.
+    // Some terminals report a width of 0.
     if !table.is_tty() || table.width().is_none_or(|width| width < WIDTH_LEAST) {
         table.set_width(WIDTH);
     }
@@ -80,14 +80,15 @@ fn more(table: &Table, hidden: usize) -> String {
     if hidden == 0 { shown } else { format!("{shown}\n… {hidden} more (--all)") }
 }
 
-/// Who got what, largest first.
+/// Allocations by reservation, largest first.
 fn reservations(audit: &AuditReport, rows_max: usize) -> String {
     let header =
         ["reservation", "asked", "assigned", "buffer", "guaranteed", "short", "servers", "change"];
     let mut table = table(&header, 1..8);
     let mut rows: Vec<&ReservationAudit> =
         audit.reservations.iter().filter(|row| row.kind != ReservationKind::Elastic).collect();
-    // Shared buffers count servers, not RRU: they come last. Stable: equals stay in order of name.
+    // Shared buffers are counted in servers, not RRU: they are last. Stable sort: ties stay in
+    // order of name.
     rows.sort_by_key(|row| (row.kind, std::cmp::Reverse(row.capacity)));
     for row in rows.iter().take(rows_max) {
         let buffer = if row.msb_buffer { amount(row.holding.largest_msb) } else { "-".to_owned() };
@@ -108,7 +109,7 @@ fn reservations(audit: &AuditReport, rows_max: usize) -> String {
     more(&table, rows.len().saturating_sub(rows_max))
 }
 
-/// Who is short and why, the most important first.
+/// Shortfalls with reasons, by priority.
 fn shortfalls(solved: &Solved, rows_max: usize) -> String {
     let mut table = table(&["short", "missing", "reason", "why"], 1..2);
     let mut rows: Vec<&ReservationAudit> = solved.audit.short().collect();
@@ -134,7 +135,7 @@ fn facts(solved: &Solved) -> Table {
     };
     let short = audit.short().count();
     let verdict = if short == 0 {
-        "nobody is short".to_owned()
+        "no reservation is short".to_owned()
     } else {
         format!("{} RRU, {} short", amount(audit.shortfall), people(short))
     };
@@ -154,7 +155,7 @@ fn facts(solved: &Solved) -> Table {
     fact(
         "moves",
         format!(
-            "{} in use, {} idle; {} free servers taken up, {} handed back",
+            "{} in use, {} idle; {} free servers assigned, {} released",
             count(moves.in_use),
             count(moves.idle),
             count(moves.acquired),
@@ -174,7 +175,8 @@ fn facts(solved: &Solved) -> Table {
     if let [Some(before), Some(after)] = racks
         && before > after
     {
-        spread.push_str(&format!("\nphase 2 took its price from {before:.2} to {after:.2}"));
+        spread
+            .push_str(&format!("\nphase 2 reduced the rack price from {before:.2} to {after:.2}"));
     }
     fact("spread", spread);
     let objective = &audit.objective;
@@ -215,10 +217,10 @@ fn proof(report: &Value) -> String {
         |member: &str| report.pointer(&format!("/phase1/{member}")).and_then(Value::as_f64);
     let text = |member: &str| report.pointer(&format!("/phase1/{member}")).and_then(Value::as_str);
     let Some((primal, bound)) = number("primal").zip(number("dual_bound")) else {
-        return "nothing is proved".to_owned();
+        return "no bound is proven".to_owned();
     };
     let gap = number("gap").map_or_else(|| "not known".to_owned(), percent_fine);
-    let mut lines = format!("primal {primal:.2}, proved bound {bound:.2}, gap {gap}");
+    let mut lines = format!("primal {primal:.2}, proven bound {bound:.2}, gap {gap}");
     if let Some(moves) = number("gap_in_use_moves") {
         lines.push_str(&format!(" = {moves:.1} in-use moves"));
     }
@@ -235,7 +237,7 @@ fn percent_fine(share: f64) -> String {
     format!("{:.4} %", 100.0 * share)
 }
 
-/// Time by step of each phase; `None`: nothing was solved.
+/// Time by step of each phase; `None` if there was no solve.
 fn steps(report: &Value) -> Option<String> {
     let steps = report.get("steps")?.as_array().filter(|steps| !steps.is_empty())?;
     let mut table = table(&["phase", "step", "seconds"], 2..3);

@@ -1,4 +1,4 @@
-//! Logs to standard error, and traces to a collector where one is named.
+//! Logs to standard error, and traces to a collector if one is configured.
 
 use crate::cli::{Global, LogFormat};
 use anyhow::{Context, Result};
@@ -16,10 +16,10 @@ use tracing_subscriber::layer::{Context as LayerContext, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-/// Whose spans are traced: what is ours, whatever is logged.
+/// Crates whose spans are traced, regardless of the log filter.
 const TRACED: [&str; 5] = ["ras", "broker", "control", "online_mover", "capacity_portal"];
 
-/// What runs for logs and traces; dropped, it sends the last spans.
+/// Handle of logs and traces; dropping it sends the last spans.
 #[must_use = "dropped, it ends the traces"]
 pub struct Telemetry(Option<SdkTracerProvider>);
 
@@ -31,10 +31,9 @@ impl Drop for Telemetry {
     }
 }
 
-/// Starts logging what the filter lets through, and tracing where an endpoint is named.
+/// Starts logging with a filter, and tracing if an endpoint is given.
 ///
-/// # Errors
-/// If the filter is not one, or the endpoint is no URL.
+/// # Errors If the filter or the endpoint's URL is invalid.
 pub fn start(options: &Global) -> Result<Telemetry> {
     let filter = if options.quiet { "error" } else { &options.log };
     let filter = EnvFilter::builder()
@@ -58,11 +57,11 @@ pub fn start(options: &Global) -> Result<Telemetry> {
         StatementTimes.with_filter(Targets::new().with_target("sqlx::query", LevelFilter::DEBUG));
     let started =
         tracing_subscriber::registry().with(logs).with(traces).with(statements).try_init();
-    started.context("logging cannot start")?;
+    started.context("cannot start logging")?;
     Ok(Telemetry(provider))
 }
 
-/// Sends spans to a collector in batches, from a thread of its own.
+/// Sends spans to a collector in batches, from a separate thread.
 fn provider(endpoint: &str) -> Result<SdkTracerProvider> {
     let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
     let exporter = SpanExporter::builder().with_http().with_endpoint(url).build();
@@ -74,20 +73,20 @@ fn provider(endpoint: &str) -> Result<SdkTracerProvider> {
     Ok(provider.with_resource(resource).build())
 }
 
-/// Counts how long statements take, of what the driver says of each.
+/// Records durations of statements from the driver's events.
 struct StatementTimes;
 
 impl<S: Subscriber> Layer<S> for StatementTimes {
     fn on_event(&self, event: &Event<'_>, _: LayerContext<'_, S>) {
         let mut ended = Ended::default();
         event.record(&mut ended);
-        // Of a short statement the summary is all of it.
+        // The summary of a short statement is the whole statement.
         let whole = if ended.statement.is_empty() { &ended.summary } else { &ended.statement };
         broker::note_statement(whole, ended.took);
     }
 }
 
-/// A statement that has ended.
+/// A completed statement.
 #[derive(Default)]
 struct Ended {
     summary: String,

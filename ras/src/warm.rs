@@ -1,4 +1,4 @@
-//! What one solve leaves for the next, as a file beside its result.
+//! The warm start that a solve leaves for the next one, as a file beside its result.
 
 use crate::progress::Reporter;
 use anyhow::{Context, Result};
@@ -8,30 +8,27 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What was left in a folder. Without it a solve takes longer and ends no worse, so what is missing or
-/// damaged is only said.
+/// Reads the warm start in a folder. Without one a solve takes longer but ends no worse, so a
+/// missing or damaged file is only logged.
 pub fn read(folder: &Path, reporter: &Reporter) -> Option<Warm> {
     let problem = match load(folder) {
         Ok(Some(warm)) => return Some(warm),
-        Ok(None) => "there is none".to_owned(),
+        Ok(None) => "not found".to_owned(),
         Err(error) => format!("{error:#}"),
     };
     let folder = folder.display();
-    reporter.note(&format!(
-        "solving from the beginning, without a warm start from {folder}: {problem}"
-    ));
+    reporter.note(&format!("cold start: no warm start from {folder}: {problem}"));
     None
 }
 
-/// The same, where somebody else says what is missing or damaged.
+/// Reads the warm start in a folder; the caller reports if it is missing or damaged.
 ///
-/// # Errors
-/// If it cannot be read, or is not what a solve leaves.
+/// # Errors If it cannot be read, or is not a warm start.
 pub fn load(folder: &Path) -> Result<Option<Warm>> {
     datasets::read_warm(folder)?.map(of_json).transpose()
 }
 
-/// As it is written.
+/// The serialized form.
 pub fn to_json(warm: &Warm) -> Value {
     json!({ "format": WARM_FORMAT, "prices": warm.prices, "gap": warm.gap })
 }
@@ -40,7 +37,7 @@ fn of_json(mut json: Value) -> Result<Warm> {
     if let Some(members) = json.as_object_mut() {
         members.remove("format");
     }
-    Warm::deserialize(json).context("it is not what a solve leaves")
+    Warm::deserialize(json).context("not a warm start of a solve")
 }
 
 #[cfg(test)]

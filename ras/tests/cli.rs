@@ -92,7 +92,7 @@ impl Done {
 }
 
 #[test]
-fn a_region_is_solved_audited_explained_shown_and_carried_out() {
+fn region_is_solved_audited_explained_and_applied() {
     let place = Place::new();
     place.region("day0");
     let report = place.ras_json("solve day0 --out result0");
@@ -125,7 +125,7 @@ fn a_region_is_solved_audited_explained_shown_and_carried_out() {
 }
 
 #[test]
-fn the_report_of_a_solve_has_what_the_format_asks_for() {
+fn solve_report_matches_the_format() {
     let place = Place::new();
     place.region("region");
     let printed = place.ras_json("solve region --out result --gap 1%");
@@ -187,7 +187,7 @@ fn the_report_of_a_solve_has_what_the_format_asks_for() {
 }
 
 #[test]
-fn what_a_solve_saw_otherwise_is_recorded_and_audited_as_such() {
+fn overrides_are_recorded_and_audited() {
     let place = Place::new();
     place.region("region");
     place.write("ras.toml", "scale_requests = 0.9\n[weights]\nbuffer_tau = 4.0\n");
@@ -205,7 +205,7 @@ fn what_a_solve_saw_otherwise_is_recorded_and_audited_as_such() {
 }
 
 #[test]
-fn a_chain_of_requests_moves_what_must_move() {
+fn request_chain_moves_only_necessary_servers() {
     let place = Place::new();
     let servers: String = (0..12).map(|n| format!("s{n:02},venus,,,V\n")).collect();
     place.write("servers.csv", &format!("server_id,datacenter,msb,rack,hardware_type\n{servers}"));
@@ -237,7 +237,7 @@ fn a_chain_of_requests_moves_what_must_move() {
 }
 
 #[test]
-fn somebody_short_is_exit_code_two_with_a_reason() {
+fn shortfall_exits_2_with_a_reason() {
     let place = Place::new();
     place.region("region");
     let done =
@@ -255,7 +255,7 @@ fn somebody_short_is_exit_code_two_with_a_reason() {
 }
 
 #[test]
-fn a_result_that_says_what_is_not_so_is_exit_code_two() {
+fn false_result_exits_2() {
     let place = Place::new();
     place.region("region");
     place.ras("solve region --out result --gap 1% -q").code_in(&[0, 2]);
@@ -269,18 +269,18 @@ fn a_result_that_says_what_is_not_so_is_exit_code_two() {
 }
 
 #[test]
-fn a_zero_deadline_leaves_today_and_says_so() {
+fn zero_deadline_keeps_todays_assignment() {
     let place = Place::new();
     place.region("region");
     let done = place.ras("solve region --out result --deadline 0").code_in(&[0, 2]);
-    assert!(done.stderr().contains("today's assignment is the result"), "{}", done.stderr());
+    assert!(done.stderr().contains("the result is today's assignment"), "{}", done.stderr());
     let report = place.ras("audit region result --output json").code(0).json();
     assert_eq!(report["audit"]["moves"]["in_use"], 0);
     assert_eq!(report["audit"]["moves"]["acquired"], 0);
 }
 
 #[test]
-fn wrong_input_is_exit_code_one_with_a_sentence_and_nothing_written() {
+fn invalid_input_exits_1_and_writes_nothing() {
     let place = Place::new();
     place.region("region");
     place.ras("solve region --out result --gap 1% -q").code_in(&[0, 2]);
@@ -313,7 +313,7 @@ fn wrong_input_is_exit_code_one_with_a_sentence_and_nothing_written() {
 }
 
 #[test]
-fn a_wrong_name_brings_the_right_one_to_mind() {
+fn misspelled_name_suggests_the_right_one() {
     let place = Place::new();
     place.region("region");
     let report = place.ras_json("solve region --out result --gap 1%");
@@ -341,7 +341,7 @@ fn with_little_room(place: &Place, line: &str) -> Done {
 
 #[cfg(unix)]
 #[test]
-fn a_full_disk_is_an_error_and_leaves_nothing_half_written() {
+fn full_disk_is_an_error_without_partial_files() {
     let place = Place::new();
     place.region("region");
     let before = place.names();
@@ -389,7 +389,7 @@ fn press_ctrl_c(child: &std::process::Child) {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_ends_a_solve_with_what_it_has() {
+fn ctrl_c_ends_solve_with_last_incumbent() {
     let place = Place::new();
     let (mut child, lines) = solve_in_the_background(&place);
     press_ctrl_c(&child);
@@ -409,7 +409,7 @@ fn ctrl_c_ends_a_solve_with_what_it_has() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_twice_ends_at_once_and_what_was_written_stands() {
+fn second_ctrl_c_exits_at_once_and_keeps_files() {
     let place = Place::new();
     let (mut child, lines) = solve_in_the_background(&place);
     press_ctrl_c(&child);
@@ -422,7 +422,7 @@ fn ctrl_c_twice_ends_at_once_and_what_was_written_stands() {
 }
 
 #[test]
-fn an_answer_is_there_by_the_deadline() {
+fn result_is_written_by_the_deadline() {
     let place = Place::new();
     place.ras("generate --servers 20000 --reservations 80 --out region").code(0);
     let report = place.ras_json("solve region --out result --gap 0 --deadline 2s");
@@ -434,7 +434,7 @@ fn an_answer_is_there_by_the_deadline() {
 /// What is solved is looked for from where the binary was built: the trace if it lies beside the
 /// project, else the small region that comes with it.
 #[test]
-fn the_demo_solves_something() {
+fn demo_solves_a_region() {
     let place = Place::new();
     let done = place.ras("demo --out out --deadline 60s").code_in(&[0, 2]);
     assert!(done.stdout().contains("out/report.html"), "{}", done.stdout());
@@ -446,7 +446,7 @@ fn the_demo_solves_something() {
 }
 
 #[test]
-fn scripts_for_shells_and_the_manual_are_there() {
+fn completions_and_manual_are_printed() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish"] {
         let script = place.ras(&format!("completions {shell}")).code(0).stdout();
@@ -460,7 +460,7 @@ fn scripts_for_shells_and_the_manual_are_there() {
 /// As after an update while it runs.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_program_whose_file_is_gone_still_starts_highs() {
+fn deleted_executable_still_starts_highs() {
     let place = Place::new();
     place.region("region");
     let copy = place.path("copy");
@@ -479,7 +479,7 @@ fn a_program_whose_file_is_gone_still_starts_highs() {
 
 /// `EXPECTORATE=overwrite` accepts changes.
 #[test]
-fn help_is_as_it_was_read_last() {
+fn help_texts_match_goldens() {
     let place = Place::new();
     for (file, line) in [
         ("ras", "--help"),
@@ -503,7 +503,7 @@ fn help_is_as_it_was_read_last() {
 }
 
 #[test]
-fn a_plan_says_yes_or_no_and_what_else() {
+fn plan_grants_or_refuses_with_alternatives() {
     let place = Place::new();
     place.region("region");
     let report = place.ras_json("solve region --out result --gap 1%");
@@ -542,7 +542,7 @@ fn a_plan_says_yes_or_no_and_what_else() {
 }
 
 #[test]
-fn a_drill_uses_the_settings_that_it_is_given() {
+fn drill_uses_its_settings() {
     let place = Place::new();
     // Forty servers in two MSBs, of which no rack is known; one MSB fails within a minute and is not repaired.
     let servers: String = (0..40).map(|n| format!("s{n:02},dc,m{},,T\n", n / 20)).collect();

@@ -120,7 +120,7 @@ fn children() -> Vec<String> {
 }
 
 #[test]
-fn the_worker_answers_as_highs_in_this_process_does() {
+fn worker_answer_equals_in_process_highs() {
     let (problem, request) = small();
     let backend = worker(MEMORY_LIMIT_DEFAULT);
     let mut here = InProcess.start(problem.clone(), request.clone());
@@ -134,7 +134,7 @@ fn the_worker_answers_as_highs_in_this_process_does() {
 }
 
 #[test]
-fn a_large_problem_fits_through_the_pipe() {
+fn large_problem_fits_through_the_pipe() {
     let columns = 300_000_u32;
     let problem = LpProblem {
         cost: vec![1.0; columns as usize],
@@ -152,14 +152,14 @@ fn a_large_problem_fits_through_the_pipe() {
 }
 
 #[test]
-fn what_highs_says_of_a_problem_comes_back() {
+fn highs_outcomes_are_returned() {
     let (mut problem, request) = small();
     problem.col_upper[1] = 0.5;
     assert_eq!(outcome(&worker(MEMORY_LIMIT_DEFAULT), problem, request), "status Infeasible");
 }
 
 #[test]
-fn a_problem_without_columns_is_answered() {
+fn problem_without_columns_is_answered() {
     let (mut problem, request) = nothing();
     let backend = worker(MEMORY_LIMIT_DEFAULT);
     assert_eq!(outcome(&backend, problem.clone(), request.clone()), "objective 0");
@@ -168,15 +168,15 @@ fn a_problem_without_columns_is_answered() {
 }
 
 #[test]
-fn a_problem_that_is_none_is_refused() {
+fn malformed_problem_is_refused() {
     let (mut problem, request) = small();
     problem.indices[0] = 7;
     let text = outcome(&worker(MEMORY_LIMIT_DEFAULT), problem, request);
-    assert!(text.starts_with("process ") && text.contains("do not fit each other"), "{text}");
+    assert!(text.starts_with("process ") && text.contains("inconsistent lengths"), "{text}");
 }
 
 #[test]
-fn a_run_that_is_dropped_ends_at_once() {
+fn dropped_job_ends_at_once() {
     let (problem, request) = hard();
     let mut job = worker(MEMORY_LIMIT_DEFAULT).start(problem, request);
     assert!(job.wait(Duration::from_millis(500)).is_none(), "HiGHS should be at work for hours");
@@ -187,7 +187,7 @@ fn a_run_that_is_dropped_ends_at_once() {
 }
 
 #[test]
-fn the_memory_limit_holds() {
+fn memory_limit_is_enforced() {
     let (problem, request) = small();
     // Not even the program fits.
     let text = outcome(&worker(1 << 20), problem, request);
@@ -195,7 +195,7 @@ fn the_memory_limit_holds() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_a_failure() {
+fn missing_program_is_a_failure() {
     let (problem, request) = small();
     let nothing = HighsProcess::new(PathBuf::from("/no/such/program"), Vec::new());
     let text = outcome(&nothing, problem, request);
@@ -203,15 +203,15 @@ fn a_program_that_is_not_there_is_a_failure() {
 }
 
 #[test]
-fn a_worker_that_talks_nonsense_or_dies_is_a_failure() {
+fn worker_with_garbage_output_or_crash_is_a_failure() {
     for (script, expected) in [
-        ("echo what a nice problem this is", "does not begin as one"),
+        ("echo what a nice problem this is", "does not begin with"),
         ("head -c 8 > /dev/null; exit 3", "exit status: 3"),
         ("kill -9 $$", "signal: 9"),
         ("echo out of cheese >&2; exit 1", "out of cheese"),
         ("printf ras-lpA1; exit 0", "exit status: 0"),
         ("printf 'ras-lpA1%0200d' 0; exec sleep 1000", "neither a solution nor a failure"),
-        ("yes 2>/dev/null", "does not begin as one"),
+        ("yes 2>/dev/null", "does not begin with"),
         (":", "closed in the middle of a message"),
         // Somebody else keeps the pipe for its last words.
         ("sleep 5 >/dev/null & echo gone >&2; exit 4", "gone"),
@@ -223,7 +223,7 @@ fn a_worker_that_talks_nonsense_or_dies_is_a_failure() {
 }
 
 #[test]
-fn a_worker_that_hangs_costs_the_time_one_waits() {
+fn hanging_worker_costs_only_the_wait() {
     for script in
         ["exec sleep 1000", "exec 3>&1; exec yes >&2", "trap '' TERM INT; exec sleep 1000"]
     {
@@ -237,7 +237,7 @@ fn a_worker_that_hangs_costs_the_time_one_waits() {
 }
 
 #[test]
-fn the_worker_dies_when_its_input_closes() {
+fn worker_exits_when_its_input_closes() {
     use std::process::{Command, Stdio};
     let mut child = Command::new(env!("CARGO_BIN_EXE_ras"))
         .arg(WORKER_COMMAND)
@@ -261,7 +261,7 @@ fn the_worker_dies_when_its_input_closes() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn no_process_is_left_over() {
+fn no_child_process_is_left_over() {
     // Other tests of this file run beside this one: only our own children are looked at.
     let script = "exec sleep 987";
     let (problem, request) = small();

@@ -1,4 +1,4 @@
-//! What may be done with a plan or a result.
+//! Arguments of `ras explain` and `ras apply`.
 
 use super::ServerOptions;
 use clap::Args;
@@ -11,7 +11,7 @@ use uuid::Uuid;
     override_usage = "ras explain [OPTIONS] <RESERVATION>\n       \
         ras explain [OPTIONS] <SNAPSHOT> <RESULT> [--reservation <NAME>]",
     after_help = "\
-With one name the server is asked: how the reservation stands, and what was said to its last request.
+With one name, asks the server for the state of the reservation and the answer to its last request.
 
 Examples:
   ras explain web
@@ -26,19 +26,19 @@ pub struct Explain {
     /// The reservation; without it, every one that is short
     #[arg(long, value_name = "NAME", requires = "result")]
     pub reservation: Option<String>,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }
 
 const APPLY_EXAMPLES: &str = "\
-With --plan or --request the server is asked. Requests are planned together; what they come to is
-shown, and carried out after a yes. Files of requests can live in a git repository: what is granted
-already changes nothing. A plan that the region has moved on from is refused (exit code 3), and
-what it would be now is shown.
+With --plan or --request, the server applies them. Requests are planned together; their effect is
+shown and applied after confirmation. Files of requests can be kept in a git repository: requests
+already granted change nothing. A plan that is out of date is refused (exit code 3), and an updated
+plan is shown.
 
-With SNAPSHOT and RESULT, servers are with their targets in the new snapshot, idle where they moved;
-settings that the solve saw instead of the snapshot's are not carried over.
+With SNAPSHOT and RESULT, the new snapshot has each server at its target, idle if it moved;
+overrides of the solve are not carried over.
 
 Examples, the last one day of a chain:
   ras apply --plan 0198a2c4-...
@@ -63,7 +63,7 @@ pub struct Apply {
     /// The snapshot to write
     #[arg(long, value_name = "SNAPSHOT", requires = "snapshot")]
     pub out: Option<PathBuf>,
-    /// Requests from then on: name, capacity, ... as for `import csv`
+    /// Requests that replace the snapshot's: name, capacity, ... as for `import csv`
     #[arg(long, value_name = "CSV", requires = "snapshot", conflicts_with = "request_changes")]
     pub requests: Option<PathBuf>,
     /// Requests that change: day, date, reservation, servers
@@ -78,16 +78,16 @@ pub struct Apply {
     /// Requests, as for `ras plan`
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub request: Vec<PathBuf>,
-    /// Do not ask whether that is meant
+    /// Do not ask for confirmation
     #[arg(long, conflicts_with = "snapshot")]
     pub yes: bool,
-    /// List every source of servers, however many there are
+    /// List every source of servers, not only the first
     #[arg(long, conflicts_with = "snapshot")]
     pub all: bool,
-    /// Do not wait for its end
+    /// Do not wait until it ends
     #[arg(long, conflicts_with = "snapshot")]
     pub no_wait: bool,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }

@@ -1,4 +1,5 @@
-//! What may be asked about that which is decided between two solves.
+//! Arguments of subcommands about what the mover decides between solves: replacements, outages, //!
+//! loans, emergencies and failure drills.
 
 use super::{ServerOptions, StoreOptions};
 use crate::quantity;
@@ -12,19 +13,19 @@ use uuid::Uuid;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A server that fails unplanned while a guaranteed reservation holds it is replaced from the
-shared buffer by the mover. States: owed (no spare fits: a debt), swapped (a spare is on its
-way), bound, recovered (it came back first), paid (a solve that knew of it was published),
-withdrawn (who was short is gone).
+shared buffer by the mover. States: owed (no spare fits), swapped (a spare is on its way), bound,
+recovered (it came back first), paid (a solve that knew of it was published), withdrawn (the
+reservation that was short is gone).
 
-Exit code 2 with --owed: there are debts.")]
+Exit code 2 with --owed: servers are owed.")]
 pub struct Replacements {
-    /// Only debts
+    /// Only reservations that are owed servers
     #[arg(long)]
     pub owed: bool,
-    /// At most so many, the youngest first
+    /// List at most this many, newest first
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     pub limit: u32,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
@@ -32,10 +33,10 @@ pub struct Replacements {
 /// `ras loans`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Idle servers of embedded and shared buffers are lent to elastic reservations, by share, and
-taken back when their owners need them: see [mover.elastic] of `ras mover --help`.")]
+Idle servers of embedded and shared buffers are lent to elastic reservations, by weight, and
+recalled when their owners need them: see [mover.elastic] of `ras mover --help`.")]
 pub struct Loans {
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
@@ -44,55 +45,55 @@ pub struct Loans {
 #[derive(Debug, Args)]
 #[command(
     after_help = "\
-While an MSB is lost its servers are not replaced: embedded buffers serve. What is lent
-elsewhere comes back, three quarters of it at once, and maintenance waits. When more than one is
-lost, `give-way` shows who would give servers to whom, by declared priority, and does it with
---apply.",
+While an MSB is lost its servers are not replaced: embedded buffers cover the loss. Loans elsewhere
+are recalled, three quarters of them at once, and maintenance waits. If more than one MSB is lost,
+`give-way` shows which reservations would give servers to which, by declared priority, and does it
+with --apply.",
     args_conflicts_with_subcommands = true
 )]
 pub struct Outages {
-    /// Past ones, too
+    /// Include outages that have ended
     #[arg(long)]
     pub all: bool,
-    /// What to do about them.
+    /// The action; without one, outages are listed.
     #[command(subcommand)]
     pub action: Option<OutagesAction>,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
 
-/// What may be done about outages.
+/// The actions on outages.
 #[derive(Debug, Subcommand)]
 pub enum OutagesAction {
-    /// Show who would give way to whom, by declared priority
+    /// Preview or apply preemption: which reservations would give servers to which, by priority
     #[command(after_help = "\
-The most important reservation that is short is made whole first: from servers that nobody owns,
-then from shared buffers, then from less important reservations, the least important first and
-idle servers before those in use. Without --apply nothing is changed. What was shown is what is
-done: if the plan has changed meanwhile, nothing is (exit code 3).
+The most important reservation that is short is filled first: from unassigned servers, then from
+shared buffers, then from less important reservations, the least important first and idle servers
+before those in use. Without --apply nothing is changed. Exactly the plan shown is applied: if it has
+changed meanwhile, nothing is done (exit code 3).
 
-The mover does it by itself once two MSBs have been lost for as long as give_way_after in [mover]
-says; by default it never does.
+The mover applies it automatically once two MSBs have been lost for give_way_after of [mover]; by
+default it never does.
 
-A server that is named is asked; else a store that is named (--data, --database-url, DATABASE_URL,
+Asks the server given by option; else the store given (--data, --database-url, DATABASE_URL,
 --config); else the server of `ras login`; else the store in the default folder.
 
-Exit code 2: a reservation is short even afterwards.")]
+Exit code 2: a reservation remains short.")]
     GiveWay {
-        /// Do it
+        /// Apply it
         #[arg(long, requires = "why")]
         apply: bool,
-        /// Why, for the audit trail
+        /// Reason, recorded in the audit trail
         #[arg(long, value_name = "TEXT")]
         why: Option<String>,
-        /// Even if no more than one MSB is lost, which embedded buffers are there for
+        /// Preempt even if only one MSB is lost, which embedded buffers cover
         #[arg(long)]
         anyway: bool,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
-        /// Where the region is kept.
+        /// The store to use.
         #[command(flatten)]
         store: StoreOptions,
     },
@@ -101,52 +102,53 @@ Exit code 2: a reservation is short even afterwards.")]
 /// `ras emergency`
 #[derive(Debug, Subcommand)]
 pub enum EmergencyAction {
-    /// Ask for capacity now, and wait for the answer
+    /// Request capacity now, and wait for the answer
     #[command(after_help = "\
-The mover that acts grants it within seconds, from servers that nobody owns and then from shared
-buffers; no solve is waited for. What is granted is promised from then on: the next solve keeps
-it, spreads it and gives it its buffer. Until then it is a debt.
+The acting mover grants it within seconds, from unassigned servers and then from shared buffers,
+without waiting for a solve. The granted capacity is guaranteed from then on: the next solve keeps
+it, spreads it and adds its buffer. Until then it counts as a debt.
 
-Exit code 2: less was granted than asked, or nothing.")]
+Exit code 2: less was granted than requested, or nothing.")]
     Ask {
-        /// Who needs it
+        /// The reservation that needs it
         reservation: String,
-        /// How much more than it has
+        /// Additional capacity in RRU
         #[arg(long, value_name = "AMOUNT", value_parser = rru)]
         rru: Rru,
-        /// Why, for those who wonder
+        /// Reason, recorded in the audit trail
         #[arg(long, value_name = "TEXT")]
         why: String,
         /// How long to wait for the answer
         #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::duration)]
         wait: Duration,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
-        /// Where the region is kept.
+        /// The store to use.
         #[command(flatten)]
         store: StoreOptions,
     },
-    /// List emergencies, the youngest first
+    /// List emergencies, newest first
     List {
-        /// At most so many
+        /// List at most this many
         #[arg(long, value_name = "COUNT", default_value_t = 20)]
         limit: u32,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
-        /// Where the region is kept.
+        /// The store to use.
         #[command(flatten)]
         store: StoreOptions,
     },
-    /// End one: what is promised shrinks again, and the next solve takes what is too much
+    /// End an emergency: the reservation shrinks to its former size, and the next solve releases
+    /// the surplus
     End {
-        /// Its id
+        /// Id of the emergency
         id: Uuid,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
-        /// Where the region is kept.
+        /// The store to use.
         #[command(flatten)]
         store: StoreOptions,
     },
@@ -156,15 +158,15 @@ Exit code 2: less was granted than asked, or nothing.")]
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Replays a log of failures in virtual time, on the region as a solve leaves it, with the
-decisions of the mover: the storm guard and the choice of spares. Says how many servers were
-replaced and how soon, what reservations lacked meanwhile, and what that is for shared buffers
-of several sizes. No store is needed.
+decisions of the mover: the storm guard and the choice of spares. Shows how many servers were
+replaced and how soon, and the capacity that reservations lacked meanwhile, for shared buffers of
+several sizes. No store is needed.
 
-With --msb the server is asked instead: who would keep what if that MSB were lost now? Nothing is
-touched. Exit code 2: somebody would be short.
+With --msb, asks the server what each reservation would keep if that MSB were lost now. Nothing is
+changed. Exit code 2: a reservation would be short.
 
-Columns of the log: server_id, kind, start, end, as for `ras import csv`. Planned maintenance is no
-failure. [mover] settle and [mover.storm_guard] of --config hold here as they do for the mover.
+Columns of the log: server_id, kind, start, end, as for `ras import csv`. Planned maintenance is not
+a failure. [mover] settle and [mover.storm_guard] of --config apply as they do to the mover.
 
 Examples:
   ras drill region --events events.csv
@@ -180,7 +182,7 @@ pub struct Drill {
     /// How times and kinds are written.
     #[command(flatten)]
     pub log: super::LogOptions,
-    /// The MSB that is lost, of the region that a server has
+    /// Simulate the loss of this MSB, in the region of a server
     #[arg(long, value_name = "NAME", conflicts_with_all = ["snapshot", "events"])]
     pub msb: Option<String>,
     /// Sizes of the shared buffer to compare, as shares of each hardware type [default: the snapshot's]
@@ -192,7 +194,7 @@ pub struct Drill {
     /// How long a move takes
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::duration)]
     pub move_takes: Duration,
-    /// How long a failure is left alone before it is dealt with [default: that of the settings, or 1s]
+    /// How long a failure must last before the mover reacts [default: that of the settings, or 1s]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub settle: Option<Duration>,
     /// How often the region is solved during the drill [default: never]
@@ -201,7 +203,7 @@ pub struct Drill {
     /// How to solve; --deadline is for each solve
     #[command(flatten)]
     pub options: super::SolveOptions,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }

@@ -1,4 +1,4 @@
-//! What may be asked of churn contracts.
+//! Arguments of `ras contract`.
 
 use super::StoreOptions;
 use crate::quantity;
@@ -7,11 +7,11 @@ use clap::{Args, Subcommand};
 use std::time::Duration;
 
 const CONTRACT_HELP: &str = "\
-A contract says how many servers in use may leave a reservation within a window that slides, and
-at which times of the day none may begin to. The share is of its servers in use, rounded down,
-but at least one server where it is above 0. Solves and plans know it, and the mover holds back what the targets want beyond it;
-what replaces a failed server, answers an emergency or gives way in an outage does not wait, and
-counts. Idle servers move as ever.
+A contract limits how many servers in use may leave a reservation within a sliding window, and sets
+blackouts, times of day at which none may begin to. The share is of its servers in use, rounded
+down, but at least one server if it is above 0. Solves and plans respect it, and the mover delays
+moves beyond it. Replacements of failed servers, emergencies and preemption in an outage do not
+wait, but count. Idle servers move without limit.
 
 Examples:
   ras contract set web --in-use 2% --quiet-time 08:00-18:00 --zone Europe/Berlin
@@ -22,19 +22,19 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = CONTRACT_HELP)]
 pub struct ContractOf {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: ContractAction,
 }
 
-/// What may be done with contracts.
+/// The actions on churn contracts.
 #[derive(Debug, Subcommand)]
 pub enum ContractAction {
-    /// Set the contract of a reservation, in place of the one it has
+    /// Set or replace the contract of a reservation
     Set(SetContract),
-    /// List contracts, and how much of each is used up now
+    /// List contracts and their current use
     List {
-        /// Where the region is kept.
+        /// The store to use.
         #[command(flatten)]
         store: StoreOptions,
     },
@@ -42,7 +42,7 @@ pub enum ContractAction {
     Remove {
         /// The reservation
         reservation: String,
-        /// Where the region is kept.
+        /// The store to use.
         #[command(flatten)]
         store: StoreOptions,
     },
@@ -51,26 +51,26 @@ pub enum ContractAction {
 /// `ras contract set`
 #[derive(Debug, Args)]
 pub struct SetContract {
-    /// The reservation, a guaranteed one
+    /// The reservation; it must be guaranteed
     pub reservation: String,
-    /// Servers in use that may leave it within the window: a share of those it has
+    /// Share of its servers that may leave it within the window while in use
     #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
     pub in_use: f64,
     /// The window, from 1m to 31d
     #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = quantity::duration)]
     pub per: Duration,
-    /// A time of the day at which no server in use begins to leave it; may be given more than once
+    /// Blackout: a time of day during which no server in use begins to leave it; may be repeated
     #[arg(long, value_name = "HH:MM-HH:MM", value_parser = quiet)]
     pub quiet_time: Vec<QuietTime>,
-    /// The time zone of quiet times, by name
+    /// Time zone of the blackouts, by name
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     pub zone: String,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
 
-/// Reads `08:00-18:00`.
+/// Parses a time range such as `08:00-18:00`.
 fn quiet(text: &str) -> Result<QuietTime, String> {
     let minute = |text: &str| -> Option<u16> {
         let (hour, minute) = text.trim().split_once(':')?;
@@ -83,9 +83,9 @@ fn quiet(text: &str) -> Result<QuietTime, String> {
     };
     let times =
         text.split_once('-').and_then(|(from, until)| Some((minute(from)?, minute(until)?)));
-    times.and_then(|(from, until)| QuietTime::new(from, until)).ok_or_else(|| {
-        format!("{text:?} is not a time of the day such as 08:00-18:00 or 22:00-06:00")
-    })
+    times
+        .and_then(|(from, until)| QuietTime::new(from, until))
+        .ok_or_else(|| format!("{text:?} is not a time range such as 08:00-18:00 or 22:00-06:00"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Inventories and event logs in CSV.
+//! Arguments about inventories and event logs in CSV.
 
 use crate::quantity;
 use chrono::{DateTime, Utc};
@@ -8,11 +8,11 @@ use fleet::UnavailabilityKind;
 use std::path::PathBuf;
 
 const IMPORT_HELP: &str = "\
-Every file has a header line; columns that are not named here are listed and not read. Everything that
-is wrong with a file is said at once, up to 100 errors.
+Every file has a header line; columns not named here are listed and ignored. All errors of a file
+are reported together, up to 100.
 
-Columns that are not there say nothing: `ras import snapshot` leaves what the store has. So an inventory
-without current_reservation frees no server, and one without in_use ends nobody's containers.
+Missing columns mean `unknown`: `ras import snapshot` keeps the stored values. So an inventory
+without current_reservation frees no server, and one without in_use ends no containers.
 
   servers   server_id, hardware_type, datacenter; msb, rack, current_reservation, in_use, power_watts,
             first_seen_s, gone_since_s
@@ -20,10 +20,10 @@ without current_reservation frees no server, and one without in_use ends nobody'
             affinity_theta, msb_alpha, rack_alpha, host_profile
   events    server_id, kind, start, end
 
-A server whose msb or rack is empty stands in a group named as the level above; those are listed, and
-are no fault domains of their own.
+A server whose msb or rack is empty is put in a group named after the level above; these groups are
+listed, and are not fault domains.
 
-Times are RFC 3339 or Unix seconds. Numbers that count from another instant need --epoch.
+Times are RFC 3339 or Unix seconds. Numbers with another epoch need --epoch.
 
 Examples:
   an inventory with its events, as it is now
@@ -33,10 +33,10 @@ Examples:
     ras import csv --servers servers.csv --requests requests_hybrid.csv \\
         --events events_day00_13.csv --msb-column msb_mixed --epoch 2019-05-01T00:00:00Z \\
         --taken-at 600 --out region
-  a fleet whose topology stands in a file of its own
+  a fleet whose topology is in a separate file
     ras import csv --servers servers.csv --topology topology.csv --requests requests.csv \\
         --out region
-  a fleet whose requests change by day, as they stood on day 6
+  a fleet whose requests change by day, as of day 6
     ras import csv --servers servers.csv --requests requests.csv \\
         --request-changes request_changes.csv --day 6 --out region";
 
@@ -53,13 +53,14 @@ pub struct ImportCsv {
     /// Requests that change by day: day, reservation, servers
     #[arg(long, value_name = "CSV", requires = "day")]
     pub request_changes: Option<PathBuf>,
-    /// The day of the changes that the snapshot shows
+    /// The day whose changes the snapshot includes
     #[arg(long, value_name = "DAY", requires = "request_changes")]
     pub day: Option<u32>,
     /// Events: server_id, kind, start, end; may be given more than once
     #[arg(long, value_name = "CSV")]
     pub events: Vec<PathBuf>,
-    /// Where the servers stand, if not in their own file: server_id, datacenter, msb, rack
+    /// Location of the servers, if the file of servers does not have it: server_id, datacenter,
+    /// msb, rack
     #[arg(long, value_name = "CSV")]
     pub topology: Option<PathBuf>,
     /// The column that names the MSB
@@ -68,13 +69,13 @@ pub struct ImportCsv {
     /// The column that names the datacenter [default: datacenter, where the MSBs nest in it]
     #[arg(long, value_name = "COLUMN")]
     pub datacenter_column: Option<String>,
-    /// The instant of the snapshot, as files write times [default: now, with every server there]
+    /// The instant of the snapshot, as files write times [default: now, with every server present]
     ///
-    /// Events that begin later are ignored. Where it is given, or events are, servers first seen later
-    /// (first_seen_s) or gone by then (gone_since_s) are left out.
+    /// Events that begin later are ignored. If this option or --events is given, servers first seen
+    /// later (first_seen_s) or gone by then (gone_since_s) are left out.
     #[arg(long, value_name = "INSTANT", alias = "at")]
     pub taken_at: Option<String>,
-    /// How times and kinds are written.
+    /// The format of times and kinds.
     #[command(flatten)]
     pub log: LogOptions,
     /// Multiply every requested capacity
@@ -94,13 +95,13 @@ pub struct ImportCsv {
     pub dry_run: bool,
 }
 
-/// How files write times and kinds of events.
+/// The format of times and event kinds in the files.
 #[derive(Debug, Args)]
 pub struct LogOptions {
-    /// What numbers of seconds in the files count from [default: they are Unix seconds]
+    /// Epoch of times given in seconds [default: Unix time]
     #[arg(long, value_name = "INSTANT", value_parser = epoch)]
     pub epoch: Option<DateTime<Utc>>,
-    /// A word of the events and the kind it means, or `ignore`; may be given more than once
+    /// Maps a word in the event file to an event kind, or to `ignore`; may be repeated
     ///
     /// Kinds are planned_maintenance, random_failure, software and correlated_failure, which need no
     /// mapping; `removed` is random_failure.
@@ -109,7 +110,7 @@ pub struct LogOptions {
 }
 
 impl LogOptions {
-    /// As readers of files take it.
+    /// Converts to the options of the file readers.
     pub fn format(&self) -> LogFormat {
         LogFormat { epoch: self.epoch, kinds: self.kinds.iter().cloned().collect() }
     }

@@ -1,42 +1,43 @@
-//! What may be asked of the mover.
+//! Arguments of `ras mover` and `ras moves`.
 
 use super::{ServerOptions, StoreOptions};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Who does the steps of moves: for `up` and `mover`.
+/// The host agent and its credentials: for `up` and `mover`.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Moves")]
 pub struct MoverOptions {
-    /// Who does the steps of moves: https://HOST:PORT/PATH, program:FILE, simulated, or none
+    /// The host agent, which executes the steps of moves: https://HOST:PORT/PATH, program:FILE,
+    /// simulated, or none
     /// [default: none]
     #[arg(long, value_name = "AGENT")]
     pub agent: Option<AgentPlace>,
-    /// The file with the key that HTTP requests are signed with
+    /// File with the key that signs HTTP requests
     #[arg(long, value_name = "FILE")]
     pub agent_key: Option<PathBuf>,
-    /// The file with the certificates of authorities (PEM) that are trusted in place of the system's
+    /// File with CA certificates (PEM) to trust instead of the system's
     #[arg(long, value_name = "FILE")]
     pub agent_ca: Option<PathBuf>,
-    /// Send orders without a signature: whoever reaches the automation can have servers wiped
+    /// Send unsigned requests: any client that reaches the host agent can have servers wiped
     #[arg(long)]
     pub agent_unsigned: bool,
-    /// Send orders by http to other machines: whoever is on the way can read and change them
+    /// Allow plain http to other machines: anyone on the network path can read and change requests
     #[arg(long)]
     pub agent_cleartext: bool,
 }
 
-/// Where the steps of moves are done.
+/// The host agent that executes the steps of moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentPlace {
-    /// Nowhere: targets stay what they are.
+    /// No agent: targets are not executed.
     Nowhere,
-    /// By automation behind a URL.
+    /// An HTTP service at this URL.
     Http(String),
-    /// By a program that is run for each step.
+    /// A program, run once for each step.
     Program(PathBuf),
-    /// By nobody, but it is said that they are done: to try things out.
+    /// Simulated: every step succeeds immediately (for testing).
     Simulated,
 }
 
@@ -62,11 +63,11 @@ impl FromStr for AgentPlace {
 }
 
 const MOVER_HELP: &str = "\
-Brings the owners of servers to the targets: every move is asked of the operator's automation step by
-step (preempt, clean_up, reconfigure), within limits, and bound when the host says that it is done.
-Any number of movers may run; one acts, the others stand by.
+Moves servers to their targets: for every move the host agent is asked for one step after another
+(preempt, clean_up, reconfigure), within limits, and the server is bound when the last is done. Any
+number of movers may run; one acts, the others stand by.
 
-The automation is asked with a POST of JSON, or by running a program with it on standard input:
+A request to the host agent is a POST of JSON, or a program run with it on standard input:
   {\"move\": \"0198...\", \"step\": \"clean_up\", \"server\": \"s17\", \"source\": \"web\", \"target\": \"ads\",
    \"host_profile\": \"linux-6\", \"version\": 12, \"epoch\": 7}
 It answers with one of
@@ -74,58 +75,58 @@ It answers with one of
   {\"state\": \"under_way\", \"again_after_seconds\": 30}
   {\"state\": \"refused\", \"why\": \"no power\"}
   {\"state\": \"outdated\", \"epoch\": 8}
-A program may also say it by its exit code: 0 done, 3 under way, 4 refused, 5 outdated. Every step may be
-asked for again and must bear that.
+A program may also answer by its exit code: 0 done, 3 under way, 4 refused, 5 outdated. Every step may be
+requested again, so it must be idempotent.
 
-The automation must keep the highest epoch that it was given for each server, durably, before it acts, and
-must answer an order with a lower one by \"outdated\" and do nothing: the epoch counts movers, and one that was
-stopped for a while may send an order after another has taken over and bound the server. Between two orders of
-one epoch the higher version counts.
+The epoch is a fencing token: it counts movers, and a mover that was suspended may send a request after another
+has taken over and bound the server. So the host agent must store the highest epoch seen for each server,
+durably, before it acts, and must answer a request with a lower one \"outdated\" and do nothing. Between two
+requests of one epoch the higher version wins.
 
-When an MSB is lost, servers in planned maintenance elsewhere are asked for the step end_maintenance: stop the
-work and bring the server back into service, with its owner's host profile. \"move\" is the id of the recall then,
-and source and target are the owner. \"done\" means that it is back, \"refused\" that it stays out.
+When an MSB is lost, servers in planned maintenance elsewhere get the step end_maintenance: stop the work and
+bring the server back into service, with its owner's host profile. \"move\" is then the id of the recall, and
+source and target are the owner. \"done\" means that it is back, \"refused\" that it stays out.
 
-An order can have a server wiped, so it is signed with the key of --agent-key: a request has X-Ras-Timestamp
+A request can have a server wiped, so it is signed with the key of --agent-key: it has X-Ras-Timestamp
 (seconds since 1970) and X-Ras-Signature, the HMAC-SHA256 of timestamp, a dot and the body, in hexadecimal.
-It goes by https, or by http to this machine (localhost, 127.0.0.1, ::1). The mover does not start without a
-key, or with http to another machine, unless --agent-unsigned or --agent-cleartext waives that.
+It is sent by https, or by http to this machine (localhost, 127.0.0.1, ::1). The mover does not start without a
+key, or with http to another machine, unless --agent-unsigned or --agent-cleartext allows it.
 
 ras.toml:
   [mover]
   agent = \"https://automation.example:8443/steps\"
   agent_key = \"/etc/ras/agent.key\"
-  agent_ca = \"/etc/ras/ca.pem\"      # trusted in place of the authorities of the system
-  agent_unsigned = false      # true: without a signature
+  agent_ca = \"/etc/ras/ca.pem\"      # trusted instead of the system's CAs
+  agent_unsigned = false      # true: no signature
   agent_cleartext = false     # true: http to other machines, too
   agent_timeout = \"30s\"
-  give_up_after = \"24h\"       # a move that takes longer is given up; the next solve decides anew
-  [mover.limits]              # of moves, for servers in use and idle ones
+  give_up_after = \"24h\"       # a move that takes longer is given up, and the next solve decides again
+  [mover.limits]              # limits of moves, for servers in use and for idle ones
   window_seconds = 3600
   region = { in_use = { at_once = 2000, per_window = 5000 }, idle = { at_once = 10000 } }
   msb = { in_use = { at_once = 200 } }
   rack = { in_use = { at_once = 4 } }
   reservation = { in_use = { at_once = 100 } }
   [mover]
-  settle = \"1s\"               # a failure is left alone for so long: was it one of many?
-  give_way_after = \"15m\"      # two MSBs lost for so long: less important reservations give way [default: never]
-  [mover.storm_guard]         # so much of an MSB failing together is its loss: nothing is replaced
+  settle = \"1s\"               # how long a failure must last before it is replaced: it may be one of many
+  give_way_after = \"15m\"      # two MSBs lost for this long: preempt less important reservations [default: never]
+  [mover.storm_guard]         # if this much of an MSB fails together, it counts as lost: nothing is replaced
   share = 0.1
-  servers = 20                # at least; half of an MSB that has fewer than twice as many
-  within = \"10m\"             # so close together
-  lasts = \"2h\"               # after its failures a storm is over, whatever came back
+  servers = 20                # at least this many; half of an MSB with fewer than twice as many
+  within = \"10m\"             # within this time
+  lasts = \"2h\"               # a storm ends this long after its failures, even if servers are still missing
   [mover.elastic]
-  shared_kept = 0.25          # the share of each shared buffer that is not lent
-  shares = { batch = 2.0 }    # by which borrowers are served; 1 for those that are not named";
+  shared_kept = 0.25          # share of each shared buffer that is never lent
+  shares = { batch = 2.0 }    # weights between borrowers; 1 for those not listed";
 
 /// `ras mover`
 #[derive(Debug, Args)]
 #[command(after_help = MOVER_HELP)]
 pub struct Mover {
-    /// Who does the steps.
+    /// The host agent.
     #[command(flatten)]
     pub mover: MoverOptions,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
@@ -134,53 +135,53 @@ pub struct Mover {
 #[derive(Debug, Args)]
 #[command(
     after_help = "\
-A move is stuck if it has been in its state for longer than any should: pending 2 h, preempting 30 min,
-cleaning up or reconfiguring 1 h. So are replacements owed for 2 h or on their way for 1 h, emergencies that
-nobody answered for a minute, solves that wait for 1 h or run for 2 h, and jobs of a day. A server
-that is unfinished, because its move failed after clean-up began, is stuck at once.
+A move is stuck if it has been in one state for too long: pending 2 h, preempting 30 min, cleaning up or
+reconfiguring 1 h. So are replacements owed for 2 h or on their way for 1 h, emergencies unanswered for a
+minute, solves that wait for 1 h or run for 2 h, and jobs older than a day. A server left unfinished, because
+its move failed after clean-up began, is stuck at once.
 
-A server that is named is asked; else a store that is named (--data, --database-url, DATABASE_URL,
+Asks the server given by option; else the store given (--data, --database-url, DATABASE_URL,
 --config); else the server of `ras login`; else the store in the default folder.",
     args_conflicts_with_subcommands = true
 )]
 pub struct Moves {
-    /// Only those that are stuck
+    /// Only moves that are stuck
     #[arg(long)]
     pub stuck: bool,
-    /// At most so many
+    /// List at most this many
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub limit: usize,
-    /// What to do with them.
+    /// The action; without one, moves are listed.
     #[command(subcommand)]
     pub action: Option<MovesAction>,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
 
-/// What may be done with moves.
+/// The actions on moves.
 #[derive(Debug, Subcommand)]
 pub enum MovesAction {
-    /// Pull the stop switch: no step begins until it is released
+    /// Stop moves: no step begins until `ras moves resume`
     Stop {
-        /// Why, for those who wonder
+        /// Reason, recorded in the audit trail
         why: String,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
-        /// Where the region is kept.
+        /// The store to use.
         #[command(flatten)]
         store: StoreOptions,
     },
-    /// Release the stop switch
+    /// Resume moves
     Resume {
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
-        /// Where the region is kept.
+        /// The store to use.
         #[command(flatten)]
         store: StoreOptions,
     },

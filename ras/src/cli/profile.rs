@@ -1,16 +1,16 @@
-//! What may be asked of RRU profiles, and of roll-outs of host profiles.
+//! Arguments of `ras profile`: RRU profiles, and roll-outs of host profiles.
 
 use super::ServerOptions;
 use super::request::value;
 use clap::{Args, Subcommand};
 
 const PROFILE_HELP: &str = "\
-A profile says by a name what one server of each hardware type is worth. A request gives the name
-(`ras request create --profile`, `profile: NAME` in a file) and takes the values of that moment: what is
-asked or promised already does not change with a profile.
+An RRU profile is a named list of RRU per server and hardware type. A request gives the name
+(`ras request create --profile`, `profile: NAME` in a file) and copies the values: later changes of
+the profile do not affect existing requests and reservations.
 
-`pause` and `resume` are about the other kind of profile: when a reservation is granted another
-`host_profile`, its servers are reconfigured one after the other, until an operator pauses that.
+`pause` and `resume` are about host profiles: when the `host_profile` of a reservation changes, its
+servers are reconfigured one after the other. An operator can pause that roll-out.
 
 Examples:
   ras profile set web --value C1=1.0 --value C2=1.6
@@ -24,55 +24,55 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = PROFILE_HELP)]
 pub struct Profile {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: ProfileAction,
 }
 
-/// What may be done with profiles.
+/// The actions on profiles.
 #[derive(Debug, Subcommand)]
 pub enum ProfileAction {
-    /// Set a profile, in place of the one of this name
+    /// Create or replace an RRU profile
     Set {
-        /// Its name
+        /// Name
         name: String,
-        /// What a server of a hardware type is worth; may be given for several
+        /// RRU of one server of a hardware type; may be repeated
         #[arg(long, value_name = "TYPE=RRU", value_parser = value, required = true)]
         value: Vec<(String, f64)>,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
-    /// List profiles
+    /// List RRU profiles
     List {
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
-    /// Remove a profile; what was promised with it stays
+    /// Remove an RRU profile; reservations made with it keep their capacity
     Remove {
-        /// Its name
+        /// Name
         name: String,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
-    /// Pause the roll-out of a reservation's changed host profile: no server begins, those under way end
+    /// Pause the roll-out of a changed host profile: no server starts, those under way finish
     Pause {
         /// The reservation
         reservation: String,
-        /// Why, for those who wonder
+        /// Reason, recorded in the audit trail
         #[arg(long)]
         why: String,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
-    /// Let the roll-out of a reservation's changed host profile go on
+    /// Resume the roll-out of a reservation's changed host profile
     Resume {
         /// The reservation
         reservation: String,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },

@@ -1,21 +1,21 @@
-//! What may be read from a server.
+//! Arguments of `ras get` and `ras list`.
 
 use super::ServerOptions;
 use clap::{Args, ValueEnum};
 
-/// What there is to read.
+/// The kinds of objects a server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// What is promised, and how it stands.
+    /// Reservations and their state.
     #[value(alias = "reservation")]
     Reservations,
-    /// What owners asked for, and what became of it.
+    /// Capacity requests and their outcome.
     #[value(alias = "request")]
     Requests,
-    /// What changes would come to.
+    /// Plans: the effect of proposed changes.
     #[value(alias = "plan")]
     Plans,
-    /// Work that somebody waits for.
+    /// Long-running operations.
     #[value(alias = "operation")]
     Operations,
     /// Servers.
@@ -24,37 +24,37 @@ pub enum Kind {
     /// Solves.
     #[value(alias = "solve")]
     Solves,
-    /// Servers that change their owner.
+    /// Moves of servers between reservations.
     #[value(alias = "move")]
     Moves,
-    /// What is out of use, and why.
+    /// Unavailability events.
     #[value(alias = "event")]
     Events,
-    /// Planned maintenance.
+    /// Maintenance windows.
     Maintenance,
-    /// Capacity asked for at once.
+    /// Emergency capacity.
     #[value(alias = "emergency")]
     Emergencies,
-    /// Servers that failed, and what replaced them.
+    /// Failed servers and their replacements.
     #[value(alias = "replacement")]
     Replacements,
-    /// MSBs that are lost.
+    /// Outages of MSBs.
     #[value(alias = "outage")]
     Outages,
-    /// What elastic reservations borrow.
+    /// Loans to elastic reservations.
     #[value(alias = "loan")]
     Loans,
-    /// What is in its state for too long.
+    /// Objects stuck in a state for too long.
     Stuck,
-    /// Who changed what.
+    /// The audit trail.
     Trail,
-    /// How much may be promised to whom.
+    /// Quotas of owners.
     #[value(alias = "quota")]
     Quotas,
-    /// Who may ask.
+    /// API tokens.
     #[value(alias = "token")]
     Tokens,
-    /// What servers are worth, by a name.
+    /// Named RRU profiles.
     #[value(alias = "profile")]
     Profiles,
 }
@@ -66,12 +66,12 @@ Examples:
   ras get reservation web
   ras get operation 0198a2c4-... --output yaml")]
 pub struct Get {
-    /// Of which kind
+    /// The kind of object
     #[arg(value_enum, hide_possible_values = false)]
     pub kind: Kind,
-    /// Its name or id
+    /// Name or id
     pub name: String,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }
@@ -84,13 +84,13 @@ Examples:
   ras list requests --state refused --output json
   ras list servers --reservation web")]
 pub struct List {
-    /// Of which kind
+    /// The kind of object
     #[arg(value_enum)]
     pub kind: Kind,
-    /// What is listed.
+    /// The filter.
     #[command(flatten)]
     pub filter: Filter,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }
@@ -98,37 +98,37 @@ pub struct List {
 /// `ras events`, `ras solves`
 #[derive(Debug, Args)]
 pub struct ListOne {
-    /// What is listed.
+    /// The filter.
     #[command(flatten)]
     pub filter: Filter,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }
 
-/// Which rows are listed. The server says which of these it knows of a kind.
+/// Filters of a list. The server rejects filters that a kind does not support.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which")]
 pub struct Filter {
-    /// Of one owner
+    /// Only of this owner
     #[arg(long, value_name = "NAME")]
     pub owner: Option<String>,
-    /// Of one reservation
+    /// Only of this reservation
     #[arg(long, value_name = "NAME")]
     pub reservation: Option<String>,
-    /// Of one server
+    /// Only of this server
     #[arg(long = "of-server", value_name = "NAME")]
     pub of_server: Option<String>,
-    /// In one state
+    /// Only in this state
     #[arg(long, value_name = "WORD")]
     pub state: Option<String>,
-    /// With a label; with all of them, if given several times
+    /// Only with this label; if repeated, with all of them
     #[arg(long, value_name = "KEY=VALUE")]
     pub label: Vec<String>,
-    /// Anything else that the server's interface names, such as `actor=me`
+    /// Any other filter of the API, such as `actor=me`
     #[arg(long = "where", value_name = "NAME=VALUE")]
     pub others: Vec<String>,
-    /// At most so many
+    /// List at most this many
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
 }

@@ -1,5 +1,5 @@
-//! What operators may change of a region that a server has: prices, shared buffers, elastic reservations,
-//! quotas, hardware types, servers.
+//! Arguments of subcommands that change a server's region: prices, shared buffers, elastic
+//! reservations, quotas, hardware types, servers.
 
 use super::ServerOptions;
 use super::request::value;
@@ -9,21 +9,21 @@ use std::path::PathBuf;
 /// `ras region`
 #[derive(Debug, Args)]
 pub struct Region {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: RegionAction,
 }
 
-/// What may be done with prices and limits.
+/// The actions on prices and limits.
 #[derive(Debug, Subcommand)]
 pub enum RegionAction {
     /// Show prices, default limits and the buffer fraction
     Show {
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
-    /// Change them; what is left out stays. The next solve uses them
+    /// Change prices and limits, used from the next solve on; options left out keep their value
     Set(SetRegion),
 }
 
@@ -49,16 +49,18 @@ pub struct SetRegion {
     /// Default tolerance of datacenter shares (theta of eq. 7)
     #[arg(long, value_name = "SHARE")]
     pub affinity_theta: Option<f64>,
-    /// Default for the largest share wanted in one MSB, above 0 to 1; `rule`: the default rule
+    /// Default of the largest share wanted in one MSB, above 0 and at most 1; `rule` for the
+    /// default rule
     #[arg(long, value_name = "SHARE", value_parser = or_rule)]
     pub msb_alpha: Option<OrRule>,
-    /// Default for the largest share wanted in one rack; `rule`: the default rule
+    /// Default of the largest share wanted in one rack; `rule` for the default rule
     #[arg(long, value_name = "SHARE", value_parser = or_rule)]
     pub rack_alpha: Option<OrRule>,
-    /// Share of each hardware type kept as its shared buffer, where none is listed; 0.02 is 2 %
+    /// Share of each hardware type to keep as shared buffer, unless set with `ras buffer`; 0.02 is
+    /// 2 %
     #[arg(long, value_name = "SHARE")]
     pub shared_buffer_fraction: Option<f64>,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }
@@ -83,35 +85,35 @@ fn or_rule(text: &str) -> Result<OrRule, String> {
 /// `ras buffer`
 #[derive(Debug, Args)]
 pub struct Buffer {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: BufferAction,
 }
 
-/// What may be done with shared buffers.
+/// The actions on shared buffers.
 #[derive(Debug, Subcommand)]
 pub enum BufferAction {
     /// List hardware types with their servers and shared buffers
     List {
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
-    /// Set the shared buffer of a hardware type, in servers, whatever the region's fraction is
+    /// Set the shared buffer of a hardware type in servers, overriding the region's fraction
     Set {
         /// The hardware type
         hardware_type: String,
-        /// How many servers
+        /// Number of servers
         servers: f64,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
-    /// Have the region's fraction make it again
+    /// Return to the region's fraction
     Remove {
         /// The hardware type
         hardware_type: String,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
@@ -120,35 +122,35 @@ pub enum BufferAction {
 /// `ras elastic`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-An elastic reservation is given no server. It borrows idle servers of embedded and shared buffers, by
-its share, and they come back when their owners need them.
+An elastic reservation owns no servers. It borrows idle servers of embedded and shared buffers, by
+its weight, and returns them when their owners need them.
 
 Examples:
   ras elastic set batch --owner lab --type C1 --value C2=1.6 --share 2
   ras elastic list
-  ras elastic end batch            # gone once its servers are back")]
+  ras elastic end batch            # removed once its loans are returned")]
 pub struct Elastic {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: ElasticAction,
 }
 
-/// What may be done with elastic reservations.
+/// The actions on elastic reservations.
 #[derive(Debug, Subcommand)]
 pub enum ElasticAction {
     /// List elastic reservations and what they borrow
     List {
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
-    /// Make one, or change the one of this name
+    /// Create or change an elastic reservation
     Set(SetElastic),
-    /// End one: it goes once what it borrows is back
+    /// End an elastic reservation: it is removed once its loans are returned
     End {
-        /// Its name
+        /// Name
         name: String,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
@@ -157,27 +159,27 @@ pub enum ElasticAction {
 /// `ras elastic set`
 #[derive(Debug, Args)]
 pub struct SetElastic {
-    /// Its name
+    /// Name
     pub name: String,
     /// The business unit
     #[arg(long)]
     pub owner: String,
-    /// An eligible hardware type whose servers are worth 1; may be given for several
+    /// An eligible hardware type, 1 RRU a server; may be repeated
     #[arg(long = "type", value_name = "TYPE", required_unless_present = "value")]
     pub types: Vec<String>,
-    /// What a server of an eligible hardware type is worth; may be given for several
+    /// RRU of one server of an eligible hardware type; may be repeated
     #[arg(long, value_name = "TYPE=RRU", value_parser = value)]
     pub value: Vec<(String, f64)>,
-    /// The share by which it is served beside others [default: that of the mover's settings, else 1]
+    /// Weight against other borrowers [default: from the mover's settings, else 1]
     #[arg(long)]
     pub share: Option<f64>,
-    /// 0 is the most important
+    /// Priority: 0 is the most important
     #[arg(long, default_value_t = 0)]
     pub priority: i32,
-    /// The OS configuration of its servers
+    /// OS configuration of its servers
     #[arg(long, value_name = "NAME")]
     pub host_profile: Option<String>,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }
@@ -185,26 +187,26 @@ pub struct SetElastic {
 /// `ras quota`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A limit counts in the RRU of one profile, or in servers, of all hardware types or of one. A promise counts
-as the most it can come to, embedded buffers apart. All limits of an owner hold; setting them replaces
-those there are.
+A limit is in RRU of one profile, or in servers of all hardware types or of one. A reservation counts
+with the most it can amount to, without its embedded buffer. All limits of an owner apply; setting
+limits replaces the former ones.
 
 Examples:
   ras quota set shop --rru web=2000 --servers 1500 --servers-of GPU=40
   ras quota set shop --none
   ras quota list")]
 pub struct Quota {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: QuotaAction,
 }
 
-/// What may be done with quotas.
+/// The actions on quotas.
 #[derive(Debug, Subcommand)]
 pub enum QuotaAction {
-    /// List owners with their limits and what they are promised
+    /// List owners with their limits and the capacity they are promised
     List {
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
@@ -219,19 +221,19 @@ pub enum QuotaAction {
 pub struct SetQuota {
     /// The owner
     pub owner: String,
-    /// The most RRU of a profile; may be given for several
+    /// Maximum RRU of a profile; may be repeated
     #[arg(long, value_name = "PROFILE=RRU", value_parser = value)]
     pub rru: Vec<(String, f64)>,
-    /// The most servers
+    /// Maximum number of servers
     #[arg(long, value_name = "COUNT")]
     pub servers: Option<f64>,
-    /// The most servers of a hardware type; may be given for several
+    /// Maximum number of servers of a hardware type; may be repeated
     #[arg(long, value_name = "TYPE=COUNT", value_parser = value)]
     pub servers_of: Vec<(String, f64)>,
     /// No limit
     #[arg(long, conflicts_with_all = ["rru", "servers", "servers_of"])]
     pub none: bool,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }
@@ -239,44 +241,44 @@ pub struct SetQuota {
 /// `ras hardware`
 #[derive(Debug, Args)]
 pub struct Hardware {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: HardwareAction,
 }
 
-/// What may be done with hardware types.
+/// The actions on hardware types.
 #[derive(Debug, Subcommand)]
 pub enum HardwareAction {
     /// List hardware types with their servers and shared buffers
     List {
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
-    /// Give a hardware type another name; everything that refers to it follows
+    /// Rename a hardware type; all references follow
     Rename {
-        /// Its name
+        /// Name
         from: String,
-        /// Its new name
+        /// New name
         to: String,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
-    /// Remove a hardware type that nothing uses
+    /// Remove an unused hardware type
     Remove {
-        /// Its name
+        /// Name
         name: String,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
     /// Add hardware types, so that servers of them can be racked
     Add {
-        /// Their names
+        /// Names
         #[arg(required = true)]
         names: Vec<String>,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
@@ -284,14 +286,15 @@ pub enum HardwareAction {
 
 const SERVER_HELP: &str = "\
 Files are CSV with a header, or JSON: {\"servers\": [...]} or the list alone. Columns and members:
-  add     server, rack, hardware_type; msb and datacenter where they are new; power_watts
-  move    server, rack; msb and datacenter where they are new
+  add     server, rack, hardware_type; msb and datacenter if the rack is new; power_watts
+  move    server, rack; msb and datacenter if the rack is new
   remove  server
-All of a file is done or none of it, and all that is wrong is named at once. --preview says what it comes to.
+A file is applied as a whole or not at all, and all its errors are reported together. --preview shows
+the effect.
 
-A server that is in use, lent or on its way is neither moved nor removed, and one that belongs to a
-reservation is not removed: what must happen first is said. With --drain such servers are moved out first,
-under the limits and contracts of moves; the next solve replaces them. `drained` says how far that is.
+A server that is in use, lent or moving is neither moved nor removed, and a server of a reservation
+is not removed: the error says what must happen first. With --drain such servers are moved out first,
+within the limits and contracts of moves; the next solve replaces them. `drained` shows the progress.
 
 Examples:
   ras server add -f racked.csv --preview
@@ -304,7 +307,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = SERVER_HELP)]
 pub struct ServerEdit {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: ServerAction,
 }
@@ -316,18 +319,18 @@ pub enum ServerAction {
     Add(ServerFile),
     /// Decommission servers
     Remove(RemoveServers),
-    /// List servers that are drained, and removed once they are free
+    /// List servers being drained, which are removed once they are free
     Drained {
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
-    /// Keep servers that were to be drained
+    /// Cancel the draining of servers
     Keep {
-        /// Their names
+        /// Names
         #[arg(required = true)]
         names: Vec<String>,
-        /// Which server.
+        /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
     },
@@ -335,27 +338,27 @@ pub enum ServerAction {
     Move(ServerFile),
 }
 
-/// Which servers, and how.
+/// The servers, and whether to drain them.
 #[derive(Debug, Args)]
 pub struct RemoveServers {
-    /// Drain those that cannot go now, and remove them once they are free
+    /// Drain servers that cannot be removed now, and remove them once they are free
     #[arg(long)]
     pub drain: bool,
-    /// Which.
+    /// The servers.
     #[command(flatten)]
     pub of: ServerFile,
 }
 
-/// Which servers.
+/// The servers to edit.
 #[derive(Debug, Args)]
 pub struct ServerFile {
     /// The servers, as CSV or JSON
     #[arg(short, long, value_name = "FILE")]
     pub file: PathBuf,
-    /// Only say what it would come to
+    /// Only show the effect
     #[arg(long)]
     pub preview: bool,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }

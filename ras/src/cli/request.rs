@@ -1,4 +1,4 @@
-//! What may be asked for by owners of capacity.
+//! Arguments of `ras request`.
 
 use super::{ServerOptions, Waiting};
 use crate::quantity;
@@ -9,39 +9,39 @@ use std::str::FromStr;
 use uuid::Uuid;
 
 const REQUEST_HELP: &str = "\
-The server answers within seconds. With a terminal the answer is waited for: granted, or why not
-and what would be granted instead. Elsewhere the operation is printed (--wait waits for it).
+The server answers within seconds. On a terminal the command waits for the answer: granted, or the
+reason and alternatives. Otherwise it prints the operation (--wait waits for the answer).
 
-Exit codes: 0 granted, or asked for where nobody waits; 2 refused; 3 with --if-version: it has
-changed; 1 an error.
+Exit codes: 0 granted, or submitted without waiting; 2 refused; 3 the version given by --if-version is
+out of date; 1 an error.
 
 Examples:
   ras request create web --owner shop --rru 1200 --value C1=1.0 --value C2=1.6
   ras request create batch --owner data --servers 40 --type C2 --no-buffer --policy at-least=30
   ras request resize web --rru 1500
-  ras request create web -f web.yaml        # `ras plan --help` says what stands in it
+  ras request create web -f web.yaml        # `ras plan --help` describes the file
   ras request delete web
-  ras request cancel 0198a2c4-...           # one that waits for its answer";
+  ras request cancel 0198a2c4-...           # a request that is not answered yet";
 
 /// `ras request`
 #[derive(Debug, Args)]
 #[command(after_help = REQUEST_HELP)]
 pub struct Request {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: RequestAction,
 }
 
-/// What may be done with capacity.
+/// The actions on requests.
 #[derive(Debug, Subcommand)]
 pub enum RequestAction {
-    /// Ask for a new reservation
+    /// Create a reservation
     Create(Box<CreateRequest>),
-    /// Ask for more, less or otherwise; what is promised holds until that is granted
+    /// Change a reservation; it keeps its guarantee until the change is granted
     Resize(Box<ResizeRequest>),
-    /// Give a reservation up
+    /// Delete a reservation
     Delete(DeleteRequest),
-    /// Take back a request that waits for its answer
+    /// Cancel a request that is not answered yet
     Cancel(CancelRequest),
 }
 
@@ -51,10 +51,10 @@ pub enum RequestAction {
 pub struct CreateRequest {
     /// The reservation
     pub name: String,
-    /// What is asked.
+    /// The request.
     #[command(flatten)]
     pub change: ChangeOptions,
-    /// How it is asked.
+    /// Options of the request.
     #[command(flatten)]
     pub asking: AskingOptions,
 }
@@ -64,13 +64,13 @@ pub struct CreateRequest {
 pub struct ResizeRequest {
     /// The reservation
     pub name: String,
-    /// What is asked.
+    /// The request.
     #[command(flatten)]
     pub change: ChangeOptions,
-    /// Only if the reservation is still of this version (`ras get reservation` says which)
+    /// Only if the reservation still has this version (see `ras get reservation`)
     #[arg(long, value_name = "VERSION")]
     pub if_version: Option<String>,
-    /// How it is asked.
+    /// Options of the request.
     #[command(flatten)]
     pub asking: AskingOptions,
 }
@@ -80,13 +80,13 @@ pub struct ResizeRequest {
 pub struct DeleteRequest {
     /// The reservation
     pub name: String,
-    /// Do not ask whether that is meant
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
-    /// Only if the reservation is still of this version (`ras get reservation` says which)
+    /// Only if the reservation still has this version (see `ras get reservation`)
     #[arg(long, value_name = "VERSION")]
     pub if_version: Option<String>,
-    /// How it is asked.
+    /// Options of the request.
     #[command(flatten)]
     pub asking: AskingOptions,
 }
@@ -96,101 +96,102 @@ pub struct DeleteRequest {
 pub struct CancelRequest {
     /// The request
     pub id: Uuid,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }
 
-/// How something is asked.
+/// Options of every request.
 #[derive(Clone, Debug, Args)]
 pub struct AskingOptions {
-    /// Have it checked, and ask for nothing
+    /// Only check the request
     #[arg(long)]
     pub dry_run: bool,
-    /// Whether the answer is waited for.
+    /// Whether to wait for the answer.
     #[command(flatten)]
     pub waiting: Waiting,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }
 
-/// What is asked of a reservation. What is left out stays as it is.
+/// The wanted properties of a reservation. Options left out keep their value.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "What is asked")]
+#[command(next_help_heading = "Reservation")]
 pub struct ChangeOptions {
-    /// All of it from a file, as YAML or JSON
+    /// Read the whole request from a YAML or JSON file
     #[arg(short, long, value_name = "FILE", exclusive = false, conflicts_with_all = ["rru", "servers",
         "owner", "value", "profile", "types", "affinity", "no_affinity",
         "allowed_datacenter", "any_datacenter", "replicas", "no_replica_rule", "priority", "host_profile", "label"])]
     pub file: Option<PathBuf>,
-    /// Who it is for
+    /// Owner
     #[arg(long, value_name = "NAME")]
     pub owner: Option<String>,
-    /// Capacity in RRU; what a server is worth is said by --value
+    /// Capacity in RRU; --value sets the RRU of a server
     #[arg(long, value_name = "AMOUNT", value_parser = quantity::not_negative, conflicts_with = "servers")]
     pub rru: Option<f64>,
-    /// What a server of a hardware type is worth; may be given for several
+    /// RRU of one server of a hardware type; may be repeated
     #[arg(long, value_name = "TYPE=RRU", value_parser = value, conflicts_with = "types")]
     pub value: Vec<(String, f64)>,
-    /// The same by an RRU profile of the region's operators (`ras list profiles`)
+    /// RRU of servers from an RRU profile (`ras list profiles`)
     #[arg(long, value_name = "NAME", conflicts_with_all = ["value", "types"])]
     pub profile: Option<String>,
     /// Capacity as a count of servers
     #[arg(long, value_name = "COUNT")]
     pub servers: Option<u32>,
-    /// A hardware type that such a server may have; may be given for several
+    /// An eligible hardware type, with --servers; may be repeated
     #[arg(long = "type", id = "types", value_name = "TYPE")]
     pub types: Vec<String>,
-    /// The share of its capacity wanted in a datacenter, its buffer apart; may be given for several
+    /// Share of its capacity wanted in a datacenter, without its buffer; may be repeated
     #[arg(long, value_name = "DC=SHARE", value_parser = value)]
     pub affinity: Vec<(String, f64)>,
-    /// No datacenter is wanted more than another
+    /// No preference between datacenters
     #[arg(long, conflicts_with = "affinity")]
     pub no_affinity: bool,
-    /// The only datacenter it may have servers in; may be given for several
+    /// Allow servers only in this datacenter; may be repeated
     #[arg(long = "allowed-datacenter", id = "allowed_datacenter", value_name = "DC")]
     pub allowed_datacenters: Vec<String>,
-    /// It may have servers in all datacenters
+    /// Allow servers in all datacenters
     #[arg(long, conflicts_with = "allowed_datacenter")]
     pub any_datacenter: bool,
-    /// How many replicas there are of what it stores
+    /// Number of replicas of the data it stores
     #[arg(long, value_name = "COUNT", requires = "replicas_per_msb")]
     pub replicas: Option<u32>,
-    /// How many of them one MSB may hold: at most this part of its capacity is in any one
+    /// Maximum number of replicas in one MSB, which limits the share of its capacity there
     #[arg(long, value_name = "COUNT", requires = "replicas")]
     pub replicas_per_msb: Option<u32>,
-    /// One MSB may hold any number of its replicas
+    /// Allow any number of replicas in one MSB
     #[arg(long, conflicts_with = "replicas")]
     pub no_replica_rule: bool,
-    /// Tolerance of these shares, or `region`: the region's rule
+    /// Tolerance of datacenter shares, or `region` for the region's rule
     #[arg(long, value_name = "SHARE")]
     pub affinity_theta: Option<OrRegion>,
-    /// Largest share wanted in one MSB, or `region`
+    /// Largest share wanted in one MSB, or `region` for the region's rule
     #[arg(long, value_name = "SHARE")]
     pub spread_msb: Option<OrRegion>,
-    /// Largest share wanted in one rack, or `region`
+    /// Largest share wanted in one rack, or `region` for the region's rule
     #[arg(long, value_name = "SHARE")]
     pub spread_rack: Option<OrRegion>,
-    /// It survives the loss of any one MSB: the default of a new one
+    /// Guarantee capacity despite the loss of any one MSB: the default of a new reservation
     #[arg(long, conflicts_with = "no_buffer")]
     pub buffer: bool,
-    /// It need not survive the loss of an MSB
+    /// Do not guarantee capacity when an MSB is lost
     #[arg(long)]
     pub no_buffer: bool,
-    /// 0 is the most important
+    /// Priority: 0 is the most important
     #[arg(long, value_name = "NUMBER")]
     pub priority: Option<i32>,
     /// OS configuration of its servers, or `any`
     #[arg(long, value_name = "NAME")]
     pub host_profile: Option<String>,
-    /// What it is called by; may be given several times, and replaces those there are
+    /// Label; may be repeated, and replaces existing labels
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     pub label: Vec<(String, String)>,
-    /// How much has to be granted: all, at-least=RRU, best-effort
+    /// Minimum to grant: all, at-least=RRU, best-effort
     #[arg(long, value_name = "POLICY")]
     pub policy: Option<Policy>,
-    /// When it is to be decided and granted: RFC 3339. Nothing is set aside until then [default: at once]
+    /// When to decide and grant it: RFC 3339. No capacity is held back until then [default: at
+    /// once]
     #[arg(long, value_name = "TIME")]
     pub start: Option<DateTime<Utc>>,
     /// When the reservation ends: RFC 3339, or `never`
@@ -218,12 +219,12 @@ impl FromStr for OrRegion {
     }
 }
 
-/// A time, or none.
+/// A time, or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrNever {
-    /// When somebody says so.
+    /// No end.
     Never,
-    /// Then.
+    /// At this time.
     At(DateTime<Utc>),
 }
 
@@ -241,14 +242,14 @@ impl FromStr for OrNever {
     }
 }
 
-/// How much has to be granted.
+/// The minimum to grant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// All of it, or nothing changes.
+    /// All or nothing.
     All,
-    /// So many RRU, or more.
+    /// At least this many RRU.
     AtLeast(f64),
-    /// What there is.
+    /// As much as there is.
     BestEffort,
 }
 
@@ -261,7 +262,7 @@ impl FromStr for Policy {
             "best-effort" => Ok(Policy::BestEffort),
             _ => match text.strip_prefix("at-least=").map(quantity::not_negative) {
                 Some(amount) => amount.map(Policy::AtLeast),
-                None => Err(format!("{text:?} is none of all, at-least=RRU, best-effort")),
+                None => Err(format!("{text:?} is not one of all, at-least=RRU, best-effort")),
             },
         }
     }
@@ -275,6 +276,6 @@ pub(super) fn value(text: &str) -> Result<(String, f64), String> {
 fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("{text:?} is no NAME=VALUE")),
+        _ => Err(format!("{text:?} is not of the form NAME=VALUE")),
     }
 }

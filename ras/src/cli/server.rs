@@ -1,4 +1,4 @@
-//! Which server is asked, and as whom.
+//! Arguments that select a server and a token.
 
 use clap::Args;
 use std::convert::Infallible;
@@ -6,28 +6,28 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// A server of `ras up`: for every subcommand that asks one.
+/// The server (`ras up`) to ask: for every subcommand that uses the HTTP API.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServerOptions {
-    /// The server that is asked, such as `https://ras.example` [default: that of `ras login`]
+    /// The server to ask, such as `https://ras.example` [default: that of `ras login`]
     #[arg(long, value_name = "URL", env = "RAS_SERVER")]
     pub server: Option<String>,
     /// The file with the token [default: RAS_TOKEN, else that of `ras login`]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// The token, by the environment: whoever lists processes sees a command line.
+    /// The token, only from the environment: command lines are visible to other users.
     #[arg(long, hide = true, env = "RAS_TOKEN", hide_env_values = true)]
     pub token: Option<Secret>,
-    /// Where the user's programs keep their settings.
+    /// Base folder of the user's settings.
     #[arg(long, hide = true, env = "XDG_CONFIG_HOME")]
     pub config_home: Option<PathBuf>,
-    /// The user's folder.
+    /// The user's home folder.
     #[arg(long, hide = true, env = "HOME")]
     pub home: Option<PathBuf>,
 }
 
-/// What nobody should read.
+/// A value that must not be printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
@@ -46,15 +46,14 @@ impl FromStr for Secret {
 }
 
 const LOGIN_HELP: &str = "\
-The token is read from --token-file or RAS_TOKEN; else it is asked for on a terminal, or read from
-standard input. The server is asked whose it is; then both are kept in a file that only you may
-read, $XDG_CONFIG_HOME/ras/login.toml (else ~/.config/ras/login.toml).
+The token is read from --token-file or RAS_TOKEN; else it is prompted for on a terminal, or read from
+standard input. The server checks it; then URL and token are saved in a file that only you can read,
+$XDG_CONFIG_HOME/ras/login.toml (else ~/.config/ras/login.toml).
 
-From then on that server is asked wherever a subcommand names neither a server (--server,
-RAS_SERVER) nor a store (--data, --database-url, DATABASE_URL, --config). The token goes to no
-other server.
+From then on, subcommands use that server unless a server (--server, RAS_SERVER) or a store (--data,
+--database-url, DATABASE_URL, --config) is given. The token is sent to no other server.
 
-Certificates are those the system trusts; SSL_CERT_FILE names others.
+The system's CA certificates are trusted; SSL_CERT_FILE overrides them.
 
 Examples:
   ras login --server https://ras.example
@@ -64,7 +63,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = LOGIN_HELP)]
 pub struct Login {
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }
@@ -72,12 +71,12 @@ pub struct Login {
 /// `ras logout`
 #[derive(Debug, Args)]
 pub struct Logout {
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }
 
-/// Whether an answer is waited for.
+/// Whether to wait for an answer.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct Waiting {
     /// Wait for the answer [default: on a terminal]

@@ -1,4 +1,4 @@
-//! What may be asked of a region in Postgres.
+//! Arguments of subcommands on a region in Postgres.
 
 use super::{MoverOptions, OverrideOptions, ServerOptions};
 use crate::quantity;
@@ -8,66 +8,65 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where the region is kept: for every subcommand that works on one.
+/// The store of the region: for every subcommand that uses one.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Store")]
 pub struct StoreOptions {
     /// The Postgres that holds the region [default: a private one in the data folder]
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
-    /// The folder of the private Postgres and of what solves leave behind [default:
-    /// $XDG_STATE_HOME/ras, else /var/tmp/ras-UID]
+    /// Data folder: the private Postgres and the archive of solves [default: $XDG_STATE_HOME/ras,
+    /// else /var/tmp/ras-UID]
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,
-    /// The folder of the programs `postgres` and `initdb` [default: the newest there are]
+    /// Folder of the programs `postgres` and `initdb` [default: the newest installed]
     #[arg(long, value_name = "FOLDER", env = "RAS_PG_BIN")]
     pub postgres_programs: Option<PathBuf>,
     /// Settings file (TOML); the command line wins over it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Who is written into the audit trail
+    /// Actor recorded in the audit trail
     #[arg(long, value_name = "NAME", env = "USER", default_value = "ras")]
     pub actor: String,
-    /// Where the user's programs keep their state.
+    /// Base folder of the user's state.
     #[arg(long, hide = true, env = "XDG_STATE_HOME")]
     pub state_home: Option<PathBuf>,
 }
 
 const UP_HELP: &str = "\
-Uses the Postgres of --database-url, DATABASE_URL or ras.toml. Where there is none, a private one is
-started in the data folder: a unix socket, no network port, fsync on. Stopping leaves the data, and
-starting again finds it.
+Uses the Postgres of --database-url, DATABASE_URL or ras.toml. Otherwise it starts a private one in
+the data folder: a unix socket, no network port, fsync on. The data survives a restart.
 
 ras.toml:
   [store]
   database_url = \"postgres://ras@db.example/region\"
   data = \"/srv/ras\"
   [service]
-  schedule = \"0 * * * *\"     # UTC; a time that was missed is made up for once
-  event_servers = 100         # so many servers newly unavailable ask for a solve at once
+  schedule = \"0 * * * *\"     # UTC; missed runs are coalesced into one
+  event_servers = 100         # this many newly unavailable servers trigger a solve
   deadline = \"50m\"           # of one solve
   memory = \"16GiB\"           # of one solve, without HiGHS
-  lease = \"60s\"              # a worker without a sign of life for so long loses its job
+  lease = \"60s\"              # a worker without a heartbeat for this long loses its job
   archive = \"/srv/archive\"   # or a URL: snapshot, settings, result and report of each solve
-  keep_least = 24             # solves kept in any case, the newest
-  keep_most = 1000            # and at most
-  keep_age = \"744h\"          # and for how long
+  keep_least = 24             # newest solves that are always kept
+  keep_most = 1000            # maximum number of solves kept
+  keep_age = \"744h\"          # and their maximum age
   [portal]
-  read = \"open\"               # or \"token\": who reads needs a token as well
-  requests_per_second = 1000  # of one caller; more is answered with 429
-  tls_before = false          # whether a proxy in front ends TLS
-  [portal.tls]                # files in PEM; without them there is no TLS
+  read = \"open\"               # or \"token\": reads need a token, too
+  requests_per_second = 1000  # per caller; more are answered with 429
+  tls_before = false          # whether a proxy in front terminates TLS
+  [portal.tls]                # PEM files; without them there is no TLS
   certificate = \"/etc/ras/cert.pem\"
   key = \"/etc/ras/key.pem\"
-  [[portal.tokens]]           # beside those that `ras token create` makes
-  name = \"alertmanager\"       # stands in the audit trail
+  [[portal.tokens]]           # in addition to tokens of `ras token create`
+  name = \"alertmanager\"       # recorded in the audit trail
   roles = [\"health\"]          # viewer, owner, operator, admin, health, emergency
   token_file = \"/etc/ras/alertmanager.token\"
-The sections of `ras solve --help` hold for each solve, [mover] of `ras mover --help` for moves.
+The sections of `ras solve --help` apply to each solve, [mover] of `ras mover --help` to moves.
 
-Over HTTP, on --listen: what container allocators read (GET /v1/reservations/NAME/servers and
-/changes), and under /ops/v1 health in (POST /events, /alertmanager, /usage), planned maintenance
-and more: all of it is described at /api; docs/operations has examples.
+The HTTP API on --listen serves container allocators (GET /v1/reservations/NAME/servers and /changes)
+and, under /ops/v1, health events (POST /events, /alertmanager, /usage), planned maintenance and
+more. It is described at /api; docs/operations has examples.
 
 Examples:
   ras up region
@@ -78,57 +77,57 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = UP_HELP)]
 pub struct Up {
-    /// The region to load, where none is loaded yet
+    /// Snapshot to load if the store is empty
     pub snapshot: Option<PathBuf>,
-    /// Where the region is served over HTTP, or `none`
+    /// Address to serve HTTP on, or `none`
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = listen)]
     pub listen: Listen,
-    /// When the region is solved.
+    /// The schedule of solves.
     #[command(flatten)]
     pub schedule: ScheduleOptions,
-    /// How jobs are done.
+    /// How jobs are executed.
     #[command(flatten)]
     pub worker: WorkerOptions,
-    /// Who does the steps of moves.
+    /// The host agent.
     #[command(flatten)]
     pub mover: MoverOptions,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
 
-/// How jobs are done: for `up` and `worker`.
+/// How jobs are executed: for `up` and `worker`.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Solves")]
 pub struct WorkerOptions {
-    /// Where solves leave what they did: a folder or a URL [default: `archive` in the data folder]
+    /// Archive of solves: a folder or a URL [default: `archive` in the data folder]
     #[arg(long, value_name = "PLACE")]
     pub archive: Option<String>,
-    /// How long a solve may take [default: 50m]
+    /// Deadline of a solve [default: 50m]
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
     pub deadline: Option<Duration>,
-    /// Memory a solve may take, without HiGHS [default: 16GiB]
+    /// Memory limit of a solve, without HiGHS [default: 16GiB]
     #[arg(long, value_name = "AMOUNT", value_parser = quantity::bytes)]
     pub memory: Option<u64>,
-    /// For how long a worker has a job without a sign of life [default: 60s]
+    /// Lease: how long a worker keeps a job without a heartbeat [default: 60s]
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
     pub lease: Option<Duration>,
-    /// The program that solves, in place of this one: for tests.
+    /// The program that solves, instead of this one: for tests.
     #[arg(long, hide = true)]
     pub solver: Option<PathBuf>,
 }
 
-/// When a region is solved: for `up`.
+/// The schedule of solves: for `up`.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Solves")]
 pub struct ScheduleOptions {
-    /// When the region is solved: a cron expression in UTC, or `never` [default: 0 * * * *]
+    /// Schedule of solves: a cron expression in UTC, or `never` [default: 0 * * * *]
     #[arg(long, value_name = "CRON")]
     pub schedule: Option<String>,
-    /// Servers newly unavailable that ask for a solve at once; 0: never [default: 100]
+    /// Number of newly unavailable servers that triggers a solve at once; 0: never [default: 100]
     #[arg(long, value_name = "COUNT")]
     pub event_servers: Option<u32>,
-    /// Take no jobs in this process: workers elsewhere do
+    /// Run no jobs in this process; other workers do
     #[arg(long)]
     pub no_worker: bool,
 }
@@ -136,39 +135,39 @@ pub struct ScheduleOptions {
 /// `ras worker`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Takes solves and replays from the queue in the region's Postgres, one at a time, until Ctrl-C, which
-gives the job under way back. Any number may run, on any machine that reaches the Postgres and the
-archive: name both. A worker that dies or is cut off loses its job to another after its lease.")]
+Runs solves and replays from the queue in the region's Postgres, one at a time, until Ctrl-C, which
+requeues the current job. Any number of workers may run, on any machine that reaches the Postgres and
+the archive: give both. A worker that dies or is cut off loses its job to another after its lease.")]
 pub struct Worker {
-    /// How jobs are done.
+    /// How jobs are executed.
     #[command(flatten)]
     pub worker: WorkerOptions,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
 
 /// `ras request-solve`
 #[derive(Debug, Args)]
-#[command(after_help = "A solve that waits already is the one asked for.")]
+#[command(after_help = "If a solve is already queued, joins it.")]
 pub struct RequestSolve {
-    /// Wait for its end
+    /// Wait until it ends
     #[arg(long)]
     pub wait: bool,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
 
 const REPLAY_HELP: &str = "\
-Solves of the past are solved again on their archived snapshots, with the settings they had and what
-the command line gives instead, and compared with what was recorded. Nothing is published.
+Repeats past solves on their archived snapshots, with their recorded settings and the overrides of
+the command line, and compares the results with the recorded ones. Nothing is published.
 
 Examples:
   a policy on the last month
     ras replay --since 2026-10-21T00:00:00Z --msb-alpha 5% --shared-buffer-fraction 1.5% \\
         --fan-out --out replay.html
-  the last ten as they were, and snapshots from elsewhere
+  the last ten unchanged, and snapshots from elsewhere
     ras replay --last 10
     ras replay monday tuesday --spread-beta 0";
 
@@ -179,38 +178,38 @@ pub struct Replay {
     /// Solves by id, or folders of snapshots
     #[arg(value_name = "SOLVE|SNAPSHOT")]
     pub what: Vec<String>,
-    /// The last so many solves that were published
+    /// This many of the last published solves
     #[arg(long, value_name = "COUNT")]
     pub last: Option<u32>,
-    /// Solves that were asked for since then and published
+    /// Published solves requested since this time
     #[arg(long, value_name = "INSTANT", conflicts_with = "last")]
     pub since: Option<DateTime<Utc>>,
-    /// Have the workers of the queue do it
+    /// Let the workers of the queue replay them
     #[arg(long)]
     pub fan_out: bool,
     /// The page to write
     #[arg(long, value_name = "HTML")]
     pub out: Option<PathBuf>,
-    /// Tables by day and by reservation, too: who is short more or less often
+    /// Add tables by day and by reservation: which are short more or less often
     #[arg(long)]
     pub tables: bool,
-    /// How jobs are done.
+    /// How jobs are executed.
     #[command(flatten)]
     pub worker: WorkerOptions,
-    /// What differs.
+    /// Overrides of the settings.
     #[command(flatten)]
     pub overrides: OverrideOptions,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
 
-/// Where health is served.
+/// The address for HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listen {
-    /// Not at all.
+    /// No HTTP.
     Nowhere,
-    /// There.
+    /// This address.
     At(SocketAddr),
 }
 
@@ -218,39 +217,39 @@ fn listen(text: &str) -> Result<Listen, String> {
     if text == "none" {
         return Ok(Listen::Nowhere);
     }
-    let complaint = |_| format!("{text:?} is neither an address such as 127.0.0.1:7878 nor none");
+    let complaint = |_| format!("{text:?} is neither an address such as 127.0.0.1:7878 nor `none`");
     text.parse().map(Listen::At).map_err(complaint)
 }
 
 const IMPORT_SNAPSHOT_HELP: &str = "\
-Compares the snapshot with what is stored, shows what would change, and changes it in one
-transaction, as a new version of the targets. What the snapshot lacks stays, unless --remove-missing.
+Compares the snapshot with the store, shows the changes, and makes them in one transaction, as a new
+version of the targets. Objects that the snapshot lacks stay, unless --remove-missing.
 
-Columns that an inventory in CSV did not have (see `ras import csv`) are left as they are stored.
+Columns that the CSV inventory lacked (see `ras import csv`) keep their stored values.
 
 A snapshot that lacks more than 5 % of the servers, of the reservations or of the bindings of servers
-to reservations is refused, unless --force; one that has servers, racks or MSBs in other places, or of other types, unless
---accept-contradictions.";
+to reservations is refused, unless --force. A snapshot with servers, racks or MSBs in other places, or
+of other types, is refused, unless --accept-contradictions.";
 
 /// `ras import snapshot`
 #[derive(Debug, Args)]
 #[command(after_help = IMPORT_SNAPSHOT_HELP)]
 pub struct ImportSnapshot {
-    /// The region as it should be stored
+    /// The snapshot to load
     pub snapshot: PathBuf,
-    /// Say what would change, and change nothing
+    /// Only show the changes
     #[arg(long, visible_alias = "dry-run")]
     pub plan: bool,
-    /// Load it although more than 5 % vanishes
+    /// Load it even if it removes more than 5 %
     #[arg(long)]
     pub force: bool,
-    /// Load it although it contradicts what is stored
+    /// Load it even if it contradicts the store
     #[arg(long)]
     pub accept_contradictions: bool,
-    /// Remove what the snapshot lacks
+    /// Remove objects that the snapshot lacks
     #[arg(long)]
     pub remove_missing: bool,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
@@ -258,7 +257,7 @@ pub struct ImportSnapshot {
 /// `ras export`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The folder also says what a decision made on it rests on (`version` in region.json, `generation` in
+The folder also has the version of the region (`version` in region.json, `generation` in
 servers.parquet), so that `ras publish` can publish a result from files alone.
 
 Example, a solve by hand:
@@ -266,7 +265,7 @@ Example, a solve by hand:
 pub struct Export {
     /// The snapshot to write
     pub out: PathBuf,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
@@ -275,14 +274,14 @@ pub struct Export {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The result is audited first. It is published on top of the version that was exported, or not at all;
-servers whose binding moved since keep what they have, and are counted. Publishing the same again
-changes nothing.")]
+servers whose binding changed since then keep their targets, and are counted. Publishing a result
+twice changes nothing.")]
 pub struct Publish {
     /// The region as it was exported
     pub snapshot: PathBuf,
     /// The result of its solve
     pub result: PathBuf,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
@@ -290,13 +289,14 @@ pub struct Publish {
 /// `ras status`
 #[derive(Debug, Args)]
 pub struct Status {
-    /// Read everything that must hold, of a store: versions and audit trail without holes, one owner, ...
+    /// Check the invariants of a store: no gaps in versions and audit trail, one owner per server,
+    /// ...
     #[arg(long)]
     pub check: bool,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }

@@ -1,19 +1,19 @@
-//! What may be asked of tokens.
+//! Arguments of `ras token`.
 
 use super::StoreOptions;
 use capacity_portal::Role;
 use clap::{Args, Subcommand};
 
 const TOKEN_HELP: &str = "\
-A token says over HTTP who asks: its name stands in the audit trail. Its secret is shown once, when it
-is made; the store has a digest of it. Roles:
+A token authenticates a caller over HTTP: its name is recorded in the audit trail. Its secret is shown
+once, when it is created; the store keeps only a digest. Roles:
 
   viewer     reads
-  owner      reads what is its owner's, and asks for capacity for that owner
-  operator   runs the region, and does what any owner may
-  admin      says who may do what, and does everything
-  health     reports what is out of use, and what is in use
-  emergency  takes capacity at once
+  owner      reads objects of its owner, and requests capacity for that owner
+  operator   runs the region, and may do everything an owner may
+  admin      manages tokens, and may do everything
+  health     reports health events and usage
+  emergency  requests emergency capacity
 
 Examples:
   ras token create --name ann --role admin                  # the first one
@@ -25,57 +25,57 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = TOKEN_HELP)]
 pub struct Token {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: TokenAction,
 }
 
-/// What may be done with tokens.
+/// The actions on tokens.
 #[derive(Debug, Subcommand)]
 pub enum TokenAction {
-    /// Make a token, and show its secret this once
+    /// Create a token, and show its secret once
     Create(CreateToken),
     /// List tokens
     List(ListTokens),
-    /// Revoke a token: within two seconds it is good for nothing
+    /// Revoke a token; it is rejected within two seconds
     Revoke(RevokeToken),
 }
 
 /// `ras token create`
 #[derive(Debug, Args)]
 pub struct CreateToken {
-    /// Who will stand in the audit trail
+    /// Name recorded in the audit trail
     #[arg(long, value_name = "NAME")]
     pub name: String,
-    /// What may be done with it
+    /// Roles of the token
     #[arg(long, value_name = "ROLE", value_parser = role)]
     pub role: Role,
-    /// Whose objects it is for: needed for the role owner, allowed for viewer
+    /// Owner whose objects it may access: required for the role owner, optional for viewer
     #[arg(long, value_name = "NAME")]
     pub owner: Option<String>,
-    /// How many days it is good for: up to five years
+    /// Days until it expires: up to five years
     #[arg(long, value_name = "COUNT", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=1830))]
     pub days: u32,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
 
 fn role(word: &str) -> Result<Role, String> {
     let roles = || Role::ALL.map(Role::as_str).join(", ");
-    Role::parse(word).ok_or_else(|| format!("it is none of {}", roles()))
+    Role::parse(word).ok_or_else(|| format!("it is not one of {}", roles()))
 }
 
 /// `ras token list`
 #[derive(Debug, Args)]
 pub struct ListTokens {
-    /// Those that are over, too
+    /// Include those that have ended
     #[arg(long)]
     pub all: bool,
-    /// At most so many
+    /// List at most this many
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub limit: u32,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }
@@ -85,7 +85,7 @@ pub struct ListTokens {
 pub struct RevokeToken {
     /// Its name, or its id
     pub token: String,
-    /// Where the region is kept.
+    /// The store to use.
     #[command(flatten)]
     pub store: StoreOptions,
 }

@@ -1,4 +1,4 @@
-//! Which server is asked, and as whom: the command line, the environment, or what `ras login` noted.
+//! Selects server and token: from the command line, the environment, or the file of `ras login`.
 
 use crate::cli::{Secret, ServerOptions, StoreOptions};
 use anyhow::{Context, Result, bail, ensure};
@@ -7,19 +7,19 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// A token is a line; a larger file is another one.
+/// Maximum size of a token file.
 const FILE_BYTES_MAX: u64 = 1 << 12;
 
-/// A server, and as whom it is asked.
+/// A server and the token for it.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// Its address, without a slash at the end.
+    /// Its URL, without a trailing slash.
     pub url: String,
-    /// Nobody in particular, where there is none.
+    /// The token; without one, requests are anonymous.
     pub token: Option<Secret>,
 }
 
-/// What `ras login` notes.
+/// The file of `ras login`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Noted {
@@ -28,26 +28,24 @@ struct Noted {
 }
 
 impl Server {
-    /// The server that is named or noted.
+    /// The server given by option or environment, else the one of `ras login`.
     ///
-    /// # Errors
-    /// If there is none, or a file that is named cannot be read.
+    /// # Errors If no server is given, or a file cannot be read.
     pub fn of(options: &ServerOptions) -> Result<Server> {
         Server::find(options)?.with_context(|| {
-            "no server is named: --server and RAS_SERVER do, `ras login` notes one".to_owned()
+            "no server: give --server or RAS_SERVER, or use `ras login`".to_owned()
         })
     }
 
-    /// The server that a subcommand is to ask which also works on a store. One rule: a server that is
-    /// named, else a store that is named, else the server of `ras login`, else the store in the
-    /// default folder, which is `None`.
+    /// The server for a subcommand that also works on a store. Precedence: a server given
+    /// explicitly, a store given explicitly, the server of `ras login`, the store in the default
+    /// folder, which is `None`.
     ///
-    /// # Errors
-    /// As [`Server::of`], and if the command line names both.
+    /// # Errors As [`Server::of`], and if the command line has both.
     pub fn or_store(options: &ServerOptions, store: &StoreOptions) -> Result<Option<Server>> {
         let named = options.server.is_some();
         if named && store.data.is_some() {
-            bail!("a server and a store are named: it is one or the other");
+            bail!("give either a server or a store, not both");
         }
         let store = store.data.is_some() || store.database_url.is_some() || store.config.is_some();
         if store && !named {
@@ -70,80 +68,78 @@ impl Server {
 
 /// The token of the command line or the environment.
 ///
-/// # Errors
-/// If a file is named and holds none.
+/// # Errors If a file is given and has no token.
 pub fn given_token(options: &ServerOptions) -> Result<Option<Secret>> {
     let Some(path) = &options.token_file else {
         return Ok(options.token.clone().filter(|token| !token.0.is_empty()));
     };
     let name = || format!("token file {}", path.display());
     let size = fs::metadata(path).with_context(name)?.len();
-    ensure!(size <= FILE_BYTES_MAX, "{}: {size} bytes are no token", name());
+    ensure!(size <= FILE_BYTES_MAX, "{}: {size} bytes are too long for a token", name());
     let text = fs::read_to_string(path).with_context(name)?;
     let token = text.trim();
     ensure!(!token.is_empty(), "{}: it is empty", name());
     Ok(Some(Secret(token.to_owned())))
 }
 
-/// An address as it is compared and shown: without a slash at the end, a path or a password.
+/// Checks a server's URL (http or https, without credentials and query) and strips trailing
+/// slashes.
 ///
-/// # Errors
-/// If it is none.
+/// # Errors If it is not a URL.
 pub fn address(text: &str) -> Result<String> {
     let url = url::Url::parse(text.trim());
     let url =
-        url.with_context(|| format!("server {text:?} is no URL such as `https://ras.example`"))?;
+        url.with_context(|| format!("server {text:?} is not a URL such as `https://ras.example`"))?;
     let plain = url.username().is_empty() && url.password().is_none();
     ensure!(
         matches!(url.scheme(), "http" | "https") && url.host().is_some() && plain,
-        "server {text:?} is no URL such as `https://ras.example`"
+        "server {text:?} is not a URL such as `https://ras.example`"
     );
     ensure!(
         url.query().is_none() && url.fragment().is_none(),
-        "server {text:?}: nothing may follow the path"
+        "server {text:?}: a URL without query and fragment is expected"
     );
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Where `ras login` notes what it is told.
+/// Path of the file of `ras login`.
 ///
-/// # Errors
-/// If nobody says where settings are kept.
+/// # Errors If neither `XDG_CONFIG_HOME` nor `HOME` is set.
 pub fn file(options: &ServerOptions) -> Result<PathBuf> {
     let folder = options.config_home.as_deref().filter(|folder| folder.is_absolute());
     let folder = match (folder, &options.home) {
         (Some(folder), _) => folder.to_owned(),
         (None, Some(home)) => home.join(".config"),
-        (None, None) => bail!("neither XDG_CONFIG_HOME nor HOME says where settings are kept"),
+        (None, None) => bail!("no folder for settings: neither XDG_CONFIG_HOME nor HOME is set"),
     };
     Ok(folder.join("ras").join("login.toml"))
 }
 
 fn read(options: &ServerOptions) -> Result<Option<Noted>> {
     let Ok(path) = file(options) else { return Ok(None) };
-    let name = || format!("{}, which `ras login` wrote", path.display());
+    let name = || format!("{} (written by `ras login`)", path.display());
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(name),
     };
-    // What stands in it is not shown: it is a secret.
+    // The contents are not shown: they are secret.
     let noted = toml::from_str(&text).ok();
-    noted.map(Some).with_context(|| format!("{}: it cannot be read", name()))
+    noted.map(Some).with_context(|| format!("{} cannot be read", name()))
 }
 
-/// Notes a server and a token, for nobody else to read.
+/// Saves a server and a token in a file that only the user can read.
 ///
 /// # Errors
 /// If the file cannot be written.
 pub fn write(options: &ServerOptions, server: &Server) -> Result<PathBuf> {
     let path = file(options)?;
-    let name = || format!("noting the server in {}", path.display());
+    let name = || format!("saving the server in {}", path.display());
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).with_context(name)?;
     let token = server.token.as_ref().map_or("", |token| &token.0).to_owned();
     let noted = Noted { server: server.url.clone(), token };
-    // Whole or not at all; readable for its owner alone from the beginning.
+    // Atomic, and readable only by its owner from the beginning.
     let mut file = tempfile::NamedTempFile::new_in(folder).with_context(name)?;
     let text = toml::to_string(&noted).with_context(name)?;
     file.write_all(text.as_bytes()).with_context(name)?;
@@ -152,7 +148,7 @@ pub fn write(options: &ServerOptions, server: &Server) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Forgets them. Says whether there was anything to forget.
+/// Removes the file. Returns whether it existed.
 ///
 /// # Errors
 /// If the file cannot be removed.
@@ -199,7 +195,7 @@ mod tests {
         let data = StoreOptions { data: Some("data".into()), ..store() };
         assert!(Server::or_store(&none, &data).expect("decided").is_none());
 
-        // The token goes to no other server.
+        // The token is sent to no other server.
         let other = ServerOptions { server: Some("https://other/".to_owned()), ..none.clone() };
         let database = StoreOptions { database_url: Some("postgres://".into()), ..store() };
         let found = Server::or_store(&other, &database).expect("decided").expect("a server");

@@ -1,10 +1,10 @@
-//! Asking a server of `ras up` over HTTP.
+//! HTTP client of a server (`ras up`).
 //!
 //! | module | one line |
 //! |---|---|
-//! | [`login`] | which server, and as whom |
-//! | [`problem`] | what it says when it does not do what is asked |
-//! | [`operation`] | waiting for an answer that takes its time |
+//! | [`login`] | selects server and token |
+//! | [`problem`] | problem documents, the server's errors |
+//! | [`operation`] | long-running operations |
 
 pub mod login;
 pub mod operation;
@@ -28,14 +28,14 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
-/// No answer is longer: pages are limited by the server.
+/// Maximum size of an answer: the server limits pages.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
-/// How long one answer is waited for: a plan of a large region takes some seconds, and may wait for others.
+/// Timeout of one request: a plan of a large region takes some seconds, and may wait in a queue.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// For how long what may be sent again is sent again.
+/// How long idempotent requests are retried.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Between two attempts, where the server does not say.
+/// Delay between two attempts, unless the server gives one.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 const AGAIN_AFTER_MOST: Duration = Duration::from_secs(30);
 
@@ -47,7 +47,7 @@ pub struct Client {
     connections: Connections<HttpsConnector<HttpConnector>, String>,
 }
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug)]
 pub struct Ask {
     method: Method,
@@ -57,55 +57,55 @@ pub struct Ask {
     key: Option<Uuid>,
 }
 
-/// What was answered, and was no problem.
+/// A successful answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// 200, 201, 202, ...
     pub status: StatusCode,
-    /// The version of what was read.
+    /// The version (`ETag`) of the object read.
     pub etag: Option<String>,
-    /// What to look at from now on.
+    /// The URL of the created object or operation (`Location`).
     pub location: Option<String>,
-    /// When, by the clock of the server; the beginning of time, where it does not say.
+    /// The time by the server's clock; the Unix epoch if it gives none.
     pub at: DateTime<Utc>,
-    /// Null, where there is none.
+    /// The body; null if there is none.
     pub body: Value,
 }
 
 impl Ask {
-    /// Reads.
+    /// A GET request.
     pub fn get(path: impl Into<String>) -> Ask {
         Ask { method: Method::GET, path: path.into(), body: None, if_match: None, key: None }
     }
 
-    /// Says something that is done once, however often it has to be sent.
+    /// A POST request with an idempotency key: it may be retried.
     pub fn post(path: impl Into<String>, body: Value) -> Ask {
         let key = Some(Uuid::now_v7());
         Ask { method: Method::POST, body: Some(body), key, ..Ask::get(path) }
     }
 
-    /// Says something that the server does not know again: it is sent again only where it was not heard.
+    /// A POST request that is not idempotent: it is retried only if the server did not process it.
     pub fn post_once(path: impl Into<String>, body: Value) -> Ask {
         Ask { method: Method::POST, body: Some(body), ..Ask::get(path) }
     }
 
-    /// Puts something in place of what is there: done twice, it is as it was done once.
+    /// A PUT request, which is idempotent.
     pub fn put(path: impl Into<String>, body: Value) -> Ask {
         Ask { method: Method::PUT, ..Ask::post(path, body) }
     }
 
-    /// Changes something, if it is of this version; `*`: of whichever.
+    /// A PATCH request if the object has this version; `*` for any version.
     pub fn patch(path: impl Into<String>, version: impl Into<String>, body: Value) -> Ask {
         Ask { method: Method::PATCH, ..Ask::post(path, body) }.of_version(version)
     }
 
-    /// Ends something, likewise.
+    /// A DELETE request if the object has this version; `*` for any version.
     pub fn delete(path: impl Into<String>, version: impl Into<String>) -> Ask {
         let key = Some(Uuid::now_v7());
         Ask { method: Method::DELETE, key, ..Ask::get(path) }.of_version(version)
     }
 
-    /// What is asked is of this version of something, or nothing is done; `*`: of whichever.
+    /// Adds the precondition (`If-Match`) that the object has this version; `*` for any version.
     #[must_use]
     pub fn of_version(mut self, version: impl Into<String>) -> Ask {
         self.if_match = Some(version.into());
@@ -114,12 +114,12 @@ impl Ask {
 
     fn request(&self, server: &Server) -> Result<Request<String>> {
         let url = format!("{}{}", server.url, self.path);
-        let url: Uri = url.parse().with_context(|| format!("{url:?} is no URL"))?;
+        let url: Uri = url.parse().with_context(|| format!("{url:?} is not a URL"))?;
         let mut request = Request::builder().method(&self.method).uri(url);
         request = request.header(ACCEPT, "application/json, application/problem+json");
         if let Some(token) = &server.token {
             let mut value = HeaderValue::try_from(format!("Bearer {}", token.0))
-                .map_err(|_| anyhow!("the token has characters that no token has"))?;
+                .map_err(|_| anyhow!("the token has invalid characters"))?;
             value.set_sensitive(true);
             request = request.header(AUTHORIZATION, value);
         }
@@ -133,11 +133,11 @@ impl Ask {
         if body.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        request.body(body.unwrap_or_default()).context("the request cannot be written")
+        request.body(body.unwrap_or_default()).context("cannot encode the request")
     }
 }
 
-/// A path of words, each as it may stand in one.
+/// A path of percent-encoded segments.
 pub fn path(words: &[&str]) -> String {
     let mut url = url::Url::parse("http://server").expect("a URL");
     url.path_segments_mut().expect("it has a path").extend(words);
@@ -155,17 +155,16 @@ pub fn query(path: &str, pairs: &[(&str, String)]) -> String {
 }
 
 impl Client {
-    /// Nothing is sent yet.
+    /// Creates a client; nothing is sent yet.
     ///
-    /// # Errors
-    /// If the system has no certificates that it trusts.
+    /// # Errors If the system has no trusted CA certificates.
     pub fn new(server: Server) -> Result<Client> {
         let mut http = HttpConnector::new();
         http.set_connect_timeout(Some(CONNECT_WITHIN));
         http.enforce_http(false);
         let provider = rustls::crypto::ring::default_provider();
         let secure = HttpsConnectorBuilder::new();
-        // Without TLS there is nothing to trust, and no certificates are looked for.
+        // Without TLS no certificates are loaded.
         let connector = if server.url.starts_with("https:") {
             let secure = secure.with_provider_and_native_roots(provider);
             secure.context("certificates of the system")?.https_only()
@@ -182,15 +181,15 @@ impl Client {
         Ok(Client { server, connections })
     }
 
-    /// Where it is.
+    /// Its URL.
     pub fn url(&self) -> &str {
         &self.server.url
     }
 
-    /// Asks, and asks again as long as the server says that it is busy or cannot be reached.
+    /// Sends a request, with retries while the server is busy or cannot be reached.
     ///
     /// # Errors
-    /// [`Problem`], if the server says no; another one if it says nothing.
+    /// [`Problem`] if the server refuses; another error if it does not answer.
     pub async fn ask(&self, ask: &Ask) -> Result<Answer> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -203,40 +202,39 @@ impl Client {
             if Instant::now() + wait >= until {
                 return Err(error);
             }
-            tracing::warn!("{error:#}; asked again in {wait:?}");
+            tracing::warn!("{error:#}; retrying in {wait:?}");
             sleep(wait).await;
         }
     }
 
-    /// As [`Client::ask`], for what is only read.
+    /// Sends a GET request like [`Client::ask`].
     ///
-    /// # Errors
-    /// Likewise.
+    /// # Errors As for [`Client::ask`].
     pub async fn get(&self, path: &str) -> Result<Answer> {
         self.ask(&Ask::get(path)).await
     }
 
     async fn once(&self, ask: &Ask) -> Result<Answer, Failure> {
         let request = ask.request(&self.server)?;
-        // What may have been done already is sent again only where that does nothing twice.
+        // A request that may have been processed is retried only if it is idempotent.
         let again = ask.key.is_some() || ask.method == Method::GET;
         let lost = |error: anyhow::Error, safe: bool| {
-            let error = error.context(format!("server {} gives no answer", self.server.url));
+            let error = error.context(format!("server {} does not answer", self.server.url));
             if safe { Failure::Passing { after: None, error } } else { Failure::Final(error) }
         };
         let response = match timeout(ANSWER_WITHIN, self.connections.request(request)).await {
             Ok(Ok(response)) => response,
-            // Nobody listens there, or it is no name: that will not change soon.
+            // Connection refused or unknown host: retrying is unlikely to help.
             Ok(Err(error)) if error.is_connect() => return Err(Failure::Final(chain(error, self))),
             Ok(Err(error)) => return Err(lost(error.into(), again)),
-            Err(_) => return Err(lost(anyhow!("within {ANSWER_WITHIN:?}"), false)),
+            Err(_) => return Err(lost(anyhow!("no answer within {ANSWER_WITHIN:?}"), false)),
         };
         let (parts, body) = response.into_parts();
         let body = timeout(ANSWER_WITHIN, Limited::new(body, ANSWER_BYTES_MAX).collect()).await;
         let body = match body {
             Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) => return Err(lost(anyhow!("its answer breaks off: {error}"), again)),
-            Err(_) => return Err(lost(anyhow!("its answer does not end"), false)),
+            Ok(Err(error)) => return Err(lost(anyhow!("its answer is truncated: {error}"), again)),
+            Err(_) => return Err(lost(anyhow!("its answer is too long"), false)),
         };
         let text = |name: HeaderName| {
             parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
@@ -246,7 +244,7 @@ impl Client {
             Ok(value) => value,
             Err(_) if body.is_empty() => Value::Null,
             Err(error) if is_json => {
-                return Err(anyhow!(error).context("the answer is no JSON").into());
+                return Err(anyhow!(error).context("the answer is not JSON").into());
             }
             Err(_) => Value::String(String::from_utf8_lossy(&body).into_owned()),
         };
@@ -268,7 +266,7 @@ impl Client {
 }
 
 fn chain(error: hyper_util::client::legacy::Error, client: &Client) -> anyhow::Error {
-    anyhow!(error).context(format!("server {} cannot be reached", client.server.url))
+    anyhow!(error).context(format!("cannot reach server {}", client.server.url))
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
@@ -276,7 +274,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 enum Failure {
     Final(anyhow::Error),
     Passing { after: Option<Duration>, error: anyhow::Error },
@@ -288,10 +286,9 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// The rows of an answer: its only list.
+/// The rows of an answer: its only member that is a list.
 ///
-/// # Errors
-/// If there is none.
+/// # Errors If there is no such member.
 pub fn rows(body: &Value) -> Result<&Vec<Value>> {
     if let Value::Array(rows) = body {
         return Ok(rows);

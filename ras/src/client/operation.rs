@@ -1,4 +1,4 @@
-//! Waiting for an answer that takes its time: an operation of the server.
+//! Waiting for long-running operations of the server.
 
 use super::problem::Problem;
 use super::{Answer, Client, query};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// How long the server holds one question back.
+/// Duration of one long poll.
 const WAIT: &str = "10s";
 const TICK: Duration = Duration::from_millis(100);
 
@@ -20,10 +20,10 @@ impl Waiting {
     }
 }
 
-/// Waits for the end of what an answer points to. It gives what came of it.
+/// Waits for the operation that an answer points to. Returns its result.
 ///
 /// # Errors
-/// [`Problem`], if that is one.
+/// [`Problem`] if the operation failed.
 pub async fn wait(client: &Client, answer: &Answer, what: &str, quiet: bool) -> Result<Value> {
     let path = path(answer)?;
     let line = Line::new(what, quiet);
@@ -35,28 +35,28 @@ pub async fn wait(client: &Client, answer: &Answer, what: &str, quiet: bool) -> 
             Some("failed") => {
                 return Err(match Problem::within(&operation["result"]) {
                     Some(problem) => problem.into(),
-                    None => anyhow!("{what}: it failed, and the server does not say why"),
+                    None => anyhow!("{what} failed, and the server gives no reason"),
                 });
             }
-            _ => bail!("the server's answer is no operation: {operation}"),
+            _ => bail!("the server's answer is not an operation: {operation}"),
         }
     }
 }
 
-/// Where to look: the answer's location, or the id in it.
+/// Path of the operation: from the answer's location, or the id in its body.
 fn path(answer: &Answer) -> Result<String> {
     let location = answer.location.as_deref();
     if let Some(location) = location.filter(|location| location.contains("/operations/")) {
-        // Of this server, whatever name it knows itself by.
+        // Only the path: the server may know itself by another host name.
         let path = url::Url::parse(location).map(|url| url.path().to_owned());
         return Ok(path.unwrap_or_else(|_| location.to_owned()));
     }
     let id = answer.body["operation"].as_str();
-    let id = id.context("the server does not say what to wait for")?;
+    let id = id.context("the server's answer has no operation to wait for")?;
     Ok(super::path(&["v1", "operations", id]))
 }
 
-/// One living line on a terminal, plain lines elsewhere.
+/// A spinner line on a terminal, plain lines otherwise.
 struct Line {
     what: String,
     living: Option<ProgressBar>,

@@ -1,4 +1,4 @@
-//! What a server says when it does not do what is asked: a problem document (RFC 9457).
+//! Errors of a server: problem documents (RFC 9457).
 
 use crate::command::Verdict;
 use crate::plan_text;
@@ -17,11 +17,11 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Of an answer: whatever its body is.
+    /// The problem in an answer with any body.
     pub fn new(status: StatusCode, body: Value) -> Problem {
         let document = match body {
             Value::Object(document) => document,
-            // Of a proxy, say.
+            // From a proxy, for example.
             other => {
                 let title = status.canonical_reason().unwrap_or("no answer");
                 let said = other.as_str().map(|said| said.chars().take(200).collect::<String>());
@@ -34,7 +34,7 @@ impl Problem {
         Problem { status, document }
     }
 
-    /// One that stands within another document, such as a failed operation's; `None`: that is none.
+    /// The problem within another document, such as a failed operation; `None` if there is none.
     pub fn within(document: &Value) -> Option<Problem> {
         let members = document.as_object()?;
         let status = members.get("status").and_then(Value::as_u64).unwrap_or(409);
@@ -42,37 +42,37 @@ impl Problem {
         Some(Problem { status, document: members.clone() })
     }
 
-    /// The status it came with.
+    /// Its HTTP status.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// Its word for programs.
+    /// Its machine-readable type.
     pub fn code(&self) -> &str {
         self.document.get("code").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// All of it.
+    /// The whole document.
     pub fn json(&self) -> Value {
         Value::Object(self.document.clone())
     }
 
-    /// A member of it.
+    /// A member of the document.
     pub fn get(&self, member: &str) -> Option<&Value> {
         self.document.get(member).filter(|value| !value.is_null())
     }
 
-    /// Whether the same request, sent before, has not been answered yet.
+    /// Whether an earlier request with this idempotency key is still in progress.
     pub fn is_still_running(&self) -> bool {
         self.status == StatusCode::CONFLICT && self.code() == "key_in_use"
     }
 
-    /// Whether what was read has changed since.
+    /// Whether the object changed since it was read.
     pub fn is_changed(&self) -> bool {
         self.status == StatusCode::PRECONDITION_FAILED
     }
 
-    /// Whether it says no to what was asked, or the world has moved on; `None`: it is an error.
+    /// Whether the request was refused or is out of date; `None` for other errors.
     pub fn verdict(&self) -> Option<Verdict> {
         match self.code() {
             "plan_stale" | "plan_over" => Some(Verdict::Stale),
@@ -91,18 +91,18 @@ impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |member: &str| self.document.get(member).and_then(Value::as_str);
         let said = text("detail").or(text("reason")).or(text("title"));
-        out.write_str(said.unwrap_or("the server says no"))?;
+        out.write_str(said.unwrap_or("refused by the server"))?;
         if !self.code().is_empty() {
             write!(out, " ({})", self.code())?;
         }
         for error in self.list("errors") {
             write!(out, "\n  {}", wrong_field(error))?;
         }
-        // What was planned says why, and what else, in full.
+        // A plan has reasons and alternatives in full.
         if let Some(answer) = self.get("answer").and_then(planned) {
             return write!(out, "\n{answer}");
         }
-        // A limit says its word itself, with its numbers.
+        // The sentence of a limit includes its name, with its numbers.
         let limits = self.list("limits");
         let limited = |reason: &Value| limits.iter().any(|limit| limit["limit"] == *reason);
         for reason in self.list("reasons").iter().filter(|reason| !limited(reason)) {
@@ -127,18 +127,18 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What a plan says of a request, for people; `None`: the document is no plan's answer.
+/// The plan's answer to a request as text; `None` if the document is of another kind.
 pub fn planned(document: &Value) -> Option<String> {
     if document["format"] != QuoteFormat::V1.as_str() {
         return None;
     }
     Some(match Quote::deserialize(document) {
         Ok(quote) => plan_text::text(&quote, false),
-        Err(error) => format!("the server's answer cannot be read ({error}): {document}"),
+        Err(error) => format!("cannot read the server's answer ({error}): {document}"),
     })
 }
 
-/// Which field is wrong, and why.
+/// The invalid field and its error.
 fn wrong_field(error: &Value) -> String {
     let text = |member: &str| error.get(member).and_then(Value::as_str);
     let field = text("field").or(text("pointer"));
@@ -149,7 +149,7 @@ fn wrong_field(error: &Value) -> String {
     }
 }
 
-/// A reason or a concession: its word and its sentence.
+/// A reason or a concession: its name and its sentence.
 fn sentence(of: &Value) -> String {
     let text = |member: &str| of.get(member).and_then(Value::as_str);
     let word = ["reason", "limit", "concession", "code"].into_iter().find_map(text);
@@ -196,8 +196,8 @@ mod tests {
 
     #[test]
     fn what_is_no_document_is_shown_as_it_is() {
-        let problem = Problem::new(StatusCode::BAD_GATEWAY, Value::String("nobody home".into()));
-        assert!(problem.to_string().contains("nobody home"));
+        let problem = Problem::new(StatusCode::BAD_GATEWAY, Value::String("no backend".into()));
+        assert!(problem.to_string().contains("no backend"));
         assert_eq!(problem.verdict(), None);
         let problem = Problem::new(StatusCode::NOT_FOUND, Value::Null);
         assert_eq!(problem.to_string(), "Not Found");

@@ -21,19 +21,19 @@ pub(super) fn run(options: &Apply, context: &Context) -> Result<Verdict> {
         .context("nothing was written: the region would break a rule of the snapshot format")?;
     let coverage = coverage(folder, options)?;
     datasets::write_inventory(out, &next, coverage)
-        .with_context(|| format!("the snapshot cannot be written to {}", out.display()))?;
+        .with_context(|| format!("cannot write the snapshot to {}", out.display()))?;
     let text = || {
         let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
-        format!("{notes}{moved} servers moved; written to {}", out.display())
+        format!("{notes}{moved} servers moved; snapshot written to {}", out.display())
     };
     context.answer(text, &json!({ "snapshot": out, "moved": moved, "notes": notes }))?;
     Ok(Verdict::Fine)
 }
 
-/// What the snapshot's source knew, and now who holds what.
+/// Columns known to the snapshot's source, and now the holders of servers, too.
 fn coverage(folder: &Path, options: &Apply) -> Result<Coverage> {
     let mut coverage = datasets::read_coverage(folder)
-        .with_context(|| format!("snapshot {} cannot be read", folder.display()))?;
+        .with_context(|| format!("cannot read snapshot {}", folder.display()))?;
     coverage.servers.current_reservation = true;
     coverage.servers.target_reservation = true;
     if options.requests.is_some() || options.request_changes.is_some() {
@@ -42,7 +42,7 @@ fn coverage(folder: &Path, options: &Apply) -> Result<Coverage> {
     Ok(coverage)
 }
 
-/// What the solve saw instead of the snapshot's own settings was for that solve only.
+/// Overrides of the solve applied to that solve only.
 fn as_the_snapshot_says(mut parts: SnapshotParts, folder: &Path) -> Result<SnapshotParts> {
     let own = read_snapshot(folder)?.to_parts();
     parts.weights = own.weights;

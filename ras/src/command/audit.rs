@@ -11,14 +11,14 @@ pub(super) fn run(options: &Audit, context: &Context) -> Result<Verdict> {
     let Solved { snapshot, targets, report } = read_solved(&options.snapshot, &options.result)?;
     let found = audit(&snapshot, &targets);
     let claims = claims(&report)
-        .with_context(|| format!("result {} cannot be checked", options.result.display()))?;
+        .with_context(|| format!("cannot check result {}", options.result.display()))?;
     let differences = found.compare(&claims);
     let fine = found.is_clean() && differences.is_empty();
     let json = json!({ "fine": fine, "audit": found, "differences": differences });
     let text = || {
         let mut text = found.to_string();
         if differences.is_empty() {
-            text.push_str("the report says the same\n");
+            text.push_str("the report agrees\n");
         } else {
             text.push_str(&format!("the report differs: {}\n", differences.len()));
         }

@@ -24,7 +24,7 @@ pub(super) fn run(options: &ContractOf, context: &Context) -> Result<Verdict> {
             with_store(store, Need::There, async |opened| {
                 Ok(opened.broker.remove_contract(&store.actor, reservation).await?)
             })?;
-            let removed = || format!("{reservation} has no churn contract any more");
+            let removed = || format!("the churn contract of {reservation} is removed");
             context.answer(removed, &json!({ "removed": reservation }))?;
         }
     }
@@ -49,14 +49,14 @@ fn set(options: &SetContract, context: &Context) -> Result<()> {
     context.answer(|| text(&all), &json!({ "contracts": all.iter().map(json).collect::<Vec<_>>() }))
 }
 
-/// A share as it was typed: `2 %`, `0.25 %`.
+/// A share in percent without trailing zeros: `2 %`, `0.25 %`.
 fn share(micro: u32) -> String {
     format!("{} %", f64::from(micro) / 1e4)
 }
 
 fn text(contracts: &[ContractUse]) -> String {
     if contracts.is_empty() {
-        return "no reservation has a churn contract; `ras contract set` makes one".to_owned();
+        return "no churn contracts; `ras contract set` creates one".to_owned();
     }
     let header = [
         "reservation",

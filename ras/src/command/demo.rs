@@ -9,18 +9,18 @@ use datasets::import::{ImportOptions, import_csv};
 use fleet::RegionSnapshot;
 use std::path::{Path, PathBuf};
 
-/// Where the trace lies beside the project, seen from the project.
+/// Path of the trace, relative to the project.
 const TRACE: &str = "../shared/data/google2019_cell_a";
-/// Where the small regions are that come with the project, for when the trace is not there.
+/// Path of the small regions in the repository, used if the trace is missing.
 const COMMITTED: &str = "datasets/data";
 
 pub(super) fn run(options: &Demo, context: &Context) -> Result<Verdict> {
     let settings = settings(&options.options)?;
     let (region, snapshot) = find(options, context)?;
     let folder = |name: &str| options.out.join(name);
-    // The snapshot as it was imported; what the command line says otherwise is for the solve.
+    // The snapshot as imported: overrides on the command line are for the solve.
     datasets::write_snapshot(&folder("snapshot"), &snapshot)
-        .with_context(|| format!("the snapshot cannot be written to {}", options.out.display()))?;
+        .with_context(|| format!("cannot write the snapshot to {}", options.out.display()))?;
     let snapshot = settings.overrides.apply(snapshot)?;
     let (snapshot, solved) = solve_to(snapshot, settings, &folder("result"), None, context)?;
     let page = folder("report.html");
@@ -36,7 +36,8 @@ pub(super) fn run(options: &Demo, context: &Context) -> Result<Verdict> {
     Ok(verdict(&solved))
 }
 
-/// The trace where it is, else the committed region: a sentence on which, and the snapshot.
+/// Imports the trace if it exists, else takes the region in the repository. Returns a sentence that
+/// says which, and the snapshot.
 fn find(options: &Demo, context: &Context) -> Result<(String, RegionSnapshot)> {
     let say = |text: &str| {
         if !context.global.quiet && context.global.output == Output::Text {
@@ -52,13 +53,11 @@ fn find(options: &Demo, context: &Context) -> Result<(String, RegionSnapshot)> {
     }
     let Some(folder) = beside_the_project(COMMITTED).and_then(|data| first_snapshot(&data)) else {
         bail!(
-            "neither the trace ({TRACE}) nor a small region ({COMMITTED}) is there; run this in \
-             the project's folder"
+            "neither the trace ({TRACE}) nor the small region ({COMMITTED}) exists; run this in the project's folder"
         );
     };
     let sentence = format!(
-        "the trace ({TRACE}) is not there: solving the small region that comes with the project \
-         instead ({})",
+        "no trace ({TRACE}): solving the small region of the repository instead ({})",
         folder.display()
     );
     say(&sentence);
@@ -80,14 +79,15 @@ fn first_snapshot(data: &Path) -> Option<PathBuf> {
     entries.filter(|folder| folder.join("region.json").is_file()).min()
 }
 
-/// A folder given from the project's: seen from where we are, else from where this was built.
+/// Resolves a path relative to the project: from the current folder, else from the folder of the
+/// build.
 fn beside_the_project(path: &str) -> Option<PathBuf> {
     let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
     [PathBuf::from(path), built_in.join(path)].into_iter().find(|folder| folder.is_dir())
 }
 
-/// As it is now: every one of the 10,001 servers is there, before the first event of the log
-/// and with nothing held. The requests were sized for all of them.
+/// The instant of the import: all 10,001 servers exist, before the first event of the log and
+/// without owners. The requests were sized for all of them.
 fn trace_options(folder: &Path) -> ImportOptions {
     ImportOptions {
         requests: Some(folder.join("requests_hybrid.csv")),

@@ -22,9 +22,9 @@ pub(super) fn run(options: &Drill, context: &Context) -> Result<Verdict> {
     let own = settings(&options.options)?;
     let guard = guard(options)?;
     let region = own.overrides.apply(read_snapshot(folder)?)?;
-    let (rows, others) = read_log(&options.events, &options.log.format(), &region)
-        .context("the log cannot be read")?;
-    ensure!(!rows.is_empty(), "the log names no server of the region");
+    let (rows, others) =
+        read_log(&options.events, &options.log.format(), &region).context("cannot read the log")?;
+    ensure!(!rows.is_empty(), "the log has no server of the region");
     let shares = match &options.shared_buffer[..] {
         [] => vec![region.shared_buffer_fraction],
         shares => shares.to_vec(),
@@ -44,14 +44,14 @@ pub(super) fn run(options: &Drill, context: &Context) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// What the settings file says of the mover, and the command line.
+/// The mover's settings from the settings file and the command line.
 fn guard(options: &Drill) -> Result<(StormGuard, Duration)> {
     let file = crate::settings::file(options.options.config.as_deref())?.mover;
     let settle = options.settle.or(file.settle).unwrap_or(MoverSettings::default().settle);
     Ok((file.storm_guard()?, settle))
 }
 
-/// Solves the region as it is, then lets its servers fail.
+/// Solves the region, then replays failures of its servers.
 fn one(
     region: RegionSnapshot,
     rows: &[fleet::UnavailabilityRow],
@@ -131,7 +131,7 @@ fn to_json(share: f64, report: &DrillReport) -> Value {
 fn text(drills: &[(f64, DrillReport)], events: usize, others: usize) -> String {
     let Some((_, first)) = drills.first() else { return String::new() };
     let mut text = format!(
-        "{events} events in {:.0} h; {others} more of servers that are not here\n\n",
+        "{events} events in {:.0} h; {others} more of servers outside the region\n\n",
         first.hours
     );
     let header = [

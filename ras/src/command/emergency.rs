@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-/// How often the answer is looked for.
+/// Interval between polls for the answer.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(super) fn run(action: &EmergencyAction, context: &Context) -> Result<Verdict> {
@@ -49,7 +49,7 @@ pub(super) fn run(action: &EmergencyAction, context: &Context) -> Result<Verdict
     }
 }
 
-/// Shows what became of one, as the store or a server says it.
+/// Shows the outcome of an emergency, from the JSON of the store or a server.
 pub(super) fn told(of: &Value, context: &Context) -> Result<Verdict> {
     context.answer(|| sentence(of), of)?;
     let granted = of["granted"]["rru"].as_f64();
@@ -57,25 +57,24 @@ pub(super) fn told(of: &Value, context: &Context) -> Result<Verdict> {
     Ok(Verdict::fine_if(whole))
 }
 
-/// Shows them.
+/// Shows a list of emergencies.
 pub(super) fn listed(all: &[Value], context: &Context) -> Result<Verdict> {
     context.answer(|| table(all), &json!({ "emergencies": all }))?;
     Ok(Verdict::Fine)
 }
 
-/// Says that one is over.
+/// Reports that an emergency has ended.
 pub(super) fn ended(id: Uuid, context: &Context) -> Result<Verdict> {
-    context.answer(|| format!("emergency {id} is over"), &json!({ "ended": id.to_string() }))?;
+    context.answer(|| format!("emergency {id} has ended"), &json!({ "ended": id.to_string() }))?;
     Ok(Verdict::Fine)
 }
 
-/// What is said where nobody has answered in time.
+/// The message if no mover has answered in time.
 pub(super) fn unanswered(id: Uuid, acting: Option<&str>) -> String {
     match acting {
-        Some(mover) => format!("emergency {id} was asked for, and {mover} has not answered yet"),
+        Some(mover) => format!("emergency {id} is submitted; {mover} has not answered yet"),
         None => format!(
-            "emergency {id} was asked for; no mover acts that could grant it: `ras up --agent` \
-             or `ras mover` starts one"
+            "emergency {id} is submitted, but no mover is running to grant it: start one with `ras up --agent` or `ras mover`"
         ),
     }
 }
@@ -92,7 +91,7 @@ async fn ask(
     broker.ask_emergency(actor, id, reservation, rru, why).await?;
     let until = Instant::now() + wait;
     loop {
-        let of = broker.emergency(id).await?.context("the emergency is gone")?;
+        let of = broker.emergency(id).await?.context("the emergency no longer exists")?;
         if of.state != EmergencyState::Asked {
             return Ok(of);
         }
@@ -118,7 +117,7 @@ fn sentence(of: &Value) -> String {
     let all = if rru(&granted["rru"]) >= asked {
         String::new()
     } else {
-        format!("; {} were asked for, and no more fits", amount(asked))
+        format!("; {} were requested, but no more fits", amount(asked))
     };
     let word = |member: &str| of[member].as_str().unwrap_or_default();
     format!(
@@ -137,7 +136,7 @@ fn rru(of: &Value) -> Rru {
 
 fn table(all: &[Value]) -> String {
     if all.is_empty() {
-        return "nobody has asked".to_owned();
+        return "no emergencies".to_owned();
     }
     let header = ["emergency", "reservation", "state", "asked", "granted", "servers", "by", "why"];
     let mut table = tables::table(&header, 3..6);

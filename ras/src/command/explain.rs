@@ -14,7 +14,7 @@ pub(super) fn run(options: &Explain, context: &Context) -> Result<Verdict> {
     let explainer = Explainer::new(&snapshot, &targets);
     if let Some(name) = &options.reservation {
         let Some(reservation) = snapshot.reservation(name) else {
-            bail!("no reservation is called {name:?}{}", suggestion(&snapshot, name));
+            bail!("no reservation {name:?}{}", suggestion(&snapshot, name));
         };
         let explanation = explainer.explain(reservation);
         context.answer(|| explanation.to_string(), &explanation)?;
@@ -27,7 +27,7 @@ pub(super) fn run(options: &Explain, context: &Context) -> Result<Verdict> {
         .collect();
     let text = || {
         if short.is_empty() {
-            return "nobody is short".to_owned();
+            return "no reservation is short".to_owned();
         }
         short.iter().map(|explanation| format!("{explanation}\n")).collect()
     };
@@ -35,7 +35,7 @@ pub(super) fn run(options: &Explain, context: &Context) -> Result<Verdict> {
     Ok(Verdict::fine_if(short.is_empty()))
 }
 
-/// Names that are at most this share of the name away are what was meant, perhaps.
+/// A name within this edit distance, as a share of its length, is suggested.
 const DISTANCE_SHARE: f64 = 0.4;
 const SUGGESTIONS_MAX: usize = 3;
 
@@ -54,7 +54,7 @@ fn suggestion(snapshot: &RegionSnapshot, name: &str) -> String {
     }
 }
 
-/// Insertions, deletions and replacements between two names, case aside.
+/// Edit distance (Levenshtein) between two names, ignoring case.
 fn distance(one: &str, other: &str) -> usize {
     let letters = |text: &str| text.to_lowercase().chars().collect::<Vec<char>>();
     let (one, other) = (letters(one), letters(other));

@@ -11,7 +11,7 @@ use std::path::Path;
 
 pub(super) fn run(options: &Export, context: &Context) -> Result<Verdict> {
     let export = with_store(&options.store, Need::There, async |store| {
-        store.broker.export(None).await.context("nothing was exported")
+        store.broker.export(None).await.context("export failed")
     })?;
     let (version, seq, servers) = (export.version, export.seq, export.parts.servers.len());
     write(&options.out, export)?;
@@ -26,9 +26,9 @@ pub(super) fn run(options: &Export, context: &Context) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Writes an export as a snapshot that says what it rests on.
+/// Writes an export as a snapshot with its version and generations.
 pub(crate) fn write(out: &Path, export: broker::Export) -> Result<()> {
     let basis = Basis { version: export.version.0, generations: export.generations };
     datasets::write_export(out, &export.parts, &basis)
-        .with_context(|| format!("the snapshot cannot be written to {}", out.display()))
+        .with_context(|| format!("cannot write the snapshot to {}", out.display()))
 }

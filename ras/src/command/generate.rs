@@ -8,10 +8,10 @@ use fleet::RegionSnapshot;
 use serde_json::json;
 
 pub(super) fn run(options: &Generate, context: &Context) -> Result<Verdict> {
-    let parts = generate(&generate_options(options)).context("nothing was generated")?;
-    let snapshot = RegionSnapshot::new(parts).context("the generated region is broken (a bug)")?;
+    let parts = generate(&generate_options(options)).context("generation failed")?;
+    let snapshot = RegionSnapshot::new(parts).context("the generated region is invalid (a bug)")?;
     datasets::write_snapshot(&options.out, &snapshot)
-        .with_context(|| format!("the snapshot cannot be written to {}", options.out.display()))?;
+        .with_context(|| format!("cannot write the snapshot to {}", options.out.display()))?;
     let json = json!({
         "snapshot": options.out,
         "region": snapshot.region,

@@ -8,20 +8,20 @@ use datasets::import::{ImportOptions, StandIn, import_csv, parse_instant};
 use fleet::RegionSnapshot;
 use serde_json::json;
 
-/// Now, to the microsecond that the format holds.
+/// Now, truncated to microseconds, the precision of the format.
 #[expect(clippy::disallowed_methods, reason = "an inventory without an instant is one of now")]
 pub(super) fn now() -> DateTime<Utc> {
     Utc::now().trunc_subsecs(6)
 }
 
 pub(super) fn run(options: &ImportCsv, context: &Context) -> Result<Verdict> {
-    let (parts, summary) = import_csv(&import_options(options)?).context("nothing was imported")?;
+    let (parts, summary) = import_csv(&import_options(options)?).context("import failed")?;
     let snapshot = RegionSnapshot::new(parts)
-        .context("nothing was imported: the files break a rule of the snapshot format")?;
+        .context("import failed: the files break a rule of the snapshot format")?;
     let out = options.out.as_ref().filter(|_| !options.dry_run);
     if let Some(out) = out {
         datasets::write_inventory(out, &snapshot, summary.coverage)
-            .with_context(|| format!("the snapshot cannot be written to {}", out.display()))?;
+            .with_context(|| format!("cannot write the snapshot to {}", out.display()))?;
     }
     let json = json!({
         "snapshot": out,
@@ -49,7 +49,7 @@ pub(super) fn run(options: &ImportCsv, context: &Context) -> Result<Verdict> {
     });
     let text = || match out {
         Some(out) => format!("{summary}written to    {}", out.display()),
-        None => format!("{summary}only checked; nothing was written"),
+        None => format!("{summary}dry run; nothing was written"),
     };
     context.answer(text, &json)?;
     Ok(Verdict::Fine)

@@ -7,13 +7,13 @@ use anyhow::{Context as _, Error, Result, ensure};
 use broker::{Changes, ImportOptions, ImportPlan, LoadError, Loaded, Missing};
 use serde_json::{Value, json};
 
-/// Names of one kind of change in the JSON answer: enough to look into, few enough to print.
+/// Most names listed for one kind of change in the JSON answer.
 const NAMES_MAX: usize = 100;
 
 pub(super) fn run(options: &ImportSnapshot, context: &Context) -> Result<Verdict> {
     let snapshot = read_snapshot(&options.snapshot)?;
     let coverage = datasets::read_coverage(&options.snapshot)
-        .with_context(|| format!("snapshot {} cannot be read", options.snapshot.display()))?;
+        .with_context(|| format!("cannot read snapshot {}", options.snapshot.display()))?;
     let missing = if options.remove_missing { Missing::Remove } else { Missing::Keep };
     let outcome = with_store(&options.store, Need::Made, async |store| {
         let broker = &store.broker;
@@ -45,7 +45,7 @@ pub(super) fn run(options: &ImportSnapshot, context: &Context) -> Result<Verdict
                     String::new()
                 } else {
                     format!(
-                        "left as stored, because the inventory does not have it: {}\n",
+                        "kept as stored, because the inventory lacks it: {}\n",
                         lacks.join(", ")
                     )
                 };
@@ -66,19 +66,15 @@ pub(super) fn run(options: &ImportSnapshot, context: &Context) -> Result<Verdict
 
 fn outcome_text(plan: &ImportPlan, missing: Missing, loaded: Option<&Loaded>) -> String {
     match loaded {
-        None if plan.vanishing(missing).is_some() => {
-            "only planned; loading it needs --force".to_owned()
-        }
-        None if plan.contradicts() => {
-            "only planned; loading it needs --accept-contradictions".to_owned()
-        }
-        None => "only planned; nothing was changed".to_owned(),
+        None if plan.vanishing(missing).is_some() => "not loaded; requires --force".to_owned(),
+        None if plan.contradicts() => "not loaded; requires --accept-contradictions".to_owned(),
+        None => "dry run; nothing was changed".to_owned(),
         Some(Loaded { seq: None, version, .. }) => format!("nothing to change; version {version}"),
         Some(Loaded { version, .. }) => format!("loaded as version {version} of the targets"),
     }
 }
 
-/// The plan first, where there is one: what is refused can be read before it is forced.
+/// Shows the changes first, if they are known: a refusal can be read before it is forced.
 fn refused(error: LoadError, missing: Missing, context: &Context) -> Result<Error> {
     let (plan, option) = match &error {
         LoadError::Vanishing { plan, .. } => (plan, "--force"),
@@ -87,7 +83,7 @@ fn refused(error: LoadError, missing: Missing, context: &Context) -> Result<Erro
     };
     let json = json!({ "plan": plan_json(plan, missing), "loaded": false, "version": null });
     context.answer(|| plan.to_string(), &json)?;
-    Ok(Error::new(error).context(format!("nothing was loaded; {option} loads it all the same")))
+    Ok(Error::new(error).context(format!("nothing was loaded; {option} loads it anyway")))
 }
 
 fn plan_json(plan: &ImportPlan, missing: Missing) -> Value {

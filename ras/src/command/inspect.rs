@@ -40,13 +40,13 @@ fn tables(snapshot: &RegionSnapshot) -> Result<String> {
     Ok(format!("\n{types}\n\n{sizes}\n"))
 }
 
-/// Built without Polars, there are none.
+/// No tables: built without Polars.
 #[cfg(not(feature = "summaries"))]
 fn tables(_snapshot: &RegionSnapshot) -> Result<String> {
     Ok("\nno tables by hardware type and size: built without the feature `summaries`\n".to_owned())
 }
 
-/// What there is, counted in one pass.
+/// The contents, counted in one pass.
 #[derive(Default)]
 struct Facts {
     available: usize,

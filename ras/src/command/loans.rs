@@ -17,7 +17,7 @@ pub(super) fn run(options: &Loans, context: &Context) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// By borrower and owner; where they stand is in the JSON.
+/// Loans by borrower and owner; their locations are in the JSON.
 fn text(loans: &[Loan]) -> String {
     if loans.is_empty() {
         return "nothing is lent".to_owned();

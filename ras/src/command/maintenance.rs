@@ -41,18 +41,18 @@ pub(super) fn run(options: &Maintenance, context: &Context) -> Result<Verdict> {
     }
 }
 
-/// Says how many windows were ended or cancelled.
+/// Reports how many windows were ended or cancelled.
 pub(super) fn stopped(how: &str, count: usize, context: &Context) -> Result<Verdict> {
     let windows = if count == 1 { "1 window".to_owned() } else { format!("{count} windows") };
     context.answer(|| format!("{windows} {how}"), &json!({ how: count }))?;
     Ok(Verdict::Fine)
 }
 
-/// What came of a plan, as the store or a server says it.
+/// The outcome of a plan, from the JSON of the store or a server.
 pub(super) enum Planned {
-    /// Its windows, in order of time.
+    /// Its windows, by time.
     Windows(Vec<Value>),
-    /// What stands in its way: for people, and with the numbers.
+    /// Why it is refused: as sentences, and as numbers.
     Refused { why: String, said: Value },
 }
 
@@ -99,7 +99,7 @@ fn refused(refusal: &MaintenanceRefusal) -> Planned {
     Planned::Refused { why, said }
 }
 
-/// Shows what came of a plan.
+/// Shows the outcome of a plan.
 pub(super) fn told(planned: Planned, now: DateTime<Utc>, context: &Context) -> Result<Verdict> {
     match planned {
         Planned::Windows(windows) => {
@@ -139,11 +139,11 @@ pub(super) fn listed(
 ) -> Result<Verdict> {
     let shown = || {
         if windows.is_empty() {
-            return "no maintenance; `ras maintenance plan` makes some".to_owned();
+            return "no maintenance windows; `ras maintenance plan` schedules one".to_owned();
         }
         let mut text = text(windows, now);
         if windows.len() == usize::try_from(limit).unwrap_or(usize::MAX) {
-            text.push_str("\n... and maybe more: --limit");
+            text.push_str("\n... possibly more: raise --limit");
         }
         text
     };
@@ -186,19 +186,19 @@ fn is_over(of: &Value) -> bool {
     MaintenanceState::ALL.iter().find(state).is_some_and(|state| state.is_terminal())
 }
 
-/// How far it is, and why it is no further.
+/// Its progress, and why it does not progress further.
 fn state(of: &Value, now: DateTime<Utc>) -> String {
     let word = |member: &str| of[member].as_str();
     let mut text = word("state").unwrap_or("-").to_owned();
     if let Some(reason) = word("reason") {
         text.push_str(&format!(": {}", word("detail").unwrap_or(reason)));
     } else if time(&of["starts_at"]).is_some_and(|at| at <= now) && of["state"] == "draining" {
-        text.push_str(": containers end");
+        text.push_str(": containers stop");
     }
     let recall = &of["recall"];
     if recall.is_object() {
         let count = |member: &str| recall[member].as_u64().unwrap_or_default();
-        text.push_str(&format!("; {} of {} back", count("returned"), count("servers")));
+        text.push_str(&format!("; {} of {} returned", count("returned"), count("servers")));
         if count("refused") > 0 {
             text.push_str(&format!(", {} refused", count("refused")));
         }

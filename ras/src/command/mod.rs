@@ -45,7 +45,7 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::time::Instant;
 
-/// What every subcommand knows.
+/// Context of every subcommand.
 pub struct Context {
     /// When the process began.
     pub began: Instant,
@@ -53,14 +53,14 @@ pub struct Context {
     pub global: Global,
 }
 
-/// How a subcommand that did its work ended.
+/// The outcome of a subcommand that did its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Well.
+    /// Success.
     Fine,
-    /// Somebody is short, a rule is broken, or what was asked for is refused.
+    /// A reservation is short, a rule is broken, or the request was refused.
     Short,
-    /// What it rests on has changed: nothing was done.
+    /// Its input is out of date: nothing was done.
     Stale,
 }
 
@@ -70,10 +70,9 @@ impl Verdict {
     }
 }
 
-/// Does what a subcommand asks.
+/// Runs a subcommand.
 ///
-/// # Errors
-/// Whatever went wrong, with the chain of causes.
+/// # Errors Any failure, with its chain of causes.
 pub fn run(command: Command, context: &Context) -> Result<Verdict> {
     match command {
         Command::Import(Import::Csv(options)) => import::run(&options, context),
@@ -94,7 +93,7 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Inspect(options) => inspect::run(&options, context),
         Command::Demo(options) => demo::run(&options, context),
         Command::Bench { .. } => anyhow::bail!(
-            "the benchmark is a program of its own: cargo run --release -p bench -- --help"
+            "the benchmark is a separate program: cargo run --release -p bench -- --help"
         ),
         Command::Import(Import::Snapshot(options)) => import_snapshot::run(&options, context),
         Command::Up(options) => up::run(&options, context),
@@ -143,7 +142,7 @@ impl Context {
         }
     }
 
-    /// Prints the document, where one is asked for.
+    /// Prints the document if the output format asks for one.
     pub(crate) fn document(&self, json: &impl Serialize) -> Result<()> {
         match self.global.output {
             Output::Text => Ok(()),
@@ -155,14 +154,14 @@ impl Context {
     }
 }
 
-/// What is JSON as YAML.
+/// Converts JSON to YAML.
 fn yaml(json: &impl Serialize) -> Result<String> {
-    // By way of JSON, so that both say the same.
+    // Via JSON, so that both formats agree.
     let value = serde_json::to_value(json).context("writing the answer")?;
     serde_saphyr::to_string(&value).context("writing the answer")
 }
 
-/// Prints to standard output. A reader who has seen enough is no error.
+/// Prints to standard output. A closed pipe is not an error.
 fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.trim_end().as_bytes()).and_then(|()| out.write_all(b"\n"));
@@ -174,14 +173,13 @@ fn print(text: &str) -> Result<()> {
 
 /// Reads a snapshot.
 ///
-/// # Errors
-/// If it is not there or damaged.
+/// # Errors If it is missing or damaged.
 pub fn read_snapshot(folder: &Path) -> Result<RegionSnapshot> {
     datasets::read_snapshot(folder)
-        .with_context(|| format!("snapshot {} cannot be read", folder.display()))
+        .with_context(|| format!("cannot read snapshot {}", folder.display()))
 }
 
-/// A result, and the region as its solve saw it.
+/// A result, and the region with the overrides of its solve.
 pub(crate) struct Solved {
     pub(crate) snapshot: RegionSnapshot,
     pub(crate) targets: Targets,
@@ -189,7 +187,7 @@ pub(crate) struct Solved {
 }
 
 pub(crate) fn read_solved(snapshot: &Path, result: &Path) -> Result<Solved> {
-    let name = || format!("result {} cannot be read", result.display());
+    let name = || format!("cannot read result {}", result.display());
     let report = datasets::read_report(result).with_context(name)?;
     let overrides = Overrides::of_report(&report).with_context(name)?;
     let snapshot = overrides.apply(read_snapshot(snapshot)?)?.ahead();

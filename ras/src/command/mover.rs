@@ -25,8 +25,7 @@ async fn carry_out(
     stop: &mut Stop,
 ) -> Result<()> {
     let mover = MoverService::new(&store.broker, &options.mover, options.store.config.as_deref())?;
-    let mover =
-        mover.context("say who does the steps: --agent, or agent in [mover] of ras.toml")?;
+    let mover = mover.context("no host agent: set --agent, or agent in [mover] of ras.toml")?;
     let text = || {
         let (place, agent) = (&store.place, &mover.place);
         format!("store         {place}\nagent         {agent}\nready; Ctrl-C stops it")

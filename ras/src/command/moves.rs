@@ -27,9 +27,9 @@ pub(super) fn run(options: &Moves, context: &Context) -> Result<Verdict> {
                 Ok(opened.broker.stop_mover(&store.actor, why).await?.is_some())
             })?;
             let text = if pulled {
-                "stopped: no step begins until `ras moves resume`; those under way end"
+                "moves stopped: no step begins until `ras moves resume`; steps under way finish"
             } else {
-                "it was stopped already"
+                "moves were already stopped"
             };
             context.answer(|| text.to_owned(), &json!({ "stopped": pulled }))?;
             Ok(Verdict::Fine)
@@ -41,27 +41,27 @@ pub(super) fn run(options: &Moves, context: &Context) -> Result<Verdict> {
             let released = with_store(store, Need::There, async |opened| {
                 Ok(opened.broker.resume_mover(&store.actor).await?.is_some())
             })?;
-            let text = if released { "moves go on" } else { "it was not stopped" };
+            let text = if released { "moves resumed" } else { "moves were not stopped" };
             context.answer(|| text.to_owned(), &json!({ "resumed": released }))?;
             Ok(Verdict::Fine)
         }
     }
 }
 
-/// What is shown.
+/// The data to show.
 struct Shown {
     mover: MoverStatus,
     now: DateTime<Utc>,
     moves: Vec<OpenMove>,
-    /// Why those that wait do, by the limits of our own settings.
+    /// Why pending moves wait, by the limits of this process's settings.
     wait: BTreeMap<Uuid, Wait>,
     ended: Vec<(String, Option<String>, i64)>,
-    /// What else has been in its state for too long: replacements, emergencies, maintenance, solves.
+    /// Other stuck objects: replacements, emergencies, maintenance, solves.
     elsewhere: Vec<Stuck>,
 }
 
 impl Shown {
-    /// Whether somebody should look at a move. What waits for a reservation's sake is as agreed.
+    /// Whether a move needs attention. Waiting because of a contract is expected.
     fn is_stuck(&self, of: &OpenMove) -> bool {
         let agreed = matches!(self.wait.get(&of.id), Some(Wait::Contract | Wait::Quiet));
         of.is_stuck(self.now) && !agreed
@@ -98,7 +98,7 @@ fn list(options: &Moves, context: &Context) -> Result<Verdict> {
         shown.moves.iter().filter(|of| !options.stuck || shown.is_stuck(of)).collect();
     let listed = &chosen[..chosen.len().min(options.limit)];
     context.answer(|| text(&shown, &chosen, listed), &json(&shown, listed))?;
-    // Whoever asks for stuck ones wants to be told by the exit code, too.
+    // With --stuck, the exit code reports stuck moves, too.
     Ok(Verdict::fine_if(!options.stuck || (chosen.is_empty() && shown.elsewhere.is_empty())))
 }
 
@@ -106,7 +106,9 @@ fn text(shown: &Shown, chosen: &[&OpenMove], listed: &[&OpenMove]) -> String {
     let Shown { mover, now, moves, wait, ended, elsewhere } = shown;
     let mut text = match &mover.acting {
         Some(name) => format!("acting        {name}\n"),
-        None => "acting        no mover: `ras up --agent` or `ras mover` starts one\n".to_owned(),
+        None => {
+            "acting        no mover: start one with `ras up --agent` or `ras mover`\n".to_owned()
+        }
     };
     if let Some(stopped) = &mover.stopped {
         text.push_str(&format!("stopped       by {}: {}\n", stopped.by, stopped.why));
@@ -153,7 +155,7 @@ fn text(shown: &Shown, chosen: &[&OpenMove], listed: &[&OpenMove]) -> String {
     text
 }
 
-/// Why a move waits, behind its state.
+/// Why a move waits, to append to its state.
 fn because(wait: Wait) -> &'static str {
     match wait {
         Wait::OutOfUse => ": out of use",

@@ -13,7 +13,7 @@ use online_mover::give_way::{Standing, plan};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Outages that are listed.
+/// Maximum number of outages listed.
 const LISTED: u32 = 100;
 
 pub(super) fn run(options: &Outages, context: &Context) -> Result<Verdict> {
@@ -38,7 +38,7 @@ fn list(options: &Outages, context: &Context) -> Result<Verdict> {
         if outages.is_empty() {
             return "no MSB is lost".to_owned();
         }
-        let header = ["MSB", "reason", "began", "ended", "servers out", "were lent"];
+        let header = ["MSB", "reason", "began", "ended", "servers out", "lent"];
         let mut table = tables::table(&header, 4..6);
         for outage in &outages {
             let ended = outage.ended_at.map(|at| at.format("%F %T").to_string());
@@ -54,8 +54,7 @@ fn list(options: &Outages, context: &Context) -> Result<Verdict> {
         let mut text = table.trim_fmt();
         if lost > 1 {
             text.push_str(&format!(
-                "\n\n{lost} MSBs are lost, more than embedded buffers are for: `ras outages give-way` \
-                 shows who could give way to whom"
+                "\n\n{lost} MSBs are lost, more than embedded buffers cover: `ras outages give-way` previews preemption"
             ));
         }
         text
@@ -102,7 +101,7 @@ fn give_way(
     told(&json, context)
 }
 
-/// Shows a plan, or what was done of it, as the store or a server says it.
+/// Shows a preemption plan or its outcome, from the JSON of the store or a server.
 pub(super) fn told(of: &Value, context: &Context) -> Result<Verdict> {
     context.answer(|| text(of), of)?;
     let whole = |of: &Value| of["after_rru"].as_f64() >= of["capacity_rru"].as_f64();
@@ -143,10 +142,10 @@ fn text(of: &Value) -> String {
     }
     let mut text = table.trim_fmt();
     if rows.is_empty() {
-        text.push_str("\n\nno reservation has servers that they could use");
+        text.push_str("\n\nno other reservation has servers that they could use");
         return text;
     }
-    // Which MSB and type is for machines: it is in the JSON.
+    // MSBs and hardware types are only in the JSON.
     let mut by: BTreeMap<(String, String), (u64, u64, BTreeSet<&str>)> = BTreeMap::new();
     for row in rows {
         let key = (word(&row["source"], "(free)"), word(&row["target"], ""));
@@ -161,8 +160,8 @@ fn text(of: &Value) -> String {
         table.add_row([source, target, count(idle), count(in_use), msbs.len().to_string()]);
     }
     let end = match (of["applied"] == true, of["servers"].as_u64()) {
-        (true, Some(taken)) => format!("{taken} servers are on their way"),
-        _ => "nothing was changed; --apply --why TEXT does it".to_owned(),
+        (true, Some(taken)) => format!("{taken} servers are moving"),
+        _ => "nothing was changed; apply it with --apply --why TEXT".to_owned(),
     };
     text.push_str(&format!("\n\n{}\n\n{end}", table.trim_fmt()));
     text

@@ -14,7 +14,7 @@ use std::time::Instant;
 pub(super) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
     let Some(folder) = &options.snapshot else { return super::api::plan::run(options, context) };
     let [file] = &options.request[..] else {
-        bail!("on a snapshot one request is planned at a time");
+        bail!("a plan on a snapshot takes one request");
     };
     interrupt::listen()?;
     let settings = Settings::new(&options.solving())?;
@@ -38,7 +38,7 @@ pub(super) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
     let document = plan_answer::quote(&answer, times);
     let text = || {
         format!(
-            "{}\n\nanswered in {}, {} of it reading",
+            "{}\n\nplanned in {}, of which reading took {}",
             plan_text::text(&document, options.all),
             seconds(times.total),
             seconds(times.read)

@@ -15,15 +15,14 @@ pub(super) fn run(options: &Publish, context: &Context) -> Result<Verdict> {
     let publication = publication(options)?;
     let published = with_store(&options.store, Need::There, async |store| {
         let published = store.broker.publish(&options.store.actor, &publication).await;
-        published.context("nothing was published")
+        published.context("publication failed")
     })?;
     let Published { version, taken, skipped, skipped_servers, kept_back, kept_back_servers, seq } =
         &published;
     let text = || {
         let again = if seq.is_none() { " (published before)" } else { "" };
         let mut text = format!(
-            "version {version}{again}: {} servers have new targets, {} keep theirs because they \
-             moved since",
+            "version {version}{again}: {} servers have new targets, {} keep theirs because they moved meanwhile",
             count(usize::try_from(*taken).unwrap_or(usize::MAX)),
             count(usize::try_from(*skipped).unwrap_or(usize::MAX)),
         );
@@ -32,7 +31,7 @@ pub(super) fn run(options: &Publish, context: &Context) -> Result<Verdict> {
         }
         if *kept_back > 0 {
             text.push_str(&format!(
-                "\n{kept_back} more keep theirs because the targets would break a rule without those:"
+                "\n{kept_back} more keep theirs because without those the targets would break a rule:"
             ));
         }
         for (server, why) in kept_back_servers {
@@ -50,23 +49,21 @@ pub(super) fn run(options: &Publish, context: &Context) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Reads, audits, and takes what is to be published.
+/// Reads and audits the result, and prepares its publication.
 fn publication(options: &Publish) -> Result<Publication> {
     let Solved { snapshot, targets, report } = read_solved(&options.snapshot, &options.result)?;
     let basis = datasets::read_basis(&options.snapshot, &snapshot)
-        .with_context(|| format!("snapshot {} cannot be read", options.snapshot.display()))?;
+        .with_context(|| format!("cannot read snapshot {}", options.snapshot.display()))?;
     let basis = basis.with_context(|| {
         let folder = options.snapshot.display();
-        format!(
-            "snapshot {folder} was not exported from a store: it names no version to publish on"
-        )
+        format!("snapshot {folder} was not exported from a store: it has no version to publish on")
     })?;
     let found = audit(&snapshot, &targets);
     let claimed = claims(&report)
-        .with_context(|| format!("result {} cannot be checked", options.result.display()))?;
+        .with_context(|| format!("cannot check result {}", options.result.display()))?;
     ensure!(
         found.is_clean() && found.compare(&claimed).is_empty(),
-        "nothing was published: result {} does not pass the audit (`ras audit` says why)",
+        "publication failed: result {} fails the audit (`ras audit` shows why)",
         options.result.display()
     );
     let parent = TargetVersion(basis.version);
@@ -76,8 +73,7 @@ fn publication(options: &Publish) -> Result<Publication> {
     Ok(publication)
 }
 
-/// The same content has the same id: whoever lost the answer asks again and learns what became of
-/// it.
+/// Equal contents have equal ids, so a publication can be retried if its answer was lost.
 fn id(publication: &Publication, region: &str) -> Uuid {
     let mut content = format!("{region:?} {}\n", publication.parent);
     for row in &publication.targets {

@@ -9,7 +9,7 @@ use anyhow::Result;
 use broker::{REPLACED_WITHIN, ReplacementRow, ReplacementState, State};
 use serde_json::{Value, json};
 
-/// The longest bar.
+/// Length of the longest bar.
 const BAR: usize = 40;
 
 pub(super) fn run(options: &Replacements, context: &Context) -> Result<Verdict> {
@@ -33,7 +33,7 @@ pub(super) fn run(options: &Replacements, context: &Context) -> Result<Verdict> 
     Ok(Verdict::fine_if(!options.owed || owed == 0))
 }
 
-/// The value that a share of all, which are in order, are not above.
+/// The quantile of sorted values: a share of all is at most this.
 pub(super) fn quantile(ordered: &[f64], share: f64) -> Option<f64> {
     #[expect(
         clippy::cast_possible_truncation,
@@ -44,7 +44,7 @@ pub(super) fn quantile(ordered: &[f64], share: f64) -> Option<f64> {
     ordered.get(place.clamp(1, ordered.len().max(1)) - 1).copied()
 }
 
-/// How many there are in each bucket, as bars.
+/// The number in each bucket, as bars.
 pub(super) fn histogram(ordered: &[f64]) -> String {
     let mut text = String::new();
     let mut below = 0;
@@ -68,7 +68,7 @@ pub(super) fn histogram(ordered: &[f64]) -> String {
 
 fn text(rows: &[ReplacementRow], counts: &[(String, i64)], times: &[f64]) -> String {
     if counts.is_empty() {
-        return "nothing has failed that a reservation held".to_owned();
+        return "no server of a reservation has failed".to_owned();
     }
     let mut text = String::new();
     for (state, count) in counts {
@@ -78,7 +78,7 @@ fn text(rows: &[ReplacementRow], counts: &[(String, i64)], times: &[f64]) -> Str
         (quantile(times, 0.5), quantile(times, 0.99), times.last())
     {
         text.push_str(&format!(
-            "\nfrom event to binding: half within {}, 99 % within {}, all within {}\n{}",
+            "\nfrom event to binding: 50 % within {}, 99 % within {}, all within {}\n{}",
             seconds(p50),
             seconds(p99),
             seconds(*most),

@@ -21,7 +21,7 @@ use uuid::Uuid;
 /// The most solves replayed at once: a year of hourly ones.
 const SOLVES_MAX: u32 = 10_000;
 
-/// How often a fan-out is looked at although nothing rang.
+/// Poll interval of a fan-out without notifications.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 pub(super) fn run(options: &Replay, context: &Context) -> Result<Verdict> {
@@ -29,7 +29,7 @@ pub(super) fn run(options: &Replay, context: &Context) -> Result<Verdict> {
     let overrides = Overrides::from(&options.overrides);
     let rows = store::run(replay(options, &overrides))?;
     let settings = match overrides.arguments() {
-        arguments if arguments.is_empty() => "with the settings they had".to_owned(),
+        arguments if arguments.is_empty() => "with their recorded settings".to_owned(),
         arguments => format!("with {}", arguments.join(" ")),
     };
     if let Some(page) = &options.out {
@@ -73,7 +73,7 @@ async fn replay(options: &Replay, overrides: &Overrides) -> Result<Vec<Replayed>
     let stored = !ids.is_empty() || options.last.is_some() || options.since.is_some();
     ensure!(
         stored || !folders.is_empty(),
-        "say what to replay: solves, folders, --last or --since"
+        "nothing to replay: give solves, folders, --last or --since"
     );
     let mut work = Work {
         settings,
@@ -95,7 +95,7 @@ async fn replay(options: &Replay, overrides: &Overrides) -> Result<Vec<Replayed>
         for solve in chosen(&store.broker, options, &ids).await? {
             work.add_solve(&store.broker, &solve).await?;
         }
-        ensure!(!work.rows.is_empty(), "there is no such solve");
+        ensure!(!work.rows.is_empty(), "no such solve");
         if options.fan_out {
             work.fan_out(&store.broker, &archive).await
         } else {
@@ -109,12 +109,12 @@ async fn replay(options: &Replay, overrides: &Overrides) -> Result<Vec<Replayed>
     Ok(work.rows)
 }
 
-/// The solves meant, the oldest first.
+/// The selected solves, oldest first.
 async fn chosen(broker: &Broker, options: &Replay, ids: &[&String]) -> Result<Vec<SolveRow>> {
     let mut solves = Vec::new();
     for id in ids {
         let solve = broker.solve(Uuid::parse_str(id)?).await?;
-        solves.push(solve.with_context(|| format!("there is no solve {id}"))?);
+        solves.push(solve.with_context(|| format!("no solve {id}"))?);
     }
     if options.last.is_some() || options.since.is_some() {
         let since = options.since.unwrap_or(DateTime::UNIX_EPOCH);
@@ -127,7 +127,7 @@ async fn chosen(broker: &Broker, options: &Replay, ids: &[&String]) -> Result<Ve
     Ok(solves)
 }
 
-/// What is to be done, and what came of it: one task for each row.
+/// The replays and their outcomes: one task per row.
 struct Work {
     settings: ServiceSettings,
     arguments: Vec<String>,
@@ -148,7 +148,7 @@ impl Work {
 
     fn add_folder(&mut self, folder: &str) -> Result<()> {
         let path = std::path::absolute(folder)?;
-        ensure!(path.is_dir(), "{folder}: is neither the id of a solve nor a folder");
+        ensure!(path.is_dir(), "{folder} is neither the id of a solve nor a folder");
         let config = self.settings.solving.to_string();
         self.add(folder.to_owned(), path.display().to_string(), config, None);
         Ok(())
@@ -157,7 +157,7 @@ impl Work {
     async fn add_solve(&mut self, broker: &Broker, solve: &SolveRow) -> Result<()> {
         let id = solve.id;
         let Some(url) = solve.snapshot_url.clone() else {
-            bail!("solve {id}: its snapshot was not kept, or is not kept any more");
+            bail!("solve {id}: its snapshot is not in the archive");
         };
         let config = broker.solve_config(id).await?.unwrap_or_default();
         let config = toml::to_string(config.get("settings").unwrap_or(&json!({})));
@@ -165,7 +165,7 @@ impl Work {
         let report = broker.solve_report(id).await?;
         let recorded = report.as_ref().map(Figures::of);
         let left = report.as_ref().filter(|_| self.tables).and_then(Left::of);
-        // Its id stands in the URL of its snapshot; here it would leave no room for the figures.
+        // Its id is in the URL of its snapshot; here it would leave no room for the figures.
         let name = solve.requested_at.format("%Y-%m-%d %H:%M:%S").to_string();
         self.add(name, url, config, recorded);
         if let Some(row) = self.rows.last_mut() {
@@ -175,7 +175,7 @@ impl Work {
         Ok(())
     }
 
-    /// One after another, in this process's children.
+    /// Replays one after another, in child processes.
     async fn solve_here(&mut self, archive: Option<&Archive>) {
         for (row, task) in self.rows.iter_mut().zip(&self.tasks) {
             match replay::solve(archive, &self.settings, task).await {
@@ -185,7 +185,7 @@ impl Work {
         }
     }
 
-    /// By the workers of the queue; folders of this machine go to the archive first.
+    /// Replays by the workers of the queue; local folders are copied to the archive first.
     async fn fan_out(&mut self, broker: &Broker, archive: &Archive) -> Result<()> {
         let batch = Uuid::now_v7();
         let mut jobs: Vec<(Uuid, Value)> = Vec::new();
@@ -213,12 +213,12 @@ impl Work {
                 (None, failure) => row.failure = failure,
             }
         }
-        // Snapshots that were put there for this alone.
+        // Snapshots that were copied there only for this.
         archive.delete(&format!("replays/{batch}")).await
     }
 }
 
-/// What fits a terminal; the page and JSON have the terms of the objective, too.
+/// The columns that fit a terminal; the page and JSON also have the terms of the objective.
 const LISTED: [Measure; 6] = [
     Measure::Objective,
     Measure::BufferShare,

@@ -1,12 +1,12 @@
-//! `ras replay --tables`: what other settings would have meant, by day and by reservation.
+//! `ras replay --tables`: the effect of other settings by day and by reservation.
 
 use crate::service::replay::Replayed;
 use anyhow::Result;
 use serde_json::Value;
 
-/// What was compared, of solves that were recorded and have been replayed.
+/// The measures compared between recorded and replayed solves.
 pub(super) struct Tables {
-    /// For people: of reservations those first whose missing RRU change most.
+    /// As text: reservations with the largest change in missing RRU come first.
     pub(super) text: String,
     /// By day.
     pub(super) days: Value,
@@ -14,11 +14,11 @@ pub(super) struct Tables {
     pub(super) reservations: Value,
 }
 
-/// Refuses what this program was built without.
+/// Fails: built without this feature.
 pub(super) fn check(wanted: bool) -> Result<()> {
     anyhow::ensure!(
         !wanted || cfg!(feature = "summaries"),
-        "--tables: this program was built without the feature `summaries`"
+        "--tables: built without the feature `summaries`"
     );
     Ok(())
 }
@@ -47,7 +47,7 @@ mod with {
     use fleet::{Name, Rru};
     use serde_json::json;
 
-    /// Reservations of the table for people; JSON has all.
+    /// Reservations in the text table; JSON has all.
     const ROWS: usize = 40;
 
     pub(in super::super) fn of(rows: &[Replayed]) -> Result<Tables> {
@@ -62,7 +62,7 @@ mod with {
                         reservation: reservation.clone(),
                         servers: *servers,
                         shortfall: Rru::from_f64(*shortfall_rru)
-                            .context("a shortfall is no RRU")?,
+                            .context("a shortfall is not an amount of RRU")?,
                     });
                 }
             }

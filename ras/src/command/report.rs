@@ -16,7 +16,7 @@ pub(super) fn run(options: &Report, context: &Context) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Writes the page whole or not at all.
+/// Writes the page atomically.
 pub(super) fn write_page(
     file: &Path,
     snapshot: &RegionSnapshot,
@@ -26,7 +26,7 @@ pub(super) fn write_page(
     write_text(file, &report::render(snapshot, targets, report))
 }
 
-/// Writes a text file whole or not at all.
+/// Writes a text file atomically.
 ///
 /// # Errors
 /// If the system refuses.
@@ -41,7 +41,7 @@ pub fn write_text(file: &Path, page: &str) -> Result<()> {
         builder.prefix(".page-");
         #[cfg(unix)]
         {
-            // As any other file the user makes: the umask decides.
+            // Permissions follow the umask, as for any other file.
             use std::os::unix::fs::PermissionsExt;
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
@@ -51,5 +51,5 @@ pub fn write_text(file: &Path, page: &str) -> Result<()> {
         temporary.persist(file)?;
         Ok(())
     };
-    write().with_context(|| format!("the page cannot be written to {}", file.display()))
+    write().with_context(|| format!("cannot write the page to {}", file.display()))
 }

@@ -8,10 +8,10 @@ use broker::{Broker, Cause, Fault, SolveRow, SolveState, State};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How often a solve that is waited for is looked at although nothing rang.
+/// Poll interval for a solve without notifications.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// How often it is asked for one whose answer was lost.
+/// Number of attempts if the answer is lost.
 const ASK_ATTEMPTS: u32 = 5;
 const ASK_PAUSE: Duration = Duration::from_secs(1);
 
@@ -28,17 +28,17 @@ pub(super) fn run(options: &RequestSolve, context: &Context) -> Result<Verdict> 
     Ok(Verdict::Fine)
 }
 
-/// Asks until there is an answer: the same id is asked for once.
+/// Retries until there is an answer; the id makes it idempotent.
 async fn ask(broker: &Broker, actor: &str) -> Result<Uuid> {
     let id = Uuid::now_v7();
     let mut attempts = 1;
     loop {
         match broker.request_solve(actor, id, Cause::Demand, None).await {
             Err(error) if error.fault == Fault::Unreachable && attempts < ASK_ATTEMPTS => {
-                tracing::warn!(%error, "asking for a solve; trying again");
+                tracing::warn!(%error, "cannot request a solve; retrying");
                 tokio::time::sleep(ASK_PAUSE).await;
             }
-            asked => return Ok(asked?.context("no solve was asked for")?.0),
+            asked => return Ok(asked?.context("no solve was requested")?.0),
         }
         attempts += 1;
     }
@@ -57,10 +57,10 @@ async fn wait(broker: &Broker, id: Uuid) -> Result<SolveRow> {
 }
 
 async fn find(broker: &Broker, id: Uuid) -> Result<SolveRow> {
-    broker.solve(id).await?.context("the solve is gone")
+    broker.solve(id).await?.context("the solve no longer exists")
 }
 
-/// One line on a solve.
+/// One line about a solve.
 pub(super) fn text(solve: &SolveRow) -> String {
     let SolveRow { id, state, cause, requested_at, .. } = solve;
     let at = requested_at.format("%Y-%m-%d %H:%M:%S");

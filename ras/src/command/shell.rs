@@ -13,7 +13,7 @@ pub(super) fn completions(shell: Shell) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// One page for the whole program: its subcommands follow it, each with its options.
+/// One page for the whole program, with all subcommands and their options.
 pub(super) fn man() -> Result<Verdict> {
     let mut page = Vec::new();
     let mut command = Cli::command();

@@ -22,7 +22,7 @@ pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
     if options.give_way
         && let Err(error) = give_way()
     {
-        tracing::debug!(%error, "this solve does not give way to others");
+        tracing::debug!(%error, "cannot lower the priority of this solve");
     }
     let settings = Settings::new(&options.options)?;
     let snapshot = settings.overrides.apply(read_snapshot(&options.snapshot)?)?.ahead();
@@ -39,12 +39,12 @@ pub(super) fn verdict(solved: &Solved) -> Verdict {
     Verdict::fine_if(solved.audit.shortfall == Rru::ZERO)
 }
 
-/// Settings for a command that solves on the way.
+/// Settings of a command that includes a solve.
 pub(super) fn settings(options: &SolveOptions) -> Result<Settings> {
     Settings::new(options)
 }
 
-/// Solves a region that was read, into a result folder. `warm`: the result of the last solve.
+/// Solves a region into a result folder. `warm`: the result of the last solve.
 pub(super) fn solve_to(
     snapshot: RegionSnapshot,
     settings: Settings,

@@ -11,14 +11,14 @@ use chrono::DateTime;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The latest solves that are shown.
+/// Number of latest solves shown.
 pub(super) const SOLVES_SHOWN: u32 = 5;
 
 pub(super) fn run(options: &Status, context: &Context) -> Result<Verdict> {
     if let Some(server) = Server::or_store(&options.server, &options.store)? {
         ensure!(
             !options.check,
-            "--check reads a store itself, and {} is a server: --data or --database-url names the store",
+            "--check reads a store, but {} is a server: give --data or --database-url",
             server.url
         );
         return api::status::run(server, context);
@@ -37,7 +37,7 @@ pub(super) fn run(options: &Status, context: &Context) -> Result<Verdict> {
             text.push_str(&format!("{:<14}{rule}\n", "broken"));
         }
         if broken.as_ref().is_some_and(Vec::is_empty) {
-            text.push_str("checked       everything that must hold does\n");
+            text.push_str("checked       all invariants hold\n");
         }
         text
     };
@@ -58,14 +58,14 @@ struct Answer<'a> {
     broken: Option<&'a [String]>,
 }
 
-/// What there is, as the store or a server says it.
+/// The status as text, from the JSON of the store or a server.
 pub(super) fn text(status: &Value, place: &str) -> String {
     let line = |name: &str, text: String| format!("{name:<14}{text}\n");
     let word = |member: &str| status[member].as_str().unwrap_or("-").to_owned();
     let count = |of: &str, member: &str| status[of][member].as_i64().unwrap_or_default();
     let Some(region) = status["region"].as_str() else {
         let postgres = line("postgres", format!("{}, {place}", word("postgres")));
-        return line("region", "none; `ras import snapshot` loads one".to_owned()) + &postgres;
+        return line("region", "none; load one with `ras import snapshot`".to_owned()) + &postgres;
     };
     let servers = |member: &str| count("servers", member);
     let reservations = |kind: &str| count("reservations", kind);

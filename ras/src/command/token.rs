@@ -34,7 +34,7 @@ fn create(options: &CreateToken, context: &Context) -> Result<Verdict> {
     let text = || {
         let until = time(made.expires_at);
         format!(
-            "token {} of the role {}, until {until}; its secret, shown this once:\n{}",
+            "token {} with role {}, valid until {until}; its secret, shown only once:\n{}",
             made.name,
             made.role,
             secret.expose()
@@ -50,11 +50,11 @@ fn list(options: &ListTokens, context: &Context) -> Result<Verdict> {
     })?;
     let text = || {
         if tokens.is_empty() {
-            return "no tokens; `ras token create` makes one".to_owned();
+            return "no tokens; `ras token create` creates one".to_owned();
         }
         let mut text = table(&tokens);
         if tokens.len() == usize::try_from(options.limit).unwrap_or(usize::MAX) {
-            text.push_str("\n... and maybe more: --limit");
+            text.push_str("\n... possibly more: raise --limit");
         }
         text
     };

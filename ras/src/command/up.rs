@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
     store::run(async {
-        // Before anything is started that would have to be stopped.
+        // Before starting anything that would have to be stopped.
         let mut stop = Stop::listen()?;
         let snapshot = options.snapshot.as_deref().map(read_snapshot).transpose()?;
         let places = Places::of(&options.store)?;
@@ -25,7 +25,7 @@ pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
             ServiceSettings::new(&options.worker, Some(&options.schedule), config, &places)?;
         let portal = portal_settings(config)?;
         let planner = Arc::new(SolvingPlanner::new(config)?);
-        // It makes its folder: after everything that may be refused.
+        // This creates its folder, so it comes after everything that may fail.
         let archive = Arc::new(Archive::open(&settings.archive)?);
         let portal = PortalSettings {
             planner: Some(planner.clone()),
@@ -58,7 +58,8 @@ async fn serve(
         Listen::Nowhere => None,
         Listen::At(at) => Some(Portal::bind(at, store.broker.clone(), portal).await?),
     };
-    // Whoever asks does not wait for a connection that a solve or the mover has.
+    // Requests have a connection pool of their own and do not wait for one held by a solve or the
+    // mover.
     let working = store.beside();
     let region = portal.as_ref().map(|portal| portal.region().clone());
     let worker = Worker::new(working.clone(), settings.clone())?.sharing(region);
@@ -85,20 +86,19 @@ async fn serve(
     beside(Some(&worker).filter(|_| !options.schedule.no_worker), until).await
 }
 
-/// Loads the snapshot where nothing was ever loaded.
+/// Loads the snapshot if the store is empty.
 async fn first_load(store: &Store, snapshot: &RegionSnapshot, options: &Up) -> Result<()> {
     let stored = store.broker.status().await?.region;
     ensure!(
         stored.is_none(),
-        "the store holds region {:?} already; `ras import snapshot` loads a snapshot into it, and \
-         `ras up` without one serves what is there",
+        "the store already has region {:?}; load a snapshot into it with `ras import snapshot`, or run `ras up` without one",
         stored.unwrap_or_default()
     );
     let loaded = store.broker.load(&options.store.actor, snapshot, ImportOptions::default()).await;
-    loaded.map(|_| ()).context("the snapshot cannot be loaded")
+    loaded.map(|_| ()).context("cannot load the snapshot")
 }
 
-/// What runs where, and how to reach it.
+/// The services, their addresses and settings.
 async fn announce(
     store: &Store,
     http: Option<&Portal>,
@@ -124,16 +124,16 @@ async fn announce(
                 format!("{}/status, /metrics, /ready, /live, /v1, /ops/v1, /api", portal.url()),
             ));
         }
-        let next = next.map_or("when somebody asks".to_owned(), |next| next.to_rfc3339());
+        let next = next.map_or("on request".to_owned(), |next| next.to_rfc3339());
         text.push_str(&line("next solve", next));
         text.push_str(&line(
             "worker",
             takes.map_or("none in this process", |name| name).to_owned(),
         ));
-        let agent = agent.unwrap_or("none: targets are not carried out");
+        let agent = agent.unwrap_or("none: targets are not executed");
         text.push_str(&line("moves", agent.to_owned()));
         text.push_str(&line("archive", worker.archive().url().to_owned()));
-        text.push_str("ready; Ctrl-C stops it, and the data stays");
+        text.push_str("ready; Ctrl-C stops it and keeps the data");
         text
     };
     context.answer(text, &json)

@@ -1,9 +1,9 @@
-//! What parent and worker say to each other: one problem, one answer, little-endian.
+//! The protocol between parent and worker: one problem, one answer, little-endian.
 //!
 //! An array is its length (u64) and its elements; text is an array of bytes; an option is a byte
-//! and, after 1, the value. Each message begins and ends with a word of its own, so that noise in
-//! the pipe and a worker that died half-way are noticed. The two ends are the same binary: the
-//! format has no versions and promises nothing to others.
+//! and, after 1, the value. Each message begins and ends with a magic number, so that noise in the
+//! pipe and a worker that died half-way are detected. Both ends are the same binary, so the format
+//! is private and has no version.
 
 use async_solver::LpFailure;
 use async_solver::backend::{LpProblem, LpRequest, LpSolution};
@@ -14,26 +14,25 @@ const PROBLEM: [u8; 8] = *b"ras-lp/1";
 const ANSWER: [u8; 8] = *b"ras-lpA1";
 const END: [u8; 8] = *b"lp-ends.";
 
-/// Elements an array may have: HiGHS itself counts in 31 bits.
+/// Maximum length of an array: HiGHS indexes with 31 bits.
 const LENGTH_MAX: u64 = 1 << 31;
-/// Bytes turned at once: large enough for the pipe, small enough for the cache.
+/// Bytes converted at once: large enough for the pipe, small enough for the CPU cache.
 const CHUNK_BYTES: usize = 1 << 15;
 
-/// What the worker answers.
+/// The worker's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// What HiGHS found.
+    /// The solution of HiGHS.
     pub outcome: std::result::Result<LpSolution, LpFailure>,
-    /// Largest resident memory of the worker, in bytes; 0 where the system does not say.
+    /// Peak resident memory of the worker, in bytes; 0 if unknown.
     pub peak_memory: u64,
 }
 
 /// Sends a problem.
 ///
-/// # Errors
-/// If the pipe does not take it.
+/// # Errors If writing to the pipe fails.
 pub fn write_problem(out: &mut impl Write, problem: &LpProblem, request: &LpRequest) -> Result<()> {
-    // Named one by one: a new field is a compile error here, not a value that gets lost.
+    // Destructured, so that a new field is a compile error here instead of a lost value.
     let LpProblem {
         cost,
         col_lower,
@@ -64,12 +63,12 @@ pub fn write_problem(out: &mut impl Write, problem: &LpProblem, request: &LpRequ
     out.write_all(&END)
 }
 
-/// Receives a problem and checks that its arrays fit each other: HiGHS would trust them.
+/// Receives a problem and checks that the lengths of its arrays are consistent: HiGHS does not
+/// check them.
 ///
-/// # Errors
-/// If the pipe ends early or says something else.
+/// # Errors If the pipe ends early or has anything else.
 pub fn read_problem(input: &mut impl Read) -> Result<(LpProblem, LpRequest)> {
-    expect(input, &PROBLEM, "the problem does not begin as one")?;
+    expect(input, &PROBLEM, "the message does not begin with a problem's magic number")?;
     let request = LpRequest {
         solver: read_text(input)?,
         time_limit: read_option(input, |input| {
@@ -93,7 +92,7 @@ pub fn read_problem(input: &mut impl Read) -> Result<(LpProblem, LpRequest)> {
         indices: read_array(input, u32::from_le_bytes)?,
         integer: read_array(input, |[byte]| byte != 0)?,
     };
-    expect(input, &END, "the problem does not end as one")?;
+    expect(input, &END, "the message does not end with a problem's magic number")?;
     check_shape(&problem)?;
     Ok((problem, request))
 }
@@ -113,13 +112,12 @@ fn check_shape(problem: &LpProblem) -> Result<()> {
         && starts.windows(2).all(|pair| pair[0] <= pair[1])
         && starts.first() == Some(&0)
         && starts.last().is_some_and(|&last| last as usize == entries);
-    if fits { Ok(()) } else { Err(garbage("the arrays of the problem do not fit each other")) }
+    if fits { Ok(()) } else { Err(garbage("the arrays of the problem have inconsistent lengths")) }
 }
 
 /// Sends an answer.
 ///
-/// # Errors
-/// If the pipe does not take it.
+/// # Errors If writing to the pipe fails.
 pub fn write_answer(out: &mut impl Write, answer: &Answer) -> Result<()> {
     out.write_all(&ANSWER)?;
     write_u64(out, answer.peak_memory)?;
@@ -148,10 +146,9 @@ pub fn write_answer(out: &mut impl Write, answer: &Answer) -> Result<()> {
 
 /// Receives an answer.
 ///
-/// # Errors
-/// If the pipe ends early or says something else.
+/// # Errors If the pipe ends early or has anything else.
 pub fn read_answer(input: &mut impl Read) -> Result<Answer> {
-    expect(input, &ANSWER, "the answer does not begin as one")?;
+    expect(input, &ANSWER, "the message does not begin with an answer's magic number")?;
     let peak_memory = read_u64(input)?;
     let outcome = match read_byte(input)? {
         0 => {
@@ -165,7 +162,7 @@ pub fn read_answer(input: &mut impl Read) -> Result<Answer> {
         2 => Err(LpFailure::Process(read_text(input)?)),
         _ => return Err(garbage("the answer is neither a solution nor a failure")),
     };
-    expect(input, &END, "the answer does not end as one")?;
+    expect(input, &END, "the message does not end with an answer's magic number")?;
     Ok(Answer { outcome, peak_memory })
 }
 
@@ -243,7 +240,7 @@ fn read_option<I: Read, T>(input: &mut I, read: impl Fn(&mut I) -> Result<T>) ->
     match read_byte(input)? {
         0 => Ok(None),
         1 => read(input).map(Some),
-        _ => Err(garbage("an option is neither there nor not")),
+        _ => Err(garbage("an option is neither 0 nor 1")),
     }
 }
 
@@ -268,9 +265,9 @@ fn read_array<T, const BYTES: usize>(
 ) -> Result<Vec<T>> {
     let length = read_u64(input)?;
     if length > LENGTH_MAX {
-        return Err(garbage("an array is longer than any honest one"));
+        return Err(garbage("an array is longer than the limit"));
     }
-    // Grows with what arrives: a length alone never takes memory.
+    // Grows with the data received: a length alone never allocates memory.
     let mut array = Vec::new();
     let mut left = usize::try_from(length).map_err(|_| garbage("an array is too long"))?;
     let mut buffer = vec![0; CHUNK_BYTES.min(left * BYTES)];

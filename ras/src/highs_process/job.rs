@@ -1,4 +1,4 @@
-//! One HiGHS process under way, seen from the parent.
+//! A running HiGHS process, on the parent's side.
 
 use super::frame;
 use async_solver::backend::{LpProblem, LpRequest, LpSolution};
@@ -11,16 +11,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How much of what the child says before it dies goes into the message.
+/// Maximum length of the child's last output in an error message.
 const LAST_WORDS_BYTES: usize = 2_000;
 
-/// Bytes handed to the pipe at once.
+/// Bytes written to the pipe at once.
 const PIPE_CHUNK: usize = 1 << 16;
 
 type Outcome = Result<LpSolution, LpFailure>;
 type Answer = std::io::Result<frame::Answer>;
 
-/// A run that failed before it began.
+/// A job that failed before it began.
 pub(super) struct Failed(Option<LpFailure>);
 
 impl Failed {
@@ -35,11 +35,11 @@ impl LpJob for Failed {
     }
 }
 
-/// A child process at work, and the threads that talk to it.
+/// A running child process and the threads that communicate with it.
 pub(super) struct ProcessJob {
     child: Child,
     answer: Receiver<Answer>,
-    /// While this lives, the child's input stays open, and the child lives.
+    /// Keeps the child's input open, and so the child alive.
     _lifeline: Sender<()>,
     last_words: Option<LastWords>,
     peak: Arc<AtomicU64>,
@@ -47,7 +47,7 @@ pub(super) struct ProcessJob {
 }
 
 impl ProcessJob {
-    /// Sends the problem to a child that was just spawned with three pipes.
+    /// Sends the problem to a new child with three pipes.
     pub(super) fn start(
         mut child: Child,
         problem: LpProblem,
@@ -61,7 +61,7 @@ impl ProcessJob {
         };
         let (lifeline, cut) = mpsc::channel();
         let (answered, answer) = mpsc::channel();
-        // From here on the job owns the child: an error on the way out kills and reaps it.
+        // From here on the job owns the child: dropping it on an error kills and reaps the child.
         let mut job =
             ProcessJob { child, answer, _lifeline: lifeline, last_words: None, peak, done: false };
         let name = |part: &str| thread::Builder::new().name(format!("highs-{part}"));
@@ -92,7 +92,7 @@ impl ProcessJob {
 
     /// Why there is no answer: what the child said last and how it ended.
     fn post_mortem(&mut self, error: &std::io::Error) -> LpFailure {
-        // It may be on its way out; if it babbles on instead, it is stopped.
+        // It may be about to exit; if it continues to write instead, it is stopped.
         let mut ended = None;
         patiently(|| {
             ended = self.child.try_wait().ok().flatten();
@@ -103,12 +103,12 @@ impl ProcessJob {
         let words = self.last_words.as_ref().map_or_else(String::new, LastWords::heard);
         let words = match words.trim() {
             "" => String::new(),
-            words => format!("; its last words: {words}"),
+            words => format!("; last output: {words}"),
         };
         LpFailure::Process(format!("{error} ({ended}){words}"))
     }
 
-    /// Kills and reaps the child. Harmless when it is gone.
+    /// Kills and reaps the child. Does nothing if it has exited.
     fn end(&mut self) {
         if let Err(error) = self.child.kill() {
             tracing::debug!(%error, "the HiGHS process could not be killed");
@@ -149,11 +149,11 @@ fn send_problem(stdin: ChildStdin, problem: &LpProblem, request: &LpRequest, cut
     let mut pipe = BufWriter::with_capacity(PIPE_CHUNK, stdin);
     let sent = frame::write_problem(&mut pipe, problem, request).and_then(|()| pipe.flush());
     if let Err(error) = sent {
-        // The reader sees the end of the answer and says more about it.
-        tracing::debug!(%error, "the problem did not reach the HiGHS process");
+        // The reader notices the end of the answer and reports it in more detail.
+        tracing::debug!(%error, "cannot send the problem to the HiGHS process");
         return;
     }
-    // Nothing is ever sent: this returns when the job drops its end.
+    // No value is ever sent: this returns when the job drops its end.
     let _ = cut.recv();
 }
 
@@ -161,14 +161,14 @@ fn read_answer(stdout: ChildStdout) -> Answer {
     frame::read_answer(&mut BufReader::with_capacity(PIPE_CHUNK, stdout))
 }
 
-/// What the child says on its standard error, as far as it has been heard.
+/// The child's standard error so far.
 struct LastWords {
     said: Arc<Mutex<Vec<u8>>>,
     thread: JoinHandle<()>,
 }
 
 impl LastWords {
-    /// Waits a moment for the end; a grandchild may hold the pipe open for ever.
+    /// Waits a moment for the end; a grandchild may keep the pipe open forever.
     fn heard(&self) -> String {
         patiently(|| self.thread.is_finished());
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -176,7 +176,7 @@ impl LastWords {
     }
 }
 
-/// Reads to the end and keeps the last part, so that a talkative child never blocks.
+/// Reads to the end and keeps only the last part, so that a verbose child never blocks.
 fn listen(mut stderr: ChildStderr, said: &Mutex<Vec<u8>>) {
     let mut chunk = [0; 4096];
     while let Ok(read @ 1..) = stderr.read(&mut chunk) {
@@ -187,7 +187,7 @@ fn listen(mut stderr: ChildStderr, said: &Mutex<Vec<u8>>) {
     }
 }
 
-/// Looks again and again until something is so, half a second at most.
+/// Polls a condition for at most half a second.
 fn patiently(mut is_so: impl FnMut() -> bool) {
     for _ in 0..50 {
         if is_so() {

@@ -11,11 +11,10 @@ use std::time::Instant;
 
 /// Serves one problem over standard input and output.
 ///
-/// # Errors
-/// If the problem does not arrive whole or the answer cannot be sent. HiGHS's own failures are
+/// # Errors If the problem arrives incomplete or the answer cannot be sent. Failures of HiGHS are
 /// answers.
 pub fn run(memory_limit: Option<u64>) -> Result<()> {
-    // HiGHS may print; what it prints must not get into the answer.
+    // HiGHS may print to standard output, which must not mix with the answer.
     let answer_to = std::io::stdout().as_fd().try_clone_to_owned().context("standard output")?;
     rustix::stdio::dup2_stdout(std::io::stderr()).context("standard output")?;
     if let Some(bytes) = memory_limit {

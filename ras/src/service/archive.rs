@@ -1,7 +1,6 @@
-//! What solves leave behind: folders in a folder, or in an object store.
-//!
-//! A folder goes file by file, the JSON file that says what it is last: one without it was never
-//! finished, and readers refuse it.
+//! The archive of solves: folders in a local folder or in an object store. Folders are uploaded
+//! file by file, the JSON file that describes the contents last: a folder without it is incomplete,
+//! and readers refuse it.
 
 use anyhow::{Context, Result, anyhow};
 use capacity_portal::{ArchiveError, ArchivedFile, Chunks};
@@ -18,20 +17,19 @@ use url::Url;
 #[derive(Clone, Debug)]
 pub struct Archive {
     store: Arc<dyn ObjectStore>,
-    /// Where it begins in the store.
+    /// Prefix of its objects in the store.
     root: Place,
     url: Url,
 }
 
 impl Archive {
-    /// Opens one; a folder is made if it is not there.
+    /// Opens an archive; a missing folder is created.
     ///
-    /// # Errors
-    /// If the place is neither a folder nor a URL that this program knows.
+    /// # Errors If the place is neither a folder nor a URL of a supported store.
     pub fn open(place: &str) -> Result<Archive> {
         let name = || format!("archive {place}");
         match Url::parse(place) {
-            // What has one letter before its colon is a path somewhere.
+            // A single letter before the colon is a drive of a path, not a URL scheme.
             Ok(url) if url.scheme().len() > 1 => Archive::remote(url).with_context(name),
             _ => Archive::local(Path::new(place)).with_context(name),
         }
@@ -41,7 +39,7 @@ impl Archive {
         std::fs::create_dir_all(folder)?;
         let folder = folder.canonicalize()?;
         let url = Url::from_directory_path(&folder)
-            .map_err(|()| anyhow!("{}: is no folder", folder.display()))?;
+            .map_err(|()| anyhow!("{} is not a folder", folder.display()))?;
         let store = LocalFileSystem::new_with_prefix(&folder)?.with_automatic_cleanup(true);
         Ok(Archive { store: Arc::new(store), root: Place::default(), url })
     }
@@ -49,7 +47,7 @@ impl Archive {
     fn remote(url: Url) -> Result<Archive> {
         match url.scheme() {
             "file" => {
-                let folder = url.to_file_path().map_err(|()| anyhow!("is no folder"))?;
+                let folder = url.to_file_path().map_err(|()| anyhow!("is not a folder"))?;
                 Archive::local(&folder)
             }
             #[cfg(feature = "s3")]
@@ -64,21 +62,20 @@ impl Archive {
                 Ok(Archive { store: Arc::new(builder.build()?), root, url })
             }
             scheme => Err(anyhow!(
-                "{scheme}: is none of the stores this program was built with (file{})",
+                "{scheme}: not one of the stores this program was built with (file{})",
                 if cfg!(feature = "s3") { ", s3" } else { "; s3 with the feature of that name" }
             )),
         }
     }
 
-    /// Where it is.
+    /// Its URL.
     pub fn url(&self) -> &str {
         self.url.as_str()
     }
 
-    /// The URL of something in it.
+    /// The URL of an entry.
     ///
-    /// # Errors
-    /// If the name is none.
+    /// # Errors If the name is invalid.
     pub fn url_of(&self, name: &str) -> Result<String> {
         Ok(self.url.join(&format!("{name}/"))?.to_string())
     }
@@ -89,7 +86,7 @@ impl Archive {
             .fold(self.root.clone(), |at, part| at.join(part))
     }
 
-    /// Keeps the files of a folder under a name; gives its URL.
+    /// Stores the files of a folder under a name; returns its URL.
     ///
     /// # Errors
     /// If the folder cannot be read or the store refuses.
@@ -97,26 +94,25 @@ impl Archive {
         let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
         let mut files: Vec<_> =
             entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
-        // By what they are, then by name: JSON last.
+        // Sorted by type, then name: JSON last.
         files.sort_by_key(|file| (file.extension().is_some_and(|e| e == "json"), file.clone()));
         for file in files {
             let named = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let content = std::fs::read(&file).with_context(|| file.display().to_string())?;
             let at = self.place(name).join(named.as_str());
-            self.store.put(&at, content.into()).await.with_context(|| format!("keeping {at}"))?;
+            self.store.put(&at, content.into()).await.with_context(|| format!("storing {at}"))?;
         }
         self.url_of(name)
     }
 
-    /// Brings what is kept under a URL of this archive into a folder.
+    /// Copies an entry, given by its URL, to a folder.
     ///
-    /// # Errors
-    /// If it is not there, or is no URL of this archive.
+    /// # Errors If there is no such entry, or the URL is not in this archive.
     pub async fn get(&self, url: &str, folder: &Path) -> Result<()> {
         let prefix = self.place(self.name_of(url)?);
         let kept: Vec<_> = self.store.list(Some(&prefix)).try_collect().await?;
         if kept.is_empty() {
-            return Err(anyhow!("{url}: nothing is kept there"));
+            return Err(anyhow!("{url}: no such object"));
         }
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         for object in kept {
@@ -129,11 +125,10 @@ impl Archive {
         Ok(())
     }
 
-    /// Brings one file of what is kept under a URL of this archive into a folder that is there; false:
-    /// it is not kept.
+    /// Copies one file of an entry, given by its URL, to an existing folder; false if there is no
+    /// such file.
     ///
-    /// # Errors
-    /// If the URL is none of this archive, or the store refuses.
+    /// # Errors If the URL is not in this archive, or the store refuses.
     pub async fn get_file(&self, url: &str, file: &str, folder: &Path) -> Result<bool> {
         let at = self.place(self.name_of(url)?).join(file);
         let content = match self.store.get(&at).await {
@@ -146,14 +141,13 @@ impl Archive {
         Ok(true)
     }
 
-    /// The name of what is kept under a URL.
+    /// The name of the entry with a URL.
     fn name_of<'a>(&self, url: &'a str) -> Result<&'a str> {
-        url.strip_prefix(self.url.as_str()).with_context(|| {
-            format!("{url} is not in the archive {}; name the one it is in", self.url)
-        })
+        url.strip_prefix(self.url.as_str())
+            .with_context(|| format!("{url} is not in the archive {}", self.url))
     }
 
-    /// Deletes everything under a name. What is not there is deleted already.
+    /// Deletes an entry. Succeeds if it does not exist.
     ///
     /// # Errors
     /// If the store refuses.
@@ -170,7 +164,7 @@ impl Archive {
     }
 }
 
-/// What the portal sends of it.
+/// The files that the portal serves.
 impl capacity_portal::Archive for Archive {
     fn files<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Vec<ArchivedFile>, ArchiveError>> {
         async move {
@@ -230,7 +224,7 @@ mod tests {
         assert_eq!(fs::read_to_string(to.join("a.parquet")).expect("there"), "rows");
         assert!(archive.get_file(&url, "region.json", &from).await.expect("asked"));
         assert!(!archive.get_file(&url, "warm.json", &from).await.expect("asked"), "not kept");
-        // As the portal reads it.
+        // Through the portal's interface.
         let portal: &dyn capacity_portal::Archive = &archive;
         let names = portal.files(&url).await.expect("listed");
         let names: Vec<_> = names.iter().map(|of| (&*of.name, of.bytes)).collect();
@@ -241,7 +235,7 @@ mod tests {
         assert!(portal.read(&url, "../from/a.parquet").await.is_ok_and(|found| found.is_none()));
         assert!(portal.read(&url, "none").await.expect("asked").is_none());
         assert!(portal.files("file:///elsewhere/x").await.is_err(), "elsewhere");
-        // By URL it is the same archive.
+        // Opening the URL gives the same archive.
         let again = Archive::open(archive.url()).expect("opened");
         again.get(&url, &to).await.expect("there");
         archive.delete("solves/1").await.expect("deleted");

@@ -1,4 +1,5 @@
-//! `ras solve` as a child process: it may hang, crash and eat memory; we may not.
+//! Runs `ras solve` as a child process: it may hang, crash or exhaust memory without harming this
+//! one.
 
 use crate::program;
 use anyhow::Result;
@@ -9,23 +10,23 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::process::Command;
 
-/// A solve holds its deadline by itself. One that has not ended by this much later hangs: a share
-/// of its deadline, within limits.
+/// A solve keeps its deadline by itself. After this additional time, a share of the deadline within
+/// limits, it counts as hung.
 const GRACE_SHARE: f64 = 0.1;
 const GRACE_LIMITS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
 
-/// How much of what it says last is told.
+/// Length of the last output that goes into the error.
 const LAST_WORDS: usize = 2_000;
 
-/// What Rust says when memory is refused, before it aborts.
+/// Rust's message before it aborts because an allocation failed.
 const NO_MEMORY: &str = "memory allocation of";
 
-/// What `ras solve` says when the audit objects.
+/// The message of `ras solve` if the audit fails.
 const NOT_AUDITED: &str = "failed the audit";
 
 /// One solve to run.
 pub struct ChildSolve<'a> {
-    /// The program; `None`: this one.
+    /// The program; `None` for this one.
     pub program: Option<&'a Path>,
     /// The region.
     pub snapshot: &'a Path,
@@ -33,28 +34,28 @@ pub struct ChildSolve<'a> {
     pub result: &'a Path,
     /// The settings.
     pub config: &'a Path,
-    /// More of the command line.
+    /// Further arguments.
     pub arguments: &'a [String],
-    /// How long it may take.
+    /// Deadline.
     pub deadline: Duration,
-    /// Memory it may take, in bytes.
+    /// Memory limit in bytes.
     pub memory: u64,
 }
 
-/// Why there is no result.
+/// The reason for a missing result.
 #[derive(Debug)]
 pub struct ChildFailure {
-    /// The kind of it.
+    /// The reason.
     pub reason: FailureReason,
-    /// What happened, for people.
+    /// Details as text.
     pub detail: String,
 }
 
 impl ChildSolve<'_> {
-    /// Runs it. Dropped, it is killed.
+    /// Runs the child. Dropping the future kills it.
     ///
     /// # Errors
-    /// [`ChildFailure`]: it did not end by itself, or not well.
+    /// [`ChildFailure`] if it hangs, is killed or fails.
     pub async fn run(&self) -> Result<(), ChildFailure> {
         let crashed = |detail: String| ChildFailure { reason: FailureReason::Crashed, detail };
         let program = match self.program {
@@ -69,7 +70,7 @@ impl ChildSolve<'_> {
             .arg(self.result)
             .arg("--config")
             .arg(self.config)
-            // What the last solve left lies there, if it does.
+            // The warm start is beside the snapshot, if there is one.
             .arg("--warm")
             .arg(self.snapshot)
             .args(["--deadline", &format!("{}s", self.deadline.as_secs_f64())])
@@ -85,12 +86,12 @@ impl ChildSolve<'_> {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
-            // Ctrl-C in a terminal is for us: we tell it.
+            // Ctrl-C in a terminal goes to this process, which stops the child.
             .process_group(0);
-        let mut child = command.spawn().map_err(|error| {
-            crashed(format!("{} cannot be started: {error}", program.display()))
-        })?;
-        // Its life depends on our end of this pipe.
+        let mut child = command
+            .spawn()
+            .map_err(|error| crashed(format!("cannot start {}: {error}", program.display())))?;
+        // The child exits when our end of this pipe closes.
         let lifeline = child.stdin.take();
         let output = child.wait_with_output();
         let grace = self.deadline.mul_f64(GRACE_SHARE).clamp(GRACE_LIMITS.0, GRACE_LIMITS.1);
@@ -107,7 +108,7 @@ impl ChildSolve<'_> {
 }
 
 fn judge(status: ExitStatus, said: &str) -> Result<(), ChildFailure> {
-    // 2: somebody is short, which is an outcome.
+    // 2: a reservation is short, which is an outcome.
     if matches!(status.code(), Some(0 | 2)) {
         return Ok(());
     }
@@ -124,8 +125,8 @@ fn judge(status: ExitStatus, said: &str) -> Result<(), ChildFailure> {
     }
     let words = said[begin..].trim();
     let detail = match (status.code(), status.signal()) {
-        // Nothing of ours: the system for want of memory, or a person.
-        (_, Some(9)) => format!("it was killed by somebody else, or by the system; {words}"),
+        // Not killed by this process: by the out-of-memory killer or a person.
+        (_, Some(9)) => format!("it was killed by another process or by the system; {words}"),
         (_, Some(signal)) => format!("it ended by signal {signal}; {words}"),
         (code, _) => format!("exit code {}; {words}", code.unwrap_or(-1)),
     };
@@ -143,7 +144,7 @@ mod tests {
     fn ends_are_told_apart() {
         let reason = |raw, said| judge(ExitStatus::from_raw(raw), said).err().map(|e| e.reason);
         assert_eq!(reason(0, ""), None);
-        assert_eq!(reason(2 << 8, "somebody is short"), None);
+        assert_eq!(reason(2 << 8, "a reservation is short"), None);
         assert_eq!(reason(1 << 8, "boom"), Some(FailureReason::Crashed));
         let refused = "the solver's answer failed the audit";
         assert_eq!(reason(1 << 8, refused), Some(FailureReason::AuditRefused));

@@ -1,4 +1,4 @@
-//! The mover of this process: who does the steps, and how many at once.
+//! The mover of this process: its host agent and limits.
 
 use super::Stop;
 use crate::cli::{AgentPlace, MoverOptions};
@@ -13,23 +13,23 @@ use online_mover::{AgentError, HostAgent, Mover, MoverSettings, StepOrder, StepR
 use std::path::Path;
 use std::time::Duration;
 
-/// Automation answers at once, and says "under way" where it takes longer.
+/// Default timeout: agents answer at once, with "under way" if a step takes longer.
 const AGENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A key is a line; a larger file is another one.
+/// Maximum size of a key file.
 const KEY_BYTES_MAX: u64 = 1 << 16;
 
-/// All authorities that a system trusts are a fifth of this.
+/// Maximum size of a file of CA certificates: five times that of a system's CAs.
 const AUTHORITIES_BYTES_MAX: u64 = 1 << 20;
 
-/// A mover and what it asks.
+/// A mover and its agent.
 pub struct MoverService {
     mover: Mover<Agent>,
-    /// Where it asks.
+    /// The agent, as shown to users.
     pub place: String,
 }
 
-/// One of the agents there are.
+/// The kinds of agents.
 struct Agent(Box<dyn HostAgent>);
 
 impl HostAgent for Agent {
@@ -39,10 +39,9 @@ impl HostAgent for Agent {
 }
 
 impl MoverService {
-    /// The mover that the command line and the settings file ask for, if they do.
+    /// The mover configured by command line and settings file, if any.
     ///
-    /// # Errors
-    /// If an agent cannot be made of it.
+    /// # Errors If the agent is invalid.
     pub fn new(
         broker: &Broker,
         options: &MoverOptions,
@@ -69,14 +68,14 @@ impl MoverService {
             AgentPlace::Nowhere => return Ok(None),
             AgentPlace::Http(url) => (Box::new(HttpAgent::new(&url, protection, timeout)?), url),
             AgentPlace::Program(program) => {
-                ensure!(program.is_file(), "{}: there is no such program", program.display());
+                ensure!(program.is_file(), "{}: no such program", program.display());
                 let place = program.display().to_string();
-                let program = std::path::absolute(program).context("the program of --agent")?;
+                let program = std::path::absolute(program).context("--agent")?;
                 (Box::new(CommandAgent::new(program, timeout)), place)
             }
             AgentPlace::Simulated => {
                 let agent = SimulatedAgent::forgetful(Duration::ZERO);
-                (Box::new(agent), "nobody: steps are simulated".to_owned())
+                (Box::new(agent), "simulated: every step succeeds".to_owned())
             }
         };
         let mut settings =
@@ -105,7 +104,7 @@ impl MoverService {
         Ok(Some(MoverService { mover, place }))
     }
 
-    /// Carries moves out until something else ends; then another mover may act at once.
+    /// Executes moves until another future ends; then another mover may take over at once.
     pub async fn beside<T>(this: Option<&MoverService>, other: impl Future<Output = T>) -> T {
         let Some(MoverService { mover, .. }) = this else { return other.await };
         let outcome = tokio::select! {
@@ -116,7 +115,7 @@ impl MoverService {
         outcome
     }
 
-    /// Carries moves out until told to stop.
+    /// Executes moves until told to stop.
     pub async fn until(&self, stop: &mut Stop) {
         MoverService::beside(Some(self), stop.asked()).await;
     }
@@ -132,7 +131,7 @@ fn read_authorities(path: &Path) -> Result<Vec<u8>> {
 fn read_key(path: &Path) -> Result<Vec<u8>> {
     let name = || format!("key {}", path.display());
     let size = std::fs::metadata(path).with_context(name)?.len();
-    ensure!(size <= KEY_BYTES_MAX, "{}: {size} bytes are no key", name());
+    ensure!(size <= KEY_BYTES_MAX, "{}: {size} bytes are too long for a key", name());
     let key = std::fs::read(path).with_context(name)?.trim_ascii_end().to_vec();
     ensure!(!key.is_empty(), "{}: it is empty", name());
     Ok(key)

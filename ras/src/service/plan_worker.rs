@@ -1,4 +1,4 @@
-//! Makes plans that the portal asks of workers, one at a time, beside the worker's other jobs.
+//! Makes plans queued by the portal, one at a time, beside the worker's other jobs.
 
 use super::planner::SolvingPlanner;
 use super::worker::in_time;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A person waits for a plan: one whose worker was lost is another's soon.
+/// A short lease, because a person waits for a plan: if a worker is lost, another takes over soon.
 const LEASE: Duration = Duration::from_secs(10);
 
-/// How often the queue is looked at although nothing rang: a lease that runs out rings no bell.
+/// Poll interval of the queue without notifications: an expired lease sends none.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Makes plans of the queue.
+/// A worker for plans of the queue.
 pub struct PlanWorker {
     broker: Broker,
     planner: Arc<SolvingPlanner>,
@@ -24,7 +24,7 @@ pub struct PlanWorker {
     name: String,
 }
 
-/// Says that a plan is not wanted any more.
+/// Signals that a plan is no longer wanted.
 #[derive(Default)]
 struct Gone(Arc<AtomicBool>);
 
@@ -35,13 +35,13 @@ impl Drop for Gone {
 }
 
 impl PlanWorker {
-    /// Of a worker's name, with the region in memory.
+    /// With a worker's name and the cached region.
     pub fn new(broker: Broker, planner: Arc<SolvingPlanner>, name: &str) -> PlanWorker {
         let region = RegionKeeper::of(broker.clone());
         PlanWorker { broker, planner, region, name: name.to_owned() }
     }
 
-    /// Makes plans for as long as it is awaited. Failures of Postgres are logged and waited out.
+    /// Makes plans until dropped. Failures of Postgres are logged and retried.
     pub async fn run(&self) {
         loop {
             let worked = async {
@@ -49,7 +49,7 @@ impl PlanWorker {
                 self.take_plans(&mut doorbell).await
             };
             let Err(error) = worked.await;
-            tracing::warn!("no plans can be taken; trying again: {error:#}");
+            tracing::warn!("cannot take plans from the queue; retrying: {error:#}");
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
@@ -67,7 +67,7 @@ impl PlanWorker {
         }
     }
 
-    /// Makes a plan while its lease holds, which a withdrawn one loses.
+    /// Makes a plan while its lease holds; withdrawing the plan ends the lease.
     async fn do_plan(&self, job: &Job, term: &LeaseTerm) -> Result<()> {
         let (id, attempt) = (job.lease.job, job.lease.attempt);
         tracing::info!(job = %id, attempt, kind = job.kind.as_str(), "job taken");
@@ -75,7 +75,7 @@ impl PlanWorker {
         let made = tokio::select! {
             made = self.plan(job) => made,
             () = keep_lease(term, LEASE, renew) => {
-                tracing::info!(job = %id, attempt, "lease lost, or the plan was withdrawn; the work is dropped");
+                tracing::info!(job = %id, attempt, "lease lost or plan withdrawn; dropping the work");
                 return Ok(());
             }
         };
@@ -83,12 +83,12 @@ impl PlanWorker {
             Ok(outcome) => in_time(self.broker.finish_job(job.lease, &outcome)).await?,
             Err(error) => {
                 let failure = format!("{error:#}");
-                tracing::warn!(job = %id, failure, "no plan was made");
+                tracing::warn!(job = %id, failure, "planning failed");
                 in_time(self.broker.fail_job(job.lease, &failure)).await?
             }
         };
         if !ours {
-            tracing::info!(job = %id, "the plan is not waited for any more");
+            tracing::info!(job = %id, "the plan is no longer wanted");
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Plans requests for the portal: from the prices that the last published solve left, with the
-//! settings that solves have.
+//! Plans requests for the portal, warm-started from the last published solve and with the settings
+//! of solves.
 
 use super::archive::Archive;
 use super::settings::ServiceSettings;
@@ -20,20 +20,20 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// How often it is looked for a newer solve.
+/// Interval between checks for a newer solve.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Solves among which the last published one is looked for.
+/// Number of latest solves searched for a published one.
 const LAST_SOLVES: u32 = 100;
 
-/// A search that goes on for longer is ended with what it has: whoever waits for a plan waits for
-/// seconds, and reading and checking a large region takes some of them.
+/// Time limit of a search, which then returns its best plan: a user waits for seconds, and reading
+/// and checking a large region takes some of them.
 const SEARCH_AT_MOST: Duration = Duration::from_secs(5);
 
-/// How often a plan is made again because it takes what planned maintenance needs.
+/// Maximum number of retries of a plan that takes servers needed by planned maintenance.
 const TRIES: usize = 3;
 
-/// Plans as solves do.
+/// Plans requests with the solver.
 #[derive(Debug)]
 pub struct SolvingPlanner {
     settings: Settings,
@@ -41,10 +41,9 @@ pub struct SolvingPlanner {
 }
 
 impl SolvingPlanner {
-    /// With the settings of the service's solves.
+    /// A planner with the settings of the service's solves.
     ///
-    /// # Errors
-    /// If they are none.
+    /// # Errors If they are invalid.
     pub fn new(config: Option<&std::path::Path>) -> Result<SolvingPlanner> {
         let options =
             crate::cli::SolveOptions { config: config.map(Into::into), ..Default::default() };
@@ -55,15 +54,15 @@ impl SolvingPlanner {
         self.warm.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads what published solves leave, as long as it is awaited. Without it plans only take longer, so
-    /// what goes wrong is only said.
+    /// Reads the warm starts of published solves until dropped. Without one, plans only take
+    /// longer, so failures are only logged.
     pub async fn keep_warm(&self, broker: &Broker, settings: &ServiceSettings) {
         let mut from: Option<Uuid> = None;
         loop {
             if let Err(error) = self.look(broker, settings, &mut from).await {
                 tracing::warn!(
                     error = format!("{error:#}"),
-                    "no prices for plans from the last solve"
+                    "no warm start for plans from the last solve"
                 );
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -80,7 +79,7 @@ impl SolvingPlanner {
         let published = |row: &SolveRow| row.state == SolveState::Published.as_str();
         let Some(last) = solves.into_iter().find(published) else { return Ok(()) };
         let (Some(url), true) = (&last.result_url, *from != Some(last.id)) else { return Ok(()) };
-        // Once, whatever comes of it: what is missing there does not come back.
+        // Only once: a missing warm start does not appear later.
         *from = Some(last.id);
         let folder = tempfile::tempdir().context("a folder for what the last solve left")?;
         Archive::open(&settings.archive)?.get_file(url, WARM_FILE, folder.path()).await?;
@@ -91,8 +90,8 @@ impl SolvingPlanner {
     }
 }
 
-/// Pins what planned maintenance needs of a reservation that the plan would take servers from; tells whether
-/// there is any.
+/// Pins servers that planned maintenance needs in reservations that the plan would take servers
+/// from; returns whether there are any.
 fn keep_for_maintenance(region: &mut RegionSnapshot, violations: &[Violation]) -> bool {
     let worse: Vec<_> = (violations.iter())
         .filter_map(|violation| match violation {
@@ -117,7 +116,7 @@ impl Planner for SolvingPlanner {
         must_stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Planned, PlanRefused> {
         let began = Instant::now();
-        // What is promised is what is written down; a factor on it is for experiments.
+        // Guarantees count as requested; scaling them is for experiments.
         let overrides = Overrides { scale_requests: None, ..self.settings.overrides };
         let other = (overrides != Overrides::default()).then(|| overrides.apply(region.clone()));
         let other = other.transpose().map_err(|error| PlanRefused::Region(format!("{error:#}")))?;

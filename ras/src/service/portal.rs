@@ -1,17 +1,16 @@
-//! Who may ask and say what over HTTP: tokens from files, limits, TLS.
+//! Settings of the HTTP server: tokens from files, limits, TLS.
 
 use crate::settings::{self, ReadAccess, TlsFile, TokenFile};
 use anyhow::{Context, Result, anyhow, ensure};
 use capacity_portal::{Authority, PortalSettings, Role, TlsFiles, Token};
 use std::path::Path;
 
-/// A token is a line; a larger file is another one.
+/// Maximum size of a token file.
 const TOKEN_BYTES_MAX: u64 = 1 << 12;
 
-/// What the section `[portal]` of the settings file says.
+/// The settings from section `[portal]` of the settings file.
 ///
-/// # Errors
-/// If it names a role there is none of, or a token that cannot be read or used.
+/// # Errors If a role is unknown, or a token cannot be read or is invalid.
 pub fn portal_settings(config: Option<&Path>) -> Result<PortalSettings> {
     let file = settings::file(config)?.portal;
     let read_needs_token = file.read == ReadAccess::Token;
@@ -33,14 +32,14 @@ fn token(of: &TokenFile) -> Result<Token> {
     let role = |word: &String| {
         Role::parse(word).ok_or_else(|| {
             let roles = Role::ALL.map(Role::as_str).join(", ");
-            anyhow!("token {:?}: role {word:?} is none of {roles}", of.name)
+            anyhow!("token {:?}: role {word:?} is not one of {roles}", of.name)
         })
     };
     let roles = of.roles.iter().map(role).collect::<Result<Vec<_>>>()?;
     let path = &of.token_file;
     let name = || format!("token {:?}, file {}", of.name, path.display());
     let size = std::fs::metadata(path).with_context(name)?.len();
-    ensure!(size <= TOKEN_BYTES_MAX, "{}: {size} bytes are no token", name());
+    ensure!(size <= TOKEN_BYTES_MAX, "{}: {size} bytes are too long for a token", name());
     let secret = std::fs::read_to_string(path).with_context(name)?;
     Ok(Token::scoped(&of.name, &roles, of.owner.as_deref(), secret.trim())?)
 }

@@ -1,4 +1,4 @@
-//! What the mover would decide if an MSB were lost, for the portal.
+//! Simulates the loss of an MSB for the portal: the decisions that the mover would take.
 
 use broker::{GiveWay, RegionHeld};
 use capacity_portal::{Rehearse, Rehearsed, Stand};
@@ -6,7 +6,7 @@ use fleet::{MsbIx, RegionSnapshot};
 use online_mover::give_way::{self, Standing};
 use online_mover::rehearsal::rehearse;
 
-/// Asks the mover's own functions.
+/// Calls the mover's own decisions.
 #[derive(Debug)]
 pub struct MoverRehearsal;
 

@@ -1,4 +1,4 @@
-//! A solve of the past, solved again: on its archived snapshot, with other settings if wanted.
+//! Replays a past solve on its archived snapshot, with its own or other settings.
 
 use super::archive::Archive;
 use super::child::{ChildFailure, ChildSolve};
@@ -11,24 +11,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What is to be solved again.
+/// A solve to replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
-    /// How it is named in the table.
+    /// Its name in the table.
     pub name: String,
     /// Where its snapshot is: a URL of the archive, or a folder.
     pub snapshot: String,
     /// The settings, as TOML.
     pub config: String,
-    /// What of the command line of `ras solve` differs.
+    /// Overrides, as arguments of `ras solve`.
     pub arguments: Vec<String>,
-    /// Whether to say what it leaves each reservation with.
+    /// Whether to report the outcome by reservation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reservations: bool,
 }
 
-/// What a solve leaves one reservation with.
+/// The outcome of a solve for one reservation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Left {
     /// The reservation.
@@ -41,22 +41,22 @@ pub struct Left {
 }
 
 impl Left {
-    /// From a report, or from what came of a replay; `None`: it does not say.
+    /// From a report or the outcome of a replay; `None` if it has no such member.
     pub fn of(said: &Value) -> Option<Vec<Left>> {
         Vec::deserialize(said.get("reservations")?).ok()
     }
 }
 
-/// Does a replay of the queue.
+/// Runs a replay from the queue.
 ///
-/// # Errors
-/// If the snapshot is not there, or the solve fails.
+/// # Errors If the snapshot is missing, or the solve fails.
 pub async fn run(archive: &Archive, settings: &ServiceSettings, task: &Value) -> Result<Value> {
-    let task = Task::deserialize(task).context("the task is of another program")?;
+    let task =
+        Task::deserialize(task).context("the task is from another version of the program")?;
     solve(Some(archive), settings, &task).await
 }
 
-/// Solves again; gives the report.
+/// Solves again; returns the report.
 ///
 /// # Errors
 /// As [`run`].
@@ -88,16 +88,16 @@ pub async fn solve(
         .run()
         .await
         .map_err(|ChildFailure { reason, detail }| anyhow!("{}: {detail}", reason.as_str()))?;
-    let report = datasets::read_report(&path("result")).context("its result cannot be read")?;
+    let report = datasets::read_report(&path("result")).context("cannot read its result")?;
     let mut outcome = json!({ "figures": Figures::of(&report) });
     if task.reservations {
         outcome["reservations"] =
-            json!(Left::of(&report).context("its report names no reservations")?);
+            json!(Left::of(&report).context("its report has no reservations")?);
     }
     Ok(outcome)
 }
 
-/// What is compared of a solve.
+/// The figures of a solve that are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Figures {
@@ -115,13 +115,13 @@ pub struct Figures {
     pub moves_in_use: Option<f64>,
     /// Idle servers that move.
     pub moves_idle: Option<f64>,
-    /// The embedded buffer as a share of what is asked.
+    /// The embedded buffer as a share of requested capacity.
     pub buffer_share: Option<f64>,
     /// RRU missing.
     pub shortfall: Option<f64>,
-    /// The proved gap.
+    /// The proven gap.
     pub gap: Option<f64>,
-    /// How long it took.
+    /// Its duration.
     pub seconds: Option<f64>,
 }
 
@@ -145,7 +145,7 @@ impl Figures {
     }
 }
 
-/// What is drawn and listed of replays.
+/// The measures drawn and listed of replays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Expressions 1 to 4 together.
@@ -158,7 +158,7 @@ pub enum Measure {
     MsbSpread,
     /// Expression 4.
     Buffer,
-    /// The embedded buffer as a share of what is asked.
+    /// The embedded buffer as a share of requested capacity.
     BufferShare,
     /// Servers in use that move.
     MovesInUse,
@@ -166,12 +166,12 @@ pub enum Measure {
     MovesIdle,
     /// RRU missing.
     Shortfall,
-    /// The proved gap.
+    /// The proven gap.
     Gap,
 }
 
 impl Measure {
-    /// Every one, in the order they are shown.
+    /// All measures, in display order.
     pub const ALL: [Measure; 10] = [
         Measure::Objective,
         Measure::Stability,
@@ -185,7 +185,7 @@ impl Measure {
         Measure::Gap,
     ];
 
-    /// Its words.
+    /// Its label.
     pub const fn title(self) -> &'static str {
         match self {
             Measure::Objective => "objective",
@@ -217,7 +217,7 @@ impl Measure {
         }
     }
 
-    /// A value of it as people read it.
+    /// Formats a value.
     pub fn show(self, value: f64) -> String {
         match self {
             Measure::BufferShare | Measure::Gap => format!("{:.2} %", 100.0 * value),
@@ -227,23 +227,23 @@ impl Measure {
     }
 }
 
-/// A solve of the past beside itself solved again.
+/// A past solve compared with its replay.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Replayed {
-    /// How it is named.
+    /// Its name.
     pub name: String,
     /// Where its snapshot is.
     pub snapshot: String,
-    /// What it ended in then; `None`: that was not recorded.
+    /// The recorded outcome; `None` if it was not recorded.
     pub recorded: Option<Figures>,
-    /// What it ends in now; `None`: it failed.
+    /// The outcome of the replay; `None` if it failed.
     pub replayed: Option<Figures>,
     /// Why it failed.
     pub failure: Option<String>,
-    /// When the solve was asked for; `None`: it is a folder.
+    /// Time of the solve's request; `None` for a folder.
     #[serde(skip)]
     pub at: Option<DateTime<Utc>>,
-    /// What it left each reservation with, recorded and replayed; empty: that is not asked.
+    /// The outcomes by reservation, recorded and replayed; empty unless requested.
     #[serde(skip)]
     pub left: [Vec<Left>; 2],
 }
@@ -255,13 +255,15 @@ impl Replayed {
             .map(|figures| figures.as_ref().and_then(|figures| measure.of(figures)))
     }
 
-    /// Takes what came of a replay.
+    /// Takes the outcome of a replay.
     pub fn take(&mut self, outcome: &Value) {
         self.left[1] = Left::of(outcome).unwrap_or_default();
         let figures = outcome.get("figures").map(Figures::deserialize);
         match figures {
             Some(Ok(figures)) => self.replayed = Some(figures),
-            _ => self.failure = Some("its outcome is of another program".to_owned()),
+            _ => {
+                self.failure = Some("its outcome is from another version of the program".to_owned())
+            }
         }
     }
 }

@@ -1,12 +1,13 @@
-//! What of the archive is deleted: what is old or too many, never the newest nor what runs.
+//! Retention of the archive: deletes solves that are too old or too many, never the newest or
+//! running ones.
 
 use super::archive::Archive;
 use super::settings::ServiceSettings;
 use anyhow::Result;
 use broker::Broker;
 
-/// Deletes what need not be kept any more: first the files, then where they were. Whoever is
-/// interrupted between the two deletes them again.
+/// Deletes expired solves: first the files, then their URLs in the store. If interrupted between
+/// the two, the next run repeats the first.
 pub async fn tidy(broker: &Broker, archive: &Archive, settings: &ServiceSettings) -> Result<usize> {
     let ServiceSettings { keep_least, keep_most, keep_age, .. } = *settings;
     let solves = broker.solves_to_forget(keep_least, keep_most, keep_age).await?;
@@ -15,7 +16,7 @@ pub async fn tidy(broker: &Broker, archive: &Archive, settings: &ServiceSettings
         broker.forget_solve(*solve).await?;
     }
     if !solves.is_empty() {
-        tracing::info!(solves = solves.len(), "old solves were deleted from the archive");
+        tracing::info!(solves = solves.len(), "deleted old solves from the archive");
     }
     Ok(solves.len())
 }

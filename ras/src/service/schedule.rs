@@ -1,8 +1,7 @@
-//! Asks for solves: by the clock, and after many servers became unavailable.
-//!
-//! What is due follows from stored times: a solve is, if none was asked for since the last time the
-//! expression names. So a time that was missed is made up for once, however many were; two of us on
-//! one region ask for one solve; and of a clock that jumps the worst is one solve more.
+//! Requests solves on a schedule, and after many servers became unavailable. Stored times decide
+//! what is due: a solve is due if none was requested since the last scheduled time. So missed runs
+//! are coalesced into one, two schedulers of one region request one solve, and a clock that jumps
+//! costs one additional solve at worst.
 
 use super::settings::ServiceSettings;
 use super::worker::in_time;
@@ -14,26 +13,25 @@ use std::str::FromStr;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How often it is looked whether a solve is due. Unavailability is looked at as soon as it is
+/// Interval between checks whether a solve is due. Unavailability is checked as soon as it is
 /// recorded.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// How long a look stays true: entries of the trail come by the ten thousand, and one look answers for
-/// all that came before it.
+/// Minimum time between checks: trail entries arrive by the ten thousand, and one check covers all
+/// before it.
 const REST: Duration = Duration::from_millis(500);
 
-/// Who asks, as the audit trail has it.
+/// The actor in the audit trail.
 const ACTOR: &str = "schedule";
 
-/// When the region is solved.
+/// The schedule of solves.
 #[derive(Clone, Debug)]
 pub struct Schedule(Cron);
 
 impl Schedule {
-    /// Reads a cron expression; its times are UTC.
+    /// Parses a cron expression; its times are UTC.
     ///
-    /// # Errors
-    /// If it is none.
+    /// # Errors If it is not a cron expression.
     pub fn parse(text: &str) -> Result<Schedule> {
         let cron = Cron::from_str(text);
         cron.map(Schedule).with_context(|| {
@@ -43,28 +41,28 @@ impl Schedule {
         })
     }
 
-    /// The last time it names, until now; `None`: it has not named one for long.
+    /// The last scheduled time until now; `None` if the last one is long ago.
     pub fn last_due(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.0.find_previous_occurrence(&now, true).ok()
     }
 
-    /// The next time it names.
+    /// The next scheduled time.
     pub fn next_due(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.0.find_next_occurrence(&now, false).ok()
     }
 }
 
-/// Asks until dropped. Failures of Postgres are logged and tried again.
+/// Requests solves until dropped. Failures of Postgres are logged and retried.
 pub async fn run(broker: &Broker, settings: &ServiceSettings) {
     loop {
         if let Err(error) = follow(broker, settings).await {
-            tracing::warn!("the schedule cannot reach the region; trying again: {error:#}");
+            tracing::warn!("the schedule cannot reach the database; retrying: {error:#}");
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 }
 
-/// Looks whenever the audit trail grows, and every few seconds.
+/// Checks whenever the audit trail grows, and every few seconds.
 async fn follow(broker: &Broker, settings: &ServiceSettings) -> Result<()> {
     let mut doorbell = in_time(broker.trail_doorbell()).await?;
     loop {
@@ -86,7 +84,7 @@ async fn look(broker: &Broker, settings: &ServiceSettings) -> Result<(), DbError
     }
     if settings.event_servers > 0 {
         let (servers, at) = broker.newly_unavailable().await?;
-        // Since the last of them: one that failed is not asked for again and again.
+        // Since the last request: a failed solve is not requested repeatedly.
         if servers >= i64::from(settings.event_servers) {
             let cause = Cause::Event;
             tell(broker.request_solve(ACTOR, Uuid::now_v7(), cause, at).await?, cause);
@@ -97,7 +95,7 @@ async fn look(broker: &Broker, settings: &ServiceSettings) -> Result<(), DbError
 
 fn tell(requested: Option<(Uuid, bool)>, cause: Cause) {
     if let Some((solve, true)) = requested {
-        tracing::info!(%solve, cause = cause.as_str(), "a solve was asked for");
+        tracing::info!(%solve, cause = cause.as_str(), "requested a solve");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Folders of solves and replays while they run. A process that is killed leaves its own, with a snapshot in it:
-//! whoever makes the next removes it.
+//! Temporary folders of running solves and replays. A killed process leaves its folder behind, with
+//! a snapshot in it; creating the next folder removes leftovers.
 
 use anyhow::{Context, Result};
 use std::fs::{self, File};
@@ -8,17 +8,17 @@ use tempfile::TempDir;
 
 const PREFIX: &str = "ras-work-";
 
-/// A file that whoever works in the folder holds.
+/// A file locked by the process that uses the folder.
 const LOCK: &str = "lock";
 
-/// A folder for as long as it is worked in.
+/// A temporary folder; dropping it deletes it.
 pub(super) struct Scratch {
     folder: TempDir,
     _held: File,
 }
 
 impl Scratch {
-    /// One in the system's folder for what is temporary.
+    /// Creates one in the system's temporary folder.
     pub(super) fn new() -> Result<Scratch> {
         Scratch::within(&std::env::temp_dir())
     }
@@ -31,7 +31,7 @@ impl Scratch {
             let unnamed = folder.path().join("unnamed");
             let held = File::create(&unnamed)?;
             held.lock()?;
-            // Only now can others see it, who would take one that nobody holds for left behind.
+            // Renamed only once it is locked: others would take an unlocked one for a leftover.
             fs::rename(unnamed, folder.path().join(LOCK))?;
             Ok(held)
         };
@@ -39,13 +39,13 @@ impl Scratch {
         Ok(Scratch { folder, _held: held })
     }
 
-    /// A file or a folder in it.
+    /// The path of a file or folder in it.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 }
 
-/// Removes what was left behind. What cannot be looked at or removed stays.
+/// Removes leftover folders. Those that cannot be read or removed stay.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -56,7 +56,9 @@ fn sweep(parent: &Path) {
         let left = File::open(entry.path().join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok());
         if left {
             match fs::remove_dir_all(entry.path()) {
-                Ok(()) => tracing::info!(folder = %entry.path().display(), "left behind, removed"),
+                Ok(()) => {
+                    tracing::info!(folder = %entry.path().display(), "removed a leftover folder")
+                }
                 Err(error) => {
                     tracing::debug!(%error, folder = %entry.path().display(), "left behind")
                 }
@@ -79,13 +81,13 @@ mod tests {
             fs::write(folder.join(LOCK), "").expect("written");
             folder
         };
-        let (killed, other) = (left(&format!("{PREFIX}killed")), left("somebody else's"));
+        let (killed, other) = (left(&format!("{PREFIX}killed")), left("another process's"));
         let new = parent.path().join(format!("{PREFIX}new"));
         fs::create_dir(&new).expect("made");
         let one = Scratch::within(parent.path()).expect("made");
         fs::write(one.path("snapshot"), "rows").expect("written");
         let another = Scratch::within(parent.path()).expect("made");
-        assert!(!killed.exists(), "nobody holds it");
+        assert!(!killed.exists(), "no process holds it");
         assert!(other.exists() && new.exists() && one.path("snapshot").exists());
         let ended = one.path("");
         drop(one);

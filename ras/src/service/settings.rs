@@ -1,4 +1,4 @@
-//! How a living region is solved: defaults, then `ras.toml`, then the command line.
+//! Settings of the service: defaults, then `ras.toml`, then the command line.
 
 use super::schedule::Schedule;
 use crate::cli::{ScheduleOptions, SolveOptions, WorkerOptions};
@@ -8,11 +8,12 @@ use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The paper's objective is one hour from snapshot to targets; ten minutes are for everything else.
+/// The paper's objective is one hour from snapshot to targets; ten minutes remain for everything
+/// else.
 const DEADLINE: Duration = Duration::from_secs(50 * 60);
-/// A million servers take 3 GiB; a limit is there to catch a leak before the machine does.
+/// A million servers take 3 GiB; the limit stops a leak before it takes down the machine.
 const MEMORY: u64 = 16 << 30;
-/// Long enough for a pause of a virtual machine, short against a solve.
+/// Longer than a pause of a virtual machine, short compared with a solve.
 const LEASE: Duration = Duration::from_secs(60);
 const SCHEDULE: &str = "0 * * * *";
 /// A tenth of an MSB of a large region.
@@ -27,35 +28,34 @@ const KEEP_AGE: Duration = Duration::from_secs(31 * 24 * 3600);
 /// The settings of a service.
 #[derive(Clone, Debug)]
 pub struct ServiceSettings {
-    /// When the region is solved; `None`: when somebody asks.
+    /// Schedule of solves; `None` for solves on request only.
     pub schedule: Option<Schedule>,
-    /// Servers newly unavailable that ask for a solve at once; 0: never.
+    /// Number of newly unavailable servers that triggers a solve at once; 0: never.
     pub event_servers: u32,
-    /// How long a solve may take.
+    /// Deadline of a solve.
     pub deadline: Duration,
-    /// Memory it may take, in bytes.
+    /// Memory limit of a solve, in bytes.
     pub memory: u64,
-    /// For how long a worker has a job without renewing its lease.
+    /// Duration of a worker's lease on a job.
     pub lease: Duration,
-    /// Where solves leave what they did.
+    /// The archive of solves.
     pub archive: String,
-    /// Solves kept however old they are.
+    /// Number of newest solves kept at any age.
     pub keep_least: u32,
-    /// Solves kept at most.
+    /// Maximum number of solves kept.
     pub keep_most: u32,
-    /// For how long others are kept.
+    /// Maximum age of other solves.
     pub keep_age: Duration,
-    /// What `ras.toml` says of solving.
+    /// The settings of solves from `ras.toml`.
     pub solving: toml::Table,
-    /// The program that solves; `None`: this one.
+    /// The program that solves; `None` for this one.
     pub solver: Option<PathBuf>,
 }
 
 impl ServiceSettings {
-    /// Puts the three sources together.
+    /// Merges the three sources.
     ///
-    /// # Errors
-    /// If the settings file cannot be read, or a setting is none.
+    /// # Errors If the settings file cannot be read, or a setting is invalid.
     pub fn new(
         worker: &WorkerOptions,
         schedule: Option<&ScheduleOptions>,
@@ -63,7 +63,7 @@ impl ServiceSettings {
         places: &Places,
     ) -> Result<ServiceSettings> {
         let file = settings::file(config)?.service;
-        // Now rather than in every solve.
+        // Checked here rather than in every solve.
         let options = SolveOptions { config: config.map(Path::to_owned), ..Default::default() };
         Settings::new(&options)?;
         let cron = schedule.and_then(|options| options.schedule.clone()).or(file.schedule);

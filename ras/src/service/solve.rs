@@ -1,7 +1,6 @@
 //! One solve of the stored region: snapshot, archive, child process, audit, archive, publication.
-//!
-//! Nothing is changed before the last step, which is one transaction and needs the lease. So
-//! whatever happens before, or to us, the region is as it was.
+//! Nothing changes before the last step, which is one transaction and requires the lease. So a
+//! failure of a step or of this process leaves the region unchanged.
 
 use super::archive::Archive;
 use super::child::{ChildFailure, ChildSolve};
@@ -25,48 +24,48 @@ use std::time::Duration;
 use tracing::Instrument;
 use uuid::Uuid;
 
-/// How often a publication is tried whose answer was lost or for which there was no connection.
+/// Attempts to publish if the answer is lost or there is no connection.
 const PUBLISH_ATTEMPTS: u32 = 60;
 const PUBLISH_PAUSE: Duration = Duration::from_secs(1);
 
-/// How many solves are looked through for one that was published.
+/// Number of latest solves searched for a published one.
 const LAST_SOLVES: u32 = 50;
 
-/// The file of the settings it is solved with.
+/// File with the settings of the solve.
 const SETTINGS: &str = "ras.toml";
 
-/// How a solve ended.
+/// The outcome of a solve.
 #[derive(Debug)]
 pub enum Ended {
-    /// Its targets are this version.
+    /// Published as this version of the targets.
     Published(TargetVersion),
-    /// Another version came first.
+    /// Not published: another version came first.
     Stale {
-        /// Which.
+        /// The version.
         detail: String,
-        /// Where its result is.
+        /// URL of its result.
         result_url: String,
     },
-    /// Without targets.
+    /// Failed, without targets.
     Failed {
-        /// The kind of reason.
+        /// The reason.
         reason: FailureReason,
-        /// What happened.
+        /// Details as text.
         detail: String,
     },
-    /// Another worker has it.
+    /// The lease is lost: another worker has the job.
     LeaseLost,
 }
 
-/// The shortest and the longest time that a solve looks ahead.
+/// Shortest and longest horizon of a solve.
 const HORIZON_LIMITS: (Duration, Duration) =
     (Duration::from_secs(10 * 60), Duration::from_secs(31 * 24 * 3_600));
 
-/// Why a step did not do what it should.
+/// The reason for a failed step.
 enum Trouble {
-    /// The solve ends here.
+    /// The solve has ended with this outcome.
     Ended(Ended),
-    /// Postgres fails: nothing can be written about it, either.
+    /// Postgres fails, so the outcome cannot be stored, either.
     Db(DbError),
 }
 
@@ -80,10 +79,10 @@ fn failed(reason: FailureReason) -> impl FnOnce(anyhow::Error) -> Trouble {
     move |error| Trouble::Ended(Ended::Failed { reason, detail: format!("{error:#}") })
 }
 
-/// A solve that a worker has taken.
+/// A solve claimed by a worker.
 pub(super) struct SolveJob<'a> {
     pub(super) broker: &'a Broker,
-    /// Who reads the whole region for others of this process; `None`: nobody.
+    /// The region cache of this process, if there is one.
     pub(super) region: Option<&'a RegionKeeper>,
     pub(super) archive: &'a Archive,
     pub(super) settings: &'a ServiceSettings,
@@ -92,10 +91,9 @@ pub(super) struct SolveJob<'a> {
 }
 
 impl SolveJob<'_> {
-    /// Does it, up to its end.
+    /// Runs the solve.
     ///
-    /// # Errors
-    /// If Postgres fails; the job is then to be given back.
+    /// # Errors If Postgres fails; the job must then be requeued.
     pub(super) async fn run(&self) -> Result<Ended, DbError> {
         match self.steps().await {
             Ok(version) => Ok(Ended::Published(version)),
@@ -128,7 +126,7 @@ impl SolveJob<'_> {
         self.publish(publication, report, result_url).instrument(step("publish")).await
     }
 
-    /// The region as of now. One that the portal holds is taken if it is still so, and read for both if not.
+    /// The current region: from the portal's cache, which is refreshed if it is out of date.
     async fn read(&self) -> Result<Export, Trouble> {
         if let Some(region) = self.region {
             match region.unhurried().await {
@@ -137,7 +135,7 @@ impl SolveJob<'_> {
                     let Ok(export) = export.map_err(failed(FailureReason::ArchiveFailed))?;
                     return Ok(export);
                 }
-                Err(error) => tracing::debug!(%error, "the region is read for the solve alone"),
+                Err(error) => tracing::debug!(%error, "reading the region for this solve only"),
             }
         }
         match self.broker.export_beside(&Waiters::default()).await {
@@ -147,7 +145,7 @@ impl SolveJob<'_> {
         }
     }
 
-    /// How long until the next solve that the schedule asks for.
+    /// Time until the next scheduled solve.
     async fn horizon(&self) -> Result<Duration, DbError> {
         let Some(schedule) = &self.settings.schedule else { return Ok(HORIZON) };
         let now = self.broker.clock().await?;
@@ -173,8 +171,8 @@ impl SolveJob<'_> {
         Ok((version, seq))
     }
 
-    /// Puts what the last published solve left beside the snapshot, where a replay finds it, too.
-    /// Without it the solve only takes longer.
+    /// Copies the warm start of the last published solve next to the snapshot, where a replay finds
+    /// it, too. Without it the solve only takes longer.
     async fn warm(&self, scratch: &Scratch) -> Result<(), Trouble> {
         let solves = self.broker.solves(DateTime::UNIX_EPOCH, LAST_SOLVES).await?;
         let published = |row: &SolveRow| row.state == SolveState::Published.as_str();
@@ -184,7 +182,7 @@ impl SolveJob<'_> {
         let brought = async {
             self.archive.get(&url, &last).await?;
             let copy = || datasets::copy_warm(&last, &snapshot);
-            copy().context("what it left cannot be put beside the snapshot")
+            copy().context("cannot copy the warm start next to the snapshot")
         };
         if let Err(error) = brought.await {
             tracing::warn!(error = format!("{error:#}"), url, "no warm start from the last solve");
@@ -192,7 +190,7 @@ impl SolveJob<'_> {
         Ok(())
     }
 
-    /// The settings, as they are recorded.
+    /// The settings as recorded.
     fn config(&self) -> Value {
         json!({
             "program": env!("CARGO_PKG_VERSION"),
@@ -203,8 +201,8 @@ impl SolveJob<'_> {
         })
     }
 
-    /// Keeps a folder; each attempt in a place of its own, so that one that was cut off spoils
-    /// nothing.
+    /// Archives a folder; each attempt uses another name, so that an interrupted attempt does no
+    /// harm.
     async fn keep(&self, what: &str, folder: &Path) -> Result<String, Trouble> {
         let name = format!("solves/{}/{}/{what}", self.lease.job, self.lease.attempt);
         let kept = self.archive.put(&name, folder).await;
@@ -246,7 +244,7 @@ impl SolveJob<'_> {
                 };
                 return Err((FailureReason::AuditRefused, anyhow::Error::msg(detail)));
             }
-            // The same attempt is the same publication, however often its answer is lost.
+            // One publication id per attempt, so that it can be retried if its answer is lost.
             let name = format!("{} {}", lease.job, lease.attempt);
             let publication = Publication::new(
                 Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()),
@@ -275,11 +273,11 @@ impl SolveJob<'_> {
             attempts += 1;
             match self.broker.publish(self.worker, &publication).await {
                 Ok(published) => return Ok(published.version),
-                // Whether it happened is not known: the same again does it once.
+                // Unknown whether it was committed: the retry is idempotent.
                 Err(PublishError::Db(error))
                     if error.is_passing() && attempts < PUBLISH_ATTEMPTS =>
                 {
-                    tracing::warn!(%error, "publishing; trying again");
+                    tracing::warn!(%error, "cannot publish; retrying");
                     tokio::time::sleep(PUBLISH_PAUSE).await;
                 }
                 Err(PublishError::Db(error)) => return Err(error.into()),

@@ -1,13 +1,13 @@
-//! Being told to stop.
+//! Signals that stop the service.
 
 use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ctrl-C, SIGTERM and SIGHUP, from when it is made.
+/// Listens for Ctrl-C, SIGTERM and SIGHUP from its creation on.
 pub struct Stop([Signal; 3]);
 
 impl Stop {
-    /// Starts to listen.
+    /// Starts listening.
     ///
     /// # Errors
     /// If the system refuses the handler.
@@ -18,7 +18,7 @@ impl Stop {
         Ok(Stop([interrupt?, terminate?, hangup?]))
     }
 
-    /// Waits until somebody asks.
+    /// Waits for the first signal.
     pub async fn asked(&mut self) {
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {

@@ -1,4 +1,4 @@
-//! A worker: takes a job, keeps its lease while it does it, and ends it or gives it back.
+//! A worker: takes a job, renews its lease while running it, and completes or requeues it.
 
 use super::archive::Archive;
 use super::settings::ServiceSettings;
@@ -14,14 +14,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tracing::Instrument;
 
-/// What it takes; plans are the plan worker's.
+/// The kinds of jobs it takes; plans are for the plan worker.
 const KINDS: [JobKind; 2] = [JobKind::Solve, JobKind::Replay];
 
-/// How often the queue is looked at although nothing rang: a lease that runs out rings no bell.
+/// Poll interval of the queue without notifications: an expired lease sends none.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// How long Postgres may take to answer what is no long work: a network that swallows packets tells
-/// nobody, and the next attempt has a connection of its own.
+/// Timeout of short statements: a network that drops packets gives no error, and the next attempt
+/// uses another connection.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// A worker of the queue.
@@ -34,7 +34,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker of this machine and process.
+    /// Creates the worker of this process.
     ///
     /// # Errors
     /// If the archive cannot be opened.
@@ -45,7 +45,7 @@ impl Worker {
         Ok(Worker { broker, archive, settings, name, region: None })
     }
 
-    /// Shares its readings of the region with whoever else of this process needs all of it.
+    /// Uses the region cache of this process.
     #[must_use]
     pub fn sharing(self, region: Option<RegionKeeper>) -> Worker {
         Worker { region, ..self }
@@ -56,13 +56,13 @@ impl Worker {
         &self.name
     }
 
-    /// Where it keeps what solves leave behind.
+    /// Its archive of solves.
     pub fn archive(&self) -> &Archive {
         &self.archive
     }
 
-    /// Takes jobs until told to stop; the one under way is given back then. Failures of Postgres
-    /// are logged and waited out.
+    /// Runs jobs until told to stop; then requeues the current one. Failures of Postgres are logged
+    /// and retried.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         while !*stop.borrow() {
             let worked = async {
@@ -70,7 +70,7 @@ impl Worker {
                 self.take_jobs(&mut doorbell, &stop).await
             };
             if let Err(error) = worked.await {
-                tracing::warn!("the queue cannot be reached; trying again: {error:#}");
+                tracing::warn!("cannot reach the queue; retrying: {error:#}");
                 let pause = tokio::time::sleep(LOOK_EVERY.min(self.settings.lease));
                 tokio::select! { () = pause => {}, _ = stop.changed() => {} }
             }
@@ -86,7 +86,7 @@ impl Worker {
         while !*stop.borrow() {
             let begun = since_boot();
             let claim = self.broker.claim(&self.name, &KINDS, self.settings.lease);
-            // If the answer is lost and not the job, its lease runs out.
+            // If the answer is lost after the job was claimed, the lease expires.
             match in_time(claim).await? {
                 Some(job) => {
                     let term = LeaseTerm::new(begun, self.settings.lease);
@@ -101,7 +101,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Does a job while its lease holds and nobody asks to stop.
+    /// Runs a job until it ends, its lease is lost or the worker is stopped.
     async fn do_job(&self, job: &Job, term: &LeaseTerm, mut stop: watch::Receiver<bool>) {
         let Lease { job: id, attempt } = job.lease;
         tracing::info!(job = %id, attempt, kind = job.kind.as_str(), "job taken");
@@ -110,18 +110,18 @@ impl Worker {
             match job.kind {
                 JobKind::Solve => self.solve(job.lease).await,
                 JobKind::Replay => self.replay(job).await,
-                JobKind::Plan => unreachable!("it is not among those that are claimed"),
+                JobKind::Plan => unreachable!("not a claimed job"),
             }
         };
         let renew = || self.broker.renew(job.lease, self.settings.lease);
         let ended = tokio::select! {
             ended = work.instrument(span) => ended,
             () = keep_lease(term, self.settings.lease, renew) => {
-                tracing::warn!(job = %id, attempt, "lease lost; the work is dropped");
+                tracing::warn!(job = %id, attempt, "lease lost; dropping the work");
                 return;
             }
             _ = stop.wait_for(|stop| *stop) => {
-                tracing::info!(job = %id, attempt, "stopping; the job is given back");
+                tracing::info!(job = %id, attempt, "stopping; requeueing the job");
                 self.give_back(job.lease).await;
                 return;
             }
@@ -129,16 +129,16 @@ impl Worker {
         match ended {
             Ok(()) => {}
             Err(error) => {
-                tracing::warn!(job = %id, attempt, %error, "the job is given back");
+                tracing::warn!(job = %id, attempt, %error, "requeueing the job");
                 self.give_back(job.lease).await;
             }
         }
     }
 
-    /// Where it cannot be given back, its lease runs out.
+    /// If it cannot be requeued, its lease expires.
     async fn give_back(&self, lease: Lease) {
         if let Err(error) = in_time(self.broker.give_back(lease)).await {
-            tracing::warn!(job = %lease.job, "not given back; its lease runs out: {error:#}");
+            tracing::warn!(job = %lease.job, "cannot requeue the job; its lease expires: {error:#}");
         }
     }
 
@@ -159,7 +159,7 @@ impl Worker {
                 true
             }
             Ended::Stale { detail, result_url } => {
-                tracing::warn!(%solve, detail, "solve came too late");
+                tracing::warn!(%solve, detail, "solve superseded");
                 self.broker.end_stale_solve(lease, &detail, &result_url).await?
             }
             Ended::Failed { reason, detail } => {
@@ -172,7 +172,7 @@ impl Worker {
             tracing::warn!(%solve, "lease lost; nothing was written");
         }
         if let Err(error) = retention::tidy(&self.broker, &self.archive, &self.settings).await {
-            tracing::warn!("old solves were not deleted: {error:#}");
+            tracing::warn!("cannot delete old solves: {error:#}");
         }
         Ok(())
     }
@@ -194,13 +194,13 @@ impl Worker {
     }
 }
 
-/// What Postgres answers, if it does so in time.
+/// The answer of Postgres, or an error after a timeout.
 pub(super) async fn in_time<T>(asked: impl Future<Output = Result<T, DbError>>) -> Result<T> {
     let answer = tokio::time::timeout(ANSWER_WITHIN, asked).await;
     Ok(answer.with_context(|| format!("no answer within {} s", ANSWER_WITHIN.as_secs()))??)
 }
 
-/// Runs a worker beside something else, which ends first; then the worker stops.
+/// Runs a worker beside another future; when that ends, the worker stops.
 pub async fn beside<T>(worker: Option<&Worker>, other: impl Future<Output = T>) -> T {
     let (tell, told) = watch::channel(false);
     let work = async {

@@ -83,7 +83,7 @@ fn leave_feed(place: &Place) -> usize {
 }
 
 #[test]
-fn a_contract_limits_solves_and_says_when_a_plan_arrives() {
+fn contract_limits_solves_and_dates_plan_arrival() {
     let place = Place::new();
     let up = up(&place);
     place.ras("contract set feed --in-use 12.5% --per 1h --data data").code(0);

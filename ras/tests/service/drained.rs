@@ -25,7 +25,7 @@ fn of_web(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn a_solve_replaces_a_drained_server_before_it_leaves() {
+fn solve_replaces_drained_server_before_it_leaves() {
     let place = Place::new();
     // `web` asks for eight and has just these, all in use; sixteen are free.
     let mut held = [None; 24];

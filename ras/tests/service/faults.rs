@@ -12,7 +12,7 @@ use std::time::Instant;
 /// A Postgres that is stopped and started while a solve runs: readiness and metrics say so, the
 /// worker that cannot renew its lease drops its work, and the solve is published once.
 #[test]
-fn a_postgres_that_restarts_under_a_solve_costs_time_and_nothing_else() {
+fn postgres_restart_during_solve_only_costs_time() {
     let place = Place::new();
     place.region("region");
     solver(&place);
@@ -53,7 +53,7 @@ fn a_postgres_that_restarts_under_a_solve_costs_time_and_nothing_else() {
     assert_eq!((up.get("/live").0, metric("ras_postgres_up")), (200, Some(0.0)));
     assert_eq!(metric("ras_targets_version"), None);
     let log = || fs::read_to_string(&up.errors).expect("a log");
-    until_true("the work is dropped", Instant::now() + PATIENCE, || log().contains("lease lost"));
+    until_true("dropping the work", Instant::now() + PATIENCE, || log().contains("lease lost"));
     fs::write(place.path("gate"), "").expect("opened");
 
     let postgres = start();
@@ -74,7 +74,7 @@ fn a_postgres_that_restarts_under_a_solve_costs_time_and_nothing_else() {
 
 /// A worker whose disk is full: files beyond a size are refused, as they would be.
 #[test]
-fn a_disk_that_is_full_fails_a_solve_and_the_next_one_runs_elsewhere() {
+fn full_disk_fails_a_solve_and_next_runs_elsewhere() {
     let place = Place::new();
     place.region("region");
     solver(&place);

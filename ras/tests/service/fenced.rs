@@ -124,7 +124,7 @@ fn acting(place: &Place) -> String {
 }
 
 #[test]
-fn a_mover_that_was_stopped_and_goes_on_gives_no_orders() {
+fn resumed_mover_sends_no_requests() {
     let place = Place::new();
     let up = wanted(&place);
     let (url, all) = automation();
@@ -164,7 +164,7 @@ fn a_mover_that_was_stopped_and_goes_on_gives_no_orders() {
 
 /// A window counts what is stored: a mover that is killed takes nothing of it along.
 #[test]
-fn a_limit_per_window_holds_through_kills() {
+fn window_limit_holds_across_kills() {
     let place = Place::new();
     let up = wanted(&place);
     let limits = "[mover.limits]\nregion = { idle = { at_once = 20, per_window = 100 }, in_use = { per_window = 100 } }\n";
@@ -205,7 +205,7 @@ echo "$epoch $1 $2" >> "$state/done"
 "#;
 
 #[test]
-fn a_program_refuses_what_an_earlier_mover_says() {
+fn program_agent_refuses_an_earlier_mover() {
     let place = Place::new();
     let state = place.path("hosts");
     fs::create_dir(&state).expect("made");

@@ -8,7 +8,7 @@ use std::fs;
 const SECRET: &str = "0123456789-abcdef";
 
 #[test]
-fn health_comes_in_with_a_token_from_a_file() {
+fn health_events_accepted_with_file_token() {
     let place = Place::new();
     place.region("region");
     fs::write(place.path("token"), format!("{SECRET}\n")).expect("written");
@@ -38,7 +38,7 @@ fn health_comes_in_with_a_token_from_a_file() {
 }
 
 #[test]
-fn a_token_that_cannot_be_used_is_told_before_anything_starts() {
+fn unusable_token_fails_before_startup() {
     let place = Place::new();
     let settings = "[[portal.tokens]]\nname = \"watch\"\nroles = [\"health\"]\n\
                     token_file = \"nowhere\"\n";

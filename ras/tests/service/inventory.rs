@@ -51,7 +51,7 @@ fn exported(place: &Place) -> fleet::SnapshotParts {
 }
 
 #[test]
-fn a_server_that_is_added_to_the_inventory_frees_no_other() {
+fn added_inventory_server_frees_no_other() {
     let place = Place::new();
     living(&place);
     let before = held(&place);

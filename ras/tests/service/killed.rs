@@ -146,7 +146,7 @@ impl Region {
 /// Killed while orders are on their way, while answers are, and while servers are bound. One of the
 /// servers that are being reconfigured gets another owner while nobody acts.
 #[test]
-fn a_rolling_reconfiguration_outlives_a_service_that_is_killed_again_and_again() {
+fn rolling_reconfiguration_survives_repeated_kills() {
     let begun = Instant::now();
     let region = Region::new();
     region.load("newer");
@@ -251,7 +251,7 @@ async fn bound_at(broker: &Broker) -> BTreeMap<String, DateTime<Utc>> {
 
 /// Killed before the loss was seen, while hosts are asked, and while they say that they are back.
 #[test]
-fn a_recall_outlives_a_service_that_is_killed_again_and_again() {
+fn recall_survives_repeated_kills() {
     let begun = Instant::now();
     let region = Region::new();
     let mut running = region.start();

@@ -76,12 +76,12 @@ fn answer(mut stream: std::net::TcpStream, all: &Mutex<Vec<u8>>) {
 }
 
 #[test]
-fn a_solve_is_carried_out_and_traced() {
+fn solve_is_executed_and_traced() {
     let place = Place::new();
     place.region("region");
     let (url, traces) = collector();
     let up = up(&place, &format!("simulated --otlp-endpoint {url}"));
-    assert!(up.said.contains("steps are simulated"), "{}", up.said);
+    assert!(up.said.contains("simulated"), "{}", up.said);
     let solve = crate::solves::solve_and_wait(&place);
     assert_eq!(solve["version"], 2, "{solve}");
     let until = Instant::now() + PATIENCE;
@@ -107,7 +107,7 @@ fn a_solve_is_carried_out_and_traced() {
 }
 
 #[test]
-fn programs_do_the_steps_and_may_refuse_them() {
+fn program_agents_execute_or_refuse_steps() {
     let place = Place::new();
     place.region("region");
     let log = place.path("log");
@@ -148,7 +148,7 @@ fn programs_do_the_steps_and_may_refuse_them() {
 }
 
 #[test]
-fn an_agent_that_is_none_is_refused() {
+fn invalid_agent_is_refused() {
     let place = Place::new();
     place.region("region");
     place.ras("import snapshot region --data data -q").code(0);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::time::Instant;
 
 #[test]
-fn a_region_is_operated_from_elsewhere() {
+fn remote_operator_commands_work() {
     let place = Place::new();
     let up = server(&place, "--agent simulated --no-worker");
     let url = url(&up);

@@ -36,12 +36,12 @@ pub fn url(up: &Running) -> String {
 }
 
 #[test]
-fn who_is_logged_in_is_asked_and_nobody_else_reads_the_token() {
+fn login_selects_server_and_keeps_token_private() {
     let place = Place::new();
     let up = server(&place, "--no-worker");
     let url = url(&up);
     let login = place.path(".config/ras/login.toml");
-    place.ras("list moves").fails_with(&["no server is named", "ras login"]);
+    place.ras("list moves").fails_with(&["no server:", "ras login"]);
 
     place.ras(&format!("login --server {url} --token-file bad.token")).fails_with(&["token"]);
     assert!(!login.exists(), "what is no good is not noted");
@@ -55,10 +55,10 @@ fn who_is_logged_in_is_asked_and_nobody_else_reads_the_token() {
     assert_eq!(trail["trail"].as_array().map(Vec::len), Some(1), "{trail}");
     let yaml = place.ras("list trail --output yaml").code(0).stdout();
     assert!(yaml.contains("action: ") && yaml.contains("more: false"), "{yaml}");
-    // A server that is named wins, a store that is named does otherwise, and it is one or the other.
+    // A server that is named wins, a store that is named does otherwise, and both are an error.
     place.ras("moves stop by-the-server").code(0);
     assert_eq!(place.json("moves --data data")["stopped"]["why"], "by-the-server");
-    place.ras(&format!("moves --data data --server {url}")).fails_with(&["one or the other"]);
+    place.ras(&format!("moves --data data --server {url}")).fails_with(&["not both"]);
     place.ras("moves resume").code(0);
     place.ras(&format!("solves --server {url} --token-file bad.token")).fails_with(&["token"]);
     place.ras("get solve nonsense").fails_with(&["nonsense", "unknown_solve"]);
@@ -81,7 +81,7 @@ pub fn types(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn capacity_is_asked_for_refused_with_reasons_and_had_otherwise() {
+fn refused_request_has_reasons_and_alternatives() {
     let place = Place::new();
     let up = server(&place, "--agent simulated --deadline 5s");
     let url = url(&up);

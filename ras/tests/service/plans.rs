@@ -51,7 +51,7 @@ fn planned(up: &Running, body: &Value) -> usize {
 }
 
 #[test]
-fn large_plans_and_those_that_would_wait_are_made_by_workers() {
+fn large_and_queued_plans_are_made_by_workers() {
     let place = Place::new();
     let up = server(&place);
     let large = changes(&up, 12);
@@ -84,7 +84,7 @@ fn large_plans_and_those_that_would_wait_are_made_by_workers() {
 }
 
 #[test]
-fn a_plan_whose_worker_is_killed_is_made_by_another() {
+fn plan_of_killed_worker_is_made_by_another() {
     let place = Place::new();
     let up = server(&place);
     let large = changes(&up, 20);

@@ -32,7 +32,7 @@ fn wait_for_reason(up: &Running, words: &str) {
 /// Each message to Postgres takes half a second. The solve holds its lease meanwhile, and is
 /// published; who asks is answered.
 #[test]
-fn a_postgres_that_is_slow_makes_everything_slow_and_nothing_fail() {
+fn slow_postgres_causes_no_failures() {
     let place = Place::new();
     place.region("region");
     quick(&place);
@@ -67,7 +67,7 @@ fn a_postgres_that_is_slow_makes_everything_slow_and_nothing_fail() {
 
 /// Packets go nowhere, and no connection breaks. Nobody waits for ever.
 #[test]
-fn a_postgres_that_falls_silent_is_given_up_and_found_again() {
+fn silent_postgres_is_abandoned_and_reconnected() {
     let place = Place::new();
     place.region("region");
     quick(&place);
@@ -88,7 +88,7 @@ fn a_postgres_that_falls_silent_is_given_up_and_found_again() {
     wait_for_reason(&up, "does not answer in time");
     let log = || fs::read_to_string(&up.errors).expect("a log");
     let until = Instant::now() + PATIENCE;
-    until_true("the work is dropped", until, || log().contains("lease lost"));
+    until_true("dropping the work", until, || log().contains("lease lost"));
     assert!(up.get("/metrics").1.contains("\nras_postgres_up 0\n"));
     fs::write(place.path("gate"), "").expect("opened");
     // What is held stays held, as after a broken network: only new connections go through.
@@ -130,7 +130,7 @@ fn take_all(socket: &Path, taken: &mut Vec<UnixStream>) {
 }
 
 #[test]
-fn a_postgres_without_connections_or_read_only_is_waited_for() {
+fn exhausted_or_read_only_postgres_is_waited_for() {
     let place = Place::new();
     place.region("region");
     quick(&place);
@@ -164,7 +164,7 @@ fn a_postgres_without_connections_or_read_only_is_waited_for() {
     }
     wait_for_reason(&up, "has no connection free");
     let until = Instant::now() + PATIENCE;
-    until_true("it is logged", until, || log().contains("cannot be reached; trying again"));
+    until_true("it is logged", until, || log().contains("retrying"));
     drop(others);
     until_true("it is ready again", Instant::now() + PATIENCE, || reason(&up).is_none());
     place.ras(&format!("request-solve {near}")).code(0);

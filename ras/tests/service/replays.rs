@@ -6,7 +6,7 @@ use std::fs;
 use std::time::Instant;
 
 #[test]
-fn solves_of_the_past_are_replayed_here_and_by_workers_with_the_same_outcome() {
+fn local_and_worker_replays_agree() {
     let place = Place::new();
     // Solves end by proof and not by the clock: then they end alike.
     let options = "--servers 1000 --reservations 5 --msbs 6 --state steady --seed 5";
@@ -98,7 +98,7 @@ fn solves_of_the_past_are_replayed_here_and_by_workers_with_the_same_outcome() {
     let done = seen["queue"].as_array().expect("rows").iter().find(|row| row["kind"] == "replay");
     assert_eq!(done.expect("replays")["count"], 3, "each once: {seen}");
     place.ras("replay nowhere --data data").fails_with(&["nowhere", "neither"]);
-    place.ras("replay --data data").fails_with(&["what to replay"]);
+    place.ras("replay --data data").fails_with(&["nothing to replay"]);
     workers.remove(0).stop();
     up.stop();
 }

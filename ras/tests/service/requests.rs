@@ -42,7 +42,7 @@ fn kept(up: &Running, name: &str, rru: f64) -> Value {
 }
 
 #[test]
-fn capacity_is_asked_for_granted_kept_refused_and_given_back() {
+fn capacity_request_lifecycle_from_grant_to_deletion() {
     let place = Place::new();
     let up = server(&place);
     let region = look(&up, "/v1/reservations?kind=guaranteed");

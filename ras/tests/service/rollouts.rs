@@ -15,7 +15,7 @@ const ONE_AT_A_TIME: &str = "[mover.limits]\n\
     reservation = { in_use = { at_once = 1 }, idle = { at_once = 1 } }\n";
 
 #[test]
-fn a_rollout_is_paused_and_resumed_from_the_command_line() {
+fn rollout_pauses_and_resumes_from_the_command_line() {
     let place = Place::new();
     // Hosts do every step at once, but are not reconfigured while the file `hold` is there.
     let (log, hold) = (place.path("log"), place.path("hold"));
@@ -82,7 +82,7 @@ fn a_rollout_is_paused_and_resumed_from_the_command_line() {
 
     let said = place.ras("profile resume front").code(0).stdout();
     println!("{said}");
-    assert_eq!(said.trim(), format!("host profile of front: 1 of {servers}, it goes on"));
+    assert_eq!(said.trim(), format!("host profile of front: 1 of {servers}, resumed"));
     until_true("all have it", Instant::now() + PATIENCE, || {
         rollout()["done"].as_i64() == Some(servers)
     });

@@ -66,7 +66,7 @@ pub fn solve_and_wait(place: &Place) -> Value {
 }
 
 #[test]
-fn of_three_workers_one_is_killed_and_one_cut_off_and_each_solve_is_published_once() {
+fn solves_publish_once_despite_killed_and_cut_off_workers() {
     let place = Place::new();
     place.region("region");
     solver(&place);
@@ -111,7 +111,7 @@ fn of_three_workers_one_is_killed_and_one_cut_off_and_each_solve_is_published_on
 }
 
 #[test]
-fn a_worker_that_is_told_to_stop_gives_its_solve_back() {
+fn stopped_worker_requeues_its_solve() {
     let place = Place::new();
     place.region("region");
     solver(&place);
@@ -132,7 +132,7 @@ fn a_worker_that_is_told_to_stop_gives_its_solve_back() {
 }
 
 #[test]
-fn a_solve_that_fails_changes_nothing_and_the_next_runs() {
+fn failed_solve_changes_nothing_and_next_runs() {
     let place = Place::new();
     place.region("region");
     solver(&place);
@@ -200,7 +200,7 @@ fn a_solve_that_fails_changes_nothing_and_the_next_runs() {
 }
 
 #[test]
-fn many_servers_newly_unavailable_ask_for_a_solve() {
+fn many_unavailable_servers_trigger_a_solve() {
     use broker::{Address, Broker, Occurrence};
     let place = Place::new();
     place.region("region");

@@ -40,7 +40,7 @@ const STEPS: [(&str, Way, &str); 10] = [
 ];
 
 #[test]
-fn a_worker_killed_at_every_step_publishes_each_solve_once() {
+fn worker_killed_at_every_step_publishes_once() {
     let place = Place::new();
     place.region("region");
     quick(&place);
@@ -94,7 +94,7 @@ fn a_worker_killed_at_every_step_publishes_each_solve_once() {
 
 /// A service whose Postgres is its own: both go at once, while the solver runs and when it has ended.
 #[test]
-fn a_service_killed_with_its_postgres_takes_up_where_the_queue_stands() {
+fn service_killed_with_postgres_resumes_its_queue() {
     let place = Place::new();
     place.region("region");
     solver(&place);

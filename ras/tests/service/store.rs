@@ -10,7 +10,7 @@ use std::time::Instant;
 const UP: &str = "up --data data --listen 127.0.0.1:0";
 
 #[test]
-fn a_region_is_there_again_after_a_stop_and_after_a_kill() {
+fn region_survives_stop_and_kill() {
     let place = Place::new();
     place.region("region");
     let up = place.start(&format!("{UP} region"));
@@ -44,7 +44,7 @@ fn a_region_is_there_again_after_a_stop_and_after_a_kill() {
 }
 
 #[test]
-fn a_result_is_published_from_files_alone_on_what_was_exported() {
+fn result_is_published_from_exported_files() {
     let place = Place::new();
     place.region("region");
     let _up = place.start(&format!("{UP} region"));
@@ -71,7 +71,7 @@ fn a_result_is_published_from_files_alone_on_what_was_exported() {
     let mut report: Value = serde_json::from_str(&report).expect("JSON");
     report["objective"]["buffer"] = 0.0.into();
     fs::write(&path, report.to_string()).expect("written");
-    place.ras("publish first result --data data").fails_with(&["does not pass the audit"]);
+    place.ras("publish first result --data data").fails_with(&["fails the audit"]);
     assert_eq!(place.json("status --data data")["version"], 2);
 }
 
@@ -89,7 +89,7 @@ fn thin_out(from: &Path, to: &Path, keep: impl Fn(usize) -> bool) {
 }
 
 #[test]
-fn a_snapshot_is_compared_before_it_is_loaded() {
+fn snapshot_is_compared_before_loading() {
     let place = Place::new();
     place.region("region");
     // It makes the store where there is none.
@@ -131,7 +131,7 @@ fn programs(place: &Place, name: &str, postgres: &str, initdb: &str) {
 }
 
 #[test]
-fn what_is_wrong_with_a_store_is_said() {
+fn store_errors_name_the_cause() {
     let place = Place::new();
     place.region("region");
     for line in ["status", "export out", "publish region result"] {
@@ -163,7 +163,7 @@ fn what_is_wrong_with_a_store_is_said() {
 }
 
 #[test]
-fn what_a_crash_left_is_no_obstacle() {
+fn crash_leftovers_are_recovered() {
     let place = Place::new();
     place.region("region");
     place.ras("import snapshot region --data data -q").code(0);
@@ -180,7 +180,7 @@ fn what_a_crash_left_is_no_obstacle() {
 
 /// A Postgres that somebody else runs, here the private one of another store.
 #[test]
-fn a_postgres_that_is_there_is_used_and_left_as_it_is() {
+fn existing_postgres_is_used_and_left_running() {
     let place = Place::new();
     place.region("region");
     let host = place.start("up --data host --listen none");

@@ -70,7 +70,7 @@ impl Terminal {
 }
 
 #[test]
-fn a_token_is_not_shown_while_it_is_typed() {
+fn typed_token_is_not_echoed() {
     let place = Place::new();
     let up = server(&place, "--no-worker");
     let line = format!("login --server {}", url(&up));
@@ -80,7 +80,7 @@ fn a_token_is_not_shown_while_it_is_typed() {
     let mut ended = Terminal::of(&place, &line);
     ended.answer(&question, "0123456789\u{3}");
     let (code, said) = ended.ended();
-    assert!(code == Some(1) && said.contains("nothing was noted"), "{code:?} {said}");
+    assert!(code == Some(1) && said.contains("login failed"), "{code:?} {said}");
     assert!(!said.contains("0123456789") && !login.exists(), "{said}");
 
     // With a key that was wrong, and taken back.
@@ -95,7 +95,7 @@ fn a_token_is_not_shown_while_it_is_typed() {
 }
 
 #[test]
-fn what_would_be_done_is_shown_asked_and_waited_for() {
+fn changes_are_previewed_confirmed_and_awaited() {
     let place = Place::new();
     let up = server(&place, "--agent simulated --deadline 5s");
     place.ras(&format!("login --server {} --token-file shop.token", url(&up))).code(0);
@@ -108,7 +108,7 @@ fn what_would_be_done_is_shown_asked_and_waited_for() {
     fs::write(place.path("web.yaml"), request).expect("written");
     for no in ["n\r", "\r", "yes please\r"] {
         let mut asked = Terminal::of(&place, "apply --request web.yaml");
-        asked.answer("do that? [y/N] ", no);
+        asked.answer("apply it? [y/N] ", no);
         let (code, said) = asked.ended();
         assert!(code == Some(2) && said.contains("nothing was done"), "{code:?} {said}");
         assert!(said.contains("granted in full"), "what would be: {said}");
@@ -116,9 +116,9 @@ fn what_would_be_done_is_shown_asked_and_waited_for() {
     place.ras("get reservation web").fails_with(&["unknown_reservation"]);
 
     let mut asked = Terminal::of(&place, "apply --request web.yaml");
-    asked.answer("do that? [y/N] ", "y\r");
+    asked.answer("apply it? [y/N] ", "y\r");
     let (code, said) = asked.ended();
-    assert!(code == Some(0) && said.contains("done: it is granted"), "{code:?} {said}");
+    assert!(code == Some(0) && said.contains("granted; `ras moves`"), "{code:?} {said}");
     let web = place.json("get reservation web");
     assert_eq!((&web["promised_rru"], &web["labels"]["tier"]), (&4.0.into(), &"front".into()));
     assert_eq!(web["churn_contract"]["in_use_percent"], 2.0, "{web}");
@@ -132,7 +132,7 @@ fn what_would_be_done_is_shown_asked_and_waited_for() {
     assert!(plain.stderr().contains("web is asked for\n"), "{}", plain.stderr());
     assert!(!plain.stderr().contains('\u{1b}') && !plain.stdout().contains("is asked for"));
     let mut gone = Terminal::of(&place, "request delete web");
-    gone.answer("give web up: 6 RRU promised", "y\r");
+    gone.answer("delete web (6 RRU guaranteed", "y\r");
     assert_eq!(gone.ended().0, Some(0));
     up.stop();
 }
@@ -142,7 +142,7 @@ fn certificate(name: &str) -> PathBuf {
 }
 
 #[test]
-fn a_server_behind_tls_is_asked_by_its_certificate() {
+fn tls_server_is_verified_by_its_certificate() {
     let place = Place::new();
     let portal = format!(
         "[portal.tls]\ncertificate = {:?}\nkey = {:?}\n",
@@ -166,13 +166,13 @@ fn a_server_behind_tls_is_asked_by_its_certificate() {
         let said = with(line, "one.cert.pem");
         let error = String::from_utf8_lossy(&said.stderr).into_owned();
         assert_eq!(said.status.code(), Some(0), "{line}: {error}");
-        assert!(!error.contains("in the clear"), "{error}");
+        assert!(!error.contains("unencrypted"), "{error}");
     }
     up.stop();
 }
 
 #[test]
-fn a_busy_server_is_asked_again_when_it_says() {
+fn busy_server_is_retried_after_its_delay() {
     let place = Place::new();
     let up = serving(&place, "requests_per_second = 1", "--no-worker");
     place.ras(&format!("login --server {} --token-file root.token", url(&up))).code(0);
@@ -191,7 +191,7 @@ fn a_busy_server_is_asked_again_when_it_says() {
         assert_eq!(output.status.code(), Some(0), "{error}");
         assert!(String::from_utf8_lossy(&output.stdout).contains("snapshot_loaded"));
         // What it says, word for word, and no sooner.
-        again += error.matches("ask less often (too_many_requests); asked again in 1s").count();
+        again += error.matches("ask less often (too_many_requests); retrying in 1s").count();
     }
     assert!(again >= 1, "four at once, and one a second is answered");
     assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());

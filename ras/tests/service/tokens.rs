@@ -4,7 +4,7 @@ use crate::place::Place;
 use serde_json::Value;
 
 #[test]
-fn a_token_is_made_used_and_revoked() {
+fn token_is_created_used_and_revoked() {
     let place = Place::new();
     place.region("region");
     let up = place.start("up --data data --listen 127.0.0.1:0 --schedule never --no-worker region");

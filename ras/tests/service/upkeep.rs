@@ -30,7 +30,7 @@ fn state(place: &Place, id: &Value) -> String {
 fn contracts_are_set_listed_and_removed() {
     let place = place();
     let none = place.ras("contract list --data data").code(0).stdout();
-    assert!(none.contains("no reservation has a churn contract"), "{none}");
+    assert!(none.contains("no churn contracts"), "{none}");
     let set = "contract set backend-02 --in-use 2% --quiet-time 00:00-24:00 --zone Europe/Berlin";
     let shown = place.ras(&format!("{set} --data data")).code(0).stdout();
     assert!(shown.contains("backend-02") && shown.contains("00:00-24:00 Europe/Berlin"), "{shown}");
@@ -76,7 +76,7 @@ fn release(place: &Place, servers: &[Name]) {
 }
 
 #[test]
-fn moves_say_why_they_wait() {
+fn pending_moves_show_their_reason() {
     let place = place();
     place.ras("contract set backend-02 --in-use 0% --data data -q").code(0);
     let up = "up --data data --listen none --schedule never --no-worker --agent simulated";

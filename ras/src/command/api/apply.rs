@@ -1,4 +1,4 @@
-//! `ras apply`, asked of a server
+//! `ras apply` by a server
 
 use super::super::{Context, Verdict};
 use super::plan::MadePlan;
@@ -39,10 +39,10 @@ async fn apply(
     said(&plan);
     if !plan::is_granted(&plan) {
         context
-            .answer(|| "nothing was done: not all of it would be granted".to_owned(), &document)?;
+            .answer(|| "nothing was done: it would not be granted in full".to_owned(), &document)?;
         return Ok(Verdict::Short);
     }
-    if !confirmed("do that?", options.yes)? {
+    if !confirmed("apply it?", options.yes)? {
         context.answer(|| "nothing was done".to_owned(), &document)?;
         return Ok(Verdict::Short);
     }
@@ -52,15 +52,13 @@ async fn apply(
         if options.no_wait {
             return Ok(answer.body);
         }
-        operation::wait(client, &answer, "the plan is carried out", context.global.quiet).await
+        operation::wait(client, &answer, "the plan is applied", context.global.quiet).await
     };
     match done.await {
         Ok(result) => {
             let text = || match options.no_wait {
                 true => "the server was told to".to_owned(),
-                false => {
-                    "done: it is granted; `ras moves` shows the servers on their way".to_owned()
-                }
+                false => "granted; `ras moves` shows its moves".to_owned(),
             };
             context.answer(text, &result)?;
             Ok(Verdict::Fine)

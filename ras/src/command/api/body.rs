@@ -1,4 +1,4 @@
-//! What is asked, as the server reads it: from the command line or from files.
+//! Request bodies for the server, from the command line or from files.
 
 use crate::cli::{ChangeOptions, OrNever, OrRegion, Policy};
 use crate::request_file;
@@ -9,7 +9,7 @@ use std::path::Path;
 /// The name of a reservation in a request.
 pub(super) const NAME: &str = "reservation";
 
-/// A new reservation, or another one.
+/// A request that creates or changes a reservation.
 pub(super) fn change(name: &str, options: &ChangeOptions) -> Result<Map<String, Value>> {
     if let Some(file) = &options.file {
         return of_file(name, file);
@@ -79,13 +79,13 @@ pub(super) fn by_name(pairs: &[(String, f64)]) -> Option<Value> {
     (!values.is_empty()).then_some(Value::Object(values))
 }
 
-/// The file of one reservation.
+/// A request from a file.
 fn of_file(name: &str, file: &Path) -> Result<Map<String, Value>> {
     let body = request_file::read_any(file)?;
     let other = body.get(NAME).and_then(Value::as_str).filter(|other| *other != name);
     ensure!(
         other.is_none(),
-        "request {} is about {:?}, not about {name:?}",
+        "request {} is for {:?}, not for {name:?}",
         file.display(),
         other.unwrap_or_default()
     );

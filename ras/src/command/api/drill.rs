@@ -1,4 +1,4 @@
-//! `ras drill --msb`, asked of a server
+//! `ras drill --msb` by a server
 
 use super::super::{Context, Verdict};
 use super::{kinds, with_server};
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 
 pub(in super::super) fn run(options: &Drill, context: &Context) -> Result<Verdict> {
-    let msb = options.msb.as_deref().context("which MSB? --msb says")?;
+    let msb = options.msb.as_deref().context("no MSB: give --msb")?;
     let drill = with_server(Server::of(&options.server)?, async |client| {
         Ok(client.ask(&Ask::post("/ops/v1/drills", json!({ "msb": msb }))).await?.body)
     })?;

@@ -1,4 +1,4 @@
-//! `ras emergency`, asked of a server
+//! `ras emergency` by a server
 
 use super::super::emergency::{self, LOOK_EVERY};
 use super::super::{Context, Verdict};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-/// The longest that the server holds one question back, in seconds.
+/// Longest long poll of the server, in seconds.
 const HELD_MAX: u64 = 30;
 
 pub(in super::super) fn ask(
@@ -24,7 +24,7 @@ pub(in super::super) fn ask(
     wait: Duration,
     context: &Context,
 ) -> Result<Verdict> {
-    // With an id of its own it is asked for once, however often that has to be sent.
+    // The id makes it idempotent.
     let id = Uuid::now_v7();
     let body = json!({
         "emergency": id.to_string(), "reservation": reservation, "rru": rru.to_f64(), "why": why,
@@ -33,7 +33,7 @@ pub(in super::super) fn ask(
     emergency::told(&of, context)
 }
 
-/// What became of it; as long as nobody has answered, it is looked at again.
+/// Polls for the outcome until it is answered.
 async fn answered(client: &Client, id: Uuid, body: Value, wait: Duration) -> Result<Value> {
     let until = Instant::now() + wait;
     let held = wait.as_secs().min(HELD_MAX);

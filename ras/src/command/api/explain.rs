@@ -1,4 +1,4 @@
-//! `ras explain`, asked of a server
+//! `ras explain` by a server
 
 use super::super::{Context, Verdict};
 use super::{kinds, with_server};
@@ -17,7 +17,7 @@ pub(in super::super) fn run(options: &Explain, context: &Context) -> Result<Verd
             let reservation = client.get(&of(&[])).await?.body;
             let certificate = match client.get(&of(&["certificate"])).await {
                 Ok(answer) => answer.body,
-                // A shared buffer has none.
+                // A shared buffer has no request.
                 Err(error) if error.is::<Problem>() => Value::Null,
                 Err(error) => return Err(error),
             };
@@ -35,7 +35,7 @@ pub(in super::super) fn run(options: &Explain, context: &Context) -> Result<Verd
             let (id, state) = (&request["request"], &request["state"]);
             let word = |of: &Value| of.as_str().unwrap_or_default().to_owned();
             let said = kinds::said(&request["answer"]);
-            text += &format!("\n\nits last request, {}, is {}", word(id), word(state));
+            text += &format!("\n\nlast request {}: {}", word(id), word(state));
             text += &said.map_or_else(String::new, |said| format!(":\n{said}"));
         }
         text

@@ -1,4 +1,4 @@
-//! `ras outages give-way`, asked of a server
+//! `ras outages give-way` by a server
 
 use super::super::{Context, Verdict, outages};
 use super::with_server;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 const PATH: &str = "/ops/v1/give-way";
 
-/// Shows the plan, and with a reason carries out what was shown.
+/// Shows the plan, and applies it if a reason is given.
 pub(in super::super) fn run(
     server: Server,
     why: Option<&str>,

@@ -1,4 +1,4 @@
-//! Where each kind of thing is found on a server, and which of its members people look at.
+//! The path of each kind of object on a server, and the members shown in tables.
 
 use super::plan;
 use super::read::plain;
@@ -9,11 +9,11 @@ use crate::tables;
 use fleet::Rru;
 use serde_json::Value;
 
-/// A column of a table: its header, and where the value stands.
+/// A column of a table: its header, and the JSON pointer of its value.
 type Column<'a> = (&'a str, &'a str);
 
 impl Kind {
-    /// Its word, in the plural.
+    /// Its name, in the plural.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Kind::Reservations => "reservations",
@@ -37,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// Where a list of them is.
+    /// Path of the list.
     pub(super) const fn many(self) -> Option<&'static [&'static str]> {
         Some(match self {
             Kind::Reservations => &["v1", "reservations"],
@@ -59,7 +59,7 @@ impl Kind {
         })
     }
 
-    /// Where one of them is, its name or id aside.
+    /// Path of one object, without its name or id.
     pub(super) const fn one(self) -> Option<&'static [&'static str]> {
         Some(match self {
             Kind::Reservations => &["v1", "reservations"],
@@ -75,7 +75,7 @@ impl Kind {
         })
     }
 
-    /// Whether a list of them comes page by page.
+    /// Whether its list is paged.
     pub(super) const fn has_pages(self) -> bool {
         !matches!(
             self,
@@ -205,7 +205,7 @@ pub(super) fn table(kind: Kind, rows: &[Value]) -> String {
     if rows.is_empty() {
         return format!("no {}", kind.word().replace('_', " "));
     }
-    // Kinds without columns of their own show what there is.
+    // Kinds without columns of their own show all members.
     let known: Vec<(String, String)> = match kind.columns() {
         [] => of_members(rows),
         columns => columns.iter().map(|(name, at)| ((*name).into(), (*at).into())).collect(),
@@ -215,7 +215,7 @@ pub(super) fn table(kind: Kind, rows: &[Value]) -> String {
     shown(&columns, rows)
 }
 
-/// These columns of rows; those that nobody fills are left out.
+/// A table with these columns; columns without any value are left out.
 fn shown(columns: &[Column], rows: &[Value]) -> String {
     let filled = |at: &str| rows.iter().any(|row| row.pointer(at).is_some_and(|v| !v.is_null()));
     let columns: Vec<Column> = columns.iter().copied().filter(|(_, at)| filled(at)).collect();
@@ -226,7 +226,7 @@ fn shown(columns: &[Column], rows: &[Value]) -> String {
         if values().all(|value| value.is_number() || value.is_null()) {
             tables::right(&mut table, number);
         }
-        // What is copied stays in one piece.
+        // Values that users copy are not wrapped.
         if values().any(|value| value.as_str().is_some_and(is_id)) {
             tables::never_wrap(&mut table, &[number]);
         }
@@ -237,7 +237,7 @@ fn shown(columns: &[Column], rows: &[Value]) -> String {
     table.trim_fmt()
 }
 
-/// The members that are one value each, those that say which it is first.
+/// The scalar members, identifying ones first.
 fn of_members(rows: &[Value]) -> Vec<(String, String)> {
     const COLUMNS_MAX: usize = 9;
     let Some(members) = rows.first().and_then(Value::as_object) else { return Vec::new() };
@@ -258,7 +258,7 @@ fn is_id(text: &str) -> bool {
     uuid::Uuid::parse_str(text).is_ok() || chrono::DateTime::parse_from_rfc3339(text).is_ok()
 }
 
-/// A value as it stands in a table.
+/// A value as shown in a table.
 fn cell(at: &str, value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "-".to_owned(),
@@ -283,13 +283,13 @@ fn shown_number(at: &str, number: &Value) -> String {
     let rru = at.ends_with("rru").then(|| number.as_f64().and_then(Rru::from_f64)).flatten();
     match (rru, number.as_u64().and_then(|number| usize::try_from(number).ok())) {
         (Some(rru), _) => amount(rru),
-        // Numbers of versions and entries are copied, not counted.
+        // Numbers of versions and entries are identifiers, so digits are not grouped.
         (None, Some(whole)) if !["/seq", "/version", "/parent"].contains(&at) => count(whole),
         _ => number.to_string(),
     }
 }
 
-/// One thing, all of it.
+/// One object with all its members.
 pub(super) fn card(kind: Kind, body: &Value) -> String {
     match kind {
         Kind::Plans => match plan::read(body) {
@@ -301,7 +301,7 @@ pub(super) fn card(kind: Kind, body: &Value) -> String {
     }
 }
 
-/// A request, and what was said to it.
+/// A request and its answer.
 fn request(body: &Value) -> String {
     let mut rest = body.clone();
     let answer = rest.as_object_mut().and_then(|members| members.remove("answer"));
@@ -309,12 +309,13 @@ fn request(body: &Value) -> String {
     format!("{}{}", plain(&rest), said.map_or_else(String::new, |said| format!("\n{said}")))
 }
 
-/// What was said to a request: what it comes to, or why not; `None`: nothing yet.
+/// The answer to a request: its effect or the reason of its refusal; `None` while there is no
+/// answer.
 pub(super) fn said(answer: &Value) -> Option<String> {
     planned(answer).or_else(|| Problem::within(answer).map(|problem| problem.to_string()))
 }
 
-/// A solve without what is there to be drawn.
+/// A solve without data for charts.
 fn without_figures(kind: Kind, body: &Value) -> Value {
     let mut body = body.clone();
     if kind == Kind::Solves {
@@ -328,7 +329,7 @@ fn without_figures(kind: Kind, body: &Value) -> Value {
     body
 }
 
-/// What is left of a reservation after the loss of each MSB, the worst first.
+/// The capacity left to a reservation after the loss of each MSB, worst first.
 pub(super) fn certificate(body: &Value) -> String {
     const ROWS_MAX: usize = 12;
     let mut rows = body["msbs"].as_array().cloned().unwrap_or_default();
@@ -348,7 +349,7 @@ pub(super) fn certificate(body: &Value) -> String {
     format!("{}{more}", shown(&columns, &rows))
 }
 
-/// Who keeps what: those who would be short, or how many keep all of it.
+/// The effect of a loss: the reservations that would be short, or how many keep their guarantee.
 pub(super) fn drill(msb: &str, body: &Value) -> String {
     let rows = body["reservations"].as_array().map_or(&[][..], Vec::as_slice);
     let short: Vec<Value> = rows.iter().filter(|of| of["kept"] == false).cloned().collect();

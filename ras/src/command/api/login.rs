@@ -9,23 +9,23 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use serde_json::json;
 use std::io::{BufRead, IsTerminal, Read, Write, stderr, stdin};
 
-/// A token is a line; what is longer is something else.
+/// Maximum size of a token.
 const TOKEN_BYTES_MAX: u64 = 1 << 12;
 
 pub(in super::super) fn login(options: &Login, context: &Context) -> Result<Verdict> {
     let options = &options.server;
     let url = match &options.server {
         Some(url) => login::address(url)?,
-        None => Server::of(options).context("which server? --server says")?.url,
+        None => Server::of(options).context("no server: give --server")?.url,
     };
     let token = match login::given_token(options)? {
         Some(token) => token,
         None => asked(&url)?,
     };
-    ensure!(!token.0.is_empty(), "there is no token");
+    ensure!(!token.0.is_empty(), "no token");
     let server = Server { url, token: Some(token) };
     let whoami = with_server(server.clone(), async |client| {
-        Ok(client.get("/v1/whoami").await.context("nothing was noted")?.body)
+        Ok(client.get("/v1/whoami").await.context("login failed")?.body)
     })?;
     let file = login::write(options, &server)?;
     let name = whoami["name"].as_str().unwrap_or("you").to_owned();
@@ -35,19 +35,19 @@ pub(in super::super) fn login(options: &Login, context: &Context) -> Result<Verd
     let of = whoami["owner"].as_str().map_or_else(String::new, |owner| format!(" of {owner}"));
     let text = || {
         let open = if is_in_clear(&server.url) {
-            "\nthe token goes there in the clear: https would hide it"
+            "\nthe token is sent unencrypted: use https"
         } else {
             ""
         };
         let (roles, url, file) = (roles.join(", "), &server.url, file.display());
-        format!("{name}{of} at {url}: {roles}\nnoted in {file}{open}")
+        format!("{name}{of} at {url}: {roles}\nsaved in {file}{open}")
     };
     let json = json!({ "server": server.url, "file": file, "whoami": whoami });
     context.answer(text, &json)?;
     Ok(Verdict::Fine)
 }
 
-/// Whether others on the way could read what is said.
+/// Whether the connection is unencrypted and leaves this machine.
 fn is_in_clear(url: &str) -> bool {
     let local = match url::Url::parse(url).ok().and_then(|url| url.host().map(|h| h.to_owned())) {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
@@ -61,21 +61,21 @@ fn is_in_clear(url: &str) -> bool {
 pub(in super::super) fn logout(options: &Logout, context: &Context) -> Result<Verdict> {
     let file = login::forget(&options.server)?;
     let text = || match &file {
-        Some(file) => format!("{} is gone", file.display()),
-        None => "nobody was logged in".to_owned(),
+        Some(file) => format!("{} is removed", file.display()),
+        None => "not logged in".to_owned(),
     };
     context.answer(text, &json!({ "forgotten": file.is_some() }))?;
     Ok(Verdict::Fine)
 }
 
-/// Asks for a token: on a terminal without showing it, else from standard input.
+/// Reads a token: from a terminal without echo, else from standard input.
 fn asked(url: &str) -> Result<Secret> {
     let mut token = String::new();
     if stdin().is_terminal() {
-        // Before it is asked for: whoever types ahead shows nothing either.
+        // Before the prompt, so that input typed ahead is not echoed, either.
         let unseen = Unseen::new()?;
         eprint!("token for {url}: ");
-        stderr().flush().context("asking for a token")?;
+        stderr().flush().context("prompting for a token")?;
         let typed = typed();
         drop(unseen);
         eprintln!();
@@ -87,14 +87,14 @@ fn asked(url: &str) -> Result<Secret> {
     Ok(Secret(token.trim().to_owned()))
 }
 
-/// A terminal that does not show what is typed; it is as it was once this is dropped.
+/// A terminal with echo off; dropping it restores the terminal.
 struct Unseen(Termios);
 
 impl Unseen {
     fn new() -> Result<Unseen> {
         let before = tcgetattr(stdin()).context("asking the terminal")?;
         let mut modes = before.clone();
-        // Ctrl-C comes as a character, so that the terminal is not left as it is now.
+        // Ctrl-C arrives as a character, so that the terminal is restored.
         modes.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
         tcsetattr(stdin(), OptionalActions::Flush, &modes).context("asking the terminal")?;
         Ok(Unseen(before))
@@ -107,7 +107,7 @@ impl Drop for Unseen {
     }
 }
 
-/// A line, with what was taken back taken out.
+/// A line with deletions (backspace) applied.
 fn typed() -> Result<String> {
     const END: u8 = 0x04;
     const CTRL_C: u8 = 0x03;
@@ -116,12 +116,12 @@ fn typed() -> Result<String> {
     for byte in stdin().lock().bytes() {
         match byte.context("reading the token")? {
             b'\n' | b'\r' | END => break,
-            CTRL_C => bail!("nothing was noted"),
+            CTRL_C => bail!("login failed"),
             back if BACK.contains(&back) => {
                 line.pop();
             }
             byte => line.push(byte),
         }
     }
-    String::from_utf8(line).context("the token has characters that no token has")
+    String::from_utf8(line).context("the token has invalid characters")
 }

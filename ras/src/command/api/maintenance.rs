@@ -1,4 +1,4 @@
-//! `ras maintenance`, asked of a server
+//! `ras maintenance` by a server
 
 use super::super::maintenance::{self, Planned};
 use super::super::{Context, Verdict};
@@ -13,10 +13,10 @@ use chrono::DateTime;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// The most windows of one answer.
+/// Maximum number of windows in one answer.
 const WINDOWS_MAX: u32 = 1_000;
 
-/// Members of a problem that say that it is one.
+/// Members that every problem document has.
 const FIXED: [&str; 6] = ["type", "title", "status", "code", "detail", "request_id"];
 
 pub(in super::super) fn plan(
@@ -30,12 +30,12 @@ pub(in super::super) fn plan(
         "length_seconds": request.length.as_secs(), "drain_seconds": request.drain.as_secs(),
         "share": options.share, "recall_minutes": request.recall_minutes, "why": request.why,
     });
-    // Asked twice, it would be there twice.
+    // Not idempotent: a second request would plan it twice.
     let asked = Ask::post_once("/ops/v1/maintenance", body);
     let (planned, now) = with_server(server, async |client| match client.ask(&asked).await {
         Ok(answer) => Ok((Planned::Windows(windows(&answer.body)?), answer.at)),
         Err(error) => match error.downcast_ref::<Problem>().and_then(refused) {
-            // A refusal tells of no time.
+            // A refusal has no time.
             Some(refused) => Ok((refused, DateTime::UNIX_EPOCH)),
             None => Err(error),
         },
@@ -47,7 +47,7 @@ fn windows(body: &Value) -> Result<Vec<Value>> {
     body["windows"].as_array().cloned().context("the server's answer has no windows")
 }
 
-/// What stands in the way of a plan; `None`: the problem is another one.
+/// The reasons for refusing a plan; `None` if the problem is of another kind.
 fn refused(problem: &Problem) -> Option<Planned> {
     let code = problem.code();
     if !MaintenanceRefusal::CODES.contains(&code) {
@@ -73,7 +73,7 @@ pub(in super::super) fn list(
     maintenance::listed(&windows(&answer.body)?, answer.at, limit, context)
 }
 
-/// Ends or cancels; `how` is what the server calls it, `done` what it says was done.
+/// Ends or cancels windows; `how` is the verb in the path, `done` the member of the answer.
 pub(in super::super) fn stop(
     server: Server,
     id: Uuid,

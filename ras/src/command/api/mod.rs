@@ -1,4 +1,4 @@
-//! Subcommands that ask a server: each says something over HTTP and shows what comes back.
+//! Subcommands that use a server: each sends HTTP requests and shows the answers.
 
 pub(super) mod apply;
 pub(super) mod drill;
@@ -24,18 +24,18 @@ use crate::store;
 use anyhow::{Context as _, Result, ensure};
 use std::io::{BufRead, IsTerminal, Write};
 
-/// Asks a server.
+/// Runs a subcommand against a server.
 fn with_server<T>(server: Server, work: impl AsyncFnOnce(&Client) -> Result<T>) -> Result<T> {
     store::run(async { work(&Client::new(server)?).await })
 }
 
-/// Asks the person at the terminal whether that is meant; where there is none, --yes has to say it.
+/// Asks for confirmation on the terminal; without a terminal, requires --yes.
 fn confirmed(question: &str, yes: bool) -> Result<bool> {
     if yes {
         return Ok(true);
     }
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    ensure!(terminal, "nothing was done: without a terminal --yes has to say that it is meant");
+    ensure!(terminal, "nothing was done: without a terminal this requires --yes");
     eprint!("{question} [y/N] ");
     std::io::stderr().flush().context("asking")?;
     let mut answer = String::new();

@@ -1,4 +1,4 @@
-//! `ras moves`, asked of a server
+//! `ras moves` by a server
 
 use super::super::{Context, Verdict};
 use super::{read, with_server};
@@ -26,7 +26,7 @@ pub(in super::super) fn list(
     read::rows_of(Kind::Moves, &under_way, server, context)
 }
 
-/// Who carries moves out, and whether any may begin.
+/// The acting mover, and whether moves are stopped.
 fn said(mover: &Value) -> String {
     if let Some(why) = mover["cannot_act"].as_str() {
         return why.to_owned();
@@ -40,12 +40,12 @@ fn said(mover: &Value) -> String {
 }
 
 pub(in super::super) fn stop(server: Server, why: &str, context: &Context) -> Result<Verdict> {
-    let text = "stopped: no step begins until `ras moves resume`; those under way end";
+    let text = "moves stopped: no step begins until `ras moves resume`; steps under way finish";
     told(server, "/ops/v1/moves/stop", json!({ "why": why }), text, context)
 }
 
 pub(in super::super) fn resume(server: Server, context: &Context) -> Result<Verdict> {
-    told(server, "/ops/v1/moves/resume", json!({}), "moves go on", context)
+    told(server, "/ops/v1/moves/resume", json!({}), "moves resumed", context)
 }
 
 fn told(server: Server, path: &str, body: Value, text: &str, context: &Context) -> Result<Verdict> {

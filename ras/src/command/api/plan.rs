@@ -1,4 +1,4 @@
-//! `ras plan`, asked of a server
+//! `ras plan` by a server
 
 use super::super::{Context, Verdict};
 use super::{body, with_server};
@@ -18,7 +18,7 @@ use uuid::Uuid;
 pub(in super::super) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
     ensure!(
         Overrides::from(&options.overrides) == Overrides::default(),
-        "what a plan sees otherwise is for snapshots: a server plans on its region as it is"
+        "overrides are for snapshots: a server plans on its region as it is"
     );
     let changes = changes(&options.request)?;
     let document =
@@ -28,7 +28,7 @@ pub(in super::super) fn run(options: &Plan, context: &Context) -> Result<Verdict
     Ok(Verdict::fine_if(is_granted(&plan)))
 }
 
-/// The requests of files. Two about one reservation are a slip of the pen.
+/// The requests in files. Two for one reservation are an error.
 pub(super) fn changes(files: &[PathBuf]) -> Result<Vec<Value>> {
     let mut of: BTreeMap<String, &Path> = BTreeMap::new();
     let mut changes = Vec::new();
@@ -38,21 +38,21 @@ pub(super) fn changes(files: &[PathBuf]) -> Result<Vec<Value>> {
                 && let Some(other) = of.insert(name.to_owned(), file)
             {
                 let (one, other) = (other.display(), file.display());
-                bail!("{name:?} is asked for in {one} and in {other}");
+                bail!("{name:?} is requested in {one} and in {other}");
             }
             changes.push(Value::Object(change));
         }
     }
-    ensure!(!changes.is_empty(), "there is nothing in these files");
+    ensure!(!changes.is_empty(), "these files have no request");
     Ok(changes)
 }
 
-/// Has the server plan.
+/// Requests a plan from the server.
 pub(super) async fn made(client: &Client, changes: &[Value]) -> Result<Value> {
     Ok(client.ask(&Ask::post("/v1/plans", json!({ "changes": changes }))).await?.body)
 }
 
-/// A plan as a server shows it, as far as it is shown here.
+/// The members of a server's plan that are shown here.
 #[derive(Debug, Deserialize)]
 pub(super) struct MadePlan {
     pub(super) plan: Uuid,
@@ -63,7 +63,7 @@ pub(super) struct MadePlan {
     changes: Vec<Change>,
 }
 
-/// What one change comes to.
+/// The effect of one change.
 #[derive(Debug, Deserialize)]
 struct Change {
     granted: Grant,
@@ -77,9 +77,9 @@ struct OverQuota {
     detail: String,
 }
 
-/// Reads a plan.
+/// Parses a plan.
 pub(super) fn read(plan: &Value) -> Result<MadePlan> {
-    MadePlan::deserialize(plan).context("the server's plan cannot be read")
+    MadePlan::deserialize(plan).context("cannot read the server's plan")
 }
 
 /// Whether every change is granted in full.
@@ -87,7 +87,7 @@ pub(super) fn is_granted(plan: &MadePlan) -> bool {
     plan.changes.iter().all(|of| of.granted == Grant::InFull && of.quota.is_none())
 }
 
-/// The plan for people.
+/// The plan as text.
 pub(super) fn text(plan: &MadePlan, all: bool) -> String {
     let answers: Vec<String> = (plan.changes.iter())
         .map(|of| match &of.quota {

@@ -1,4 +1,4 @@
-//! `ras profile`, asked of a server
+//! `ras profile` by a server
 
 use super::super::{Context, Verdict};
 use super::{body, read, with_server};
@@ -8,7 +8,7 @@ use crate::client::{Ask, path};
 use anyhow::Result;
 use serde_json::json;
 
-/// More than anybody names.
+/// Maximum number of profiles read.
 const PROFILES_MAX: u32 = 10_000;
 
 pub(in super::super) fn run(action: &ProfileAction, context: &Context) -> Result<Verdict> {
@@ -56,7 +56,7 @@ fn switch(
         let progress = now["progress"].as_str().unwrap_or_default();
         match now["paused"]["why"].as_str() {
             Some(why) => format!("host profile of {reservation}: {progress}, paused: {why}"),
-            None => format!("host profile of {reservation}: {progress}, it goes on"),
+            None => format!("host profile of {reservation}: {progress}, resumed"),
         }
     };
     context.answer(text, &now)?;

@@ -1,4 +1,4 @@
-//! `ras get`, `ras list`, and the lists with names of their own
+//! `ras get`, `ras list`, and lists that are subcommands of their own
 
 use super::super::{Context, Verdict, yaml};
 use super::{kinds, with_server};
@@ -13,7 +13,7 @@ const PAGE: u32 = 500;
 
 pub(in super::super) fn get(options: &Get, context: &Context) -> Result<Verdict> {
     let Some(place) = options.kind.one() else {
-        bail!("there is no single one of these; `ras list` shows them");
+        bail!("objects of this kind cannot be read one by one; use `ras list`");
     };
     let path = path(&[place, &[&options.name]].concat());
     let server = Server::of(&options.server)?;
@@ -41,14 +41,14 @@ pub(super) fn rows_of(
     let (rows, more) =
         with_server(server, async |client| pages(client, &path, asked, kind, limit).await)?;
     let text = || {
-        let more = if more { "\n… more (--limit)" } else { "" };
+        let more = if more { "\n… more (raise --limit)" } else { "" };
         format!("{}{more}", kinds::table(kind, &rows))
     };
     context.answer(text, &json!({ kind.word(): rows, "more": more }))?;
     Ok(Verdict::Fine)
 }
 
-/// Where to look, and for what.
+/// The path with the filters as query.
 fn asked(kind: Kind, filter: &Filter) -> Result<(String, Vec<(String, String)>)> {
     let mut asked: Vec<(String, String)> = Vec::new();
     let mut ask = |name: &str, value: &Option<String>| {
@@ -59,10 +59,11 @@ fn asked(kind: Kind, filter: &Filter) -> Result<(String, Vec<(String, String)>)>
     ask("state", &filter.state);
     let place = match (kind, &filter.reservation) {
         (Kind::Servers, Some(reservation)) => path(&["v1", "reservations", reservation, "servers"]),
-        (Kind::Servers, None) => bail!("of which reservation? --reservation says"),
+        (Kind::Servers, None) => bail!("no reservation: give --reservation"),
         (_, reservation) => {
             ask("reservation", reservation);
-            let place = kind.many().context("there is no list of these; `ras get` shows one")?;
+            let place =
+                kind.many().context("objects of this kind cannot be listed; use `ras get`")?;
             path(place)
         }
     };
@@ -76,7 +77,7 @@ fn asked(kind: Kind, filter: &Filter) -> Result<(String, Vec<(String, String)>)>
     Ok((place, asked))
 }
 
-/// Page after page, until there are enough. Says whether there are more.
+/// Reads pages until there are enough rows. Returns whether there are more.
 async fn pages(
     client: &Client,
     path: &str,
@@ -105,14 +106,14 @@ async fn pages(
     }
 }
 
-/// What asks for the next page.
+/// The query for the next page.
 fn following(page: &Value) -> Option<(&'static str, String)> {
     let text = |member: &str| page[member].as_str().map(str::to_owned);
     let token = text("next_page_token").or_else(|| text("next_page")).map(|of| ("page_token", of));
     token.or_else(|| text("next").map(|of| ("after", of)))
 }
 
-/// What has no form of its own.
+/// An object without a layout of its own.
 pub(super) fn plain(body: &Value) -> String {
     yaml(body).unwrap_or_else(|_| body.to_string())
 }

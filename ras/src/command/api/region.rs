@@ -1,4 +1,4 @@
-//! `ras region`, `buffer`, `elastic`, `quota`, `hardware` and `server`, asked of a server
+//! `ras region`, `buffer`, `elastic`, `quota`, `hardware` and `server`, by a server
 
 use super::super::{Context, Verdict};
 use super::{body, with_server};
@@ -15,7 +15,7 @@ use fleet::Rru;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// A file of servers of any use is smaller.
+/// Maximum size of a file of servers.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 fn ask(server: &ServerOptions, asked: &Ask) -> Result<Answer> {
@@ -113,12 +113,13 @@ pub(in super::super) fn buffer(action: &BufferAction, context: &Context) -> Resu
         BufferAction::List { server } => return types(server, context),
         BufferAction::Set { hardware_type, servers, server } => {
             let asked = Ask::put(place(hardware_type), json!({ "servers": servers }));
-            let done = format!("the shared buffer of {hardware_type} is to have {servers} servers");
+            let done = format!("the shared buffer of {hardware_type} is set to {servers} servers");
             (ask(server, &asked)?, done)
         }
         BufferAction::Remove { hardware_type, server } => {
             let asked = Ask::delete(place(hardware_type), "*");
-            let done = format!("the region's fraction makes the shared buffer of {hardware_type}");
+            let done =
+                format!("the shared buffer of {hardware_type} follows the region's fraction");
             (ask(server, &asked)?, done)
         }
     };
@@ -134,7 +135,7 @@ pub(in super::super) fn hardware(action: &HardwareAction, context: &Context) -> 
             let answer = ask(server, &asked)?;
             let added: Vec<String> = rows(&answer.body["added"]).iter().map(word).collect();
             let text = || match &added[..] {
-                [] => "they were known already".to_owned(),
+                [] => "all exist already".to_owned(),
                 added => format!("added: {}", added.join(", ")),
             };
             context.answer(text, &answer.body)?;
@@ -143,7 +144,7 @@ pub(in super::super) fn hardware(action: &HardwareAction, context: &Context) -> 
         HardwareAction::Rename { from, to, server } => {
             let place = path(&["ops", "v1", "hardware-types", from]);
             let answer = ask(server, &Ask::patch(place, "*", json!({ "name": to })))?;
-            context.answer(|| format!("{from} is {to} now"), &answer.body)?;
+            context.answer(|| format!("{from} is renamed to {to}"), &answer.body)?;
             Ok(Verdict::Fine)
         }
         HardwareAction::Remove { name, server } => {
@@ -170,8 +171,10 @@ pub(in super::super) fn elastic(action: &ElasticAction, context: &Context) -> Re
         ElasticAction::End { name, server } => {
             let answer = ask(server, &Ask::delete(place(name), "*"))?;
             let text = || match answer.body["returning"].as_u64() {
-                Some(0) | None => format!("{name} is gone"),
-                Some(count) => format!("{name} goes once the {count} servers it borrows are back"),
+                Some(0) | None => format!("{name} is removed"),
+                Some(count) => {
+                    format!("{name} is removed once the {count} servers it borrows are returned")
+                }
             };
             context.answer(text, &answer.body)?;
         }
@@ -195,7 +198,7 @@ fn elastic_body(of: &SetElastic) -> Value {
 fn elastic_table(body: &Value) -> String {
     let all = rows(&body["elastic_reservations"]);
     if all.is_empty() {
-        return "there is no elastic reservation; `ras elastic set` makes one".to_owned();
+        return "no elastic reservations; `ras elastic set` creates one".to_owned();
     }
     let header = ["reservation", "owner", "types", "share", "borrows", "state"];
     let mut table = tables::table(&header, 3..5);
@@ -236,7 +239,7 @@ fn limits(of: &SetQuota) -> Vec<Value> {
 }
 
 fn quota_table(body: &Value) -> String {
-    let header = ["owner", "counted in", "limit", "promised", "set by"];
+    let header = ["owner", "unit", "limit", "promised", "set by"];
     let mut table = tables::table(&header, 2..4);
     for of in rows(&body["quotas"]) {
         let owner = word(&of["owner"]);
@@ -279,7 +282,7 @@ pub(in super::super) fn servers(action: &ServerAction, context: &Context) -> Res
     let drain = matches!(action, ServerAction::Remove(options) if options.drain);
     let mut list = read(&options.file, numbers)?;
     if matches!(action, ServerAction::Remove(_)) {
-        // A name alone, or a row with one.
+        // A name, or a row that has one.
         for row in &mut list {
             if let Some(name) = row.get("server").cloned() {
                 *row = name;
@@ -298,9 +301,9 @@ pub(in super::super) fn servers(action: &ServerAction, context: &Context) -> Res
 fn drained(body: &Value) -> String {
     let all = rows(&body["servers"]);
     if all.is_empty() {
-        return "no server is drained".to_owned();
+        return "no server is being drained".to_owned();
     }
-    let mut table = tables::table(&["server", "owner", "how far", "asked by"], 4..4);
+    let mut table = tables::table(&["server", "owner", "progress", "requested by"], 4..4);
     for of in all {
         let far = [&of["refused"], &of["progress"]].into_iter().find_map(Value::as_str);
         table.add_row([
@@ -335,13 +338,13 @@ fn edited(body: &Value) -> String {
     }
     let draining = rows(&body["draining"]).len();
     if draining > 0 {
-        text.push_str(&format!("{draining} of them are drained first: `ras server drained`\n"));
+        text.push_str(&format!("{draining} of them are drained first: see `ras server drained`\n"));
     }
     let done = if body["applied"] == true { "done" } else { "nothing was changed" };
     format!("{text}{} servers: {done}", body["servers"])
 }
 
-/// The rows of a file: CSV with a header, or JSON.
+/// Reads the rows of a file: CSV with a header, or JSON.
 fn read(file: &Path, numbers: &[&str]) -> Result<Vec<Value>> {
     let name = || format!("servers {}", file.display());
     let size = std::fs::metadata(file).with_context(name)?.len();
@@ -359,9 +362,9 @@ fn read_json(text: &str) -> Result<Vec<Value>> {
         Value::Array(rows) => Ok(rows),
         Value::Object(mut members) => match members.remove("servers") {
             Some(Value::Array(rows)) if members.is_empty() => Ok(rows),
-            _ => bail!("it has one member, `servers`, a list"),
+            _ => bail!("expected an object with one member `servers`, a list"),
         },
-        _ => bail!("it is neither a list nor an object"),
+        _ => bail!("expected a list or an object"),
     }
 }
 
@@ -377,7 +380,7 @@ fn read_csv(text: &str, numbers: &[&str]) -> Result<Vec<Value>> {
             let value = if numbers.contains(&column.as_str()) {
                 let number: f64 = cell
                     .parse()
-                    .with_context(|| format!("line {line}: {column} {cell:?} is no number"))?;
+                    .with_context(|| format!("line {line}: {column} {cell:?} is not a number"))?;
                 json!(number)
             } else {
                 json!(cell)

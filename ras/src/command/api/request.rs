@@ -34,7 +34,7 @@ fn create(options: &CreateRequest, context: &Context) -> Result<Verdict> {
 fn resize(options: &ResizeRequest, context: &Context) -> Result<Verdict> {
     let (name, asking) = (&options.name, &options.asking);
     let mut body = body::change(name, &options.change)?;
-    // The path says it.
+    // It is in the path.
     body.remove(body::NAME);
     let version = seen(options.if_version.as_deref());
     let ask = Ask::patch(validated(&reservation(name), asking), version, Value::Object(body));
@@ -45,14 +45,14 @@ fn delete(options: &DeleteRequest, context: &Context) -> Result<Verdict> {
     let (name, asking) = (&options.name, &options.asking);
     let mut version = seen(options.if_version.as_deref());
     if !asking.dry_run && !options.yes {
-        // Who is asked sees what it is; what it has become meanwhile was not meant.
+        // The user confirms this version; a newer one must not be deleted.
         let answer = with_server(Server::of(&asking.server)?, async |client| {
             client.get(&reservation(name)).await
         })?;
         let promised = answer.body["promised_rru"].as_f64().and_then(Rru::from_f64);
         let servers = &answer.body["owned"]["servers"];
         let promised = amount(promised.unwrap_or_default());
-        let question = format!("give {name} up: {promised} RRU promised, {servers} servers?");
+        let question = format!("delete {name} ({promised} RRU guaranteed, {servers} servers)?");
         if !confirmed(&question, false)? {
             return Ok(Verdict::Short);
         }
@@ -64,7 +64,7 @@ fn delete(options: &DeleteRequest, context: &Context) -> Result<Verdict> {
     asked(name, asking, context, async |client| client.ask(&ask).await)
 }
 
-/// The version that was seen. What is said does not rest on what was before, unless told otherwise.
+/// The version for the precondition. Any version is accepted unless the user gives one.
 fn seen(version: Option<&str>) -> String {
     version.map_or_else(|| "*".to_owned(), |version| format!("\"{version}\""))
 }
@@ -88,7 +88,7 @@ fn validated(path: &str, asking: &AskingOptions) -> String {
     query(path, &Vec::from_iter(dry))
 }
 
-/// Asks, and waits for the answer where that is wanted.
+/// Submits the request, and waits for the answer if wanted.
 fn asked(
     name: &str,
     asking: &AskingOptions,
@@ -98,24 +98,25 @@ fn asked(
     let waits = !asking.dry_run && asking.waiting.waits();
     let document = with_server(Server::of(&asking.server)?, async |client| {
         let answer = ask(client).await?;
-        // A draft is not decided, and what starts later is decided then.
+        // A draft is not decided, and a request that starts later is decided at that time.
         let later = !asking.waiting.wait && answer.body["notice"].is_string();
         if !waits || later || answer.body["operation"].is_null() {
             return Ok(answer.body);
         }
-        let what = format!("{name} is asked for");
+        let what = format!("{name}: request submitted");
         operation::wait(client, &answer, &what, context.global.quiet).await?;
-        let request = answer.body["request"].as_str().context("the server names no request")?;
+        let request =
+            answer.body["request"].as_str().context("the server's answer has no request")?;
         Ok(client.get(&path(&["v1", "requests", request])).await?.body)
     })?;
     let text = || {
         let said = match document["operation"].as_str() {
-            _ if asking.dry_run => format!("{name}: it could be asked for so; nothing was asked"),
+            _ if asking.dry_run => format!("{name}: the request is valid; nothing was submitted"),
             _ if document["state"].is_string() => outcome(name, &document),
             Some(operation) => {
-                format!("{name}: asked for; `ras get operation {operation}` says what became of it")
+                format!("{name}: submitted; `ras get operation {operation}` shows the outcome")
             }
-            None => format!("{name}: a draft, which is not decided yet"),
+            None => format!("{name}: a draft, not decided yet"),
         };
         match document["notice"].as_str() {
             Some(notice) => format!("{said}\n{notice}"),
@@ -126,7 +127,7 @@ fn asked(
     Ok(Verdict::Fine)
 }
 
-/// What became of a request.
+/// The outcome of a request.
 fn outcome(name: &str, request: &Value) -> String {
     let state = request["state"].as_str().unwrap_or("done").replace('_', " ");
     let granted = request["granted_rru"].as_f64().and_then(Rru::from_f64).map(amount);

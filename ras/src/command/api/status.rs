@@ -1,4 +1,4 @@
-//! `ras status`, asked of a server
+//! `ras status` by a server
 
 use super::super::status::{self, SOLVES_SHOWN};
 use super::super::{Context, Verdict};
@@ -17,7 +17,7 @@ pub(in super::super) fn run(server: Server, context: &Context) -> Result<Verdict
         let latest = query("/ops/v1/solves", &[("limit", SOLVES_SHOWN.to_string())]);
         let solves = match client.get(&latest).await {
             Ok(answer) => answer.body["solves"].clone(),
-            // Everybody may ask for the status; solves are for whoever may see the whole region.
+            // The status is public; solves require access to the whole region.
             Err(error) if is_refused(&error) => Value::Null,
             Err(error) => return Err(error),
         };
@@ -36,13 +36,13 @@ pub(in super::super) fn run(server: Server, context: &Context) -> Result<Verdict
     Ok(Verdict::Fine)
 }
 
-/// Whether the token, or the lack of one, is what stands in the way.
+/// Whether access was denied because of the token or because there is no token.
 fn is_refused(error: &anyhow::Error) -> bool {
     let status = error.downcast_ref::<Problem>().map(Problem::status);
     matches!(status, Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN))
 }
 
-/// One line on a solve.
+/// One line about a solve.
 fn solve(of: &Value) -> String {
     let word = |member: &str| of[member].as_str().unwrap_or_default();
     let at = chrono::DateTime::parse_from_rfc3339(word("requested_at"));
