@@ -505,7 +505,7 @@ mod tests {
             });
             let error = format!("{:#}", error.err().expect("the audit objects"));
             assert!(error.contains("failed the audit"), "{error}");
-            assert!(error.contains("today's assignment stands"), "{error}");
+            assert!(error.contains("the result is today's assignment"), "{error}");
             assert_eq!(on_disk(&job).0, Targets::unchanged(&job.snapshot));
             assert_eq!(on_disk(&job).1["ending"], "unsolved");
         }
