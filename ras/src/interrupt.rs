@@ -38,7 +38,8 @@ pub fn asked() -> bool {
 
 /// Ends this process when its standard input ends.
 ///
-/// # Errors If no thread can be started.
+/// # Errors
+/// If no thread can be started.
 pub fn end_with_standard_input() -> Result<()> {
     end_with(std::io::stdin())
 }
@@ -47,7 +48,8 @@ pub fn end_with_standard_input() -> Result<()> {
 /// answer; the end of the input means that the job was dropped or the parent died. Uses SIGKILL,
 /// because an orderly exit would run the destructors of HiGHS while it runs in another thread.
 ///
-/// # Errors If no thread can be started.
+/// # Errors
+/// If no thread can be started.
 pub fn end_with(mut input: impl Read + Send + 'static) -> Result<()> {
     let watch = move || {
         let mut ignored = [0; 64];

@@ -70,7 +70,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, began: Instant) -> Exi
 
 /// Parses a command line. Help and errors are printed; the process then exits with the code.
 ///
-/// # Errors The exit code, if there is nothing to do.
+/// # Errors
+/// The exit code, if there is nothing to do.
 pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result<C, ExitCode> {
     C::try_parse_from(arguments).map_err(|answer| {
         // A closed pipe is not an error.

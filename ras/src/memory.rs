@@ -13,7 +13,8 @@ pub fn peak_of_this_process() -> Option<u64> {
 
 /// Limits the address space of this process. The kernel cannot limit resident memory.
 ///
-/// # Errors The system's error.
+/// # Errors
+/// The system's error.
 pub fn limit(bytes: u64) -> std::io::Result<()> {
     let hard = rustix::process::getrlimit(Resource::As).maximum;
     let limit = hard.map_or(bytes, |hard| hard.min(bytes));

@@ -115,7 +115,8 @@ impl Overrides {
 
     /// The region with these overrides.
     ///
-    /// # Errors If one breaks a rule of the snapshot format.
+    /// # Errors
+    /// If one breaks a rule of the snapshot format.
     pub fn apply(&self, snapshot: RegionSnapshot) -> Result<RegionSnapshot> {
         if *self == Overrides::default() {
             return Ok(snapshot);

@@ -9,7 +9,8 @@ const RUNNING: &str = "/proc/self/exe";
 /// The running program, even if its file was replaced or removed meanwhile: an update must not
 /// prevent a solve from starting HiGHS.
 ///
-/// # Errors If the system does not know the path.
+/// # Errors
+/// If the system does not know the path.
 pub fn this() -> Result<PathBuf> {
     let named = std::env::current_exe()?;
     // Linux names a removed file "... (deleted)".

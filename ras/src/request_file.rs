@@ -10,7 +10,8 @@ const BYTES_MAX: u64 = 1 << 20;
 
 /// Reads a request.
 ///
-/// # Errors If the file cannot be read, or is not one request; the error has line and column.
+/// # Errors
+/// If the file cannot be read, or is not one request; the error has line and column.
 pub fn read(path: &Path) -> Result<CapacityRequest> {
     serde_saphyr::from_str(&text(path)?).map_err(|error| wrong(path, &error))
 }
@@ -18,7 +19,8 @@ pub fn read(path: &Path) -> Result<CapacityRequest> {
 /// Reads the requests of a file for a server, which validates them: one, a list, or several
 /// documents.
 ///
-/// # Errors If the file cannot be read, or has anything else.
+/// # Errors
+/// If the file cannot be read, or has anything else.
 pub fn read_all(path: &Path) -> Result<Vec<Map<String, Value>>> {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(&text(path)?).map_err(|error| wrong(path, &error))?;

@@ -118,7 +118,8 @@ pub struct StormGuardFile {
 impl MoverFile {
     /// The configured storm guard; missing values have their defaults.
     ///
-    /// # Errors If a share is invalid.
+    /// # Errors
+    /// If a share is invalid.
     pub fn storm_guard(&self) -> Result<StormGuard> {
         let default = StormGuard::default();
         let Some(file) = &self.storm_guard else { return Ok(default) };
@@ -209,7 +210,8 @@ pub struct SettingsFile {
 impl Settings {
     /// Merges the three sources.
     ///
-    /// # Errors If the file cannot be read, or has an invalid setting.
+    /// # Errors
+    /// If the file cannot be read, or has an invalid setting.
     pub fn new(options: &SolveOptions) -> Result<Settings> {
         let file = file(options.config.as_deref())?;
         let mut solver = solver_config(file.solver).with_context(|| {
@@ -273,7 +275,8 @@ fn solver_config(mut table: toml::Table) -> Result<SolverConfig> {
 
 /// The settings file; without one, all settings have their defaults.
 ///
-/// # Errors If it cannot be read, or has an invalid setting.
+/// # Errors
+/// If it cannot be read, or has an invalid setting.
 pub fn file(path: Option<&Path>) -> Result<SettingsFile> {
     path.map_or_else(|| Ok(SettingsFile::default()), read)
 }

@@ -67,7 +67,8 @@ pub struct Solved {
 
 /// Solves, audits and writes.
 ///
-/// # Errors If the result cannot be written, or the solver's answer fails the audit: then the
+/// # Errors
+/// If the result cannot be written, or the solver's answer fails the audit: then the
 /// result is today's assignment.
 pub fn run(job: &Job, reporter: &Reporter) -> Result<Solved> {
     interrupt::listen()?;
@@ -299,7 +300,8 @@ fn conclude(job: &Job, targets: Targets, mut stats: SolveStats, ending: Ending) 
 
 /// The claims of a report that can be recomputed.
 ///
-/// # Errors If the report lacks one.
+/// # Errors
+/// If the report lacks one.
 pub fn claims(report: &Value) -> Result<Claims> {
     let mut report = report.clone();
     let unproved = ["primal", "dual_bound", "gap"]

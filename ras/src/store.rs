@@ -108,7 +108,8 @@ pub struct Store {
 impl Store {
     /// Opens the store.
     ///
-    /// # Errors If it does not exist and must not be created, or it cannot be used, with the
+    /// # Errors
+    /// If it does not exist and must not be created, or it cannot be used, with the
     /// reason.
     pub async fn open(places: &Places, need: Need) -> Result<Store> {
         if let Some(url) = &places.database_url {
@@ -183,7 +184,8 @@ impl Store {
 
     /// Closes connections, and stops the Postgres that this process started.
     ///
-    /// # Errors If Postgres had to be killed.
+    /// # Errors
+    /// If Postgres had to be killed.
     pub async fn close(self) -> Result<()> {
         // Connections that do not answer are left until this process ends.
         let closed = async {
@@ -240,7 +242,8 @@ fn without_password(url: &str) -> String {
 
 /// Runs a future on a new runtime.
 ///
-/// # Errors If no threads can be started; else errors of the work.
+/// # Errors
+/// If no threads can be started; else errors of the work.
 pub fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.context("starting threads")?.block_on(work)
@@ -248,7 +251,8 @@ pub fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 
 /// Opens a store, runs work on it, and closes it even if the work fails.
 ///
-/// # Errors Errors of opening, of the work, and of closing.
+/// # Errors
+/// Errors of opening, of the work, and of closing.
 pub fn with_store<T>(
     options: &StoreOptions,
     need: Need,

@@ -33,7 +33,8 @@ impl Drop for Telemetry {
 
 /// Starts logging with a filter, and tracing if an endpoint is given.
 ///
-/// # Errors If the filter or the endpoint's URL is invalid.
+/// # Errors
+/// If the filter or the endpoint's URL is invalid.
 pub fn start(options: &Global) -> Result<Telemetry> {
     let filter = if options.quiet { "error" } else { &options.log };
     let filter = EnvFilter::builder()

@@ -23,7 +23,8 @@ pub fn read(folder: &Path, reporter: &Reporter) -> Option<Warm> {
 
 /// Reads the warm start in a folder; the caller reports if it is missing or damaged.
 ///
-/// # Errors If it cannot be read, or is not a warm start.
+/// # Errors
+/// If it cannot be read, or is not a warm start.
 pub fn load(folder: &Path) -> Result<Option<Warm>> {
     datasets::read_warm(folder)?.map(of_json).transpose()
 }

@@ -199,7 +199,7 @@ fn missing_program_is_a_failure() {
     let (problem, request) = small();
     let nothing = HighsProcess::new(PathBuf::from("/no/such/program"), Vec::new());
     let text = outcome(&nothing, problem, request);
-    assert!(text.starts_with("process /no/such/program could not be started"), "{text}");
+    assert!(text.starts_with("process cannot start /no/such/program"), "{text}");
 }
 
 #[test]

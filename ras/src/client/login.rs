@@ -30,7 +30,8 @@ struct Noted {
 impl Server {
     /// The server given by option or environment, else the one of `ras login`.
     ///
-    /// # Errors If no server is given, or a file cannot be read.
+    /// # Errors
+    /// If no server is given, or a file cannot be read.
     pub fn of(options: &ServerOptions) -> Result<Server> {
         Server::find(options)?.with_context(|| {
             "no server: give --server or RAS_SERVER, or use `ras login`".to_owned()
@@ -41,7 +42,8 @@ impl Server {
     /// explicitly, a store given explicitly, the server of `ras login`, the store in the default
     /// folder, which is `None`.
     ///
-    /// # Errors As [`Server::of`], and if the command line has both.
+    /// # Errors
+    /// As [`Server::of`], and if the command line has both.
     pub fn or_store(options: &ServerOptions, store: &StoreOptions) -> Result<Option<Server>> {
         let named = options.server.is_some();
         if named && store.data.is_some() {
@@ -68,7 +70,8 @@ impl Server {
 
 /// The token of the command line or the environment.
 ///
-/// # Errors If a file is given and has no token.
+/// # Errors
+/// If a file is given and has no token.
 pub fn given_token(options: &ServerOptions) -> Result<Option<Secret>> {
     let Some(path) = &options.token_file else {
         return Ok(options.token.clone().filter(|token| !token.0.is_empty()));
@@ -85,7 +88,8 @@ pub fn given_token(options: &ServerOptions) -> Result<Option<Secret>> {
 /// Checks a server's URL (http or https, without credentials and query) and strips trailing
 /// slashes.
 ///
-/// # Errors If it is not a URL.
+/// # Errors
+/// If it is not a URL.
 pub fn address(text: &str) -> Result<String> {
     let url = url::Url::parse(text.trim());
     let url =
@@ -104,7 +108,8 @@ pub fn address(text: &str) -> Result<String> {
 
 /// Path of the file of `ras login`.
 ///
-/// # Errors If neither `XDG_CONFIG_HOME` nor `HOME` is set.
+/// # Errors
+/// If neither `XDG_CONFIG_HOME` nor `HOME` is set.
 pub fn file(options: &ServerOptions) -> Result<PathBuf> {
     let folder = options.config_home.as_deref().filter(|folder| folder.is_absolute());
     let folder = match (folder, &options.home) {

@@ -157,7 +157,8 @@ pub fn query(path: &str, pairs: &[(&str, String)]) -> String {
 impl Client {
     /// Creates a client; nothing is sent yet.
     ///
-    /// # Errors If the system has no trusted CA certificates.
+    /// # Errors
+    /// If the system has no trusted CA certificates.
     pub fn new(server: Server) -> Result<Client> {
         let mut http = HttpConnector::new();
         http.set_connect_timeout(Some(CONNECT_WITHIN));
@@ -209,7 +210,8 @@ impl Client {
 
     /// Sends a GET request like [`Client::ask`].
     ///
-    /// # Errors As for [`Client::ask`].
+    /// # Errors
+    /// As for [`Client::ask`].
     pub async fn get(&self, path: &str) -> Result<Answer> {
         self.ask(&Ask::get(path)).await
     }
@@ -288,7 +290,8 @@ impl From<anyhow::Error> for Failure {
 
 /// The rows of an answer: its only member that is a list.
 ///
-/// # Errors If there is no such member.
+/// # Errors
+/// If there is no such member.
 pub fn rows(body: &Value) -> Result<&Vec<Value>> {
     if let Value::Array(rows) = body {
         return Ok(rows);

@@ -70,12 +70,12 @@ impl Line {
             if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
                 line.set_style(style);
             }
-            line.set_message(what.to_owned());
+            line.set_message(format!("{what}: submitted"));
             line.enable_steady_tick(TICK);
             line
         });
         if living.is_none() && !quiet {
-            eprintln!("{what}");
+            eprintln!("{what}: submitted");
         }
         Line { what: what.to_owned(), living, quiet }
     }

@@ -72,7 +72,8 @@ impl Verdict {
 
 /// Runs a subcommand.
 ///
-/// # Errors Any failure, with its chain of causes.
+/// # Errors
+/// Any failure, with its chain of causes.
 pub fn run(command: Command, context: &Context) -> Result<Verdict> {
     match command {
         Command::Import(Import::Csv(options)) => import::run(&options, context),
@@ -173,7 +174,8 @@ fn print(text: &str) -> Result<()> {
 
 /// Reads a snapshot.
 ///
-/// # Errors If it is missing or damaged.
+/// # Errors
+/// If it is missing or damaged.
 pub fn read_snapshot(folder: &Path) -> Result<RegionSnapshot> {
     datasets::read_snapshot(folder)
         .with_context(|| format!("cannot read snapshot {}", folder.display()))

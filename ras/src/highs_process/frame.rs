@@ -30,7 +30,8 @@ pub struct Answer {
 
 /// Sends a problem.
 ///
-/// # Errors If writing to the pipe fails.
+/// # Errors
+/// If writing to the pipe fails.
 pub fn write_problem(out: &mut impl Write, problem: &LpProblem, request: &LpRequest) -> Result<()> {
     // Destructured, so that a new field is a compile error here instead of a lost value.
     let LpProblem {
@@ -66,7 +67,8 @@ pub fn write_problem(out: &mut impl Write, problem: &LpProblem, request: &LpRequ
 /// Receives a problem and checks that the lengths of its arrays are consistent: HiGHS does not
 /// check them.
 ///
-/// # Errors If the pipe ends early or has anything else.
+/// # Errors
+/// If the pipe ends early or has anything else.
 pub fn read_problem(input: &mut impl Read) -> Result<(LpProblem, LpRequest)> {
     expect(input, &PROBLEM, "the message does not begin with a problem's magic number")?;
     let request = LpRequest {
@@ -117,7 +119,8 @@ fn check_shape(problem: &LpProblem) -> Result<()> {
 
 /// Sends an answer.
 ///
-/// # Errors If writing to the pipe fails.
+/// # Errors
+/// If writing to the pipe fails.
 pub fn write_answer(out: &mut impl Write, answer: &Answer) -> Result<()> {
     out.write_all(&ANSWER)?;
     write_u64(out, answer.peak_memory)?;
@@ -146,7 +149,8 @@ pub fn write_answer(out: &mut impl Write, answer: &Answer) -> Result<()> {
 
 /// Receives an answer.
 ///
-/// # Errors If the pipe ends early or has anything else.
+/// # Errors
+/// If the pipe ends early or has anything else.
 pub fn read_answer(input: &mut impl Read) -> Result<Answer> {
     expect(input, &ANSWER, "the message does not begin with an answer's magic number")?;
     let peak_memory = read_u64(input)?;

@@ -39,7 +39,8 @@ pub struct HighsProcess {
 impl HighsProcess {
     /// Runs HiGHS in this binary, with at most `memory_limit` bytes of address space.
     ///
-    /// # Errors If the path of this binary is unknown.
+    /// # Errors
+    /// If the path of this binary is unknown.
     pub fn of_this_binary(memory_limit: u64) -> std::io::Result<HighsProcess> {
         let program = program::this()?;
         let limit = OsString::from(format!("--memory-limit={memory_limit}"));

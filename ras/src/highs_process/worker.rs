@@ -11,7 +11,8 @@ use std::time::Instant;
 
 /// Serves one problem over standard input and output.
 ///
-/// # Errors If the problem arrives incomplete or the answer cannot be sent. Failures of HiGHS are
+/// # Errors
+/// If the problem arrives incomplete or the answer cannot be sent. Failures of HiGHS are
 /// answers.
 pub fn run(memory_limit: Option<u64>) -> Result<()> {
     // HiGHS may print to standard output, which must not mix with the answer.

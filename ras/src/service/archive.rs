@@ -25,7 +25,8 @@ pub struct Archive {
 impl Archive {
     /// Opens an archive; a missing folder is created.
     ///
-    /// # Errors If the place is neither a folder nor a URL of a supported store.
+    /// # Errors
+    /// If the place is neither a folder nor a URL of a supported store.
     pub fn open(place: &str) -> Result<Archive> {
         let name = || format!("archive {place}");
         match Url::parse(place) {
@@ -75,7 +76,8 @@ impl Archive {
 
     /// The URL of an entry.
     ///
-    /// # Errors If the name is invalid.
+    /// # Errors
+    /// If the name is invalid.
     pub fn url_of(&self, name: &str) -> Result<String> {
         Ok(self.url.join(&format!("{name}/"))?.to_string())
     }
@@ -107,7 +109,8 @@ impl Archive {
 
     /// Copies an entry, given by its URL, to a folder.
     ///
-    /// # Errors If there is no such entry, or the URL is not in this archive.
+    /// # Errors
+    /// If there is no such entry, or the URL is not in this archive.
     pub async fn get(&self, url: &str, folder: &Path) -> Result<()> {
         let prefix = self.place(self.name_of(url)?);
         let kept: Vec<_> = self.store.list(Some(&prefix)).try_collect().await?;
@@ -128,7 +131,8 @@ impl Archive {
     /// Copies one file of an entry, given by its URL, to an existing folder; false if there is no
     /// such file.
     ///
-    /// # Errors If the URL is not in this archive, or the store refuses.
+    /// # Errors
+    /// If the URL is not in this archive, or the store refuses.
     pub async fn get_file(&self, url: &str, file: &str, folder: &Path) -> Result<bool> {
         let at = self.place(self.name_of(url)?).join(file);
         let content = match self.store.get(&at).await {

@@ -41,7 +41,8 @@ impl HostAgent for Agent {
 impl MoverService {
     /// The mover configured by command line and settings file, if any.
     ///
-    /// # Errors If the agent is invalid.
+    /// # Errors
+    /// If the agent is invalid.
     pub fn new(
         broker: &Broker,
         options: &MoverOptions,

@@ -43,7 +43,8 @@ pub struct SolvingPlanner {
 impl SolvingPlanner {
     /// A planner with the settings of the service's solves.
     ///
-    /// # Errors If they are invalid.
+    /// # Errors
+    /// If they are invalid.
     pub fn new(config: Option<&std::path::Path>) -> Result<SolvingPlanner> {
         let options =
             crate::cli::SolveOptions { config: config.map(Into::into), ..Default::default() };

@@ -10,7 +10,8 @@ const TOKEN_BYTES_MAX: u64 = 1 << 12;
 
 /// The settings from section `[portal]` of the settings file.
 ///
-/// # Errors If a role is unknown, or a token cannot be read or is invalid.
+/// # Errors
+/// If a role is unknown, or a token cannot be read or is invalid.
 pub fn portal_settings(config: Option<&Path>) -> Result<PortalSettings> {
     let file = settings::file(config)?.portal;
     let read_needs_token = file.read == ReadAccess::Token;

@@ -49,7 +49,8 @@ impl Left {
 
 /// Runs a replay from the queue.
 ///
-/// # Errors If the snapshot is missing, or the solve fails.
+/// # Errors
+/// If the snapshot is missing, or the solve fails.
 pub async fn run(archive: &Archive, settings: &ServiceSettings, task: &Value) -> Result<Value> {
     let task =
         Task::deserialize(task).context("the task is from another version of the program")?;

@@ -31,7 +31,8 @@ pub struct Schedule(Cron);
 impl Schedule {
     /// Parses a cron expression; its times are UTC.
     ///
-    /// # Errors If it is not a cron expression.
+    /// # Errors
+    /// If it is not a cron expression.
     pub fn parse(text: &str) -> Result<Schedule> {
         let cron = Cron::from_str(text);
         cron.map(Schedule).with_context(|| {

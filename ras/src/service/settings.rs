@@ -55,7 +55,8 @@ pub struct ServiceSettings {
 impl ServiceSettings {
     /// Merges the three sources.
     ///
-    /// # Errors If the settings file cannot be read, or a setting is invalid.
+    /// # Errors
+    /// If the settings file cannot be read, or a setting is invalid.
     pub fn new(
         worker: &WorkerOptions,
         schedule: Option<&ScheduleOptions>,

@@ -93,7 +93,8 @@ pub(super) struct SolveJob<'a> {
 impl SolveJob<'_> {
     /// Runs the solve.
     ///
-    /// # Errors If Postgres fails; the job must then be requeued.
+    /// # Errors
+    /// If Postgres fails; the job must then be requeued.
     pub(super) async fn run(&self) -> Result<Ended, DbError> {
         match self.steps().await {
             Ok(version) => Ok(Ended::Published(version)),

@@ -25,7 +25,7 @@ fn region_survives_stop_and_kill() {
     // Somebody else may not start a second one on it.
     place
         .ras(&format!("{UP} region"))
-        .fails_with(&["holds region \"generated\"", "import snapshot"]);
+        .fails_with(&["already has region \"generated\"", "import snapshot"]);
     up.stop();
     assert!(!place.path("data/postgres/data/postmaster.pid").exists(), "Postgres stopped, too");
 
@@ -156,7 +156,7 @@ fn store_errors_name_the_cause() {
         .fails_with(&["postgres://user@host/database"]);
     let nobody = "postgres://ras:secret@localhost/region?host=/nowhere";
     let refused = place.ras(&format!("status --database-url {nobody}"));
-    refused.fails_with(&["opening the store", "cannot be reached"]);
+    refused.fails_with(&["opening the store", "cannot reach server"]);
     place.ras("up --data data --listen somewhere").fails_with(&["--listen", "none"]);
     fs::write(place.path("ras.toml"), "[store]\nurl = \"x\"\n").expect("written");
     place.ras("status --config ras.toml").fails_with(&["ras.toml", "url"]);

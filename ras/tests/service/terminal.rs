@@ -126,11 +126,11 @@ fn changes_are_previewed_confirmed_and_awaited() {
     // On a terminal the answer is waited for, with a line that lives; elsewhere the line is plain.
     let (code, said) = Terminal::of(&place, "request resize web --rru 5").ended();
     assert!(code == Some(0) && said.contains("web is granted: 5 RRU"), "{code:?} {said}");
-    let line = said.find("web is asked for").expect("it waits");
+    let line = said.find("request for web: submitted").expect("it waits");
     assert!(said[line..].contains("\u{1b}[2K"), "it is taken away again: {said:?}");
     let plain = place.ras("request resize web --rru 6 --wait").code(0);
-    assert!(plain.stderr().contains("web is asked for\n"), "{}", plain.stderr());
-    assert!(!plain.stderr().contains('\u{1b}') && !plain.stdout().contains("is asked for"));
+    assert!(plain.stderr().contains("request for web: submitted\n"), "{}", plain.stderr());
+    assert!(!plain.stderr().contains('\u{1b}') && !plain.stdout().contains("submitted"));
     let mut gone = Terminal::of(&place, "request delete web");
     gone.answer("delete web (6 RRU guaranteed", "y\r");
     assert_eq!(gone.ended().0, Some(0));
@@ -161,7 +161,7 @@ fn tls_server_is_verified_by_its_certificate() {
     let said = with(&login, "two.cert.pem");
     let error = String::from_utf8_lossy(&said.stderr).into_owned();
     assert_eq!(said.status.code(), Some(1), "{error}");
-    assert!(error.contains("cannot be reached") && error.contains("certificate"), "{error}");
+    assert!(error.contains("cannot reach server") && error.contains("certificate"), "{error}");
     for line in [&*login, "list solves", "status", "moves"] {
         let said = with(line, "one.cert.pem");
         let error = String::from_utf8_lossy(&said.stderr).into_owned();

@@ -52,7 +52,7 @@ async fn apply(
         if options.no_wait {
             return Ok(answer.body);
         }
-        operation::wait(client, &answer, "the plan is applied", context.global.quiet).await
+        operation::wait(client, &answer, "applying the plan", context.global.quiet).await
     };
     match done.await {
         Ok(result) => {

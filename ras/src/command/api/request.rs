@@ -103,7 +103,7 @@ fn asked(
         if !waits || later || answer.body["operation"].is_null() {
             return Ok(answer.body);
         }
-        let what = format!("{name}: request submitted");
+        let what = format!("request for {name}");
         operation::wait(client, &answer, &what, context.global.quiet).await?;
         let request =
             answer.body["request"].as_str().context("the server's answer has no request")?;
