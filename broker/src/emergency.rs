@@ -8,12 +8,12 @@ use crate::broker::Broker;
 use crate::change::Change;
 use crate::error::{DbError, Doing};
 use crate::mover::{Epoch, MoverError, still_ours_at_head};
-use crate::replacement::Worth;
 use crate::state::{self, EmergencyState, State};
 use crate::topology::Topology;
 use crate::trail::{Action, TargetVersion};
 use crate::{moves, promise, replacement};
 use chrono::{DateTime, Utc};
+use decisions::emergency::{Pick, Stock, StockGroup};
 use fleet::{Name, ReservationKind, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -170,41 +170,6 @@ pub struct Grant {
     pub servers: i32,
     /// How many of them shared buffers gave.
     pub from_shared: i32,
-}
-
-/// Servers of one MSB and type that may be granted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StockGroup {
-    /// Their MSB.
-    pub msb: Name,
-    /// Their type.
-    pub hardware_type: Name,
-    /// Whether a shared buffer has them; otherwise nobody does.
-    pub shared: bool,
-    /// How many.
-    pub count: u64,
-}
-
-/// What a grant is chosen from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stock {
-    /// Who needs it.
-    pub reservation: Name,
-    /// How much.
-    pub asked: Rru,
-    /// What there is.
-    pub groups: Vec<StockGroup>,
-    /// What types are worth to it, and what it has in each MSB.
-    pub worth: Worth,
-}
-
-/// Servers chosen of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pick {
-    /// The group.
-    pub group: StockGroup,
-    /// How many of it.
-    pub count: u64,
 }
 
 /// An emergency cannot be asked for or ended; nothing was changed.

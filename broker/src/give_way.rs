@@ -10,9 +10,10 @@ use crate::error::{DbError, Doing};
 use crate::idempotency::{self, KeyClaim};
 use crate::mover::{Epoch, MoverError, still_ours};
 use crate::moves;
-use crate::place::{self, PlaceLimits};
+use crate::place;
 use crate::trail::Action;
 use chrono::{DateTime, Utc};
+use decisions::give_way::{GIVE_WAY_LOST_MIN, GiveWay, HeldGroup, Holder, RegionHeld};
 use fleet::{Name, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -66,85 +67,20 @@ pub(crate) mod sql {
     }
 }
 
-/// A guaranteed reservation, and what it wants.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
-    /// Its name.
-    pub reservation: Name,
-    /// 0 is the most important.
-    pub priority: i32,
-    /// C.
-    pub capacity: Rru,
-    /// V, by hardware type.
-    pub values: BTreeMap<Name, Rru>,
-    /// The rules of its places.
-    pub place: PlaceLimits,
-}
-
-/// Servers that work or are back in time from maintenance, of one holder, place, type and use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldGroup {
-    /// Who holds them; `None`: nobody.
-    pub holder: Option<Name>,
-    /// Whether that is a shared buffer.
-    pub shared: bool,
-    /// Their MSB.
-    pub msb: Name,
-    /// Their type.
-    pub hardware_type: Name,
-    /// Whether containers run on them.
-    pub in_use: bool,
-    /// How many.
-    pub held: u64,
-    /// How many of them are not on the move.
-    pub takable: u64,
-}
-
-/// Who holds what of what works.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RegionHeld {
-    /// Guaranteed reservations, by name.
-    pub holders: Vec<Holder>,
-    /// Servers, those of nobody, of shared buffers and of guaranteed reservations.
-    pub groups: Vec<HeldGroup>,
-}
-
-/// Servers that change hands.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GiveWay {
-    /// Who gives them; `None`: they are nobody's.
-    pub source: Option<Name>,
-    /// Who gets them.
-    pub target: Name,
-    /// Their MSB.
-    pub msb: Name,
-    /// Their type.
-    pub hardware_type: Name,
-    /// Whether containers run on them.
-    pub in_use: bool,
-    /// How many.
-    pub count: u64,
-}
-
-impl GiveWay {
-    /// All that is said of it, for programs.
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::json!({
-            "source": self.source, "target": self.target, "msb": self.msb,
-            "hardware_type": self.hardware_type, "in_use": self.in_use, "count": self.count,
-        })
-    }
+/// All that is said of servers that change hands, for programs.
+fn json(of: &GiveWay) -> serde_json::Value {
+    serde_json::json!({
+        "source": of.source, "target": of.target, "msb": of.msb,
+        "hardware_type": of.hardware_type, "in_use": of.in_use, "count": of.count,
+    })
 }
 
 /// A plan as an operator has seen it: two plans with the same moves have the same version.
 pub fn give_way_version(plan: &[GiveWay]) -> String {
-    let rows: Vec<serde_json::Value> = plan.iter().map(GiveWay::json).collect();
+    let rows: Vec<serde_json::Value> = plan.iter().map(json).collect();
     let text = serde_json::Value::Array(rows).to_string();
     Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
 }
-
-/// MSBs that must be lost before anybody has to give way: embedded buffers cover the loss of one.
-pub const GIVE_WAY_LOST_MIN: usize = 2;
 
 /// Why reservations give way now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -273,7 +209,7 @@ impl Broker {
         {
             return Err(GiveWayError::KeyLost);
         }
-        let rows: Vec<serde_json::Value> = gave.plan.iter().map(GiveWay::json).collect();
+        let rows: Vec<serde_json::Value> = gave.plan.iter().map(json).collect();
         let detail =
             serde_json::json!({ "cause": cause.json(&lost), "plan": rows, "servers": taken });
         change.record(Action::ReservationsGaveWay, "region", detail);

@@ -117,22 +117,19 @@ pub use edit::{
     EditAnswer, EditError, Elastic, ElasticEnd, HardwareType, SharedBuffer, StoredSettings,
     settings_json,
 };
-pub use emergency::{Emergency, EmergencyError, EmergencyRefusal, Grant, Pick, Stock, StockGroup};
+pub use emergency::{Emergency, EmergencyError, EmergencyRefusal, Grant};
 pub use error::{DbError, Fault};
 pub use export::{Export, ExportError};
 pub use figures::{HourOfMoves, SolveFigures};
 pub use follow::{Follower, Look, ServerChange, Tick};
-pub use give_way::{
-    GIVE_WAY_LOST_MIN, GaveWay, GiveWay, GiveWayAnswer, GiveWayCause, GiveWayError, HeldGroup,
-    Holder, RegionHeld, give_way_version,
-};
+pub use give_way::{GaveWay, GiveWayAnswer, GiveWayCause, GiveWayError, give_way_version};
 pub use idempotency::{KEY_CHARS_MAX, KEYS_KEPT, Key, KeyClaim};
 pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
 pub use latency::{STATEMENT_WITHIN, StatementTimes, note_statement, statement_times};
 pub use lease::{LeaseTerm, keep_lease, since_boot};
 pub use listed::{EventRow, EventsAsked, MoveRow, MovesAsked, SolvesAsked, TrailAsked};
 pub use load::{ImportOptions, LoadError, Loaded, Missing};
-pub use loan::{Lent, Loan, LoanGroup, LoanPlan, LoanView};
+pub use loan::{Lent, loan_json};
 pub use maintenance::{
     AHEAD_MAX, Due, MAINTENANCE_MAX, MaintenanceError, MaintenanceHolder, MaintenanceInstead,
     MaintenanceLeft, MaintenancePreview, MaintenanceReason, MaintenanceRefusal, MaintenanceRequest,
@@ -142,10 +139,9 @@ pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
 pub use mover::{Epoch, MoverDistance, MoverError, MoverInstance, MoverStatus, Stopped};
 pub use moves::{BegunOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
 pub use operation::{Operation, OperationKind};
-pub use outage::{MsbHealth, OutServer, Outage, OutageReason};
+pub use outage::Outage;
 pub use pace::{Waiters, Waiting};
 pub use pacing::HORIZON;
-pub use place::PlaceLimits;
 pub use plan::{Changes, Elsewhere, ImportPlan, PlanError, VANISHING_MAX, Vanishing};
 pub use plan_job::PlanJob;
 pub use planned::{NewPlan, PLAN_LASTS, StoredPlan, UnreadablePlan};
@@ -153,7 +149,7 @@ pub use profile::{ProfileError, RruProfile};
 pub use promised::PromiseVersion;
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 pub use quota::{Quota, QuotaAsked, QuotaError, QuotaLimit, QuotaPromise, QuotaWrong};
-pub use replacement::{Failed, Replaced, ReplacementRow, Spare, Swap, Worth};
+pub use replacement::{Replaced, ReplacementRow};
 pub use report::{Refusal, Report, ReportOutcome, Reported};
 pub use request::{
     AskError, Asking, GrantPolicy, Labels, REQUESTS_PAGE_MAX, Request, RequestChangeKind,

@@ -11,6 +11,7 @@ use crate::error::{DbError, Doing};
 use crate::mover::{Epoch, MoverError, still_ours_at_head};
 use crate::moves::{self, MoveOrigin};
 use crate::trail::Action;
+use decisions::elastic::{Loan, LoanGroup, LoanPlan, LoanView};
 use fleet::{Name, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -124,79 +125,12 @@ pub(crate) mod sql {
     }
 }
 
-/// Servers of one owner, place and type.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoanGroup {
-    /// Who owns them.
-    pub owner: Name,
-    /// Whether that is a shared buffer.
-    pub shared: bool,
-    /// How important the owner is; 0 is the most.
-    pub priority: i32,
-    /// Their MSB.
-    pub msb: Name,
-    /// Their type.
-    pub hardware_type: Name,
-    /// What one is worth to its owner.
-    pub value: Rru,
-    /// How many.
-    pub total: u64,
-    /// How many may be lent.
-    pub idle: u64,
-    /// How many are.
-    pub lent: u64,
-    /// Whether their MSB is lost.
-    pub lost: bool,
-}
-
-/// Servers of a group, in the hands of a borrower or on their way.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Loan {
-    /// The elastic reservation.
-    pub borrower: Name,
-    /// Who owns them.
-    pub owner: Name,
-    /// Their MSB.
-    pub msb: Name,
-    /// Their type.
-    pub hardware_type: Name,
-    /// How many.
-    pub count: u64,
-}
-
-impl Loan {
-    /// All that is said of it, for programs.
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::json!({
-            "borrower": self.borrower, "owner": self.owner, "msb": self.msb,
-            "hardware_type": self.hardware_type, "servers": self.count,
-        })
-    }
-}
-
-/// What a decision about loans rests on.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LoanView {
-    /// What there is to lend, by owner, MSB and type.
-    pub groups: Vec<LoanGroup>,
-    /// What is lent and not on its way back.
-    pub loans: Vec<Loan>,
-    /// V of each elastic reservation, by hardware type.
-    pub borrowers: BTreeMap<Name, BTreeMap<Name, Rru>>,
-    /// The shares by which they are served, where one is stored.
-    pub shares: BTreeMap<Name, f64>,
-    /// How long an MSB has been lost, and how many servers of guaranteed reservations were lent when
-    /// that began.
-    pub outage: Option<(Duration, u64)>,
-}
-
-/// What to lend and what to take back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LoanPlan {
-    /// Lend these.
-    pub lend: Vec<Loan>,
-    /// Take these back.
-    pub recall: Vec<Loan>,
+/// All that is said of a loan, for programs.
+pub fn loan_json(loan: &Loan) -> serde_json::Value {
+    serde_json::json!({
+        "borrower": loan.borrower, "owner": loan.owner, "msb": loan.msb,
+        "hardware_type": loan.hardware_type, "servers": loan.count,
+    })
 }
 
 /// What became of it, in servers.

@@ -1,6 +1,7 @@
 //! What would be done if an MSB were lost: asked of whoever decides, which is not this crate's to know.
 
-use broker::{GiveWay, Loan, RegionHeld};
+use decisions::elastic::Loan;
+use decisions::give_way::{GiveWay, RegionHeld};
 use fleet::{MsbIx, Name, RegionSnapshot, Rru};
 use std::fmt;
 

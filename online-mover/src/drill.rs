@@ -10,8 +10,8 @@
 
 mod decide;
 
-use crate::outage::StormGuard;
 use chrono::{DateTime, TimeDelta, Utc};
+use decisions::outage::StormGuard;
 use fleet::{
     MsbIx, Name, RegionSnapshot, ReservationIx, ReservationKind, Rru, ServerIx, Targets,
     UnavailabilityKind,

@@ -23,15 +23,9 @@ pub mod agent;
 mod clock;
 pub mod contracts;
 pub mod drill;
-pub mod elastic;
-pub mod emergency;
-pub mod give_way;
 pub mod limits;
 pub mod mover;
-pub mod outage;
 mod recall;
-pub mod rehearsal;
-pub mod replace;
 pub mod steps;
 pub mod wake;
 

@@ -11,16 +11,17 @@ pub use settings::MoverSettings;
 use crate::agent::{HostAgent, StepOrder, StepReport};
 use crate::clock::{ClockWatch, until};
 use crate::contracts;
-use crate::elastic;
 use crate::limits::admit;
-use crate::outage;
+use crate::recall;
 use crate::steps::{Step, next};
 use crate::wake::Wake;
-use crate::{emergency, recall, replace};
 use broker::{
-    Broker, DbError, Epoch, LeaseTerm, Lent, LoanView, MoveReason, MoveState, MoverError,
-    MoverInstance, MsbHealth, OpenMove, Seq, Wanted, keep_lease, since_boot,
+    Broker, DbError, Epoch, LeaseTerm, Lent, MoveReason, MoveState, MoverError, MoverInstance,
+    OpenMove, Seq, Wanted, keep_lease, since_boot,
 };
+use decisions::elastic::{self, LoanView};
+use decisions::outage::{self, MsbHealth};
+use decisions::{emergency, replace};
 use fleet::Name;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;

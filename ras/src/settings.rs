@@ -6,7 +6,7 @@ use crate::overrides::Overrides;
 use crate::quantity;
 use anyhow::{Context, Result, anyhow, ensure};
 use async_solver::SolverConfig;
-use online_mover::outage::StormGuard;
+use decisions::outage::StormGuard;
 use serde::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -93,7 +93,7 @@ pub struct MoverFile {
     /// When single failures together count as the loss of an MSB.
     pub storm_guard: Option<StormGuardFile>,
     /// Settings of loans of idle buffers.
-    pub elastic: Option<online_mover::elastic::Elastic>,
+    pub elastic: Option<decisions::elastic::Elastic>,
     /// How long two MSBs must be lost before automatic preemption.
     #[serde(deserialize_with = "optional_duration")]
     pub give_way_after: Option<Duration>,

@@ -100,12 +100,13 @@ fn crates_depend_in_one_direction() {
     let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("fleet", &[][..]),
         ("async-solver", &["fleet"]),
-        ("broker", &["fleet"]),
+        ("broker", &["decisions", "fleet"]),
         ("bench", &["async-solver", "datasets", "fleet", "ras", "report"]),
-        ("capacity-portal", &["broker", "control", "fleet", "report"]),
+        ("capacity-portal", &["broker", "control", "decisions", "fleet", "report"]),
         ("control", &["broker", "fleet"]),
         ("datasets", &["fleet"]),
-        ("online-mover", &["broker", "fleet"]),
+        ("decisions", &["fleet"]),
+        ("online-mover", &["broker", "decisions", "fleet"]),
         (
             "ras",
             &[
@@ -114,6 +115,7 @@ fn crates_depend_in_one_direction() {
                 "capacity-portal",
                 "control",
                 "datasets",
+                "decisions",
                 "fleet",
                 "online-mover",
                 "report",
@@ -137,7 +139,7 @@ fn the_core_does_no_io() {
     let ours = resolved.ours();
     let direct = resolved.direct(ours["fleet"]);
     assert_eq!(direct, BTreeSet::from(["chrono", "serde", "thiserror"]), "fleet uses nothing else");
-    for name in ["fleet", "async-solver"] {
+    for name in ["fleet", "async-solver", "decisions"] {
         let reached = resolved.reach(ours[name]);
         assert!(reached.contains("serde"), "{name}: {reached:?}");
         for foreign in [
@@ -280,6 +282,7 @@ fn one_crate_speaks_sql() {
     let folders = [
         "fleet/src",
         "async-solver/src",
+        "decisions/src",
         "control/src",
         "capacity-portal/src",
         "datasets/src",
@@ -302,9 +305,14 @@ fn one_crate_speaks_sql() {
 
 #[test]
 fn pure_crates_read_no_clock_environment_or_randomness() {
-    for folder in
-        ["fleet/src", "async-solver/src", "control/src", "capacity-portal/src", "datasets/src"]
-    {
+    for folder in [
+        "fleet/src",
+        "async-solver/src",
+        "decisions/src",
+        "control/src",
+        "capacity-portal/src",
+        "datasets/src",
+    ] {
         for (path, text) in sources(folder) {
             for impure in [
                 "Instant::now",
@@ -322,7 +330,7 @@ fn pure_crates_read_no_clock_environment_or_randomness() {
             }
         }
     }
-    for folder in ["fleet/src", "async-solver/src"] {
+    for folder in ["fleet/src", "async-solver/src", "decisions/src"] {
         for (path, text) in sources(folder) {
             for io in ["std::fs", "std::net", "std::process", "File::", "println!", "eprintln!"] {
                 assert!(!text.contains(io), "{}: {io}", path.display());

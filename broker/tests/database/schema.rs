@@ -5,9 +5,10 @@ use crate::regions::small;
 use broker::{
     Action, Broker, EmergencyRefusal, EmergencyState, FailureReason, ImportOptions, JobKind,
     JobState, MIGRATOR, MaintenanceReason, MaintenanceState, MoveOrigin, MoveReason, MoveState,
-    OpenError, OperationState, OutageReason, PlanState, RecallState, ReplacementState,
-    RequestChangeKind, RequestState, Role, SolveState, State, all_statements,
+    OpenError, OperationState, PlanState, RecallState, ReplacementState, RequestChangeKind,
+    RequestState, Role, SolveState, State, all_statements,
 };
+use decisions::outage::OutageReason;
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
 use std::collections::BTreeSet;
 

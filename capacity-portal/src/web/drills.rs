@@ -11,7 +11,7 @@ use crate::rehearsal::{Rehearse, Rehearsed};
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Html;
-use broker::Loan;
+use decisions::elastic::Loan;
 use fleet::audit::Certified;
 use fleet::{MsbIx, Rru};
 use maud::{Markup, html};

@@ -26,9 +26,11 @@ async fn an_emergency_is_asked_for_answered_and_ended() {
     let epoch =
         place.broker.lease_mover(&broker::MoverInstance::new("m"), Duration::from_secs(60)).await;
     let epoch = epoch.expect("asked").expect("free");
-    let all = |stock: &broker::Stock| {
-        let picks =
-            stock.groups.iter().map(|group| broker::Pick { group: group.clone(), count: 1 });
+    let all = |stock: &decisions::emergency::Stock| {
+        let picks = stock
+            .groups
+            .iter()
+            .map(|group| decisions::emergency::Pick { group: group.clone(), count: 1 });
         picks.collect::<Vec<_>>()
     };
     place.broker.grant_emergencies("m", epoch, all).await.expect("answered");

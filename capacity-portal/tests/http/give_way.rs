@@ -2,8 +2,9 @@
 
 use crate::pages::{page, send, well_formed};
 use crate::place::{Decisions, Place, READER, ROOT, answer, region, tokens};
-use broker::{Occurrence, OutageReason};
+use broker::Occurrence;
 use capacity_portal::{Authority, PortalSettings};
+use decisions::outage::{MsbHealth, OutageReason};
 use fleet::{RegionSnapshot, Scope, UnavailabilityKind, UnavailabilityRow};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -56,7 +57,7 @@ async fn loses(place: &Place, msbs: &[&str]) {
         place.broker.lease_mover(&broker::MoverInstance::new("m"), Duration::from_secs(60)).await;
     let epoch = epoch.expect("asked").expect("free");
     let sizes = place.broker.msb_sizes().await.expect("counted");
-    let judge = |health: &[broker::MsbHealth]| {
+    let judge = |health: &[MsbHealth]| {
         health.iter().map(|of| (of.msb.clone(), OutageReason::Reported)).collect()
     };
     place.broker.note_outages("m", epoch, &sizes, judge).await.expect("noted");

@@ -194,9 +194,9 @@ async fn what_is_recalled_what_is_not_and_when_it_is_back_is_shown() {
         "kind": "correlated_failure", "started_at": "2026-01-01T00:00:00Z" });
     assert_eq!(place.post("/ops/v1/events", &event).await.0, 200);
     let sizes = place.broker.msb_sizes().await.expect("counted");
-    let judge = |health: &[broker::MsbHealth]| {
+    let judge = |health: &[decisions::outage::MsbHealth]| {
         let lost = health.iter().filter(|of| of.reported);
-        lost.map(|of| (of.msb.clone(), broker::OutageReason::Reported)).collect()
+        lost.map(|of| (of.msb.clone(), decisions::outage::OutageReason::Reported)).collect()
     };
     assert!(place.broker.note_outages("m", epoch, &sizes, judge).await.expect("noted"));
     assert_eq!(place.broker.begin_recalls("m", epoch).await.expect("recalled"), 2);

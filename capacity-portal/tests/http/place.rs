@@ -1,8 +1,9 @@
 //! A private Postgres with a small region in it, a portal in front, and a client.
 
 use broker::private::{PrivateOptions, PrivatePostgres};
-use broker::{Broker, GiveWay, ImportOptions, Publication, RegionHeld, TargetRow};
+use broker::{Broker, ImportOptions, Publication, TargetRow};
 use capacity_portal::{Authority, Portal, PortalSettings, Rehearse, Rehearsed, Role, Stand, Token};
+use decisions::give_way::{GiveWay, RegionHeld, Standing, plan};
 use fleet::{
     MsbIx, Name, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Weights,
 };
@@ -113,8 +114,8 @@ impl Rehearse for Decisions {
     }
 
     fn give_way(&self, held: &RegionHeld) -> (Vec<GiveWay>, Vec<Stand>) {
-        let (moves, standings) = online_mover::give_way::plan(held);
-        let stand = |of: online_mover::give_way::Standing| Stand {
+        let (moves, standings) = plan(held);
+        let stand = |of: Standing| Stand {
             reservation: of.reservation,
             priority: of.priority,
             capacity: of.capacity,

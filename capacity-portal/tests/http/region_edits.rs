@@ -353,16 +353,16 @@ async fn an_elastic_reservation_is_made_changed_and_ended() {
         .lease_mover(&broker::MoverInstance::new("m"), std::time::Duration::from_secs(60))
         .await;
     let epoch = epoch.expect("asked").expect("free");
-    let lend = |view: &broker::LoanView| {
+    let lend = |view: &decisions::elastic::LoanView| {
         let group = view.groups.iter().find(|group| group.idle > 0).expect("something idle");
-        let loan = broker::Loan {
+        let loan = decisions::elastic::Loan {
             borrower: "batch".into(),
             owner: group.owner.clone(),
             msb: group.msb.clone(),
             hardware_type: group.hardware_type.clone(),
             count: 1,
         };
-        broker::LoanPlan { lend: vec![loan], recall: Vec::new() }
+        decisions::elastic::LoanPlan { lend: vec![loan], recall: Vec::new() }
     };
     let lent = place.broker.balance_loans("m", epoch, lend).await.expect("lent");
     assert_eq!(lent.lent, 1);
@@ -370,9 +370,9 @@ async fn an_elastic_reservation_is_made_changed_and_ended() {
     let (status, ending) = answer(place.send(Method::DELETE, path, Some(ROOT), "").await).await;
     assert_eq!((status.as_u16(), &ending["returning"]), (202, &1.into()), "{ending}");
     assert_eq!(place.get(path).await.1["ending"], true);
-    let none = |view: &broker::LoanView| {
+    let none = |view: &decisions::elastic::LoanView| {
         assert!(view.borrowers.is_empty(), "it is lent nothing more");
-        broker::LoanPlan::default()
+        decisions::elastic::LoanPlan::default()
     };
     let recalled = place.broker.balance_loans("m", epoch, none).await.expect("looked");
     assert_eq!(recalled.recalled, 1, "what it has comes back");

@@ -1,9 +1,10 @@
 //! What is decided in a drill, with the very functions that the mover calls, and what solves do.
 
 use super::{Drill, Happening, delta, hours};
-use crate::{outage, replace};
-use broker::{Failed, MsbHealth, OutServer, OutageReason, PlaceLimits, Spare, Worth};
 use chrono::TimeDelta;
+use decisions::outage::{self, MsbHealth, OutServer, OutageReason};
+use decisions::place::PlaceLimits;
+use decisions::replace::{self, Failed, Spare, Worth};
 use fleet::{
     MsbIx, RegionSnapshot, ReservationIx, ReservationKind, SnapshotParts, Targets,
     UnavailabilityKind, UnavailabilityRow, is_stand_in,

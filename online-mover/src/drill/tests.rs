@@ -1,8 +1,8 @@
 //! Tiny towns in which servers fail.
 
 use super::{Downtime, DrillReport, DrillSettings, drill};
-use crate::outage::StormGuard;
 use chrono::{DateTime, TimeDelta, Utc};
+use decisions::outage::StormGuard;
 use fleet::{
     RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Targets, UnavailabilityKind,
     Weights,

@@ -1,7 +1,7 @@
 //! Reservations that give way without an operator's word, where the mover is set so.
 
-use crate::give_way::{Due, due, plan};
-use broker::{Broker, Epoch, GiveWayCause, GiveWayError, MoverError, RegionHeld};
+use broker::{Broker, Epoch, GiveWayCause, GiveWayError, MoverError};
+use decisions::give_way::{Due, RegionHeld, due, plan};
 use std::time::Duration;
 
 /// The most outages looked at: more MSBs are not lost at once.

@@ -1,8 +1,7 @@
 //! How a mover behaves.
 
-use crate::elastic::Elastic;
-
-use crate::outage::StormGuard;
+use decisions::elastic::Elastic;
+use decisions::outage::StormGuard;
 use fleet::pace::Limits;
 use std::time::Duration;
 

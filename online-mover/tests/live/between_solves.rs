@@ -2,9 +2,9 @@
 
 use crate::place::{Place, town, until};
 use broker::{Broker, EmergencyRefusal, EmergencyState, Occurrence, ReplacementState, State};
+use decisions::outage::{OutageReason, StormGuard};
 use fleet::{Rru, Scope, UnavailabilityKind};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
-use online_mover::outage::StormGuard;
 use online_mover::steps::Step;
 use online_mover::{Mover, MoverSettings};
 use std::collections::BTreeMap;
@@ -168,7 +168,7 @@ async fn a_storm_of_single_failures_drains_no_buffer() {
         storm
     );
     let outages = place.broker.outages(true, 9).await.expect("listed");
-    assert_eq!((outages.len(), outages[0].reason), (1, broker::OutageReason::Storm));
+    assert_eq!((outages.len(), outages[0].reason), (1, OutageReason::Storm));
     let spares = |owners: &BTreeMap<String, Option<String>>| {
         owners.values().flatten().filter(|owner| owner.starts_with("shared")).count()
     };

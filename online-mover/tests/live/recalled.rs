@@ -229,7 +229,8 @@ async fn a_report_that_comes_twice_or_of_an_earlier_mover_changes_nothing() {
     let sizes = place.broker.msb_sizes().await.expect("counted");
     let now = place.broker.clock().await.expect("asked");
     let guard = quick().storm_guard;
-    let judge = |health: &[broker::MsbHealth]| online_mover::outage::lost(health, &guard, now);
+    let judge =
+        |health: &[decisions::outage::MsbHealth]| decisions::outage::lost(health, &guard, now);
     assert!(place.broker.note_outages("one", epoch, &sizes, judge).await.expect("noted"));
     assert_eq!(place.broker.begin_recalls("one", epoch).await.expect("recalled"), 2);
     assert_eq!(place.broker.begin_recalls("one", epoch).await.expect("looked"), 0, "once");

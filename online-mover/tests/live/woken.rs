@@ -2,9 +2,10 @@
 
 use crate::place::{Place, settings};
 use broker::{
-    Application, Applying, Asking, GiveWay, GiveWayCause, GrantPolicy, Granting, NewPlan,
-    RequestChangeKind, RequestState,
+    Application, Applying, Asking, GiveWayCause, GrantPolicy, Granting, NewPlan, RequestChangeKind,
+    RequestState,
 };
+use decisions::give_way::GiveWay;
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
 use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{Mover, MoverSettings};

@@ -10,10 +10,10 @@ use crate::settings::Settings;
 use crate::tables;
 use anyhow::{Context as _, Result, ensure};
 use datasets::import::read_log;
+use decisions::outage::StormGuard;
 use fleet::{RegionSnapshot, Targets, UnavailabilityKind};
 use online_mover::MoverSettings;
 use online_mover::drill::{Downtime, DrillReport, DrillSettings, ReservationDrill, drill};
-use online_mover::outage::StormGuard;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

@@ -5,14 +5,15 @@ use crate::cli::Loans;
 use crate::store::{Need, with_store};
 use crate::tables;
 use anyhow::Result;
-use broker::Loan;
+use broker::loan_json;
+use decisions::elastic::Loan;
 use serde_json::json;
 use std::collections::BTreeMap;
 
 pub(super) fn run(options: &Loans, context: &Context) -> Result<Verdict> {
     let loans =
         with_store(&options.store, Need::There, async |store| Ok(store.broker.loans().await?))?;
-    let rows: Vec<_> = loans.iter().map(Loan::json).collect();
+    let rows: Vec<_> = loans.iter().map(loan_json).collect();
     context.answer(|| text(&loans), &json!({ "loans": rows }))?;
     Ok(Verdict::Fine)
 }

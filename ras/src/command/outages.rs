@@ -8,8 +8,8 @@ use crate::store::{Need, with_store};
 use crate::tables;
 use anyhow::Result;
 use broker::{GiveWayCause, Outage};
+use decisions::give_way::{Standing, plan};
 use fleet::Rru;
-use online_mover::give_way::{Standing, plan};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

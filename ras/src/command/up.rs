@@ -31,7 +31,7 @@ pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
             planner: Some(planner.clone()),
             archive: Some(archive),
             rehearsal: Some(Arc::new(MoverRehearsal)),
-            choose: Some(online_mover::emergency::choose),
+            choose: Some(decisions::emergency::choose),
             ..portal
         };
         let mut store = Store::open(&places, Need::Made).await?;

@@ -1,10 +1,9 @@
 //! Simulates the loss of an MSB for the portal: the decisions that the mover would take.
 
-use broker::{GiveWay, RegionHeld};
 use capacity_portal::{Rehearse, Rehearsed, Stand};
+use decisions::give_way::{self, GiveWay, RegionHeld, Standing};
+use decisions::rehearsal::rehearse;
 use fleet::{MsbIx, RegionSnapshot};
-use online_mover::give_way::{self, Standing};
-use online_mover::rehearsal::rehearse;
 
 /// Calls the mover's own decisions.
 #[derive(Debug)]

@@ -7,8 +7,10 @@ use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
 use axum::Json;
 use axum::extract::State as Extension;
-use broker::{Loan, Outage, OutageReason, ReplacementRow, ReplacementState, State};
+use broker::{Outage, ReplacementRow, ReplacementState, State};
 use chrono::{DateTime, Utc};
+use decisions::elastic::Loan;
+use decisions::outage::OutageReason;
 use serde::Serialize;
 use utoipa::ToSchema;
 

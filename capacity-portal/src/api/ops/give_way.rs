@@ -14,10 +14,9 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use broker::{
-    GIVE_WAY_LOST_MIN, GaveWay, GiveWay, GiveWayAnswer, GiveWayCause, GiveWayError, MoverError,
-};
+use broker::{GaveWay, GiveWayAnswer, GiveWayCause, GiveWayError, MoverError};
 use chrono::{DateTime, TimeDelta, Utc};
+use decisions::give_way::{GIVE_WAY_LOST_MIN, GiveWay, RegionHeld};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -212,7 +211,7 @@ pub(crate) async fn give_way(
         Preview { lost, by_itself, moves, stand: stand() }.view(Some(gave.clone()))
     };
     let answer = |gave: &GaveWay| Answer::new(StatusCode::OK, None, json!(view(gave))).json();
-    let plan = |held: &broker::RegionHeld| {
+    let plan = |held: &RegionHeld| {
         let (moves, stand) = decides.give_way(held);
         if let Ok(mut stood) = stood.lock() {
             *stood = stand;

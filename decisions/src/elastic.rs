@@ -7,12 +7,76 @@
 //! what they had lent comes back at once, the rest before half an hour has passed (section 3.3.1), and
 //! nothing more is lent.
 
-use broker::{Loan, LoanGroup, LoanPlan, LoanView};
 use fleet::{Name, Rru};
 use serde::Deserialize;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// Servers of one owner, place and type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoanGroup {
+    /// Who owns them.
+    pub owner: Name,
+    /// Whether that is a shared buffer.
+    pub shared: bool,
+    /// How important the owner is; 0 is the most.
+    pub priority: i32,
+    /// Their MSB.
+    pub msb: Name,
+    /// Their type.
+    pub hardware_type: Name,
+    /// What one is worth to its owner.
+    pub value: Rru,
+    /// How many.
+    pub total: u64,
+    /// How many may be lent.
+    pub idle: u64,
+    /// How many are.
+    pub lent: u64,
+    /// Whether their MSB is lost.
+    pub lost: bool,
+}
+
+/// Servers of a group, in the hands of a borrower or on their way.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Loan {
+    /// The elastic reservation.
+    pub borrower: Name,
+    /// Who owns them.
+    pub owner: Name,
+    /// Their MSB.
+    pub msb: Name,
+    /// Their type.
+    pub hardware_type: Name,
+    /// How many.
+    pub count: u64,
+}
+
+/// What a decision about loans rests on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoanView {
+    /// What there is to lend, by owner, MSB and type.
+    pub groups: Vec<LoanGroup>,
+    /// What is lent and not on its way back.
+    pub loans: Vec<Loan>,
+    /// V of each elastic reservation, by hardware type.
+    pub borrowers: BTreeMap<Name, BTreeMap<Name, Rru>>,
+    /// The shares by which they are served, where one is stored.
+    pub shares: BTreeMap<Name, f64>,
+    /// How long an MSB has been lost, and how many servers of guaranteed reservations were lent when
+    /// that began.
+    pub outage: Option<(Duration, u64)>,
+}
+
+/// What to lend and what to take back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoanPlan {
+    /// Lend these.
+    pub lend: Vec<Loan>,
+    /// Take these back.
+    pub recall: Vec<Loan>,
+}
 
 /// What of a lost MSB's neighbours' loans may stay for a while, as one over this.
 const STAYS: u64 = 4;
@@ -304,8 +368,7 @@ impl<'a> Table<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Elastic, REST_AFTER, plan};
-    use broker::{Loan, LoanGroup, LoanPlan, LoanView};
+    use super::{Elastic, Loan, LoanGroup, LoanPlan, LoanView, REST_AFTER, plan};
     use fleet::{Name, Rru};
     use proptest::prelude::*;
     use std::collections::BTreeMap;

@@ -4,9 +4,45 @@
 //! because the largest share is what the loss of an MSB takes; then the server worth the most, so that few
 //! move, but none that is worth more than what is still missing where a smaller one will do.
 
-use broker::{Pick, PlaceLimits, Stock, StockGroup};
+use crate::place::PlaceLimits;
+use crate::replace::Worth;
 use fleet::{Name, Rru};
 use std::collections::BTreeMap;
+
+/// Servers of one MSB and type that may be granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StockGroup {
+    /// Their MSB.
+    pub msb: Name,
+    /// Their type.
+    pub hardware_type: Name,
+    /// Whether a shared buffer has them; otherwise nobody does.
+    pub shared: bool,
+    /// How many.
+    pub count: u64,
+}
+
+/// What a grant is chosen from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stock {
+    /// Who needs it.
+    pub reservation: Name,
+    /// How much.
+    pub asked: Rru,
+    /// What there is.
+    pub groups: Vec<StockGroup>,
+    /// What types are worth to it, and what it has in each MSB.
+    pub worth: Worth,
+}
+
+/// Servers chosen of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// The group.
+    pub group: StockGroup,
+    /// How many of it.
+    pub count: u64,
+}
 
 /// Chooses servers worth as much as was asked, or all there are that the reservation may have.
 pub fn choose(stock: &Stock) -> Vec<Pick> {
@@ -69,8 +105,9 @@ fn choose_within(stock: &Stock, aim: Rru) -> (Vec<Pick>, Rru) {
 
 #[cfg(test)]
 mod tests {
-    use super::choose;
-    use broker::{PlaceLimits, Stock, StockGroup, Worth};
+    use super::{Pick, Stock, StockGroup, choose};
+    use crate::place::PlaceLimits;
+    use crate::replace::Worth;
     use fleet::{ReplicaRule, Rru};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -92,7 +129,7 @@ mod tests {
 
     /// MSB, type, whether shared, and how many.
     fn picks(stock: &Stock) -> Vec<(String, String, bool, u64)> {
-        let row = |pick: &broker::Pick| {
+        let row = |pick: &Pick| {
             let group = &pick.group;
             (group.msb.to_string(), group.hardware_type.to_string(), group.shared, pick.count)
         };

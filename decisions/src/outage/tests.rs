@@ -1,7 +1,6 @@
 //! The storm guard begins and ends.
 
-use super::{StormGuard, lost};
-use broker::{MsbHealth, OutServer, OutageReason};
+use super::{MsbHealth, OutServer, OutageReason, StormGuard, lost};
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
 

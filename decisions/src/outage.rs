@@ -8,11 +8,58 @@
 //! lately and that no solve has seen since: servers that die one by one are never a storm, however many
 //! of them are dead, and every storm ends by itself.
 
-use broker::{MsbHealth, OutServer, OutageReason};
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::Name;
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// How much of an MSB is out of use, planned maintenance aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MsbHealth {
+    /// The MSB.
+    pub msb: Name,
+    /// Its servers.
+    pub servers: u64,
+    /// Those out of use.
+    pub out: u64,
+    /// Of them, those that no solve has seen out of use, and so has not provided for.
+    pub failed: Vec<OutServer>,
+    /// Whether an event says that the MSB, its datacenter or a device it shares failed.
+    pub reported: bool,
+    /// Whether it counts as lost so far.
+    pub was_lost: bool,
+}
+
+/// A server that is out of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutServer {
+    /// Since when, by the event's own time.
+    pub since: DateTime<Utc>,
+    /// What tells its rack from others; `None`: its rack is not known.
+    pub rack: Option<i32>,
+}
+
+/// Why an MSB counts as lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutageReason {
+    /// An event says so.
+    Reported,
+    /// So much of it failed within minutes that it was one failure.
+    Storm,
+}
+
+impl OutageReason {
+    /// Every reason.
+    pub const ALL: [OutageReason; 2] = [OutageReason::Reported, OutageReason::Storm];
+
+    /// The word of the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            OutageReason::Reported => "reported",
+            OutageReason::Storm => "storm",
+        }
+    }
+}
 
 /// When single failures count as one.
 #[derive(Clone, Copy, Debug, PartialEq)]

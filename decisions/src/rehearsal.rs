@@ -1,9 +1,9 @@
 //! The loss of an MSB, rehearsed on a snapshot: what the mover would decide, by the very functions that
 //! decide it. Nothing is written, so there is nothing that could be forgotten to be taken back.
 
-use crate::elastic::{self, Elastic};
-use crate::give_way::{self, Standing};
-use broker::{GiveWay, HeldGroup, Holder, Loan, LoanGroup, LoanView, PlaceLimits, RegionHeld};
+use crate::elastic::{self, Elastic, Loan, LoanGroup, LoanView};
+use crate::give_way::{self, GiveWay, HeldGroup, Holder, RegionHeld, Standing};
+use crate::place::PlaceLimits;
 use fleet::audit::{Maintained, maintained};
 use fleet::{MsbIx, Name, RegionSnapshot, Reservation, ReservationKind, Server};
 use std::collections::BTreeMap;
@@ -159,7 +159,7 @@ fn held(region: &RegionSnapshot, lost: MsbIx) -> RegionHeld {
 
 #[cfg(test)]
 mod tests {
-    use super::rehearse;
+    use super::{Loan, rehearse};
     use fleet::{
         MsbIx, RegionSnapshot, ReservationRow, Rru, RruRow, ServerRow, SnapshotParts, Weights,
     };
@@ -225,7 +225,7 @@ mod tests {
     fn loans_come_back_and_the_less_important_could_give_way() {
         let found = rehearse(&region(), MsbIx::new(0));
         // Eight were lent, two may stay; of the six that are left in m1, four come back.
-        let count = |loans: &[broker::Loan]| loans.iter().map(|loan| loan.count).sum::<u64>();
+        let count = |loans: &[Loan]| loans.iter().map(|loan| loan.count).sum::<u64>();
         assert_eq!((count(&found.recalled), count(&found.recalled_later)), (4, 2));
         assert!(found.recalled.iter().all(|loan| &*loan.msb == "m1"), "m0 is gone with its loans");
         // Web lacks three: two free ones, then one of ads, which lacks it then and finds nobody below.

@@ -1,5 +1,5 @@
-use super::{Due, due, plan};
-use broker::{HeldGroup, Holder, PlaceLimits, RegionHeld};
+use super::{Due, HeldGroup, Holder, RegionHeld, due, plan};
+use crate::place::PlaceLimits;
 use fleet::{ReplicaRule, Rru};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ fn two_msbs_must_be_lost_for_the_whole_delay() {
 
 fn rows(held: &RegionHeld) -> Vec<(String, String, bool, u64)> {
     let name = |name: &Option<fleet::Name>| name.as_deref().unwrap_or("-").to_owned();
-    let row = |of: &broker::GiveWay| (name(&of.source), of.target.to_string(), of.in_use, of.count);
+    let row = |of: &super::GiveWay| (name(&of.source), of.target.to_string(), of.in_use, of.count);
     plan(held).0.iter().map(row).collect()
 }
 

@@ -11,9 +11,67 @@
 //! failed servers of each priority are replaced as can be without replacing fewer of a more
 //! important one.
 
-use broker::{Failed, Spare, Swap, Worth};
+use crate::place::PlaceLimits;
+use chrono::{DateTime, Utc};
 use fleet::{Name, Rru};
 use std::collections::{BTreeMap, VecDeque};
+
+/// A server that failed, and whom it leaves short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// The server.
+    pub server: Name,
+    /// Who held it.
+    pub reservation: Name,
+    /// How important that one is; 0 is the most.
+    pub priority: i32,
+    /// Its hardware type.
+    pub hardware_type: Name,
+    /// Since when it is missing.
+    pub since: DateTime<Utc>,
+}
+
+/// A server of a shared buffer that may be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spare {
+    /// The server.
+    pub server: Name,
+    /// Its MSB.
+    pub msb: Name,
+    /// Its hardware type.
+    pub hardware_type: Name,
+    /// Whether somebody uses it: an elastic reservation that borrows it, most likely.
+    pub lent: bool,
+}
+
+/// What is known of the reservations that are short.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Worth {
+    /// V: by reservation and hardware type.
+    pub values: BTreeMap<(Name, Name), Rru>,
+    /// What a reservation has in an MSB, without what is out of use.
+    pub held: BTreeMap<(Name, Name), Rru>,
+    /// The rules of places, of those that have any.
+    pub places: BTreeMap<Name, PlaceLimits>,
+}
+
+impl Worth {
+    /// Whether a reservation may have this much in an MSB.
+    pub fn fits(&self, reservation: &Name, msb: &Name, amount: Rru) -> bool {
+        self.places.get(reservation).is_none_or(|place| place.fits(msb, amount))
+    }
+}
+
+/// A server that failed and the spare that takes its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Swap {
+    /// The server that failed.
+    pub failed: Name,
+    /// Who gets the spare.
+    pub reservation: Name,
+    /// The spare.
+    pub spare: Name,
+}
 
 /// Lent, MSB and type: spares alike but for their names are one choice. There are few kinds and many
 /// spares.
@@ -148,8 +206,8 @@ impl<'a> Choice<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::choose;
-    use broker::{Failed, PlaceLimits, Spare, Swap, Worth};
+    use super::{Failed, Spare, Swap, Worth, choose};
+    use crate::place::PlaceLimits;
     use chrono::{DateTime, TimeDelta};
     use fleet::{ReplicaRule, Rru};
     use proptest::prelude::*;
