@@ -84,8 +84,8 @@ const STAYS: u64 = 4;
 /// After so long the rest is asked back: within half an hour, with time for containers to end.
 const REST_AFTER: Duration = Duration::from_secs(20 * 60);
 
-/// The share of a borrower's servers that is taken back for others at one look: they should not all
-/// lose their work at once because somebody new wants some.
+/// One over this is the share of a borrower's servers that one round takes back for other borrowers:
+/// a new borrower must not end all the work of an old one at once.
 const REBALANCED: u64 = 10;
 
 /// How idle buffers are lent.
@@ -173,8 +173,8 @@ fn group_of<'a>(index: &Index<'a>, loan: &Loan) -> Option<&'a LoanGroup> {
     index.get(&(&loan.owner, &loan.msb, &loan.hardware_type)).copied()
 }
 
-/// What comes back while an MSB is lost, so that at most so many of what guaranteed reservations
-/// lent stay. Those that lost servers come first, then the most important.
+/// Loans to recall while an MSB is lost, so that at most `stay` servers of guaranteed reservations
+/// stay lent. Reservations that lost servers come first, then the most important.
 fn returning(view: &LoanView, stay: u64) -> Vec<Loan> {
     let hit: BTreeSet<&Name> =
         view.groups.iter().filter(|group| group.lost).map(|group| &group.owner).collect();
@@ -294,7 +294,7 @@ impl<'a> Table<'a> {
         deal.idle.min(fits(left, deal.group.value))
     }
 
-    /// Deals out what there is, a little at a time to whoever has least for its share.
+    /// Lends idle servers, a few at a time, to the borrower that has least for its share.
     fn lend(&mut self) -> Vec<Loan> {
         let idle: u64 = self.groups.iter().map(|deal| deal.idle).sum();
         // Small enough to be fair, large enough to end.
@@ -352,7 +352,7 @@ impl<'a> Table<'a> {
         };
         let loan = view.loans.iter().filter(better).max_by_key(|loan| loan.count)?;
         let (gets, gives) = (poor.value(&loan.hardware_type), rich.value(&loan.hardware_type));
-        // Equal after so many: rich - n gives / share = poor + n gets / share.
+        // Equal after n servers: rich - n gives / share = poor + n gets / share.
         let apart = rich.served(Rru::ZERO) - poor.served(Rru::ZERO);
         let each = gives.to_f64() / rich.share + gets.to_f64() / poor.share;
         #[expect(
@@ -487,7 +487,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever there is: nothing is lent that is not idle, no buffer is overdrawn, and it ends.
+        /// Only idle servers are lent, no buffer is overdrawn, and the rounds end.
         #[test]
         fn no_buffer_is_overdrawn(
             rows in prop::collection::vec((0_usize..4, 0_u64..40, 0_u64..40), 0..12),

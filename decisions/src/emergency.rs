@@ -1,8 +1,8 @@
 //! Which servers serve an emergency (RAS section 5.4).
 //!
-//! What nobody owns comes before what shared buffers have; then the MSB in which the reservation has least,
-//! because the largest share is what the loss of an MSB takes; then the server worth the most, so that few
-//! move, but none that is worth more than what is still missing where a smaller one will do.
+//! Free servers come before those of shared buffers; then the MSB in which the reservation has least,
+//! because the loss of an MSB takes at most its largest share; then the server worth the most, so that few
+//! move, but not one worth more than what is still missing where a smaller one will do.
 
 use crate::place::PlaceLimits;
 use crate::replace::Worth;
@@ -16,7 +16,7 @@ pub struct StockGroup {
     pub msb: Name,
     /// Their type.
     pub hardware_type: Name,
-    /// Whether a shared buffer has them; otherwise nobody does.
+    /// Whether a shared buffer has them; otherwise they are free.
     pub shared: bool,
     /// How many.
     pub count: u64,

@@ -2,12 +2,12 @@
 //!
 //! RAS treats all reservations alike then and says that this is not the last word (section 5.4). Here the
 //! declared priority decides. The most important reservation that is short is made whole first: from
-//! what nobody owns, then from shared buffers, then from reservations that are less important than it,
+//! free servers, then from shared buffers, then from reservations that are less important than it,
 //! the least important first, idle servers before those in use. Who gave may be short by that, and takes
 //! from those below in its turn. Where nothing is left for one that is short, a more important one that can do
 //! with other servers leaves it what it was to take. Such an exchange may end with a server of one as
 //! important that does not miss it. What elastic reservations borrow is the owner's in any case: loans come
-//! back when an MSB is lost, before anybody gives way.
+//! back when an MSB is lost, before any reservation gives way.
 
 use crate::place::PlaceLimits;
 use chrono::{DateTime, Utc};
@@ -15,7 +15,7 @@ use fleet::{Name, Rru};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// MSBs that must be lost before anybody has to give way: embedded buffers cover the loss of one.
+/// MSBs that must be lost before reservations give way: embedded buffers cover the loss of one.
 pub const GIVE_WAY_LOST_MIN: usize = 2;
 
 /// A guaranteed reservation, and what it wants.
@@ -36,7 +36,7 @@ pub struct Holder {
 /// Servers that work or are back in time from maintenance, of one holder, place, type and use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldGroup {
-    /// Who holds them; `None`: nobody.
+    /// The reservation that holds them; `None`: they are free.
     pub holder: Option<Name>,
     /// Whether that is a shared buffer.
     pub shared: bool,
@@ -57,14 +57,14 @@ pub struct HeldGroup {
 pub struct RegionHeld {
     /// Guaranteed reservations, by name.
     pub holders: Vec<Holder>,
-    /// Servers, those of nobody, of shared buffers and of guaranteed reservations.
+    /// Free servers, those of shared buffers and those of guaranteed reservations.
     pub groups: Vec<HeldGroup>,
 }
 
 /// Servers that change hands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GiveWay {
-    /// Who gives them; `None`: they are nobody's.
+    /// The reservation that gives them; `None`: they are free.
     pub source: Option<Name>,
     /// Who gets them.
     pub target: Name,
@@ -93,7 +93,7 @@ pub struct Standing {
     pub after: Rru,
 }
 
-/// Who gives way, and how everybody who is touched or short stands before and after.
+/// Which reservations give way, and what each reservation that is touched or short has before and after.
 pub fn plan(held: &RegionHeld) -> (Vec<GiveWay>, Vec<Standing>) {
     let by_name: BTreeMap<&Name, &Holder> =
         held.holders.iter().map(|holder| (&holder.reservation, holder)).collect();
@@ -261,9 +261,9 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// Takes servers that others were to take or own, who take as good ones in their place: the shortest
-    /// chain of such exchanges, one server at a time, at whose end nobody as important loses what it
-    /// misses. Tells whether there was one.
+    /// Takes one server that another reservation was to take or owns, which takes one as good instead:
+    /// the shortest chain of such exchanges (an augmenting path) that leaves no reservation as important
+    /// with less than its capacity. Returns whether there was one.
     fn pass_on(&mut self, holder: &'a Holder) -> bool {
         let mut reached: BTreeMap<usize, Option<Link<'a>>> = BTreeMap::new();
         let mut open: VecDeque<usize> = VecDeque::new();
@@ -350,10 +350,10 @@ struct Link<'a> {
     back: bool,
 }
 
-/// Nobody's, a buffer's or a reservation's; its priority, turned round; in use; and names, for one order.
+/// Free, a buffer's or a reservation's; its priority, negated; in use; and names, for a total order.
 type Rank<'a> = (u8, i32, bool, Option<&'a Name>, &'a Name, &'a Name);
 
-/// Where a group stands in the order it is taken for a reservation; `None`: it may not be.
+/// The rank of a group in the order it is taken for a reservation; `None`: it may not be taken.
 fn rank<'a>(
     holder: &Holder,
     g: usize,

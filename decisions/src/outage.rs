@@ -66,13 +66,12 @@ impl OutageReason {
 pub struct StormGuard {
     /// The share of an MSB's servers that fails together.
     pub share: f64,
-    /// So many servers at least, or half of an MSB that has fewer than twice as many: a few are never a
-    /// storm.
+    /// The fewest servers that are a storm, or half of an MSB that has fewer than twice as many.
     pub servers: u64,
     /// Within how long they fail.
     pub within: Duration,
-    /// How long after its failures a storm is over, whatever came back. By then a solve has provided
-    /// for them, or somebody has reported the MSB as lost.
+    /// How long after its failures a storm is over, even if no server came back. By then a solve has
+    /// provided for them, or monitoring has reported the MSB as lost.
     pub lasts: Duration,
 }
 
@@ -94,7 +93,7 @@ impl Default for StormGuard {
 const FEWEST: u64 = 3;
 
 impl StormGuard {
-    /// How many servers of an MSB of so many are a storm if they fail together.
+    /// How many of an MSB's servers are a storm if they fail together.
     fn needed(&self, servers: u64) -> u64 {
         #[expect(
             clippy::cast_precision_loss,
@@ -140,8 +139,8 @@ impl StormGuard {
     }
 }
 
-/// Whether so many failures within one window are more than one rack's. One rack is one switch: a random
-/// failure, whatever its share, unless it is all of the MSB.
+/// Whether the failures within one window are more than one rack's. One rack is one switch: a random
+/// failure, however large its share, unless it is all of the MSB.
 fn together(of: &MsbHealth, window: u64, racks: &BTreeMap<i32, u64>, needed: u64) -> bool {
     let one_rack = racks.values().copied().max().unwrap_or(0);
     let spread = window.saturating_sub(one_rack) >= needed.div_ceil(2);

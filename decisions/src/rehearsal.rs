@@ -18,7 +18,7 @@ pub struct Rehearsal {
     pub recalled_later: Vec<Loan>,
     /// Who could give way to whom: of those who are short or less important.
     pub give_way: Vec<GiveWay>,
-    /// How everybody who is short or gives way stands before and after that.
+    /// What each reservation that is short or gives way has before and after that.
     pub standings: Vec<Standing>,
 }
 
@@ -228,7 +228,7 @@ mod tests {
         let count = |loans: &[Loan]| loans.iter().map(|loan| loan.count).sum::<u64>();
         assert_eq!((count(&found.recalled), count(&found.recalled_later)), (4, 2));
         assert!(found.recalled.iter().all(|loan| &*loan.msb == "m1"), "m0 is gone with its loans");
-        // Web lacks three: two free ones, then one of ads, which lacks it then and finds nobody below.
+        // Web lacks three: two free ones, then one of ads, which lacks it then and has no reservation below it.
         let rows: Vec<(Option<&str>, &str, u64)> = (found.give_way.iter())
             .map(|of| (of.source.as_deref(), &*of.target, of.count))
             .collect();

@@ -1,15 +1,14 @@
 //! Which spare server takes the place of one that failed (RAS section 3.4).
 //!
 //! The spares are the servers of the shared buffers. One fits if its type is worth at least as much to
-//! the reservation as the one that failed, it stands in a datacenter that the reservation is allowed in,
+//! the reservation as the one that failed, its datacenter is one that the reservation is allowed in,
 //! and its MSB has no more replicas with it than the reservation's rule allows. Reservations are served by
-//! priority, then those who have
-//! waited longest. Of the spares that fit, in this order: nobody borrows it; the reservation's share in
-//! its MSB ends up smallest, because the largest share is what the loss of an MSB takes (eq. 4, 6);
-//! it is worth the least, so that the better ones stay for those who need them; its name comes first.
-//! Where all that fit are taken, one who could do with another spare passes its own on. So as many
-//! failed servers of each priority are replaced as can be without replacing fewer of a more
-//! important one.
+//! priority, then by how long they have waited. Of the spares that fit, the best in this order: one that
+//! is not lent; the one with which the reservation's share in its MSB is smallest, because the loss of an
+//! MSB takes at most the largest share (eq. 4, 6); the one worth least, so that better spares stay for
+//! reservations that need them; the first by name. Where all spares that fit are taken, a reservation that
+//! can use another spare passes its own on (an augmenting path). So the number of failed servers replaced
+//! is the largest possible at each priority without replacing fewer of a more important one.
 
 use crate::place::PlaceLimits;
 use chrono::{DateTime, Utc};
@@ -40,7 +39,7 @@ pub struct Spare {
     pub msb: Name,
     /// Its hardware type.
     pub hardware_type: Name,
-    /// Whether somebody uses it: an elastic reservation that borrows it, most likely.
+    /// Whether it is lent to an elastic reservation or in use.
     pub lent: bool,
 }
 
@@ -260,7 +259,7 @@ mod tests {
         assert_eq!(chosen(&[weak, foreign, near.clone(), far.clone()]).as_deref(), Some("b"));
         assert_eq!(chosen(&[near.clone(), far.clone(), third]).as_deref(), Some("c"));
         let lent = spare("b", "m2", "new", true);
-        assert_eq!(chosen(&[near, lent]).as_deref(), Some("a"), "one that nobody borrows");
+        assert_eq!(chosen(&[near, lent]).as_deref(), Some("a"), "one that is not lent");
         // In one MSB: the least worth, then the first by name.
         let (d, e, f) = (
             spare("d", "m2", "new", false),
@@ -364,7 +363,7 @@ mod tests {
             prop_assert_eq!(without, least);
         }
 
-        /// Each spare once, each fits, and nobody is left out for whom one was left that fits.
+        /// Each spare is used once and fits, and no failed server is left out while a spare that fits is left.
         #[test]
         fn spares_are_used_once_and_up(
             rows in prop::collection::vec((0_usize..3, 0_usize..3, 0_i32..3), 0..12),

@@ -61,8 +61,8 @@ fn the_least_important_gives_first_and_takes_in_its_turn() {
             group(Some("web"), "a", true, 2),
         ],
     };
-    // Web lacks 18: one of nobody, two of the buffer, all ten of batch, and five of ads, who has
-    // nobody below it left to take from.
+    // Web lacks 18: one free server, two of the buffer, all ten of batch, and five of ads, who has
+    // no reservation below it left to take from.
     let expected = [
         row("-", "web", false, 1),
         row("shared/a", "web", false, 2),
@@ -79,7 +79,7 @@ fn the_least_important_gives_first_and_takes_in_its_turn() {
 }
 
 #[test]
-fn nobody_gives_to_an_equal_and_nobody_who_is_whole_takes() {
+fn a_reservation_gives_nothing_to_an_equal_and_takes_nothing_when_whole() {
     let held = RegionHeld {
         holders: vec![holder("ads", 1, 4), holder("web", 1, 10)],
         groups: vec![group(Some("ads"), "a", false, 9), group(Some("web"), "a", true, 2)],
@@ -126,7 +126,7 @@ fn an_equal_gives_what_it_does_not_miss_and_what_it_can_have_otherwise() {
 }
 
 /// The least that can be missing by priority, the most important first, over every way to hand
-/// servers one by one to somebody who may take them.
+/// servers one by one to a reservation that may take them.
 fn least_missing(held: &RegionHeld, servers: &[(usize, u64)], got: &mut [i64]) -> Vec<i64> {
     let Some((&(g, count), rest)) = servers.split_first() else {
         let mut missing = vec![0; 3];
@@ -176,7 +176,7 @@ fn a_reservation_held_to_datacenters_takes_nothing_elsewhere() {
 }
 
 proptest! {
-    /// As little is missing as can be, the more important first, whoever can use what.
+    /// As little is missing as possible, the more important first, for any values of types.
     #[test]
     fn nothing_less_is_missing_of_the_more_important(
         holders in prop::collection::vec((0_i32..3, 0_usize..4, any::<[bool; 3]>()), 1..5),
@@ -217,8 +217,8 @@ proptest! {
         prop_assert_eq!(missing, least);
     }
 
-    /// Nobody gives to somebody less important, nobody gives what it has not, and after it no
-    /// short reservation is left beside somebody less important who has what it could use.
+    /// No reservation gives to a less important one or gives what it does not have, and afterwards no
+    /// short reservation is left beside a less important one that has what it could use.
     #[test]
     fn priority_decides(
         holders in prop::collection::vec((0_i32..3, 0_usize..20), 1..5),
