@@ -123,7 +123,7 @@ pub enum OpenError {
     /// The schema was never made, or is older than this program's.
     #[error(
         "the schema of the database is at migration {found}, this program needs {needed}; \
-         `ras up` and `ras import snapshot` bring it up to date"
+         `ras up` and `ras snapshot load` bring it up to date"
     )]
     SchemaOlder {
         /// The last migration that ran; 0: none.

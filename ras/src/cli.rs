@@ -3,6 +3,7 @@
 
 mod apply;
 mod between;
+mod groups;
 mod mover;
 mod plan;
 mod profile;
@@ -13,8 +14,9 @@ mod server;
 mod store;
 mod token;
 
-pub use apply::{Apply, Explain};
-pub use between::{Drill, EmergencyAction, Loans, Outages, OutagesAction, Replacements};
+pub use apply::{Apply, Explain, ExplainResult, Next};
+pub use between::{Drill, EmergencyAction, Loans, Outages, OutagesAction, Rehearse, Replacements};
+pub use groups::{OpsCommand, RegionCommand, ResultCommand, SnapshotCommand, new_name};
 pub use inventory::{ImportCsv, LogOptions};
 mod contract;
 mod inventory;
@@ -24,12 +26,12 @@ pub use maintenance::{
     Begin, ListMaintenance, Maintenance, MaintenanceAction, PlanMaintenance, StopMaintenance,
 };
 pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
-pub use plan::Plan;
+pub use plan::{Plan, PlanSnapshot};
 pub use profile::{Profile, ProfileAction};
-pub use read::{Filter, Get, Kind, List, ListOne};
+pub use read::{Filter, Get, Kind, List};
 pub use region::{
     Buffer, BufferAction, Elastic, ElasticAction, Hardware, HardwareAction, OrRule, Quota,
-    QuotaAction, Region, RegionAction, ServerAction, ServerEdit, ServerFile, SetElastic, SetQuota,
+    QuotaAction, RegionAction, ServerAction, ServerEdit, ServerFile, SetElastic, SetQuota,
     SetRegion,
 };
 pub use request::{
@@ -61,9 +63,9 @@ Folders:
   RESULT    a solve: assignment.parquet and report.json (ras-solve/1)
 
 Example, from nothing to a page:
-  ras generate --servers 5000 --state steady --out region
+  ras snapshot generate --servers 5000 --state steady --out region
   ras solve region --deadline 60s --out result
-  ras report region result --out page.html
+  ras result report region result --out page.html
 
 Example, a living region:
   ras up region                   # runs it with a private Postgres, until Ctrl-C
@@ -138,98 +140,49 @@ pub enum Output {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Turn an inventory into a snapshot, or a snapshot into the stored region
+    /// Make, read and change regions on disk: snapshots
     #[command(subcommand)]
-    Import(Import),
-    /// Generate a synthetic region; equal seeds give equal regions
-    Generate(Generate),
-    /// Decide who should hold each server
+    Snapshot(SnapshotCommand),
+    /// Solve a snapshot: decide which reservation holds each server
     Solve(Solve),
-    /// Check a result: recompute every guarantee with code independent of the solver
-    Audit(Audit),
-    /// Write a result as one self-contained HTML page
-    Report(Report),
-    /// Show the capacity of a reservation, and why it is short
-    Explain(Explain),
-    /// Check whether a request can be granted, at what cost, and suggest alternatives
-    Plan(Plan),
-    /// Apply a server-side plan, or write the snapshot that results from a solve
-    Apply(Apply),
-    /// Save server URL and token for later commands
+    /// Check, explain, show and publish what a solve decided
+    #[command(subcommand)]
+    Result(ResultCommand),
+    /// Save a server and a token, for the subcommands that ask a server
     Login(Login),
-    /// Remove the saved server URL and token
+    /// Delete them
     Logout(Logout),
-    /// Create, resize or delete reservations
+    /// Ask a server for capacity: create, resize and delete reservations
     Request(Request),
-    /// Show one object: a reservation, a request, a server, a solve, ...
+    /// Ask a server what a request would take, and what could be granted instead
+    Plan(Plan),
+    /// Carry out a plan of a server, or files of requests
+    Apply(Apply),
+    /// Say how a reservation of a server is doing, and how its last request was answered
+    Explain(Explain),
+    /// Show one object of a server: a reservation, a request, a solve, ...
     Get(Get),
-    /// List objects of one kind
+    /// List the objects of a server, page by page
     List(List),
-    /// List unavailability events
-    Events(ListOne),
-    /// List solves
-    Solves(ListOne),
-    /// Summarize a snapshot
-    Inspect(Inspect),
+    /// Operate a region: moves, failures, maintenance, solves
+    #[command(subcommand)]
+    Ops(OpsCommand),
+    /// Show and change what a region consists of: servers, hardware, buffers, quotas, prices
+    #[command(subcommand)]
+    Region(RegionCommand),
+    /// Create, list and revoke tokens: who may do what over HTTP
+    Token(Token),
+    /// Show what the stored region holds, and how it is
+    Status(Status),
+    /// Keep a region in Postgres and serve it until stopped
+    Up(Up),
+    /// Take solves and replays from the queue of a region until stopped
+    Worker(Worker),
+    /// Carry out the targets of a region until stopped
+    Mover(Mover),
     /// Solve a real fleet of 10,001 servers, from the inventory to the page
     Demo(Demo),
-    /// Moved: `ras-bench`
-    #[command(hide = true)]
-    Bench {
-        /// Ignored
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        rest: Vec<String>,
-    },
-    /// Keep a region in Postgres and serve it over HTTP until stopped
-    Up(Up),
-    /// Run solves and replays from a region's queue until stopped
-    Worker(Worker),
-    /// Execute the targets of a region until stopped
-    Mover(Mover),
-    /// List moves under way; stop or resume moves
-    Moves(Moves),
-    /// List failed servers, their replacements and the time each took
-    Replacements(Replacements),
-    /// List lost MSBs; preview or apply preemption
-    Outages(Outages),
-    /// List servers lent to elastic reservations
-    Loans(Loans),
-    /// Request emergency capacity, granted without waiting for a solve
-    #[command(subcommand)]
-    Emergency(EmergencyAction),
-    /// Simulate failures: replay a log to size shared buffers, or lose an MSB
-    Drill(Box<Drill>),
-    /// Set churn contracts: how many servers in use may leave a reservation, and when
-    Contract(ContractOf),
-    /// Schedule maintenance of servers, racks and MSBs
-    Maintenance(Maintenance),
-    /// Create, list and revoke API tokens
-    Token(Token),
-    /// Manage RRU profiles, and roll-outs of host profiles
-    Profile(Profile),
-    /// Show and change a region's prices, default limits and buffer fraction
-    Region(Region),
-    /// List and set shared buffers, by hardware type and in servers
-    Buffer(Buffer),
-    /// Create, change and end elastic reservations, which borrow idle buffers
-    Elastic(Elastic),
-    /// List and set the quotas of owners
-    Quota(Quota),
-    /// List, add, rename and remove hardware types
-    Hardware(Hardware),
-    /// Rack, decommission and move servers, many at once
-    Server(ServerEdit),
-    /// Queue a solve of the stored region now
-    RequestSolve(RequestSolve),
-    /// Repeat past solves with other settings, and compare
-    Replay(Box<Replay>),
-    /// Show the state of a store or a server
-    Status(Status),
-    /// Write the stored region as a snapshot
-    Export(Export),
-    /// Publish a result as the next version of the targets
-    Publish(Publish),
-    /// Print the OpenAPI 3.1 description of the HTTP API
+    /// Print the description of the HTTP interface: OpenAPI 3.1
     Openapi,
     /// Print a completion script for a shell
     Completions {
@@ -247,21 +200,12 @@ pub enum Command {
     },
 }
 
-/// The source of an import.
-#[derive(Debug, Subcommand)]
-pub enum Import {
-    /// From CSV files of servers, requests, events and topology
-    Csv(ImportCsv),
-    /// From a snapshot into the store: shows the changes, then makes them
-    Snapshot(ImportSnapshot),
-}
-
 const GENERATE_EXAMPLES: &str = "\
 Examples:
-  ras generate --servers 20000 --reservations 80 --state steady --seed 7 --out region
-  ras generate --servers 1000000 --reservations 2000 --out large";
+  ras snapshot generate --servers 20000 --reservations 80 --state steady --seed 7 --out region
+  ras snapshot generate --servers 1000000 --reservations 2000 --out large";
 
-/// `ras generate`
+/// `ras snapshot generate`
 #[derive(Debug, Args)]
 #[command(after_help = GENERATE_EXAMPLES)]
 pub struct Generate {
@@ -429,7 +373,7 @@ Recomputes capacity, survival of the loss of each MSB, spread, affinity, stabili
 terms of the objective, and compares them with what the result's report claims. Overrides of the solve
 (\"overrides\" in report.json) are taken into account.";
 
-/// `ras audit`
+/// `ras result audit`
 #[derive(Debug, Args)]
 #[command(after_help = AUDIT_HELP)]
 pub struct Audit {
@@ -439,7 +383,7 @@ pub struct Audit {
     pub result: PathBuf,
 }
 
-/// `ras report`
+/// `ras result report`
 #[derive(Debug, Args)]
 pub struct Report {
     /// The region
@@ -451,7 +395,7 @@ pub struct Report {
     pub out: PathBuf,
 }
 
-/// `ras inspect`
+/// `ras snapshot inspect`
 #[derive(Debug, Args)]
 pub struct Inspect {
     /// The region

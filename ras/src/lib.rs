@@ -46,6 +46,7 @@ pub mod telemetry;
 pub mod warm;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 use cli::Cli;
 use command::{Context, Verdict};
 use std::ffi::OsString;
@@ -74,7 +75,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, began: Instant) -> Exi
 /// The exit code, if there is nothing to do.
 pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result<C, ExitCode> {
     C::try_parse_from(arguments).map_err(|answer| {
-        // A closed pipe is not an error.
+        let old = match answer.get(ContextKind::InvalidSubcommand) {
+            Some(ContextValue::String(old)) => cli::new_name(old).map(|now| (old, now)),
+            _ => None,
+        };
+        if let Some((old, now)) = old {
+            eprintln!("ras: `ras {old}` has a new name: {now}");
+            return ExitCode::FAILURE;
+        }
+        // Help that is not read to its end is no error.
         let _ = answer.print();
         if answer.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     })

@@ -1,4 +1,4 @@
-//! The page of `ras replay`: recorded and replayed solves side by side.
+//! The page of `ras ops replay`: recorded and replayed solves side by side.
 
 use crate::service::replay::{Measure, Replayed};
 use maud::{Markup, html};

@@ -39,7 +39,7 @@ impl Place {
     /// A small region where something is held.
     fn region(&self, name: &str) {
         let options = "--servers 1000 --reservations 6 --msbs 9 --state steady --seed 3";
-        self.ras(&format!("generate {options} --out {name}")).code(0);
+        self.ras(&format!("snapshot generate {options} --out {name}")).code(0);
     }
 
     fn names(&self) -> Vec<String> {
@@ -99,28 +99,29 @@ fn region_is_solved_audited_explained_and_applied() {
     assert_eq!(report["ending"], "returned");
     assert!(report["phase1"]["dual_bound"].as_f64() <= report["phase1"]["primal"].as_f64());
 
-    let audit = place.ras("audit day0 result0 --output json").code(0).json();
+    let audit = place.ras("result audit day0 result0 --output json").code(0).json();
     assert_eq!(audit["fine"], true);
     assert_eq!(audit["differences"], serde_json::json!([]));
 
     let id = report["reservations"][0]["reservation_id"].as_str().expect("a name");
-    let explained = place.ras(&format!("explain day0 result0 --reservation {id}")).code_in(&[0, 2]);
+    let explained =
+        place.ras(&format!("result explain day0 result0 --reservation {id}")).code_in(&[0, 2]);
     assert!(explained.stdout().contains(id));
-    place.ras("explain day0 result0").code_in(&[0, 2]);
+    place.ras("result explain day0 result0").code_in(&[0, 2]);
 
-    place.ras("report day0 result0 --out pages/page.html").code(0);
+    place.ras("result report day0 result0 --out pages/page.html").code(0);
     let page = fs::read_to_string(place.path("pages/page.html")).expect("the page is there");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains(id));
 
-    place.ras("apply day0 result0 --out day1").code(0);
+    place.ras("snapshot next day0 result0 --out day1").code(0);
     let again = place.ras_json("solve day1 --out result1");
     assert_eq!(again["moves"], serde_json::json!({ "in_use": 0, "idle": 0 }));
     assert_eq!(again["acquired"], 0, "solving again on what was carried out moves nothing");
 
-    let seen = place.ras("inspect day1 --output json").code(0).json();
+    let seen = place.ras("snapshot inspect day1 --output json").code(0).json();
     assert_eq!(seen["servers"]["total"], 1000);
-    assert!(place.ras("inspect day1").code(0).stdout().contains("1,000"));
-    let yaml = place.ras("inspect day1 --output yaml").code(0).stdout();
+    assert!(place.ras("snapshot inspect day1").code(0).stdout().contains("1,000"));
+    let yaml = place.ras("snapshot inspect day1 --output yaml").code(0).stdout();
     assert!(yaml.lines().any(|line| line == "  total: 1000"), "{yaml}");
 }
 
@@ -197,10 +198,11 @@ fn overrides_are_recorded_and_audited() {
     assert_eq!(report["overrides"]["weights"]["spread_beta"], 0.0);
     assert_eq!(report["weights"]["buffer_tau"], 4.0);
     assert_eq!(report["objective"]["msb_spread"], 0.0);
-    place.ras("audit region result").code(0);
+    place.ras("result audit region result").code(0);
     // What was for that solve only is not in the next snapshot.
-    place.ras("apply region result --out next").code(0);
-    let weights = place.ras("inspect next --output json").code(0).json()["weights"].clone();
+    place.ras("snapshot next region result --out next").code(0);
+    let weights =
+        place.ras("snapshot inspect next --output json").code(0).json()["weights"].clone();
     assert_eq!(weights["spread_beta"], 2.0);
 }
 
@@ -220,7 +222,7 @@ fn request_chain_moves_only_necessary_servers() {
     );
     place
         .ras(
-            "import csv --servers servers.csv --requests requests.csv --request-changes \
+            "snapshot import --servers servers.csv --requests requests.csv --request-changes \
              changes.csv --day 0 --shared-buffer-fraction 0 --out day0",
         )
         .code(0);
@@ -230,7 +232,7 @@ fn request_chain_moves_only_necessary_servers() {
         assert_eq!(report["shortfall_rru"], 0.0, "day {day}");
         let moves = &report["moves"];
         left.push(moves["in_use"].as_u64().zip(moves["idle"].as_u64()).map(|(a, b)| a + b));
-        let line = format!("apply day{day} result{day} --out day{next}");
+        let line = format!("snapshot next day{day} result{day} --out day{next}");
         place.ras(&format!("{line} --request-changes changes.csv --day {next}")).code(0);
     }
     assert_eq!(left, [Some(0), Some(3), Some(3)]);
@@ -243,7 +245,7 @@ fn shortfall_exits_2_with_a_reason() {
     let done =
         place.ras("solve region --out result --gap 1% --deadline 5s --scale-requests 3").code(2);
     assert!(done.stdout().contains("short"), "{}", done.stdout());
-    let report = place.ras("explain region result --output json").code(2).json();
+    let report = place.ras("result explain region result --output json").code(2).json();
     assert!(report[0]["shortfall"]["reason"].is_string(), "{report}");
     let text = fs::read_to_string(place.path("result/report.json")).expect("the report");
     let report: Value = serde_json::from_str(&text).expect("JSON");
@@ -251,7 +253,7 @@ fn shortfall_exits_2_with_a_reason() {
     for row in rows {
         assert_eq!(row["shortfall_rru"] != 0.0, row["reason"].is_string(), "{row}");
     }
-    place.ras("audit region result").code(0);
+    place.ras("result audit region result").code(0);
 }
 
 #[test]
@@ -264,7 +266,7 @@ fn false_result_exits_2() {
         serde_json::from_str(&fs::read_to_string(&path).expect("the report")).expect("JSON");
     report["objective"]["buffer"] = 0.0.into();
     fs::write(&path, report.to_string()).expect("writes");
-    let done = place.ras("audit region result").code(2);
+    let done = place.ras("result audit region result").code(2);
     assert!(done.stdout().contains("objective.buffer"), "{}", done.stdout());
 }
 
@@ -300,13 +302,17 @@ fn invalid_input_exits_1_and_writes_nothing() {
     place.ras("solve region --out x --buffer-tau nan").fails_with(&["--buffer-tau"]);
     place.ras("solve region").fails_with(&["--out"]);
     place.ras("solve region --out x --log [").fails_with(&["--log"]);
-    place.ras("audit region nowhere").fails_with(&["nowhere"]);
-    place.ras("audit region region").fails_with(&["region"]);
-    place.ras("explain region result --reservation feed-rankin").fails_with(&["feed-rankin"]);
-    place.ras("report region result --out file/page.html").fails_with(&["file/page.html"]);
-    place.ras("apply region result --out region2 --day 3").fails_with(&["--request-changes"]);
-    place.ras("generate --servers 10 --out x").fails_with(&["servers", "1000"]);
-    place.ras("import csv --servers none.csv --out x").fails_with(&["none.csv"]);
+    place.ras("result audit region nowhere").fails_with(&["nowhere"]);
+    place.ras("result audit region region").fails_with(&["region"]);
+    place
+        .ras("result explain region result --reservation feed-rankin")
+        .fails_with(&["feed-rankin"]);
+    place.ras("result report region result --out file/page.html").fails_with(&["file/page.html"]);
+    place
+        .ras("snapshot next region result --out region2 --day 3")
+        .fails_with(&["--request-changes"]);
+    place.ras("snapshot generate --servers 10 --out x").fails_with(&["servers", "1000"]);
+    place.ras("snapshot import --servers none.csv --out x").fails_with(&["none.csv"]);
     place.ras("demo --data none --out x").fails_with(&["none"]);
     place.ras("nonsense").fails_with(&["nonsense"]);
     assert_eq!(place.names(), before, "nothing was written");
@@ -319,7 +325,7 @@ fn misspelled_name_suggests_the_right_one() {
     let report = place.ras_json("solve region --out result --gap 1%");
     let id = report["reservations"][0]["reservation_id"].as_str().expect("a name").to_owned();
     let wrong = format!("{id}x");
-    place.ras(&format!("explain region result --reservation {wrong}")).fails_with(&[
+    place.ras(&format!("result explain region result --reservation {wrong}")).fails_with(&[
         &wrong,
         "did you mean",
         &format!("{id:?}"),
@@ -345,7 +351,7 @@ fn full_disk_is_an_error_without_partial_files() {
     let place = Place::new();
     place.region("region");
     let before = place.names();
-    with_little_room(&place, "generate --servers 5000 --out other").fails_with(&["other"]);
+    with_little_room(&place, "snapshot generate --servers 5000 --out other").fails_with(&["other"]);
     with_little_room(&place, "solve region --out result").fails_with(&["result"]);
     assert_eq!(place.names(), before, "nothing was written");
     place.ras("solve region --out result --gap 1% -q").code_in(&[0, 2]);
@@ -354,7 +360,8 @@ fn full_disk_is_an_error_without_partial_files() {
         .fails_with(&["result"]);
     let after = fs::read(place.path("result/assignment.parquet")).expect("a result");
     assert!(result == after, "the earlier result stands");
-    with_little_room(&place, "report region result --out page.html").fails_with(&["page.html"]);
+    with_little_room(&place, "result report region result --out page.html")
+        .fails_with(&["page.html"]);
     assert!(!place.path("page.html").exists());
 }
 
@@ -365,7 +372,9 @@ fn solve_in_the_background(
 ) -> (std::process::Child, std::io::Lines<std::io::BufReader<std::process::ChildStderr>>) {
     use std::io::{BufRead, BufReader};
     use std::process::Stdio;
-    place.ras("generate --servers 20000 --reservations 80 --state steady --out region").code(0);
+    place
+        .ras("snapshot generate --servers 20000 --reservations 80 --state steady --out region")
+        .code(0);
     let mut child = Command::new(env!("CARGO_BIN_EXE_ras"))
         .args(["solve", "region", "--out", "result", "--gap", "0"])
         .current_dir(place.0.path())
@@ -377,7 +386,7 @@ fn solve_in_the_background(
     let first = lines.next().expect("it says something").expect("text");
     assert!(first.starts_with("phase 1"), "{first}");
     // From the first line on today's assignment is on disk.
-    place.ras("audit region result").code(0);
+    place.ras("result audit region result").code(0);
     (child, lines)
 }
 
@@ -396,7 +405,7 @@ fn ctrl_c_ends_solve_with_last_incumbent() {
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     let code = child.wait().expect("it ends").code();
     assert!(matches!(code, Some(0 | 2)), "{code:?}: {rest:?}");
-    place.ras("audit region result").code(0);
+    place.ras("result audit region result").code(0);
     let text = fs::read_to_string(place.path("result/report.json")).expect("the report");
     let report: Value = serde_json::from_str(&text).expect("JSON");
     let ending = report["ending"].as_str().expect("a word");
@@ -418,17 +427,17 @@ fn second_ctrl_c_exits_at_once_and_keeps_files() {
     let code = child.wait().expect("it ends").code();
     // Two signals that come together may be seen as one.
     assert!(matches!(code, Some(0 | 2 | 130)), "{code:?}: {rest:?}");
-    place.ras("audit region result").code(0);
+    place.ras("result audit region result").code(0);
 }
 
 #[test]
 fn result_is_written_by_the_deadline() {
     let place = Place::new();
-    place.ras("generate --servers 20000 --reservations 80 --out region").code(0);
+    place.ras("snapshot generate --servers 20000 --reservations 80 --out region").code(0);
     let report = place.ras_json("solve region --out result --gap 0 --deadline 2s");
     let seconds = report["seconds"]["total"].as_f64().expect("a number");
     assert!(seconds < 2.0, "{seconds}");
-    place.ras("audit region result").code(0);
+    place.ras("result audit region result").code(0);
 }
 
 /// What is solved is looked for from where the binary was built: the trace if it lies beside the
@@ -441,7 +450,7 @@ fn demo_solves_a_region() {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/google2019_cell_a");
     let fleet = if trace.is_dir() { "shared/data/google2019_cell_a" } else { "small region" };
     assert!(done.stdout().contains(fleet), "{fleet} was to be solved: {}", done.stdout());
-    place.ras("audit out/snapshot out/result").code(0);
+    place.ras("result audit out/snapshot out/result").code(0);
     assert!(place.path("out/report.html").exists());
 }
 
@@ -455,6 +464,21 @@ fn completions_and_manual_are_printed() {
     let manual = place.ras("man").code(0).stdout();
     assert!(manual.contains(".TH ras") && manual.contains("spread\\-beta"), "{manual}");
     assert!(!manual.contains("highs\\-worker"));
+}
+
+#[test]
+fn old_subcommand_names_its_successor() {
+    let place = Place::new();
+    for (old, new) in [
+        ("import csv --servers s.csv", "ras snapshot import"),
+        ("audit region result", "ras result audit"),
+        ("moves --stuck", "ras ops moves"),
+        ("--quiet quota list", "ras region quota"),
+        ("bench", "ras-bench"),
+    ] {
+        place.ras(old).fails_with(&["new name", new]);
+    }
+    place.ras("solv region").fails_with(&["unrecognized", "solve"]);
 }
 
 /// As after an update while it runs.
@@ -491,9 +515,14 @@ fn help_texts_match_goldens() {
         ("request", "request --help"),
         ("request_create", "request create --help"),
         ("list", "list --help"),
-        ("import_csv", "import csv --help"),
-        ("contract", "contract --help"),
-        ("maintenance", "maintenance --help"),
+        ("snapshot", "snapshot --help"),
+        ("snapshot_import", "snapshot import --help"),
+        ("snapshot_plan", "snapshot plan --help"),
+        ("result", "result --help"),
+        ("ops", "ops --help"),
+        ("ops_contract", "ops contract --help"),
+        ("ops_maintenance", "ops maintenance --help"),
+        ("region", "region --help"),
         ("token", "token --help"),
     ] {
         let golden = format!("{}/tests/help/{file}.txt", env!("CARGO_MANIFEST_DIR"));
@@ -507,12 +536,12 @@ fn plan_grants_or_refuses_with_alternatives() {
     let place = Place::new();
     place.region("region");
     let report = place.ras_json("solve region --out result --gap 1%");
-    place.ras("apply region result --out settled").code(0);
+    place.ras("snapshot next region result --out settled").code(0);
     let row = &report["reservations"][0];
     let (id, capacity) = (row["reservation_id"].as_str(), row["capacity_rru"].as_f64());
     let (id, capacity) = (id.expect("a name"), capacity.expect("a number"));
     place.write("more.yaml", &format!("reservation_id: {id}\ncapacity_rru: {}\n", capacity + 2.0));
-    let plan = "plan settled --warm result --request";
+    let plan = "snapshot plan settled --warm result --request";
     let more = place.ras_json(&format!("{plan} more.yaml"));
     assert_eq!(more["granted"], "in_full", "{more}");
     assert_eq!(more["audit_clean"], true);
@@ -555,15 +584,16 @@ fn drill_uses_its_settings() {
         (0..20).map(|n| format!("s{n:02},disk,2026-01-02T00:00:{n:02}Z,\n")).collect();
     let work = "s30,reboot,2026-01-03T00:00:00Z,2026-01-03T06:00:00Z\n";
     place.write("events.csv", &format!("server_id,kind,start,end\n{fails}{work}"));
-    let import = "import csv --servers servers.csv --requests requests.csv --out region \
+    let import = "snapshot import --servers servers.csv --requests requests.csv --out region \
                   --taken-at 2026-01-01T00:00:00Z --shared-buffer-fraction 25%";
     place.ras(import).code(0);
     place.write("off.toml", "[mover.storm_guard]\nlasts = \"0s\"\n");
     place.write("short.toml", "[mover.storm_guard]\nlasts = \"30m\"\n");
     let drill = |more: &str| {
         let kinds = "--kind disk=random_failure --kind reboot=planned_maintenance";
-        let line =
-            format!("drill region --events events.csv {kinds} --span 90d --deadline 5s {more}");
+        let line = format!(
+            "snapshot rehearse region --events events.csv {kinds} --span 90d --deadline 5s {more}"
+        );
         place.ras_json(&line)["drills"][0].clone()
     };
     let (plain, off, short) = (drill(""), drill("--config off.toml"), drill("--config short.toml"));
@@ -573,7 +603,7 @@ fn drill_uses_its_settings() {
     assert_eq!(lost(&short).0, Some(1));
     assert!(short["lost_msb_hours"].as_f64() < Some(0.6), "{short}");
     assert_eq!((&plain["hours"], &plain["maintenance"]), (&2160.0.into(), &1.into()));
-    place.ras("drill region --events events.csv --span 90d").fails_with(&[
+    place.ras("snapshot rehearse region --events events.csv --span 90d").fails_with(&[
         "events.csv: line 2: kind: \"disk\" is not one of removed",
         "line 22: kind: \"reboot\"",
     ]);

@@ -65,7 +65,7 @@ fn empty() -> Markup {
     html! {
         h1 { "No region yet" }
         p.missing { "Nothing is loaded. " code { "ras up FOLDER" } " serves a snapshot folder, "
-            code { "ras import" } " makes one of inventories, " code { "ras generate" } " makes one up." }
+            code { "ras snapshot import" } " makes one of CSV files, " code { "ras snapshot generate" } " makes one up." }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Arguments of `ras explain` and `ras apply`.
+//! What may be done with a plan or a result: `ras apply`, `ras explain` and their forms on files.
 
 use super::ServerOptions;
 use clap::Args;
@@ -7,71 +7,50 @@ use uuid::Uuid;
 
 /// `ras explain`
 #[derive(Debug, Args)]
-#[command(
-    override_usage = "ras explain [OPTIONS] <RESERVATION>\n       \
-        ras explain [OPTIONS] <SNAPSHOT> <RESULT> [--reservation <NAME>]",
-    after_help = "\
-With one name, asks the server for the state of the reservation and the answer to its last request.
-
-Examples:
-  ras explain web
-  ras explain region result --reservation web"
-)]
+#[command(after_help = "\
+Example:
+  ras explain web")]
 pub struct Explain {
-    /// The region; or a reservation of the server, if no result follows
-    #[arg(value_name = "SNAPSHOT|RESERVATION")]
-    pub what: PathBuf,
-    /// The result of its solve
-    pub result: Option<PathBuf>,
-    /// The reservation; without it, every one that is short
-    #[arg(long, value_name = "NAME", requires = "result")]
-    pub reservation: Option<String>,
-    /// The server to ask.
+    /// The reservation
+    pub reservation: String,
+    /// Which server.
     #[command(flatten)]
     pub server: ServerOptions,
 }
 
+/// `ras result explain`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  ras result explain region result --reservation web")]
+pub struct ExplainResult {
+    /// The region
+    pub snapshot: PathBuf,
+    /// The result of its solve
+    pub result: PathBuf,
+    /// The reservation; without it, every one that is short
+    #[arg(long, value_name = "NAME")]
+    pub reservation: Option<String>,
+}
+
 const APPLY_EXAMPLES: &str = "\
-With --plan or --request, the server applies them. Requests are planned together; their effect is
-shown and applied after confirmation. Files of requests can be kept in a git repository: requests
-already granted change nothing. A plan that is out of date is refused (exit code 3), and an updated
-plan is shown.
+Requests are planned together; the plan is shown, and carried out once confirmed. Files of requests
+can live in a git repository: a request that is granted already changes nothing. A plan that no
+longer fits the region is refused (exit code 3), and the plan as it would be now is shown.
 
-With SNAPSHOT and RESULT, the new snapshot has each server at its target, idle if it moved;
-overrides of the solve are not carried over.
-
-Examples, the last one day of a chain:
+Examples:
   ras apply --plan 0198a2c4-...
-  ras apply --request reservations/*.yaml --yes
-  ras apply day0 result0 --out day6 --request-changes request_changes.csv --day 6";
+  ras apply --request reservations/*.yaml --yes";
 
 /// `ras apply`
 #[derive(Debug, Args)]
 #[command(
     override_usage = "ras apply [OPTIONS] --plan <ID>\n       \
-        ras apply [OPTIONS] --request <FILE>...\n       \
-        ras apply [OPTIONS] <SNAPSHOT> <RESULT> --out <SNAPSHOT>",
+        ras apply [OPTIONS] --request <FILE>...",
     after_help = APPLY_EXAMPLES,
-    group = clap::ArgGroup::new("what").args(["snapshot", "plan", "request"]).required(true)
+    group = clap::ArgGroup::new("what").args(["plan", "request"]).required(true)
 )]
 pub struct Apply {
-    /// The region
-    #[arg(requires_all = ["result", "out"])]
-    pub snapshot: Option<PathBuf>,
-    /// The result of its solve
-    pub result: Option<PathBuf>,
-    /// The snapshot to write
-    #[arg(long, value_name = "SNAPSHOT", requires = "snapshot")]
-    pub out: Option<PathBuf>,
-    /// Requests that replace the snapshot's: name, capacity, ... as for `import csv`
-    #[arg(long, value_name = "CSV", requires = "snapshot", conflicts_with = "request_changes")]
-    pub requests: Option<PathBuf>,
-    /// Requests that change: day, date, reservation, servers
-    #[arg(long, value_name = "CSV", requires_all = ["snapshot", "day"])]
-    pub request_changes: Option<PathBuf>,
-    /// The day whose changes apply
-    #[arg(long, value_name = "DAY", requires = "request_changes")]
-    pub day: Option<u32>,
     /// A plan of the server
     #[arg(long, value_name = "ID")]
     pub plan: Option<Uuid>,
@@ -79,15 +58,42 @@ pub struct Apply {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub request: Vec<PathBuf>,
     /// Do not ask for confirmation
-    #[arg(long, conflicts_with = "snapshot")]
+    #[arg(long)]
     pub yes: bool,
-    /// List every source of servers, not only the first
-    #[arg(long, conflicts_with = "snapshot")]
+    /// List every source of servers, however many there are
+    #[arg(long)]
     pub all: bool,
-    /// Do not wait until it ends
-    #[arg(long, conflicts_with = "snapshot")]
+    /// Do not wait for the end
+    #[arg(long)]
     pub no_wait: bool,
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
+}
+
+/// `ras snapshot next`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+In the new snapshot servers are with their targets, idle where they moved. Settings that the solve
+took from the command line instead of the snapshot are not carried over.
+
+Example, one day of a chain:
+  ras snapshot next day0 result0 --out day6 --request-changes request_changes.csv --day 6")]
+pub struct Next {
+    /// The region
+    pub snapshot: PathBuf,
+    /// The result of its solve
+    pub result: PathBuf,
+    /// The snapshot to write
+    #[arg(long, value_name = "SNAPSHOT")]
+    pub out: PathBuf,
+    /// Requests from then on: name, capacity, ... as for `ras snapshot import`
+    #[arg(long, value_name = "CSV", conflicts_with = "request_changes")]
+    pub requests: Option<PathBuf>,
+    /// Requests that change: day, date, reservation, servers
+    #[arg(long, value_name = "CSV", requires = "day")]
+    pub request_changes: Option<PathBuf>,
+    /// The day whose changes apply
+    #[arg(long, value_name = "DAY", requires = "request_changes")]
+    pub day: Option<u32>,
 }

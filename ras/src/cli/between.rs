@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// `ras replacements`
+/// `ras ops replacements`
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A server that fails unplanned while a guaranteed reservation holds it is replaced from the
@@ -30,7 +30,7 @@ pub struct Replacements {
     pub store: StoreOptions,
 }
 
-/// `ras loans`
+/// `ras ops loans`
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Idle servers of embedded and shared buffers are lent to elastic reservations, by weight, and
@@ -41,7 +41,7 @@ pub struct Loans {
     pub store: StoreOptions,
 }
 
-/// `ras outages`
+/// `ras ops outages`
 #[derive(Debug, Args)]
 #[command(
     after_help = "\
@@ -99,7 +99,7 @@ Exit code 2: a reservation remains short.")]
     },
 }
 
-/// `ras emergency`
+/// `ras ops emergency`
 #[derive(Debug, Subcommand)]
 pub enum EmergencyAction {
     /// Request capacity now, and wait for the answer
@@ -154,37 +154,44 @@ Exit code 2: less was granted than requested, or nothing.")]
     },
 }
 
-/// `ras drill`
+/// `ras ops drill`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Replays a log of failures in virtual time, on the region as a solve leaves it, with the
-decisions of the mover: the storm guard and the choice of spares. Shows how many servers were
-replaced and how soon, and the capacity that reservations lacked meanwhile, for shared buffers of
-several sizes. No store is needed.
+Nothing is touched. Exit code 2: a reservation would be short.
 
-With --msb, asks the server what each reservation would keep if that MSB were lost now. Nothing is
-changed. Exit code 2: a reservation would be short.
+Example:
+  ras ops drill --msb msb4")]
+pub struct Drill {
+    /// The MSB that is lost
+    #[arg(long, value_name = "NAME")]
+    pub msb: String,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerOptions,
+}
 
-Columns of the log: server_id, kind, start, end, as for `ras import csv`. Planned maintenance is not
-a failure. [mover] settle and [mover.storm_guard] of --config apply as they do to the mover.
+/// `ras snapshot rehearse`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Replays a log of failures in virtual time, on the region as a solve leaves it, with the decisions of
+the mover: the storm guard and the choice of spares. Prints how many servers were replaced and how
+soon, what reservations lacked meanwhile, and how that depends on the size of the shared buffers.
+
+Columns of the log: server_id, kind, start, end, as for `ras snapshot import`. Planned maintenance is
+no failure. [mover] settle and [mover.storm_guard] of --config hold here as they do for the mover.
 
 Examples:
-  ras drill region --events events.csv
-  ras drill region --events events.csv --shared-buffer 0,1%,2%,3% --solve-every 24h --deadline 20s
-  ras drill --msb msb4")]
-pub struct Drill {
+  ras snapshot rehearse region --events events.csv
+  ras snapshot rehearse region --events events.csv --shared-buffer 0,1%,2%,3% --solve-every 24h")]
+pub struct Rehearse {
     /// The region
-    #[arg(required_unless_present = "msb", requires = "events")]
-    pub snapshot: Option<PathBuf>,
+    pub snapshot: PathBuf,
     /// Logs of failures
-    #[arg(long, value_name = "CSV", requires = "snapshot")]
+    #[arg(long, value_name = "CSV", required = true)]
     pub events: Vec<PathBuf>,
     /// How times and kinds are written.
     #[command(flatten)]
     pub log: super::LogOptions,
-    /// Simulate the loss of this MSB, in the region of a server
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["snapshot", "events"])]
-    pub msb: Option<String>,
     /// Sizes of the shared buffer to compare, as shares of each hardware type [default: the snapshot's]
     #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = quantity::share)]
     pub shared_buffer: Vec<f64>,
@@ -197,15 +204,12 @@ pub struct Drill {
     /// How long a failure must last before the mover reacts [default: that of the settings, or 1s]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub settle: Option<Duration>,
-    /// How often the region is solved during the drill [default: never]
+    /// How often the region is solved during the rehearsal [default: never]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub solve_every: Option<Duration>,
     /// How to solve; --deadline is for each solve
     #[command(flatten)]
     pub options: super::SolveOptions,
-    /// The server to ask.
-    #[command(flatten)]
-    pub server: ServerOptions,
 }
 
 fn rru(text: &str) -> Result<Rru, String> {

@@ -14,11 +14,11 @@ moves beyond it. Replacements of failed servers, emergencies and preemption in a
 wait, but count. Idle servers move without limit.
 
 Examples:
-  ras contract set web --in-use 2% --quiet-time 08:00-18:00 --zone Europe/Berlin
-  ras contract set db --in-use 0.5% --per 7d --quiet-time 22:00-06:00 --quiet-time 12:00-13:00
-  ras contract list";
+  ras ops contract set web --in-use 2% --quiet-time 08:00-18:00 --zone Europe/Berlin
+  ras ops contract set db --in-use 0.5% --per 7d --quiet-time 22:00-06:00 --quiet-time 12:00-13:00
+  ras ops contract list";
 
-/// `ras contract`
+/// `ras ops contract`
 #[derive(Debug, Args)]
 #[command(after_help = CONTRACT_HELP)]
 pub struct ContractOf {
@@ -48,7 +48,7 @@ pub enum ContractAction {
     },
 }
 
-/// `ras contract set`
+/// `ras ops contract set`
 #[derive(Debug, Args)]
 pub struct SetContract {
     /// The reservation; it must be guaranteed

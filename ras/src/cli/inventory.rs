@@ -27,10 +27,10 @@ Times are RFC 3339 or Unix seconds. Numbers with another epoch need --epoch.
 
 Examples:
   an inventory with its events, as it is now
-    ras import csv --servers servers.csv --requests requests.csv --events events.csv \\
+    ras snapshot import --servers servers.csv --requests requests.csv --events events.csv \\
         --kind disk=random_failure --kind reboot=software --out region
   the fleet of Google's 2019 trace at its first instant, with mixed MSBs
-    ras import csv --servers servers.csv --requests requests_hybrid.csv \\
+    ras snapshot import --servers servers.csv --requests requests_hybrid.csv \\
         --events events_day00_13.csv --msb-column msb_mixed --epoch 2019-05-01T00:00:00Z \\
         --taken-at 600 --out region
   a fleet whose topology is in a separate file
@@ -40,7 +40,7 @@ Examples:
     ras import csv --servers servers.csv --requests requests.csv \\
         --request-changes request_changes.csv --day 6 --out region";
 
-/// `ras import csv`
+/// `ras snapshot import`
 #[derive(Debug, Args)]
 #[command(after_help = IMPORT_HELP)]
 pub struct ImportCsv {

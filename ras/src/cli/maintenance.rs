@@ -23,14 +23,14 @@ when the window begins: if one is broken, it is paused and begins as soon as it 
 when its time is over. While an MSB is lost no window begins.
 
 Examples:
-  ras maintenance plan --rack rack17 --from now --for 2h --drain 30m --why \"new fans\"
-  ras maintenance plan --msb msb4 --from 2026-03-01T22:00:00Z --for 4h \\
+  ras ops maintenance plan --rack rack17 --from now --for 2h --drain 30m --why \"new fans\"
+  ras ops maintenance plan --msb msb4 --from 2026-03-01T22:00:00Z --for 4h \\
       --recall-minutes 20 --why \"power feed B\"
   ras maintenance list
   ras maintenance end 0198a2c4-...        # work is done early
   ras maintenance cancel 0198a2c4-...     # a window, or all windows of a plan";
 
-/// `ras maintenance`
+/// `ras ops maintenance`
 #[derive(Debug, Args)]
 #[command(after_help = MAINTENANCE_HELP)]
 pub struct Maintenance {
@@ -52,7 +52,7 @@ pub enum MaintenanceAction {
     Cancel(StopMaintenance),
 }
 
-/// `ras maintenance plan`
+/// `ras ops maintenance plan`
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("scope").required(true))]
 pub struct PlanMaintenance {
@@ -113,7 +113,7 @@ impl FromStr for Begin {
     }
 }
 
-/// `ras maintenance list`
+/// `ras ops maintenance list`
 #[derive(Debug, Args)]
 pub struct ListMaintenance {
     /// Include those that have ended
@@ -130,7 +130,7 @@ pub struct ListMaintenance {
     pub store: StoreOptions,
 }
 
-/// `ras maintenance end`, `ras maintenance cancel`
+/// `ras ops maintenance end`, `ras ops maintenance cancel`
 #[derive(Debug, Args)]
 pub struct StopMaintenance {
     /// A window, or a plan: all of its windows

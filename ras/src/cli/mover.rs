@@ -131,7 +131,7 @@ pub struct Mover {
     pub store: StoreOptions,
 }
 
-/// `ras moves`
+/// `ras ops moves`
 #[derive(Debug, Args)]
 #[command(
     after_help = "\

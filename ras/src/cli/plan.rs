@@ -1,4 +1,4 @@
-//! `ras plan`
+//! `ras plan` and `ras snapshot plan`
 
 use super::{OverrideOptions, ServerOptions, SolveOptions};
 use crate::quantity;
@@ -7,12 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const PLAN_HELP: &str = "\
-With SNAPSHOT the plan is made locally. Without it, the server plans any number of requests together
-on its current region, and `ras apply --plan ID` applies the plan.
-
-FILE has one request as YAML or JSON. Members left out keep their value:
-  reservation: web            # new, if the region has no reservation of this name
-  owner: shop                 # required for a new one, like capacity_rru and rru
+FILE holds one request as YAML or JSON. What is left out stays as it is:
+  reservation: web            # new, if the region has none of this name
+  owner: shop                 # needed of a new one, like capacity_rru and rru
   capacity_rru: 1200
   rru: {C1: 1.0, C2: 1.6}     # RRU of one server of each eligible hardware type
   msb_buffer: true            # survives the loss of any one MSB
@@ -21,7 +18,7 @@ FILE has one request as YAML or JSON. Members left out keep their value:
   allowed_datacenters: [dc1, dc2]   # for the buffer, too; []: all
   replicas: 3                 # with replicas_per_msb: 1, at most a third of it is in one MSB
   affinity_theta: 0.05        # also msb_alpha, rack_alpha, host_profile; null: the region's rule
-A server also accepts
+A server also reads
   grant_policy: all           # or best_effort, or {at_least_rru: 900}
   labels: {tier: front}
   starts_at: 2026-03-01T22:00:00Z   # and ends_at
@@ -37,47 +34,63 @@ worse than today. Spread limits never refuse a request: exceeding them has a pri
 
 Exit codes: 0 granted in full, 2 granted in part or not at all, 1 an error.
 
-Examples, the first warm-started from the last solve:
-  ras plan region --warm result --request web.yaml
-  ras plan --request reservations/*.yaml";
+Examples:
+  ras plan --request reservations/*.yaml
+  ras snapshot plan region --warm result --request web.yaml";
 
 /// `ras plan`
 #[derive(Debug, Args)]
-#[command(after_help = PLAN_HELP)]
+#[command(
+    before_long_help = "Any number of requests is planned together, on the server's region as it is now;\n\
+        `ras apply --plan ID` carries the plan out.",
+    after_help = PLAN_HELP
+)]
 pub struct Plan {
-    /// The snapshot; without it, the server's region
-    pub snapshot: Option<PathBuf>,
-    /// The request; may be repeated if SNAPSHOT is absent
+    /// The requests
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     pub request: Vec<PathBuf>,
-    /// Result of the last solve, to warm-start prices from [default: beside the snapshot]
-    #[arg(long, value_name = "RESULT", requires = "snapshot")]
-    pub warm: Option<PathBuf>,
-    /// List every source of servers, not only the first
+    /// List every source of servers, however many there are
     #[arg(long)]
     pub all: bool,
-    /// Settings file (TOML); the command line wins over it
-    #[arg(long, value_name = "FILE", requires = "snapshot")]
-    pub config: Option<PathBuf>,
-    /// Deadline of the search, counted from the start of the process: 5s
-    #[arg(long, value_name = "DURATION", requires = "snapshot", value_parser = quantity::duration)]
-    pub deadline: Option<Duration>,
-    /// Worker threads [default: one for each processor]
-    #[arg(long, value_name = "COUNT", requires = "snapshot", value_parser = clap::value_parser!(u16).range(1..))]
-    pub threads: Option<u16>,
-    /// Seed of every random choice [default: 1]
-    #[arg(long, value_name = "NUMBER", requires = "snapshot")]
-    pub seed: Option<u64>,
-    /// Overrides of the snapshot's settings.
-    #[command(flatten)]
-    pub overrides: OverrideOptions,
-    /// The server to ask.
+    /// Which server.
     #[command(flatten)]
     pub server: ServerOptions,
 }
 
-impl Plan {
-    /// The options of a solve with these settings.
+/// `ras snapshot plan`
+#[derive(Debug, Args)]
+#[command(after_help = PLAN_HELP)]
+pub struct PlanSnapshot {
+    /// The region
+    pub snapshot: PathBuf,
+    /// The request
+    #[arg(long, value_name = "FILE")]
+    pub request: PathBuf,
+    /// The result of the last solve: prices start from what it left [default: beside the snapshot]
+    #[arg(long, value_name = "RESULT")]
+    pub warm: Option<PathBuf>,
+    /// List every source of servers, however many there are
+    #[arg(long)]
+    pub all: bool,
+    /// Settings file (TOML); the command line wins over it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The search ends by then, counted from the start of the process: 5s
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    pub deadline: Option<Duration>,
+    /// Worker threads [default: one for each processor]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+    /// Seed of every random choice [default: 1]
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+    /// What the snapshot says and this plan sees otherwise.
+    #[command(flatten)]
+    pub overrides: OverrideOptions,
+}
+
+impl PlanSnapshot {
+    /// As the options of a solve.
     pub fn solving(&self) -> SolveOptions {
         SolveOptions {
             config: self.config.clone(),

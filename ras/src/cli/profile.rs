@@ -13,14 +13,14 @@ the profile do not affect existing requests and reservations.
 servers are reconfigured one after the other. An operator can pause that roll-out.
 
 Examples:
-  ras profile set web --value C1=1.0 --value C2=1.6
-  ras profile list
+  ras region profile set web --value C1=1.0 --value C2=1.6
+  ras region profile list
   ras request create front --owner shop --rru 1200 --profile web
-  ras profile remove web
-  ras profile pause front --why 'three hosts of 40 did not boot'
-  ras profile resume front";
+  ras region profile remove web
+  ras region profile pause front --why 'three hosts of 40 did not boot'
+  ras region profile resume front";
 
-/// `ras profile`
+/// `ras region profile`
 #[derive(Debug, Args)]
 #[command(after_help = PROFILE_HELP)]
 pub struct Profile {

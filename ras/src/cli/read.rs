@@ -95,18 +95,7 @@ pub struct List {
     pub server: ServerOptions,
 }
 
-/// `ras events`, `ras solves`
-#[derive(Debug, Args)]
-pub struct ListOne {
-    /// The filter.
-    #[command(flatten)]
-    pub filter: Filter,
-    /// The server to ask.
-    #[command(flatten)]
-    pub server: ServerOptions,
-}
-
-/// Filters of a list. The server rejects filters that a kind does not support.
+/// Which rows are listed. The server says which of these it knows of a kind.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which")]
 pub struct Filter {

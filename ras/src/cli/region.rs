@@ -6,15 +6,7 @@ use super::request::value;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// `ras region`
-#[derive(Debug, Args)]
-pub struct Region {
-    /// The action.
-    #[command(subcommand)]
-    pub action: RegionAction,
-}
-
-/// The actions on prices and limits.
+/// What may be done with prices and limits.
 #[derive(Debug, Subcommand)]
 pub enum RegionAction {
     /// Show prices, default limits and the buffer fraction
@@ -82,7 +74,7 @@ fn or_rule(text: &str) -> Result<OrRule, String> {
     share.map(OrRule::Share)
 }
 
-/// `ras buffer`
+/// `ras region buffer`
 #[derive(Debug, Args)]
 pub struct Buffer {
     /// The action.
@@ -119,16 +111,16 @@ pub enum BufferAction {
     },
 }
 
-/// `ras elastic`
+/// `ras region elastic`
 #[derive(Debug, Args)]
 #[command(after_help = "\
 An elastic reservation owns no servers. It borrows idle servers of embedded and shared buffers, by
 its weight, and returns them when their owners need them.
 
 Examples:
-  ras elastic set batch --owner lab --type C1 --value C2=1.6 --share 2
-  ras elastic list
-  ras elastic end batch            # removed once its loans are returned")]
+  ras region elastic set batch --owner lab --type C1 --value C2=1.6 --share 2
+  ras region elastic list
+  ras region elastic end batch            # gone once its servers are back")]
 pub struct Elastic {
     /// The action.
     #[command(subcommand)]
@@ -156,7 +148,7 @@ pub enum ElasticAction {
     },
 }
 
-/// `ras elastic set`
+/// `ras region elastic set`
 #[derive(Debug, Args)]
 pub struct SetElastic {
     /// Name
@@ -184,7 +176,7 @@ pub struct SetElastic {
     pub server: ServerOptions,
 }
 
-/// `ras quota`
+/// `ras region quota`
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A limit is in RRU of one profile, or in servers of all hardware types or of one. A reservation counts
@@ -192,9 +184,9 @@ with the most it can amount to, without its embedded buffer. All limits of an ow
 limits replaces the former ones.
 
 Examples:
-  ras quota set shop --rru web=2000 --servers 1500 --servers-of GPU=40
-  ras quota set shop --none
-  ras quota list")]
+  ras region quota set shop --rru web=2000 --servers 1500 --servers-of GPU=40
+  ras region quota set shop --none
+  ras region quota list")]
 pub struct Quota {
     /// The action.
     #[command(subcommand)]
@@ -214,7 +206,7 @@ pub enum QuotaAction {
     Set(SetQuota),
 }
 
-/// `ras quota set`
+/// `ras region quota set`
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("limits").required(true).multiple(true)
     .args(["rru", "servers", "servers_of", "none"]))]
@@ -238,7 +230,7 @@ pub struct SetQuota {
     pub server: ServerOptions,
 }
 
-/// `ras hardware`
+/// `ras region hardware`
 #[derive(Debug, Args)]
 pub struct Hardware {
     /// The action.
@@ -297,13 +289,13 @@ is not removed: the error says what must happen first. With --drain such servers
 within the limits and contracts of moves; the next solve replaces them. `drained` shows the progress.
 
 Examples:
-  ras server add -f racked.csv --preview
-  ras server remove -f old.csv
-  ras server remove -f old.csv --drain
-  ras server keep rack7-s01
-  ras server move -f moved.json";
+  ras region server add -f racked.csv --preview
+  ras region server remove -f old.csv
+  ras region server remove -f old.csv --drain
+  ras region server keep rack7-s01
+  ras region server move -f moved.json";
 
-/// `ras server`
+/// `ras region server`
 #[derive(Debug, Args)]
 #[command(after_help = SERVER_HELP)]
 pub struct ServerEdit {

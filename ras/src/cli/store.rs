@@ -147,7 +147,7 @@ pub struct Worker {
     pub store: StoreOptions,
 }
 
-/// `ras request-solve`
+/// `ras ops solve`
 #[derive(Debug, Args)]
 #[command(after_help = "If a solve is already queued, joins it.")]
 pub struct RequestSolve {
@@ -165,13 +165,13 @@ the command line, and compares the results with the recorded ones. Nothing is pu
 
 Examples:
   a policy on the last month
-    ras replay --since 2026-10-21T00:00:00Z --msb-alpha 5% --shared-buffer-fraction 1.5% \\
+    ras ops replay --since 2026-10-21T00:00:00Z --msb-alpha 5% --shared-buffer-fraction 1.5% \\
         --fan-out --out replay.html
   the last ten unchanged, and snapshots from elsewhere
     ras replay --last 10
     ras replay monday tuesday --spread-beta 0";
 
-/// `ras replay`
+/// `ras ops replay`
 #[derive(Debug, Args)]
 #[command(after_help = REPLAY_HELP)]
 pub struct Replay {
@@ -231,7 +231,7 @@ A snapshot that lacks more than 5 % of the servers, of the reservations or of th
 to reservations is refused, unless --force. A snapshot with servers, racks or MSBs in other places, or
 of other types, is refused, unless --accept-contradictions.";
 
-/// `ras import snapshot`
+/// `ras snapshot load`
 #[derive(Debug, Args)]
 #[command(after_help = IMPORT_SNAPSHOT_HELP)]
 pub struct ImportSnapshot {
@@ -254,14 +254,14 @@ pub struct ImportSnapshot {
     pub store: StoreOptions,
 }
 
-/// `ras export`
+/// `ras snapshot export`
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The folder also has the version of the region (`version` in region.json, `generation` in
 servers.parquet), so that `ras publish` can publish a result from files alone.
 
 Example, a solve by hand:
-  ras export region && ras solve region --out result && ras publish region result")]
+  ras snapshot export region && ras solve region --out result && ras result publish region result")]
 pub struct Export {
     /// The snapshot to write
     pub out: PathBuf,
@@ -270,7 +270,7 @@ pub struct Export {
     pub store: StoreOptions,
 }
 
-/// `ras publish`
+/// `ras result publish`
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The result is audited first. It is published on top of the version that was exported, or not at all;

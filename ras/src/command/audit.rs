@@ -1,4 +1,4 @@
-//! `ras audit`
+//! `ras result audit`
 
 use super::{Context, Solved, Verdict, read_solved};
 use crate::cli::Audit;

@@ -1,4 +1,4 @@
-//! `ras contract`
+//! `ras ops contract`
 
 use super::{Context, Verdict};
 use crate::cli::{ContractAction, ContractOf, SetContract};

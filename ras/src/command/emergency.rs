@@ -1,4 +1,4 @@
-//! `ras emergency`
+//! `ras ops emergency`
 
 use super::{Context, Verdict, api};
 use crate::cli::EmergencyAction;
@@ -122,7 +122,7 @@ fn sentence(of: &Value) -> String {
     let word = |member: &str| of[member].as_str().unwrap_or_default();
     format!(
         "granted {} RRU to {}: {} servers{shared}{all}\nthe next solve spreads and buffers them; \
-         `ras emergency end {}` gives them back",
+         `ras ops emergency end {}` gives them back",
         amount(rru(&granted["rru"])),
         word("reservation"),
         granted["servers"],

@@ -1,4 +1,4 @@
-//! `ras export`
+//! `ras snapshot export`
 
 use super::{Context, Verdict};
 use crate::cli::Export;

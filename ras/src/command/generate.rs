@@ -1,4 +1,4 @@
-//! `ras generate`
+//! `ras snapshot generate`
 
 use super::{Context, Verdict};
 use crate::cli::{self, Generate};

@@ -1,4 +1,4 @@
-//! `ras import csv`
+//! `ras snapshot import`
 
 use super::{Context, Verdict};
 use crate::cli::ImportCsv;

@@ -1,4 +1,4 @@
-//! `ras import snapshot`
+//! `ras snapshot load`
 
 use super::{Context, Verdict, read_snapshot};
 use crate::cli::ImportSnapshot;

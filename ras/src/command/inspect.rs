@@ -1,4 +1,4 @@
-//! `ras inspect`
+//! `ras snapshot inspect`
 
 use super::{Context, Verdict, read_snapshot};
 use crate::cli::Inspect;

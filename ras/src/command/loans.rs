@@ -1,4 +1,4 @@
-//! `ras loans`
+//! `ras ops loans`
 
 use super::{Context, Verdict};
 use crate::cli::Loans;

@@ -1,4 +1,4 @@
-//! `ras maintenance`
+//! `ras ops maintenance`
 
 use super::{Context, Verdict, api};
 use crate::cli::{Begin, ListMaintenance, Maintenance, MaintenanceAction, PlanMaintenance};

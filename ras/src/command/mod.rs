@@ -1,13 +1,11 @@
 //! The subcommands: each reads, calls and writes.
 
 mod api;
-mod apply;
 mod audit;
 mod contract;
 mod demo;
-mod drill;
 mod emergency;
-mod explain;
+mod explain_result;
 mod export;
 mod generate;
 mod import;
@@ -17,9 +15,11 @@ mod loans;
 mod maintenance;
 mod mover;
 mod moves;
+mod next;
 mod outages;
-mod plan;
+mod plan_snapshot;
 mod publish;
+mod rehearse;
 mod replacements;
 mod replay;
 mod replay_tables;
@@ -35,7 +35,9 @@ mod worker;
 pub(crate) use export::write as write_export;
 pub use report::write_text;
 
-use crate::cli::{Command, Global, Import, Kind, Output};
+use crate::cli::{
+    Command, Global, OpsCommand, Output, RegionCommand, ResultCommand, SnapshotCommand,
+};
 use crate::overrides::Overrides;
 use anyhow::{Context as _, Result};
 use fleet::{RegionSnapshot, Targets};
@@ -76,57 +78,80 @@ impl Verdict {
 /// Any failure, with its chain of causes.
 pub fn run(command: Command, context: &Context) -> Result<Verdict> {
     match command {
-        Command::Import(Import::Csv(options)) => import::run(&options, context),
-        Command::Generate(options) => generate::run(&options, context),
+        Command::Snapshot(command) => snapshot(&command, context),
         Command::Solve(options) => solve::run(&options, context),
-        Command::Audit(options) => audit::run(&options, context),
-        Command::Report(options) => report::run(&options, context),
-        Command::Explain(options) => explain::run(&options, context),
-        Command::Plan(options) => plan::run(&options, context),
-        Command::Apply(options) => apply::run(&options, context),
+        Command::Result(command) => result(&command, context),
         Command::Login(options) => api::login::login(&options, context),
         Command::Logout(options) => api::login::logout(&options, context),
         Command::Request(options) => api::request::run(&options.action, context),
+        Command::Plan(options) => api::plan::run(&options, context),
+        Command::Apply(options) => api::apply::run(&options, context),
+        Command::Explain(options) => api::explain::run(&options, context),
         Command::Get(options) => api::read::get(&options, context),
         Command::List(options) => api::read::list(&options, context),
-        Command::Events(options) => api::read::one(Kind::Events, &options, context),
-        Command::Solves(options) => api::read::one(Kind::Solves, &options, context),
-        Command::Inspect(options) => inspect::run(&options, context),
-        Command::Demo(options) => demo::run(&options, context),
-        Command::Bench { .. } => anyhow::bail!(
-            "the benchmark is a separate program: cargo run --release -p bench -- --help"
-        ),
-        Command::Import(Import::Snapshot(options)) => import_snapshot::run(&options, context),
+        Command::Ops(command) => ops(&command, context),
+        Command::Region(command) => region(&command, context),
+        Command::Token(options) => token::run(&options, context),
+        Command::Status(options) => status::run(&options, context),
         Command::Up(options) => up::run(&options, context),
         Command::Worker(options) => worker::run(&options, context),
         Command::Mover(options) => mover::run(&options, context),
-        Command::Moves(options) => moves::run(&options, context),
-        Command::Replacements(options) => replacements::run(&options, context),
-        Command::Outages(options) => outages::run(&options, context),
-        Command::Loans(options) => loans::run(&options, context),
-        Command::Emergency(action) => emergency::run(&action, context),
-        Command::Drill(options) => drill::run(&options, context),
-        Command::Contract(options) => contract::run(&options, context),
-        Command::Maintenance(options) => maintenance::run(&options, context),
-        Command::Token(options) => token::run(&options, context),
-        Command::Profile(options) => api::profile::run(&options.action, context),
-        Command::Region(options) => api::region::region(&options.action, context),
-        Command::Buffer(options) => api::region::buffer(&options.action, context),
-        Command::Elastic(options) => api::region::elastic(&options.action, context),
-        Command::Quota(options) => api::region::quota(&options.action, context),
-        Command::Hardware(options) => api::region::hardware(&options.action, context),
-        Command::Server(options) => api::region::servers(&options.action, context),
-        Command::RequestSolve(options) => request_solve::run(&options, context),
-        Command::Replay(options) => replay::run(&options, context),
-        Command::Status(options) => status::run(&options, context),
-        Command::Export(options) => export::run(&options, context),
-        Command::Publish(options) => publish::run(&options, context),
+        Command::Demo(options) => demo::run(&options, context),
         Command::Openapi => print(&capacity_portal::openapi()).map(|()| Verdict::Fine),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man => shell::man(),
         Command::HighsWorker { memory_limit } => {
             crate::highs_process::worker::run(memory_limit).map(|()| Verdict::Fine)
         }
+    }
+}
+
+fn snapshot(command: &SnapshotCommand, context: &Context) -> Result<Verdict> {
+    match command {
+        SnapshotCommand::Import(options) => import::run(options, context),
+        SnapshotCommand::Generate(options) => generate::run(options, context),
+        SnapshotCommand::Inspect(options) => inspect::run(options, context),
+        SnapshotCommand::Plan(options) => plan_snapshot::run(options, context),
+        SnapshotCommand::Next(options) => next::run(options, context),
+        SnapshotCommand::Rehearse(options) => rehearse::run(options, context),
+        SnapshotCommand::Load(options) => import_snapshot::run(options, context),
+        SnapshotCommand::Export(options) => export::run(options, context),
+    }
+}
+
+fn result(command: &ResultCommand, context: &Context) -> Result<Verdict> {
+    match command {
+        ResultCommand::Audit(options) => audit::run(options, context),
+        ResultCommand::Explain(options) => explain_result::run(options, context),
+        ResultCommand::Report(options) => report::run(options, context),
+        ResultCommand::Publish(options) => publish::run(options, context),
+    }
+}
+
+fn ops(command: &OpsCommand, context: &Context) -> Result<Verdict> {
+    match command {
+        OpsCommand::Moves(options) => moves::run(options, context),
+        OpsCommand::Maintenance(options) => maintenance::run(options, context),
+        OpsCommand::Emergency(action) => emergency::run(action, context),
+        OpsCommand::Replacements(options) => replacements::run(options, context),
+        OpsCommand::Outages(options) => outages::run(options, context),
+        OpsCommand::Loans(options) => loans::run(options, context),
+        OpsCommand::Drill(options) => api::drill::run(options, context),
+        OpsCommand::Contract(options) => contract::run(options, context),
+        OpsCommand::Solve(options) => request_solve::run(options, context),
+        OpsCommand::Replay(options) => replay::run(options, context),
+    }
+}
+
+fn region(command: &RegionCommand, context: &Context) -> Result<Verdict> {
+    match command {
+        RegionCommand::Settings(action) => api::region::region(action, context),
+        RegionCommand::Server(options) => api::region::servers(&options.action, context),
+        RegionCommand::Hardware(options) => api::region::hardware(&options.action, context),
+        RegionCommand::Buffer(options) => api::region::buffer(&options.action, context),
+        RegionCommand::Elastic(options) => api::region::elastic(&options.action, context),
+        RegionCommand::Quota(options) => api::region::quota(&options.action, context),
+        RegionCommand::Profile(options) => api::profile::run(&options.action, context),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `ras moves`
+//! `ras ops moves`
 
 use super::{Context, Verdict, api};
 use crate::cli::{Moves, MovesAction};

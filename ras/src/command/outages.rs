@@ -1,4 +1,4 @@
-//! `ras outages`
+//! `ras ops outages`
 
 use super::{Context, Verdict, api};
 use crate::cli::{Outages, OutagesAction, StoreOptions};

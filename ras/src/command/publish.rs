@@ -1,4 +1,4 @@
-//! `ras publish`
+//! `ras result publish`
 
 use super::{Context, Solved, Verdict, read_solved};
 use crate::cli::Publish;

@@ -1,4 +1,4 @@
-//! `ras replacements`
+//! `ras ops replacements`
 
 use super::{Context, Verdict};
 use crate::cli::Replacements;

@@ -1,4 +1,4 @@
-//! `ras replay`
+//! `ras ops replay`
 
 use super::replay_tables;
 use super::report::write_text;

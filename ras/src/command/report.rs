@@ -1,4 +1,4 @@
-//! `ras report`
+//! `ras result report`
 
 use super::{Context, Solved, Verdict, read_solved};
 use crate::cli::Report;

@@ -1,4 +1,4 @@
-//! `ras request-solve`
+//! `ras ops solve`
 
 use super::{Context, Verdict};
 use crate::cli::RequestSolve;

@@ -74,7 +74,7 @@ fn up(place: &Place) -> Running {
 
 /// Targets of the store that take a server in use from `feed`.
 fn leave_feed(place: &Place) -> usize {
-    place.ras("export exported --data data").code(0);
+    place.ras("snapshot export exported --data data").code(0);
     let parts = datasets::read_parts(&place.path("exported")).expect("read");
     fs::remove_dir_all(place.path("exported")).expect("removed");
     let leaves =
@@ -86,7 +86,7 @@ fn leave_feed(place: &Place) -> usize {
 fn contract_limits_solves_and_dates_plan_arrival() {
     let place = Place::new();
     let up = up(&place);
-    place.ras("contract set feed --in-use 12.5% --per 1h --data data").code(0);
+    place.ras("ops contract set feed --in-use 12.5% --per 1h --data data").code(0);
 
     // Forty are surplus. Of 48 in use six may leave within an hour.
     let address = up.said.split("http://").nth(1).and_then(|rest| rest.split('/').next());
@@ -118,17 +118,17 @@ fn contract_limits_solves_and_dates_plan_arrival() {
     assert_eq!(leave_feed(&place), 2);
 
     // A contract of nothing: what never comes is not promised.
-    place.ras("contract set feed --in-use 0% --data data").code(0);
+    place.ras("ops contract set feed --in-use 0% --data data").code(0);
     let answer = plan("web.yaml");
     let of = &answer["changes"][0];
     assert_eq!(of["answer"]["granted_rru"], 2.0, "no more than it has: {answer}");
     assert_eq!(answer["servers"], 0, "{answer}");
 
-    place.ras("contract set feed --in-use 12.5% --per 1h --data data").code(0);
+    place.ras("ops contract set feed --in-use 12.5% --per 1h --data data").code(0);
     let (code, body) = up.post("/ops/v1/solves", ROOT, "{}");
     assert_eq!(code, 202, "{body}");
     until_true("the solve is published", Instant::now() + PATIENCE, || {
-        let solves = place.json("solves");
+        let solves = place.json("list solves");
         assert!(!solves.to_string().contains("failed"), "{solves}");
         solves.to_string().contains("published")
     });

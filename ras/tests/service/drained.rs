@@ -12,7 +12,7 @@ const ROOT: &str = "0123456789-of-root";
 
 /// The servers of the store as they are now.
 pub fn servers(place: &Place) -> Vec<ServerRow> {
-    place.ras("export exported --data data").code(0);
+    place.ras("snapshot export exported --data data").code(0);
     let parts = datasets::read_parts(&place.path("exported")).expect("read");
     fs::remove_dir_all(place.path("exported")).expect("removed");
     parts.servers
@@ -42,15 +42,16 @@ fn solve_replaces_drained_server_before_it_leaves() {
     );
     place.ras(&format!("login --server {} --token-file root.token", url(&up))).code(0);
     // What is in use may not leave yet: the replacement must come first.
-    place.ras("contract set web --in-use 0% --data data -q").code(0);
+    place.ras("ops contract set web --in-use 0% --data data -q").code(0);
 
     fs::write(place.path("old.csv"), "server\ns03\n").expect("written");
-    place.ras("server remove -f old.csv").fails_with(&["s03", "web"]);
-    let said = place.ras("server remove -f old.csv --drain").code(0).stdout();
+    place.ras("region server remove -f old.csv").fails_with(&["s03", "web"]);
+    let said = place.ras("region server remove -f old.csv --drain").code(0).stdout();
     println!("{said}");
     let before = of_web(&place);
     assert_eq!(before.len(), 8, "{before:?}");
-    let drained = || place.json("server drained")["servers"].as_array().expect("a list").clone();
+    let drained =
+        || place.json("region server drained")["servers"].as_array().expect("a list").clone();
     assert_eq!(drained()[0]["reservation"], "web");
 
     // The real solver, on HiGHS: one more server for `web`, and the drained one is still there.
@@ -69,7 +70,7 @@ fn solve_replaces_drained_server_before_it_leaves() {
     assert_eq!(drained()[0]["progress"], "waits for its move");
 
     // Now it may leave.
-    place.ras("contract remove web --data data -q").code(0);
+    place.ras("ops contract remove web --data data -q").code(0);
     until_true("it is decommissioned", Instant::now() + PATIENCE, || {
         fewest = fewest.min(of_web(&place).len());
         drained().is_empty()

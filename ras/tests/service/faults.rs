@@ -35,7 +35,7 @@ fn postgres_restart_during_solve_only_costs_time() {
         line.rsplit(' ').next()?.parse().ok()
     };
     mode(&place, &format!("touch reached; {GATED}"));
-    let ask = format!("request-solve --database-url {url} --data data");
+    let ask = format!("ops solve --database-url {url} --data data");
     place.ras(&ask).code(0);
     let status = || place.json(&format!("status --check --database-url {url} --data data"));
     let until = Instant::now() + PATIENCE;

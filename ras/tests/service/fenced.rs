@@ -105,7 +105,7 @@ fn serve(mut stream: TcpStream, all: &Mutex<Automation>) {
 /// A region without a mover whose servers are all to get an owner, a rack after the other.
 fn wanted(place: &Place) -> Running {
     let options = "--servers 1000 --reservations 4 --msbs 6 --state cold --seed 3";
-    place.ras(&format!("generate {options} --out region -q")).code(0);
+    place.ras(&format!("snapshot generate {options} --out region -q")).code(0);
     let limits =
         "[mover.limits]\nregion = { idle = { at_once = 40 }, in_use = { at_once = 40 } }\n";
     fs::write(place.path("ras.toml"), limits).expect("written");
@@ -115,12 +115,12 @@ fn wanted(place: &Place) -> Running {
 }
 
 fn under_way(place: &Place) -> usize {
-    let moves = place.json("moves --data data");
+    let moves = place.json("ops moves --data data");
     moves["under_way"].as_u64().expect("a number") as usize
 }
 
 fn acting(place: &Place) -> String {
-    place.json("moves --data data")["acting"].as_str().unwrap_or_default().to_owned()
+    place.json("ops moves --data data")["acting"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]

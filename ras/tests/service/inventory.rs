@@ -19,7 +19,7 @@ fn servers(count: usize) -> String {
 const REQUESTS: &str = "name,capacity,unit,eligible_types,rru,spread\n\
     web,40,server,T,T:1,none\nads,27,server,T,T:1,none\n";
 
-const IMPORT: &str = "import csv --servers servers.csv --requests requests.csv --region r \
+const IMPORT: &str = "snapshot import --servers servers.csv --requests requests.csv --region r \
     --shared-buffer-fraction 0";
 
 /// A region of 120 servers, 67 of which are held, in the store `data`.
@@ -28,8 +28,8 @@ fn living(place: &Place) {
     std::fs::write(place.path("requests.csv"), REQUESTS).expect("written");
     place.ras(&format!("{IMPORT} --out first")).code(0);
     place.ras("solve first --out result -q --deadline 20s").code(0);
-    place.ras("apply first result --out held").code(0);
-    place.ras("import snapshot held --data data").code(0);
+    place.ras("snapshot next first result --out held").code(0);
+    place.ras("snapshot load held --data data").code(0);
     assert_eq!(held(place), BTreeMap::from([("ads".to_owned(), 27), ("web".to_owned(), 40)]));
 }
 
@@ -46,7 +46,7 @@ fn held(place: &Place) -> BTreeMap<String, usize> {
 
 fn exported(place: &Place) -> fleet::SnapshotParts {
     let _ = std::fs::remove_dir_all(place.path("export"));
-    place.ras("export export --data data").code(0);
+    place.ras("snapshot export export --data data").code(0);
     datasets::read_parts(&place.path("export")).expect("an export is a snapshot")
 }
 
@@ -57,7 +57,7 @@ fn added_inventory_server_frees_no_other() {
     let before = held(&place);
     std::fs::write(place.path("servers.csv"), servers(121)).expect("written");
     place.ras(&format!("{IMPORT} --out next")).code(0);
-    let loaded: Value = place.json("import snapshot next --data data");
+    let loaded: Value = place.json("snapshot load next --data data");
     assert_eq!(held(&place), before, "{loaded:#}");
     assert_eq!(loaded["plan"]["servers"]["added"]["count"], 1);
     assert_eq!(loaded["plan"]["servers"]["changed"]["count"], 0);

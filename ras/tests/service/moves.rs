@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 fn moves(place: &Place) -> Value {
-    place.json("moves --data data")
+    place.json("ops moves --data data")
 }
 
 /// Moves under way that do not wait for a repair, and how many do: the region has failed servers, whose
@@ -130,13 +130,13 @@ fn program_agents_execute_or_refuse_steps() {
     let waits =
         |rows: &[Value]| !rows.is_empty() && rows.iter().all(|row| row["state"] == "reconfiguring");
     until_true("the others wait", until, || waits(&under_way(&place).0));
-    place.ras("moves --stuck --data data").code(0);
-    let shown = place.ras("moves --data data").code(0).stdout();
+    place.ras("ops moves --stuck --data data").code(0);
+    let shown = place.ras("ops moves --data data").code(0).stdout();
     assert!(shown.contains("reconfiguring") && shown.contains("host_refused"), "{shown}");
-    place.ras("moves stop trouble --data data").code(0);
+    place.ras("ops moves stop trouble --data data").code(0);
     assert_eq!(moves(&place)["stopped"]["why"], "trouble");
     fs::write(place.path("helped"), "").expect("written");
-    place.ras("moves resume --data data").code(0);
+    place.ras("ops moves resume --data data").code(0);
     let until = Instant::now() + PATIENCE;
     until_true("all is carried out", until, || under_way(&place).0.is_empty());
     assert_eq!(crate::solves::status(&place)["broken"], serde_json::json!([]));
@@ -151,7 +151,7 @@ fn program_agents_execute_or_refuse_steps() {
 fn invalid_agent_is_refused() {
     let place = Place::new();
     place.region("region");
-    place.ras("import snapshot region --data data -q").code(0);
+    place.ras("snapshot load region --data data -q").code(0);
     for (options, parts) in [
         ("", &["--agent"][..]),
         ("--agent somewhere", &["\"somewhere\"", "program:FILE"]),

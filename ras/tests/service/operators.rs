@@ -32,25 +32,26 @@ fn remote_operator_commands_work() {
     let all = place.json("list reservations --where kind=guaranteed");
     let name = all["reservations"][0]["reservation"].as_str().expect("one").to_owned();
     assert!(!types(&place).is_empty());
-    let ask = format!("emergency ask {name} --rru 1 --why fire");
+    let ask = format!("ops emergency ask {name} --rru 1 --why fire");
     place.ras(&format!("{ask} --token-file shop.token")).fails_with(&["role"]);
     let granted = place.json(&ask);
     assert_eq!((&granted["state"], &granted["asked_by"]), (&"granted".into(), &"root".into()));
     assert!(granted["granted"]["rru"].as_f64() >= Some(1.0), "{granted}");
     let said = place.ras(&ask).code(0).stdout();
     assert!(said.contains(&format!("RRU to {name}")) && said.contains("emergency end"), "{said}");
-    let refused = place.ras("emergency ask nobody --rru 1 --why fire").code(2);
+    let refused = place.ras("ops emergency ask nobody --rru 1 --why fire").code(2);
     assert!(refused.stdout().starts_with("refused: "), "{}", refused.stdout());
     let of = |line: &str| place.json(line)["emergencies"].as_array().expect("a list").clone();
-    assert_eq!(of("emergency list"), of("emergency list --data data"));
-    assert_eq!(of("emergency list --limit 1").len(), 1);
+    assert_eq!(of("emergency list"), of("ops emergency list --data data"));
+    assert_eq!(of("ops emergency list --limit 1").len(), 1);
     let id = granted["emergency"].as_str().expect("an id");
-    let ended = place.json(&format!("emergency end {id}"));
+    let ended = place.json(&format!("ops emergency end {id}"));
     assert_eq!(ended["ended"], *id);
-    place.ras(&format!("emergency end {id}")).fails_with(&["over"]);
-    assert!(place.ras("emergency list").code(0).stdout().contains("ended"));
+    place.ras(&format!("ops emergency end {id}")).fails_with(&["over"]);
+    assert!(place.ras("ops emergency list").code(0).stdout().contains("ended"));
 
-    let plan = |options: &str| format!("maintenance plan {options} --recall-minutes 20 --why fans");
+    let plan =
+        |options: &str| format!("ops maintenance plan {options} --recall-minutes 20 --why fans");
     let planned = place.json(&plan("--rack m01-r004 --from now --for 1h"));
     let id = planned["plan"].as_str().expect("an id").to_owned();
     assert_eq!(planned["windows"][0]["requested_by"], "root");
@@ -62,8 +63,11 @@ fn remote_operator_commands_work() {
     let brief = |line: &str| -> Vec<(Value, Value)> {
         windows(line).iter().map(|of| (of["window"].clone(), of["ends_at"].clone())).collect()
     };
-    assert_eq!(brief("maintenance list --all"), brief("maintenance list --all --data data"));
-    let shown = place.ras("maintenance list").code(0).stdout();
+    assert_eq!(
+        brief("ops maintenance list --all"),
+        brief("ops maintenance list --all --data data")
+    );
+    let shown = place.ras("ops maintenance list").code(0).stdout();
     assert!(shown.contains("rack m01-r004") && shown.contains("1h"), "{shown}");
     // Refused, with the same numbers that the store gives.
     let too_much = plan("--rack m01-r005 --from now --for 1h");
@@ -74,12 +78,14 @@ fn remote_operator_commands_work() {
     assert!(said.starts_with("refused: ") && said.contains("m01"), "{said}");
     let later = place.json(&plan("--of-server nobody --from now --for 1h"));
     assert_eq!(later["refused"]["code"], "unknown_scope", "{later}");
-    assert_eq!(place.json(&format!("maintenance end {id}"))["ended"], 1);
-    place.ras(&format!("maintenance cancel {id}")).fails_with(&["over"]);
+    assert_eq!(place.json(&format!("ops maintenance end {id}"))["ended"], 1);
+    place.ras(&format!("ops maintenance cancel {id}")).fails_with(&["over"]);
     let far = place.json(&plan("--rack m08-r003 --from now --for 1h --drain 1h --share 100%"));
     let far = far["plan"].as_str().expect("an id");
-    assert!(place.ras(&format!("maintenance end {far}")).failed_with("has not begun"));
-    assert!(place.ras(&format!("maintenance cancel {far}")).code(0).stdout().contains("1 window"));
+    assert!(place.ras(&format!("ops maintenance end {far}")).failed_with("has not begun"));
+    assert!(
+        place.ras(&format!("ops maintenance cancel {far}")).code(0).stdout().contains("1 window")
+    );
     place
         .ras(&format!("{} --token-file shop.token", plan("--msb m02 --from now --for 1h")))
         .fails_with(&["role"]);

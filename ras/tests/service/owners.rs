@@ -102,16 +102,16 @@ fn refused_request_has_reasons_and_alternatives() {
     assert!(listed.contains("web") && listed.lines().count() == 3, "{listed}");
 
     // The same values by a name that operators keep.
-    place.ras(&format!("profile set all{values} --token-file root.token")).code(0);
-    assert!(place.ras("profile list").code(0).stdout().contains("all"));
-    place.ras(&format!("profile set all{values}")).fails_with(&["role"]);
+    place.ras(&format!("region profile set all{values} --token-file root.token")).code(0);
+    assert!(place.ras("region profile list").code(0).stdout().contains("all"));
+    place.ras(&format!("region profile set all{values}")).fails_with(&["role"]);
     let named = "request create named --servers 2 --profile all --dry-run";
     place.ras(named).fails_with(&["servers"]);
     place
         .ras("request create named --rru 2 --profile nobody --dry-run")
         .fails_with(&["nobody", "all"]);
     place.ras("request create named --rru 2 --profile all --dry-run").code(0);
-    place.ras("profile remove all --token-file root.token").code(0);
+    place.ras("region profile remove all --token-file root.token").code(0);
 
     // More than there is: why not, and what else. What was granted holds.
     let refused = place.ras("request resize web --rru 90000 --wait --output json").code(2);
@@ -150,7 +150,7 @@ fn refused_request_has_reasons_and_alternatives() {
     let old = place.ras("request resize web --rru 7 --if-version 1 --wait").code(3);
     assert!(old.failed_with("version_stale"));
 
-    let said = place.ras("drill --msb m01 --token-file root.token").code_in(&[0, 2]).stdout();
+    let said = place.ras("ops drill --msb m01 --token-file root.token").code_in(&[0, 2]).stdout();
     assert!(said.contains("if m01 were lost now"), "{said}");
     // Its servers may be on their way.
     until_true("what it would keep is shown", Instant::now() + PATIENCE, || {

@@ -64,7 +64,7 @@ impl Place {
     /// A small region where something is held.
     pub fn region(&self, name: &str) {
         let options = "--servers 1000 --reservations 6 --msbs 9 --state steady --seed 3";
-        self.ras(&format!("generate {options} --out {name} -q")).code(0);
+        self.ras(&format!("snapshot generate {options} --out {name} -q")).code(0);
     }
 
     /// Starts something that runs until it is told to stop, and reads its first line.

@@ -45,7 +45,7 @@ fn slow_postgres_causes_no_failures() {
         "up {store} --listen 127.0.0.1:0 --schedule never --lease 12s --deadline 20s --log info"
     ));
     proxy.set(Way::Slow(Duration::from_millis(500)));
-    place.ras("request-solve --data data").code(0);
+    place.ras("ops solve --data data").code(0);
     place.ras(&format!("status {store}")).code(0);
     let mut ready = 0;
     let until = Instant::now() + 2 * PATIENCE;
@@ -81,7 +81,7 @@ fn silent_postgres_is_abandoned_and_reconnected() {
         place.path("solver").display()
     ));
     mode(&place, &format!("touch reached; {GATED}"));
-    place.ras("request-solve --data data").code(0);
+    place.ras("ops solve --data data").code(0);
     let until = Instant::now() + PATIENCE;
     until_true("it is being solved", until, || place.path("reached").exists());
     proxy.set(Way::Silent);
@@ -167,7 +167,7 @@ fn exhausted_or_read_only_postgres_is_waited_for() {
     until_true("it is logged", until, || log().contains("retrying"));
     drop(others);
     until_true("it is ready again", Instant::now() + PATIENCE, || reason(&up).is_none());
-    place.ras(&format!("request-solve {near}")).code(0);
+    place.ras(&format!("ops solve {near}")).code(0);
     let status = || place.json(&format!("status --check {near}"));
     until_true("it is published", Instant::now() + PATIENCE, || status()["version"] == 2);
 
@@ -179,10 +179,10 @@ fn exhausted_or_read_only_postgres_is_waited_for() {
         assert!(Command::new("kill").args(["-HUP", &pid]).status().expect("kill").success());
     };
     read_only("on");
-    let ask = || place.ras(&format!("request-solve {near}"));
+    let ask = || place.ras(&format!("ops solve {near}"));
     let until = Instant::now() + PATIENCE;
     until_true("it is read-only", until, || ask().failed_with("Postgres is read-only"));
-    place.ras(&format!("export out {near}")).code(0);
+    place.ras(&format!("snapshot export out {near}")).code(0);
     place.ras(&format!("up {near} --listen none")).fails_with(&["read-only"]);
     let until = Instant::now() + PATIENCE;
     until_true("it is logged", until, || log().contains("Postgres is read-only"));

@@ -38,12 +38,16 @@ fn rollout_pauses_and_resumes_from_the_command_line() {
     // More than it asks for: an embedded buffer comes, too.
     until_true("its servers are there", Instant::now() + PATIENCE, || {
         let there = place.json("get reservation front")["granted_rru"].as_f64();
-        let moves = place.json("moves")["moves"].to_string();
+        let moves = place.json("ops moves")["moves"].to_string();
         there >= Some(4.0) && !moves.contains("\"front\"")
     });
     // There is no roll-out yet, and no such reservation.
-    place.ras("profile pause front --why early").fails_with(&["no_rollout", "never changed"]);
-    place.ras("profile pause other --why early").fails_with(&["unknown_reservation", "other"]);
+    place
+        .ras("region profile pause front --why early")
+        .fails_with(&["no_rollout", "never changed"]);
+    place
+        .ras("region profile pause other --why early")
+        .fails_with(&["unknown_reservation", "other"]);
 
     // Other servers are reconfigured meanwhile: those that come to other reservations.
     let has = |row: &ServerRow| row.current_reservation.as_deref() == Some("front");
@@ -62,32 +66,34 @@ fn rollout_pauses_and_resumes_from_the_command_line() {
     let servers = rollout()["servers"].as_i64().expect("a number");
     assert!(servers >= 3, "{servers}");
 
-    place.ras("profile pause front --why look --token-file shop.token").fails_with(&["role"]);
-    let said = place.ras("profile pause front --why look").code(0).stdout();
+    place
+        .ras("region profile pause front --why look --token-file shop.token")
+        .fails_with(&["role"]);
+    let said = place.ras("region profile pause front --why look").code(0).stdout();
     println!("{said}");
     let says = format!("host profile of front: 0 of {servers}, paused: look");
     assert_eq!(said.trim(), says);
     // Paused again it stays as it was.
-    let again = place.json("profile pause front --why another");
+    let again = place.json("region profile pause front --why another");
     assert_eq!(again["paused"], serde_json::json!({ "by": "root", "why": "look" }));
     // What was under way ends; no other server begins.
     fs::remove_file(&hold).expect("removed");
     until_true("the first is done", Instant::now() + PATIENCE, || rollout()["done"] == 1);
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!((begun().len(), &rollout()["done"]), (1, &1.into()));
-    let waits = place.json("moves");
+    let waits = place.json("ops moves");
     let of_it = |row: &&Value| row["origin"] == "reconfigure";
     let open = waits["moves"].as_array().expect("rows").iter().filter(of_it).count();
     assert_eq!(open, 0, "{waits}");
 
-    let said = place.ras("profile resume front").code(0).stdout();
+    let said = place.ras("region profile resume front").code(0).stdout();
     println!("{said}");
     assert_eq!(said.trim(), format!("host profile of front: 1 of {servers}, resumed"));
     until_true("all have it", Instant::now() + PATIENCE, || {
         rollout()["done"].as_i64() == Some(servers)
     });
     assert_eq!(begun().len(), usize::try_from(servers).expect("a count"));
-    place.ras("profile resume front").code(0);
+    place.ras("region profile resume front").code(0);
     let trail = place.json("list trail --limit 20")["trail"].to_string();
     for action in ["rollout_paused", "rollout_resumed"] {
         assert_eq!(trail.matches(action).count(), 1, "{action} in {trail}");

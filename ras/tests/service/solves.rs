@@ -61,7 +61,7 @@ fn logged(running: &Running, words: &str) {
 }
 
 pub fn solve_and_wait(place: &Place) -> Value {
-    let done = place.ras("request-solve --wait --data data --output json").code_in(&[0, 1]);
+    let done = place.ras("ops solve --wait --data data --output json").code_in(&[0, 1]);
     serde_json::from_str(&done.stdout()).expect("JSON")
 }
 
@@ -73,7 +73,7 @@ fn solves_publish_once_despite_killed_and_cut_off_workers() {
     let _up = place.start("up region --data data --listen none --schedule never --no-worker");
     let mut workers: Vec<Running> = (0..3).map(|_| worker(&place)).collect();
     mode(&place, GATED);
-    place.ras("request-solve --data data").code(0);
+    place.ras("ops solve --data data").code(0);
 
     // The first is cut off: its lease runs out, and another takes the solve.
     let first = wait_for_holder(&place, 1);
@@ -118,7 +118,7 @@ fn stopped_worker_requeues_its_solve() {
     let _up = place.start("up region --data data --listen none --schedule never --no-worker");
     let leaving = worker(&place);
     mode(&place, GATED);
-    place.ras("request-solve --data data").code(0);
+    place.ras("ops solve --data data").code(0);
     assert_eq!(wait_for_holder(&place, 1), leaving.child.id());
     leaving.stop();
     let seen = status(&place);
@@ -139,7 +139,7 @@ fn failed_solve_changes_nothing_and_next_runs() {
     let solver = place.path("solver");
     let options = "--schedule never --deadline 3s --lease 2s --memory 2GiB";
     let up = format!("up --data data --listen none {options} --solver {}", solver.display());
-    place.ras("import snapshot region --data data -q").code(0);
+    place.ras("snapshot load region --data data -q").code(0);
     let mut up = place.start(&up);
     let ras = env!("CARGO_BIN_EXE_ras");
     for (script, reason) in [
@@ -187,7 +187,7 @@ fn failed_solve_changes_nothing_and_next_runs() {
     assert_eq!(solve_and_wait(&place)["version"], 3, "the next runs");
     // The service is killed in the middle of a solve; its own next start takes it up.
     mode(&place, GATED);
-    place.ras("request-solve --data data").code(0);
+    place.ras("ops solve --data data").code(0);
     wait_for_holder(&place, 1);
     up.signal("-KILL");
     up.child.wait().expect("it ended");

@@ -56,7 +56,7 @@ fn worker_killed_at_every_step_publishes_once() {
         let program = programs[number % 2];
         let version = i64::try_from(number).expect("few") + 2;
         // Asked for first, so that the first job that is looked for is there.
-        place.ras("request-solve --data data").code(0);
+        place.ras("ops solve --data data").code(0);
         proxy.set(way);
         let mut killed = place.start(&format!("{program} {options}"));
         proxy.wait_until_reached(PATIENCE);
@@ -99,7 +99,7 @@ fn service_killed_with_postgres_resumes_its_queue() {
     place.region("region");
     solver(&place);
     quick(&place);
-    place.ras("import snapshot region --data data -q").code(0);
+    place.ras("snapshot load region --data data -q").code(0);
     let up = format!(
         "up --data data --config ras.toml --listen none --schedule never --lease 3s \
          --deadline 20s --solver {}",
@@ -112,7 +112,7 @@ fn service_killed_with_postgres_resumes_its_queue() {
     ] {
         mode(&place, &script);
         let mut killed = place.start(&up);
-        place.ras("request-solve --data data").code(0);
+        place.ras("ops solve --data data").code(0);
         wait_for_holder(&place, 1);
         let until = Instant::now() + PATIENCE;
         until_true("it comes so far", until, || place.path("reached").exists());

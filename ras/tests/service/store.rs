@@ -48,23 +48,25 @@ fn result_is_published_from_exported_files() {
     let place = Place::new();
     place.region("region");
     let _up = place.start(&format!("{UP} region"));
-    place.ras("export first --data data").code(0);
-    place.ras("export second --data data").code(0);
+    place.ras("snapshot export first --data data").code(0);
+    place.ras("snapshot export second --data data").code(0);
     place.ras("solve first --out result -q --deadline 5s").code_in(&[0, 2]);
-    place.ras("publish region result --data data").fails_with(&["region", "not exported"]);
+    place.ras("result publish region result --data data").fails_with(&["region", "not exported"]);
 
-    let published = place.json("publish first result --data data");
+    let published = place.json("result publish first result --data data");
     assert_eq!((&published["version"], &published["again"]), (&2.into(), &false.into()));
     let taken = published["taken"].as_u64().expect("a number");
     assert!(taken > 0, "{published}");
     // Whoever lost the answer asks again.
-    let again = place.json("publish first result --data data");
+    let again = place.json("result publish first result --data data");
     assert_eq!((&again["version"], &again["again"]), (&2.into(), &true.into()));
     assert_eq!(place.json("status --data data")["servers"]["on_the_move"], taken + 2);
 
     // Another decision on the same version comes too late.
     place.ras("solve second --out other -q --spread-beta 0 --deadline 5s").code_in(&[0, 2]);
-    place.ras("publish second other --data data").fails_with(&["made on version 1", "is at 2"]);
+    place
+        .ras("result publish second other --data data")
+        .fails_with(&["made on version 1", "is at 2"]);
     // And one that does not stand up to the audit never comes.
     let path = place.path("result/report.json");
     let report = fs::read_to_string(&path).expect("the report");
@@ -93,29 +95,29 @@ fn snapshot_is_compared_before_loading() {
     let place = Place::new();
     place.region("region");
     // It makes the store where there is none.
-    let first = place.json("import snapshot region --data data");
+    let first = place.json("snapshot load region --data data");
     assert_eq!((&first["version"], &first["plan"]["first"]), (&1.into(), &true.into()));
-    let again = place.json("import snapshot region --data data");
+    let again = place.json("snapshot load region --data data");
     assert_eq!((&again["loaded"], &again["version"]), (&false.into(), &1.into()));
 
     thin_out(&place.path("region"), &place.path("thinner"), |n| n % 50 != 0);
-    let planned = place.ras("import snapshot thinner --plan --data data").code(0).stdout();
+    let planned = place.ras("snapshot load thinner --plan --data data").code(0).stdout();
     assert!(planned.contains("20 not in the snapshot"), "{planned}");
     assert!(planned.contains("nothing was changed"), "{planned}");
     assert_eq!(place.json("status --data data")["version"], 1);
 
     thin_out(&place.path("region"), &place.path("thin"), |n| n % 10 != 0);
-    let refused = place.ras("import snapshot thin --remove-missing --data data");
+    let refused = place.ras("snapshot load thin --remove-missing --data data");
     let refused = refused.fails_with(&["lacks 100 of 1000 servers", "--force"]);
     assert!(refused.stdout().contains("100 not in the snapshot"), "the plan comes first");
     assert_eq!(place.json("status --data data")["servers"]["total"], 1000);
-    place.ras("import snapshot thin --remove-missing --force --data data").code(0);
+    place.ras("snapshot load thin --remove-missing --force --data data").code(0);
     assert_eq!(place.json("status --data data")["servers"]["total"], 900);
 
-    place.ras("generate --servers 1000 --region elsewhere --out other -q").code(0);
+    place.ras("snapshot generate --servers 1000 --region elsewhere --out other -q").code(0);
     for plan in ["", "--plan"] {
         place
-            .ras(&format!("import snapshot other {plan} --data data"))
+            .ras(&format!("snapshot load other {plan} --data data"))
             .fails_with(&["\"generated\"", "\"elsewhere\""]);
     }
 }
@@ -166,7 +168,7 @@ fn store_errors_name_the_cause() {
 fn crash_leftovers_are_recovered() {
     let place = Place::new();
     place.region("region");
-    place.ras("import snapshot region --data data -q").code(0);
+    place.ras("snapshot load region --data data -q").code(0);
     // A pid file of a process that is gone, or is another program's by now.
     let pid = place.path("data/postgres/data/postmaster.pid");
     fs::write(&pid, format!("{}\n/nowhere\n0\n5432\n\n\n\n", std::process::id())).expect("written");
@@ -174,7 +176,7 @@ fn crash_leftovers_are_recovered() {
     assert_eq!(place.json("status --data data")["version"], 1);
     // A data folder that was never finished.
     fs::create_dir_all(place.path("new/postgres/data.unfinished/base")).expect("made");
-    place.ras("import snapshot region --data new -q").code(0);
+    place.ras("snapshot load region --data new -q").code(0);
     assert_eq!(place.json("status --data new")["version"], 1);
 }
 

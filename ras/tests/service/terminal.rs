@@ -197,7 +197,7 @@ fn busy_server_is_retried_after_its_delay() {
     assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
     // What is not known again is not sent twice, but what was not heard is.
     let plan =
-        "maintenance plan --rack m01-r004 --from now --for 1h --recall-minutes 20 --why fans";
+        "ops maintenance plan --rack m01-r004 --from now --for 1h --recall-minutes 20 --why fans";
     let planned: Vec<Child> = ["one", "other", "third"]
         .map(|why| {
             let mut command = place.command(&format!("{plan}-{why} --share 100%"));

@@ -10,12 +10,12 @@ use std::time::Instant;
 fn place() -> Place {
     let place = Place::new();
     place.region("region");
-    place.ras("import snapshot region --data data -q").code(0);
+    place.ras("snapshot load region --data data -q").code(0);
     place
 }
 
 fn windows(place: &Place) -> Vec<Value> {
-    let listed = place.json("maintenance list --all --data data");
+    let listed = place.json("ops maintenance list --all --data data");
     listed["windows"].as_array().expect("rows").clone()
 }
 
@@ -34,7 +34,7 @@ fn contracts_are_set_listed_and_removed() {
     let set = "contract set backend-02 --in-use 2% --quiet-time 00:00-24:00 --zone Europe/Berlin";
     let shown = place.ras(&format!("{set} --data data")).code(0).stdout();
     assert!(shown.contains("backend-02") && shown.contains("00:00-24:00 Europe/Berlin"), "{shown}");
-    let listed = place.json("contract list --data data");
+    let listed = place.json("ops contract list --data data");
     let of = &listed["contracts"][0];
     assert_eq!((&of["in_use_share"], &of["window_seconds"]), (&0.02.into(), &86_400.into()));
     assert_eq!((&of["now"], &of["quiet_now"]), (&"quiet".into(), &true.into()));
@@ -46,10 +46,10 @@ fn contracts_are_set_listed_and_removed() {
         ("set backend-02 --in-use 2% --per 30s", &["from a minute to 31 days"]),
         ("remove web-04", &["\"web-04\" has no contract"]),
     ] {
-        place.ras(&format!("contract {options} --data data")).fails_with(parts);
+        place.ras(&format!("ops contract {options} --data data")).fails_with(parts);
     }
-    place.ras("contract remove backend-02 --data data").code(0);
-    assert_eq!(place.json("contract list --data data"), serde_json::json!({ "contracts": [] }));
+    place.ras("ops contract remove backend-02 --data data").code(0);
+    assert_eq!(place.json("ops contract list --data data"), serde_json::json!({ "contracts": [] }));
 }
 
 /// Wants these servers to be nobody's, as a solve would.
@@ -78,7 +78,7 @@ fn release(place: &Place, servers: &[Name]) {
 #[test]
 fn pending_moves_show_their_reason() {
     let place = place();
-    place.ras("contract set backend-02 --in-use 0% --data data -q").code(0);
+    place.ras("ops contract set backend-02 --in-use 0% --data data -q").code(0);
     let up = "up --data data --listen none --schedule never --no-worker --agent simulated";
     let up = place.start(up);
     let parts = datasets::read_parts(&place.path("region")).expect("a snapshot");
@@ -90,7 +90,7 @@ fn pending_moves_show_their_reason() {
     let (in_use, idle) = (of(true), of(false));
     release(&place, &[in_use.clone(), idle]);
     until_true("what may move does", Instant::now() + PATIENCE, || {
-        let seen = place.json("moves --data data");
+        let seen = place.json("ops moves --data data");
         let rows = seen["moves"].as_array().expect("rows");
         let waits = |row: &Value| match row["waits_for"].as_str() {
             Some("contract") => row["server"] == *in_use,
@@ -101,7 +101,7 @@ fn pending_moves_show_their_reason() {
             && rows.iter().all(waits)
             && crate::solves::status(&place)["servers"]["on_the_move"] == rows.len()
     });
-    let shown = place.ras("moves --data data").code(0).stdout();
+    let shown = place.ras("ops moves --data data").code(0).stdout();
     assert!(shown.contains("pending: contract"), "{shown}");
     up.stop();
 }
@@ -112,7 +112,7 @@ fn maintenance_is_planned_refused_ended_and_cancelled() {
     let up =
         place.start("up --data data --listen none --schedule never --no-worker --agent simulated");
     let plan = |options: &str| {
-        format!("maintenance plan {options} --recall-minutes 20 --why fans --data data")
+        format!("ops maintenance plan {options} --recall-minutes 20 --why fans --data data")
     };
     let planned = place.json(&plan("--rack m01-r004 --from now --for 1h"));
     let id = &planned["plan"];
@@ -128,20 +128,20 @@ fn maintenance_is_planned_refused_ended_and_cancelled() {
     assert!(shown.starts_with("refused: ") && shown.contains("reservation"), "{shown}");
     let planned = place.json(&plan("--msb m02 --from 2100-01-01T00:00:00Z --for 1h"));
     assert_eq!(planned["refused"]["code"], "length", "{planned}");
-    place.ras(&format!("maintenance end {} --data data", id.as_str().expect("an id"))).code(0);
+    place.ras(&format!("ops maintenance end {} --data data", id.as_str().expect("an id"))).code(0);
     assert_eq!(state(&place, id), "done");
     // Where nothing is held there is no guarantee to keep: a whole MSB, batch by batch.
     let calm = Place::new();
     let options = "--servers 1000 --reservations 6 --msbs 9 --state cold --seed 3";
-    calm.ras(&format!("generate {options} --out region -q")).code(0);
-    calm.ras("import snapshot region --data data -q").code(0);
+    calm.ras(&format!("snapshot generate {options} --out region -q")).code(0);
+    calm.ras("snapshot load region --data data -q").code(0);
     let batches = calm.json(&plan("--msb m02 --from now --for 1h --drain 24h"));
     assert!(batches["windows"].as_array().expect("rows").len() > 4, "{batches}");
     let batch = batches["plan"].as_str().expect("an id");
-    calm.ras(&format!("maintenance end {batch} --data data")).fails_with(&["has not begun"]);
-    calm.ras(&format!("maintenance cancel {batch} --data data")).code(0);
-    calm.ras(&format!("maintenance cancel {batch} --data data")).fails_with(&["is over"]);
-    let shown = place.ras("maintenance list --data data").code(0).stdout();
+    calm.ras(&format!("ops maintenance end {batch} --data data")).fails_with(&["has not begun"]);
+    calm.ras(&format!("ops maintenance cancel {batch} --data data")).code(0);
+    calm.ras(&format!("ops maintenance cancel {batch} --data data")).fails_with(&["is over"]);
+    let shown = place.ras("ops maintenance list --data data").code(0).stdout();
     assert!(shown.contains("no maintenance"), "{shown}");
     assert_eq!(crate::solves::status(&place)["broken"], serde_json::json!([]));
     up.stop();

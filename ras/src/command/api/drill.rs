@@ -1,15 +1,15 @@
-//! `ras drill --msb` by a server
+//! `ras ops drill`
 
 use super::super::{Context, Verdict};
 use super::{kinds, with_server};
 use crate::cli::Drill;
 use crate::client::Ask;
 use crate::client::login::Server;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use serde_json::json;
 
 pub(in super::super) fn run(options: &Drill, context: &Context) -> Result<Verdict> {
-    let msb = options.msb.as_deref().context("no MSB: give --msb")?;
+    let msb = options.msb.as_str();
     let drill = with_server(Server::of(&options.server)?, async |client| {
         Ok(client.ask(&Ask::post("/ops/v1/drills", json!({ "msb": msb }))).await?.body)
     })?;

@@ -10,7 +10,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 pub(in super::super) fn run(options: &Explain, context: &Context) -> Result<Verdict> {
-    let name = options.what.to_string_lossy().into_owned();
+    let name = options.reservation.clone();
     let (reservation, certificate, request) =
         with_server(Server::of(&options.server)?, async |client| {
             let of = |further: &[&str]| path(&[&["v1", "reservations", &name], further].concat());

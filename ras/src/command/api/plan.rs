@@ -5,7 +5,6 @@ use super::{body, with_server};
 use crate::cli::Plan;
 use crate::client::login::Server;
 use crate::client::{Ask, Client};
-use crate::overrides::Overrides;
 use crate::{plan_text, request_file};
 use anyhow::{Context as _, Result, bail, ensure};
 use fleet::quote::{Grant, Quote};
@@ -16,10 +15,6 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 pub(in super::super) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
-    ensure!(
-        Overrides::from(&options.overrides) == Overrides::default(),
-        "overrides are for snapshots: a server plans on its region as it is"
-    );
     let changes = changes(&options.request)?;
     let document =
         with_server(Server::of(&options.server)?, async |client| made(client, &changes).await)?;

@@ -2,7 +2,7 @@
 
 use super::super::{Context, Verdict, yaml};
 use super::{kinds, with_server};
-use crate::cli::{Filter, Get, Kind, List, ListOne};
+use crate::cli::{Filter, Get, Kind, List};
 use crate::client::login::Server;
 use crate::client::{Client, path, query, rows};
 use anyhow::{Context as _, Result, bail};
@@ -24,10 +24,6 @@ pub(in super::super) fn get(options: &Get, context: &Context) -> Result<Verdict>
 
 pub(in super::super) fn list(options: &List, context: &Context) -> Result<Verdict> {
     rows_of(options.kind, &options.filter, Server::of(&options.server)?, context)
-}
-
-pub(in super::super) fn one(kind: Kind, options: &ListOne, context: &Context) -> Result<Verdict> {
-    rows_of(kind, &options.filter, Server::of(&options.server)?, context)
 }
 
 pub(super) fn rows_of(

@@ -173,7 +173,7 @@ pub(in crate::api) fn file() -> Value {
             "description": "A change to one reservation, as its owner writes it: a new one, a larger, a \
                 smaller or another one, or its end. Members left out stay as they are; of a new \
                 reservation, as they are by default, and it needs owner, capacity_rru or servers, and rru, \
-                profile or hardware_types. `ras plan SNAPSHOT`, which asks no server, knows no profile, \
+                profile or hardware_types. `ras snapshot plan SNAPSHOT`, which asks no server, knows no profile, \
                 servers, hardware_types, grant_policy, starts_at, ends_at, labels, churn_contract and draft.",
             "type": "object",
             "additionalProperties": false,

@@ -1,9 +1,9 @@
-//! `ras drill`
+//! `ras snapshot rehearse`
 
 use super::replacements::{histogram, quantile};
 use super::solve::{settings, solve_to};
 use super::{Context, Verdict, read_snapshot};
-use crate::cli::Drill;
+use crate::cli::Rehearse;
 use crate::number::{percent, seconds};
 use crate::overrides::Overrides;
 use crate::settings::Settings;
@@ -17,14 +17,13 @@ use online_mover::drill::{Downtime, DrillReport, DrillSettings, ReservationDrill
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-pub(super) fn run(options: &Drill, context: &Context) -> Result<Verdict> {
-    let Some(folder) = &options.snapshot else { return super::api::drill::run(options, context) };
+pub(super) fn run(options: &Rehearse, context: &Context) -> Result<Verdict> {
     let own = settings(&options.options)?;
     let guard = guard(options)?;
-    let region = own.overrides.apply(read_snapshot(folder)?)?;
-    let (rows, others) =
-        read_log(&options.events, &options.log.format(), &region).context("cannot read the log")?;
-    ensure!(!rows.is_empty(), "the log has no server of the region");
+    let region = own.overrides.apply(read_snapshot(&options.snapshot)?)?;
+    let (rows, others) = read_log(&options.events, &options.log.format(), &region)
+        .context("the log cannot be read")?;
+    ensure!(!rows.is_empty(), "the log names no server of the region");
     let shares = match &options.shared_buffer[..] {
         [] => vec![region.shared_buffer_fraction],
         shares => shares.to_vec(),
@@ -44,8 +43,8 @@ pub(super) fn run(options: &Drill, context: &Context) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// The mover's settings from the settings file and the command line.
-fn guard(options: &Drill) -> Result<(StormGuard, Duration)> {
+/// What the settings file says of the mover, and the command line.
+fn guard(options: &Rehearse) -> Result<(StormGuard, Duration)> {
     let file = crate::settings::file(options.options.config.as_deref())?.mover;
     let settle = options.settle.or(file.settle).unwrap_or(MoverSettings::default().settle);
     Ok((file.storm_guard()?, settle))
@@ -55,7 +54,7 @@ fn guard(options: &Drill) -> Result<(StormGuard, Duration)> {
 fn one(
     region: RegionSnapshot,
     rows: &[fleet::UnavailabilityRow],
-    options: &Drill,
+    options: &Rehearse,
     (own, (storm_guard, settle)): (&Settings, (StormGuard, Duration)),
     context: &Context,
 ) -> Result<DrillReport> {

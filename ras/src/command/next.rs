@@ -1,18 +1,14 @@
-//! `ras apply`
+//! `ras snapshot next`
 
 use super::{Context, Solved, Verdict, read_snapshot, read_solved};
-use crate::cli::Apply;
+use crate::cli::Next;
 use anyhow::{Context as _, Result};
 use fleet::{Coverage, RegionSnapshot, ReservationColumns, SnapshotParts};
 use serde_json::json;
 use std::path::Path;
 
-pub(super) fn run(options: &Apply, context: &Context) -> Result<Verdict> {
-    let (Some(folder), Some(result), Some(out)) =
-        (&options.snapshot, &options.result, &options.out)
-    else {
-        return super::api::apply::run(options, context);
-    };
+pub(super) fn run(options: &Next, context: &Context) -> Result<Verdict> {
+    let Next { snapshot: folder, result, out, .. } = options;
     let Solved { snapshot, targets, .. } = read_solved(folder, result)?;
     let moved = targets.diff(&snapshot).count();
     let mut parts = as_the_snapshot_says(targets.apply(&snapshot), folder)?;
@@ -30,8 +26,8 @@ pub(super) fn run(options: &Apply, context: &Context) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Columns known to the snapshot's source, and now the holders of servers, too.
-fn coverage(folder: &Path, options: &Apply) -> Result<Coverage> {
+/// What the snapshot's source knew, and now who holds what.
+fn coverage(folder: &Path, options: &Next) -> Result<Coverage> {
     let mut coverage = datasets::read_coverage(folder)
         .with_context(|| format!("cannot read snapshot {}", folder.display()))?;
     coverage.servers.current_reservation = true;
@@ -51,7 +47,7 @@ fn as_the_snapshot_says(mut parts: SnapshotParts, folder: &Path) -> Result<Snaps
     Ok(parts)
 }
 
-fn change_requests(parts: &mut SnapshotParts, options: &Apply) -> Result<Vec<String>> {
+fn change_requests(parts: &mut SnapshotParts, options: &Next) -> Result<Vec<String>> {
     let changes = options.request_changes.as_deref().zip(options.day);
     if options.requests.is_none() && changes.is_none() {
         return Ok(Vec::new());

@@ -1,16 +1,13 @@
-//! `ras explain`
+//! `ras result explain`
 
 use super::{Context, Solved, Verdict, read_solved};
-use crate::cli::Explain;
+use crate::cli::ExplainResult;
 use anyhow::{Result, bail};
 use fleet::explain::{Explainer, Explanation};
 use fleet::{RegionSnapshot, ReservationIx};
 
-pub(super) fn run(options: &Explain, context: &Context) -> Result<Verdict> {
-    let Some(result) = &options.result else {
-        return super::api::explain::run(options, context);
-    };
-    let Solved { snapshot, targets, .. } = read_solved(&options.what, result)?;
+pub(super) fn run(options: &ExplainResult, context: &Context) -> Result<Verdict> {
+    let Solved { snapshot, targets, .. } = read_solved(&options.snapshot, &options.result)?;
     let explainer = Explainer::new(&snapshot, &targets);
     if let Some(name) = &options.reservation {
         let Some(reservation) = snapshot.reservation(name) else {

@@ -1,21 +1,18 @@
-//! `ras plan`
+//! `ras snapshot plan`
 
 use super::{Context, Verdict, read_snapshot};
-use crate::cli::Plan;
+use crate::cli::PlanSnapshot;
 use crate::number::seconds;
 use crate::progress::Reporter;
 use crate::settings::Settings;
 use crate::{interrupt, plan_answer, plan_text, request_file, warm};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use async_solver::{Question, answer};
 use fleet::quote::QuoteSeconds;
 use std::time::Instant;
 
-pub(super) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
-    let Some(folder) = &options.snapshot else { return super::api::plan::run(options, context) };
-    let [file] = &options.request[..] else {
-        bail!("a plan on a snapshot takes one request");
-    };
+pub(super) fn run(options: &PlanSnapshot, context: &Context) -> Result<Verdict> {
+    let (folder, file) = (&options.snapshot, &options.request);
     interrupt::listen()?;
     let settings = Settings::new(&options.solving())?;
     let request = request_file::read(file)?;
