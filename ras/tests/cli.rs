@@ -276,7 +276,7 @@ fn zero_deadline_keeps_todays_assignment() {
     place.region("region");
     let done = place.ras("solve region --out result --deadline 0").code_in(&[0, 2]);
     assert!(done.stderr().contains("the result is today's assignment"), "{}", done.stderr());
-    let report = place.ras("audit region result --output json").code(0).json();
+    let report = place.ras("result audit region result --output json").code(0).json();
     assert_eq!(report["audit"]["moves"]["in_use"], 0);
     assert_eq!(report["audit"]["moves"]["acquired"], 0);
 }
@@ -470,9 +470,9 @@ fn completions_and_manual_are_printed() {
 fn old_subcommand_names_its_successor() {
     let place = Place::new();
     for (old, new) in [
-        ("import csv --servers s.csv", "ras snapshot import"),
+        ("snapshot import --servers s.csv", "ras snapshot import"),
         ("audit region result", "ras result audit"),
-        ("moves --stuck", "ras ops moves"),
+        ("ops moves --stuck", "ras ops moves"),
         ("--quiet quota list", "ras region quota"),
         ("bench", "ras-bench"),
     ] {

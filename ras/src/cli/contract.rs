@@ -1,4 +1,4 @@
-//! Arguments of `ras contract`.
+//! Arguments of `ras ops contract`.
 
 use super::StoreOptions;
 use crate::quantity;

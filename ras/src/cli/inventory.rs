@@ -11,7 +11,7 @@ const IMPORT_HELP: &str = "\
 Every file has a header line; columns not named here are listed and ignored. All errors of a file
 are reported together, up to 100.
 
-Missing columns mean `unknown`: `ras import snapshot` keeps the stored values. So an inventory
+Missing columns mean `unknown`: `ras snapshot load` keeps the stored values. So an inventory
 without current_reservation frees no server, and one without in_use ends no containers.
 
   servers   server_id, hardware_type, datacenter; msb, rack, current_reservation, in_use, power_watts,
@@ -34,10 +34,10 @@ Examples:
         --events events_day00_13.csv --msb-column msb_mixed --epoch 2019-05-01T00:00:00Z \\
         --taken-at 600 --out region
   a fleet whose topology is in a separate file
-    ras import csv --servers servers.csv --topology topology.csv --requests requests.csv \\
+    ras snapshot import --servers servers.csv --topology topology.csv --requests requests.csv \\
         --out region
   a fleet whose requests change by day, as of day 6
-    ras import csv --servers servers.csv --requests requests.csv \\
+    ras snapshot import --servers servers.csv --requests requests.csv \\
         --request-changes request_changes.csv --day 6 --out region";
 
 /// `ras snapshot import`

@@ -1,4 +1,4 @@
-//! Arguments of `ras maintenance`.
+//! Arguments of `ras ops maintenance`.
 
 use super::{ServerOptions, StoreOptions};
 use crate::quantity;
@@ -26,9 +26,9 @@ Examples:
   ras ops maintenance plan --rack rack17 --from now --for 2h --drain 30m --why \"new fans\"
   ras ops maintenance plan --msb msb4 --from 2026-03-01T22:00:00Z --for 4h \\
       --recall-minutes 20 --why \"power feed B\"
-  ras maintenance list
-  ras maintenance end 0198a2c4-...        # work is done early
-  ras maintenance cancel 0198a2c4-...     # a window, or all windows of a plan";
+  ras ops maintenance list
+  ras ops maintenance end 0198a2c4-...        # work is done early
+  ras ops maintenance cancel 0198a2c4-...     # a window, or all windows of a plan";
 
 /// `ras ops maintenance`
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! Arguments of `ras mover` and `ras moves`.
+//! Arguments of `ras mover` and `ras ops moves`.
 
 use super::{ServerOptions, StoreOptions};
 use clap::{Args, Subcommand};
@@ -165,7 +165,7 @@ pub struct Moves {
 /// The actions on moves.
 #[derive(Debug, Subcommand)]
 pub enum MovesAction {
-    /// Stop moves: no step begins until `ras moves resume`
+    /// Stop moves: no step begins until `ras ops moves resume`
     Stop {
         /// Reason, recorded in the audit trail
         why: String,

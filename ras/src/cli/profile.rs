@@ -1,4 +1,4 @@
-//! Arguments of `ras profile`: RRU profiles, and roll-outs of host profiles.
+//! Arguments of `ras region profile`: RRU profiles, and roll-outs of host profiles.
 
 use super::ServerOptions;
 use super::request::value;

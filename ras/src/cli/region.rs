@@ -48,7 +48,7 @@ pub struct SetRegion {
     /// Default of the largest share wanted in one rack; `rule` for the default rule
     #[arg(long, value_name = "SHARE", value_parser = or_rule)]
     pub rack_alpha: Option<OrRule>,
-    /// Share of each hardware type to keep as shared buffer, unless set with `ras buffer`; 0.02 is
+    /// Share of each hardware type to keep as shared buffer, unless set with `ras region buffer`; 0.02 is
     /// 2 %
     #[arg(long, value_name = "SHARE")]
     pub shared_buffer_fraction: Option<f64>,

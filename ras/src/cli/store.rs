@@ -168,8 +168,8 @@ Examples:
     ras ops replay --since 2026-10-21T00:00:00Z --msb-alpha 5% --shared-buffer-fraction 1.5% \\
         --fan-out --out replay.html
   the last ten unchanged, and snapshots from elsewhere
-    ras replay --last 10
-    ras replay monday tuesday --spread-beta 0";
+    ras ops replay --last 10
+    ras ops replay monday tuesday --spread-beta 0";
 
 /// `ras ops replay`
 #[derive(Debug, Args)]
@@ -225,7 +225,7 @@ const IMPORT_SNAPSHOT_HELP: &str = "\
 Compares the snapshot with the store, shows the changes, and makes them in one transaction, as a new
 version of the targets. Objects that the snapshot lacks stay, unless --remove-missing.
 
-Columns that the CSV inventory lacked (see `ras import csv`) keep their stored values.
+Columns that the CSV inventory lacked (see `ras snapshot import`) keep their stored values.
 
 A snapshot that lacks more than 5 % of the servers, of the reservations or of the bindings of servers
 to reservations is refused, unless --force. A snapshot with servers, racks or MSBs in other places, or
@@ -258,7 +258,7 @@ pub struct ImportSnapshot {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The folder also has the version of the region (`version` in region.json, `generation` in
-servers.parquet), so that `ras publish` can publish a result from files alone.
+servers.parquet), so that `ras result publish` can publish a result from files alone.
 
 Example, a solve by hand:
   ras snapshot export region && ras solve region --out result && ras result publish region result")]

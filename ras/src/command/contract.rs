@@ -56,7 +56,7 @@ fn share(micro: u32) -> String {
 
 fn text(contracts: &[ContractUse]) -> String {
     if contracts.is_empty() {
-        return "no churn contracts; `ras contract set` creates one".to_owned();
+        return "no churn contracts; `ras ops contract set` creates one".to_owned();
     }
     let header = [
         "reservation",

@@ -139,7 +139,7 @@ pub(super) fn listed(
 ) -> Result<Verdict> {
     let shown = || {
         if windows.is_empty() {
-            return "no maintenance windows; `ras maintenance plan` schedules one".to_owned();
+            return "no maintenance windows; `ras ops maintenance plan` schedules one".to_owned();
         }
         let mut text = text(windows, now);
         if windows.len() == usize::try_from(limit).unwrap_or(usize::MAX) {

@@ -27,7 +27,7 @@ pub(super) fn run(options: &Moves, context: &Context) -> Result<Verdict> {
                 Ok(opened.broker.stop_mover(&store.actor, why).await?.is_some())
             })?;
             let text = if pulled {
-                "moves stopped: no step begins until `ras moves resume`; steps under way finish"
+                "moves stopped: no step begins until `ras ops moves resume`; steps under way finish"
             } else {
                 "moves were already stopped"
             };

@@ -54,7 +54,7 @@ fn list(options: &Outages, context: &Context) -> Result<Verdict> {
         let mut text = table.trim_fmt();
         if lost > 1 {
             text.push_str(&format!(
-                "\n\n{lost} MSBs are lost, more than embedded buffers cover: `ras outages give-way` previews preemption"
+                "\n\n{lost} MSBs are lost, more than embedded buffers cover: `ras ops outages give-way` previews preemption"
             ));
         }
         text

@@ -63,7 +63,7 @@ fn publication(options: &Publish) -> Result<Publication> {
         .with_context(|| format!("cannot check result {}", options.result.display()))?;
     ensure!(
         found.is_clean() && found.compare(&claimed).is_empty(),
-        "publication failed: result {} fails the audit (`ras audit` shows why)",
+        "publication failed: result {} fails the audit (`ras result audit` shows why)",
         options.result.display()
     );
     let parent = TargetVersion(basis.version);

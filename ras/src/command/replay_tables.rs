@@ -1,4 +1,4 @@
-//! `ras replay --tables`: the effect of other settings by day and by reservation.
+//! `ras ops replay --tables`: the effect of other settings by day and by reservation.
 
 use crate::service::replay::Replayed;
 use anyhow::Result;

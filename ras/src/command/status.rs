@@ -65,7 +65,7 @@ pub(super) fn text(status: &Value, place: &str) -> String {
     let count = |of: &str, member: &str| status[of][member].as_i64().unwrap_or_default();
     let Some(region) = status["region"].as_str() else {
         let postgres = line("postgres", format!("{}, {place}", word("postgres")));
-        return line("region", "none; load one with `ras import snapshot`".to_owned()) + &postgres;
+        return line("region", "none; load one with `ras snapshot load`".to_owned()) + &postgres;
     };
     let servers = |member: &str| count("servers", member);
     let reservations = |kind: &str| count("reservations", kind);

@@ -91,7 +91,7 @@ async fn first_load(store: &Store, snapshot: &RegionSnapshot, options: &Up) -> R
     let stored = store.broker.status().await?.region;
     ensure!(
         stored.is_none(),
-        "the store already has region {:?}; load a snapshot into it with `ras import snapshot`, or run `ras up` without one",
+        "the store already has region {:?}; load a snapshot into it with `ras snapshot load`, or run `ras up` without one",
         stored.unwrap_or_default()
     );
     let loaded = store.broker.load(&options.store.actor, snapshot, ImportOptions::default()).await;

@@ -42,7 +42,7 @@ fn remote_operator_commands_work() {
     let refused = place.ras("ops emergency ask nobody --rru 1 --why fire").code(2);
     assert!(refused.stdout().starts_with("refused: "), "{}", refused.stdout());
     let of = |line: &str| place.json(line)["emergencies"].as_array().expect("a list").clone();
-    assert_eq!(of("emergency list"), of("ops emergency list --data data"));
+    assert_eq!(of("ops emergency list"), of("ops emergency list --data data"));
     assert_eq!(of("ops emergency list --limit 1").len(), 1);
     let id = granted["emergency"].as_str().expect("an id");
     let ended = place.json(&format!("ops emergency end {id}"));

@@ -56,11 +56,11 @@ fn login_selects_server_and_keeps_token_private() {
     let yaml = place.ras("list trail --output yaml").code(0).stdout();
     assert!(yaml.contains("action: ") && yaml.contains("more: false"), "{yaml}");
     // A server that is named wins, a store that is named does otherwise, and both are an error.
-    place.ras("moves stop by-the-server").code(0);
-    assert_eq!(place.json("moves --data data")["stopped"]["why"], "by-the-server");
-    place.ras(&format!("moves --data data --server {url}")).fails_with(&["not both"]);
-    place.ras("moves resume").code(0);
-    place.ras(&format!("solves --server {url} --token-file bad.token")).fails_with(&["token"]);
+    place.ras("ops moves stop by-the-server").code(0);
+    assert_eq!(place.json("ops moves --data data")["stopped"]["why"], "by-the-server");
+    place.ras(&format!("ops moves --data data --server {url}")).fails_with(&["not both"]);
+    place.ras("ops moves resume").code(0);
+    place.ras(&format!("list solves --server {url} --token-file bad.token")).fails_with(&["token"]);
     place.ras("get solve nonsense").fails_with(&["nonsense", "unknown_solve"]);
 
     place.ras("logout").code(0);

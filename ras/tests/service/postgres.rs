@@ -159,7 +159,7 @@ fn exhausted_or_read_only_postgres_is_waited_for() {
         others.len() >= 100
     });
     proxy.set(Way::Open);
-    for line in ["status", "request-solve", "worker", "export out"] {
+    for line in ["status", "ops solve", "worker", "snapshot export out"] {
         place.ras(&format!("{line} {near}")).fails_with(&["Postgres has no connection free"]);
     }
     wait_for_reason(&up, "has no connection free");

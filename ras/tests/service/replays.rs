@@ -98,8 +98,8 @@ fn local_and_worker_replays_agree() {
     assert_eq!((&seen["version"], &seen["broken"]), (&3.into(), &serde_json::json!([])));
     let done = seen["queue"].as_array().expect("rows").iter().find(|row| row["kind"] == "replay");
     assert_eq!(done.expect("replays")["count"], 3, "each once: {seen}");
-    place.ras("replay nowhere --data data").fails_with(&["nowhere", "neither"]);
-    place.ras("replay --data data").fails_with(&["nothing to replay"]);
+    place.ras("ops replay nowhere --data data").fails_with(&["nowhere", "neither"]);
+    place.ras("ops replay --data data").fails_with(&["nothing to replay"]);
     workers.remove(0).stop();
     up.stop();
 }

@@ -172,8 +172,8 @@ fn failed_solve_changes_nothing_and_next_runs() {
         );
         assert_eq!(status(&place)["version"], 1, "{script}");
     }
-    // Somebody else is faster.
-    let import = format!("{ras} \"$@\"; {ras} import snapshot other --data data -q; exit 0");
+    // Another import is faster.
+    let import = format!("{ras} \"$@\"; {ras} snapshot load other --data data -q; exit 0");
     mode(&place, &import);
     let mut parts = datasets::read_parts(&place.path("region")).expect("a snapshot");
     let free = parts.servers.iter_mut().find(|row| row.in_use).expect("one in use");

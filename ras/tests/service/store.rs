@@ -25,7 +25,7 @@ fn region_survives_stop_and_kill() {
     // Somebody else may not start a second one on it.
     place
         .ras(&format!("{UP} region"))
-        .fails_with(&["already has region \"generated\"", "import snapshot"]);
+        .fails_with(&["already has region \"generated\"", "snapshot load"]);
     up.stop();
     assert!(!place.path("data/postgres/data/postmaster.pid").exists(), "Postgres stopped, too");
 
@@ -40,7 +40,7 @@ fn region_survives_stop_and_kill() {
         seen["servers"],
         "without `ras up`, too"
     );
-    place.ras(&format!("{UP} region")).fails_with(&["import snapshot"]);
+    place.ras(&format!("{UP} region")).fails_with(&["snapshot load"]);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn result_is_published_from_exported_files() {
     let mut report: Value = serde_json::from_str(&report).expect("JSON");
     report["objective"]["buffer"] = 0.0.into();
     fs::write(&path, report.to_string()).expect("written");
-    place.ras("publish first result --data data").fails_with(&["fails the audit"]);
+    place.ras("result publish first result --data data").fails_with(&["fails the audit"]);
     assert_eq!(place.json("status --data data")["version"], 2);
 }
 
@@ -136,8 +136,8 @@ fn programs(place: &Place, name: &str, postgres: &str, initdb: &str) {
 fn store_errors_name_the_cause() {
     let place = Place::new();
     place.region("region");
-    for line in ["status", "export out", "publish region result"] {
-        let expected = if line.starts_with("publish") { "result" } else { "no store" };
+    for line in ["status", "snapshot export out", "result publish region result"] {
+        let expected = if line.starts_with("result") { "result" } else { "no store" };
         place.ras(&format!("{line} --data data")).fails_with(&[expected]);
     }
     assert!(!place.path("data").exists(), "asking makes nothing");

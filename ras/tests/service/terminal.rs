@@ -108,7 +108,7 @@ fn changes_are_previewed_confirmed_and_awaited() {
     fs::write(place.path("web.yaml"), request).expect("written");
     for no in ["n\r", "\r", "yes please\r"] {
         let mut asked = Terminal::of(&place, "apply --request web.yaml");
-        asked.answer("apply it? [y/N] ", no);
+        asked.answer("snapshot next it? [y/N] ", no);
         let (code, said) = asked.ended();
         assert!(code == Some(2) && said.contains("nothing was done"), "{code:?} {said}");
         assert!(said.contains("granted in full"), "what would be: {said}");
@@ -116,9 +116,9 @@ fn changes_are_previewed_confirmed_and_awaited() {
     place.ras("get reservation web").fails_with(&["unknown_reservation"]);
 
     let mut asked = Terminal::of(&place, "apply --request web.yaml");
-    asked.answer("apply it? [y/N] ", "y\r");
+    asked.answer("snapshot next it? [y/N] ", "y\r");
     let (code, said) = asked.ended();
-    assert!(code == Some(0) && said.contains("granted; `ras moves`"), "{code:?} {said}");
+    assert!(code == Some(0) && said.contains("granted; `ras ops moves`"), "{code:?} {said}");
     let web = place.json("get reservation web");
     assert_eq!((&web["promised_rru"], &web["labels"]["tier"]), (&4.0.into(), &"front".into()));
     assert_eq!(web["churn_contract"]["in_use_percent"], 2.0, "{web}");
@@ -162,7 +162,7 @@ fn tls_server_is_verified_by_its_certificate() {
     let error = String::from_utf8_lossy(&said.stderr).into_owned();
     assert_eq!(said.status.code(), Some(1), "{error}");
     assert!(error.contains("cannot reach server") && error.contains("certificate"), "{error}");
-    for line in [&*login, "list solves", "status", "moves"] {
+    for line in [&*login, "list solves", "status", "ops moves"] {
         let said = with(line, "one.cert.pem");
         let error = String::from_utf8_lossy(&said.stderr).into_owned();
         assert_eq!(said.status.code(), Some(0), "{line}: {error}");

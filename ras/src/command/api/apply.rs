@@ -58,7 +58,7 @@ async fn apply(
         Ok(result) => {
             let text = || match options.no_wait {
                 true => "the server was told to".to_owned(),
-                false => "granted; `ras moves` shows its moves".to_owned(),
+                false => "granted; `ras ops moves` shows its moves".to_owned(),
             };
             context.answer(text, &result)?;
             Ok(Verdict::Fine)

@@ -1,4 +1,4 @@
-//! `ras emergency` by a server
+//! `ras ops emergency` by a server
 
 use super::super::emergency::{self, LOOK_EVERY};
 use super::super::{Context, Verdict};

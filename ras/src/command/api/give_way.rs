@@ -1,4 +1,4 @@
-//! `ras outages give-way` by a server
+//! `ras ops outages give-way` by a server
 
 use super::super::{Context, Verdict, outages};
 use super::with_server;

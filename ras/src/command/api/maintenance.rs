@@ -1,4 +1,4 @@
-//! `ras maintenance` by a server
+//! `ras ops maintenance` by a server
 
 use super::super::maintenance::{self, Planned};
 use super::super::{Context, Verdict};

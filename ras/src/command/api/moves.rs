@@ -1,4 +1,4 @@
-//! `ras moves` by a server
+//! `ras ops moves` by a server
 
 use super::super::{Context, Verdict};
 use super::{read, with_server};
@@ -40,7 +40,7 @@ fn said(mover: &Value) -> String {
 }
 
 pub(in super::super) fn stop(server: Server, why: &str, context: &Context) -> Result<Verdict> {
-    let text = "moves stopped: no step begins until `ras moves resume`; steps under way finish";
+    let text = "moves stopped: no step begins until `ras ops moves resume`; steps under way finish";
     told(server, "/ops/v1/moves/stop", json!({ "why": why }), text, context)
 }
 

@@ -1,4 +1,4 @@
-//! `ras profile` by a server
+//! `ras region profile` by a server
 
 use super::super::{Context, Verdict};
 use super::{body, read, with_server};

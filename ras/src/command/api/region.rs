@@ -198,7 +198,7 @@ fn elastic_body(of: &SetElastic) -> Value {
 fn elastic_table(body: &Value) -> String {
     let all = rows(&body["elastic_reservations"]);
     if all.is_empty() {
-        return "no elastic reservations; `ras elastic set` creates one".to_owned();
+        return "no elastic reservations; `ras region elastic set` creates one".to_owned();
     }
     let header = ["reservation", "owner", "types", "share", "borrows", "state"];
     let mut table = tables::table(&header, 3..5);
@@ -338,7 +338,9 @@ fn edited(body: &Value) -> String {
     }
     let draining = rows(&body["draining"]).len();
     if draining > 0 {
-        text.push_str(&format!("{draining} of them are drained first: see `ras server drained`\n"));
+        text.push_str(&format!(
+            "{draining} of them are drained first: see `ras region server drained`\n"
+        ));
     }
     let done = if body["applied"] == true { "done" } else { "nothing was changed" };
     format!("{text}{} servers: {done}", body["servers"])
