@@ -54,9 +54,9 @@ use std::time::Duration;
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1 an error: nothing was written, or the result is today's assignment
+  1  an error: nothing was written, or the result is today's assignment
   2  done, but a reservation is short, the audit found a broken rule, or the request was refused
-  3 the plan or the data read is out of date: nothing was changed
+  3  the plan or the data read is out of date: nothing was changed
 
 Folders:
   SNAPSHOT  a region at one instant: region.json and six Parquet tables (ras-snapshot/2)
@@ -140,49 +140,49 @@ pub enum Output {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make, read and change regions on disk: snapshots
+    /// Import, generate, inspect, load and export snapshots: regions on disk
     #[command(subcommand)]
     Snapshot(SnapshotCommand),
-    /// Solve a snapshot: decide which reservation holds each server
+    /// Solve a snapshot: assign its servers to reservations
     Solve(Solve),
-    /// Check, explain, show and publish what a solve decided
+    /// Audit, explain, report and publish the result of a solve
     #[command(subcommand)]
     Result(ResultCommand),
-    /// Save a server and a token, for the subcommands that ask a server
+    /// Save server URL and token for later commands
     Login(Login),
-    /// Delete them
+    /// Remove the saved server URL and token
     Logout(Logout),
-    /// Ask a server for capacity: create, resize and delete reservations
+    /// Create, resize or delete reservations
     Request(Request),
-    /// Ask a server what a request would take, and what could be granted instead
+    /// Check whether a request can be granted, at what cost, and suggest alternatives
     Plan(Plan),
-    /// Carry out a plan of a server, or files of requests
+    /// Apply a plan or files of requests
     Apply(Apply),
-    /// Say how a reservation of a server is doing, and how its last request was answered
+    /// Explain the capacity of a reservation and the answer to its last request
     Explain(Explain),
-    /// Show one object of a server: a reservation, a request, a solve, ...
+    /// Show one object: a reservation, a request, a server, a solve, ...
     Get(Get),
-    /// List the objects of a server, page by page
+    /// List objects of one kind
     List(List),
-    /// Operate a region: moves, failures, maintenance, solves
+    /// Operate a region: moves, failures, maintenance, solves, replays
     #[command(subcommand)]
     Ops(OpsCommand),
-    /// Show and change what a region consists of: servers, hardware, buffers, quotas, prices
+    /// Show and change servers, hardware types, buffers, quotas, profiles and prices
     #[command(subcommand)]
     Region(RegionCommand),
-    /// Create, list and revoke tokens: who may do what over HTTP
+    /// Create, list and revoke API tokens
     Token(Token),
-    /// Show what the stored region holds, and how it is
+    /// Show the state of a store or a server
     Status(Status),
-    /// Keep a region in Postgres and serve it until stopped
+    /// Keep a region in Postgres and serve it over HTTP until stopped
     Up(Up),
-    /// Take solves and replays from the queue of a region until stopped
+    /// Run solves and replays from a region's queue until stopped
     Worker(Worker),
-    /// Carry out the targets of a region until stopped
+    /// Execute the targets of a region until stopped
     Mover(Mover),
     /// Solve a real fleet of 10,001 servers, from the inventory to the page
     Demo(Demo),
-    /// Print the description of the HTTP interface: OpenAPI 3.1
+    /// Print the OpenAPI 3.1 description of the HTTP API
     Openapi,
     /// Print a completion script for a shell
     Completions {

@@ -83,7 +83,7 @@ pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result
             eprintln!("ras: `ras {old}` has a new name: {now}");
             return ExitCode::FAILURE;
         }
-        // Help that is not read to its end is no error.
+        // A closed pipe is not an error.
         let _ = answer.print();
         if answer.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     })

@@ -1,4 +1,4 @@
-//! What may be done with a plan or a result: `ras apply`, `ras explain` and their forms on files.
+//! Arguments of `ras apply`, `ras explain`, `ras result explain` and `ras snapshot next`.
 
 use super::ServerOptions;
 use clap::Args;
@@ -8,12 +8,14 @@ use uuid::Uuid;
 /// `ras explain`
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Shows the state of the reservation and the answer to its last request.
+
 Example:
   ras explain web")]
 pub struct Explain {
     /// The reservation
     pub reservation: String,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }
@@ -34,9 +36,9 @@ pub struct ExplainResult {
 }
 
 const APPLY_EXAMPLES: &str = "\
-Requests are planned together; the plan is shown, and carried out once confirmed. Files of requests
-can live in a git repository: a request that is granted already changes nothing. A plan that no
-longer fits the region is refused (exit code 3), and the plan as it would be now is shown.
+Requests are planned together; their effect is shown and applied after confirmation. Files of
+requests can be kept in a git repository: requests already granted change nothing. A plan that is
+out of date is refused (exit code 3), and an updated plan is shown.
 
 Examples:
   ras apply --plan 0198a2c4-...
@@ -60,10 +62,10 @@ pub struct Apply {
     /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
-    /// List every source of servers, however many there are
+    /// List every source of servers, not only the first
     #[arg(long)]
     pub all: bool,
-    /// Do not wait for the end
+    /// Do not wait until it ends
     #[arg(long)]
     pub no_wait: bool,
     /// The server to ask.
@@ -74,8 +76,8 @@ pub struct Apply {
 /// `ras snapshot next`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-In the new snapshot servers are with their targets, idle where they moved. Settings that the solve
-took from the command line instead of the snapshot are not carried over.
+The new snapshot has each server at its target, idle if it moved; overrides of the solve are not
+carried over.
 
 Example, one day of a chain:
   ras snapshot next day0 result0 --out day6 --request-changes request_changes.csv --day 6")]
@@ -87,7 +89,7 @@ pub struct Next {
     /// The snapshot to write
     #[arg(long, value_name = "SNAPSHOT")]
     pub out: PathBuf,
-    /// Requests from then on: name, capacity, ... as for `ras snapshot import`
+    /// Requests that replace the snapshot's: name, capacity, ... as for `ras snapshot import`
     #[arg(long, value_name = "CSV", conflicts_with = "request_changes")]
     pub requests: Option<PathBuf>,
     /// Requests that change: day, date, reservation, servers

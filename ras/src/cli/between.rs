@@ -157,7 +157,7 @@ Exit code 2: less was granted than requested, or nothing.")]
 /// `ras ops drill`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nothing is touched. Exit code 2: a reservation would be short.
+Nothing is changed. Exit code 2: a reservation would be short.
 
 Example:
   ras ops drill --msb msb4")]
@@ -165,7 +165,7 @@ pub struct Drill {
     /// The MSB that is lost
     #[arg(long, value_name = "NAME")]
     pub msb: String,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }
@@ -174,11 +174,12 @@ pub struct Drill {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Replays a log of failures in virtual time, on the region as a solve leaves it, with the decisions of
-the mover: the storm guard and the choice of spares. Prints how many servers were replaced and how
-soon, what reservations lacked meanwhile, and how that depends on the size of the shared buffers.
+the mover: the storm guard and the choice of spares. Shows how many servers were replaced and how
+soon, and the capacity that reservations lacked meanwhile, for shared buffers of several sizes. No
+store is needed.
 
 Columns of the log: server_id, kind, start, end, as for `ras snapshot import`. Planned maintenance is
-no failure. [mover] settle and [mover.storm_guard] of --config hold here as they do for the mover.
+not a failure. [mover] settle and [mover.storm_guard] of --config apply as they do to the mover.
 
 Examples:
   ras snapshot rehearse region --events events.csv

@@ -1,4 +1,4 @@
-//! Groups of subcommands, and where subcommands of the last release went.
+//! Groups of subcommands, and the new names of the previous release's subcommands.
 
 use super::{
     Audit, Buffer, ContractOf, Drill, Elastic, EmergencyAction, ExplainResult, Export, Generate,
@@ -11,58 +11,58 @@ use clap::Subcommand;
 /// `ras snapshot`
 #[derive(Debug, Subcommand)]
 pub enum SnapshotCommand {
-    /// Make a snapshot of CSV files: servers, requests, events and topology
+    /// Turn CSV files of servers, requests, events and topology into a snapshot
     Import(ImportCsv),
-    /// Generate a synthetic region, the same for the same seed
+    /// Generate a synthetic region; equal seeds give equal regions
     Generate(Generate),
-    /// Summarise a snapshot
+    /// Summarize a snapshot
     Inspect(Inspect),
-    /// Plan one request on a snapshot, without a server
+    /// Plan a request on a snapshot, without a server
     Plan(PlanSnapshot),
-    /// Write the snapshot after a result: every server with its target
+    /// Write the snapshot that results from a solve: each server at its target
     Next(Next),
-    /// Replay a log of failures in virtual time: what is a shared buffer worth?
+    /// Replay a log of failures in virtual time, to size shared buffers
     Rehearse(Box<Rehearse>),
-    /// Load a snapshot into the store: show the difference, then write it
+    /// Load a snapshot into the store: show the changes, then make them
     Load(ImportSnapshot),
-    /// Write the stored region of one instant as a snapshot
+    /// Write the stored region as a snapshot
     Export(Export),
 }
 
 /// `ras result`
 #[derive(Debug, Subcommand)]
 pub enum ResultCommand {
-    /// Recompute every guarantee of a result with code that is not the solver's
+    /// Check a result: recompute every guarantee with code independent of the solver
     Audit(Audit),
-    /// Say what reservations hold, and why they are short
+    /// Show the capacity of reservations, and why they are short
     Explain(ExplainResult),
-    /// Write a result as one HTML page that needs no other file
+    /// Write a result as one self-contained HTML page
     Report(Report),
-    /// Publish a result as the next version of the stored targets
+    /// Publish a result as the next version of the targets
     Publish(Publish),
 }
 
 /// `ras ops`
 #[derive(Debug, Subcommand)]
 pub enum OpsCommand {
-    /// List moves under way; stop and resume them
+    /// List moves under way; stop or resume moves
     Moves(Moves),
-    /// Plan, list, end and cancel maintenance of servers, racks and MSBs
+    /// Schedule maintenance of servers, racks and MSBs
     Maintenance(Maintenance),
-    /// Grant capacity now, without waiting for a solve
+    /// Request emergency capacity, granted without waiting for a solve
     #[command(subcommand)]
     Emergency(EmergencyAction),
-    /// List servers that failed, what replaced them and how soon
+    /// List failed servers, their replacements and the time each took
     Replacements(Replacements),
-    /// List MSBs that are lost, and which reservations could give way
+    /// List lost MSBs; preview or apply preemption
     Outages(Outages),
-    /// List what elastic reservations borrow
+    /// List servers lent to elastic reservations
     Loans(Loans),
-    /// Show which reservations would keep their capacity if an MSB were lost now
+    /// Simulate the loss of an MSB: who would keep their capacity?
     Drill(Drill),
-    /// Limit how many servers in use may leave a reservation, and when
+    /// Set churn contracts: how many servers in use may leave a reservation, and when
     Contract(ContractOf),
-    /// Ask for a solve of the stored region now
+    /// Queue a solve of the stored region now
     Solve(RequestSolve),
     /// Repeat past solves with other settings, and compare
     Replay(Box<Replay>),
@@ -71,10 +71,10 @@ pub enum OpsCommand {
 /// `ras region`
 #[derive(Debug, Subcommand)]
 pub enum RegionCommand {
-    /// Prices, default limits and the buffer fraction
+    /// Show and change prices, default limits and the buffer fraction
     #[command(flatten)]
     Settings(RegionAction),
-    /// Rack, decommission and move servers
+    /// Rack, decommission and move servers, many at once
     Server(ServerEdit),
     /// List, add, rename and remove hardware types
     Hardware(Hardware),
@@ -82,13 +82,13 @@ pub enum RegionCommand {
     Buffer(Buffer),
     /// Create, change and end elastic reservations, which borrow idle buffers
     Elastic(Elastic),
-    /// List and set how much may be promised to owners
+    /// List and set the quotas of owners
     Quota(Quota),
-    /// Name what servers are worth, for requests
+    /// Manage RRU profiles, and roll-outs of host profiles
     Profile(Profile),
 }
 
-/// Subcommands of the last release and their names now.
+/// Subcommands of the previous release and their new names.
 const MOVED: &[(&str, &str)] = &[
     ("import", "ras snapshot import (CSV files), ras snapshot load (a snapshot into the store)"),
     ("generate", "ras snapshot generate"),
@@ -115,10 +115,10 @@ const MOVED: &[(&str, &str)] = &[
     ("quota", "ras region quota"),
     ("hardware", "ras region hardware"),
     ("server", "ras region server"),
-    ("bench", "ras-bench, a program of its own: cargo run --release -p bench -- --help"),
+    ("bench", "the separate program ras-bench: cargo run --release -p bench -- --help"),
 ];
 
-/// The name now of a subcommand of the last release.
+/// New name of a subcommand of the previous release.
 pub fn new_name(old: &str) -> Option<&'static str> {
     MOVED.iter().find(|(name, _)| *name == old).map(|(_, now)| *now)
 }

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const PLAN_HELP: &str = "\
-FILE holds one request as YAML or JSON. What is left out stays as it is:
-  reservation: web            # new, if the region has none of this name
-  owner: shop                 # needed of a new one, like capacity_rru and rru
+FILE has one request as YAML or JSON. Members left out keep their value:
+  reservation: web            # new, if the region has no reservation of this name
+  owner: shop                 # required for a new one, like capacity_rru and rru
   capacity_rru: 1200
   rru: {C1: 1.0, C2: 1.6}     # RRU of one server of each eligible hardware type
   msb_buffer: true            # survives the loss of any one MSB
@@ -18,7 +18,7 @@ FILE holds one request as YAML or JSON. What is left out stays as it is:
   allowed_datacenters: [dc1, dc2]   # for the buffer, too; []: all
   replicas: 3                 # with replicas_per_msb: 1, at most a third of it is in one MSB
   affinity_theta: 0.05        # also msb_alpha, rack_alpha, host_profile; null: the region's rule
-A server also reads
+A server also accepts
   grant_policy: all           # or best_effort, or {at_least_rru: 900}
   labels: {tier: front}
   starts_at: 2026-03-01T22:00:00Z   # and ends_at
@@ -41,18 +41,18 @@ Examples:
 /// `ras plan`
 #[derive(Debug, Args)]
 #[command(
-    before_long_help = "Any number of requests is planned together, on the server's region as it is now;\n\
-        `ras apply --plan ID` carries the plan out.",
+    before_long_help = "The server plans all requests together on its current region;\n\
+        `ras apply --plan ID` applies the plan.",
     after_help = PLAN_HELP
 )]
 pub struct Plan {
     /// The requests
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     pub request: Vec<PathBuf>,
-    /// List every source of servers, however many there are
+    /// List every source of servers, not only the first
     #[arg(long)]
     pub all: bool,
-    /// Which server.
+    /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
 }
@@ -66,16 +66,16 @@ pub struct PlanSnapshot {
     /// The request
     #[arg(long, value_name = "FILE")]
     pub request: PathBuf,
-    /// The result of the last solve: prices start from what it left [default: beside the snapshot]
+    /// Result of the last solve, to warm-start prices from [default: beside the snapshot]
     #[arg(long, value_name = "RESULT")]
     pub warm: Option<PathBuf>,
-    /// List every source of servers, however many there are
+    /// List every source of servers, not only the first
     #[arg(long)]
     pub all: bool,
     /// Settings file (TOML); the command line wins over it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The search ends by then, counted from the start of the process: 5s
+    /// Deadline of the search, counted from the start of the process: 5s
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
     pub deadline: Option<Duration>,
     /// Worker threads [default: one for each processor]
@@ -84,13 +84,13 @@ pub struct PlanSnapshot {
     /// Seed of every random choice [default: 1]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
-    /// What the snapshot says and this plan sees otherwise.
+    /// Overrides of the snapshot's settings.
     #[command(flatten)]
     pub overrides: OverrideOptions,
 }
 
 impl PlanSnapshot {
-    /// As the options of a solve.
+    /// The options of a solve with these settings.
     pub fn solving(&self) -> SolveOptions {
         SolveOptions {
             config: self.config.clone(),

@@ -95,7 +95,7 @@ pub struct List {
     pub server: ServerOptions,
 }
 
-/// Which rows are listed. The server says which of these it knows of a kind.
+/// Filters of a list. The server rejects filters that a kind does not support.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which")]
 pub struct Filter {

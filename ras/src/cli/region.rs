@@ -6,7 +6,7 @@ use super::request::value;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// What may be done with prices and limits.
+/// The actions on prices and limits.
 #[derive(Debug, Subcommand)]
 pub enum RegionAction {
     /// Show prices, default limits and the buffer fraction
@@ -120,7 +120,7 @@ its weight, and returns them when their owners need them.
 Examples:
   ras region elastic set batch --owner lab --type C1 --value C2=1.6 --share 2
   ras region elastic list
-  ras region elastic end batch            # gone once its servers are back")]
+  ras region elastic end batch            # removed once its loans are returned")]
 pub struct Elastic {
     /// The action.
     #[command(subcommand)]

@@ -26,7 +26,7 @@ pub(super) fn run(options: &Next, context: &Context) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// What the snapshot's source knew, and now who holds what.
+/// Columns known to the snapshot's source, and now the holders of servers, too.
 fn coverage(folder: &Path, options: &Next) -> Result<Coverage> {
     let mut coverage = datasets::read_coverage(folder)
         .with_context(|| format!("cannot read snapshot {}", folder.display()))?;

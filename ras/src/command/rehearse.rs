@@ -21,9 +21,9 @@ pub(super) fn run(options: &Rehearse, context: &Context) -> Result<Verdict> {
     let own = settings(&options.options)?;
     let guard = guard(options)?;
     let region = own.overrides.apply(read_snapshot(&options.snapshot)?)?;
-    let (rows, others) = read_log(&options.events, &options.log.format(), &region)
-        .context("the log cannot be read")?;
-    ensure!(!rows.is_empty(), "the log names no server of the region");
+    let (rows, others) =
+        read_log(&options.events, &options.log.format(), &region).context("cannot read the log")?;
+    ensure!(!rows.is_empty(), "the log has no server of the region");
     let shares = match &options.shared_buffer[..] {
         [] => vec![region.shared_buffer_fraction],
         shares => shares.to_vec(),
@@ -43,7 +43,7 @@ pub(super) fn run(options: &Rehearse, context: &Context) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// What the settings file says of the mover, and the command line.
+/// The mover's settings from the settings file and the command line.
 fn guard(options: &Rehearse) -> Result<(StormGuard, Duration)> {
     let file = crate::settings::file(options.options.config.as_deref())?.mover;
     let settle = options.settle.or(file.settle).unwrap_or(MoverSettings::default().settle);

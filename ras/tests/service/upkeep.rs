@@ -31,7 +31,8 @@ fn contracts_are_set_listed_and_removed() {
     let place = place();
     let none = place.ras("ops contract list --data data").code(0).stdout();
     assert!(none.contains("no churn contracts"), "{none}");
-    let set = "ops contract set backend-02 --in-use 2% --quiet-time 00:00-24:00 --zone Europe/Berlin";
+    let set =
+        "ops contract set backend-02 --in-use 2% --quiet-time 00:00-24:00 --zone Europe/Berlin";
     let shown = place.ras(&format!("{set} --data data")).code(0).stdout();
     assert!(shown.contains("backend-02") && shown.contains("00:00-24:00 Europe/Berlin"), "{shown}");
     let listed = place.json("ops contract list --data data");
