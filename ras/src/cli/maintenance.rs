@@ -9,18 +9,19 @@ use std::time::Duration;
 use uuid::Uuid;
 
 const MAINTENANCE_HELP: &str = "\
-A window covers a server or a rack. For --drain before it begins, the servers receive no new work;
-when it begins, remaining containers are stopped and the servers are out of use until it ends. They
-are not replaced: embedded buffers cover maintenance. An MSB is taken in consecutive batches of whole
-racks, each for the duration --for.
+A window covers a server or a rack. For --drain before it begins, the servers receive no new
+work; when it begins, remaining containers are stopped and the servers are out of use until it
+ends. They are not replaced: embedded buffers cover maintenance. An MSB is taken in consecutive
+batches of whole racks, each for the duration --for.
 
-A window is refused, with exit code 2, the numbers and acceptable alternatives, if more than a quarter
-of an MSB would be under maintenance at once (--share changes that) or if a reservation would fall
-below its guarantee: its capacity while no MSB is lost; with any one MSB lost, its capacity less a
-quarter of its embedded buffer at once, and all of it within 30 minutes. Work with --recall-minutes 30
-or less counts as back within 30 minutes; all other work counts as gone. Both rules are checked again
-when the window begins: if one is broken, it is paused and begins as soon as it may, or is cancelled
-when its time is over. While an MSB is lost no window begins.
+A window is refused, with exit code 2, the numbers and acceptable alternatives, if more than a
+quarter of an MSB would be under maintenance at once (--share changes that) or if a reservation
+would fall below its guarantee: its capacity while no MSB is lost; with any one MSB lost, its
+capacity less a quarter of its embedded buffer at once, and all of it within 30 minutes. Work
+with --recall-minutes 30 or less counts as back within 30 minutes; all other work counts as
+gone. Both rules are checked again when the window begins: if one is broken, it is paused and
+begins as soon as it may, or is cancelled when its time is over. While an MSB is lost no window
+begins.
 
 Examples:
   ras ops maintenance plan --rack rack17 --from now --for 2h --drain 30m --why \"new fans\"

@@ -12,8 +12,8 @@ const REQUEST_HELP: &str = "\
 The server answers within seconds. On a terminal the command waits for the answer: granted, or the
 reason and alternatives. Otherwise it prints the operation (--wait waits for the answer).
 
-Exit codes: 0 granted, or submitted without waiting; 2 refused; 3 the version given by --if-version is
-out of date; 1 an error.
+Exit codes: 0 granted, or submitted without waiting; 2 refused; 3 the version given by
+--if-version is out of date; 1 an error.
 
 Examples:
   ras request create web --owner shop --rru 1200 --value C1=1.0 --value C2=1.6

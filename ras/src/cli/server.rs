@@ -46,9 +46,9 @@ impl FromStr for Secret {
 }
 
 const LOGIN_HELP: &str = "\
-The token is read from --token-file or RAS_TOKEN; else it is prompted for on a terminal, or read from
-standard input. The server checks it; then URL and token are saved in a file that only you can read,
-$XDG_CONFIG_HOME/ras/login.toml (else ~/.config/ras/login.toml).
+The token is read from --token-file or RAS_TOKEN; else it is prompted for on a terminal, or read
+from standard input. The server checks it; then URL and token are saved in a file that only you
+can read, $XDG_CONFIG_HOME/ras/login.toml (else ~/.config/ras/login.toml).
 
 From then on, subcommands use that server unless a server (--server, RAS_SERVER) or a store (--data,
 --database-url, DATABASE_URL, --config) is given. The token is sent to no other server.

@@ -5,8 +5,8 @@ use capacity_portal::Role;
 use clap::{Args, Subcommand};
 
 const TOKEN_HELP: &str = "\
-A token authenticates a caller over HTTP: its name is recorded in the audit trail. Its secret is shown
-once, when it is created; the store keeps only a digest. Roles:
+A token authenticates a caller over HTTP: its name is recorded in the audit trail. Its secret is
+shown once, when it is created; the store keeps only a digest. Roles:
 
   viewer     reads
   owner      reads objects of its owner, and requests capacity for that owner
