@@ -57,7 +57,7 @@ fn remote_operator_commands_work() {
     assert_eq!(planned["windows"][0]["requested_by"], "root");
     let windows = |line: &str| place.json(line)["windows"].as_array().expect("a list").clone();
     until_true("work begins", Instant::now() + PATIENCE, || {
-        windows("maintenance list")[0]["state"] == "active"
+        windows("ops maintenance list")[0]["state"] == "active"
     });
     // What is in use there changes meanwhile.
     let brief = |line: &str| -> Vec<(Value, Value)> {
