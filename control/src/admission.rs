@@ -1,7 +1,7 @@
-//! Admission: changes are planned on the region as it is, and applied to the region as it is then.
+//! Admission: plans changes on the current region, and applies plans to the region as it is by then.
 //!
-//! `decide` says what a grant policy makes of a plan, `fit` whether a plan made earlier still does what it
-//! said, `worker` decides what was submitted.
+//! `decide` applies the grant policy to a plan, `fit` checks that an earlier plan still holds on the
+//! current region, `worker` decides submitted requests.
 
 mod arrival;
 mod decide;
@@ -27,35 +27,35 @@ use serde_json::Value;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// How often a plan is applied anew on a region that moved between the look and the transaction.
+/// Retries of applying a plan when the region changes between the read and the transaction.
 const TRIES: u32 = 3;
 
 /// Plans and applies changes.
 #[derive(Clone, Debug)]
 pub struct Admission {
-    /// Where plans are applied.
+    /// Store in which plans are applied.
     pub broker: Broker,
-    /// The region that plans are made on.
+    /// Cache of the region that plans are made on.
     pub region: RegionKeeper,
-    /// Makes plans in this process.
+    /// Planner in this process.
     pub desk: PlanDesk,
-    /// Has workers make plans.
+    /// Queue of plans made by workers.
     pub queue: PlanQueue,
 }
 
-/// A plan that was just made, and what it was made on.
+/// A new plan and its inputs.
 #[derive(Debug)]
 pub struct Made {
-    /// The plan as it is stored.
+    /// The plan as stored.
     pub plan: NewPlan,
-    /// What the planner answered.
+    /// The planner's result.
     pub planned: Planned,
-    /// The region it was made on.
+    /// The region that was planned.
     pub held: Arc<HeldRegion>,
 }
 
 impl Made {
-    /// What it promises and moves.
+    /// Its promises and moves.
     fn application(&self) -> Application {
         let names: Vec<Name> =
             self.plan.changes.iter().map(|asking| asking.reservation().clone()).collect();
@@ -71,8 +71,8 @@ impl Made {
 }
 
 impl Admission {
-    /// Plans changes together, on a region that whoever asks has read since it was asked. Nothing is
-    /// stored.
+    /// Plans changes together, on a region read after the call began. Stores
+    /// nothing.
     ///
     /// # Errors
     /// [`AdmissionError`].
@@ -94,7 +94,7 @@ impl Admission {
         Ok(Made { plan, planned, held })
     }
 
-    /// Says when the servers of each request arrive, those of later ones behind those of earlier ones.
+    /// Estimates when the servers of each request arrive; later requests queue behind earlier ones.
     async fn say_when(
         &self,
         held: &Arc<HeldRegion>,
@@ -102,7 +102,7 @@ impl Admission {
     ) -> Result<(), AdmissionError> {
         let mut pacing = self.broker.pacing().await?;
         let (mut said, on) = (std::mem::take(quotes), held.clone());
-        // Thousands of moves are played through on a calendar.
+        // Simulates thousands of moves on a calendar.
         let work = tokio::task::spawn_blocking(move || {
             for quote in &mut said {
                 let moves = arrival::comers(&on.snapshot, quote);
@@ -115,8 +115,8 @@ impl Admission {
         Ok(())
     }
 
-    /// Has a worker plan changes. What it found is put on the region here and audited again: it counts if it
-    /// does here what it says. `None`: it is to be planned here.
+    /// Sends changes to a worker for planning. The worker's plan is applied to the region here and audited
+    /// again; it is accepted only if the audit confirms it. `None`: plan in this process.
     async fn by_worker(
         &self,
         changes: &[Asking],
@@ -144,8 +144,8 @@ impl Admission {
         Ok(Some(Made { plan: Arc::unwrap_or_clone(plan), planned, held }))
     }
 
-    /// Applies a plan that was stored: puts its changes and its targets on the region as it is now, and
-    /// if what it said is so there, too, and nobody is worse off, writes that down.
+    /// Applies a stored plan: puts its changes and targets on the current region, and commits them if every
+    /// change is still granted as planned and no reservation is worse off.
     ///
     /// # Errors
     /// [`AdmissionError`].
@@ -176,7 +176,7 @@ impl Admission {
             );
             let applying = Applying { application: &application, grants, operation, key };
             match self.broker.apply_plan(actor, &applying).await {
-                // Between the look and the locks; the next look knows.
+                // The region changed between read and locks; the next read sees the change.
                 Err(ApplyError::Stale { .. }) => {}
                 applied => return Ok(applied?),
             }
@@ -185,7 +185,7 @@ impl Admission {
     }
 }
 
-/// A plan that was made on a region.
+/// A plan and the region that it was made on.
 fn new_plan(
     held: &HeldRegion,
     changes: Vec<Asking>,

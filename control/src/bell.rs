@@ -1,4 +1,4 @@
-//! One doorbell for all who follow reservations: whoever is rung reads on by itself.
+//! One notifier for all followers of reservations: a notified follower reads the change feed itself.
 
 use broker::Broker;
 use std::sync::Arc;
@@ -6,20 +6,20 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-/// The most who follow at once in one process. Each costs a few messages to Postgres for each look,
-/// through the few connections of the broker.
+/// Limit of followers in one process. Each costs a few messages to Postgres for each read,
+/// over the broker's few connections.
 const READERS_MAX: usize = 1_000;
 
-/// How many of them look at once: the broker has eight connections, and those who write come first.
+/// Limit of followers that read at once: the broker has eight connections, and writers go first.
 const LOOKS_MAX: usize = 2;
 
-/// How often the clock is looked at: events that were announced begin by it alone.
+/// How often the clock is checked: announced events begin without a notification.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long Postgres may take to let somebody listen, or to say the time.
+/// Timeout of Postgres to start a subscription or to return the time.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// Rings when there may be something to read.
+/// Notifies followers of possible changes.
 #[derive(Clone, Debug)]
 pub struct Bell {
     rings: Arc<watch::Sender<u64>>,
@@ -28,7 +28,7 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// Starts to listen, on one connection, for as long as there is anybody who could be rung.
+    /// Listens on one connection until the last clone is dropped.
     pub fn start(broker: Broker) -> Bell {
         let rings = Arc::new(watch::Sender::new(0));
         tokio::spawn(run(broker, Arc::downgrade(&rings)));
@@ -36,17 +36,17 @@ impl Bell {
         Bell { rings, places: Arc::new(Semaphore::new(READERS_MAX)), looks }
     }
 
-    /// What to hold while looking.
+    /// Permit to hold during a read.
     pub fn looks(&self) -> Arc<Semaphore> {
         self.looks.clone()
     }
 
-    /// What rings, for whoever is one of a kind and reads no reservation.
+    /// The notifications, for a follower that reads no reservation.
     pub fn rings(&self) -> watch::Receiver<u64> {
         self.rings.subscribe()
     }
 
-    /// A place among those who are rung; `None`: all are taken.
+    /// Registers a follower; `None`: the limit is reached.
     pub fn listen(&self) -> Option<(watch::Receiver<u64>, OwnedSemaphorePermit)> {
         let place = self.places.clone().try_acquire_owned().ok()?;
         Some((self.rings.subscribe(), place))
@@ -64,14 +64,14 @@ async fn run(broker: Broker, rings: std::sync::Weak<watch::Sender<u64>>) {
     let trail = async {
         loop {
             match timeout(CONNECT_WITHIN, broker.trail_doorbell()).await {
-                // Whatever was missed until now is rung for.
+                // A notification covers all changes missed so far.
                 Ok(Ok(mut doorbell)) => {
                     while ring() {
                         while !doorbell.wait(10 * TICK).await && rings.strong_count() > 0 {}
                     }
                 }
-                Ok(Err(error)) => tracing::debug!(%error, "the audit trail cannot be listened to"),
-                Err(_) => tracing::debug!("Postgres does not let anybody listen"),
+                Ok(Err(error)) => tracing::debug!(%error, "cannot listen to the audit trail"),
+                Err(_) => tracing::debug!("Postgres does not answer the subscription"),
             }
             if rings.strong_count() == 0 {
                 return;
@@ -84,7 +84,7 @@ async fn run(broker: Broker, rings: std::sync::Weak<watch::Sender<u64>>) {
         while rings.strong_count() > 0 {
             sleep(TICK).await;
             if rings.upgrade().is_none_or(|rings| rings.receiver_count() == 0) {
-                // Whoever comes looks at once.
+                // A new follower reads at once.
                 last = None;
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Reports from many requests gathered into few transactions: a thousand requests a second are not
+//! Batches the reports of many requests into few transactions: a thousand requests a second are not
 //! a thousand commits.
 
 use broker::{Broker, DbError, Report, Reported};
@@ -9,53 +9,53 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
-/// The most rows of one transaction, unless a single request has more.
+/// Maximum of rows in a transaction, unless a single request has more.
 const ROWS_MAX: usize = 1_000;
 
-/// How long the first of a batch waits for others: a commit takes about as long.
+/// How long the first report of a batch waits for others: about as long as a commit takes.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// Requests that wait: of a thousand a second those of four seconds, after which a sender does
-/// better to come again.
+/// Limit of queued requests: four seconds' worth at a thousand a second; after that a sender
+/// should retry later.
 const WAITING_MAX: usize = 4_096;
 
-/// How long a batch may take.
+/// Timeout of a batch.
 const STORE_WITHIN: Duration = Duration::from_secs(30);
 
-/// Reports of one request, and who waits for the answer.
+/// Reports of one request, and where to send the answer.
 struct Parcel {
     actor: Name,
     reports: Vec<Report>,
     answer: oneshot::Sender<Result<Vec<Reported>, IntakeError>>,
 }
 
-/// Reports were not taken, or nobody knows; sending them again does no harm.
+/// Reports were not stored, or the outcome is unknown; it is safe to send them again.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum IntakeError {
-    /// Too many requests wait.
+    /// The queue is full.
     #[error("too many requests wait to be stored")]
     Busy,
-    /// Postgres says nothing.
+    /// Postgres does not answer.
     #[error("Postgres does not answer in time; whether it was stored is not known")]
     Late,
-    /// Postgres fails.
+    /// Postgres failed.
     #[error(transparent)]
     Db(Arc<DbError>),
 }
 
-/// Where requests leave their reports.
+/// Queue of reports to store.
 #[derive(Clone, Debug)]
 pub struct Intake(mpsc::Sender<Parcel>);
 
 impl Intake {
-    /// Starts to gather, for as long as anybody may send.
+    /// Starts batching, until all senders are dropped.
     pub fn start(broker: Broker) -> Intake {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         tokio::spawn(run(broker, receiver));
         Intake(sender)
     }
 
-    /// Stores reports together with those of others; gives what became of each.
+    /// Stores reports in a shared batch; returns the outcome of each.
     ///
     /// # Errors
     /// [`IntakeError`].
@@ -84,7 +84,7 @@ async fn run(broker: Broker, mut waiting: mpsc::Receiver<Parcel>) {
         // An entry of the audit trail has one actor.
         let mut by_actor: BTreeMap<Name, Vec<Parcel>> = BTreeMap::new();
         for parcel in parcels {
-            // Nobody waits for it any more, and was told to send it again.
+            // The caller has timed out and was told to retry.
             if !parcel.answer.is_closed() {
                 by_actor.entry(parcel.actor.clone()).or_default().push(parcel);
             }
@@ -123,14 +123,14 @@ async fn store(broker: &Broker, actor: &str, parcels: Vec<Parcel>) {
             let mut rows = outcome.rows.into_iter();
             for parcel in parcels {
                 let own = rows.by_ref().take(parcel.reports.len()).collect();
-                // Whoever has gone meanwhile asks again.
+                // A caller that has disconnected will retry.
                 let _ = parcel.answer.send(Ok(own));
             }
         }
         Ok(Err(error)) => {
             tracing::warn!(%error, rows = reports.len(), "reports were not stored");
             if parcels.len() > 1 && !error.is_passing() {
-                // What is wrong with one shall not be held against the others.
+                // An invalid report must not fail the rest of its batch.
                 for parcel in parcels {
                     Box::pin(store(broker, actor, vec![parcel])).await;
                 }

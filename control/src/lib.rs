@@ -1,15 +1,15 @@
-//! What the server does with requests and reports behind its interface: admission, plans, the region in
+//! The server below its HTTP interface: admission of requests, plans, reports, and the region in
 //! memory. It knows neither HTTP nor a solver: `capacity-portal` calls it, `ras` gives it a [`Planner`].
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`admission`] | plans changes, grants or refuses them, and applies what was granted; its worker decides what was submitted |
-//! | [`planner`] | the interface to the solver, and what it answers |
+//! | [`admission`] | plans, decides and applies changes; its worker decides submitted requests |
+//! | [`planner`] | the interface to the solver |
 //! | [`plan_desk`] | plans made in this process: a bounded queue, two at a time |
 //! | [`plan_queue`] | plans made by workers, through the broker's job queue |
-//! | [`region`] | the region cached in memory, as fresh as each reader needs it |
-//! | [`standing`] | what each reservation has of what it was promised |
-//! | [`bell`] | one listener for all who follow the audit trail |
+//! | [`region`] | cache of the region in memory |
+//! | [`standing`] | capacity and state of each reservation |
+//! | [`bell`] | one subscription to the audit trail for all followers |
 //! | [`intake`] | group commit of health reports |
 //!
 //! Start with [`Admission`].

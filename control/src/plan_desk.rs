@@ -1,5 +1,5 @@
-//! Where plans wait their turn: few are made at a time, for each takes a processor for seconds, and
-//! whoever would wait for long is told so at once instead.
+//! Queue of plans in this process: few are made at a time, because each takes a processor for seconds;
+//! callers that would wait too long are rejected at once.
 
 use crate::planner::{PlanRefused, Planned, Planner};
 use crate::region::HeldRegion;
@@ -10,31 +10,31 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// Plans made at a time: each has as many threads as the solver is given, and a region of its own.
+/// Plans made at a time: each has the solver's number of threads, and its own copy of the region.
 const AT_A_TIME: usize = 2;
 
-/// The longest wait for a turn: a person who was told nothing for longer has gone.
+/// Longest wait in the queue: callers give up after that.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// The most who wait, however short their plans are.
+/// Limit of queued plans, even if plans are short.
 const WAITING_MAX: usize = 64;
 
-/// How long a plan takes before any was made.
+/// Assumed duration of a plan before the first measurement.
 const FIRST_GUESS: Duration = Duration::from_secs(1);
 
-/// A plan is not made.
+/// No plan was made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DeskError {
-    /// Nobody plans here.
-    #[error("nobody plans requests in this process")]
+    /// This process has no planner.
+    #[error("this process has no planner")]
     NoPlanner,
-    /// Too many wait.
+    /// The queue is full.
     #[error("too many plans are being made; try again in {} s", .after.as_secs())]
     Busy {
-        /// When there is likely to be room.
+        /// Estimated time until there is room.
         after: Duration,
     },
-    /// The requests make no sense for the region.
+    /// The requests are invalid for the region.
     #[error(transparent)]
     Refused(#[from] PlanRefused),
 }
@@ -50,7 +50,7 @@ struct Desk {
     queue: Mutex<Queue>,
 }
 
-/// Who is here, and how long plans take of late.
+/// Queued plans, and the recent duration of plans.
 #[derive(Debug)]
 struct Queue {
     here: usize,
@@ -58,7 +58,7 @@ struct Queue {
 }
 
 impl PlanDesk {
-    /// With somebody who plans, or nobody.
+    /// A queue for this planner; `None`: every plan is rejected.
     pub fn new(planner: Option<Arc<dyn Planner>>) -> PlanDesk {
         PlanDesk(Arc::new(Desk {
             planner,
@@ -67,18 +67,18 @@ impl PlanDesk {
         }))
     }
 
-    /// Plans that are made or wait for their turn.
+    /// Plans under way or queued.
     pub fn under_way(&self) -> usize {
         self.0.with(|queue| queue.here)
     }
 
-    /// Whether a plan would wait for its turn.
+    /// Whether a new plan would have to wait.
     pub fn is_full(&self) -> bool {
         self.0.turns.available_permits() == 0
     }
 
-    /// Plans requests on a region, when it is their turn. Dropping the future takes the plan back:
-    /// it ends soon, and the next has its turn then.
+    /// Waits for a turn, then plans requests on a region. Dropping the future cancels the plan:
+    /// it ends soon, and the next takes its turn then.
     ///
     /// # Errors
     /// [`DeskError`].
@@ -106,7 +106,7 @@ impl PlanDesk {
     }
 }
 
-/// Says that nobody waits for an answer any more.
+/// Records that the caller no longer waits for the answer.
 #[derive(Default)]
 struct Gone(Arc<AtomicBool>);
 
@@ -116,7 +116,7 @@ impl Drop for Gone {
     }
 }
 
-/// A place in the queue, given back when dropped.
+/// A place in the queue, released when dropped.
 struct Place<'a>(&'a Desk);
 
 impl Drop for Place<'_> {
@@ -130,7 +130,7 @@ impl Desk {
         change(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How long whoever comes now is likely to wait.
+    /// Estimated wait of a new plan.
     fn wait(&self) -> Duration {
         self.with(|queue| queue.wait())
     }
@@ -147,7 +147,7 @@ impl Desk {
         Ok(Place(self))
     }
 
-    /// The last plans count most.
+    /// Moving average: the last plans weigh most.
     fn note(&self, seconds: f64) {
         let took = Duration::try_from_secs_f64(seconds).unwrap_or(FIRST_GUESS);
         self.with(|queue| queue.takes = (queue.takes * 3 + took) / 4);
@@ -174,7 +174,7 @@ mod tests {
     use std::time::Duration;
     use tokio::time::{sleep, timeout};
 
-    /// Plans nothing, until it is told to stop or may go on.
+    /// Blocks until it is cancelled or released.
     #[derive(Debug, Default)]
     struct Slow {
         seconds: f64,
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn who_would_wait_too_long_is_told_and_nobody_is_lost() {
+    async fn long_queue_rejects_new_plans_and_loses_none() {
         let slow = Arc::new(Slow { seconds: 8.0, ..Slow::default() });
         let desk = PlanDesk::new(Some(slow.clone()));
         let mut busy = 0;
@@ -254,12 +254,12 @@ mod tests {
         }
         assert!(busy > 50, "{busy} were told to come again");
         assert_eq!(slow.most.load(Ordering::SeqCst), 2);
-        let nobody = PlanDesk::new(None).plan(region(), Vec::new()).await;
-        assert_eq!(nobody.err(), Some(DeskError::NoPlanner));
+        let unplanned = PlanDesk::new(None).plan(region(), Vec::new()).await;
+        assert_eq!(unplanned.err(), Some(DeskError::NoPlanner));
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_plan_ends_when_nobody_waits_for_it_any_more() {
+    async fn abandoned_plan_is_cancelled() {
         let slow = Arc::new(Slow { endless: true, ..Slow::default() });
         let desk = PlanDesk::new(Some(slow.clone()));
         for _ in 0..3 {

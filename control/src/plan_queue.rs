@@ -1,8 +1,8 @@
-//! Plans made by workers: what this process would make wait, and what is large.
+//! Plans made by workers: those that would have to wait in this process, and large ones.
 //!
-//! A plan is a job of the broker's queue. A worker plans on the region as it reads it; its answer is put on the
-//! region here and audited again, so that nothing rests on a worker's word. Where no worker takes a plan, it is
-//! made here.
+//! A plan is a job of the broker's queue. A worker plans on the region that it reads; its result is applied to
+//! the region here and audited again, so that a faulty worker cannot cause a wrong grant. If no worker takes a
+//! plan, this process makes it.
 
 use crate::AdmissionError;
 use crate::planner::Planned;
@@ -17,25 +17,25 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-/// A plan of more changes than this is large: each is planned on the region that the ones before leave.
+/// A plan of more changes than this is large: each is planned on the region that the previous ones leave.
 pub const LARGE: usize = 8;
 
-/// A worker that is free takes a plan within this.
+/// How long to wait for an idle worker to take a plan.
 const TAKEN_WITHIN: Duration = Duration::from_secs(2);
 
-/// For how long no worker is asked after none took a plan.
+/// How long workers are not used after none took a plan.
 const NOT_ASKED_FOR: Duration = Duration::from_secs(15);
 
-/// A plan that workers do not end within this is not waited for: the answer has to begin within a minute.
+/// Timeout of a worker's plan: the answer has to begin within a minute.
 const ENDED_WITHIN: Duration = Duration::from_secs(45);
 
-/// How often it is looked at.
+/// Poll interval.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long Postgres may take for one look.
+/// Timeout of Postgres for one poll.
 const LOOK_WITHIN: Duration = Duration::from_secs(10);
 
-/// What is asked of a worker.
+/// The job sent to a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanTask {
@@ -43,36 +43,36 @@ pub struct PlanTask {
     pub requests: Vec<CapacityRequest>,
 }
 
-/// What a worker found.
+/// A worker's result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum PlanOutcome {
     /// A plan.
     Made(MadePlan),
-    /// The requests make no sense for the region; whoever asked finds out why by itself.
+    /// The requests are invalid for the region; the caller plans here to get the error.
     Refused,
 }
 
-/// A plan as it is sent: names instead of numbers.
+/// A serialized plan: names instead of indices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MadePlan {
-    /// The last entry of the audit trail that the region it was made on contains.
+    /// Last audit-trail entry contained in the region that was planned.
     pub seq: i64,
-    /// What each request comes to.
+    /// Quote of each request.
     pub quotes: Vec<Quote>,
-    /// Servers that change their holder, and to whom.
+    /// Servers that change holder, and their new holders.
     pub targets: Vec<(Name, Option<Name>)>,
     /// Whether the audit finds no reservation worse off.
     pub audit_clean: bool,
-    /// Whether the search ended by itself.
+    /// Whether the search finished before it was cancelled.
     pub complete: bool,
-    /// How long it took.
+    /// Duration of the planning.
     pub seconds: f64,
 }
 
 impl MadePlan {
-    /// Of a plan that was made on the region with this entry of the trail.
+    /// Serializes a plan made on the region with this audit-trail entry.
     pub fn new(planned: &Planned, seq: Seq) -> MadePlan {
         MadePlan {
             seq: seq.0,
@@ -85,23 +85,23 @@ impl MadePlan {
     }
 }
 
-/// Asks workers for plans. Clones share what is known of them.
+/// Sends plans to workers. Clones share what is known about them.
 #[derive(Clone, Debug)]
 pub struct PlanQueue {
     broker: Broker,
     region: RegionKeeper,
-    /// No worker took the last plan, a short time ago.
+    /// When a worker last failed to take a plan, if recently.
     alone: Arc<AtomicBool>,
 }
 
 impl PlanQueue {
-    /// Plans of this store; `region` is what answers are put on.
+    /// A queue in this store; results are applied to `region`.
     pub fn new(broker: Broker, region: RegionKeeper) -> PlanQueue {
         PlanQueue { broker, region, alone: Arc::default() }
     }
 
-    /// Has a worker plan requests: the plan, and a region at least as new as the one it was made on. `None`: no
-    /// worker makes it, so it is to be made here. Dropping the future withdraws the plan.
+    /// Sends requests to a worker; returns the plan, and a region at least as new as the planned one. `None`: no
+    /// worker made it, so this process must. Dropping the future cancels the job.
     ///
     /// # Errors
     /// [`AdmissionError`].
@@ -137,7 +137,7 @@ impl PlanQueue {
                 return Ok(None);
             }
         };
-        // The worker may have seen more than this process has.
+        // The worker may have seen a newer region than this process.
         let held = match self.region.latest().filter(|held| held.seq.0 == made.seq) {
             Some(held) => held,
             None => self.region.fresh().await?,
@@ -145,7 +145,7 @@ impl PlanQueue {
         Ok(Some((held, made)))
     }
 
-    /// Looks until it is so; `None`: it is not so in time.
+    /// Polls until the condition holds; `None`: timed out.
     async fn look_until(
         &self,
         id: Uuid,
@@ -164,7 +164,7 @@ impl PlanQueue {
         timeout(within, look).await.ok().transpose()
     }
 
-    /// Asks no worker for a while.
+    /// Stops using workers for a while.
     fn leave_alone(&self) {
         self.alone.store(true, Ordering::Relaxed);
         let alone = self.alone.clone();
@@ -175,7 +175,7 @@ impl PlanQueue {
     }
 }
 
-/// A plan that was asked for; dropped, it is withdrawn.
+/// A queued job; cancelled when dropped.
 struct Asked {
     broker: Broker,
     id: Uuid,
@@ -185,7 +185,7 @@ impl Drop for Asked {
     fn drop(&mut self) {
         let (broker, id) = (self.broker.clone(), self.id);
         tokio::spawn(async move {
-            // What stays is forgotten later.
+            // A job that stays behind is cleaned up later.
             let _ = timeout(LOOK_WITHIN, broker.withdraw_plan(id)).await;
         });
     }

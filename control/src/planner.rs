@@ -1,19 +1,19 @@
-//! What would grant a request: asked of whoever solves, which is not this crate's to know.
+//! The interface to the solver, which this crate does not depend on.
 
 use fleet::quote::Quote;
 use fleet::{CapacityRequest, Name, RegionSnapshot, RequestError, Targets};
 use std::fmt;
 
-/// Plans requests on a region. `ras` gives the one that solves.
+/// Plans requests on a region. `ras` provides the implementation that solves.
 pub trait Planner: fmt::Debug + Send + Sync {
-    /// Plans several requests at once: what ends or shrinks first, then the others in their order,
-    /// each on the region as the ones before leave it.
+    /// Plans several requests at once: those that end or shrink first, then the others in order,
+    /// each on the region that the previous ones leave.
     ///
-    /// It computes for seconds, so it is called where that blocks nobody. Once `must_stop` says so,
-    /// what was found until then is the answer.
+    /// Computes for seconds: call it on a thread that may block. Once `must_stop` returns true,
+    /// the best plan so far is returned.
     ///
     /// # Errors
-    /// If a request makes no sense for the region.
+    /// If a request is invalid for the region.
     fn plan(
         &self,
         region: &RegionSnapshot,
@@ -22,28 +22,28 @@ pub trait Planner: fmt::Debug + Send + Sync {
     ) -> Result<Planned, PlanRefused>;
 }
 
-/// What requests would take, and what they lead to.
+/// Quotes of requests, and the resulting region.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// What each request comes to, in the order of the requests.
+    /// Quote of each request, in the order of the requests.
     pub quotes: Vec<Quote>,
-    /// The region that was asked about, bindings and all, with every request in it. Its servers are in
-    /// the same order; its reservations have numbers of their own.
+    /// The planned region, bindings included, with all requests applied. Its servers are in
+    /// the same order; its reservations have their own indices.
     pub region: RegionSnapshot,
-    /// Who should hold each server of that region, so that what is granted is granted. Those that
-    /// differ from the holder are what has to be done.
+    /// Target of each server of that region, such that all grants hold. Targets that
+    /// differ from the holder are the moves.
     pub after: Targets,
-    /// Whether the audit finds nobody worse off than today; the plan must not be carried out
-    /// otherwise.
+    /// Whether the audit finds no reservation worse off than today; otherwise the plan must not be
+    /// applied.
     pub audit_clean: bool,
-    /// Whether the search ended by itself, not because it was told to stop.
+    /// Whether the search finished before it was cancelled.
     pub complete: bool,
-    /// How long it took.
+    /// Duration of the planning.
     pub seconds: f64,
 }
 
 impl Planned {
-    /// The servers that change their holder, and to whom, by name.
+    /// Names of the servers that change holder, and of their new holders.
     pub fn targets(&self) -> Vec<(Name, Option<Name>)> {
         let region = &self.region;
         let targets = self.after.diff(region).map(|change| {
@@ -57,23 +57,23 @@ impl Planned {
 /// Why requests cannot be planned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanRefused {
-    /// One of them makes no sense for the region.
+    /// A request is invalid for the region.
     #[error("{source}")]
     Request {
-        /// Which, counted from zero.
+        /// Index of the request, from zero.
         number: usize,
-        /// Why.
+        /// The reason.
         source: RequestError,
     },
-    /// Two are about the same reservation.
+    /// Two requests name one reservation.
     #[error("reservation_id: there is another request for {reservation:?}")]
     Twice {
-        /// The second of them, counted from zero.
+        /// Index of the second, from zero.
         number: usize,
         /// The reservation.
         reservation: fleet::Name,
     },
-    /// The settings of this server do not fit the region.
+    /// The server's settings do not fit the region.
     #[error("the region cannot be planned on: {0}")]
     Region(String),
 }

@@ -1,10 +1,10 @@
-//! The region, kept in memory: for plans, certificates and drills, which read all of it at once.
+//! Cache of the region in memory, for plans, certificates and drills, which read all of it at once.
 //!
-//! What is kept is a snapshot that the broker took whole, of one instant; it is never patched, so it
-//! cannot drift from the tables. A busy region would be read without end, so after each reading the
-//! keeper rests for many times as long as that took. Whoever must not be told what is past asks for
-//! [`RegionKeeper::fresh`]: if something has changed since, that reads at once, one reading for all who
-//! ask meanwhile.
+//! The cache holds one whole snapshot taken by the broker; it is never patched, so it cannot drift
+//! from the tables. A busy region would be read continuously, so after each read the cache
+//! pauses for a multiple of the read's duration. A caller that needs current data uses
+//! [`RegionKeeper::fresh`]: if the region has changed, that reads at once, one read for all
+//! concurrent callers.
 
 use crate::bell::Bell;
 use crate::standing::{Standing, standings};
@@ -18,44 +18,44 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
 
-/// A reading is followed by so many times its length of rest, so that a busy region, which is read at a
+/// Pause after a read, as a multiple of its duration: a busy region, which is read at a
 /// quarter of the speed, costs a tenth of a core.
 const REST: u32 = 2;
 
-/// The shortest rest: events come in batches.
+/// Shortest pause: events arrive in batches.
 const REST_LEAST: Duration = Duration::from_millis(500);
 
-/// The longest rest: on a machine that has too much to do, readings take long for no fault of their own.
+/// Longest pause: on an overloaded machine reads are slow, too.
 const REST_MOST: Duration = Duration::from_secs(30);
 
-/// A reading that takes longer than this never ends: Postgres has gone without a word.
+/// Timeout of a read: Postgres has stopped answering.
 const READ_WITHIN: Duration = Duration::from_secs(60);
 
-/// How long the trail's last number may take.
+/// Timeout of reading the last audit-trail entry's number.
 const LOOK_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long to wait after a reading that failed.
+/// Pause after a failed read.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// A region at one instant, and what a decision made on it must be checked against.
+/// A region at one instant, and the versions that a decision on it must be checked against.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldRegion {
     /// The region. Its `taken_at` is by the database's clock.
     pub snapshot: RegionSnapshot,
-    /// The generation of each server, in the same order.
+    /// Generation of each server, in the same order.
     pub generations: Vec<i64>,
-    /// The version of the targets.
+    /// Version of the targets.
     pub version: TargetVersion,
-    /// The last entry of the audit trail that this contains.
+    /// Last audit-trail entry that it contains.
     pub seq: Seq,
-    /// What the loss of each MSB would leave of it.
+    /// What the loss of each MSB would leave.
     pub certificate: Certificate,
-    /// What every reservation has, by name.
+    /// Capacity of every reservation, by name.
     pub standings: BTreeMap<Name, Standing>,
 }
 
 impl HeldRegion {
-    /// Of what the broker read.
+    /// Builds it from the broker's rows.
     ///
     /// # Errors
     /// If a row breaks a rule of the snapshot format.
@@ -71,7 +71,7 @@ impl HeldRegion {
         })
     }
 
-    /// As the broker gave it.
+    /// The rows as the broker returned them.
     pub fn export(&self) -> Export {
         Export {
             parts: self.snapshot.to_parts(),
@@ -82,19 +82,19 @@ impl HeldRegion {
     }
 }
 
-/// The region is not there.
+/// No region is available.
 #[derive(Debug, thiserror::Error)]
 pub enum RegionError {
-    /// The database holds none.
+    /// The database holds no region.
     #[error("no region is loaded")]
     NothingLoaded,
-    /// What is stored breaks a rule of the snapshot format.
+    /// A stored row breaks a rule of the snapshot format.
     #[error("the stored region breaks a rule")]
     Rule(#[from] SnapshotError),
-    /// Postgres fails.
+    /// Postgres failed.
     #[error(transparent)]
     Db(#[from] DbError),
-    /// Postgres says nothing.
+    /// Postgres does not answer.
     #[error("Postgres does not answer in time")]
     Silent(#[from] Elapsed),
 }
@@ -116,20 +116,20 @@ pub struct RegionKeeper(Arc<Kept>);
 struct Kept {
     broker: Broker,
     held: watch::Sender<Option<Arc<HeldRegion>>>,
-    /// Held while the region is read, so that it is read once for all who want it.
+    /// Held during a read, so that concurrent callers share it.
     reading: Mutex<()>,
-    /// Who waits for a reading: the keeper itself does not.
+    /// Number of callers that wait for a read, without the background task.
     waiters: Waiters,
 }
 
 impl RegionKeeper {
-    /// Keeps it in a process that serves nothing, for as long as there is a clone of this.
+    /// Keeps the region in a process that serves no requests, until the last clone is dropped.
     pub fn of(broker: Broker) -> RegionKeeper {
         let bell = Bell::start(broker.clone());
         RegionKeeper::start(broker, &bell)
     }
 
-    /// Starts to keep it, for as long as there is a clone of this.
+    /// Keeps the region until the last clone is dropped.
     pub fn start(broker: Broker, bell: &Bell) -> RegionKeeper {
         let kept = Kept {
             broker,
@@ -142,18 +142,18 @@ impl RegionKeeper {
         RegionKeeper(kept)
     }
 
-    /// The region as it was last read; `None`: never yet, or there is none.
+    /// The region as last read; `None`: not read yet, or the store is empty.
     pub fn latest(&self) -> Option<Arc<HeldRegion>> {
         self.0.held.borrow().clone()
     }
 
-    /// Tells of every region that is read.
+    /// Subscribes to every region that is read.
     pub fn follow(&self) -> watch::Receiver<Option<Arc<HeldRegion>>> {
         self.0.held.subscribe()
     }
 
-    /// The region with everything in it that was in the audit trail, and every event that had begun or
-    /// ended, when this was called.
+    /// A region that contains every audit-trail entry made, and every event begun or ended, before the
+    /// call.
     ///
     /// # Errors
     /// [`RegionError`].
@@ -162,7 +162,7 @@ impl RegionKeeper {
         self.0.fresh().await
     }
 
-    /// The same for somebody who has time: a reading for nobody else leaves most of the processors to others.
+    /// [`Self::fresh`] at low priority: a read for this caller alone leaves most processors to others.
     ///
     /// # Errors
     /// [`RegionError`].
@@ -178,7 +178,7 @@ impl Kept {
         }
         let wanted = timeout(LOOK_WITHIN, self.broker.last_seq()).await??;
         let _reading = self.reading.lock().await;
-        // Somebody else may have read it meanwhile; that more has been written since is no reason to read again.
+        // Another caller may have read it meanwhile; later writes are no reason to read again.
         let held = self.held.borrow().clone();
         if let Some(held) = held.filter(|held| held.seq >= wanted) {
             let tick = timeout(LOOK_WITHIN, self.broker.tick(held.snapshot.taken_at)).await??;
@@ -189,7 +189,7 @@ impl Kept {
         self.read().await
     }
 
-    /// What is held, if a reading would bring the same.
+    /// The cached region, if it is still current.
     async fn current(&self) -> Result<Option<Arc<HeldRegion>>, RegionError> {
         let held = self.held.borrow().clone();
         let Some(held) = held else { return Ok(None) };
@@ -197,7 +197,7 @@ impl Kept {
         Ok(timeout(LOOK_WITHIN, asked).await??.then_some(held))
     }
 
-    /// Reads all of it.
+    /// Reads the whole region.
     async fn read(&self) -> Result<Arc<HeldRegion>, RegionError> {
         let read = async {
             let export = timeout(READ_WITHIN, self.broker.export_beside(&self.waiters)).await??;
@@ -216,7 +216,7 @@ impl Kept {
     }
 }
 
-/// Reads the region whenever something rings, and rests in between.
+/// Reads the region after each notification, with pauses in between.
 async fn keep(kept: Weak<Kept>, mut rings: watch::Receiver<u64>) {
     rings.mark_changed();
     while rings.changed().await.is_ok() {
@@ -236,7 +236,7 @@ async fn keep(kept: Weak<Kept>, mut rings: watch::Receiver<u64>) {
 }
 
 impl Kept {
-    /// Reads what is new, if there is anything; gives how long to rest.
+    /// Reads the region if it has changed; returns the pause.
     async fn look(&self) -> Result<Duration, RegionError> {
         let clock =
             async || Ok::<_, RegionError>(timeout(LOOK_WITHIN, self.broker.clock()).await??);

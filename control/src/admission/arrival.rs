@@ -1,10 +1,10 @@
-//! Which servers a plan waits for.
+//! The servers that a plan waits for.
 
 use fleet::RegionSnapshot;
 use fleet::pace::MoveKind;
 use fleet::quote::Quote;
 
-/// The servers that come to the reservation of a quote, as moves.
+/// Moves of servers to the reservation of a quote.
 pub(crate) fn comers(region: &RegionSnapshot, quote: &Quote) -> Vec<MoveKind> {
     let come = quote.moves.iter().filter(|of| of.to.as_ref() == Some(&quote.reservation_id));
     let kind = come.filter_map(|of| {

@@ -1,4 +1,4 @@
-//! What a grant policy makes of a plan, and what is said where it is not granted.
+//! Applies the grant policy to a plan, and words refusals.
 
 use broker::{Asking, GrantPolicy, Quota, RequestChangeKind};
 use fleet::explain::ShortfallReason;
@@ -7,8 +7,8 @@ use fleet::{CapacityRequest, RegionSnapshot, Rru};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Every token that says why something is not granted: what `fleet::explain` says, and what stands
-/// beside it.
+/// Every code of a refusal: those of `fleet::explain`, and admission's
+/// own.
 pub const REASONS: [&str; 19] = [
     ShortfallReason::NoEligibleHardware.as_str(),
     ShortfallReason::HardwareUnavailable.as_str(),
@@ -31,18 +31,18 @@ pub const REASONS: [&str; 19] = [
     "plan_unreadable",
 ];
 
-/// What becomes of a request.
+/// Decision on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// As it was asked.
+    /// Grant in full.
     Grant,
-    /// So much of it: to be planned again with that.
+    /// Grant this part: plan again with it.
     GrantPart(Rru),
-    /// Not at all.
+    /// Refuse.
     Refuse,
 }
 
-/// By the grant policy. Whoever asks for less than is promised gets it in any case.
+/// Decides by the grant policy. A reduction is always granted.
 pub(crate) fn verdict(asking: &Asking, quote: &Quote, today: Option<Rru>) -> Verdict {
     if quote.granted == Grant::InFull || asks_for_less(asking, today) {
         return Verdict::Grant;
@@ -52,12 +52,12 @@ pub(crate) fn verdict(asking: &Asking, quote: &Quote, today: Option<Rru>) -> Ver
         GrantPolicy::AtLeast(least) => quote.granted_rru >= least,
         GrantPolicy::BestEffort => quote.granted_rru > Rru::ZERO,
     };
-    // Less than is promised already is no grant.
+    // A grant below the promised capacity would be a loss.
     let grows = today.is_none_or(|today| quote.granted_rru > today);
     if enough && grows { Verdict::GrantPart(quote.granted_rru) } else { Verdict::Refuse }
 }
 
-/// Whether a change is to the capacity alone, and to less.
+/// Whether a change only reduces capacity.
 fn asks_for_less(asking: &Asking, today: Option<Rru>) -> bool {
     let mut rest = asking.change.clone();
     let capacity = rest.capacity_rru.take().and_then(Rru::from_f64);
@@ -69,43 +69,43 @@ fn asks_for_less(asking: &Asking, today: Option<Rru>) -> bool {
         || rest == nothing && capacity.zip(today).is_some_and(|(asked, today)| asked <= today)
 }
 
-/// What is promised to a reservation now.
+/// Capacity promised to a reservation now.
 pub fn promised(region: &RegionSnapshot, name: &str) -> Option<Rru> {
     region.reservation(name).map(|r| region.reservations[r.ix()].capacity)
 }
 
-/// A limit of an owner that a request exceeds.
+/// A quota limit that a request exceeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Exceeded {
-    /// What it counts in.
+    /// Its measure.
     pub quota: String,
-    /// What may be promised of it.
+    /// The limit.
     pub limit: f64,
-    /// What is promised of it now.
+    /// Promised now, in that measure.
     pub promised: f64,
-    /// What would be.
+    /// Promised if the request were granted.
     pub would_be: f64,
 }
 
-/// What is said to a request that exceeds a quota. Amounts of the request are its own RRU.
+/// Refusal of a request that exceeds a quota. Amounts of the request are in its own RRU.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OverQuota {
     code: &'static str,
-    /// For people: each limit with its numbers.
+    /// Text: each limit with its numbers.
     pub detail: String,
     /// `quota_exceeded`.
     pub reasons: [&'static str; 1],
-    /// Every limit that is exceeded.
+    /// Every exceeded limit.
     pub quotas: Vec<Exceeded>,
-    /// What is asked for.
+    /// Requested amount.
     pub asked_rru: f64,
-    /// The most that is within every limit.
+    /// Largest amount within every limit.
     pub left_rru: f64,
-    /// What would be within every limit.
+    /// Request within every limit.
     pub alternatives: Vec<WithinQuota>,
 }
 
-/// A request that the quota allows.
+/// An alternative within the quota.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WithinQuota {
     concession: Concession,
@@ -113,8 +113,8 @@ pub struct WithinQuota {
     request: CapacityRequest,
 }
 
-/// What is said to a request that exceeds a quota of its owner; `None`: it does not. It names every limit
-/// that is exceeded, with its numbers, and the most that would be within all of them.
+/// Refusal of a request that exceeds a quota of its owner, with every exceeded limit, its numbers and the
+/// largest amount within all limits; `None`: within quota.
 pub fn refused_by_quota(
     asking: &Asking,
     quota: Option<&Quota>,
@@ -179,7 +179,7 @@ pub fn refused_by_quota(
     })
 }
 
-/// Why a plan does not grant its request, each token once.
+/// Codes of the reasons why a plan does not grant its request, each once.
 pub fn reasons(quote: &Quote) -> Vec<&'static str> {
     let refusal = quote.refusal.iter();
     let all = refusal.flat_map(|of| {
@@ -195,8 +195,8 @@ pub fn reasons(quote: &Quote) -> Vec<&'static str> {
     reasons
 }
 
-/// What is said to a request that is not granted: the reasons, their numbers, and what would be
-/// granted instead.
+/// Refusal of a request: reasons, their numbers and
+/// alternatives.
 pub(crate) fn refusal(quote: &Quote) -> Value {
     let refusal = quote.refusal.as_ref();
     json!({
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(of(least, part(14.0)), Verdict::Refuse);
         assert_eq!(of(GrantPolicy::BestEffort, part(10.5)), Verdict::GrantPart(rru(10.5)));
         assert_eq!(of(GrantPolicy::BestEffort, part(10.0)), Verdict::Refuse, "nothing gained");
-        // Less than is promised, of what is short already.
+        // Below what is promised, for a reservation already short.
         assert_eq!(verdict(&asking(GrantPolicy::All, 8.0), &part(6.0), today), Verdict::Grant);
     }
 

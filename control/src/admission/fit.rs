@@ -1,18 +1,18 @@
-//! Whether a plan made earlier still does what it said, on the region as it is now.
+//! Checks that an earlier plan still holds on the current region.
 
 use broker::NewPlan;
 use fleet::audit::audit;
 use fleet::{RegionSnapshot, ReservationIx, Targets};
 use std::collections::HashMap;
 
-/// The region with the changes in it, and who should hold each server.
+/// The region with the changes applied, and each server's target.
 pub(crate) struct Fitted {
     pub(crate) region: RegionSnapshot,
     pub(crate) targets: Targets,
 }
 
-/// Puts the changes and the targets of a plan on a region. It fits if each change is still granted what
-/// was said, no more servers in use are taken from anybody, and the audit finds nobody worse off.
+/// Applies the changes and targets of a plan to a region. The plan holds if each change is still granted as
+/// planned, no more servers in use are taken from any reservation, and the audit finds no reservation worse off.
 pub(crate) fn fit(plan: &NewPlan, now: &RegionSnapshot) -> Result<Fitted, String> {
     let mut region = now.ahead_for_plans();
     for asking in plan.changes.iter().filter(|asking| !asking.keeps_the_promise()) {
@@ -56,7 +56,7 @@ pub(crate) fn fit(plan: &NewPlan, now: &RegionSnapshot) -> Result<Fitted, String
                 "reservation {name:?} would have another rule for the loss of an MSB"
             ));
         }
-        // Whole servers are often worth more than was asked, which is not counted on.
+        // Whole servers are often worth more than requested; the surplus is not counted.
         let said = quote.granted_rru.min(quote.capacity);
         let has = row.holding.guaranteed;
         if has < said {

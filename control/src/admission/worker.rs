@@ -1,4 +1,4 @@
-//! Decides what was submitted: takes it under a lease, plans it, and grants or refuses it.
+//! Decides submitted requests: leases one, plans it, and grants or refuses it.
 
 use super::decide::{Verdict, promised, refusal, refused_by_quota, verdict};
 use super::{Admission, Made};
@@ -18,31 +18,31 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-/// How long a request is ours: several plans and their waits for a turn.
+/// Duration of the lease on a request: several plans and their waits in the queue.
 const LEASE: Duration = Duration::from_secs(120);
 
-/// How often it is looked for what is due, by other processes' doing or by the clock.
+/// Poll interval for requests submitted to other processes or due by the clock.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How often states, ends and what can be forgotten are looked at, in looks.
+/// How often states, ends and expired rows are checked, in polls.
 const UPKEEP_EVERY: u32 = 5;
 
-/// How long a small change may take: a Postgres that has gone without a word never answers.
+/// Timeout of a small change: a hung Postgres never answers.
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long all that is done by the clock may take.
+/// Timeout of the periodic work.
 const KEEP_UP_WITHIN: Duration = Duration::from_secs(60);
 
-/// When to try again what could not be decided.
+/// Pause before a failed decision is retried.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// How often a request is planned anew, because the region moved meanwhile, before others have a turn.
+/// How often a request is planned again because the region changed, before others have a turn.
 const TRIES: u32 = 3;
 
-/// The actor of what is done by the clock.
+/// Actor of periodic work in the audit trail.
 const ACTOR: &str = "requests";
 
-/// Decides requests for as long as somebody else has the bell, which rings when one was submitted here.
+/// Decides requests until the last sender of the bell, which rings on submissions to this process, is dropped.
 pub async fn work(admission: Admission, bell: Arc<Notify>) {
     let worker = Worker { name: format!("portal-{}", Uuid::now_v7()), admission };
     let mut looks = 0;
@@ -59,7 +59,7 @@ pub async fn work(admission: Admission, bell: Arc<Notify>) {
         if Arc::strong_count(&bell) == 1 {
             return;
         }
-        // Rung or not, it is time to look.
+        // Poll whether notified or not.
         let _ = timeout(LOOK_EVERY, bell.notified()).await;
     }
 }
@@ -74,7 +74,7 @@ impl Worker {
         let broker = &self.admission.broker;
         let next = || timeout(WRITE_WITHIN, broker.take_request(&self.name, LEASE));
         while let Some(request) = next().await?? {
-            // Beyond its lease it is somebody else's to decide.
+            // After its lease another process may decide it.
             let decided = timeout(LEASE, self.decide(&request)).await;
             if let Err(error) = decided.map_err(AdmissionError::from).flatten() {
                 tracing::warn!(%error, request = %request.id, "not decided; it is tried again");
@@ -85,14 +85,14 @@ impl Worker {
         Ok(())
     }
 
-    /// Grants or refuses one request. An error leaves it as it is.
+    /// Grants or refuses one request. On error the request is unchanged.
     async fn decide(&self, request: &Request) -> Result<(), AdmissionError> {
         let mut last = None;
         for _ in 0..TRIES {
             let answered = match self.try_once(request).await {
                 Ok(Outcome::Granted) => return Ok(()),
                 Ok(Outcome::Refused(answer)) => answer,
-                // It was taken back, or another has it.
+                // It was withdrawn, or another process holds it.
                 Err(AdmissionError::Apply(ApplyError::NotOurs { .. })) => return Ok(()),
                 Err(AdmissionError::Apply(error @ ApplyError::Stale { .. })) => {
                     last = Some(error);
@@ -133,7 +133,7 @@ impl Worker {
                 let reservation = asking.reservation().clone();
                 return Err(AskError::Exists { reservation }.into());
             }
-            // Gone before its end was asked for: that is what was wanted.
+            // The reservation was already removed: nothing to do.
             (RequestChangeKind::Remove, None) => {
                 let name = asking.reservation().clone();
                 return Ok(Outcome::Refused(invalid(
@@ -192,7 +192,7 @@ impl Worker {
         let broker = &self.admission.broker;
         broker.store_plan(ACTOR, plan, None).await?;
         if !broker.note_planned(&self.name, request.id, plan.id).await? {
-            // A plan of before, on a region that has moved: it is planned anew then.
+            // The plan is out of date because the region changed: plan again.
             let taken = broker.request(request.id).await?;
             if taken.is_none_or(|now| now.state != RequestState::Planned) {
                 return Err(ApplyError::NotOurs { request: request.id }.into());
@@ -239,7 +239,7 @@ impl Worker {
         timeout(KEEP_UP_WITHIN, self.keep_up()).await?
     }
 
-    /// Ends what is over, removes what is empty, notes how reservations stand, forgets what is old.
+    /// Ends expired reservations, removes empty ones, updates states and deletes old rows.
     async fn keep_up(&self) -> Result<(), AdmissionError> {
         let broker = &self.admission.broker;
         broker.end_what_is_over(ACTOR).await?;
@@ -252,7 +252,7 @@ impl Worker {
         let mut noted = Vec::new();
         for of in &in_force {
             let name = of.asking.reservation();
-            // The region may be older than the grant.
+            // The cached region may be older than the grant.
             if held.snapshot.taken_at < of.state_at {
                 continue;
             }
@@ -281,7 +281,7 @@ enum Outcome {
     Refused(Value),
 }
 
-/// The state of what is granted as it was asked.
+/// State of a request granted in full.
 fn in_full(asking: &Asking) -> RequestState {
     match asking.kind {
         RequestChangeKind::Remove => RequestState::Shrinking,
