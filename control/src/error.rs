@@ -3,28 +3,28 @@ use crate::region::RegionError;
 use broker::{ApplyError, AskError, DbError};
 use tokio::time::error::Elapsed;
 
-/// A change is not planned or not applied.
+/// A change was not planned or not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum AdmissionError {
     /// The region cannot be read.
     #[error(transparent)]
     Region(#[from] RegionError),
-    /// No plan is made.
+    /// No plan was made.
     #[error(transparent)]
     Desk(#[from] DeskError),
-    /// The request does not fit what is promised.
+    /// The request is incompatible with promised capacity.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// The plan is not applied.
+    /// The plan was not applied.
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    /// Postgres fails.
+    /// Postgres failed.
     #[error(transparent)]
     Db(#[from] DbError),
-    /// Postgres says nothing.
+    /// Postgres does not answer.
     #[error("Postgres does not answer in time")]
     Silent(#[from] Elapsed),
-    /// The region moved beyond what the plan tolerates.
-    #[error("the region moved, and the plan does not do any more what it said: {0}")]
+    /// The region has changed beyond what the plan tolerates.
+    #[error("the plan is out of date: {0}")]
     Moved(String),
 }

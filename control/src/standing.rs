@@ -1,4 +1,4 @@
-//! What reservations have: owned now and not out of use, arriving and leaving.
+//! Capacity of reservations: owned now and in service, arriving and leaving.
 
 use broker::{InForce, RequestState};
 use fleet::{MsbIx, Name, RegionSnapshot, Reservation, ReservationKind, Rru};
@@ -6,12 +6,12 @@ use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Servers, and what they are worth.
+/// A number of servers, and their worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// How many.
+    /// Number of servers.
     pub servers: usize,
-    /// Their worth for the reservation.
+    /// Their RRU for the reservation.
     #[serde(serialize_with = "in_rru")]
     pub rru: Rru,
 }
@@ -20,7 +20,7 @@ fn in_rru<S: Serializer>(amount: &Rru, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_f64(amount.to_f64())
 }
 
-/// By name. Shared: every answer about a reservation lists them.
+/// Capacity by name. Shared: every answer about a reservation lists it.
 pub type Parts = Arc<BTreeMap<Name, Part>>;
 
 impl Part {
@@ -35,32 +35,32 @@ impl Part {
     }
 }
 
-/// What one reservation has.
+/// Capacity of one reservation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Owned and not out of use.
+    /// Owned and in service.
     pub owned: Part,
-    /// The same, in the MSB that has most of it.
+    /// Capacity in the MSB that holds most of it.
     pub worst_msb: Option<(Name, Rru)>,
-    /// What is guaranteed by that: all of it, less the worst MSB where the loss of one is survived.
+    /// Guaranteed capacity (RAS eq. 6): less the largest MSB, if the reservation survives an MSB loss.
     pub guaranteed: Rru,
-    /// What will be guaranteed once every move is done.
+    /// Guaranteed capacity once every move is done.
     pub decided: Rru,
-    /// What it owns that is not out of use, by hardware type.
+    /// Owned and in service, by hardware type.
     pub by_type: Parts,
-    /// By MSB.
+    /// Owned and in service, by MSB.
     pub by_msb: Parts,
-    /// By datacenter.
+    /// Owned and in service, by datacenter.
     pub by_datacenter: Parts,
-    /// On their way to it.
+    /// Pending moves to it.
     pub arriving: Part,
-    /// On their way from it.
+    /// Pending moves from it.
     pub leaving: Part,
-    /// Owned and out of use.
+    /// Owned and out of service.
     pub out_of_use: Part,
 }
 
-/// What every reservation of a region has, by name.
+/// Capacity of every reservation of a region, by name.
 pub fn standings(region: &RegionSnapshot) -> BTreeMap<Name, Standing> {
     let mut all: Vec<Counted> = region.reservations.iter().map(|_| Counted::default()).collect();
     for counted in &mut all {
@@ -101,12 +101,12 @@ pub fn standings(region: &RegionSnapshot) -> BTreeMap<Name, Standing> {
     .collect()
 }
 
-/// A reservation while it is counted, by the numbers of types and MSBs.
+/// Running totals of a reservation, by indices of types and MSBs.
 #[derive(Default)]
 struct Counted {
     by_type: Vec<Part>,
     by_msb: Vec<Part>,
-    /// What it has in each MSB once every move is done.
+    /// Capacity in each MSB once every move is done.
     then: Vec<Rru>,
     arriving: Part,
     leaving: Part,
@@ -145,7 +145,7 @@ impl Counted {
     }
 }
 
-/// Eq. 6: what is left after the loss of any one MSB, or all of it; and the MSB that has most.
+/// RAS eq. 6: capacity after the loss of any one MSB, or all of it; and the largest MSB.
 fn guaranteed(
     region: &RegionSnapshot,
     reservation: &Reservation,
@@ -160,7 +160,7 @@ fn guaranteed(
     (total - lost, named)
 }
 
-/// How a reservation stands: what is promised, against what it has and what is on its way.
+/// State of a reservation: promised capacity against held and arriving capacity.
 pub fn state_of(
     capacity: Rru,
     in_force: Option<&InForce>,
@@ -171,7 +171,7 @@ pub fn state_of(
     }
     let none = Standing::default();
     let standing = standing.unwrap_or(&none);
-    // What is decided is granted; servers arrive as fast as hosts are set up.
+    // A decided change is granted; servers arrive as fast as hosts are set up.
     if standing.guaranteed.max(standing.decided) < capacity {
         return RequestState::Degraded;
     }

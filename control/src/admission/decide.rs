@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_says_what_becomes_of_a_part() {
+    fn partial_plan_is_decided_by_grant_policy() {
         let rru = |amount: f64| Rru::from_f64(amount).expect("an amount");
         let quote = |grant: Grant, amount: f64| -> Quote {
             let moves = serde_json::json!({
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_of_a_shortfall_is_one() {
+    fn shortfall_reasons_are_refusal_codes() {
         assert!(ShortfallReason::ALL.iter().all(|reason| REASONS.contains(&reason.as_str())));
     }
 }
