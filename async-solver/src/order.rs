@@ -35,7 +35,7 @@ pub struct Serving<'a> {
     pub model: &'a Model,
     /// Of each term.
     pub geometries: &'a [Geometry],
-    /// Servers that count for nothing.
+    /// Servers without value for the reservation.
     pub worthless: &'a Worthless,
     /// Of random choices.
     pub seed: u64,

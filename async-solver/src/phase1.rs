@@ -83,7 +83,7 @@ struct Run<'a> {
     config: &'a SolverConfig,
     control: &'a Control<'a>,
     reserve: Duration,
-    /// The gap that ends the solve, and the one that the last solve had come to by itself.
+    /// The gap that ends the solve, and the gap that the last solve reached.
     enough: f64,
     last: f64,
     worthless: Worthless,
@@ -203,7 +203,7 @@ pub fn run(
     end(run, termination, initial_primal)
 }
 
-/// Up to so many columns an LP is solved again and again: near the incumbent, and as a master.
+/// Largest LP, in columns, that is solved repeatedly: near the incumbent, and as a restricted master.
 const SMALL_COLUMNS: usize = 20_000;
 /// Restarts from an LP near the incumbent at most.
 const RELAPSES: u32 = 4;
@@ -362,8 +362,8 @@ impl Run<'_> {
         }
     }
 
-    /// Today's assignment, made better without prices: something to have soon. So many passes, whether or
-    /// not HiGHS has answered meanwhile: what is found must not hang on who is faster.
+    /// Improves today's assignment without prices, for an early incumbent. The number of passes is fixed,
+    /// so that the result does not depend on how fast HiGHS answers.
     fn improve_today(&mut self, today: &State, passes: usize, keep: &dyn Fn(&State)) {
         let free = DualPoint::free(self.model);
         let mut early = today.clone();
@@ -499,8 +499,8 @@ impl Run<'_> {
         let shortfall_cost = state.shortfall_cost(self.model);
         let worth = primal - shortfall_cost;
         let gap = (primal - dual_bound).max(0.0) / worth.max(f64::MIN_POSITIVE);
-        // What was near enough stays so, lest hour after hour ends a little further off; where a solve came
-        // nearer with ease, as after an hour that was hard, the next may, too.
+        // An accepted gap must not grow from solve to solve; it may shrink where a solve reached a smaller
+        // one easily, as after a hard hour.
         let gap = match termination {
             Termination::LastGap => gap.clamp(NEARER_MOST * self.last, self.last),
             Termination::Stalled if self.is_not_far(gap) => gap.min(self.enough),

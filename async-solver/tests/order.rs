@@ -55,7 +55,7 @@ fn contested() -> impl Strategy<Value = SnapshotParts> {
             for (name, (values, servers, more, msb_buffer, priority, shares)) in
                 NAMES.iter().zip(asks)
             {
-                // About so many servers of its best or its least type.
+                // About this many servers of its best or its worst type.
                 let positive = values.iter().copied().filter(|value| *value > 0.0);
                 let unit = if servers % 2 == 0 {
                     positive.fold(0.0, f64::max)
@@ -112,7 +112,7 @@ fn less_missing_for_the_more_important_is_never_given_up() {
         short.set(short.get() + u32::from(levels > 0));
         contested_levels.set(contested_levels.get() + u32::from(levels > 1));
         cheapest.set(cheapest.get() + u32::from(paid <= cost + slack(cost)));
-        // What follows phase 1 takes nothing from anybody.
+        // Later stages take no server from any reservation.
         let settled = solved(&snapshot, &world::config());
         let (missing, _) = phase1.standing(settled.targets.holders()).expect("no regress");
         assert_eq!(missing, least, "after surplus was handed back");

@@ -38,7 +38,7 @@ fn junk(snapshot: &RegionSnapshot, seed: u32) -> Warm {
 }
 
 #[test]
-fn whatever_prices_were_left_no_bound_lies() {
+fn bound_is_valid_for_any_warm_prices() {
     let seed = Cell::new(1);
     for_each(150, worlds(TINY), |world| {
         let snapshot = snapshot(&world);
@@ -64,7 +64,7 @@ fn whatever_prices_were_left_no_bound_lies() {
 }
 
 #[test]
-fn what_was_left_leads_to_as_good_an_answer_again_whatever_the_threads() {
+fn warm_solve_is_as_good_with_any_number_of_threads() {
     for_each(12, worlds(TOWN), |world| {
         let snapshot = snapshot(&world);
         let first = solved(&snapshot, &config());

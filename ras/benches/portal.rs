@@ -100,7 +100,7 @@ fn start(folder: &Path, servers: usize, reservations: usize) -> (Server, String)
     }
 }
 
-/// Whoever asks.
+/// A client.
 #[derive(Clone)]
 struct Asker {
     client: Client,
@@ -160,7 +160,7 @@ impl Asker {
         solves.iter().any(|of| of["state"] == "requested" || of["state"] == "running")
     }
 
-    /// Waits for the solve that is under way, the first if there was none yet: plans begin with what it left.
+    /// Waits for the solve under way, or the first one: plans start from its result.
     async fn solved(&self) {
         let began = Instant::now();
         while self.solve_under_way().await || self.solves().await.is_empty() {

@@ -168,7 +168,7 @@ impl Store {
     }
 
     /// Waits until the private Postgres ends by itself, and returns the error; waits forever if
-    /// there is none.
+    /// Postgres is external.
     pub async fn ended(&mut self) -> anyhow::Error {
         match &mut self.postgres {
             Some(postgres) => {

@@ -49,7 +49,7 @@ fn request() -> LpRequest {
     }
 }
 
-/// Nobody can have anything: no column, and a row that asks for nothing.
+/// An infeasible problem: no column, and a row that needs one.
 fn nothing() -> (LpProblem, LpRequest) {
     let problem = LpProblem {
         row_lower: vec![0.0],
@@ -213,7 +213,7 @@ fn worker_with_garbage_output_or_crash_is_a_failure() {
         ("printf 'ras-lpA1%0200d' 0; exec sleep 1000", "neither a solution nor a failure"),
         ("yes 2>/dev/null", "does not begin with"),
         (":", "closed in the middle of a message"),
-        // Somebody else keeps the pipe for its last words.
+        // The parent keeps the pipe open for the last output.
         ("sleep 5 >/dev/null & echo gone >&2; exit 4", "gone"),
     ] {
         let (problem, request) = small();

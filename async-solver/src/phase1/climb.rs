@@ -18,8 +18,8 @@ const SHARE: f64 = 0.4;
 const LEG: usize = 20;
 const LITTLE: f64 = 3e-5;
 
-/// Some steps of ascent, with what they need to know of the run as it was when they began: whatever goes on
-/// beside them, they end the same.
+/// A leg of the ascent, with a copy of the run's state at its start: concurrent work does not change its
+/// result.
 struct Climb<'a> {
     model: &'a Model,
     geometries: &'a [Geometry],
@@ -46,7 +46,7 @@ struct Climbed {
 }
 
 impl Climb<'_> {
-    /// Climbs, and ends with the stronger bound. `hands`: the threads it may use; none: nobody wants it any more.
+    /// Ascends, and returns the stronger bound. `hands`: threads it may use; empty: the solve is over.
     fn run(mut self, ascent: &mut Ascent, hands: &AtomicUsize) -> Climbed {
         let threads = || hands.load(Ordering::Relaxed);
         let must_stop = || threads() == 0 || self.control.must_stop(self.reserve);
@@ -80,19 +80,19 @@ impl Climb<'_> {
 }
 
 impl<'a> Run<'a> {
-    /// The pools' prices by ascent, so many steps at most, and the bound with them.
+    /// Pool prices by ascent, limited to this many steps, and the bound with them.
     pub(super) fn climb(&mut self, ascent: &mut Ascent, steps: usize) -> DualPoint {
         let climb = self.begin(steps, 0.0);
         let climbed = climb.run(ascent, &AtomicUsize::new(self.config.threads));
         self.take(climbed)
     }
 
-    /// Likewise, as far as it goes.
+    /// Pool prices by ascent, without a limit of steps.
     pub(super) fn climb_to_the_end(&mut self, ascent: &mut Ascent) -> DualPoint {
         self.climb(ascent, STEPS)
     }
 
-    /// Likewise, until a leg brings little, beside a search.
+    /// Pool prices by ascent beside a search, until a leg brings little.
     pub(super) fn climb_a_while(
         &mut self,
         ascent: &mut Ascent,
@@ -101,7 +101,7 @@ impl<'a> Run<'a> {
         self.climb_beside(ascent, self.begin(STEPS, LITTLE), search)
     }
 
-    /// Likewise, one leg.
+    /// Ascends one leg.
     pub(super) fn climb_a_leg(
         &mut self,
         ascent: &mut Ascent,

@@ -19,8 +19,8 @@ const WHOLE_SAFETY: f64 = 1e-7;
 const EXCHANGE_GAP: f64 = 0.01;
 /// Exchanges thought over at the same time. Not the number of threads, which must change nothing.
 const BATCH: usize = 2;
-/// Items put anew at once at most, those that differ most from a mixture of good assignments: few
-/// are soon decided, more may show what few do not.
+/// Items reassigned at once, at most: those that differ most from a mixture of good assignments. Few
+/// are decided quickly, more may find what few do not.
 const INDUCED_ITEMS: [usize; 2] = [100, 250];
 /// What differs by less is taken to be right.
 const INDUCED_LEAST: f64 = 0.1;
@@ -80,7 +80,7 @@ impl Run<'_> {
         solution.optimal
     }
 
-    /// Puts anew, again and again, what the incumbent has otherwise than a mixture of good
+    /// Repeatedly reassigns the items in which the incumbent differs from a mixture of good
     /// assignments: relaxation induced neighbourhoods (Danna, Rothberg and Le Pape, 2005).
     pub(super) fn induce(
         &mut self,

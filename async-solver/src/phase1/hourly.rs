@@ -1,5 +1,5 @@
-//! A solve an hour after the last one: prices and today's assignment are near the end already, so the search and
-//! the ascent go on beside each other, turn by turn, until the gap is about what the last solve came to.
+//! A solve an hour after the last one: prices and today's assignment are near the end already, so search and
+//! ascent run in parallel, turn by turn, until the gap is about the last solve's.
 
 use super::rounds::Within;
 use super::{Run, rounded_down};
@@ -9,17 +9,17 @@ use crate::report::Termination;
 use crate::state::State;
 use std::ops::ControlFlow;
 
-/// What was made of today's assignment is searched on from if it is within so many times the gap that is near
-/// enough; else the ascent's mixture is swept first.
+/// The search starts from the improved assignment of today if its gap is within this multiple of the accepted
+/// gap; else the ascent's mixture is swept first.
 const NEAR: f64 = 4.0;
 /// Share of what is open that a pass of that sweep must close for another to follow.
 const SWEEP_PAYS: f64 = 0.02;
-/// Likewise a round of the search...
+/// The same factor for a round of the search.
 const ROUND_PAYS: f64 = 0.01;
 /// ...and a turn of both.
 const TURN_PAYS: f64 = 0.05;
-/// Where turns stop to pay within so many times the gap that is near enough, a large region is left at that: the
-/// long way takes longer than from nothing, and brings little.
+/// If turns stop paying within this multiple of the accepted gap, a large region ends there: continuing takes
+/// longer than a cold solve, and brings little.
 const NOT_FAR: f64 = 3.0;
 
 impl Run<'_> {
@@ -61,7 +61,7 @@ impl Run<'_> {
         ControlFlow::Continue(self.climb_to_the_end(ascent))
     }
 
-    /// Whether a gap is about what the last solve came to, if not near enough.
+    /// Whether a gap is about the last solve's, if it is not near enough.
     pub(super) fn is_not_far(&self, gap: f64) -> bool {
         self.last > 0.0 && gap <= NOT_FAR * self.enough
     }

@@ -15,7 +15,7 @@ const AIM_FROM_LP: f64 = 1e-4;
 const AIM_WARM: f64 = 3e-4;
 const AIM_SHORT: f64 = 1e-3;
 const AIM_COLD: f64 = 1e-2;
-/// Likewise on a longer way than was thought, as a share of what is left of it.
+/// Factor for a way longer than estimated, as a share of the remaining way.
 const AIM_OF_WAY: f64 = 0.1;
 /// Masters solved at most.
 const MASTER_STEPS: usize = 60;
@@ -63,7 +63,7 @@ impl Run<'_> {
         Ascent::new(start, aim, Pace::QUICK)
     }
 
-    /// Makes an ascent one for a longer way, from the best point that it has come to.
+    /// Continues an ascent for more steps, from its best point.
     pub(super) fn take_time(&self, ascent: &mut Ascent) {
         let best = ascent.best.clone();
         let way = (self.worth() - best.value) / best.value.abs().max(1.0);

@@ -8,7 +8,7 @@ use crate::state::State;
 
 /// Prices' weights of one round of sweeps: first keep off what others need, then take what is left.
 const SWEEP_WEIGHTS: [f64; 5] = [1.0, 0.7, 0.3, 0.0, 1.0];
-/// Neighbourhoods tried in a row after a sweep without helping anybody who is short.
+/// Neighbourhoods tried in a row after a sweep without reducing any shortfall.
 const REPAIR_TRIES: usize = 20;
 /// Neighbourhoods tried in a round at least.
 const ROUND_TRIES: usize = 600;
@@ -32,8 +32,8 @@ const PARTS: usize = 6;
 const PART_PAYS: f64 = 0.1;
 
 impl Run<'_> {
-    /// Puts every reservation anew, several times, from a start. A pass after a better one that brings less than
-    /// `pays` of what is open ends it.
+    /// Reassigns every reservation in several passes. The sweep ends with a pass that closes less than `pays` of
+    /// the open gap after a better one.
     pub(super) fn sweep(
         &mut self,
         mut state: State,

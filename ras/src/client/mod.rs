@@ -68,7 +68,7 @@ pub struct Answer {
     pub location: Option<String>,
     /// The time by the server's clock; the Unix epoch if it gives none.
     pub at: DateTime<Utc>,
-    /// The body; null if there is none.
+    /// The body; null if absent.
     pub body: Value,
 }
 
@@ -308,7 +308,7 @@ mod tests {
     use super::{path, query};
 
     #[test]
-    fn names_stand_in_paths_whatever_they_are() {
+    fn names_are_escaped_in_paths() {
         assert_eq!(path(&["v1", "reservations", "b/ü x?"]), "/v1/reservations/b%2F%C3%BC%20x%3F");
         let pairs = [("label", "team=a b".to_owned()), ("limit", "3".to_owned())];
         assert_eq!(query("/v1/reservations", &pairs), "/v1/reservations?label=team%3Da+b&limit=3");

@@ -34,7 +34,7 @@ impl Problem {
         Problem { status, document }
     }
 
-    /// The problem within another document, such as a failed operation; `None` if there is none.
+    /// The problem inside another document, such as a failed operation; `None` if the document has no problem.
     pub fn within(document: &Value) -> Option<Problem> {
         let members = document.as_object()?;
         let status = members.get("status").and_then(Value::as_u64).unwrap_or(409);

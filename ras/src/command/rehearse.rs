@@ -171,8 +171,8 @@ fn text(drills: &[(f64, DrillReport)], events: usize, others: usize) -> String {
     }
     text.push_str(&table.trim_fmt());
     text.push_str(
-        "\n\nRRU-hours of failed servers that nobody replaced; below what was asked; below what the loss \
-         of any MSB\nmust leave:\n",
+        "\n\nRRU-hours of failed servers without replacement; below the request; below the guarantee\nafter \
+         any MSB loss:\n",
     );
     let names: Vec<String> = drills.iter().map(|(share, _)| percent(*share)).collect();
     let header: Vec<&str> =

@@ -67,7 +67,7 @@ impl ProcessJob {
         let name = |part: &str| thread::Builder::new().name(format!("highs-{part}"));
         name("in").spawn(move || send_problem(stdin, &problem, &request, &cut))?;
         name("out").spawn(move || {
-            // Nobody listens once the job is dropped, and then nothing is lost.
+            // The receiver is gone once the job is dropped; the result is not needed then.
             let _ = answered.send(read_answer(stdout));
         })?;
         let said = Arc::<Mutex<Vec<u8>>>::default();

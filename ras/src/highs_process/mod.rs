@@ -52,7 +52,7 @@ impl HighsProcess {
         HighsProcess { program, arguments, peak: Arc::default() }
     }
 
-    /// Peak resident memory of all completed runs, in bytes; `None` if there are none, or if it is
+    /// Peak resident memory of all completed runs, in bytes; `None` before the first run, or if it is
     /// unknown.
     pub fn peak_memory(&self) -> Option<u64> {
         Some(self.peak.load(Ordering::Relaxed)).filter(|&peak| peak > 0)

@@ -60,7 +60,7 @@ pub fn region_of(
     RegionSnapshot::new(parts).expect("a snapshot")
 }
 
-/// 48 servers, all in use by `feed`, which asks for eight of them; `web` asks for nothing yet.
+/// 48 servers, all in use by `feed`, which requests eight of them; `web` requests no capacity yet.
 fn up(place: &Place) -> Running {
     let region = region_of(&[Some("feed"); 48], [("feed", 8.0), ("web", 0.0)]);
     datasets::write_snapshot(&place.path("region"), &region).expect("written");

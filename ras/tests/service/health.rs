@@ -30,7 +30,7 @@ fn health_events_accepted_with_file_token() {
     let (code, answer) = up.post("/ops/v1/alertmanager", SECRET, &alerts.to_string());
     let answer: Value = serde_json::from_str(&answer).expect("JSON");
     assert_eq!((code, &answer["refused"]), (200, &1.into()));
-    let (code, problem) = up.get("/v1/reservations/nobody/servers");
+    let (code, problem) = up.get("/v1/reservations/unknown/servers");
     assert_eq!(code, 404, "{problem}");
     up.stop();
     // A solve does not read who may say what.
@@ -48,7 +48,7 @@ fn unusable_token_fails_before_startup() {
     assert!(!place.path("data").exists(), "nothing was made");
 }
 
-/// Counted by the name that each statement has in its list, whatever the log shows.
+/// Counted by statement name, regardless of the log level.
 #[test]
 fn statements_are_timed_by_name() {
     let place = Place::new();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 const HEADER: &str = "server_id,datacenter,msb,rack,hardware_type\n";
 
-/// So many servers in four MSBs of three racks each, without any other column.
+/// This many servers in four MSBs of three racks each, without any other column.
 fn servers(count: usize) -> String {
     let row = |n: usize| {
         let (msb, rack) = (n % 4, n % 12);

@@ -144,7 +144,7 @@ impl Region {
 }
 
 /// Killed while orders are on their way, while answers are, and while servers are bound. One of the
-/// servers that are being reconfigured gets another owner while nobody acts.
+/// servers under reconfiguration gets another owner while no mover runs.
 #[test]
 fn rolling_reconfiguration_survives_repeated_kills() {
     let begun = Instant::now();
@@ -156,7 +156,7 @@ fn rolling_reconfiguration_survives_repeated_kills() {
         card.expect("there").rollout.expect("it changed").outdated
     };
     let mut left = vec![outdated()];
-    // After so many orders to reconfigure, and so much later.
+    // After this number of reconfigurations, and this much later.
     for (more, later) in [(1, 0), (8, 320), (4, 150), (12, 305), (6, 340)] {
         let running = region.start();
         let before = region.received("reconfigure");
@@ -291,7 +291,7 @@ fn recall_survives_repeated_kills() {
     region.runtime.block_on(recorded).expect("recorded");
     region.kill(running);
     let mut open = Vec::new();
-    // After so many orders, and so much later.
+    // After this number of orders, and this much later.
     for (more, later) in [(1, 0), (8, 150), (8, 305), (8, 200), (8, 310)] {
         running = region.start();
         let before = region.received("end_maintenance");
@@ -322,7 +322,11 @@ fn recall_survives_repeated_kills() {
             asked.entry(&*order.server).or_default().insert(&*order.id);
             asked
         });
-    assert_eq!(asked.len(), 8, "those of m7 and of nobody's window are left alone: {asked:?}");
+    assert_eq!(
+        asked.len(),
+        8,
+        "those of m7 and of the window without a holder are left alone: {asked:?}"
+    );
     assert!(asked.values().all(|ids| ids.len() == 1), "each is recalled once: {asked:?}");
     let done: BTreeSet<&str> = all.done.iter().map(|order| &*order.server).collect();
     assert!(done.iter().eq(asked.keys()), "{done:?}");

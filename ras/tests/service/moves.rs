@@ -111,7 +111,7 @@ fn program_agents_execute_or_refuse_steps() {
     let place = Place::new();
     place.region("region");
     let log = place.path("log");
-    // One server refuses to be wiped, one says "under way" until somebody helps.
+    // One server refuses to be wiped, one answers "under way" until an operator helps.
     let script = format!(
         "#!/bin/sh\necho \"$1 $2\" >> {log}\n\
          if [ \"$1\" = clean_up ] && mkdir {refused} 2>/dev/null; then echo no power; exit 4; fi\n\

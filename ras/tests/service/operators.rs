@@ -1,4 +1,4 @@
-//! What whoever operates a region does from the command line, against a real server.
+//! Operator commands against a real server.
 
 use crate::owners::{server, types, url};
 use crate::place::{PATIENCE, Place, until_true};
@@ -39,7 +39,7 @@ fn remote_operator_commands_work() {
     assert!(granted["granted"]["rru"].as_f64() >= Some(1.0), "{granted}");
     let said = place.ras(&ask).code(0).stdout();
     assert!(said.contains(&format!("RRU to {name}")) && said.contains("emergency end"), "{said}");
-    let refused = place.ras("ops emergency ask nobody --rru 1 --why fire").code(2);
+    let refused = place.ras("ops emergency ask unknown --rru 1 --why fire").code(2);
     assert!(refused.stdout().starts_with("refused: "), "{}", refused.stdout());
     let of = |line: &str| place.json(line)["emergencies"].as_array().expect("a list").clone();
     assert_eq!(of("ops emergency list"), of("ops emergency list --data data"));
@@ -76,7 +76,7 @@ fn remote_operator_commands_work() {
     assert_eq!(refused, place.json(&format!("{too_much} --data data")));
     let said = place.ras(&too_much).code(2).stdout();
     assert!(said.starts_with("refused: ") && said.contains("m01"), "{said}");
-    let later = place.json(&plan("--of-server nobody --from now --for 1h"));
+    let later = place.json(&plan("--of-server unknown --from now --for 1h"));
     assert_eq!(later["refused"]["code"], "unknown_scope", "{later}");
     assert_eq!(place.json(&format!("ops maintenance end {id}"))["ended"], 1);
     place.ras(&format!("ops maintenance cancel {id}")).fails_with(&["over"]);

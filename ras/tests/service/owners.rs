@@ -9,7 +9,7 @@ use std::time::Instant;
 pub const SHOP: &str = "0123456789-of-the-shop";
 pub const ROOT: &str = "0123456789-of-root";
 
-/// A server of the small region, with a token of an owner and one of somebody who may do everything.
+/// A server of the small region, with the token of an owner and an administrator's.
 pub fn server(place: &Place, options: &str) -> Running {
     serving(place, "", options)
 }
@@ -19,7 +19,7 @@ pub fn serving(place: &Place, portal: &str, options: &str) -> Running {
     place.region("region");
     fs::write(place.path("shop.token"), SHOP).expect("written");
     fs::write(place.path("root.token"), ROOT).expect("written");
-    fs::write(place.path("bad.token"), "0123456789-of-nobody").expect("written");
+    fs::write(place.path("bad.token"), "0123456789-of-unknown").expect("written");
     let tokens = "[[portal.tokens]]\nname = \"shop\"\nroles = [\"owner\"]\nowner = \"shop\"\n\
         token_file = \"shop.token\"\n\
         [[portal.tokens]]\nname = \"root\"\nroles = [\"admin\"]\ntoken_file = \"root.token\"\n";
@@ -108,8 +108,8 @@ fn refused_request_has_reasons_and_alternatives() {
     let named = "request create named --servers 2 --profile all --dry-run";
     place.ras(named).fails_with(&["servers"]);
     place
-        .ras("request create named --rru 2 --profile nobody --dry-run")
-        .fails_with(&["nobody", "all"]);
+        .ras("request create named --rru 2 --profile unknown --dry-run")
+        .fails_with(&["unknown", "all"]);
     place.ras("request create named --rru 2 --profile all --dry-run").code(0);
     place.ras("region profile remove all --token-file root.token").code(0);
 

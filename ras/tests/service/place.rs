@@ -36,7 +36,7 @@ impl Place {
         command
     }
 
-    /// A program that knows nothing of whoever runs this.
+    /// A command without the caller's environment.
     pub fn program(&self, name: &str) -> Command {
         let mut command = Command::new(name);
         command.current_dir(self.0.path());
@@ -46,7 +46,7 @@ impl Place {
         for variable in ["RAS_SERVER", "RAS_TOKEN", "XDG_CONFIG_HOME"] {
             command.env_remove(variable);
         }
-        // Whoever runs this may be logged in.
+        // The developer may be logged in.
         command.env("HOME", self.0.path());
         command
     }

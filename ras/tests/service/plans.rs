@@ -30,7 +30,7 @@ fn taken(worker: &Running) -> usize {
     log.lines().filter(|line| line.contains("job taken") && line.contains("plan")).count()
 }
 
-/// So many new reservations, planned together: each on the region that the ones before leave.
+/// New reservations, planned together: each on the region that the previous ones leave.
 fn changes(up: &Running, count: usize) -> Value {
     let (_, body) = up.get("/v1/reservations?kind=guaranteed");
     let region: Value = serde_json::from_str(&body).expect("JSON");

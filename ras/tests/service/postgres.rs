@@ -65,7 +65,7 @@ fn slow_postgres_causes_no_failures() {
     host.stop();
 }
 
-/// Packets go nowhere, and no connection breaks. Nobody waits for ever.
+/// Packets are dropped, and no connection breaks. No request waits for ever.
 #[test]
 fn silent_postgres_is_abandoned_and_reconnected() {
     let place = Place::new();
@@ -103,7 +103,7 @@ fn silent_postgres_is_abandoned_and_reconnected() {
     host.stop();
 }
 
-/// Takes connections until there are none left, as a client that has forgotten them would.
+/// Opens connections until Postgres rejects more, as a leaking client would.
 fn take_all(socket: &Path, taken: &mut Vec<UnixStream>) {
     let take = || -> std::io::Result<UnixStream> {
         let mut stream = UnixStream::connect(socket.join(".s.PGSQL.5432"))?;

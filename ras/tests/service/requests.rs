@@ -24,7 +24,7 @@ fn server(place: &Place) -> Running {
     up
 }
 
-/// What is at a path, which everybody may read.
+/// The document at a path, with a reader's token.
 fn look(up: &Running, path: &str) -> Value {
     let (_, body) = up.get(path);
     serde_json::from_str(&body).unwrap_or_else(|_| panic!("{path}: {body}"))
@@ -78,7 +78,7 @@ fn capacity_request_lifecycle_from_grant_to_deletion() {
     let reasons = last["answer"]["reasons"].as_array().expect("reasons");
     assert!(!reasons.is_empty(), "{last}");
 
-    // What could be had instead is had, as a plan that is applied.
+    // An alternative is applied as a plan.
     let alternatives = last["answer"]["alternatives"].as_array().expect("alternatives");
     let fewer = alternatives.iter().find(|of| of["concession"] == "fewer_rru");
     let mut wanted = fewer.expect("some are free")["request"].clone();
@@ -100,7 +100,7 @@ fn capacity_request_lifecycle_from_grant_to_deletion() {
     until_true("it is gone", Instant::now() + 2 * PATIENCE, || {
         look(&up, "/v1/reservations/new")["code"] == "unknown_reservation"
     });
-    // Nobody has less than before.
+    // All reservations keep their capacity.
     let after = look(&up, "/v1/reservations?kind=guaranteed");
     let all = |list: &Value| -> Vec<(Value, Value)> {
         let rows = list["reservations"].as_array().expect("a list").iter();

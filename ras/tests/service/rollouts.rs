@@ -49,7 +49,7 @@ fn rollout_pauses_and_resumes_from_the_command_line() {
         .ras("region profile pause other --why early")
         .fails_with(&["unknown_reservation", "other"]);
 
-    // Other servers are reconfigured meanwhile: those that come to other reservations.
+    // Servers that move to other reservations are reconfigured meanwhile.
     let has = |row: &ServerRow| row.current_reservation.as_deref() == Some("front");
     let mut of_front: Vec<ServerRow> = servers_of(&place);
     of_front.retain(has);

@@ -22,7 +22,7 @@ fn region_survives_stop_and_kill() {
     let (code, status) = up.get("/status");
     let status: Value = serde_json::from_str(&status).expect("JSON");
     assert_eq!((code, &status["servers"]), (200, &seen["servers"]));
-    // Somebody else may not start a second one on it.
+    // A second process may not start on the store.
     place
         .ras(&format!("{UP} region"))
         .fails_with(&["already has region \"generated\"", "snapshot load"]);
@@ -33,7 +33,7 @@ fn region_survives_stop_and_kill() {
     assert_eq!(place.json("status --data data")["version"], 1);
     up.signal("-KILL");
     up.child.wait().expect("it ended");
-    // Its Postgres ends with it; whoever comes next waits for that.
+    // Its Postgres stops with it; the next process waits for that.
     place.start(UP).stop();
     assert_eq!(
         place.json("status --data data")["servers"],
@@ -57,7 +57,7 @@ fn result_is_published_from_exported_files() {
     assert_eq!((&published["version"], &published["again"]), (&2.into(), &false.into()));
     let taken = published["taken"].as_u64().expect("a number");
     assert!(taken > 0, "{published}");
-    // Whoever lost the answer asks again.
+    // A caller that lost the answer retries.
     let again = place.json("result publish first result --data data");
     assert_eq!((&again["version"], &again["again"]), (&2.into(), &true.into()));
     assert_eq!(place.json("status --data data")["servers"]["on_the_move"], taken + 2);
@@ -94,7 +94,7 @@ fn thin_out(from: &Path, to: &Path, keep: impl Fn(usize) -> bool) {
 fn snapshot_is_compared_before_loading() {
     let place = Place::new();
     place.region("region");
-    // It makes the store where there is none.
+    // The store is created if it does not exist.
     let first = place.json("snapshot load region --data data");
     assert_eq!((&first["version"], &first["plan"]["first"]), (&1.into(), &true.into()));
     let again = place.json("snapshot load region --data data");
@@ -156,9 +156,9 @@ fn store_errors_name_the_cause() {
     place
         .ras(&format!("{UP} --database-url nowhere"))
         .fails_with(&["postgres://user@host/database"]);
-    let nobody = "postgres://ras:secret@localhost/region?host=/nowhere";
-    let refused = place.ras(&format!("status --database-url {nobody}"));
-    refused.fails_with(&["opening the store", "cannot reach server"]);
+    let unreachable = "postgres://ras:secret@localhost/region?host=/nowhere";
+    let refused = place.ras(&format!("status --database-url {unreachable}"));
+    refused.fails_with(&["opening the store", "Postgres cannot be reached"]);
     place.ras("up --data data --listen somewhere").fails_with(&["--listen", "none"]);
     fs::write(place.path("ras.toml"), "[store]\nurl = \"x\"\n").expect("written");
     place.ras("status --config ras.toml").fails_with(&["ras.toml", "url"]);
@@ -180,7 +180,7 @@ fn crash_leftovers_are_recovered() {
     assert_eq!(place.json("status --data new")["version"], 1);
 }
 
-/// A Postgres that somebody else runs, here the private one of another store.
+/// An external Postgres, here the private one of another store.
 #[test]
 fn existing_postgres_is_used_and_left_running() {
     let place = Place::new();
@@ -196,7 +196,7 @@ fn existing_postgres_is_used_and_left_running() {
     guest.stop();
     assert!(!place.path("guest/postgres").exists(), "none is started where one is named");
     assert_eq!(place.json("status --data host")["servers"]["total"], 1000, "it runs on");
-    // When its Postgres goes, whoever started it says so and ends.
+    // When its Postgres stops, `ras up` reports that and exits.
     let mut host = host;
     let pid = fs::read_to_string(place.path("host/postgres/data/postmaster.pid")).expect("a pid");
     let pid = pid.lines().next().expect("a pid").to_owned();

@@ -42,7 +42,7 @@ fn contracts_are_set_listed_and_removed() {
     let allowed = of["in_use"].as_u64().expect("a number") / 50;
     assert_eq!(of["allowed"], allowed);
     for (options, parts) in [
-        ("set nobody --in-use 2%", &["there is no reservation \"nobody\""][..]),
+        ("set unknown --in-use 2%", &["there is no reservation \"unknown\""][..]),
         ("set backend-02 --in-use 2% --zone Mars", &["no time zone \"Mars\"", "Europe/Berlin"]),
         ("set backend-02 --in-use 2% --per 30s", &["from a minute to 31 days"]),
         ("remove web-04", &["\"web-04\" has no contract"]),
@@ -53,7 +53,7 @@ fn contracts_are_set_listed_and_removed() {
     assert_eq!(place.json("ops contract list --data data"), serde_json::json!({ "contracts": [] }));
 }
 
-/// Wants these servers to be nobody's, as a solve would.
+/// Sets the targets of these servers to idle, as a solve would.
 fn release(place: &Place, servers: &[Name]) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
