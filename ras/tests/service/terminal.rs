@@ -108,7 +108,7 @@ fn changes_are_previewed_confirmed_and_awaited() {
     fs::write(place.path("web.yaml"), request).expect("written");
     for no in ["n\r", "\r", "yes please\r"] {
         let mut asked = Terminal::of(&place, "apply --request web.yaml");
-        asked.answer("snapshot next it? [y/N] ", no);
+        asked.answer("apply it? [y/N] ", no);
         let (code, said) = asked.ended();
         assert!(code == Some(2) && said.contains("nothing was done"), "{code:?} {said}");
         assert!(said.contains("granted in full"), "what would be: {said}");
@@ -116,7 +116,7 @@ fn changes_are_previewed_confirmed_and_awaited() {
     place.ras("get reservation web").fails_with(&["unknown_reservation"]);
 
     let mut asked = Terminal::of(&place, "apply --request web.yaml");
-    asked.answer("snapshot next it? [y/N] ", "y\r");
+    asked.answer("apply it? [y/N] ", "y\r");
     let (code, said) = asked.ended();
     assert!(code == Some(0) && said.contains("granted; `ras ops moves`"), "{code:?} {said}");
     let web = place.json("get reservation web");
