@@ -7,6 +7,15 @@
 //!
 //! This crate knows files and Parquet. It does not know what a good assignment is (`fleet` audits,
 //! `async-solver` solves) and reads no clock. Start at [`read_snapshot`].
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`schema`] | the tables of the formats as constants |
+//! | `read`, `table`, `write`, `folder`, `error` | snapshot folders: every rule checked, each folder replaced atomically |
+//! | `result`, `basis` | `assignment.parquet` and `report.json`; version and generations of an exported region |
+//! | [`import`] | CSV inventories, requests, resizes and event logs |
+//! | [`generate`] | synthetic regions |
+//! | `summary`, `backtest` (feature) | regions counted, and replays joined by day and reservation, with Polars |
 
 #[cfg(feature = "summaries")]
 pub mod backtest;

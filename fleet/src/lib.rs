@@ -5,6 +5,19 @@
 //! validated state of a region at one instant, and [`Targets`], who should hold each server;
 //! [`audit`] recomputes every guarantee and every term of the objective between the two, in code
 //! that shares nothing with the solver's.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `id`, `rru` | names and dense indices as newtypes; RRU in whole micro-RRU |
+//! | `topology`, `server`, `reservation`, `unavailability` | the nouns; default spread limits are on [`Reservation`] |
+//! | `parts`, `coverage` | a snapshot as rows, a struct for each table; the columns that its source knows |
+//! | `snapshot`, `error` | [`RegionSnapshot`] and every rule across rows; errors name file, row and rule |
+//! | `ahead`, [`pace`] | the region until the next solve: maintenance, cordons, limits of moves, arrival times |
+//! | `targets`, `publishable` | targets, the moves they imply, and the region after them; which may still be published |
+//! | [`audit`] | recomputes guarantees and objective; certificates of single MSB losses |
+//! | `request`, [`edit`], [`quota`] | changes by owners and by operators; measures of quotas |
+//! | [`quote`] | the typed answer to a request (`ras-plan/1`) |
+//! | [`explain`] | reasons of shortfalls, blocking limits, holders of usable servers, concessions |
 
 mod ahead;
 pub mod audit;
