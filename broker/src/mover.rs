@@ -143,7 +143,7 @@ pub struct MoverStatus {
     pub acting: Option<String>,
     /// The stop switch, if it is pulled.
     pub stopped: Option<Stopped>,
-    /// How long [`crate::GIVE_WAY_LOST_MIN`] MSBs are lost before it lets reservations give way by
+    /// How long [`decisions::give_way::GIVE_WAY_LOST_MIN`] MSBs are lost before it lets reservations give way by
     /// itself; `None`: an operator does.
     pub gives_way_after: Option<Duration>,
     /// How far Postgres is from it; `None`: it has not measured that yet.
