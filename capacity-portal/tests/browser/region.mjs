@@ -16,7 +16,7 @@ export class Region {
     const region = new Region();
     Object.assign(region, { folder, token: randomBytes(24).toString("base64url"), log: join(folder, "log") });
     const snapshot = join(folder, "region");
-    const made = spawnSync(ras, ["generate", "--quiet", "--servers", "1500", "--reservations", "10", "--msbs", "9",
+    const made = spawnSync(ras, ["snapshot", "generate", "--quiet", "--servers", "1500", "--reservations", "10", "--msbs", "9",
       "--state", "steady", "--seed", "7", "--out", snapshot], { encoding: "utf8" });
     if (made.status !== 0) throw new Error(`no region: ${made.stderr}`);
     writeFileSync(join(folder, "token"), region.token + "\n", { mode: 0o600 });
