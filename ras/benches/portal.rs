@@ -56,7 +56,7 @@ fn start(folder: &Path, servers: usize, reservations: usize) -> (Server, String)
     let ras = || Command::new(env!("CARGO_BIN_EXE_ras"));
     let (servers, reservations) = (servers.to_string(), reservations.to_string());
     let made = ras()
-        .args(["generate", "--quiet", "--state", "steady", "--seed", "1"])
+        .args(["snapshot", "generate", "--quiet", "--state", "steady", "--seed", "1"])
         .args(["--servers", &servers, "--reservations", &reservations])
         .arg("--out")
         .arg(folder.join("region"))
