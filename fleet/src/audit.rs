@@ -19,17 +19,20 @@ mod holdings;
 mod maintained;
 mod number;
 mod report;
+mod rules;
 mod spread;
 mod violation;
 
 pub use certificate::{Certificate, Certified, certificate, needed_at_once};
 pub use claims::{ClaimedMoves, ClaimedPhase1, ClaimedReservation, Claims, Difference};
+pub use holdings::Holding;
 pub use maintained::{Maintained, maintained, maintained_between};
 pub use report::{
-    AfterLoss, AuditReport, BufferBounds, BufferShare, DatacenterShare, Holding, MoveCounts,
-    MsbLoss, Objective, ReservationAudit, ServerCounts, Spread,
+    AfterLoss, AuditReport, BufferBounds, BufferShare, DatacenterShare, MoveCounts, MsbLoss,
+    Objective, ReservationAudit, ServerCounts, Spread,
 };
-pub use violation::{Violation, worse_ahead};
+pub use rules::worse_ahead;
+pub use violation::Violation;
 
 pub(crate) use affinity::tolerance;
 pub(crate) use buffer::{smallest_buffer, unit, usable_beside};
@@ -58,9 +61,9 @@ pub fn audit(snapshot: &RegionSnapshot, targets: &Targets) -> AuditReport {
     let hardware = Hardware::count(snapshot);
     let moves = count_moves(snapshot, targets);
 
-    let mut violations = violation::bindings(snapshot, targets);
-    violations.extend(violation::budgets(snapshot, targets));
-    violations.extend(violation::guarantees(snapshot, targets));
+    let mut violations = rules::bindings(snapshot, targets);
+    violations.extend(rules::budgets(snapshot, targets));
+    violations.extend(rules::guarantees(snapshot, targets));
     let mut reservations = Vec::with_capacity(snapshot.reservations.len());
     for (position, reservation) in snapshot.reservations.iter().enumerate() {
         let ix = ReservationIx::new(position);
@@ -79,11 +82,11 @@ pub fn audit(snapshot: &RegionSnapshot, targets: &Targets) -> AuditReport {
             smallest_buffer: Rru::ZERO,
             datacenters: affinity::shares(snapshot, ix, &before, &after),
             msb_amounts: after.by_msb(ix).to_vec(),
-            msb_over: violation::over(reservation, after.by_msb(ix)).iter().copied().sum(),
+            msb_over: rules::over(reservation, after.by_msb(ix)).iter().copied().sum(),
         };
         let smallest_buffer = hardware.smallest_buffer_of(reservation, promised(&row));
-        violations.extend(violation::worse(&row));
-        violations.extend(violation::replicas(snapshot, reservation, ix, &before, &after));
+        violations.extend(rules::worse(&row));
+        violations.extend(rules::replicas(snapshot, reservation, ix, &before, &after));
         reservations.push(ReservationAudit { smallest_buffer, ..row });
     }
 

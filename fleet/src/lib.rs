@@ -12,7 +12,7 @@
 //! | `topology`, `server`, `reservation`, `unavailability` | the nouns; default spread limits are on [`Reservation`] |
 //! | `parts`, `coverage` | a snapshot as rows, a struct for each table; the columns that its source knows |
 //! | `snapshot`, `error` | [`RegionSnapshot`] and every rule across rows; errors name file, row and rule |
-//! | `ahead`, [`pace`] | the region until the next solve: maintenance, cordons, limits of moves, arrival times |
+//! | `ahead`, `move_budget`, [`pace`] | the region until the next solve: maintenance, cordons, limits of moves, arrival times |
 //! | `targets`, `publishable` | targets, the moves they imply, and the region after them; which may still be published |
 //! | [`audit`] | recomputes guarantees and objective; certificates of single MSB losses |
 //! | `request`, [`edit`], [`quota`] | changes by owners and by operators; measures of quotas |
@@ -26,6 +26,7 @@ pub mod edit;
 mod error;
 pub mod explain;
 mod id;
+mod move_budget;
 pub mod pace;
 mod parts;
 mod publishable;
@@ -40,17 +41,15 @@ mod targets;
 mod topology;
 mod unavailability;
 
-pub use ahead::{
-    AheadParts, BudgetCause, BudgetScope, HORIZON_MINUTES_MAX, MoveBudget, MoveBudgetRow,
-};
 pub use coverage::{Coverage, ReservationColumns, ServerColumns};
 pub use error::{Rule, SnapshotError, Table};
 pub use id::{
     DatacenterIx, HardwareTypeIx, MsbIx, NAME_CHARS_MAX, Name, RackIx, ReservationIx, ServerIx,
 };
+pub use move_budget::{BudgetCause, BudgetScope, HORIZON_MINUTES_MAX, MoveBudget};
 pub use parts::{
-    AffinityRow, AllowedDatacenterRow, ReservationRow, RruRow, SHARED_BUFFER_FRACTION_DEFAULT,
-    ServerRow, SnapshotParts, UnavailabilityRow, Weights,
+    AffinityRow, AheadParts, AllowedDatacenterRow, MoveBudgetRow, ReservationRow, RruRow,
+    SHARED_BUFFER_FRACTION_DEFAULT, ServerRow, SnapshotParts, UnavailabilityRow, Weights,
 };
 pub use publishable::{KeptBack, Unpublishable, publishable};
 pub use request::{CapacityRequest, RequestChange, RequestError};

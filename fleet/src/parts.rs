@@ -3,7 +3,6 @@
 //! Rows mirror the tables of the public format one to one, names and all. Nothing here is known
 //! to be valid; [`crate::RegionSnapshot`] is.
 
-use crate::ahead::AheadParts;
 use crate::id::Name;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -150,4 +149,25 @@ pub struct UnavailabilityRow {
     pub started_at: DateTime<Utc>,
     pub ended_at: Option<DateTime<Utc>>,
     pub recall_minutes: Option<i32>,
+}
+
+/// The horizon and the move budgets, as rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AheadParts {
+    /// Minutes from the snapshot's instant to the next solve: `horizon_minutes` of `region.json`. Zero: not
+    /// known, and planned maintenance counts as capacity (RAS section 3.3.1).
+    pub horizon_minutes: u32,
+    /// `move_budgets.parquet`
+    pub budgets: Vec<MoveBudgetRow>,
+}
+
+/// A row of `move_budgets.parquet`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the columns of the public format, described there")]
+pub struct MoveBudgetRow {
+    pub scope: Name,
+    pub scope_id: Name,
+    pub in_use: Option<bool>,
+    pub moves: i64,
+    pub because: Name,
 }

@@ -2,10 +2,11 @@
 
 mod build;
 mod check;
+mod rows;
 
-use crate::ahead::MoveBudget;
 use crate::error::SnapshotError;
 use crate::id::{DatacenterIx, MsbIx, Name, ReservationIx, ServerIx};
+use crate::move_budget::MoveBudget;
 use crate::parts::{SnapshotParts, Weights};
 use crate::reservation::Reservation;
 use crate::rru::{MICRO, Rru};

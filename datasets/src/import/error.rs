@@ -69,6 +69,12 @@ pub enum ImportError {
     },
 }
 
+/// Longest field, in bytes, of a CSV file; columns that are not read count too.
+pub(super) const FIELD_BYTES_MAX: usize = 1 << 16;
+
+/// Longest line, in bytes: a file without line ends would otherwise be read into memory whole.
+pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
+
 /// How many errors of one file are listed.
 pub const ERRORS_MAX: usize = 100;
 
@@ -163,9 +169,9 @@ pub enum FieldRule {
          change the direction of text or have no width"
     )]
     Character { character: String, position: usize },
-    #[error("has {bytes} bytes; a field has at most {}", super::sheet::FIELD_BYTES_MAX)]
+    #[error("has {bytes} bytes; a field has at most {}", FIELD_BYTES_MAX)]
     FieldTooLong { bytes: usize },
-    #[error("is longer than {} bytes, or a quote is not closed", super::sheet::LINE_BYTES_MAX)]
+    #[error("is longer than {} bytes, or a quote is not closed", LINE_BYTES_MAX)]
     LineTooLong,
     #[error(
         "{name:?} counts capacity in other units than servers; changes of its size are in servers"

@@ -163,7 +163,7 @@ pub fn import_csv(options: &ImportOptions) -> Result<(SnapshotParts, ImportSumma
     let mut summary = ImportSummary { coverage, ..ImportSummary::default() };
     let inventory = servers::import(options, &mut summary)?;
     let requests = requests::import(options, &inventory, &mut summary)?;
-    inventory.check_holders(&requests)?;
+    inventory.check_holders(&requests.names())?;
     let unavailability = events::import(options, &inventory, &mut summary)?;
     let parts = SnapshotParts {
         region: options.region.clone(),

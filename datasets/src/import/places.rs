@@ -1,9 +1,17 @@
-//! Columns of requests that say where a reservation may be: `allowed_datacenters` and `replicas`.
+//! Names that requests may use, and the columns that restrict places: `allowed_datacenters` and `replicas`.
 
 use super::error::{FieldError, FieldRule};
-use super::requests::Known;
 use super::sheet::{Column, Line};
 use fleet::Name;
+use std::collections::BTreeSet;
+
+/// Names that a request may refer to.
+pub(super) struct Known<'a> {
+    pub(super) hardware_types: &'a BTreeSet<Name>,
+    pub(super) datacenters: &'a BTreeSet<Name>,
+    /// Names that reservations of other kinds have.
+    pub(super) taken: BTreeSet<Name>,
+}
 
 /// k and n of a replica rule.
 pub(super) type PerMsb = (i32, i32);

@@ -2,7 +2,7 @@
 
 use super::ImportOptions;
 use super::error::{FieldError, FieldRule, ImportError};
-use super::places::{self, PerMsb};
+use super::places::{self, Known, PerMsb};
 use super::servers::Inventory;
 use super::sheet::{Column, Line, Sheet, Wrong};
 use super::summary::ImportSummary;
@@ -20,14 +20,6 @@ pub(super) struct Requests {
     pub(super) rru: Vec<RruRow>,
     pub(super) affinity: Vec<AffinityRow>,
     pub(super) allowed_datacenters: Vec<AllowedDatacenterRow>,
-}
-
-/// What requests may name.
-pub(super) struct Known<'a> {
-    pub(super) hardware_types: &'a BTreeSet<Name>,
-    pub(super) datacenters: &'a BTreeSet<Name>,
-    /// Names that reservations of other kinds have.
-    pub(super) taken: BTreeSet<Name>,
 }
 
 /// One request as it is in the files.
@@ -80,6 +72,11 @@ pub(super) fn import(
 }
 
 impl Requests {
+    /// Names of the reservations.
+    pub(super) fn names(&self) -> BTreeSet<&str> {
+        self.reservations.iter().map(|row| &*row.reservation_id).collect()
+    }
+
     /// Adds a request; what the files do not say has its default.
     pub(super) fn push(&mut self, request: Request) {
         for (hardware_type, rru) in request.values {

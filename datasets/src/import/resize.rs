@@ -1,7 +1,8 @@
 //! Changes the requests of a region that is there already.
 
 use super::error::ImportError;
-use super::requests::{Known, Request, Requests, Terms, read_requests, resize};
+use super::places::Known;
+use super::requests::{Request, Requests, Terms, read_requests, resize};
 use super::summary::ImportSummary;
 use fleet::{Name, ReservationColumns, ReservationKind, ReservationRow, Rru, SnapshotParts};
 use std::collections::{BTreeMap, BTreeSet};

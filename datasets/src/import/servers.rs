@@ -1,7 +1,6 @@
 //! Servers and where they stand.
 
 use super::error::{FieldError, FieldRule, ImportError};
-use super::requests::Requests;
 use super::sheet::{Column, Line, Sheet, Wrong};
 use super::summary::{ImportSummary, StandIn};
 use super::{ImportOptions, MSB_COLUMN};
@@ -160,11 +159,12 @@ impl Inventory {
         }
     }
 
-    /// Every holder of a server is requested, or a shared buffer.
-    pub(super) fn check_holders(&self, requests: &Requests) -> Result<(), ImportError> {
+    /// Checks that the holder of each server is one of `requested` or a shared buffer.
+    ///
+    /// # Errors
+    /// All unknown holders, with line and field.
+    pub(super) fn check_holders(&self, requested: &BTreeSet<&str>) -> Result<(), ImportError> {
         let Some(column) = self.holder else { return Ok(()) };
-        let requested: BTreeSet<&str> =
-            requests.reservations.iter().map(|row| &*row.reservation_id).collect();
         let buffer = |name: &str| {
             name.strip_prefix(SHARED_BUFFER_PREFIX)
                 .is_some_and(|ty| self.hardware_types.contains(ty))

@@ -1,6 +1,8 @@
 //! A CSV file in memory: columns by name, fields with their line.
 
-use super::error::{ERRORS_MAX, FieldError, FieldRule, ImportError};
+use super::error::{
+    ERRORS_MAX, FIELD_BYTES_MAX, FieldError, FieldRule, ImportError, LINE_BYTES_MAX,
+};
 use super::parse_instant;
 use chrono::{DateTime, Utc};
 use csv::{ErrorKind, StringRecord};
@@ -10,12 +12,6 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-
-/// Bytes of one field at most, whether it is read or not.
-pub(super) const FIELD_BYTES_MAX: usize = 1 << 16;
-
-/// Bytes between two ends of lines at most: a file without any would be read into memory whole.
-pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// A CSV file.
 pub(super) struct Sheet {

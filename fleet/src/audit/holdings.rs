@@ -1,10 +1,33 @@
 //! What each reservation holds on available servers, by MSB, datacenter and rack.
 
-use super::report::Holding;
-use crate::id::{DatacenterIx, RackIx, ReservationIx};
+use super::number::as_rru;
+use crate::id::{DatacenterIx, Name, RackIx, ReservationIx};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
+use serde::Serialize;
+
+/// What a reservation holds on available servers, and what of it is guaranteed (eq. 6).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Holding {
+    /// Servers.
+    pub servers: usize,
+    /// Their RRU.
+    #[serde(rename = "assigned_rru", serialize_with = "as_rru")]
+    pub assigned: Rru,
+    /// RRU in the MSB that holds most of it.
+    #[serde(rename = "largest_msb_rru", serialize_with = "as_rru")]
+    pub largest_msb: Rru,
+    /// That MSB, the first by name of equals; `None` if it holds nothing.
+    #[serde(rename = "largest_msb")]
+    pub largest_msb_id: Option<Name>,
+    /// What is left after the loss of any one MSB; all of it without embedded buffer.
+    #[serde(rename = "guaranteed_rru", serialize_with = "as_rru")]
+    pub guaranteed: Rru,
+    /// What is missing to C.
+    #[serde(rename = "shortfall_rru", serialize_with = "as_rru")]
+    pub shortfall: Rru,
+}
 
 /// Exact sums over one list of holders. Unavailable servers do not count; a server of a type
 /// that is not eligible counts as a server of value zero.

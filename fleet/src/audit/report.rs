@@ -2,6 +2,7 @@
 //!
 //! Amounts are exact; serialised, they are RRU as numbers under the names of `report.json`.
 
+use super::holdings::Holding;
 use super::number::{as_rru, from_rru, required};
 use super::violation::Violation;
 use crate::id::{MsbIx, Name};
@@ -107,28 +108,6 @@ pub struct ServerCounts {
     pub assigned: usize,
     /// Available servers without.
     pub free: usize,
-}
-
-/// What a reservation holds on available servers, and what of it is guaranteed (eq. 6).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Holding {
-    /// Servers.
-    pub servers: usize,
-    /// Their RRU.
-    #[serde(rename = "assigned_rru", serialize_with = "as_rru")]
-    pub assigned: Rru,
-    /// RRU in the MSB that holds most of it.
-    #[serde(rename = "largest_msb_rru", serialize_with = "as_rru")]
-    pub largest_msb: Rru,
-    /// That MSB, the first by name of equals; `None` if it holds nothing.
-    #[serde(rename = "largest_msb")]
-    pub largest_msb_id: Option<Name>,
-    /// What is left after the loss of any one MSB; all of it without embedded buffer.
-    #[serde(rename = "guaranteed_rru", serialize_with = "as_rru")]
-    pub guaranteed: Rru,
-    /// What is missing to C.
-    #[serde(rename = "shortfall_rru", serialize_with = "as_rru")]
-    pub shortfall: Rru,
 }
 
 /// Spread of one reservation over MSBs or racks.

@@ -1,9 +1,10 @@
 //! How many servers may begin to move before the next solve.
 
 use super::{ContractPace, Limits, Pacing, Scope};
-use crate::ahead::{BudgetCause, MoveBudgetRow};
 use crate::id::Name;
+use crate::move_budget::BudgetCause;
 use crate::pace::MoveKind;
+use crate::parts::MoveBudgetRow;
 use crate::parts::ServerRow;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;

@@ -2,9 +2,10 @@
 
 use super::super::check::broken;
 use super::Builder;
-use crate::ahead::{BudgetCause, BudgetScope, HORIZON_MINUTES_MAX, MoveBudget, MoveBudgetRow};
 use crate::error::{Rule, SnapshotError, Table};
 use crate::id::ServerIx;
+use crate::move_budget::{BudgetCause, BudgetScope, HORIZON_MINUTES_MAX, MoveBudget};
+use crate::parts::MoveBudgetRow;
 use crate::parts::SnapshotParts;
 use crate::server::Server;
 use std::collections::BTreeSet;
