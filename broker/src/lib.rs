@@ -1,101 +1,64 @@
-//! The resource broker: a region as a living thing, in Postgres. The only crate with SQL.
+//! The store of a region, in Postgres. The only crate with SQL.
 //!
-//! # What is stored, and why
+//! # The model
 //!
-//! One database holds one region. Servers, racks, MSBs and datacenters refer to each other, so
-//! nesting cannot be broken; a server is one row, so it has at most one owner. Its binding has three
-//! columns with one writer each: **current**, who owns it now; **target**, who should, while a move
-//! is under way; **loan**, which elastic reservation borrows it. A **generation** counts changes of
-//! what a decision about the server rests on.
+//! One database holds one region. Servers, racks, MSBs and datacenters refer to each other by foreign
+//! keys. A server is one row and has at most one owner. Its binding has three columns with one writer
+//! each: **current**, its owner; **target**, its next owner while a move is open; **loan**, the elastic
+//! reservation that borrows it. A **generation** counts the changes of a server that invalidate decisions
+//! about it.
 //!
-//! What was promised to a reservation never changes; new versions are added. **Versions of the
-//! targets** form a chain: a publication names its parent, and of two on top of the same parent the
-//! database refuses one. A server whose generation moved since the snapshot keeps what it has.
+//! A promise is never changed: a new version is added. **Versions of the targets** form a chain: a
+//! publication names its parent, and the database accepts one publication per parent. A server whose
+//! generation has changed since the snapshot keeps its target.
 //!
-//! Every change writes the **audit trail**, whose numbers become visible in their order and without
-//! holes. So the trail is also what others follow: they read on from the last number they know, and
-//! a `NOTIFY` only tells them when to look.
+//! Every change writes the **audit trail**. Its entries are numbered without gaps, in commit order, so it
+//! is also the change feed: a follower reads on from the last number it knows, and `NOTIFY` only wakes it.
 //!
-//! **Solves** are jobs of a queue in the same database, so that any number of workers take them: under
-//! a lease, whose number is checked in the transaction that publishes. A worker that was cut off and
-//! comes back finds that it may write nothing.
+//! **Solves** are jobs of a queue in the same database, for any number of workers. A worker holds a lease
+//! whose number is checked in the publishing transaction: after a lost lease it can write nothing.
 //!
-//! Constraints and triggers hold what can be held there (`migrations/`); this crate adds what spans
-//! rows of a whole snapshot, through [`fleet::RegionSnapshot`].
+//! Constraints and triggers (`migrations/`) enforce what a row or a few rows can show. Rules that span a
+//! whole snapshot are checked here, through [`fleet::RegionSnapshot`].
 //!
-//! # What this crate does not know
+//! # The rooms
 //!
-//! How targets are found, how moves are carried out, who asks over HTTP, and where Postgres runs:
-//! an [`Address`] says that. [`private`] starts one where there is none.
+//! | room | contents |
+//! |---|---|
+//! | `infra` | the connection, errors, `COPY`, leases, state machines, statement times |
+//! | `log` | the audit trail, the audited transaction `Change`, subscriptions, affected servers |
+//! | `access` | tokens, roles and sessions; idempotency keys |
+//! | `topology` | places, hardware types, RRU profiles, operators' edits, decommissions |
+//! | `snapshot` | import of a whole region with its difference; export |
+//! | `promises` | promises in versions, their terms, quotas, churn contracts |
+//! | `targets` | publications of solves; applied plans |
+//! | `moves` | moves of servers, the mover's epoch and pace, rollouts of host profiles |
+//! | `queue` | jobs under leases: solves, replays, plans |
+//! | `requests` | owners' requests from submission to decision, operations, stored plans |
+//! | `health` | reports about servers: unavailability events, use |
+//! | `incidents` | decisions between solves: outages, replacements, loans, emergencies, preemption |
+//! | `maintenance` | windows of planned maintenance, their rules, recalls |
+//! | `views` | reads for pages, allocators and monitoring; the page cache and the watch |
+//! | [`private`] | a private Postgres server in a data folder |
 //!
-//! Start with [`Broker`].
+//! Each room lists its public items and its statements in its `mod.rs`; this file re-exports the items.
+//! Start with [`Broker`]; an [`Address`] says where Postgres runs.
 
-mod apply;
-mod broker;
-mod card;
-mod change;
-mod check;
-mod contract;
-mod copy;
-mod decommission;
-mod edit;
-mod emergency;
-mod error;
-mod export;
-mod figures;
-mod follow;
-mod give_way;
-mod hardware;
-mod idempotency;
-mod job;
-mod kept;
-mod lately;
-mod latency;
-mod lease;
-mod listed;
-mod load;
-mod loan;
+mod access;
+mod health;
+mod incidents;
+mod infra;
+mod log;
 mod maintenance;
-mod metrics;
-mod mover;
 mod moves;
-mod operation;
-mod outage;
-mod pace;
-mod pacing;
-mod place;
-mod plan;
-mod plan_job;
-mod planned;
 pub mod private;
-mod profile;
-mod promise;
-mod promised;
-mod publish;
-mod quota;
-mod replacement;
-mod report;
-mod request;
-mod reservation;
-mod reserved;
-mod rollout;
-mod server;
-mod solve;
-mod state;
-mod status;
-mod stored;
-mod stuck;
-mod subscribe;
-mod text;
-mod token;
+mod promises;
+mod queue;
+mod requests;
+mod snapshot;
+mod targets;
 mod topology;
-mod totals;
-mod touched;
-mod trail;
-mod unavailability;
-mod unfinished;
-mod usage;
-mod valued;
+mod views;
 
 /// Declares statements: a constant for each, and a list of all for the test that prepares them.
 macro_rules! statements {
@@ -108,136 +71,49 @@ macro_rules! statements {
 }
 use statements;
 
-pub use apply::{Application, Applied, ApplyError, Applying, Granting};
-pub use broker::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
-pub use card::{CARDS_PAGE_MAX, CardFilter, InForce, ReservationCard};
-pub use contract::{Contract, ContractError, ContractUse, QuietTime};
-pub use decommission::Decommission;
-pub use edit::{
-    EditAnswer, EditError, Elastic, ElasticEnd, HardwareType, SharedBuffer, StoredSettings,
-    settings_json,
-};
-pub use emergency::{Emergency, EmergencyError, EmergencyRefusal, Grant};
-pub use error::{DbError, Fault};
-pub use export::{Export, ExportError};
-pub use figures::{HourOfMoves, SolveFigures};
-pub use follow::{Follower, Look, ServerChange, Tick};
-pub use give_way::{GaveWay, GiveWayAnswer, GiveWayCause, GiveWayError, give_way_version};
-pub use idempotency::{KEY_CHARS_MAX, KEYS_KEPT, Key, KeyClaim};
-pub use job::{BatchJob, Job, JobDoorbell, JobKind, LEASE_MAX, Lease};
-pub use latency::{STATEMENT_WITHIN, StatementTimes, note_statement, statement_times};
-pub use lease::{LeaseTerm, keep_lease, since_boot};
-pub use listed::{EventRow, EventsAsked, MoveRow, MovesAsked, SolvesAsked, TrailAsked};
-pub use load::{ImportOptions, LoadError, Loaded, Missing};
-pub use loan::{Lent, loan_json};
+pub use access::*;
+pub use health::*;
+pub use incidents::*;
+pub use infra::*;
+pub use log::*;
 pub use maintenance::{
     AHEAD_MAX, Due, MAINTENANCE_MAX, MaintenanceError, MaintenanceHolder, MaintenanceInstead,
     MaintenanceLeft, MaintenancePreview, MaintenanceReason, MaintenanceRefusal, MaintenanceRequest,
     MaintenanceWindow, OpenRecall, PreviewedWindow, RecallReport, SHARE_MICRO, WindowRecall,
 };
-pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
-pub use mover::{Epoch, MoverDistance, MoverError, MoverInstance, MoverStatus, Stopped};
-pub use moves::{BegunOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
-pub use operation::{Operation, OperationKind};
-pub use outage::Outage;
-pub use pace::{Waiters, Waiting};
-pub use pacing::HORIZON;
-pub use plan::{Changes, Elsewhere, ImportPlan, PlanError, VANISHING_MAX, Vanishing};
-pub use plan_job::PlanJob;
-pub use planned::{NewPlan, PLAN_LASTS, StoredPlan, UnreadablePlan};
-pub use profile::{ProfileError, RruProfile};
-pub use promised::PromiseVersion;
-pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
-pub use quota::{Quota, QuotaAsked, QuotaError, QuotaLimit, QuotaPromise, QuotaWrong};
-pub use replacement::{Replaced, ReplacementRow};
-pub use report::{Refusal, Report, ReportOutcome, Reported};
-pub use request::{
-    AskError, Asking, GrantPolicy, Labels, REQUESTS_PAGE_MAX, Request, RequestChangeKind,
-    RequestFilter, Submission, Submitted,
-};
-pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
-pub use reserved::{ReservedFilter, ReservedPage, ReservedServer, SERVERS_PAGE_MAX, ServerState};
-pub use rollout::{Rollout, RolloutError};
-pub use server::{ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
-pub use solve::{Cause, FailureReason, SolveBasis, SolveRow};
-pub use state::{
-    EmergencyState, JobState, MaintenanceState, MoveState, OperationState, PlanState, RecallState,
-    ReplacementState, RequestState, SolveState, State, UnfinishedState,
-};
-pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
-pub use stuck::Stuck;
-pub use subscribe::{Subscription, TrailDoorbell};
-pub use text::storable;
-pub use token::{GoodToken, NewToken, Role, SecretDigest, TOKEN_LIFE_MAX, TokenError, TokenRow};
-pub use totals::ReservedTotals;
-pub use trail::{Action, Entry, Recorded, Seq, Subject, TargetVersion};
-pub use unavailability::{Occurrence, UnavailabilityError};
-pub use unfinished::Unfinished;
-pub use usage::{Usage, UsageOutcome};
-pub use valued::Valued;
+pub use moves::*;
+pub use promises::*;
+pub use queue::*;
+pub use requests::*;
+pub use snapshot::*;
+pub use targets::*;
+pub use topology::*;
+pub use views::*;
 
-/// Every statement this crate sends, by name, those that make staging tables first: for the test
-/// that prepares them against the schema.
+/// The statements of one module, by name.
+pub(crate) type Statements = &'static [(&'static str, &'static str)];
+
+/// Every statement of this crate by name, for the test that prepares them against the schema. The statements
+/// that create staging tables come first.
 #[doc(hidden)]
 pub fn all_statements() -> Vec<(&'static str, &'static str)> {
-    let lists = [
-        load::sql::ALL,
-        publish::sql::ALL,
-        apply::sql::ALL,
-        broker::sql::ALL,
-        card::sql::ALL,
-        change::sql::ALL,
-        check::sql::ALL,
-        decommission::sql::ALL,
-        edit::sql::ALL,
-        edit::buffer::sql::ALL,
-        edit::elastic::sql::ALL,
-        emergency::sql::ALL,
-        give_way::sql::ALL,
-        hardware::sql::ALL,
-        idempotency::sql::ALL,
-        operation::sql::ALL,
-        planned::sql::ALL,
-        plan_job::sql::ALL,
-        profile::sql::ALL,
-        quota::sql::ALL,
-        contract::sql::ALL,
-        export::sql::ALL,
-        pacing::sql::ALL,
-        figures::sql::ALL,
-        follow::sql::ALL,
-        job::sql::ALL,
-        lately::sql::ALL,
-        listed::sql::ALL,
-        loan::sql::ALL,
-        metrics::sql::ALL,
-        mover::sql::ALL,
-        moves::sql::ALL,
-        outage::sql::ALL,
-        place::sql::ALL,
-        promise::sql::ALL,
-        promised::sql::ALL,
-        replacement::sql::ALL,
-        rollout::sql::ALL,
-        report::sql::ALL,
-        reservation::sql::ALL,
-        reserved::sql::ALL,
-        totals::sql::ALL,
-        server::sql::ALL,
-        solve::sql::ALL,
-        status::sql::ALL,
-        stored::sql::ALL,
-        stuck::sql::ALL,
-        token::sql::ALL,
-        topology::sql::ALL,
-        trail::sql::ALL,
-        unavailability::sql::ALL,
-        unfinished::sql::ALL,
-        usage::sql::ALL,
-        valued::sql::ALL,
+    let rooms = [
+        access::STATEMENTS,
+        health::STATEMENTS,
+        incidents::STATEMENTS,
+        infra::STATEMENTS,
+        log::STATEMENTS,
+        maintenance::STATEMENTS,
+        moves::STATEMENTS,
+        promises::STATEMENTS,
+        queue::STATEMENTS,
+        requests::STATEMENTS,
+        snapshot::STATEMENTS,
+        targets::STATEMENTS,
+        topology::STATEMENTS,
+        views::STATEMENTS,
     ];
-    (lists.into_iter().chain(maintenance::statements()).chain(request::statements()))
-        .flatten()
-        .copied()
-        .collect()
+    let mut all: Vec<_> = rooms.into_iter().flatten().copied().flatten().copied().collect();
+    all.sort_by_key(|(name, _)| !name.contains("::STAGE_"));
+    all
 }

@@ -18,8 +18,8 @@ mod user;
 
 pub use error::PrivateError;
 
-use crate::broker::Address;
-use crate::error::Doing;
+use crate::infra::connection::Address;
+use crate::infra::error::Doing;
 use binaries::Binaries;
 use folder::Folder;
 use process::Server;

@@ -9,14 +9,15 @@ use super::rules::Out;
 use super::view::Situation;
 use super::{MaintenanceError, MaintenanceReason, MaintenanceRefusal, MaintenanceWindow};
 use super::{lock, open, outage};
-use crate::broker::Broker;
-use crate::change::Change;
-use crate::error::{DbError, Doing};
-use crate::mover::{Epoch, MoverError, still_ours};
-use crate::moves::{self, MoveOrigin};
-use crate::state::{MaintenanceState, State};
-use crate::trail::Action;
-use crate::{stored, unavailability};
+use crate::health::unavailability;
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::infra::state::{MaintenanceState, State};
+use crate::log::change::Change;
+use crate::log::trail::Action;
+use crate::moves::lifecycle::{self, MoveOrigin};
+use crate::moves::mover::{Epoch, MoverError, still_ours};
+use crate::snapshot::region_read;
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{Name, UnavailabilityKind, UnavailabilityRow};
 use sqlx::PgConnection;
@@ -365,9 +366,9 @@ async fn drain(change: &mut Change, window: &MaintenanceWindow) -> Result<bool, 
     let servers: Vec<i32> =
         sqlx::query_scalar(sql::TO_DRAIN).bind(window.id).fetch_all(&mut *db).await.doing(doing)?;
     sqlx::query(sql::DRAINED).bind(window.id).execute(&mut *db).await.doing(doing)?;
-    let opened = moves::open(&mut *db, &servers, Some(MoveOrigin::Drain)).await?;
+    let opened = lifecycle::open(&mut *db, &servers, Some(MoveOrigin::Drain)).await?;
     if opened > 0 {
-        let version = stored::head(db).await?;
+        let version = region_read::head(db).await?;
         let detail = serde_json::json!({
             "opened": opened, "superseded": 0, "maintenance": window.id.to_string(),
         });

@@ -1,8 +1,8 @@
 //! What planned maintenance would take, said before it is planned.
 
 use super::{Batch, Decided, MaintenanceError, MaintenanceRequest, decide, possible};
-use crate::broker::Broker;
-use crate::error::Doing;
+use crate::infra::connection::Broker;
+use crate::infra::error::Doing;
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{Name, Rru, Scope};
 use std::collections::{BTreeMap, BTreeSet};

@@ -9,13 +9,14 @@
 use super::order::{Work, recall_order};
 use super::view::Situation;
 use super::{MaintenanceReason, MaintenanceWindow, lock};
-use crate::broker::Broker;
-use crate::change::Change;
-use crate::error::{DbError, Doing};
-use crate::mover::{Epoch, MoverError, still_ours};
-use crate::state::MaintenanceState;
-use crate::trail::{Action, TargetVersion};
-use crate::{stored, unavailability};
+use crate::health::unavailability;
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::infra::state::MaintenanceState;
+use crate::log::change::Change;
+use crate::log::trail::{Action, TargetVersion};
+use crate::moves::mover::{Epoch, MoverError, still_ours};
+use crate::snapshot::region_read;
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
 use sqlx::postgres::PgRow;
@@ -190,7 +191,7 @@ impl Broker {
     pub async fn recalls_under_way(&self) -> Result<Vec<OpenRecall>, DbError> {
         let doing = "listing recalls";
         let mut tx = self.begin_reading().await.doing(doing)?;
-        let version = stored::head(&mut tx).await?;
+        let version = region_read::head(&mut tx).await?;
         let rows = sqlx::query(sql::UNDER_WAY).try_map(|row: PgRow| {
             Ok(OpenRecall {
                 id: row.try_get(0)?,

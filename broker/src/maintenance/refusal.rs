@@ -2,7 +2,7 @@
 
 use super::instead::MaintenanceInstead;
 use super::rules::{Left, TooMuch};
-use crate::error::DbError;
+use crate::infra::error::DbError;
 use chrono::{DateTime, Utc};
 use fleet::{Name, Scope};
 use uuid::Uuid;

@@ -2,8 +2,8 @@
 
 use super::rules::{Held, Out, Promised, Site, View, check};
 use super::{MaintenanceWindow, TooMuch};
-use crate::error::{DbError, Doing};
-use crate::state::MaintenanceState;
+use crate::infra::error::{DbError, Doing};
+use crate::infra::state::MaintenanceState;
 use chrono::{DateTime, Utc};
 use fleet::{Name, RECALL_WITHIN_MINUTES, Rru, Scope};
 use sqlx::postgres::PgRow;

@@ -1,7 +1,7 @@
 //! The machine's Postgres programs.
 
 use super::error::PrivateError;
-use crate::broker::POSTGRES_MIN;
+use crate::infra::connection::POSTGRES_MIN;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! What can go wrong with a Postgres of our own.
 
-use crate::broker::POSTGRES_MIN;
-use crate::error::DbError;
+use crate::infra::connection::POSTGRES_MIN;
+use crate::infra::error::DbError;
 use std::path::PathBuf;
 
 /// A private Postgres cannot be started or stopped.

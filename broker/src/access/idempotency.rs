@@ -1,0 +1,118 @@
+//! Requests that are sent again because an answer was lost: the first answer is given again.
+//!
+//! A key is claimed before anything is done, and answered in the transaction that does it. So the
+//! answer is there if and only if it was done. A claim whose holder was lost runs out.
+
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use serde_json::Value;
+use sqlx::PgConnection;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How long an answer is kept.
+pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// How long a request may take that claimed a key.
+const CLAIM_LASTS: Duration = Duration::from_secs(60);
+
+/// The most characters of a key.
+pub const KEY_CHARS_MAX: usize = 255;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// A new one, or one that is a day old, or one whose holder was lost.
+        CLAIM = "INSERT INTO idempotency_keys AS k (actor, key, claim_id, digest) VALUES ($1, $2, $3, $4) \
+            ON CONFLICT (actor, key) DO UPDATE SET claim_id = excluded.claim_id, \
+                digest = excluded.digest, claimed_at = clock_timestamp(), answer = NULL \
+            WHERE k.claimed_at < clock_timestamp() - make_interval(secs => \
+                CASE WHEN k.answer IS NULL THEN $5::float8 ELSE $6::float8 END)";
+        HELD = "SELECT digest, answer FROM idempotency_keys WHERE actor = $1 AND key = $2";
+        ANSWER = "UPDATE idempotency_keys SET answer = $2 WHERE claim_id = $1 AND answer IS NULL";
+        RELEASE = "DELETE FROM idempotency_keys WHERE claim_id = $1 AND answer IS NULL";
+        FORGET = "DELETE FROM idempotency_keys WHERE claimed_at < clock_timestamp() - make_interval(secs => $1)";
+    }
+}
+
+/// The right to answer a request with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyClaim(pub(crate) Uuid);
+
+/// What a key is found to be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Key {
+    /// Nobody used it: do it, and answer.
+    Ours(KeyClaim),
+    /// The same was asked, and answered so.
+    Answered(Value),
+    /// The same was asked, and is being worked on.
+    Running,
+    /// Something else was asked with it.
+    Other,
+}
+
+impl Broker {
+    /// Claims a key of an actor for what is asked, of which this is the digest.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn claim_key(
+        &self,
+        actor: &str,
+        key: &str,
+        digest: [u8; 32],
+    ) -> Result<Key, DbError> {
+        let doing = "claiming a key";
+        let claim = Uuid::now_v7();
+        let claimed = sqlx::query(sql::CLAIM)
+            .bind(actor)
+            .bind(key)
+            .bind(claim)
+            .bind(&digest[..])
+            .bind(CLAIM_LASTS.as_secs_f64())
+            .bind(KEYS_KEPT.as_secs_f64());
+        if claimed.execute(&self.pool).await.doing(doing)?.rows_affected() == 1 {
+            return Ok(Key::Ours(KeyClaim(claim)));
+        }
+        let held: Option<(Vec<u8>, Option<Value>)> = sqlx::query_as(sql::HELD)
+            .bind(actor)
+            .bind(key)
+            .fetch_optional(&self.pool)
+            .await
+            .doing(doing)?;
+        Ok(match held {
+            Some((of, _)) if of != digest => Key::Other,
+            Some((_, Some(answer))) => Key::Answered(answer),
+            // Released this instant: whoever tries again gets it.
+            Some((_, None)) | None => Key::Running,
+        })
+    }
+
+    /// Gives a key back: what was asked was not done. Without this it runs out.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn release_key(&self, claim: KeyClaim) -> Result<(), DbError> {
+        let released = sqlx::query(sql::RELEASE).bind(claim.0).execute(&self.pool).await;
+        released.map(|_| ()).doing("giving a key back")
+    }
+
+    /// Forgets keys that are older than a day; gives how many.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn forget_keys(&self) -> Result<u64, DbError> {
+        let forgotten = sqlx::query(sql::FORGET).bind(KEYS_KEPT.as_secs_f64()).execute(&self.pool);
+        Ok(forgotten.await.doing("forgetting keys")?.rows_affected())
+    }
+}
+
+/// Answers a key in the transaction that does what was asked; false: another has claimed it since.
+pub(crate) async fn answer(
+    db: &mut PgConnection,
+    claim: KeyClaim,
+    answer: &Value,
+) -> Result<bool, DbError> {
+    let answered = sqlx::query(sql::ANSWER).bind(claim.0).bind(answer).execute(db).await;
+    Ok(answered.doing("answering a key")?.rows_affected() == 1)
+}

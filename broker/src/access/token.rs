@@ -1,0 +1,425 @@
+//! Tokens: who may ask and say what over HTTP, and until when. Of secrets this crate knows digests.
+
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::log::change::Change;
+use crate::log::trail::Action;
+use chrono::{DateTime, Utc};
+use fleet::{NAME_CHARS_MAX, Name};
+use serde_json::{Value, json};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use std::fmt;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// SHA-256 of a secret.
+pub type SecretDigest = [u8; 32];
+
+/// How long a token may be good for: five years.
+pub const TOKEN_LIFE_MAX: Duration = Duration::from_secs(5 * 366 * 86_400);
+
+/// What somebody may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Read.
+    Viewer,
+    /// Ask for capacity, and change what one owner has.
+    Owner,
+    /// Run the region: maintenance, failures, emergencies, switches; and whatever any owner may do.
+    Operator,
+    /// Say who may do what; and whatever anybody may do.
+    Admin,
+    /// Report unavailability and use: for programs that watch servers.
+    Health,
+    /// Take capacity at once: for programs that move services between regions.
+    Emergency,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Role; 6] =
+        [Role::Viewer, Role::Owner, Role::Operator, Role::Admin, Role::Health, Role::Emergency];
+
+    /// The word of the table and of the settings.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Role::Viewer => "viewer",
+            Role::Owner => "owner",
+            Role::Operator => "operator",
+            Role::Admin => "admin",
+            Role::Health => "health",
+            Role::Emergency => "emergency",
+        }
+    }
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Role> {
+        Role::ALL.into_iter().find(|role| role.as_str() == word)
+    }
+
+    /// Whether whoever has this role may do what the other one may.
+    pub const fn includes(self, other: Role) -> bool {
+        match self {
+            Role::Admin => true,
+            Role::Operator => !matches!(other, Role::Admin),
+            Role::Owner => matches!(other, Role::Owner | Role::Viewer),
+            Role::Viewer => matches!(other, Role::Viewer),
+            Role::Health => matches!(other, Role::Health | Role::Viewer),
+            Role::Emergency => matches!(other, Role::Emergency | Role::Viewer),
+        }
+    }
+
+    /// Whether it may be limited to one owner. That of an owner always is.
+    pub const fn takes_owner(self) -> bool {
+        matches!(self, Role::Viewer | Role::Owner)
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+pub(crate) mod sql {
+    crate::statements! {
+        CREATE = "INSERT INTO tokens (token_id, name, digest, role, owner, created_by, created_at, expires_at) \
+            SELECT $1, $2, $3, $4, $5, $6, c.now, c.now + $7 * interval '1 second' \
+            FROM (SELECT clock_timestamp() AS now) c \
+            RETURNING token_id, name::text, role, owner::text, created_at, created_by::text, expires_at, \
+                revoked_at, revoked_by::text, last_used_at, NULL::text";
+        /// Those that are good first, then the youngest.
+        LIST = "SELECT token_id, name::text, role, owner::text, created_at, created_by::text, expires_at, \
+                revoked_at, revoked_by::text, last_used_at, \
+                CASE WHEN revoked_at IS NOT NULL THEN 'revoked' \
+                    WHEN expires_at <= clock_timestamp() THEN 'expired' END \
+            FROM tokens WHERE $1 OR (revoked_at IS NULL AND expires_at > clock_timestamp()) \
+            ORDER BY 11 NULLS FIRST, token_id DESC LIMIT $2";
+        /// By id or by name: of a name those that are over are no longer meant.
+        REVOKE = "UPDATE tokens SET revoked_at = clock_timestamp(), revoked_by = $3 \
+            WHERE revoked_at IS NULL AND (token_id = $1 OR name = $2) \
+            RETURNING token_id, name::text, role, owner::text, created_at, created_by::text, expires_at, \
+                revoked_at, revoked_by::text, last_used_at, 'revoked'";
+        FIND = "SELECT token_id, name::text, role, owner::text, expires_at, \
+                last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '1 minute' \
+            FROM tokens WHERE digest = $1 AND revoked_at IS NULL AND expires_at > clock_timestamp()";
+        /// Once a minute, whoever of many processes is first.
+        USED = "UPDATE tokens SET last_used_at = clock_timestamp() WHERE token_id = $1 \
+            AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '1 minute')";
+        BEGIN_SESSION = "INSERT INTO sessions (digest, token_digest, began_at, expires_at) \
+            SELECT $1, $2, c.now, c.now + $3 * interval '1 second' \
+            FROM (SELECT clock_timestamp() AS now) c";
+        /// As many as one sign-in has to put away on average, and many more.
+        SWEEP_SESSIONS = "DELETE FROM sessions WHERE digest IN \
+            (SELECT digest FROM sessions WHERE expires_at <= clock_timestamp() LIMIT 1000)";
+        FIND_SESSION = "SELECT token_digest FROM sessions \
+            WHERE digest = $1 AND expires_at > clock_timestamp()";
+        END_SESSION = "DELETE FROM sessions WHERE digest = $1";
+    }
+}
+
+/// A token to be made.
+#[derive(Clone, Debug)]
+pub struct NewToken {
+    /// Who will stand in the audit trail.
+    pub name: String,
+    /// Of its secret.
+    pub digest: SecretDigest,
+    /// What may be done with it.
+    pub role: Role,
+    /// Whose objects it is for; `None`: everybody's.
+    pub owner: Option<String>,
+    /// How long it is good for, in whole seconds.
+    pub life: Duration,
+}
+
+/// A token as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenRow {
+    /// Its id.
+    pub id: Uuid,
+    /// Who stands in the audit trail.
+    pub name: Name,
+    /// What may be done with it, as the table has it: a newer program may have more roles.
+    pub role: String,
+    /// Whose objects it is for; `None`: everybody's.
+    pub owner: Option<Name>,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// Who made it.
+    pub created_by: Name,
+    /// From when on it is good for nothing.
+    pub expires_at: DateTime<Utc>,
+    /// When somebody ended it before that, and who.
+    pub revoked: Option<(DateTime<Utc>, Name)>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<DateTime<Utc>>,
+    /// Why it is good for nothing, if it is: `expired` or `revoked`.
+    pub over: Option<String>,
+}
+
+impl TokenRow {
+    /// As JSON. It has no secret to tell.
+    pub fn json(&self) -> Value {
+        json!({
+            "id": self.id.to_string(), "name": &*self.name, "role": self.role,
+            "owner": self.owner.as_deref(), "created_at": self.created_at,
+            "created_by": &*self.created_by, "expires_at": self.expires_at,
+            "revoked_at": self.revoked.as_ref().map(|(at, _)| at),
+            "revoked_by": self.revoked.as_ref().map(|(_, by)| &**by),
+            "last_used_at": self.last_used_at,
+            "state": self.over.as_deref().unwrap_or("good"),
+        })
+    }
+}
+
+/// A token that is good now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoodToken {
+    /// Its id.
+    pub id: Uuid,
+    /// Who stands in the audit trail.
+    pub name: Name,
+    /// What may be done with it; `None`: a role of a newer program.
+    pub role: Option<Role>,
+    /// Whose objects it is for; `None`: everybody's.
+    pub owner: Option<Name>,
+    /// From when on it is good for nothing.
+    pub expires_at: DateTime<Utc>,
+    /// Whether [`Broker::token_used`] has something to write.
+    pub used_unsaid: bool,
+}
+
+/// A token cannot be made or revoked; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum TokenError {
+    #[error("a token's name has 1 to {NAME_CHARS_MAX} characters, none of them zero")]
+    BadName,
+    #[error("an owner's name has 1 to {NAME_CHARS_MAX} characters, none of them zero")]
+    BadOwner,
+    #[error("a token of the role owner names the owner it is for")]
+    NoOwner,
+    #[error("a token of the role {role} is for the whole region and names no owner")]
+    HasOwner { role: Role },
+    #[error("a token is good for a second at least and five years at most")]
+    Life,
+    #[error("there is a token {name:?} already; revoke it first, or choose another name")]
+    NameTaken { name: String },
+    #[error("there is no token {which:?} that could be revoked")]
+    Unknown { which: String },
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+/// Whether something may be called so.
+fn is_name(text: &str) -> bool {
+    (1..=NAME_CHARS_MAX).contains(&text.chars().count()) && !text.contains('\0')
+}
+
+impl NewToken {
+    fn check(&self) -> Result<i64, TokenError> {
+        if !is_name(&self.name) {
+            return Err(TokenError::BadName);
+        }
+        match &self.owner {
+            None if self.role == Role::Owner => return Err(TokenError::NoOwner),
+            Some(_) if !self.role.takes_owner() => {
+                return Err(TokenError::HasOwner { role: self.role });
+            }
+            Some(owner) if !is_name(owner) => return Err(TokenError::BadOwner),
+            _ => {}
+        }
+        let seconds = i64::try_from(self.life.as_secs()).unwrap_or(i64::MAX);
+        if seconds < 1 || self.life > TOKEN_LIFE_MAX { Err(TokenError::Life) } else { Ok(seconds) }
+    }
+}
+
+impl Broker {
+    /// Makes a token.
+    ///
+    /// # Errors
+    /// [`TokenError`].
+    pub async fn create_token(
+        &self,
+        actor: &str,
+        token: &NewToken,
+    ) -> Result<TokenRow, TokenError> {
+        let seconds = token.check()?;
+        let mut change = Change::begin(self, actor).await?;
+        let made = sqlx::query(sql::CREATE)
+            .bind(Uuid::now_v7())
+            .bind(&token.name)
+            .bind(&token.digest[..])
+            .bind(token.role.as_str())
+            .bind(&token.owner)
+            .bind(actor)
+            .bind(seconds)
+            .try_map(|row: PgRow| row_of(&row))
+            .fetch_one(change.connection())
+            .await
+            .doing("making a token");
+        let made = made.map_err(|error| {
+            if error.refused_by("tokens_name") {
+                return TokenError::NameTaken { name: token.name.clone() };
+            }
+            error.into()
+        })?;
+        let detail = json!({
+            "token": made.id.to_string(), "role": made.role, "owner": token.owner,
+            "expires_at": made.expires_at,
+        });
+        change.record(Action::TokenCreated, &made.name, detail);
+        change.commit().await?;
+        Ok(made)
+    }
+
+    /// Revokes the token of this id, or the one of this name.
+    ///
+    /// # Errors
+    /// [`TokenError::Unknown`] if there is none, or it is revoked already; those of Postgres.
+    pub async fn revoke_token(&self, actor: &str, which: &str) -> Result<TokenRow, TokenError> {
+        let unknown = || TokenError::Unknown { which: which.to_owned() };
+        if !is_name(which) {
+            return Err(unknown());
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let revoked = sqlx::query(sql::REVOKE)
+            .bind(Uuid::parse_str(which).ok())
+            .bind(which)
+            .bind(actor)
+            .try_map(|row: PgRow| row_of(&row))
+            .fetch_all(change.connection())
+            .await
+            .doing("revoking a token")?;
+        let first = revoked.first().cloned().ok_or_else(unknown)?;
+        for token in &revoked {
+            let detail = json!({ "token": token.id.to_string(), "role": token.role });
+            change.record(Action::TokenRevoked, &token.name, detail);
+        }
+        change.commit().await?;
+        Ok(first)
+    }
+
+    /// Lists tokens, those that are good first, then the youngest; `all`: those that are over, too.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn tokens(&self, all: bool, limit: u32) -> Result<Vec<TokenRow>, DbError> {
+        let listed = sqlx::query(sql::LIST).bind(all).bind(i64::from(limit));
+        let listed = listed.try_map(|row: PgRow| row_of(&row)).fetch_all(&self.pool).await;
+        listed.doing("listing tokens")
+    }
+
+    /// The token whose secret has this digest, if it is good now, by the database's clock.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn token(&self, digest: &SecretDigest) -> Result<Option<GoodToken>, DbError> {
+        let found = sqlx::query(sql::FIND).bind(&digest[..]).try_map(|row: PgRow| {
+            Ok(GoodToken {
+                id: row.try_get(0)?,
+                name: row.try_get::<&str, _>(1)?.into(),
+                role: Role::parse(row.try_get(2)?),
+                owner: row.try_get::<Option<&str>, _>(3)?.map(Name::from),
+                expires_at: row.try_get(4)?,
+                used_unsaid: row.try_get(5)?,
+            })
+        });
+        found.fetch_optional(&self.pool).await.doing("looking a token up")
+    }
+
+    /// Notes that a token was used, once a minute at most. No change of the region, and in no trail.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn token_used(&self, id: Uuid) -> Result<(), DbError> {
+        let noted = sqlx::query(sql::USED).bind(id).execute(&self.pool).await;
+        noted.map(drop).doing("noting that a token was used")
+    }
+
+    /// Begins a session of whoever has the secret with this digest, and puts away some that expired.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn begin_session(
+        &self,
+        session: &SecretDigest,
+        token: &SecretDigest,
+        life: Duration,
+    ) -> Result<(), DbError> {
+        let doing = "beginning a session";
+        sqlx::query(sql::SWEEP_SESSIONS).execute(&self.pool).await.doing(doing)?;
+        let seconds = i64::try_from(life.as_secs()).unwrap_or(i64::MAX);
+        let begun = sqlx::query(sql::BEGIN_SESSION).bind(&session[..]).bind(&token[..]);
+        begun.bind(seconds).execute(&self.pool).await.map(drop).doing(doing)
+    }
+
+    /// The digest of the secret that a session was begun with, if it has not expired. Whether that
+    /// is still good is for [`Broker::token`] to say.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn session(&self, session: &SecretDigest) -> Result<Option<SecretDigest>, DbError> {
+        let found: Option<Vec<u8>> = sqlx::query_scalar(sql::FIND_SESSION)
+            .bind(&session[..])
+            .fetch_optional(&self.pool)
+            .await
+            .doing("looking a session up")?;
+        Ok(found.and_then(|digest| digest.try_into().ok()))
+    }
+
+    /// Ends a session, if there is one.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn end_session(&self, session: &SecretDigest) -> Result<(), DbError> {
+        let ended = sqlx::query(sql::END_SESSION).bind(&session[..]).execute(&self.pool).await;
+        ended.map(drop).doing("ending a session")
+    }
+}
+
+fn row_of(row: &PgRow) -> Result<TokenRow, sqlx::Error> {
+    let name = |column: usize| row.try_get::<Option<&str>, _>(column).map(|of| of.map(Name::from));
+    let revoked_at: Option<DateTime<Utc>> = row.try_get(7)?;
+    Ok(TokenRow {
+        id: row.try_get(0)?,
+        name: row.try_get::<&str, _>(1)?.into(),
+        role: row.try_get(2)?,
+        owner: name(3)?,
+        created_at: row.try_get(4)?,
+        created_by: row.try_get::<&str, _>(5)?.into(),
+        expires_at: row.try_get(6)?,
+        revoked: revoked_at.zip(name(8)?),
+        last_used_at: row.try_get(9)?,
+        over: row.try_get(10)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Role;
+
+    #[test]
+    fn roles_are_read_and_ordered() {
+        for role in Role::ALL {
+            assert_eq!(Role::parse(role.as_str()), Some(role));
+            assert!(
+                role.includes(role) && role.includes(Role::Viewer) && Role::Admin.includes(role)
+            );
+            // Whoever may do what another may, may do what that one includes.
+            for other in Role::ALL.into_iter().filter(|other| role.includes(*other)) {
+                assert!(
+                    Role::ALL
+                        .into_iter()
+                        .all(|third| !other.includes(third) || role.includes(third))
+                );
+            }
+        }
+        assert_eq!(Role::parse("king"), None);
+        assert!(!Role::Operator.includes(Role::Admin) && Role::Operator.includes(Role::Owner));
+        assert!(!Role::Owner.includes(Role::Operator) && !Role::Owner.includes(Role::Emergency));
+        assert!(!Role::Health.includes(Role::Emergency) && !Role::Emergency.includes(Role::Health));
+    }
+}

@@ -1,0 +1,304 @@
+//! Health as others report it: batches of events that began and events that ended.
+//!
+//! Monitors repeat themselves, retry, and deliver out of order. What is stored depends on the events'
+//! own times alone, so it is the same in whatever order reports come and however often:
+//!
+//! - An event is one thing: its scope, kind and start never change. A report that says otherwise is
+//!   refused; a failure that comes again is another event.
+//! - An event that is not there is stored as the report says it is, ended ones included.
+//! - It ends at the earliest end that anybody reported. A report without an end takes none back, so
+//!   one that began and comes late changes nothing.
+
+use crate::health::unavailability::is_storable;
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::log::change::Change;
+use crate::log::trail::{Action, Seq};
+use chrono::{DateTime, SubsecRound, Utc};
+use fleet::{Name, Scope, UnavailabilityKind};
+use sqlx::PgConnection;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Events in the order of their names: of two batches with the same ones one waits for the
+        /// other. Gives those that changed, and whether they are new. What a name does not lead to
+        /// is left out.
+        REPORT = "INSERT INTO unavailability AS u \
+                (event_id, server_id, rack_id, msb_id, datacenter_id, kind, started_at, ended_at) \
+            SELECT w.event, s.server_id, r.rack_id, m.msb_id, d.datacenter_id, w.kind, w.started, w.ended \
+            FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[]) \
+                AS w (event, scope, name, kind, started, ended) \
+            LEFT JOIN servers s ON w.scope = 'server' AND s.server = w.name \
+            LEFT JOIN racks r ON w.scope = 'rack' AND r.rack = w.name \
+            LEFT JOIN msbs m ON w.scope = 'msb' AND m.msb = w.name \
+            LEFT JOIN datacenters d ON w.scope = 'datacenter' AND d.datacenter = w.name \
+            WHERE num_nonnulls(s.server_id, r.rack_id, m.msb_id, d.datacenter_id) = 1 \
+            ORDER BY w.event COLLATE \"C\" \
+            ON CONFLICT (event_id) DO UPDATE SET ended_at = excluded.ended_at \
+                WHERE (u.server_id, u.rack_id, u.msb_id, u.datacenter_id, u.kind, u.started_at) \
+                    IS NOT DISTINCT FROM (excluded.server_id, excluded.rack_id, excluded.msb_id, \
+                        excluded.datacenter_id, excluded.kind, excluded.started_at) \
+                    AND excluded.ended_at < coalesce(u.ended_at, 'infinity') \
+            RETURNING event_id::text, xmax = 0";
+        /// Events as they are stored. Those a report found stay locked by it until its end.
+        STORED = "SELECT u.event_id::text, u.scope, coalesce(s.server, r.rack, m.msb, d.datacenter)::text, \
+                u.kind, u.started_at \
+            FROM unavailability u LEFT JOIN servers s ON s.server_id = u.server_id \
+            LEFT JOIN racks r ON r.rack_id = u.rack_id \
+            LEFT JOIN msbs m ON m.msb_id = u.msb_id \
+            LEFT JOIN datacenters d ON d.datacenter_id = u.datacenter_id \
+            WHERE u.event_id = ANY ($1)";
+    }
+}
+
+/// What somebody says of an event.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Report {
+    /// Its name.
+    pub event: Name,
+    /// What it covers: a scope and the name of one member of it.
+    pub scope: Scope,
+    /// The covered server, rack, MSB or datacenter.
+    pub scope_id: Name,
+    /// Why.
+    pub kind: UnavailabilityKind,
+    /// When it began; held in whole microseconds.
+    pub started_at: DateTime<Utc>,
+    /// When it ended or shall end; `None`: not known yet.
+    pub ended_at: Option<DateTime<Utc>>,
+}
+
+/// What became of one report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reported {
+    /// The event is new.
+    Recorded,
+    /// It ends, or ends earlier than it did.
+    Ended,
+    /// All of it was known.
+    Unchanged,
+    /// Nothing was taken from it.
+    Refused(Refusal),
+}
+
+/// Why a report is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum Refusal {
+    #[error("there is no {} {scope_id:?}", scope.as_str())]
+    UnknownScope { scope: Scope, scope_id: Name },
+    #[error("the event is stored with another scope, kind or start")]
+    Different,
+    #[error("a name has 1 to 128 characters, none of them zero")]
+    BadName,
+    #[error("times are of the years -4000 to 200000")]
+    BadTime,
+    #[error("an event cannot end before it started")]
+    EndsBeforeStart,
+}
+
+impl Refusal {
+    /// A word for programs, which stays as it is.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Refusal::UnknownScope { .. } => "unknown_scope",
+            Refusal::Different => "different_event",
+            Refusal::BadName => "bad_name",
+            Refusal::BadTime => "bad_time",
+            Refusal::EndsBeforeStart => "ends_before_start",
+        }
+    }
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportOutcome {
+    /// Of each report, in their order.
+    pub rows: Vec<Reported>,
+    /// The last entry of the audit trail it wrote; `None`: nothing changed.
+    pub seq: Option<Seq>,
+}
+
+/// Whether something may be a name.
+pub(crate) fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().count() <= fleet::NAME_CHARS_MAX && !name.contains('\0')
+}
+
+impl Report {
+    /// As Postgres will hold it.
+    fn checked(&self) -> Result<Report, Refusal> {
+        if !is_name(&self.event) || !is_name(&self.scope_id) {
+            return Err(Refusal::BadName);
+        }
+        let started_at = self.started_at.trunc_subsecs(6);
+        let ended_at = self.ended_at.map(|at| at.trunc_subsecs(6));
+        if !is_storable(started_at) || !ended_at.is_none_or(is_storable) {
+            return Err(Refusal::BadTime);
+        }
+        if ended_at.is_some_and(|at| at < started_at) {
+            return Err(Refusal::EndsBeforeStart);
+        }
+        Ok(Report { started_at, ended_at, ..self.clone() })
+    }
+
+    /// Whether both are of one event as far as they can be.
+    fn is_of(&self, other: &Report) -> bool {
+        let known = |of: &Report| (of.scope, of.scope_id.clone(), of.kind, of.started_at);
+        self.event == other.event && known(self) == known(other)
+    }
+
+    fn detail(&self) -> serde_json::Value {
+        serde_json::json!({
+            "scope": self.scope.as_str(), "scope_id": self.scope_id.as_ref(),
+            "kind": self.kind.as_str(), "started_at": self.started_at, "ended_at": self.ended_at,
+        })
+    }
+}
+
+/// Reports of one event that agree, as one.
+struct Merged {
+    report: Report,
+    /// Whose they are, in order.
+    rows: Vec<usize>,
+    /// The first of them that has the end.
+    ended_by: Option<usize>,
+}
+
+impl Broker {
+    /// Takes a batch of reports, in one transaction: what can be is stored, and of each row it is
+    /// said what became of it.
+    ///
+    /// # Errors
+    /// If Postgres fails; nothing was stored then, and the same again does it.
+    pub async fn report_unavailability(
+        &self,
+        actor: &str,
+        reports: &[Report],
+    ) -> Result<ReportOutcome, DbError> {
+        let mut rows = vec![Reported::Unchanged; reports.len()];
+        let mut merged = merge(reports, &mut rows);
+        if merged.is_empty() {
+            return Ok(ReportOutcome { rows, seq: None });
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let mut entries = BTreeMap::new();
+        // One round, unless reports of one event disagree: a statement writes a row once.
+        while !merged.is_empty() {
+            let mut names = BTreeSet::new();
+            let (round, later): (Vec<Merged>, Vec<Merged>) =
+                merged.into_iter().partition(|of| names.insert(of.report.event.clone()));
+            store(change.connection(), &round, &mut rows, &mut entries).await?;
+            merged = later;
+        }
+        if entries.is_empty() {
+            change.abandon().await?;
+            return Ok(ReportOutcome { rows, seq: None });
+        }
+        for (action, report) in entries.values() {
+            change.record(*action, &report.event, report.detail());
+        }
+        Ok(ReportOutcome { rows, seq: Some(change.commit().await?) })
+    }
+}
+
+/// Puts reports that agree together; says of others why they are refused.
+fn merge(reports: &[Report], rows: &mut [Reported]) -> Vec<Merged> {
+    let mut merged: Vec<Merged> = Vec::with_capacity(reports.len());
+    let mut places: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
+    for (row, report) in reports.iter().enumerate() {
+        let report = match report.checked() {
+            Ok(report) => report,
+            Err(refusal) => {
+                rows[row] = Reported::Refused(refusal);
+                continue;
+            }
+        };
+        let of_event = places.entry(report.event.clone()).or_default();
+        let known = of_event.iter().copied().find(|place| merged[*place].report.is_of(&report));
+        let Some(place) = known else {
+            of_event.push(merged.len());
+            let ended_by = report.ended_at.map(|_| row);
+            merged.push(Merged { report, rows: vec![row], ended_by });
+            continue;
+        };
+        let into = &mut merged[place];
+        into.rows.push(row);
+        if let Some(end) = report.ended_at
+            && into.report.ended_at.is_none_or(|known| end < known)
+        {
+            (into.report.ended_at, into.ended_by) = (Some(end), Some(row));
+        }
+    }
+    merged
+}
+
+/// Stores one report for each event; notes what became of it, and by the first row the entries of
+/// the trail that are due.
+async fn store(
+    db: &mut PgConnection,
+    round: &[Merged],
+    rows: &mut [Reported],
+    entries: &mut BTreeMap<usize, (Action, Report)>,
+) -> Result<(), DbError> {
+    let doing = "storing reports of unavailability";
+    let of = |text: fn(&Report) -> &str| -> Vec<&str> {
+        round.iter().map(|merged| text(&merged.report)).collect()
+    };
+    let changed: Vec<(String, bool)> = sqlx::query_as(sql::REPORT)
+        .bind(of(|report| &report.event))
+        .bind(of(|report| report.scope.as_str()))
+        .bind(of(|report| &report.scope_id))
+        .bind(of(|report| report.kind.as_str()))
+        .bind(round.iter().map(|merged| merged.report.started_at).collect::<Vec<_>>())
+        .bind(round.iter().map(|merged| merged.report.ended_at).collect::<Vec<_>>())
+        .fetch_all(&mut *db)
+        .await
+        .doing(doing)?;
+    let changed: BTreeMap<String, bool> = changed.into_iter().collect();
+    let (done, open): (Vec<&Merged>, Vec<&Merged>) =
+        round.iter().partition(|merged| changed.contains_key(&*merged.report.event));
+    for merged in done {
+        let first = merged.rows[0];
+        let new = changed[&*merged.report.event];
+        if let Some(row) = merged.ended_by {
+            rows[row] = Reported::Ended;
+        }
+        if new {
+            rows[first] = Reported::Recorded;
+        }
+        let action =
+            if new { Action::UnavailabilityRecorded } else { Action::UnavailabilityCleared };
+        entries.insert(first, (action, merged.report.clone()));
+    }
+    if open.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = open.iter().map(|merged| &*merged.report.event).collect();
+    type Stored = (String, String, String, String, DateTime<Utc>);
+    let stored: Vec<Stored> =
+        sqlx::query_as(sql::STORED).bind(names).fetch_all(db).await.doing(doing)?;
+    let stored: BTreeMap<&str, &Stored> = stored.iter().map(|row| (&*row.0, row)).collect();
+    for merged in open {
+        let report = &merged.report;
+        let refusal = match stored.get(&*report.event) {
+            Some((_, scope, name, kind, started_at))
+                if scope == report.scope.as_str()
+                    && **name == *report.scope_id
+                    && kind == report.kind.as_str()
+                    && *started_at == report.started_at =>
+            {
+                continue;
+            }
+            Some(_) => Refusal::Different,
+            None => {
+                let (scope, scope_id) = (report.scope, report.scope_id.clone());
+                Refusal::UnknownScope { scope, scope_id }
+            }
+        };
+        for row in &merged.rows {
+            rows[*row] = Reported::Refused(refusal.clone());
+        }
+    }
+    Ok(())
+}

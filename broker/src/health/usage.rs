@@ -1,0 +1,92 @@
+//! Which servers are in use, as those who place containers say.
+//!
+//! A server in use is dear to move and is not lent; what is lent already stays lent here.
+
+use crate::health::report::is_name;
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::log::change::Change;
+use crate::log::trail::{Action, Seq};
+use crate::moves::lifecycle;
+use fleet::Name;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Gives those that changed.
+        USE = "UPDATE servers s SET in_use = w.in_use \
+            FROM unnest($1::text[], $2::boolean[]) AS w (server, in_use) \
+            WHERE s.server = w.server AND s.in_use <> w.in_use RETURNING s.server::text";
+        KNOWN_SERVERS = "SELECT server::text FROM servers WHERE server = ANY ($1)";
+    }
+}
+
+/// What became of one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// It was not so before.
+    Changed,
+    /// It was so already.
+    Unchanged,
+    /// There is no such server.
+    UnknownServer,
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageOutcome {
+    /// Of each row, in their order.
+    pub rows: Vec<Usage>,
+    /// Its entry in the audit trail; `None`: nothing changed.
+    pub seq: Option<Seq>,
+}
+
+impl Broker {
+    /// Takes which servers are in use and which are idle. Of two rows about one server the last
+    /// counts.
+    ///
+    /// # Errors
+    /// If Postgres fails; nothing was changed then.
+    pub async fn report_usage(
+        &self,
+        actor: &str,
+        servers: &[(Name, bool)],
+    ) -> Result<UsageOutcome, DbError> {
+        let doing = "storing which servers are in use";
+        let last: BTreeMap<&str, bool> =
+            servers.iter().filter(|of| is_name(&of.0)).map(|of| (&*of.0, of.1)).collect();
+        let (names, used): (Vec<&str>, Vec<bool>) = last.iter().map(|of| (*of.0, *of.1)).unzip();
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        // Publications write rows of servers in an order of their own.
+        sqlx::query(lifecycle::sql::HOLD_HEAD).execute(&mut *db).await.doing(doing)?;
+        let known: Vec<String> = sqlx::query_scalar(sql::KNOWN_SERVERS)
+            .bind(&names)
+            .fetch_all(&mut *db)
+            .await
+            .doing(doing)?;
+        let changed: Vec<String> = sqlx::query_scalar(sql::USE)
+            .bind(&names)
+            .bind(used)
+            .fetch_all(&mut *db)
+            .await
+            .doing(doing)?;
+        let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
+        let changed: BTreeSet<&str> = changed.iter().map(String::as_str).collect();
+        let rows = servers.iter().map(|(server, _)| match &**server {
+            server if changed.contains(server) => Usage::Changed,
+            server if known.contains(server) => Usage::Unchanged,
+            _ => Usage::UnknownServer,
+        });
+        let rows = rows.collect();
+        if changed.is_empty() {
+            change.abandon().await?;
+            return Ok(UsageOutcome { rows, seq: None });
+        }
+        let (in_use, idle): (Vec<&str>, Vec<&str>) =
+            changed.iter().copied().partition(|server| last[server]);
+        let detail = serde_json::json!({ "in_use": in_use, "idle": idle });
+        change.record_all(Action::UsageReported, detail);
+        Ok(UsageOutcome { rows, seq: Some(change.commit().await?) })
+    }
+}

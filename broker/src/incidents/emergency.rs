@@ -1,0 +1,471 @@
+//! Capacity that somebody needs at once (RAS section 5.4).
+//!
+//! Whoever may asks; the mover that acts grants it in the same few seconds in which it replaces servers,
+//! with or without a solver. What is granted raises the promise, so that the next solve keeps it and
+//! mends its spread and its buffer; until then it is a debt.
+
+use crate::incidents::replacement;
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::infra::state::{self, EmergencyState, State};
+use crate::log::change::Change;
+use crate::log::trail::{Action, TargetVersion};
+use crate::moves::lifecycle;
+use crate::moves::mover::{Epoch, MoverError, still_ours_at_head};
+use crate::promises::promise;
+use crate::topology::places::Topology;
+use chrono::{DateTime, Utc};
+use decisions::emergency::{Pick, Stock, StockGroup};
+use fleet::{Name, ReservationKind, Rru};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+use std::collections::BTreeSet;
+use uuid::Uuid;
+
+pub(crate) mod sql {
+    crate::statements! {
+        ASK = "INSERT INTO emergencies (emergency_id, reservation, asked_micro, why, asked_by, state) \
+            VALUES ($1, $2, $3, $4, $5, 'asked')";
+        ANY = "SELECT EXISTS (SELECT FROM emergencies WHERE state = 'asked')";
+        /// The next to be answered: the most important reservation's first, then the oldest.
+        ASKED = "SELECT e.emergency_id, e.reservation, e.asked_micro FROM emergencies e \
+            LEFT JOIN reservations r ON r.reservation = e.reservation \
+            LEFT JOIN promises p ON p.promise_id = r.promise_id WHERE e.state = 'asked' \
+            ORDER BY p.priority NULLS LAST, e.asked_at, e.emergency_id LIMIT 1 FOR UPDATE OF e";
+        /// What nobody owns, and what shared buffers have, of the types somebody can use.
+        STOCK = "SELECT m.msb::text, h.hardware_type::text, s.current_reservation_id IS NOT NULL, \
+                count(*) \
+            FROM servers s JOIN racks k USING (rack_id) JOIN msbs m USING (msb_id) \
+            JOIN hardware_types h USING (hardware_type_id) \
+            LEFT JOIN reservations r ON r.reservation_id = s.current_reservation_id \
+            WHERE (s.current_reservation_id IS NULL OR r.kind = 'shared_buffer') AND NOT s.target_pending \
+                AND h.hardware_type = ANY ($1) \
+                AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = s.server_id) \
+                AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
+                AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
+                AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = k.msb_id AND o.ended_at IS NULL) \
+            GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
+        TAKE = "WITH wanted AS (SELECT * FROM unnest($2::text[], $3::text[], $4::boolean[], $5::bigint[]) \
+                    AS w (msb, hardware_type, shared, count)), \
+            chosen AS (SELECT c.server_id FROM wanted w \
+                JOIN msbs m ON m.msb = w.msb JOIN hardware_types h ON h.hardware_type = w.hardware_type \
+                CROSS JOIN LATERAL (SELECT s.server_id FROM servers s JOIN racks k USING (rack_id) \
+                    LEFT JOIN reservations r ON r.reservation_id = s.current_reservation_id \
+                    WHERE k.msb_id = m.msb_id AND s.hardware_type_id = h.hardware_type_id \
+                        AND NOT s.target_pending \
+                        AND CASE WHEN w.shared THEN r.kind = 'shared_buffer' \
+                            ELSE s.current_reservation_id IS NULL END \
+                        AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = s.server_id) \
+                        AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
+                        AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
+                    ORDER BY s.loan_reservation_id IS NOT NULL, s.server LIMIT w.count) c) \
+            UPDATE servers s SET target_pending = true, target_reservation_id = r.reservation_id, \
+                target_version = $6, target_origin = 'emergency' \
+            FROM reservations r, chosen c WHERE r.reservation = $1 AND s.server_id = c.server_id \
+            RETURNING s.server::text";
+        GRANT = "UPDATE emergencies SET state = 'granted', granted_micro = $2, \
+            granted_at = clock_timestamp(), servers = $3, from_shared = $4 WHERE emergency_id = $1";
+        REFUSE = "UPDATE emergencies SET state = 'refused', refusal = $2 WHERE emergency_id = $1";
+        FIND = "SELECT reservation, state, granted_micro FROM emergencies WHERE emergency_id = $1 FOR UPDATE";
+        END = "UPDATE emergencies SET state = $2 WHERE emergency_id = $1";
+        LISTED = "SELECT e.emergency_id, e.reservation, e.asked_micro, e.why, e.asked_by::text, e.asked_at, \
+                e.state, e.granted_micro, e.granted_at, e.servers, e.from_shared, e.refusal, \
+                e.state = 'granted' AND e.granted_at > coalesce((SELECT max(v.started_at) FROM solves v \
+                    WHERE v.state = 'published'), '-infinity') \
+            FROM emergencies e WHERE $1::uuid IS NULL OR e.emergency_id = $1 \
+            ORDER BY e.asked_at DESC, e.emergency_id DESC LIMIT $2";
+    }
+}
+
+/// Why nothing was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EmergencyRefusal {
+    /// There is none of this name.
+    NoSuchReservation,
+    /// It is a shared buffer or elastic.
+    NotGuaranteed,
+    /// Nobody's servers and shared buffers have none of a type it can use.
+    NothingFits,
+}
+
+impl EmergencyRefusal {
+    /// Every refusal.
+    pub const ALL: [EmergencyRefusal; 3] = [
+        EmergencyRefusal::NoSuchReservation,
+        EmergencyRefusal::NotGuaranteed,
+        EmergencyRefusal::NothingFits,
+    ];
+
+    /// The word of the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            EmergencyRefusal::NoSuchReservation => "no_such_reservation",
+            EmergencyRefusal::NotGuaranteed => "not_guaranteed",
+            EmergencyRefusal::NothingFits => "nothing_fits",
+        }
+    }
+
+    /// What it means, for people.
+    pub const fn text(self) -> &'static str {
+        match self {
+            EmergencyRefusal::NoSuchReservation => "there is no such reservation",
+            EmergencyRefusal::NotGuaranteed => "only guaranteed reservations get capacity",
+            EmergencyRefusal::NothingFits => {
+                "no server that is free or in a shared buffer is of a type it can use"
+            }
+        }
+    }
+}
+
+/// Capacity asked for at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Emergency {
+    /// Its id.
+    pub id: Uuid,
+    /// Who needs it.
+    pub reservation: Name,
+    /// How much more than it has.
+    pub asked: Rru,
+    /// Why.
+    pub why: String,
+    /// Who asked.
+    pub asked_by: String,
+    /// When.
+    pub asked_at: DateTime<Utc>,
+    /// What became of it.
+    pub state: EmergencyState,
+    /// What was granted.
+    pub granted: Option<Grant>,
+    /// Why nothing was.
+    pub refusal: Option<EmergencyRefusal>,
+    /// Whether no solve has spread and buffered it yet.
+    pub debt: bool,
+}
+
+impl Emergency {
+    /// All that is said of it, for programs.
+    pub fn json(&self) -> serde_json::Value {
+        let granted = self.granted.map(|grant| {
+            serde_json::json!({
+                "rru": grant.amount.to_f64(), "at": grant.at, "servers": grant.servers,
+                "from_shared": grant.from_shared,
+            })
+        });
+        serde_json::json!({
+            "emergency": self.id.to_string(), "reservation": self.reservation,
+            "asked_rru": self.asked.to_f64(), "why": self.why, "asked_by": self.asked_by,
+            "asked_at": self.asked_at, "state": self.state.as_str(), "granted": granted,
+            "refusal": self.refusal.map(EmergencyRefusal::as_str),
+            "refused_because": self.refusal.map(EmergencyRefusal::text), "debt": self.debt,
+        })
+    }
+}
+
+/// What was granted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Grant {
+    /// How much.
+    pub amount: Rru,
+    /// When.
+    pub at: DateTime<Utc>,
+    /// How many servers.
+    pub servers: i32,
+    /// How many of them shared buffers gave.
+    pub from_shared: i32,
+}
+
+/// An emergency cannot be asked for or ended; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum EmergencyError {
+    #[error("an emergency needs a reason, for those who wonder later")]
+    NoReason,
+    #[error("an emergency is for more than 0 and at most 1e9 RRU")]
+    Amount,
+    #[error("there is no emergency {id}")]
+    Unknown { id: Uuid },
+    #[error("emergency {id} is {} already", state.as_str())]
+    Over { id: Uuid, state: EmergencyState },
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl Broker {
+    /// Asks for capacity at once. The answer stands in [`Broker::emergency`] as soon as a mover has
+    /// looked. Asking with the same id again changes nothing.
+    ///
+    /// # Errors
+    /// [`EmergencyError`].
+    pub async fn ask_emergency(
+        &self,
+        actor: &str,
+        id: Uuid,
+        reservation: &str,
+        amount: Rru,
+        why: &str,
+    ) -> Result<(), EmergencyError> {
+        if why.trim().is_empty() || why.contains('\0') {
+            return Err(EmergencyError::NoReason);
+        }
+        if amount <= Rru::ZERO || amount.to_f64() > fleet::RRU_MAX {
+            return Err(EmergencyError::Amount);
+        }
+        if self.emergency(id).await?.is_some() {
+            return Ok(());
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let asked =
+            sqlx::query(sql::ASK).bind(id).bind(reservation).bind(amount.0).bind(why).bind(actor);
+        asked.execute(change.connection()).await.doing("asking for capacity at once")?;
+        let detail = serde_json::json!({
+            "emergency": id.to_string(), "rru": amount.to_f64(), "why": why,
+        });
+        change.record(Action::EmergencyAsked, reservation, detail);
+        change.commit().await?;
+        Ok(())
+    }
+
+    /// Answers those who asked, one after another, as a pure function says: servers become their
+    /// targets, and the promise grows by what they are worth. Gives how many were answered.
+    ///
+    /// # Errors
+    /// [`MoverError`].
+    pub async fn grant_emergencies(
+        &self,
+        actor: &str,
+        epoch: Epoch,
+        mut choose: impl FnMut(&Stock) -> Vec<Pick>,
+    ) -> Result<usize, MoverError> {
+        let doing = "granting capacity at once";
+        let mut answered = 0;
+        while sqlx::query_scalar(sql::ANY).fetch_one(&self.pool).await.doing(doing)? {
+            let mut change = Change::begin(self, actor).await?;
+            let db = change.connection();
+            let head = still_ours_at_head(db, epoch).await?;
+            let asked: Option<(Uuid, String, i64)> =
+                sqlx::query_as(sql::ASKED).fetch_optional(&mut *db).await.doing(doing)?;
+            let Some((id, reservation, amount)) = asked else {
+                change.abandon().await?;
+                break;
+            };
+            answered += 1;
+            let name = Name::from(reservation.as_str());
+            let answer = answer(db, &name, Rru(amount), head, &mut choose);
+            let detail = match answer.await? {
+                Ok(taken) => {
+                    grant(db, id, &taken).await.doing(doing)?;
+                    serde_json::json!({
+                        "emergency": id.to_string(), "rru": taken.amount.to_f64(),
+                        "servers": taken.servers, "from_shared": taken.from_shared,
+                    })
+                }
+                Err(refusal) => {
+                    let refused = sqlx::query(sql::REFUSE).bind(id).bind(refusal.as_str());
+                    refused.execute(db).await.doing(doing)?;
+                    serde_json::json!({
+                        "emergency": id.to_string(), "refused": refusal.as_str(), "servers": [],
+                    })
+                }
+            };
+            change.record(Action::EmergencyGranted, &reservation, detail);
+            change.commit().await?;
+        }
+        Ok(answered)
+    }
+
+    /// Ends an emergency: the promise shrinks by what it grew, and the next solve takes what is too
+    /// much. One that was not answered yet is cancelled.
+    ///
+    /// # Errors
+    /// [`EmergencyError`].
+    pub async fn end_emergency(&self, actor: &str, id: Uuid) -> Result<(), EmergencyError> {
+        let doing = "ending an emergency";
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        lifecycle::hold_head(db).await?;
+        let found: Option<(String, String, Option<i64>)> =
+            sqlx::query_as(sql::FIND).bind(id).fetch_optional(&mut *db).await.doing(doing)?;
+        let (reservation, word, granted) = found.ok_or(EmergencyError::Unknown { id })?;
+        let state: EmergencyState = state::read(&word).doing(doing)?;
+        let next = match state {
+            EmergencyState::Asked => EmergencyState::Cancelled,
+            EmergencyState::Granted => EmergencyState::Ended,
+            over => return Err(EmergencyError::Over { id, state: over }),
+        };
+        if let Some(granted) = granted {
+            raise(db, &reservation.as_str().into(), Rru(-granted)).await?;
+        }
+        let ended = sqlx::query(sql::END).bind(id).bind(next.as_str());
+        ended.execute(db).await.doing(doing)?;
+        let detail = serde_json::json!({ "emergency": id.to_string(), "state": next.as_str() });
+        change.record(Action::EmergencyEnded, &reservation, detail);
+        change.commit().await?;
+        Ok(())
+    }
+
+    /// One emergency.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn emergency(&self, id: Uuid) -> Result<Option<Emergency>, DbError> {
+        Ok(self.list_emergencies(Some(id), 1).await?.pop())
+    }
+
+    /// Emergencies, the youngest first.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn emergencies(&self, limit: u32) -> Result<Vec<Emergency>, DbError> {
+        self.list_emergencies(None, limit).await
+    }
+
+    /// What an emergency would be granted from, or why it would not be: for whoever wants to know
+    /// before asking. Nothing is changed.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn emergency_stock(
+        &self,
+        reservation: &str,
+        asked: Rru,
+    ) -> Result<Result<Stock, EmergencyRefusal>, DbError> {
+        let doing = "looking what can be granted at once";
+        let mut tx = self.begin_reading().await.doing(doing)?;
+        let found = stock(&mut tx, &reservation.into(), asked).await?;
+        tx.commit().await.doing(doing)?;
+        Ok(found)
+    }
+
+    async fn list_emergencies(
+        &self,
+        id: Option<Uuid>,
+        limit: u32,
+    ) -> Result<Vec<Emergency>, DbError> {
+        let rows = sqlx::query(sql::LISTED).bind(id).bind(i64::from(limit));
+        let rows = rows.try_map(|row: PgRow| listed(&row)).fetch_all(&self.pool);
+        rows.await.doing("listing emergencies")
+    }
+}
+
+/// What was taken for an emergency.
+struct Taken {
+    amount: Rru,
+    servers: Vec<String>,
+    from_shared: u64,
+}
+
+/// What could be granted, and of what.
+async fn stock(
+    db: &mut PgConnection,
+    reservation: &Name,
+    asked: Rru,
+) -> Result<Result<Stock, EmergencyRefusal>, DbError> {
+    let doing = "looking what can be granted at once";
+    let topology = Topology::read(db).await?;
+    let (_, promises) = promise::read(db, &topology).await?;
+    let Some(promise) = promises.get(reservation) else {
+        return Ok(Err(EmergencyRefusal::NoSuchReservation));
+    };
+    if promise.kind != ReservationKind::Guaranteed {
+        return Ok(Err(EmergencyRefusal::NotGuaranteed));
+    }
+    let types: Vec<&str> = promise.rru.iter().map(|(ty, _)| ty.as_ref()).collect();
+    let groups = sqlx::query(sql::STOCK)
+        .bind(types)
+        .try_map(|row: PgRow| {
+            Ok(StockGroup {
+                msb: row.try_get::<&str, _>(0)?.into(),
+                hardware_type: row.try_get::<&str, _>(1)?.into(),
+                shared: row.try_get(2)?,
+                count: row.try_get::<i64, _>(3)?.unsigned_abs(),
+            })
+        })
+        .fetch_all(&mut *db)
+        .await
+        .doing(doing)?;
+    let worth = replacement::worth(db, &BTreeSet::from([reservation])).await.doing(doing)?;
+    Ok(Ok(Stock { reservation: reservation.clone(), asked, groups, worth }))
+}
+
+async fn answer(
+    db: &mut PgConnection,
+    reservation: &Name,
+    asked: Rru,
+    head: TargetVersion,
+    choose: &mut impl FnMut(&Stock) -> Vec<Pick>,
+) -> Result<Result<Taken, EmergencyRefusal>, DbError> {
+    let doing = "choosing servers at once";
+    let stock = match stock(db, reservation, asked).await? {
+        Ok(stock) => stock,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let picks = choose(&stock);
+    let text = |of: fn(&StockGroup) -> &Name| -> Vec<&str> {
+        picks.iter().map(|pick| of(&pick.group).as_ref()).collect()
+    };
+    let servers: Vec<String> = sqlx::query_scalar(sql::TAKE)
+        .bind(reservation.as_ref())
+        .bind(text(|group| &group.msb))
+        .bind(text(|group| &group.hardware_type))
+        .bind(picks.iter().map(|pick| pick.group.shared).collect::<Vec<_>>())
+        .bind(picks.iter().map(|p| i64::try_from(p.count).unwrap_or(i64::MAX)).collect::<Vec<_>>())
+        .bind(head.0)
+        .fetch_all(&mut *db)
+        .await
+        .doing(doing)?;
+    if servers.is_empty() {
+        return Ok(Err(EmergencyRefusal::NothingFits));
+    }
+    let of = |pick: &Pick| {
+        let key = (reservation.clone(), pick.group.hardware_type.clone());
+        let value = stock.worth.values.get(&key).copied().unwrap_or_default();
+        value.times(usize::try_from(pick.count).unwrap_or(usize::MAX))
+    };
+    let amount: Rru = picks.iter().map(of).sum();
+    let from_shared = picks.iter().filter(|p| p.group.shared).map(|p| p.count).sum();
+    // By what was asked and not by what whole servers are worth: a solve gives back what is too much.
+    let amount = amount.min(asked);
+    raise(db, reservation, amount).await?;
+    Ok(Ok(Taken { amount, servers, from_shared }))
+}
+
+/// Adds a version to what is promised: so much more, or less.
+async fn raise(db: &mut PgConnection, reservation: &Name, more: Rru) -> Result<(), DbError> {
+    let topology = Topology::read(db).await?;
+    let (_, promises) = promise::read(db, &topology).await?;
+    // One that is gone by now is promised nothing any more.
+    let Some(promise) = promises.get(reservation) else { return Ok(()) };
+    promise::add(db, &topology, &[(reservation, &promise.with_more(more))]).await
+}
+
+async fn grant(db: &mut PgConnection, id: Uuid, taken: &Taken) -> Result<(), sqlx::Error> {
+    let granted = sqlx::query(sql::GRANT)
+        .bind(id)
+        .bind(taken.amount.0)
+        .bind(i32::try_from(taken.servers.len()).unwrap_or(i32::MAX))
+        .bind(i32::try_from(taken.from_shared).unwrap_or(i32::MAX));
+    granted.execute(db).await.map(|_| ())
+}
+
+fn listed(row: &PgRow) -> Result<Emergency, sqlx::Error> {
+    let amount: Option<i64> = row.try_get(7)?;
+    let granted = match (amount, row.try_get(8)?, row.try_get(9)?, row.try_get(10)?) {
+        (Some(amount), Some(at), Some(servers), Some(from_shared)) => {
+            Some(Grant { amount: Rru(amount), at, servers, from_shared })
+        }
+        _ => None,
+    };
+    let word: Option<&str> = row.try_get(11)?;
+    Ok(Emergency {
+        id: row.try_get(0)?,
+        reservation: row.try_get::<&str, _>(1)?.into(),
+        asked: Rru(row.try_get(2)?),
+        why: row.try_get(3)?,
+        asked_by: row.try_get(4)?,
+        asked_at: row.try_get(5)?,
+        state: state::read(row.try_get(6)?)?,
+        granted,
+        refusal: EmergencyRefusal::ALL.into_iter().find(|refusal| Some(refusal.as_str()) == word),
+        debt: row.try_get(12)?,
+    })
+}

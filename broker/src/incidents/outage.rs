@@ -1,0 +1,193 @@
+//! MSBs that are lost: noted when they are, and when they are back.
+//!
+//! Whether one is lost, a pure function says from what is counted here. The row of an outage keeps what
+//! cannot be counted later: how many servers were lent when it began.
+
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::log::change::Change;
+use crate::log::trail::Action;
+use crate::moves::mover::{Epoch, MoverError, still_ours};
+use chrono::{DateTime, Utc};
+use decisions::outage::{MsbHealth, OutServer, OutageReason};
+use fleet::Name;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Only MSBs where something is out of use, and those that were lost. When servers failed that no
+        /// solve has seen, and in which racks: one rack is one switch, which is no outage. A rack named as
+        /// its MSB stands for racks that are not known.
+        HEALTH = "WITH gone AS (SELECT s.server_id, s.rack_id, min(u.started_at) AS since, \
+                    min(u.recorded_at) > coalesce((SELECT max(v.started_at) FROM solves v \
+                        WHERE v.state = 'published'), '-infinity') AS unseen, \
+                    bool_or(u.scope IN ('msb', 'datacenter') OR u.kind = 'correlated_failure') AS reported \
+                FROM unavailable_servers u CROSS JOIN LATERAL \
+                    (SELECT server_id, rack_id FROM servers WHERE server_id = u.server_id OFFSET 0) s \
+                WHERE u.kind <> 'planned_maintenance' AND u.event_id NOT LIKE ALL (ARRAY['unfinished/%', 'decommission/%']) \
+                GROUP BY s.server_id, s.rack_id) \
+            SELECT m.msb::text, count(o.server_id), coalesce(bool_or(o.reported), false), \
+                EXISTS (SELECT FROM outages x WHERE x.msb_id = m.msb_id AND x.ended_at IS NULL), \
+                coalesce(array_agg(o.since ORDER BY o.server_id) FILTER (WHERE o.unseen), '{}'), \
+                coalesce(array_agg(CASE WHEN k.rack::text <> m.msb::text THEN k.rack_id END \
+                    ORDER BY o.server_id) FILTER (WHERE o.unseen), '{}') \
+            FROM msbs m LEFT JOIN (gone o JOIN racks k USING (rack_id)) ON k.msb_id = m.msb_id \
+            GROUP BY m.msb_id HAVING count(o.server_id) > 0 OR \
+                EXISTS (SELECT FROM outages x WHERE x.msb_id = m.msb_id AND x.ended_at IS NULL) \
+            ORDER BY m.msb";
+        SIZES = "SELECT m.msb::text, count(*) FROM servers s JOIN racks k USING (rack_id) \
+            JOIN msbs m USING (msb_id) GROUP BY 1";
+        BEGIN = "INSERT INTO outages (outage_id, msb_id, msb, reason, servers, lent) \
+            SELECT $1, m.msb_id, m.msb, $3, $4, (SELECT count(*) FROM servers s \
+                    JOIN reservations r ON r.reservation_id = s.current_reservation_id \
+                    WHERE s.loan_reservation_id IS NOT NULL AND r.kind = 'guaranteed') \
+            FROM msbs m WHERE m.msb = $2 AND NOT EXISTS \
+                (SELECT FROM outages o WHERE o.msb_id = m.msb_id AND o.ended_at IS NULL) RETURNING lent";
+        END = "UPDATE outages o SET ended_at = greatest(clock_timestamp(), o.began_at) FROM msbs m \
+            WHERE m.msb_id = o.msb_id AND m.msb = $1 AND o.ended_at IS NULL";
+        LISTED = "SELECT msb, reason, began_at, ended_at, servers, lent FROM outages \
+            WHERE ended_at IS NULL OR NOT $1 ORDER BY began_at DESC, outage_id DESC LIMIT $2";
+    }
+}
+
+/// An MSB that is or was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// The MSB.
+    pub msb: Name,
+    /// Why it counts as lost.
+    pub reason: OutageReason,
+    /// When the mover noticed.
+    pub began_at: DateTime<Utc>,
+    /// When it noticed the end; `None`: lost now.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// Servers out of use there when it began.
+    pub servers: i32,
+    /// Servers of guaranteed reservations that were lent when it began.
+    pub lent: i32,
+}
+
+impl Outage {
+    /// All that is said of it, for programs.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "msb": self.msb, "reason": self.reason.as_str(), "began_at": self.began_at,
+            "ended_at": self.ended_at, "servers": self.servers, "lent": self.lent,
+        })
+    }
+}
+
+impl Broker {
+    /// How many servers each MSB has. It reads every server: for a look now and then.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn msb_sizes(&self) -> Result<BTreeMap<Name, u64>, DbError> {
+        let rows: Vec<(String, i64)> =
+            sqlx::query_as(sql::SIZES).fetch_all(&self.pool).await.doing("counting servers")?;
+        Ok(rows.into_iter().map(|(msb, count)| (msb.into(), count.unsigned_abs())).collect())
+    }
+
+    /// Counts what is out of use in each MSB, asks which are lost, and writes down those that were
+    /// not before and those that are back. Gives whether there was any of either.
+    ///
+    /// # Errors
+    /// [`MoverError`].
+    pub async fn note_outages(
+        &self,
+        actor: &str,
+        epoch: Epoch,
+        sizes: &BTreeMap<Name, u64>,
+        judge: impl FnOnce(&[MsbHealth]) -> BTreeMap<Name, OutageReason>,
+    ) -> Result<bool, MoverError> {
+        let doing = "looking for outages";
+        let health: Vec<MsbHealth> = sqlx::query(sql::HEALTH)
+            .try_map(|row: PgRow| health(&row, sizes))
+            .fetch_all(&self.pool)
+            .await
+            .doing(doing)?;
+        let lost = judge(&health);
+        let begun = health.iter().filter_map(|of| {
+            let reason = lost.get(&of.msb).filter(|_| !of.was_lost)?;
+            Some((of, *reason))
+        });
+        let begun: Vec<(&MsbHealth, OutageReason)> = begun.collect();
+        let ended: Vec<&MsbHealth> =
+            health.iter().filter(|of| of.was_lost && !lost.contains_key(&of.msb)).collect();
+        if begun.is_empty() && ended.is_empty() {
+            return Ok(false);
+        }
+        let mut change = Change::begin(self, actor).await?;
+        still_ours(change.connection(), epoch).await?;
+        for (of, reason) in begun {
+            let lent: Option<i32> = sqlx::query_scalar(sql::BEGIN)
+                .bind(Uuid::now_v7())
+                .bind(of.msb.as_ref())
+                .bind(reason.as_str())
+                .bind(i32::try_from(of.out).unwrap_or(i32::MAX))
+                .fetch_optional(change.connection())
+                .await
+                .doing(doing)?;
+            let detail = serde_json::json!({
+                "reason": reason.as_str(), "servers": of.servers, "out": of.out,
+                "failed_lately": of.failed.len(),
+                "lent": lent,
+            });
+            change.record(Action::OutageBegan, &of.msb, detail);
+        }
+        for of in ended {
+            let ended = sqlx::query(sql::END).bind(of.msb.as_ref());
+            ended.execute(change.connection()).await.doing(doing)?;
+            let detail = serde_json::json!({ "servers": of.servers, "out": of.out });
+            change.record(Action::OutageEnded, &of.msb, detail);
+        }
+        change.commit().await?;
+        Ok(true)
+    }
+
+    /// Outages, the youngest first; `open`: only those of now.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn outages(&self, open: bool, limit: u32) -> Result<Vec<Outage>, DbError> {
+        let rows = sqlx::query(sql::LISTED)
+            .bind(open)
+            .bind(i64::from(limit))
+            .try_map(|row: PgRow| outage(&row))
+            .fetch_all(&self.pool);
+        rows.await.doing("listing outages")
+    }
+}
+
+fn health(row: &PgRow, sizes: &BTreeMap<Name, u64>) -> Result<MsbHealth, sqlx::Error> {
+    let msb: Name = row.try_get::<&str, _>(0)?.into();
+    let out: i64 = row.try_get(1)?;
+    let (since, racks): (Vec<DateTime<Utc>>, Vec<Option<i32>>) = (row.try_get(4)?, row.try_get(5)?);
+    let failed = since.into_iter().zip(racks).map(|(since, rack)| OutServer { since, rack });
+    let servers = sizes.get(&msb).copied().unwrap_or(0);
+    Ok(MsbHealth {
+        msb,
+        servers,
+        out: out.unsigned_abs(),
+        failed: failed.collect(),
+        reported: row.try_get(2)?,
+        was_lost: row.try_get(3)?,
+    })
+}
+
+fn outage(row: &PgRow) -> Result<Outage, sqlx::Error> {
+    let word: &str = row.try_get(1)?;
+    let reason = OutageReason::ALL.into_iter().find(|reason| reason.as_str() == word);
+    Ok(Outage {
+        msb: row.try_get::<&str, _>(0)?.into(),
+        reason: reason
+            .ok_or_else(|| sqlx::Error::Decode(format!("{word:?} is of another program").into()))?,
+        began_at: row.try_get(2)?,
+        ended_at: row.try_get(3)?,
+        servers: row.try_get(4)?,
+        lent: row.try_get(5)?,
+    })
+}

@@ -1,0 +1,398 @@
+//! Servers that failed, and the spares that take their places.
+//!
+//! What is owed follows from what is stored: a server that an event of its own or of its rack took out
+//! of use unplanned, while a guaranteed reservation held it, and that no solve has seen failed. One
+//! transaction notes that, asks a pure function which spares to take, and writes it down, so nothing
+//! changes between looking and deciding. All of it is done by the mover that acts ([`Epoch`]).
+
+use crate::incidents::placement;
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::infra::state::{ReplacementState, State};
+use crate::log::change::Change;
+use crate::log::trail::Action;
+use crate::moves::lifecycle;
+use crate::moves::mover::{Epoch, MoverError, still_ours, still_ours_at_head};
+use chrono::{DateTime, Utc};
+use decisions::replace::{Failed, Spare, Swap, Worth};
+use fleet::{Name, Rru};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Whether there is anything to look at: the rest is then spared.
+        /// Whether there is a replacement to follow, and whether there may be a failure to replace.
+        ANY = "SELECT EXISTS (SELECT FROM replacements WHERE state IN ('owed', 'swapped')), EXISTS (SELECT FROM unavailability u \
+                WHERE coalesce(u.ended_at, 'infinity'::timestamptz) > now() \
+                    AND u.event_id NOT LIKE ALL (ARRAY['unfinished/%', 'decommission/%']) AND u.kind IN ('random_failure', 'software') \
+                    AND u.recorded_at > coalesce((SELECT max(v.started_at) FROM solves v \
+                        WHERE v.state = 'published'), '-infinity') \
+                    AND NOT EXISTS (SELECT FROM replacements p WHERE p.event_id = u.event_id))";
+        /// What followed from swaps: bound, taken elsewhere by a newer decision, or given back.
+        FOLLOW = "WITH seen AS (SELECT p.replacement_id, CASE \
+                    WHEN s.server_id IS NULL OR r.reservation_id IS NULL THEN 'withdrawn' \
+                    WHEN s.target_pending AND s.target_reservation_id = r.reservation_id THEN 'swapped' \
+                    WHEN s.current_reservation_id = r.reservation_id THEN 'bound' \
+                    WHEN NOT s.target_pending AND k.kind = 'shared_buffer' THEN 'owed' \
+                    ELSE 'withdrawn' END AS state \
+                FROM replacements p LEFT JOIN servers s ON s.server_id = p.spare_id \
+                LEFT JOIN reservations r ON r.reservation = p.reservation \
+                LEFT JOIN reservations k ON k.reservation_id = s.current_reservation_id \
+                WHERE p.state = 'swapped') \
+            UPDATE replacements p SET state = seen.state FROM seen \
+            WHERE p.replacement_id = seen.replacement_id AND seen.state <> 'swapped'";
+        /// Debts that are none any more.
+        SETTLE = "WITH seen AS (SELECT p.replacement_id, CASE \
+                    WHEN s.server_id IS NULL OR r.reservation_id IS NULL THEN 'withdrawn' \
+                    WHEN p.state_at < (SELECT max(v.started_at) FROM solves v WHERE v.state = 'published') \
+                        THEN 'paid' \
+                    WHEN r.reservation_id = CASE WHEN s.target_pending THEN s.target_reservation_id \
+                            ELSE s.current_reservation_id END \
+                        AND u IS NULL THEN 'recovered' \
+                    ELSE 'owed' END AS state \
+                FROM replacements p LEFT JOIN servers s USING (server_id) \
+                LEFT JOIN reservations r ON r.reservation = p.reservation \
+                LEFT JOIN servers_out_of_use(false) AS u ON u = p.server_id \
+                WHERE p.state = 'owed') \
+            UPDATE replacements p SET state = seen.state FROM seen \
+            WHERE p.replacement_id = seen.replacement_id AND seen.state <> 'owed'";
+        /// Failures that nobody has dealt with. Those of an MSB that is lost are not random, what
+        /// a solve has seen it has provided for, and what a move left half-way is restored: automation that
+        /// refuses for all servers would use up every spare.
+        FAILURES = "SELECT DISTINCT ON (s.server) s.server_id, s.server::text, r.reservation, \
+                u.event_id::text, u.started_at, u.recorded_at \
+            FROM unavailable_servers u CROSS JOIN LATERAL \
+                (SELECT * FROM servers WHERE server_id = u.server_id OFFSET 0) s \
+            JOIN racks k USING (rack_id) \
+            JOIN reservations r ON r.reservation_id = CASE WHEN s.target_pending \
+                THEN s.target_reservation_id ELSE s.current_reservation_id END \
+            WHERE u.kind IN ('random_failure', 'software') AND u.scope IN ('server', 'rack') \
+                AND u.event_id NOT LIKE ALL (ARRAY['unfinished/%', 'decommission/%']) \
+                AND u.recorded_at <= $1 \
+                AND u.recorded_at > coalesce((SELECT max(v.started_at) FROM solves v \
+                    WHERE v.state = 'published'), '-infinity') \
+                AND r.kind = 'guaranteed' \
+                AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = k.msb_id AND o.ended_at IS NULL) \
+                AND NOT EXISTS (SELECT FROM replacements p WHERE p.server_id = s.server_id \
+                    AND (p.event_id = u.event_id OR p.state IN ('owed', 'swapped'))) \
+            ORDER BY s.server, u.recorded_at, u.event_id";
+        ADD = "INSERT INTO replacements (replacement_id, server_id, server, reservation, event_id, \
+                started_at, recorded_at, state) \
+            SELECT w.*, 'owed' FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], \
+                $6::timestamptz[], $7::timestamptz[]) AS w";
+        OWED = "SELECT p.server, p.reservation, m.priority, h.hardware_type::text, p.started_at, p.recorded_at \
+            FROM replacements p JOIN servers s USING (server_id) \
+            JOIN hardware_types h USING (hardware_type_id) \
+            JOIN reservations r ON r.reservation = p.reservation JOIN promises m USING (promise_id) \
+            WHERE p.state = 'owed' ORDER BY p.server";
+        /// Of spares alike but for their names, the first by name, as many as there are debts ($1): no
+        /// more can be needed.
+        SPARES = "WITH spares AS (SELECT s.server, k.msb_id, s.hardware_type_id, \
+                    s.loan_reservation_id IS NOT NULL OR s.in_use AS lent, \
+                    row_number() OVER (PARTITION BY k.msb_id, s.hardware_type_id, \
+                        s.loan_reservation_id IS NOT NULL OR s.in_use ORDER BY s.server) AS place \
+                FROM reservations r JOIN servers s ON s.current_reservation_id = r.reservation_id \
+                JOIN (SELECT rack_id, msb_id FROM racks OFFSET 0) k USING (rack_id) \
+                WHERE r.kind = 'shared_buffer' AND NOT s.target_pending \
+                    AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = s.server_id) \
+                    AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
+                    AND NOT EXISTS (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id \
+                        AND m.origin <> 'recall')) \
+            SELECT s.server::text, b.msb::text, h.hardware_type::text, s.lent \
+            FROM spares s JOIN msbs b USING (msb_id) JOIN hardware_types h USING (hardware_type_id) \
+            WHERE s.place <= $1 \
+                AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = s.msb_id AND o.ended_at IS NULL)";
+        VALUES = "SELECT r.reservation, h.hardware_type::text, v.value_micro FROM reservations r \
+            JOIN rru_values v USING (promise_id) JOIN hardware_types h USING (hardware_type_id) \
+            WHERE r.reservation = ANY ($1)";
+        /// What is bound to them and not out of use, and what is on its way.
+        HELD = "SELECT r.reservation, b.msb::text, sum(v.value_micro)::bigint \
+            FROM (SELECT s.server_id, s.rack_id, s.hardware_type_id, s.current_reservation_id AS holder_id \
+                    FROM reservations q JOIN servers s ON s.current_reservation_id = q.reservation_id \
+                    WHERE q.reservation = ANY ($1) AND NOT s.target_pending \
+                UNION ALL SELECT s.server_id, s.rack_id, s.hardware_type_id, s.target_reservation_id \
+                    FROM moves m JOIN servers s USING (server_id) \
+                    WHERE m.open AND s.target_pending AND m.target_reservation = ANY ($1)) h \
+            JOIN reservations r ON r.reservation_id = h.holder_id \
+            JOIN rru_values v ON v.promise_id = r.promise_id AND v.hardware_type_id = h.hardware_type_id \
+            JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
+            WHERE NOT EXISTS (SELECT FROM servers_out_of_use(false) AS u WHERE u = h.server_id) \
+            GROUP BY 1, 2 ORDER BY 1, 2";
+        /// The spare's target is the reservation; the one that failed is a spare of its type once it
+        /// is repaired, or nobody's where there is no such buffer.
+        SWAP = "WITH wanted AS (SELECT p.replacement_id, p.server_id AS failed_id, f.server_id AS spare_id, \
+                    f.server AS spare, r.reservation_id, w.failed \
+                FROM unnest($1::text[], $2::text[], $3::text[]) AS w (failed, reservation, spare) \
+                JOIN servers x ON x.server = w.failed \
+                JOIN replacements p ON p.server_id = x.server_id AND p.state = 'owed' \
+                    AND p.reservation = w.reservation \
+                JOIN reservations r ON r.reservation = w.reservation \
+                JOIN servers f ON f.server = w.spare), \
+            swapped AS (UPDATE replacements p SET state = 'swapped', spare_id = w.spare_id, spare = w.spare \
+                FROM wanted w WHERE p.replacement_id = w.replacement_id), \
+            spares AS (UPDATE servers s SET target_pending = true, target_reservation_id = w.reservation_id, \
+                    target_version = $4, target_origin = 'replacement' \
+                FROM wanted w WHERE s.server_id = w.spare_id), \
+            failed AS (UPDATE servers s SET \
+                    target_pending = s.current_reservation_id IS DISTINCT FROM b.reservation_id, \
+                    target_reservation_id = CASE WHEN s.current_reservation_id IS DISTINCT FROM b.reservation_id \
+                        THEN b.reservation_id END, \
+                    target_version = CASE WHEN s.current_reservation_id IS DISTINCT FROM b.reservation_id \
+                        THEN $4 END, \
+                    target_origin = CASE WHEN s.current_reservation_id IS DISTINCT FROM b.reservation_id \
+                        THEN 'replacement' END \
+                FROM wanted w JOIN servers x ON x.server_id = w.failed_id \
+                LEFT JOIN reservations b ON b.buffer_type_id = x.hardware_type_id \
+                WHERE s.server_id = w.failed_id) \
+            SELECT failed FROM wanted";
+        LISTED = "SELECT server, reservation, event_id::text, started_at, recorded_at, state, state_at, spare \
+            FROM replacements WHERE $1::text[] IS NULL OR state = ANY ($1) \
+            ORDER BY recorded_at DESC, replacement_id DESC LIMIT $2";
+        COUNTED = "SELECT state, count(*) FROM replacements GROUP BY 1 ORDER BY 1";
+        /// Seconds from what was recorded to what was bound, by the database's clock alone.
+        TIMES = "SELECT extract(epoch FROM state_at - recorded_at)::float8 FROM replacements \
+            WHERE state = 'bound' ORDER BY 1";
+    }
+}
+
+/// What a look at failures came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replaced {
+    /// Servers found to have failed.
+    pub failed: usize,
+    /// Spares that take a place.
+    pub swapped: usize,
+    /// Debts that are left: no spare fits.
+    pub owed: usize,
+}
+
+/// A replacement, as people look at it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplacementRow {
+    /// The server that failed.
+    pub server: Name,
+    /// Who was short of it.
+    pub reservation: Name,
+    /// The event.
+    pub event: Name,
+    /// When that began, by its own time.
+    pub started_at: DateTime<Utc>,
+    /// When it was recorded.
+    pub recorded_at: DateTime<Utc>,
+    /// What became of it.
+    pub state: ReplacementState,
+    /// Since when.
+    pub state_at: DateTime<Utc>,
+    /// The spare.
+    pub spare: Option<Name>,
+}
+
+impl ReplacementRow {
+    /// All that is said of it, for programs.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "server": self.server, "reservation": self.reservation, "event": self.event,
+            "started_at": self.started_at, "recorded_at": self.recorded_at,
+            "state": self.state.as_str(), "state_at": self.state_at, "spare": self.spare,
+        })
+    }
+}
+
+impl Broker {
+    /// Notes servers that failed and what became of earlier ones, asks which spares to take and lets
+    /// them be targets. Failures recorded after `until` are left alone: whether they are some of many
+    /// is not known yet.
+    ///
+    /// # Errors
+    /// [`MoverError`].
+    pub async fn replace_failed(
+        &self,
+        actor: &str,
+        epoch: Epoch,
+        until: DateTime<Utc>,
+        choose: impl FnOnce(&[Failed], &[Spare], &Worth) -> Vec<Swap>,
+    ) -> Result<Replaced, MoverError> {
+        let doing = "replacing servers that failed";
+        let (open, failed): (bool, bool) =
+            sqlx::query_as(sql::ANY).fetch_one(&self.pool).await.doing(doing)?;
+        if !open && !failed {
+            return Ok(Replaced::default());
+        }
+        if open {
+            self.follow_replacements(epoch).await?;
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        let head = still_ours_at_head(db, epoch).await?;
+        let failures = note(db, until).await.doing(doing)?;
+        let owed = owed(db).await.doing(doing)?;
+        let swaps = if owed.is_empty() {
+            Vec::new()
+        } else {
+            let spares = spares(db, owed.len()).await.doing(doing)?;
+            let short: BTreeSet<&Name> = owed.iter().map(|of| &of.reservation).collect();
+            let worth = worth(db, &short).await.doing(doing)?;
+            choose(&owed, &spares, &worth)
+        };
+        let text = |of: fn(&Swap) -> &Name| -> Vec<&str> {
+            swaps.iter().map(|swap| of(swap).as_ref()).collect()
+        };
+        let mut swapped: Vec<String> = Vec::new();
+        if !swaps.is_empty() {
+            let mut touched = text(|swap| &swap.failed);
+            touched.extend(text(|swap| &swap.spare));
+            lifecycle::lock_servers(db, &touched).await?;
+            swapped = sqlx::query_scalar(sql::SWAP)
+                .bind(text(|swap| &swap.failed))
+                .bind(text(|swap| &swap.reservation))
+                .bind(text(|swap| &swap.spare))
+                .bind(head.0)
+                .fetch_all(&mut *db)
+                .await
+                .doing(doing)?;
+        }
+        let swapped: BTreeSet<String> = swapped.into_iter().collect();
+        for swap in swaps.iter().filter(|swap| swapped.contains(&*swap.failed)) {
+            let detail =
+                serde_json::json!({ "reservation": swap.reservation, "spare": swap.spare });
+            change.record(Action::ServerReplaced, &swap.failed, detail);
+        }
+        for (server, reservation) in failures.iter().filter(|(server, _)| !swapped.contains(server))
+        {
+            let detail = serde_json::json!({ "reservation": reservation });
+            change.record(Action::ReplacementOwed, server, detail);
+        }
+        let left = owed.len() - swapped.len();
+        let replaced = Replaced { failed: failures.len(), swapped: swapped.len(), owed: left };
+        if swapped.is_empty() && failures.is_empty() {
+            change.abandon().await?;
+        } else {
+            change.commit().await?;
+        }
+        Ok(replaced)
+    }
+
+    /// Writes down what became of earlier decisions; whoever made it so has left its entry.
+    async fn follow_replacements(&self, epoch: Epoch) -> Result<(), MoverError> {
+        let doing = "following replacements";
+        let mut tx = self.begin().await.doing(doing)?;
+        still_ours(&mut tx, epoch).await?;
+        for statement in [sql::FOLLOW, sql::SETTLE] {
+            sqlx::query(statement).execute(&mut *tx).await.doing(doing)?;
+        }
+        Ok(tx.commit().await.doing(doing)?)
+    }
+
+    /// Replacements in these states (empty: in any), the youngest first.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn replacements(
+        &self,
+        states: &[ReplacementState],
+        limit: u32,
+    ) -> Result<Vec<ReplacementRow>, DbError> {
+        let words: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
+        let rows = sqlx::query(sql::LISTED)
+            .bind(Some(words).filter(|words| !words.is_empty()))
+            .bind(i64::from(limit))
+            .try_map(|row: PgRow| listed(&row))
+            .fetch_all(&self.pool);
+        rows.await.doing("listing replacements")
+    }
+
+    /// How many replacements are in each state, and the seconds from event to binding of those
+    /// that are bound, in order.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn replacement_times(&self) -> Result<(Vec<(String, i64)>, Vec<f64>), DbError> {
+        let doing = "counting replacements";
+        let counts = sqlx::query_as(sql::COUNTED).fetch_all(&self.pool).await.doing(doing)?;
+        let times = sqlx::query_scalar(sql::TIMES).fetch_all(&self.pool).await.doing(doing)?;
+        Ok((counts, times))
+    }
+}
+
+/// A server that failed: id, server, reservation, event, when it began and was recorded.
+type FailureRow = (i32, String, String, String, DateTime<Utc>, DateTime<Utc>);
+
+/// Adds what failed; gives servers and whom they leave short.
+async fn note(
+    db: &mut PgConnection,
+    until: DateTime<Utc>,
+) -> Result<Vec<(String, String)>, sqlx::Error> {
+    let rows: Vec<FailureRow> =
+        sqlx::query_as(sql::FAILURES).bind(until).fetch_all(&mut *db).await?;
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    sqlx::query(sql::ADD)
+        .bind(rows.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>())
+        .bind(rows.iter().map(|row| row.0).collect::<Vec<_>>())
+        .bind(rows.iter().map(|row| row.1.as_str()).collect::<Vec<_>>())
+        .bind(rows.iter().map(|row| row.2.as_str()).collect::<Vec<_>>())
+        .bind(rows.iter().map(|row| row.3.as_str()).collect::<Vec<_>>())
+        .bind(rows.iter().map(|row| row.4).collect::<Vec<_>>())
+        .bind(rows.iter().map(|row| row.5).collect::<Vec<_>>())
+        .execute(db)
+        .await?;
+    Ok(rows.into_iter().map(|row| (row.1, row.2)).collect())
+}
+
+async fn owed(db: &mut PgConnection) -> Result<Vec<Failed>, sqlx::Error> {
+    let failed = |row: PgRow| {
+        Ok(Failed {
+            server: row.try_get::<&str, _>(0)?.into(),
+            reservation: row.try_get::<&str, _>(1)?.into(),
+            priority: row.try_get(2)?,
+            hardware_type: row.try_get::<&str, _>(3)?.into(),
+            since: row.try_get(4)?,
+        })
+    };
+    sqlx::query(sql::OWED).try_map(failed).fetch_all(db).await
+}
+
+async fn spares(db: &mut PgConnection, debts: usize) -> Result<Vec<Spare>, sqlx::Error> {
+    let spare = |row: PgRow| {
+        Ok(Spare {
+            server: row.try_get::<&str, _>(0)?.into(),
+            msb: row.try_get::<&str, _>(1)?.into(),
+            hardware_type: row.try_get::<&str, _>(2)?.into(),
+            lent: row.try_get(3)?,
+        })
+    };
+    sqlx::query(sql::SPARES).bind(debts as i64).try_map(spare).fetch_all(db).await
+}
+
+/// What hardware is worth to these reservations, and what they have.
+pub(crate) async fn worth(
+    db: &mut PgConnection,
+    of: &BTreeSet<&Name>,
+) -> Result<Worth, sqlx::Error> {
+    let names: Vec<&str> = of.iter().map(|name| name.as_ref()).collect();
+    let table = |rows: Vec<(String, String, i64)>| -> BTreeMap<(Name, Name), Rru> {
+        rows.into_iter().map(|(a, b, micro)| ((a.into(), b.into()), Rru(micro))).collect()
+    };
+    let values = sqlx::query_as(sql::VALUES).bind(&names).fetch_all(&mut *db).await?;
+    let held = sqlx::query_as(sql::HELD).bind(&names).fetch_all(&mut *db).await?;
+    let places = placement::read(db).await?;
+    Ok(Worth { values: table(values), held: table(held), places })
+}
+
+fn listed(row: &PgRow) -> Result<ReplacementRow, sqlx::Error> {
+    let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
+    Ok(ReplacementRow {
+        server: name(0)?,
+        reservation: name(1)?,
+        event: name(2)?,
+        started_at: row.try_get(3)?,
+        recorded_at: row.try_get(4)?,
+        state: crate::infra::state::read(row.try_get(5)?)?,
+        state_at: row.try_get(6)?,
+        spare: row.try_get::<Option<&str>, _>(7)?.map(Name::from),
+    })
+}

@@ -1,0 +1,25 @@
+//! The connection to Postgres and what every room needs: errors, text that Postgres can store, `COPY`,
+//! leases, state machines, times of statements.
+
+pub(crate) mod connection;
+pub(crate) mod copy;
+pub(crate) mod error;
+pub(crate) mod latency;
+pub(crate) mod lease;
+pub(crate) mod read_throttle;
+pub(crate) mod state;
+pub(crate) mod text;
+
+pub use connection::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
+pub use error::{DbError, Fault};
+pub use latency::{STATEMENT_WITHIN, StatementTimes, note_statement, statement_times};
+pub use lease::{LeaseTerm, keep_lease, since_boot};
+pub use read_throttle::{Waiters, Waiting};
+pub use state::{
+    EmergencyState, JobState, MaintenanceState, MoveState, OperationState, PlanState, RecallState,
+    ReplacementState, RequestState, SolveState, State, UnfinishedState,
+};
+pub use text::storable;
+
+/// The statements of this room, by module and name.
+pub(crate) const STATEMENTS: &[crate::Statements] = &[connection::sql::ALL];

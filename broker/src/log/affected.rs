@@ -1,0 +1,201 @@
+//! Which servers an entry of the audit trail may have changed, for those who follow a reservation.
+
+use crate::log::trail::{Action, Entry, Recorded};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// What entries touched. The trail is a hint where to look; what is so is then read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Touched {
+    /// Servers whose owner, target or loan may differ.
+    pub(crate) bindings: BTreeSet<String>,
+    /// Versions of the targets: all servers they name, the same.
+    pub(crate) versions: BTreeSet<i64>,
+    /// Servers whose binding is as it was.
+    pub(crate) servers: BTreeSet<String>,
+    /// Everything in these racks, the same.
+    pub(crate) racks: BTreeSet<String>,
+    /// In these MSBs.
+    pub(crate) msbs: BTreeSet<String>,
+    /// In these datacenters.
+    pub(crate) datacenters: BTreeSet<String>,
+    /// It cannot be told: anything may differ.
+    pub(crate) anything: bool,
+}
+
+impl Touched {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Touched::default()
+    }
+
+    /// The servers, by name, and those of versions of the targets, if that is all that was touched.
+    pub(crate) fn servers_alone(self) -> Option<(Vec<String>, Vec<i64>)> {
+        let Touched { bindings, servers, versions, .. } = self;
+        let none = Touched::default();
+        let rest = Touched {
+            bindings: none.bindings,
+            servers: none.servers,
+            versions: none.versions,
+            ..self
+        };
+        let names = bindings.into_iter().chain(servers).collect();
+        rest.is_empty().then(|| (names, versions.into_iter().collect()))
+    }
+
+    /// Adds what an entry touched.
+    pub(crate) fn add(&mut self, entry: &Entry) {
+        let subject = entry.subject.as_deref();
+        let detail = &entry.detail;
+        let Recorded::Known(action) = entry.action else {
+            self.anything = true;
+            return;
+        };
+        match action {
+            Action::MovesOpened
+            | Action::MoverStopped
+            | Action::MoverResumed
+            | Action::OutageBegan
+            | Action::OutageEnded
+            | Action::MaintenancePlanned
+            | Action::EmergencyAsked
+            | Action::EmergencyEnded
+            | Action::ContractSet
+            | Action::ContractRemoved
+            | Action::TokenCreated
+            | Action::TokenRevoked
+            | Action::RequestSubmitted
+            | Action::RequestRefused
+            | Action::RequestCancelled
+            | Action::ReservationRemoved
+            | Action::QuotaSet
+            | Action::SolveRequested
+            | Action::ProfileSet
+            | Action::ProfileRemoved
+            | Action::RegionSettingsSet
+            | Action::SharedBufferSet
+            | Action::ElasticSet
+            | Action::ElasticEnded
+            | Action::HardwareTypeAdded
+            | Action::HardwareTypeRemoved
+            | Action::RolloutPaused
+            | Action::RolloutResumed => {}
+            Action::TargetsPublished => match subject.and_then(|version| version.parse().ok()) {
+                Some(version) => drop(self.versions.insert(version)),
+                None => self.anything = true,
+            },
+            Action::ServerBound
+            | Action::MoveEnded
+            | Action::ServerReplaced
+            | Action::ReplacementOwed => {
+                self.bindings.extend(subject.map(str::to_owned));
+                self.bindings.extend(detail["spare"].as_str().map(str::to_owned));
+            }
+            Action::UnavailabilityRecorded | Action::UnavailabilityCleared => {
+                match (detail["scope"].as_str(), detail["scope_id"].as_str()) {
+                    (Some(scope), Some(name)) => self.add_scope(scope, name),
+                    _ => self.anything = true,
+                }
+            }
+            Action::UsageReported => {
+                for names in [&detail["in_use"], &detail["idle"]] {
+                    match strings(names) {
+                        Some(names) => self.servers.extend(names),
+                        None => self.anything = true,
+                    }
+                }
+            }
+            // Racks and MSBs of servers, and servers that are gone.
+            Action::SnapshotLoaded
+            | Action::HardwareTypeRenamed
+            | Action::ServersRacked
+            | Action::ServersDecommissioned
+            | Action::ServersRelocated => self.anything = true,
+            Action::ServersLent
+            | Action::DecommissionAsked
+            | Action::DecommissionCancelled
+            | Action::ServersRecalled
+            | Action::MaintenanceChanged
+            | Action::EmergencyGranted
+            | Action::PlanApplied
+            | Action::ReservationsGaveWay => match strings(&detail["servers"]) {
+                Some(names) => self.bindings.extend(names),
+                None => self.anything = true,
+            },
+        }
+    }
+
+    /// Adds all that an event covers.
+    pub(crate) fn add_scope(&mut self, scope: &str, name: &str) {
+        let of = match scope {
+            "server" => &mut self.servers,
+            "rack" => &mut self.racks,
+            "msb" => &mut self.msbs,
+            "datacenter" => &mut self.datacenters,
+            _ => return self.anything = true,
+        };
+        of.insert(name.to_owned());
+    }
+}
+
+/// A list of strings and of nothing else.
+fn strings(value: &Value) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Touched;
+    use crate::log::trail::{Action, Entry, Recorded, Seq};
+    use serde_json::{Value, json};
+
+    fn touched(action: &str, subject: Option<&str>, detail: Value) -> Touched {
+        let mut touched = Touched::default();
+        touched.add(&Entry {
+            seq: Seq(1),
+            at: chrono::DateTime::UNIX_EPOCH,
+            actor: "test".into(),
+            action: Recorded::read(action),
+            subject: subject.map(str::to_owned),
+            detail,
+        });
+        touched
+    }
+
+    #[test]
+    fn an_entry_says_where_to_look() {
+        let found = touched("targets_published", Some("12"), json!({}));
+        assert_eq!(found.versions, [12].into());
+        let found = touched("server_replaced", Some("s1"), json!({ "spare": "s2" }));
+        assert_eq!(found.bindings, ["s1".to_owned(), "s2".to_owned()].into());
+        let found = touched("servers_lent", Some("elastic"), json!({ "servers": ["s3"] }));
+        assert_eq!(found.bindings, ["s3".to_owned()].into());
+        let rack = json!({ "scope": "rack", "scope_id": "k" });
+        assert_eq!(
+            touched("unavailability_cleared", Some("e"), rack).racks,
+            ["k".to_owned()].into()
+        );
+        let used = json!({ "in_use": ["s4"], "idle": [] });
+        assert_eq!(touched("usage_reported", None, used).servers, ["s4".to_owned()].into());
+        assert!(touched("moves_opened", Some("3"), json!({})).is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_told_may_be_anything() {
+        for (action, subject, detail) in [
+            ("snapshot_loaded", Some("region"), json!({})),
+            ("a newer word", None, json!({})),
+            ("targets_published", Some("last"), json!({})),
+            ("servers_lent", Some("elastic"), json!({ "servers": 3 })),
+            ("maintenance_changed", Some("w"), json!({})),
+            ("unavailability_cleared", Some("e"), json!({ "ended_at": "now" })),
+            ("unavailability_cleared", Some("e"), json!({ "scope": "roof", "scope_id": "k" })),
+            ("usage_reported", None, json!({ "in_use": [1], "idle": [] })),
+        ] {
+            assert!(touched(action, subject, detail).anything, "{action}");
+        }
+        // Every action has been thought of.
+        for action in Action::ALL {
+            touched(action.as_str(), None, json!({}));
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The one way to change anything: a transaction that ends by writing the audit trail.
+
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::infra::text::without_zeros;
+use crate::log::trail::{Action, Seq};
+use sqlx::{PgConnection, Postgres, Transaction};
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Entries in the order given; numbers are the trigger's. One statement, the last before
+        /// the commit: from here until the commit nobody else can end a change.
+        APPEND = "WITH added AS ( \
+            INSERT INTO audit_trail (actor, action, subject, detail) \
+            SELECT $1, e.action, e.subject, e.detail \
+            FROM unnest($2::text[], $3::text[], $4::jsonb[]) WITH ORDINALITY AS e (action, subject, detail, nr) \
+            ORDER BY e.nr RETURNING seq) SELECT max(seq) FROM added";
+    }
+}
+
+/// A transaction that changes the region. It is committed with its entries of the audit trail or
+/// not at all; dropped, it is rolled back.
+pub(crate) struct Change {
+    tx: Transaction<'static, Postgres>,
+    actor: String,
+    actions: Vec<&'static str>,
+    subjects: Vec<Option<String>>,
+    details: Vec<serde_json::Value>,
+}
+
+impl Change {
+    pub(crate) async fn begin(broker: &Broker, actor: &str) -> Result<Change, DbError> {
+        let tx = broker.begin().await.doing("beginning a transaction")?;
+        Ok(Change {
+            tx,
+            actor: actor.to_owned(),
+            actions: Vec::new(),
+            subjects: Vec::new(),
+            details: Vec::new(),
+        })
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.tx
+    }
+
+    /// Notes what was done; written at the commit.
+    pub(crate) fn record(&mut self, action: Action, subject: &str, detail: serde_json::Value) {
+        self.note(action, Some(subject.to_owned()), detail);
+    }
+
+    /// The same of what has no subject, because it is about many.
+    pub(crate) fn record_all(&mut self, action: Action, detail: serde_json::Value) {
+        self.note(action, None, detail);
+    }
+
+    fn note(&mut self, action: Action, subject: Option<String>, mut detail: serde_json::Value) {
+        // An entry is never a reason why a change cannot be made.
+        without_zeros(&mut detail);
+        let subject = subject.map(|of| of.replace('\0', "\u{FFFD}"));
+        self.actions.push(action.as_str());
+        self.subjects.push(subject);
+        self.details.push(detail);
+    }
+
+    /// Writes the trail and commits; gives the last number written.
+    ///
+    /// # Panics
+    /// If nothing was recorded: a change without an entry is a bug.
+    pub(crate) async fn commit(mut self) -> Result<Seq, DbError> {
+        assert!(!self.actions.is_empty(), "every change is recorded");
+        let last: i64 = sqlx::query_scalar(sql::APPEND)
+            .bind(&self.actor)
+            .bind(&self.actions)
+            .bind(&self.subjects)
+            .bind(&self.details)
+            .fetch_one(&mut *self.tx)
+            .await
+            .doing("writing the audit trail")?;
+        self.tx.commit().await.doing("committing")?;
+        Ok(Seq(last))
+    }
+
+    /// Gives the transaction up.
+    pub(crate) async fn abandon(self) -> Result<(), DbError> {
+        self.tx.rollback().await.doing("rolling back")
+    }
+}

@@ -1,0 +1,475 @@
+//! The audit trail, which is also the sequence of events that others follow.
+
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+use std::fmt;
+
+/// The number of an entry of the audit trail: 1, 2, 3, ... in the order entries became visible.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Seq(pub i64);
+
+/// A version of the targets: 0 for the empty region, then one more each time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct TargetVersion(pub i64);
+
+impl fmt::Display for Seq {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl fmt::Display for TargetVersion {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// A snapshot was loaded. Subject: the region.
+    SnapshotLoaded,
+    /// Targets were published. Subject: their version.
+    TargetsPublished,
+    /// An unavailability event was recorded. Subject: the event.
+    UnavailabilityRecorded,
+    /// An unavailability event was ended. Subject: the event.
+    UnavailabilityCleared,
+    /// Moves were opened and superseded. Subject: the version of the targets.
+    MovesOpened,
+    /// A move is done: the server has its new owner. Subject: the server.
+    ServerBound,
+    /// A move failed or expired; the server stays with its owner. Subject: the server.
+    MoveEnded,
+    /// Somebody pulled the stop switch. Subject: the mover.
+    MoverStopped,
+    /// Somebody released it. Subject: the mover.
+    MoverResumed,
+    /// A spare takes the place of a server that failed. Subject: the server that failed.
+    ServerReplaced,
+    /// A server failed and no spare fits: a debt. Subject: the server that failed.
+    ReplacementOwed,
+    /// An MSB is lost. Subject: the MSB.
+    OutageBegan,
+    /// It is back. Subject: the MSB.
+    OutageEnded,
+    /// Idle servers were lent. Subject: the elastic reservation that borrows them.
+    ServersLent,
+    /// Servers that are lent are to come back. Subject: the elastic reservation that borrows them.
+    ServersRecalled,
+    /// Servers came into use or fell idle. Subject: none.
+    UsageReported,
+    /// Maintenance was planned. Subject: its window.
+    MaintenancePlanned,
+    /// Maintenance began, ended, or was cancelled or put off. Subject: its window.
+    MaintenanceChanged,
+    /// The churn contract of a reservation was set. Subject: the reservation.
+    ContractSet,
+    /// It was removed. Subject: the reservation.
+    ContractRemoved,
+    /// Somebody asked for capacity at once. Subject: the reservation.
+    EmergencyAsked,
+    /// Capacity was granted at once, or refused. Subject: the reservation.
+    EmergencyGranted,
+    /// The emergency is over. Subject: the reservation.
+    EmergencyEnded,
+    /// Reservations gave way to more important ones. Subject: none.
+    ReservationsGaveWay,
+    /// A token was made. Subject: the token.
+    TokenCreated,
+    /// A token was revoked. Subject: the token.
+    TokenRevoked,
+    /// A change to a reservation was asked for. Subject: the reservation.
+    RequestSubmitted,
+    /// It was not granted. Subject: the reservation.
+    RequestRefused,
+    /// It was taken back before it was decided. Subject: the reservation.
+    RequestCancelled,
+    /// Requests were granted: promises and targets changed. Subject: the plan.
+    PlanApplied,
+    /// A reservation that ended holds no server any more. Subject: the reservation.
+    ReservationRemoved,
+    /// How much an owner may be promised was set. Subject: the owner.
+    QuotaSet,
+    /// A solve was asked for. Subject: the solve.
+    SolveRequested,
+    /// What servers are worth was set by a name. Subject: the RRU profile.
+    ProfileSet,
+    /// It was removed. Subject: the RRU profile.
+    ProfileRemoved,
+    /// Prices and limits of the region were set. Subject: the region.
+    RegionSettingsSet,
+    /// The shared buffer of a hardware type was listed, or is made from the fraction again. Subject: the type.
+    SharedBufferSet,
+    /// An elastic reservation was made or changed. Subject: the reservation.
+    ElasticSet,
+    /// An elastic reservation was ended; it goes once it borrows nothing. Subject: the reservation.
+    ElasticEnded,
+    /// A hardware type was added. Subject: the type.
+    HardwareTypeAdded,
+    /// Servers were racked. Subject: the region.
+    ServersRacked,
+    /// Servers were decommissioned. Subject: the region.
+    ServersDecommissioned,
+    /// Servers stand in other racks. Subject: the region.
+    ServersRelocated,
+    /// Servers are to be drained and then removed. Subject: the region.
+    DecommissionAsked,
+    /// They are kept. Subject: the region.
+    DecommissionCancelled,
+    /// A hardware type has another name. Subject: the type, by its name before.
+    HardwareTypeRenamed,
+    /// A hardware type without servers was removed. Subject: the type.
+    HardwareTypeRemoved,
+    /// The roll-out of a host profile was paused. Subject: the reservation.
+    RolloutPaused,
+    /// It goes on. Subject: the reservation.
+    RolloutResumed,
+}
+
+impl Action {
+    /// Whether what it wrote stands in no snapshot of the region, so that one taken before is as good as
+    /// one taken after.
+    pub(crate) const fn leaves_the_region(self) -> bool {
+        matches!(
+            self,
+            Action::MoverStopped
+                | Action::MoverResumed
+                | Action::OutageBegan
+                | Action::OutageEnded
+                | Action::EmergencyAsked
+                | Action::TokenCreated
+                | Action::TokenRevoked
+                | Action::RequestSubmitted
+                | Action::RequestRefused
+                | Action::RequestCancelled
+                | Action::QuotaSet
+                | Action::SolveRequested
+                | Action::ProfileSet
+                | Action::ProfileRemoved
+                | Action::HardwareTypeAdded
+                | Action::RolloutPaused
+                | Action::RolloutResumed
+        )
+    }
+
+    /// What its subject names.
+    pub const fn subject(self) -> Subject {
+        match self {
+            Action::SnapshotLoaded
+            | Action::MoverStopped
+            | Action::MoverResumed
+            | Action::UsageReported
+            | Action::ReservationsGaveWay
+            | Action::RegionSettingsSet
+            | Action::ServersRacked
+            | Action::ServersDecommissioned
+            | Action::DecommissionAsked
+            | Action::DecommissionCancelled
+            | Action::ServersRelocated => Subject::Region,
+            Action::TargetsPublished | Action::MovesOpened => Subject::Version,
+            Action::ServerBound
+            | Action::MoveEnded
+            | Action::ServerReplaced
+            | Action::ReplacementOwed => Subject::Server,
+            Action::OutageBegan | Action::OutageEnded => Subject::Msb,
+            Action::ServersLent
+            | Action::ServersRecalled
+            | Action::ContractSet
+            | Action::ContractRemoved
+            | Action::EmergencyAsked
+            | Action::EmergencyGranted
+            | Action::EmergencyEnded
+            | Action::RequestSubmitted
+            | Action::RequestRefused
+            | Action::RequestCancelled
+            | Action::ElasticSet
+            | Action::ElasticEnded
+            | Action::RolloutPaused
+            | Action::RolloutResumed
+            | Action::ReservationRemoved => Subject::Reservation,
+            Action::UnavailabilityRecorded
+            | Action::UnavailabilityCleared
+            | Action::MaintenancePlanned
+            | Action::MaintenanceChanged
+            | Action::PlanApplied
+            | Action::SolveRequested => Subject::Id,
+            Action::TokenCreated
+            | Action::TokenRevoked
+            | Action::QuotaSet
+            | Action::ProfileSet
+            | Action::ProfileRemoved
+            | Action::SharedBufferSet
+            | Action::HardwareTypeRenamed
+            | Action::HardwareTypeRemoved
+            | Action::HardwareTypeAdded => Subject::Name,
+        }
+    }
+
+    /// Every action.
+    pub const ALL: [Action; 49] = [
+        Action::SnapshotLoaded,
+        Action::TargetsPublished,
+        Action::UnavailabilityRecorded,
+        Action::UnavailabilityCleared,
+        Action::MovesOpened,
+        Action::ServerBound,
+        Action::MoveEnded,
+        Action::MoverStopped,
+        Action::MoverResumed,
+        Action::ServerReplaced,
+        Action::ReplacementOwed,
+        Action::OutageBegan,
+        Action::OutageEnded,
+        Action::ServersLent,
+        Action::ServersRecalled,
+        Action::UsageReported,
+        Action::MaintenancePlanned,
+        Action::MaintenanceChanged,
+        Action::ContractSet,
+        Action::ContractRemoved,
+        Action::EmergencyAsked,
+        Action::EmergencyGranted,
+        Action::EmergencyEnded,
+        Action::ReservationsGaveWay,
+        Action::TokenCreated,
+        Action::TokenRevoked,
+        Action::RequestSubmitted,
+        Action::RequestRefused,
+        Action::RequestCancelled,
+        Action::PlanApplied,
+        Action::ReservationRemoved,
+        Action::QuotaSet,
+        Action::SolveRequested,
+        Action::ProfileSet,
+        Action::ProfileRemoved,
+        Action::RegionSettingsSet,
+        Action::SharedBufferSet,
+        Action::ElasticSet,
+        Action::ElasticEnded,
+        Action::HardwareTypeAdded,
+        Action::ServersRacked,
+        Action::ServersDecommissioned,
+        Action::ServersRelocated,
+        Action::DecommissionAsked,
+        Action::DecommissionCancelled,
+        Action::HardwareTypeRenamed,
+        Action::HardwareTypeRemoved,
+        Action::RolloutPaused,
+        Action::RolloutResumed,
+    ];
+
+    /// The word of the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Action::SnapshotLoaded => "snapshot_loaded",
+            Action::TargetsPublished => "targets_published",
+            Action::UnavailabilityRecorded => "unavailability_recorded",
+            Action::UnavailabilityCleared => "unavailability_cleared",
+            Action::MovesOpened => "moves_opened",
+            Action::ServerBound => "server_bound",
+            Action::MoveEnded => "move_ended",
+            Action::MoverStopped => "mover_stopped",
+            Action::MoverResumed => "mover_resumed",
+            Action::ServerReplaced => "server_replaced",
+            Action::ReplacementOwed => "replacement_owed",
+            Action::OutageBegan => "outage_began",
+            Action::OutageEnded => "outage_ended",
+            Action::ServersLent => "servers_lent",
+            Action::ServersRecalled => "servers_recalled",
+            Action::UsageReported => "usage_reported",
+            Action::MaintenancePlanned => "maintenance_planned",
+            Action::MaintenanceChanged => "maintenance_changed",
+            Action::ContractSet => "contract_set",
+            Action::ContractRemoved => "contract_removed",
+            Action::EmergencyAsked => "emergency_asked",
+            Action::EmergencyGranted => "emergency_granted",
+            Action::EmergencyEnded => "emergency_ended",
+            Action::ReservationsGaveWay => "reservations_gave_way",
+            Action::TokenCreated => "token_created",
+            Action::TokenRevoked => "token_revoked",
+            Action::RequestSubmitted => "request_submitted",
+            Action::RequestRefused => "request_refused",
+            Action::RequestCancelled => "request_cancelled",
+            Action::PlanApplied => "plan_applied",
+            Action::ReservationRemoved => "reservation_removed",
+            Action::QuotaSet => "quota_set",
+            Action::SolveRequested => "solve_requested",
+            Action::ProfileSet => "profile_set",
+            Action::ProfileRemoved => "profile_removed",
+            Action::RegionSettingsSet => "region_settings_set",
+            Action::SharedBufferSet => "shared_buffer_set",
+            Action::ElasticSet => "elastic_set",
+            Action::ElasticEnded => "elastic_ended",
+            Action::HardwareTypeAdded => "hardware_type_added",
+            Action::ServersRacked => "servers_racked",
+            Action::ServersDecommissioned => "servers_decommissioned",
+            Action::ServersRelocated => "servers_relocated",
+            Action::DecommissionAsked => "decommission_asked",
+            Action::DecommissionCancelled => "decommission_cancelled",
+            Action::HardwareTypeRenamed => "hardware_type_renamed",
+            Action::HardwareTypeRemoved => "hardware_type_removed",
+            Action::RolloutPaused => "rollout_paused",
+            Action::RolloutResumed => "rollout_resumed",
+        }
+    }
+}
+
+/// What the subject of an entry names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The region, the mover, or many things at once.
+    Region,
+    /// A version of the targets.
+    Version,
+    /// A server.
+    Server,
+    /// An MSB.
+    Msb,
+    /// A reservation.
+    Reservation,
+    /// An unavailability event, a window, a plan, a solve: something with an id.
+    Id,
+    /// A token, an owner, an RRU profile or a hardware type.
+    Name,
+}
+
+/// What an entry of the audit trail says was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// An action this program knows.
+    Known(Action),
+    /// A word of a newer program. It may stand for any change, so readers assume that everything changed.
+    Unknown(String),
+}
+
+impl Recorded {
+    /// Reads the word of the table.
+    pub fn read(word: &str) -> Recorded {
+        match Action::ALL.into_iter().find(|action| action.as_str() == word) {
+            Some(action) => Recorded::Known(action),
+            None => Recorded::Unknown(word.to_owned()),
+        }
+    }
+
+    /// The word of the table.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Recorded::Known(action) => action.as_str(),
+            Recorded::Unknown(word) => word,
+        }
+    }
+}
+
+impl From<Action> for Recorded {
+    fn from(action: Action) -> Recorded {
+        Recorded::Known(action)
+    }
+}
+
+/// One entry of the audit trail.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its number.
+    pub seq: Seq,
+    /// When, by the database's clock; never before the entry above it.
+    pub at: DateTime<Utc>,
+    /// Who.
+    pub actor: String,
+    /// What was done.
+    pub action: Recorded,
+    /// To what, by name.
+    pub subject: Option<String>,
+    /// The rest, by action.
+    pub detail: serde_json::Value,
+}
+
+/// The most entries read at once.
+pub(crate) const ENTRIES_MAX: i64 = 1_000;
+
+pub(crate) mod sql {
+    crate::statements! {
+        TRAIL = "SELECT seq, at, actor::text, action, subject, detail FROM audit_trail \
+            WHERE seq > $1 ORDER BY seq LIMIT $2";
+        TRAIL_OF = "SELECT seq, at, actor::text, action, subject, detail FROM audit_trail \
+            WHERE subject = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+        /// The clock and not the last entry: it is one row, and the same number.
+        LAST_SEQ = "SELECT seq FROM trail_clock";
+        /// Entries there are and the last number: the same, as long as the trail is whole.
+        TRAIL_COUNT = "SELECT count(*), coalesce(max(seq), 0), (SELECT seq FROM trail_clock) FROM audit_trail";
+    }
+}
+
+pub(crate) fn entry(row: &PgRow) -> Result<Entry, sqlx::Error> {
+    Ok(Entry {
+        seq: Seq(row.try_get(0)?),
+        at: row.try_get(1)?,
+        actor: row.try_get(2)?,
+        action: Recorded::read(row.try_get(3)?),
+        subject: row.try_get(4)?,
+        detail: row.try_get(5)?,
+    })
+}
+
+/// The entries after one, at most [`ENTRIES_MAX`].
+pub(crate) async fn after(db: &mut PgConnection, seq: Seq) -> Result<Vec<Entry>, sqlx::Error> {
+    let rows = sqlx::query(sql::TRAIL).bind(seq.0).bind(ENTRIES_MAX);
+    rows.try_map(|row: PgRow| entry(&row)).fetch_all(db).await
+}
+
+impl Broker {
+    /// Reads the audit trail: the entries after a number, at most `limit` and at most 1,000.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn trail(&self, after: Seq, limit: u32) -> Result<Vec<Entry>, DbError> {
+        let rows = sqlx::query(sql::TRAIL)
+            .bind(after.0)
+            .bind(i64::from(limit).min(ENTRIES_MAX))
+            .try_map(|row: PgRow| entry(&row))
+            .fetch_all(&self.pool);
+        rows.await.doing("reading the audit trail")
+    }
+
+    /// Reads the entries about one subject after a number, at most `limit` and at most 1,000.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn trail_of(
+        &self,
+        subject: &str,
+        after: Seq,
+        limit: u32,
+    ) -> Result<Vec<Entry>, DbError> {
+        let rows = sqlx::query(sql::TRAIL_OF)
+            .bind(subject)
+            .bind(after.0)
+            .bind(i64::from(limit).min(ENTRIES_MAX))
+            .try_map(|row: PgRow| entry(&row))
+            .fetch_all(&self.pool);
+        rows.await.doing("reading the audit trail of a subject")
+    }
+
+    /// The number of the last entry; 0 if there is none.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn last_seq(&self) -> Result<Seq, DbError> {
+        let seq = sqlx::query_scalar(sql::LAST_SEQ).fetch_one(&self.pool).await;
+        seq.map(Seq).doing("reading the clock of the audit trail")
+    }
+
+    /// Whether the trail is whole: as many entries as its last number and its clock say.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn trail_is_whole(&self) -> Result<bool, DbError> {
+        let counted = sqlx::query_as(sql::TRAIL_COUNT).fetch_one(&self.pool).await;
+        let (entries, last, clock): (i64, i64, i64) = counted.doing("counting the audit trail")?;
+        Ok(entries == last && last == clock)
+    }
+}

@@ -1,0 +1,22 @@
+//! Moves of servers, the mover's epoch and pace, rollouts of host profiles.
+
+pub(crate) mod lifecycle;
+pub(crate) mod mover;
+pub(crate) mod pacing;
+pub(crate) mod rollout;
+pub(crate) mod unfinished;
+
+pub use lifecycle::{BegunOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
+pub use mover::{Epoch, MoverDistance, MoverError, MoverInstance, MoverStatus, Stopped};
+pub use pacing::HORIZON;
+pub use rollout::{Rollout, RolloutError};
+pub use unfinished::Unfinished;
+
+/// The statements of this room, by module and name.
+pub(crate) const STATEMENTS: &[crate::Statements] = &[
+    lifecycle::sql::ALL,
+    mover::sql::ALL,
+    pacing::sql::ALL,
+    rollout::sql::ALL,
+    unfinished::sql::ALL,
+];

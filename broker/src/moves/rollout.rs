@@ -1,0 +1,219 @@
+//! A changed host profile reaches the servers that are bound.
+//!
+//! When a promise gets another host profile, its servers are noted as outdated with the profile they
+//! were last configured with. Each is reconfigured by a move that keeps its owner
+//! ([`crate::MoveOrigin::Reconfigure`]), under the limits and contracts of all moves. Setting the old
+//! profile again is the way back: servers that still have it are not outdated any more.
+
+use crate::infra::error::{DbError, Doing};
+use crate::log::change::Change;
+use crate::log::trail::Action;
+use crate::moves::mover::Stopped;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{PgConnection, Postgres};
+use uuid::Uuid;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Before the reservations point to their new promises ($2: the profiles of these). Gives the
+        /// reservations whose profile changes.
+        OUTDATE = "WITH changed AS (SELECT r.reservation_id, p.host_profile AS was, w.profile AS wanted \
+                FROM unnest($1::text[], $2::text[]) AS w (reservation, profile) \
+                JOIN reservations r USING (reservation) JOIN promises p USING (promise_id) \
+                WHERE p.host_profile IS DISTINCT FROM w.profile), \
+            right_again AS (DELETE FROM outdated_profiles o USING changed c \
+                WHERE o.reservation_id = c.reservation_id \
+                    AND o.host_profile IS NOT DISTINCT FROM c.wanted), \
+            added AS (INSERT INTO outdated_profiles AS o (server_id, reservation_id, host_profile) \
+                SELECT s.server_id, c.reservation_id, c.was FROM changed c \
+                JOIN servers s ON s.current_reservation_id = c.reservation_id \
+                WHERE NOT EXISTS (SELECT FROM outdated_profiles k WHERE k.server_id = s.server_id \
+                    AND k.reservation_id = c.reservation_id) \
+                ON CONFLICT (server_id) DO UPDATE SET reservation_id = excluded.reservation_id, \
+                    host_profile = excluded.host_profile, refused = NULL) \
+            SELECT reservation_id FROM changed";
+        ASK_AGAIN = "UPDATE outdated_profiles SET refused = NULL \
+            WHERE reservation_id = ANY ($1) AND refused IS NOT NULL";
+        BEGIN = "INSERT INTO rollouts AS o (reservation_id, servers) \
+            SELECT c.reservation_id, (SELECT count(*) FROM outdated_profiles k JOIN servers s USING (server_id) \
+                WHERE k.reservation_id = c.reservation_id AND s.current_reservation_id = c.reservation_id) \
+            FROM unnest($1::integer[]) AS c (reservation_id) \
+            ON CONFLICT (reservation_id) DO UPDATE \
+                SET servers = excluded.servers, began_at = clock_timestamp()";
+        /// Moves that have not begun and are not needed any more, or are of what is paused.
+        WITHDRAW = "WITH moot AS (SELECT m.move_id, EXISTS (SELECT FROM rollouts k \
+                    JOIN reservations t USING (reservation_id) WHERE t.reservation = m.target_reservation \
+                        AND k.paused_by IS NOT NULL) AS paused, \
+                    EXISTS (SELECT FROM outdated_profiles o JOIN servers s USING (server_id) \
+                        WHERE o.server_id = m.server_id AND o.refused IS NULL \
+                            AND s.current_reservation_id = o.reservation_id) AS needed \
+                FROM moves m WHERE m.open AND m.origin = 'reconfigure' AND m.state = 'pending') \
+            UPDATE moves m SET state = 'superseded', \
+                reason = CASE WHEN moot.needed THEN 'rollout_paused' ELSE 'newer_target' END \
+            FROM moot WHERE m.move_id = moot.move_id AND m.state = 'pending' \
+                AND (moot.paused OR NOT moot.needed)";
+        /// Whether the reservation's profile ever changed.
+        HAS_ONE = "SELECT EXISTS (SELECT FROM rollouts w WHERE w.reservation_id = r.reservation_id) \
+            FROM reservations r WHERE r.reservation = $1";
+        PAUSE = "UPDATE rollouts w SET paused_by = $2, paused_why = $3 FROM reservations r \
+            WHERE r.reservation = $1 AND w.reservation_id = r.reservation_id AND w.paused_by IS NULL";
+        RESUME = "UPDATE rollouts w SET paused_by = NULL, paused_why = NULL FROM reservations r \
+            WHERE r.reservation = $1 AND w.reservation_id = r.reservation_id AND w.paused_by IS NOT NULL";
+        /// Of moves that were bound ($1), of which these ($2) set a profile.
+        SETTLE = "DELETE FROM outdated_profiles o USING moves m WHERE m.move_id = ANY ($1) \
+            AND o.server_id = m.server_id AND (NOT m.stays OR m.move_id = ANY ($2))";
+        /// The promise changed while a host was told of the one before.
+        STILL_OUTDATED = "INSERT INTO outdated_profiles (server_id, reservation_id, host_profile) \
+            SELECT s.server_id, r.reservation_id, m.host_profile FROM moves m \
+            JOIN servers s USING (server_id) \
+            JOIN reservations r ON r.reservation_id = s.current_reservation_id \
+            JOIN promises p USING (promise_id) \
+            WHERE m.move_id = ANY ($1) AND m.host_profile IS DISTINCT FROM p.host_profile \
+            ON CONFLICT (server_id) DO NOTHING";
+        REFUSED = "UPDATE outdated_profiles o SET refused = $2 FROM moves m \
+            WHERE m.move_id = $1 AND m.origin = 'reconfigure' AND o.server_id = m.server_id";
+    }
+}
+
+/// How far the last change of a host profile is.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+pub struct Rollout {
+    /// Servers that had another profile when it began.
+    pub servers: i64,
+    /// Those that have it still.
+    pub outdated: i64,
+    /// Those of them whose hosts refused to be reconfigured.
+    pub refused: i64,
+    /// Who paused it, and why; `None`: it goes on.
+    pub paused: Option<Stopped>,
+}
+
+/// A roll-out cannot be paused or resumed; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum RolloutError {
+    #[error("there is no reservation {reservation:?}")]
+    Unknown { reservation: String },
+    #[error(
+        "reservation {reservation:?}: its host profile never changed, so there is no roll-out; one \
+         begins when a request for another host_profile is granted"
+    )]
+    NeverChanged { reservation: String },
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl Rollout {
+    /// Servers that it has reached, or that have left the reservation.
+    pub fn done(&self) -> i64 {
+        (self.servers - self.outdated).max(0)
+    }
+}
+
+/// Notes the servers of reservations whose host profile is about to change.
+pub(crate) async fn begin(
+    db: &mut PgConnection,
+    reservations: &[&str],
+    profiles: &[Option<String>],
+) -> Result<(), sqlx::Error> {
+    let changed = sqlx::query_scalar(sql::OUTDATE).bind(reservations).bind(profiles);
+    let changed: Vec<i32> = changed.fetch_all(&mut *db).await?;
+    if changed.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(sql::ASK_AGAIN).bind(&changed).execute(&mut *db).await?;
+    sqlx::query(sql::BEGIN).bind(&changed).execute(db).await?;
+    Ok(())
+}
+
+/// Withdraws moves that are not needed any more, or are of what is paused; gives how many.
+pub(crate) async fn withdraw(db: &mut PgConnection) -> Result<u64, DbError> {
+    let doing = "withdrawing moves to another host profile";
+    let withdrawn = sqlx::query(sql::WITHDRAW).execute(db).await.doing(doing)?;
+    Ok(withdrawn.rows_affected())
+}
+
+/// Notes what hosts have been configured with by moves that were bound.
+pub(crate) async fn settle(
+    db: &mut PgConnection,
+    bound: &[Uuid],
+    configured: &[Uuid],
+) -> Result<(), DbError> {
+    let doing = "noting host profiles that were set";
+    let settled = sqlx::query(sql::SETTLE).bind(bound).bind(configured);
+    settled.execute(&mut *db).await.doing(doing)?;
+    if !configured.is_empty() {
+        let still = sqlx::query(sql::STILL_OUTDATED).bind(configured);
+        still.execute(db).await.doing(doing)?;
+    }
+    Ok(())
+}
+
+/// Notes that a host refused.
+pub(crate) async fn refused(db: &mut PgConnection, id: Uuid, said: &str) -> Result<(), DbError> {
+    let noted = sqlx::query(sql::REFUSED).bind(id).bind(said).execute(db).await;
+    noted.map(|_| ()).doing("noting that a host refused its profile")
+}
+
+impl crate::Broker {
+    /// Pauses the roll-out of a reservation's host profile: no server begins to be reconfigured until it is
+    /// resumed, those under way end. False: it was paused already, and stays as it was.
+    ///
+    /// # Errors
+    /// [`RolloutError`].
+    pub async fn pause_rollout(
+        &self,
+        actor: &str,
+        reservation: &str,
+        why: &str,
+    ) -> Result<bool, RolloutError> {
+        let paused = sqlx::query(sql::PAUSE).bind(reservation).bind(actor).bind(why);
+        let detail = serde_json::json!({ "why": why });
+        self.switch_rollout(actor, reservation, paused, Action::RolloutPaused, detail).await
+    }
+
+    /// Lets it go on. False: it was not paused.
+    ///
+    /// # Errors
+    /// [`RolloutError`].
+    pub async fn resume_rollout(
+        &self,
+        actor: &str,
+        reservation: &str,
+    ) -> Result<bool, RolloutError> {
+        let resumed = sqlx::query(sql::RESUME).bind(reservation);
+        let detail = serde_json::json!({});
+        self.switch_rollout(actor, reservation, resumed, Action::RolloutResumed, detail).await
+    }
+
+    async fn switch_rollout(
+        &self,
+        actor: &str,
+        reservation: &str,
+        switch: Query<'_, Postgres, PgArguments>,
+        action: Action,
+        detail: serde_json::Value,
+    ) -> Result<bool, RolloutError> {
+        let doing = "pausing or resuming a roll-out";
+        let named = || reservation.to_owned();
+        if reservation.contains('\0') {
+            return Err(RolloutError::Unknown { reservation: named() });
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let switched = switch.execute(change.connection()).await.doing(doing)?;
+        if switched.rows_affected() == 1 {
+            change.record(action, reservation, detail);
+            change.commit().await?;
+            return Ok(true);
+        }
+        let found = sqlx::query_scalar(sql::HAS_ONE).bind(reservation);
+        let found: Option<bool> = found.fetch_optional(change.connection()).await.doing(doing)?;
+        change.abandon().await?;
+        match found {
+            Some(true) => Ok(false),
+            Some(false) => Err(RolloutError::NeverChanged { reservation: named() }),
+            None => Err(RolloutError::Unknown { reservation: named() }),
+        }
+    }
+}

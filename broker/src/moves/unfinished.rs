@@ -1,0 +1,159 @@
+//! Servers that a move left half-way: neither their old owner's nor their new one's.
+//!
+//! A host that refuses a step after the server was cleaned up leaves it wiped, or with a host profile that is not
+//! its owner's. It stays with its owner by name; an event of its own takes it out of use, so that nothing counts or
+//! offers it. It is restored by moves of origin `restore`, after pauses that double, or handed over by a new target.
+
+use crate::health::unavailability;
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::infra::state::MoveState;
+use crate::log::change::Change;
+use crate::log::trail::Action;
+use crate::moves::lifecycle::MoveOrigin;
+use chrono::{DateTime, Utc};
+use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use uuid::Uuid;
+
+/// The pause before a server is restored, in seconds; doubled by every failure up to the longest.
+const PAUSE: f64 = 10.0;
+const PAUSE_MAX: f64 = 3_600.0;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// A server that was left half-way before stays so: restoring it failed.
+        NOTE = "INSERT INTO unfinished AS f (unfinished_id, server_id, server, source_reservation, \
+                target_reservation, move_id, step, reason, detail, event_id, state, retry_at) \
+            SELECT $1::uuid, m.server_id, m.server, m.source_reservation, m.target_reservation, m.move_id, $3::text, \
+                m.reason, m.detail, $4::text, 'unfinished', clock_timestamp() + make_interval(secs => $5) \
+            FROM moves m WHERE m.move_id = $2 \
+            ON CONFLICT (server_id) WHERE state = 'unfinished' DO UPDATE SET attempts = f.attempts + 1, \
+                move_id = excluded.move_id, step = excluded.step, reason = excluded.reason, \
+                detail = excluded.detail, retry_at = clock_timestamp() + make_interval(secs => \
+                    least($6, $5 * power(2.0::float8, least(f.attempts + 1, 30)))) \
+            RETURNING f.event_id::text = $4, f.state_at";
+        /// Its containers were ended.
+        IDLE = "UPDATE servers SET in_use = false WHERE server_id = $1 AND in_use";
+        LISTED = "SELECT server, source_reservation, target_reservation, move_id, step, reason, detail, \
+                state_at, attempts, retry_at FROM unfinished WHERE state = 'unfinished' \
+            ORDER BY state_at, server LIMIT $1";
+    }
+}
+
+/// A server that a move left half-way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The server.
+    pub server: Name,
+    /// Who owned it, and does by name; `None`: nobody.
+    pub source: Option<Name>,
+    /// Who was to; `None`: nobody.
+    pub target: Option<Name>,
+    /// The last move that failed.
+    pub last_move: Uuid,
+    /// The step at which it did, by the state of the move.
+    pub step: String,
+    /// Why, as in [`crate::MoveReason`].
+    pub reason: String,
+    /// What the host said, for people.
+    pub detail: Option<String>,
+    /// Since when.
+    pub since: DateTime<Utc>,
+    /// How often restoring it failed.
+    pub attempts: i32,
+    /// When it is to be restored next.
+    pub retry_at: DateTime<Utc>,
+}
+
+/// Whether a move that ends in this state leaves its server half-way. Before clean-up it has its owner's data and
+/// host profile, unless it was to be restored; what was lent or drained is asked for again by itself, and a roll-out
+/// of a host profile says itself which servers refused.
+pub(crate) fn is_left_half_way(origin: &str, state: MoveState) -> bool {
+    let asked_again = [MoveOrigin::Recall, MoveOrigin::Drain, MoveOrigin::Reconfigure];
+    if asked_again.iter().any(|of| of.as_str() == origin) {
+        return false;
+    }
+    match state {
+        MoveState::CleaningUp | MoveState::Reconfiguring => true,
+        MoveState::Preempting => origin == MoveOrigin::Restore.as_str(),
+        _ => false,
+    }
+}
+
+/// Notes that a move that was just given up left its server half-way.
+pub(crate) async fn note(
+    change: &mut Change,
+    of: Uuid,
+    server: (i32, &str),
+    step: &str,
+) -> Result<(), DbError> {
+    let doing = "noting a server that was left half-way";
+    let id = Uuid::now_v7();
+    let event = format!("unfinished/{id}");
+    let (is_new, since): (bool, DateTime<Utc>) = sqlx::query_as(sql::NOTE)
+        .bind(id)
+        .bind(of)
+        .bind(step)
+        .bind(&event)
+        .bind(PAUSE)
+        .bind(PAUSE_MAX)
+        .fetch_one(change.connection())
+        .await
+        .doing(doing)?;
+    let idle = sqlx::query(sql::IDLE).bind(server.0).execute(change.connection());
+    idle.await.doing(doing)?;
+    if !is_new {
+        return Ok(());
+    }
+    let row = UnavailabilityRow {
+        event_id: event.as_str().into(),
+        scope: Scope::Server.as_str().into(),
+        scope_id: server.1.into(),
+        kind: UnavailabilityKind::Software.as_str().into(),
+        started_at: since,
+        ended_at: None,
+        recall_minutes: None,
+    };
+    unavailability::write(change.connection(), &[&row]).await?;
+    let detail = serde_json::json!({
+        "scope": row.scope, "scope_id": row.scope_id, "kind": row.kind, "started_at": since,
+        "ended_at": null, "move": of.to_string(),
+    });
+    change.record(Action::UnavailabilityRecorded, &event, detail);
+    Ok(())
+}
+
+/// Notes in the trail that a server is in use again, because it was bound.
+pub(crate) fn record_end(change: &mut Change, event: &str, server: &str) {
+    let detail = serde_json::json!({ "scope": Scope::Server.as_str(), "scope_id": server });
+    change.record(Action::UnavailabilityCleared, event, detail);
+}
+
+impl Broker {
+    /// Servers that a move left half-way, those that have been so for longest first.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn unfinished(&self, limit: u32) -> Result<Vec<Unfinished>, DbError> {
+        let optional = |row: &PgRow, column: usize| {
+            row.try_get::<Option<&str>, _>(column).map(|name| name.map(Name::from))
+        };
+        let rows = sqlx::query(sql::LISTED).bind(i64::from(limit)).try_map(|row: PgRow| {
+            Ok(Unfinished {
+                server: row.try_get::<&str, _>(0)?.into(),
+                source: optional(&row, 1)?,
+                target: optional(&row, 2)?,
+                last_move: row.try_get(3)?,
+                step: row.try_get(4)?,
+                reason: row.try_get(5)?,
+                detail: row.try_get(6)?,
+                since: row.try_get(7)?,
+                attempts: row.try_get(8)?,
+                retry_at: row.try_get(9)?,
+            })
+        });
+        rows.fetch_all(&self.pool).await.doing("listing servers that were left half-way")
+    }
+}

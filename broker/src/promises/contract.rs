@@ -1,0 +1,414 @@
+//! Churn contracts: how much of a reservation in use a solve may move, and when nothing.
+//!
+//! Stored here, enforced by the mover before a move begins. The window slides: what counts is what
+//! is under way and what was bound within it. The database says what time it is in a zone.
+
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::log::change::Change;
+use crate::log::trail::{Action, Seq};
+use chrono::{DateTime, Utc};
+use fleet::Name;
+use serde::{Deserialize, Serialize};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+use std::fmt;
+use std::time::Duration;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Holds the reservation, if it is there.
+        OF_RESERVATION = "SELECT reservation_id, kind FROM reservations WHERE reservation = $1 \
+            FOR NO KEY UPDATE";
+        /// Whoever has seen the reservation before has seen another version of it.
+        COUNT = "UPDATE reservations SET contract_changes = contract_changes + 1 WHERE reservation_id = $1";
+        KNOWS_ZONE = "SELECT EXISTS (SELECT FROM pg_timezone_names WHERE name = $1)";
+        SET = "INSERT INTO churn_contracts (reservation_id, in_use_micro, window_seconds, zone, set_by) \
+            VALUES ($1, $2, $3, $4, $5) ON CONFLICT (reservation_id) DO UPDATE SET \
+                in_use_micro = excluded.in_use_micro, window_seconds = excluded.window_seconds, \
+                zone = excluded.zone, set_by = excluded.set_by, set_at = clock_timestamp()";
+        CLEAR_QUIET = "DELETE FROM quiet_times WHERE reservation_id = $1";
+        SET_QUIET = "INSERT INTO quiet_times (reservation_id, from_minute, until_minute) \
+            SELECT DISTINCT $1::integer, * FROM unnest($2::integer[], $3::integer[])";
+        REMOVE = "DELETE FROM churn_contracts WHERE reservation_id = $1";
+        /// Moves that end where they began take nothing from a reservation.
+        CONTRACTS = "SELECT r.reservation, c.in_use_micro, c.window_seconds, c.zone, c.set_by, c.set_at, \
+                q.from_minutes, q.until_minutes, coalesce(q.quiet, false), \
+                (SELECT count(*) FROM servers s \
+                    WHERE s.current_reservation_id = c.reservation_id AND s.in_use), \
+                (SELECT count(*) FROM moves m WHERE m.state = 'bound' AND m.in_use \
+                    AND (NOT m.stays OR m.origin = 'reconfigure') \
+                    AND m.source_reservation = r.reservation \
+                    AND m.state_at > clock_timestamp() - make_interval(secs => c.window_seconds)), \
+                (SELECT count(*) FROM moves m WHERE m.open AND m.state <> 'pending' AND m.in_use \
+                    AND (NOT m.stays OR m.origin = 'reconfigure') \
+                    AND m.source_reservation = r.reservation) \
+            FROM churn_contracts c JOIN reservations r USING (reservation_id) \
+            LEFT JOIN LATERAL (SELECT array_agg(t.from_minute ORDER BY t.from_minute, t.until_minute) AS from_minutes, \
+                    array_agg(t.until_minute ORDER BY t.from_minute, t.until_minute) AS until_minutes, \
+                    bool_or(is_quiet(clock_timestamp(), c.zone, t.from_minute, t.until_minute)) AS quiet \
+                FROM quiet_times t WHERE t.reservation_id = c.reservation_id) q ON true \
+            WHERE $1::text[] IS NULL OR r.reservation = ANY ($1) ORDER BY r.reservation";
+    }
+}
+
+/// A time of the day, every day, from one minute up to, not including, another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QuietTime {
+    from: u16,
+    until: u16,
+}
+
+impl QuietTime {
+    /// By minutes of the day, 0 to 1,440; where it ends before it begins, it goes on into the next
+    /// day. `None`: it is empty, or no time of day.
+    pub fn new(from: u16, until: u16) -> Option<QuietTime> {
+        let from = if from == 1_440 { 0 } else { from };
+        let until = if until == 0 { 1_440 } else { until };
+        (from < 1_440 && until <= 1_440 && from != until).then_some(QuietTime { from, until })
+    }
+
+    /// The minutes of the day from and until.
+    pub const fn minutes(self) -> (u16, u16) {
+        (self.from, self.until)
+    }
+}
+
+impl fmt::Display for QuietTime {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let QuietTime { from, until } = self;
+        write!(out, "{:02}:{:02}-{:02}:{:02}", from / 60, from % 60, until / 60, until % 60)
+    }
+}
+
+/// What a reservation agreed to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Document", into = "Document")]
+pub struct Contract {
+    /// Millionths of its servers in use that may leave it within the window.
+    pub in_use_micro: u32,
+    /// The window, in whole seconds.
+    pub window: Duration,
+    /// When none may.
+    pub quiet: Vec<QuietTime>,
+    /// In which time zone, by a name such as `Europe/Berlin`.
+    pub zone: String,
+}
+
+/// A contract as it is written down: quiet times as pairs of minutes of the day.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    in_use_micro: u32,
+    window_seconds: u64,
+    zone: String,
+    quiet: Vec<(u16, u16)>,
+}
+
+impl From<Contract> for Document {
+    fn from(contract: Contract) -> Document {
+        Document {
+            in_use_micro: contract.in_use_micro,
+            window_seconds: contract.window.as_secs(),
+            zone: contract.zone,
+            quiet: contract.quiet.iter().map(|quiet| (quiet.from, quiet.until)).collect(),
+        }
+    }
+}
+
+impl TryFrom<Document> for Contract {
+    type Error = &'static str;
+
+    fn try_from(document: Document) -> Result<Contract, &'static str> {
+        let quiet = document.quiet.into_iter().map(|(from, until)| QuietTime::new(from, until));
+        let quiet: Option<Vec<QuietTime>> = quiet.collect();
+        Ok(Contract {
+            in_use_micro: document.in_use_micro,
+            window: Duration::from_secs(document.window_seconds),
+            quiet: quiet.ok_or("a quiet time is from a minute of the day to another, 0 to 1440")?,
+            zone: document.zone,
+        })
+    }
+}
+
+/// A contract, and how much of it is used up now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContractUse {
+    /// The reservation.
+    pub reservation: Name,
+    /// What it agreed to.
+    pub contract: Contract,
+    /// Who set it.
+    pub set_by: String,
+    /// When.
+    pub set_at: DateTime<Utc>,
+    /// Whether it is quiet now.
+    pub quiet_now: bool,
+    /// Its servers in use now, those under way included.
+    pub in_use: u64,
+    /// Servers in use that left it within the window.
+    pub left: u64,
+    /// Servers in use that are about to leave it.
+    pub leaving: u64,
+}
+
+impl ContractUse {
+    /// How many servers in use may leave it within the window: the share of those that are in use
+    /// or left within it, rounded down; but where the share is above nothing, one. A contract of
+    /// 2 % would else mean "never" below 50 servers.
+    pub fn allowed(&self) -> u64 {
+        let micro = u64::from(self.contract.in_use_micro);
+        let share = u128::from(self.in_use + self.left) * u128::from(micro) / 1_000_000;
+        u64::try_from(share).unwrap_or(u64::MAX).max(u64::from(micro > 0))
+    }
+}
+
+impl Contract {
+    /// Whether its share and its window can be.
+    fn check(&self) -> Result<(), ContractError> {
+        if self.in_use_micro > 1_000_000 {
+            return Err(ContractError::Share);
+        }
+        if !(60..=2_678_400).contains(&self.window.as_secs()) {
+            return Err(ContractError::Window);
+        }
+        Ok(())
+    }
+}
+
+/// A churn contract cannot be set or removed; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum ContractError {
+    #[error("there is no reservation {reservation:?}")]
+    UnknownReservation { reservation: Name },
+    #[error("reservation {reservation:?} is {kind}; guaranteed ones have contracts")]
+    NotGuaranteed { reservation: Name, kind: String },
+    #[error("a share is at most 100 %")]
+    Share,
+    #[error("the window of a contract is from a minute to 31 days")]
+    Window,
+    #[error("Postgres knows no time zone {zone:?}; it knows names such as UTC and Europe/Berlin")]
+    UnknownZone { zone: String },
+    #[error("reservation {reservation:?} has no contract")]
+    NoContract { reservation: Name },
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl Broker {
+    /// Sets the contract of a reservation, in place of the one it had.
+    ///
+    /// # Errors
+    /// [`ContractError`].
+    pub async fn set_contract(
+        &self,
+        actor: &str,
+        reservation: &str,
+        contract: &Contract,
+    ) -> Result<Seq, ContractError> {
+        let doing = "setting a churn contract";
+        let name = || Name::from(reservation);
+        contract.check()?;
+        if reservation.contains('\0') {
+            return Err(ContractError::UnknownReservation { reservation: name() });
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let found = hold(change.connection(), reservation).await.doing(doing)?;
+        let (id, kind) =
+            found.ok_or_else(|| ContractError::UnknownReservation { reservation: name() })?;
+        if kind != "guaranteed" {
+            return Err(ContractError::NotGuaranteed { reservation: name(), kind });
+        }
+        put(&mut change, actor, id, reservation, Some(contract)).await?;
+        Ok(change.commit().await?)
+    }
+
+    /// Whether Postgres knows a time zone by this name.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn knows_zone(&self, zone: &str) -> Result<bool, DbError> {
+        let mut db = self.pool.acquire().await.doing("connecting")?;
+        knows_zone(&mut db, zone).await
+    }
+
+    /// Removes the contract of a reservation.
+    ///
+    /// # Errors
+    /// [`ContractError`].
+    pub async fn remove_contract(
+        &self,
+        actor: &str,
+        reservation: &str,
+    ) -> Result<Seq, ContractError> {
+        let none = || ContractError::NoContract { reservation: reservation.into() };
+        if reservation.contains('\0') {
+            return Err(none());
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let found = hold(change.connection(), reservation).await;
+        let (id, _) = found.doing("removing a churn contract")?.ok_or_else(none)?;
+        if !remove(&mut change, id, reservation).await? {
+            return Err(none());
+        }
+        Ok(change.commit().await?)
+    }
+
+    /// The contracts there are, by reservation, and how much of each is used up. Of these
+    /// reservations alone, where some are named: each one's servers are counted.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn contracts(&self, of: Option<&[Name]>) -> Result<Vec<ContractUse>, DbError> {
+        let of = of.map(|of| of.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let rows = sqlx::query(sql::CONTRACTS).bind(of).try_map(|row: PgRow| contract(&row));
+        rows.fetch_all(&self.pool).await.doing("reading churn contracts")
+    }
+}
+
+async fn knows_zone(db: &mut PgConnection, zone: &str) -> Result<bool, DbError> {
+    // A name with a zero character reaches no statement.
+    if zone.contains('\0') {
+        return Ok(false);
+    }
+    let known = sqlx::query_scalar(sql::KNOWS_ZONE).bind(zone).fetch_one(db).await;
+    known.doing("looking for a time zone")
+}
+
+/// Holds a reservation; gives its number and kind.
+async fn hold(
+    db: &mut PgConnection,
+    reservation: &str,
+) -> Result<Option<(i32, String)>, sqlx::Error> {
+    sqlx::query_as(sql::OF_RESERVATION).bind(reservation).fetch_optional(db).await
+}
+
+/// Removes the contract of a reservation that is held; false: it has none.
+async fn remove(change: &mut Change, id: i32, reservation: &str) -> Result<bool, DbError> {
+    let doing = "removing a churn contract";
+    let db = change.connection();
+    let removed = sqlx::query(sql::REMOVE).bind(id).execute(&mut *db).await.doing(doing)?;
+    if removed.rows_affected() == 0 {
+        return Ok(false);
+    }
+    sqlx::query(sql::COUNT).bind(id).execute(db).await.doing(doing)?;
+    change.record(Action::ContractRemoved, reservation, serde_json::json!({}));
+    Ok(true)
+}
+
+/// Sets the contract of a reservation that is held, or removes it, within a change.
+pub(crate) async fn put(
+    change: &mut Change,
+    actor: &str,
+    id: i32,
+    reservation: &str,
+    contract: Option<&Contract>,
+) -> Result<(), ContractError> {
+    let doing = "setting a churn contract";
+    let Some(contract) = contract else {
+        remove(change, id, reservation).await?;
+        return Ok(());
+    };
+    let db = change.connection();
+    contract.check()?;
+    let Contract { in_use_micro, window, quiet, zone } = contract;
+    if !knows_zone(db, zone).await? {
+        return Err(ContractError::UnknownZone { zone: zone.clone() });
+    }
+    let window = i32::try_from(window.as_secs()).unwrap_or(i32::MAX);
+    let micro = i32::try_from(*in_use_micro).unwrap_or(i32::MAX);
+    let set = sqlx::query(sql::SET).bind(id).bind(micro).bind(window).bind(zone).bind(actor);
+    set.execute(&mut *db).await.doing(doing)?;
+    sqlx::query(sql::CLEAR_QUIET).bind(id).execute(&mut *db).await.doing(doing)?;
+    let minutes = |of: fn(&QuietTime) -> u16| -> Vec<i32> {
+        quiet.iter().map(|quiet| i32::from(of(quiet))).collect()
+    };
+    let times = sqlx::query(sql::SET_QUIET).bind(id);
+    let times = times.bind(minutes(|quiet| quiet.from)).bind(minutes(|quiet| quiet.until));
+    times.execute(&mut *db).await.doing(doing)?;
+    sqlx::query(sql::COUNT).bind(id).execute(&mut *db).await.doing(doing)?;
+    let detail = serde_json::json!({
+        "in_use_micro": in_use_micro, "window_seconds": window, "zone": zone,
+        "quiet": quiet.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    });
+    change.record(Action::ContractSet, reservation, detail);
+    Ok(())
+}
+
+fn contract(row: &PgRow) -> Result<ContractUse, sqlx::Error> {
+    let count =
+        |column: usize| row.try_get::<i64, _>(column).map(|n| u64::try_from(n).unwrap_or(0));
+    let minutes = |column: usize| -> Result<Vec<u16>, sqlx::Error> {
+        let minutes: Option<Vec<i32>> = row.try_get(column)?;
+        let minutes = minutes.into_iter().flatten().filter_map(|minute| u16::try_from(minute).ok());
+        Ok(minutes.collect())
+    };
+    let whole = |column: usize| {
+        row.try_get::<i32, _>(column).map(|number| u32::try_from(number).unwrap_or(0))
+    };
+    let (from, until) = (minutes(6)?, minutes(7)?);
+    Ok(ContractUse {
+        reservation: row.try_get::<&str, _>(0)?.into(),
+        contract: Contract {
+            in_use_micro: whole(1)?,
+            window: Duration::from_secs(whole(2)?.into()),
+            quiet: from.into_iter().zip(until).filter_map(|(a, b)| QuietTime::new(a, b)).collect(),
+            zone: row.try_get(3)?,
+        },
+        set_by: row.try_get(4)?,
+        set_at: row.try_get(5)?,
+        quiet_now: row.try_get(8)?,
+        in_use: count(9)?,
+        left: count(10)?,
+        leaving: count(11)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Contract, ContractUse, QuietTime};
+    use chrono::DateTime;
+    use std::time::Duration;
+
+    #[test]
+    fn a_share_is_rounded_down_but_never_to_nothing() {
+        let allowed = |in_use_micro, in_use, left| {
+            let window = Duration::from_secs(86_400);
+            let quiet = Vec::new();
+            let contract = Contract { in_use_micro, window, quiet, zone: "UTC".to_owned() };
+            let (set_by, set_at) = (String::new(), DateTime::UNIX_EPOCH);
+            let reservation = "web".into();
+            let (quiet_now, leaving) = (false, 0);
+            let used = ContractUse {
+                reservation,
+                contract,
+                set_by,
+                set_at,
+                quiet_now,
+                in_use,
+                left,
+                leaving,
+            };
+            used.allowed()
+        };
+        assert_eq!(allowed(20_000, 100, 0), 2);
+        assert_eq!(allowed(20_000, 149, 0), 2);
+        assert_eq!(allowed(20_000, 98, 2), 2, "what left is counted among what it is a share of");
+        assert_eq!(allowed(20_000, 49, 0), 1, "a small one is not frozen");
+        assert_eq!(allowed(290_000, 100, 0), 29, "exactly");
+        assert_eq!(allowed(0, 1_000, 0), 0);
+        assert_eq!(allowed(1_000_000, 7, 0), 7);
+    }
+
+    #[test]
+    fn times_of_day_are_read_and_shown() {
+        let shown = |from, until| QuietTime::new(from, until).map(|quiet| quiet.to_string());
+        assert_eq!(shown(480, 1_080).as_deref(), Some("08:00-18:00"));
+        assert_eq!(shown(1_320, 360).as_deref(), Some("22:00-06:00"));
+        assert_eq!(shown(1_320, 0).as_deref(), Some("22:00-24:00"));
+        assert_eq!(shown(0, 1_440).as_deref(), Some("00:00-24:00"));
+        assert_eq!(shown(480, 480), None);
+        assert_eq!(shown(480, 1_441), None);
+    }
+}

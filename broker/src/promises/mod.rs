@@ -1,0 +1,21 @@
+//! Granted capacity: promises in versions, their terms, quotas of owners, churn contracts.
+
+pub(crate) mod contract;
+pub(crate) mod promise;
+pub(crate) mod promise_history;
+pub(crate) mod quota;
+pub(crate) mod terms;
+
+pub use contract::{Contract, ContractError, ContractUse, QuietTime};
+pub use promise_history::PromiseVersion;
+pub use quota::{Quota, QuotaAsked, QuotaError, QuotaLimit, QuotaPromise, QuotaWrong};
+pub use terms::Valued;
+
+/// The statements of this room, by module and name.
+pub(crate) const STATEMENTS: &[crate::Statements] = &[
+    contract::sql::ALL,
+    promise::sql::ALL,
+    promise_history::sql::ALL,
+    quota::sql::ALL,
+    terms::sql::ALL,
+];

@@ -1,0 +1,104 @@
+//! What was promised to a reservation, version by version.
+
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use chrono::{DateTime, Utc};
+use fleet::{Name, ReplicaRule, Rru};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// By name: what was promised stays when the reservation is gone.
+        VERSIONS = "SELECT p.version, p.kind, p.owner, p.capacity_micro, p.msb_buffer, p.priority, \
+                p.msb_alpha, p.rack_alpha, p.affinity_theta, p.host_profile, p.promised_at, \
+                coalesce((SELECT jsonb_object_agg(h.hardware_type, v.value_micro) FROM rru_values v \
+                    JOIN hardware_types h USING (hardware_type_id) WHERE v.promise_id = p.promise_id), '{}'), \
+                coalesce((SELECT jsonb_object_agg(d.datacenter, a.share) FROM affinities a \
+                    JOIN datacenters d USING (datacenter_id) WHERE a.promise_id = p.promise_id), '{}'), \
+                ARRAY(SELECT d.datacenter::text FROM allowed_datacenters l \
+                    JOIN datacenters d USING (datacenter_id) WHERE l.promise_id = p.promise_id), \
+                p.replicas, p.replicas_per_msb \
+            FROM promises p WHERE p.reservation = $1 AND p.version < $2 ORDER BY p.version DESC LIMIT $3";
+    }
+}
+
+/// One version of what was promised to a reservation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PromiseVersion {
+    /// 1, 2, 3, ...
+    pub version: i32,
+    /// A word of [`fleet::ReservationKind`].
+    pub kind: String,
+    /// Who asked.
+    pub owner: String,
+    /// How much.
+    pub capacity: Rru,
+    /// Whether it survives the loss of any MSB.
+    pub msb_buffer: bool,
+    /// How important it is.
+    pub priority: i32,
+    /// Its limit of one MSB's share, where it is its own.
+    pub msb_alpha: Option<f64>,
+    /// Its limit of one rack's share, where it is its own.
+    pub rack_alpha: Option<f64>,
+    /// How far its affinity may be missed, where that is its own.
+    pub affinity_theta: Option<f64>,
+    /// The host profile it wants.
+    pub host_profile: Option<String>,
+    /// When it was promised.
+    pub promised_at: DateTime<Utc>,
+    /// What a server is worth to it, by hardware type.
+    pub rru: BTreeMap<Name, Rru>,
+    /// The share of its capacity that is wanted in each datacenter.
+    pub affinity: BTreeMap<Name, f64>,
+    /// The datacenters it is held to; empty: all.
+    pub allowed_datacenters: BTreeSet<Name>,
+    /// How much of it one MSB may hold, if that is limited.
+    pub replica_rule: Option<ReplicaRule>,
+}
+
+impl Broker {
+    /// What was promised to a reservation, the youngest version first: those before `before`. None at
+    /// all: there never was such a reservation.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn promise_versions(
+        &self,
+        reservation: &str,
+        before: Option<i32>,
+        limit: u32,
+    ) -> Result<Vec<PromiseVersion>, DbError> {
+        let rows = sqlx::query(sql::VERSIONS)
+            .bind(reservation)
+            .bind(before.unwrap_or(i32::MAX))
+            .bind(i64::from(limit))
+            .try_map(|row: PgRow| version(&row));
+        rows.fetch_all(&self.pool).await.doing("reading what was promised")
+    }
+}
+
+fn version(row: &PgRow) -> Result<PromiseVersion, sqlx::Error> {
+    let values: sqlx::types::Json<BTreeMap<String, i64>> = row.try_get(11)?;
+    let shares: sqlx::types::Json<BTreeMap<String, f64>> = row.try_get(12)?;
+    let allowed: Vec<String> = row.try_get(13)?;
+    Ok(PromiseVersion {
+        version: row.try_get(0)?,
+        kind: row.try_get(1)?,
+        owner: row.try_get(2)?,
+        capacity: Rru(row.try_get(3)?),
+        msb_buffer: row.try_get(4)?,
+        priority: row.try_get(5)?,
+        msb_alpha: row.try_get(6)?,
+        rack_alpha: row.try_get(7)?,
+        affinity_theta: row.try_get(8)?,
+        host_profile: row.try_get(9)?,
+        promised_at: row.try_get(10)?,
+        rru: values.0.into_iter().map(|(ty, micro)| (Name::from(ty), Rru(micro))).collect(),
+        affinity: shares.0.into_iter().map(|(dc, share)| (Name::from(dc), share)).collect(),
+        allowed_datacenters: allowed.into_iter().map(Name::from).collect(),
+        replica_rule: crate::promises::promise::replica_rule(row.try_get(14)?, row.try_get(15)?),
+    })
+}

@@ -1,0 +1,280 @@
+//! How much may be promised to an owner: limits, each with one meaning, and what is promised of each.
+
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::log::change::Change;
+use crate::log::trail::{Action, Seq};
+use chrono::{DateTime, Utc};
+use fleet::quota::Measure;
+use fleet::{NAME_CHARS_MAX, Name, Rru};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use std::collections::BTreeMap;
+
+pub(crate) mod sql {
+    crate::statements! {
+        LIMITS = "SELECT q.owner, p.profile::text, h.hardware_type::text, q.limit_micro, q.set_by::text, q.set_at, \
+                (SELECT jsonb_object_agg(t.hardware_type, v.value_micro) FROM rru_profile_values v \
+                    JOIN hardware_types t USING (hardware_type_id) WHERE v.profile_id = q.profile_id) \
+            FROM quota_limits q LEFT JOIN rru_profiles p USING (profile_id) \
+            LEFT JOIN hardware_types h ON h.hardware_type_id = q.hardware_type_id \
+            WHERE $1::text IS NULL OR q.owner = $1 ORDER BY q.owner, p.profile, h.hardware_type";
+        PROMISED = "SELECT p.owner, r.reservation, p.capacity_micro, coalesce((SELECT \
+                jsonb_object_agg(h.hardware_type, v.value_micro) FROM rru_values v \
+                JOIN hardware_types h USING (hardware_type_id) WHERE v.promise_id = p.promise_id), '{}') \
+            FROM reservations r JOIN promises p USING (promise_id) \
+            WHERE r.kind = 'guaranteed' AND ($1::text IS NULL OR p.owner = $1) ORDER BY p.owner, r.reservation";
+        /// Until this transaction ends, nobody else sets quotas.
+        LOCK = "LOCK TABLE quota_limits IN SHARE ROW EXCLUSIVE MODE";
+        REMOVE = "DELETE FROM quota_limits WHERE owner = $1";
+        PROFILES = "SELECT profile::text FROM rru_profiles WHERE profile = ANY ($1)";
+        TYPES = "SELECT hardware_type::text FROM hardware_types WHERE hardware_type = ANY ($1)";
+        ADD = "INSERT INTO quota_limits (owner, profile_id, hardware_type_id, limit_micro, set_by) \
+            SELECT $1, p.profile_id, h.hardware_type_id, w.micro, $5 \
+            FROM unnest($2::text[], $3::text[], $4::bigint[]) AS w (profile, hardware_type, micro) \
+            LEFT JOIN rru_profiles p ON p.profile = w.profile \
+            LEFT JOIN hardware_types h ON h.hardware_type = w.hardware_type";
+        /// Whose quotas count in a profile.
+        OWNERS_BY_PROFILE = "SELECT DISTINCT q.owner FROM quota_limits q JOIN rru_profiles p USING (profile_id) \
+            WHERE p.profile = $1 ORDER BY 1";
+    }
+}
+
+/// One limit of an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaLimit {
+    /// What it counts in.
+    pub measure: Measure,
+    /// The most that guaranteed reservations may be promised together, in that.
+    pub limit: Rru,
+    /// What they are promised, in that.
+    pub promised: Rru,
+    /// Who set it.
+    pub set_by: String,
+    /// When.
+    pub set_at: DateTime<Utc>,
+}
+
+/// A guaranteed reservation of an owner, as quotas count it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaPromise {
+    /// The reservation.
+    pub reservation: Name,
+    /// C.
+    pub capacity: Rru,
+    /// V, by hardware type.
+    pub values: BTreeMap<Name, Rru>,
+}
+
+/// What an owner may be promised, and is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// The business unit.
+    pub owner: Name,
+    /// Its limits, all of which hold; none: as much as there is.
+    pub limits: Vec<QuotaLimit>,
+    /// What it is promised, by reservation.
+    pub promises: Vec<QuotaPromise>,
+}
+
+/// A limit as it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaAsked {
+    /// RRU of this profile.
+    pub profile: Option<Name>,
+    /// Servers of this hardware type; without it and without a profile, of all.
+    pub hardware_type: Option<Name>,
+    /// The most.
+    pub limit: Rru,
+}
+
+/// What is wrong with one limit that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaWrong {
+    /// Which of those asked for, from 0.
+    pub nr: usize,
+    /// Its field: `profile` or `hardware_type`.
+    pub field: &'static str,
+    /// A word for programs.
+    pub reason: &'static str,
+    /// A sentence.
+    pub detail: String,
+}
+
+/// Quotas cannot be set; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum QuotaError {
+    #[error("an owner's name has 1 to {NAME_CHARS_MAX} characters, none of them zero")]
+    Owner,
+    #[error("{} limits are wrong", .0.len())]
+    Limits(Vec<QuotaWrong>),
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl Broker {
+    /// Sets the limits of an owner in place of those there are; none: as much as there is. What is
+    /// promised already stays, and may shrink.
+    ///
+    /// # Errors
+    /// [`QuotaError`], with every limit that is wrong.
+    pub async fn set_quota(
+        &self,
+        actor: &str,
+        owner: &str,
+        limits: &[QuotaAsked],
+    ) -> Result<Seq, QuotaError> {
+        let doing = "setting quotas";
+        if !(1..=NAME_CHARS_MAX).contains(&owner.chars().count()) || owner.contains('\0') {
+            return Err(QuotaError::Owner);
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        sqlx::query(sql::LOCK).execute(&mut *db).await.doing(doing)?;
+        check(db, limits).await?;
+        let before = read(db, Some(owner)).await?.pop().map(|of| of.limits).unwrap_or_default();
+        sqlx::query(sql::REMOVE).bind(owner).execute(&mut *db).await.doing(doing)?;
+        let name = |of: &Option<Name>| of.as_ref().map(ToString::to_string);
+        let added = sqlx::query(sql::ADD)
+            .bind(owner)
+            .bind(limits.iter().map(|of| name(&of.profile)).collect::<Vec<_>>())
+            .bind(limits.iter().map(|of| name(&of.hardware_type)).collect::<Vec<_>>())
+            .bind(limits.iter().map(|of| of.limit.0).collect::<Vec<_>>())
+            .bind(actor);
+        added.execute(&mut *db).await.doing(doing)?;
+        let after = read(db, Some(owner)).await?.pop().map(|of| of.limits).unwrap_or_default();
+        let detail = json!({ "before": amounts(&before), "limits": amounts(&after) });
+        change.record(Action::QuotaSet, owner, detail);
+        Ok(change.commit().await?)
+    }
+
+    /// Quotas and what is promised, by owner: of everybody who has either, or of one.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn quotas(&self, owner: Option<&str>) -> Result<Vec<Quota>, DbError> {
+        let mut db = self.pool.acquire().await.doing("connecting")?;
+        read(&mut db, owner).await
+    }
+}
+
+async fn check(db: &mut PgConnection, limits: &[QuotaAsked]) -> Result<(), QuotaError> {
+    let doing = "looking limits up";
+    let mut wrong = Vec::new();
+    type NamedBy = fn(&QuotaAsked) -> Option<&Name>;
+    let fields: [(_, _, _, NamedBy); 2] = [
+        ("profile", "unknown_profile", sql::PROFILES, |of| of.profile.as_ref()),
+        ("hardware_type", "unknown_hardware_type", sql::TYPES, |of| of.hardware_type.as_ref()),
+    ];
+    for (field, reason, statement, of) in fields {
+        let names = limits.iter().filter_map(of).filter(|name| !name.contains('\0'));
+        let names: Vec<&str> = names.map(AsRef::as_ref).collect();
+        let known = sqlx::query_scalar(statement).bind(names).fetch_all(&mut *db).await;
+        let known: Vec<String> = known.doing(doing)?;
+        for (nr, name) in limits.iter().enumerate().filter_map(|(nr, row)| Some((nr, of(row)?))) {
+            if !known.iter().any(|known| **known == **name) {
+                let detail = format!("there is no {} {name:?}", field.replace('_', " "));
+                wrong.push(QuotaWrong { nr, field, reason, detail });
+            }
+        }
+    }
+    for (nr, row) in limits.iter().enumerate() {
+        if row.profile.is_some() && row.hardware_type.is_some() {
+            let detail = "a limit is in RRU of a profile or in servers, not both".to_owned();
+            wrong.push(QuotaWrong { nr, field: "hardware_type", reason: "two_measures", detail });
+        }
+        let same = |other: &QuotaAsked| {
+            (&other.profile, &other.hardware_type) == (&row.profile, &row.hardware_type)
+        };
+        if limits[..nr].iter().any(same) {
+            let detail = "two limits count in the same".to_owned();
+            wrong.push(QuotaWrong { nr, field: "profile", reason: "duplicate", detail });
+        }
+    }
+    wrong.sort_by_key(|of| of.nr);
+    if wrong.is_empty() { Ok(()) } else { Err(QuotaError::Limits(wrong)) }
+}
+
+type LimitRow = (
+    String,
+    Option<String>,
+    Option<String>,
+    i64,
+    String,
+    DateTime<Utc>,
+    Option<Json<BTreeMap<String, i64>>>,
+);
+
+fn values(of: BTreeMap<String, i64>) -> BTreeMap<Name, Rru> {
+    of.into_iter().map(|(ty, micro)| (ty.into(), Rru(micro))).collect()
+}
+
+/// Quotas as they are within a transaction.
+pub(crate) async fn read(
+    db: &mut PgConnection,
+    owner: Option<&str>,
+) -> Result<Vec<Quota>, DbError> {
+    select(db, owner).await.doing("reading quotas")
+}
+
+/// Owner, reservation, promised micro-RRU and worth by hardware type.
+type PromiseRow = (String, String, i64, Json<BTreeMap<String, i64>>);
+
+async fn select(db: &mut PgConnection, owner: Option<&str>) -> Result<Vec<Quota>, sqlx::Error> {
+    let mut all: BTreeMap<String, Quota> = BTreeMap::new();
+    let of = |owner: &str| Quota { owner: owner.into(), limits: Vec::new(), promises: Vec::new() };
+    let rows: Vec<PromiseRow> =
+        sqlx::query_as(sql::PROMISED).bind(owner).fetch_all(&mut *db).await?;
+    for (owner, reservation, micro, Json(worth)) in rows {
+        let quota = all.entry(owner).or_insert_with_key(|owner| of(owner));
+        let (reservation, capacity) = (reservation.into(), Rru(micro));
+        quota.promises.push(QuotaPromise { reservation, capacity, values: values(worth) });
+    }
+    let rows: Vec<LimitRow> = sqlx::query_as(sql::LIMITS).bind(owner).fetch_all(&mut *db).await?;
+    for (owner, profile, hardware_type, limit, set_by, set_at, worth) in rows {
+        let quota = all.entry(owner).or_insert_with_key(|owner| of(owner));
+        let measure = match (profile, hardware_type) {
+            (Some(profile), _) => {
+                let rru = worth.map(|Json(worth)| values(worth)).unwrap_or_default();
+                Measure::Profile { profile: profile.into(), rru }
+            }
+            (None, Some(hardware_type)) => Measure::ServersOf(hardware_type.into()),
+            (None, None) => Measure::Servers,
+        };
+        let promised = (quota.promises.iter())
+            .map(|of| measure.of(of.capacity, &of.values))
+            .fold(Rru::ZERO, |sum, of| Rru(sum.0.saturating_add(of.0)));
+        quota.limits.push(QuotaLimit { measure, limit: Rru(limit), promised, set_by, set_at });
+    }
+    Ok(all.into_values().collect())
+}
+
+/// What owners are promised in the measure of each of their limits.
+pub(crate) type Promised = BTreeMap<(Name, Measure), Rru>;
+
+/// What owners are promised now, to compare with.
+pub(crate) fn promised(quotas: &[Quota]) -> Promised {
+    let limits = quotas.iter().flat_map(|of| of.limits.iter().map(|limit| (&of.owner, limit)));
+    limits.map(|(owner, of)| ((owner.clone(), of.measure.clone()), of.promised)).collect()
+}
+
+/// The first limit that is exceeded by more than before, if any.
+pub(crate) fn exceeded(quotas: Vec<Quota>, before: &Promised) -> Option<(Name, QuotaLimit)> {
+    let mut limits = quotas.into_iter().flat_map(|of| {
+        let owner = of.owner;
+        of.limits.into_iter().map(move |limit| (owner.clone(), limit))
+    });
+    limits.find(|(owner, of)| {
+        let before = before.get(&(owner.clone(), of.measure.clone()));
+        of.promised > of.limit && of.promised > before.copied().unwrap_or_default()
+    })
+}
+
+fn amounts(limits: &[QuotaLimit]) -> Value {
+    limits
+        .iter()
+        .map(|of| json!({ "of": of.measure.to_string(), "limit": of.limit.to_f64() }))
+        .collect()
+}

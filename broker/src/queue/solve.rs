@@ -1,0 +1,458 @@
+//! Solves: asked for, taken by a worker, ended by a version of the targets or by a reason.
+
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::log::change::Change;
+use crate::log::trail::{Action, Seq, TargetVersion};
+use crate::queue::job::{self, JobKind, Lease};
+use chrono::{DateTime, Utc};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+use std::time::Duration;
+use uuid::Uuid;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Those who ask at once take turns.
+        ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('solves', 0))";
+        ASKED = "SELECT EXISTS (SELECT FROM solves WHERE solve_id = $1)";
+        WAITING = "SELECT job_id FROM jobs WHERE kind = 'solve' AND state = 'waiting' LIMIT 1";
+        /// Up to now: what a clock that was wrong has put into the future says nothing.
+        ASKED_SINCE = "SELECT EXISTS (SELECT FROM solves \
+            WHERE requested_at >= $1 AND requested_at <= clock_timestamp())";
+        ADD = "INSERT INTO solves (solve_id, state, cause, parent) \
+            SELECT $1, 'requested', $2, max(version) FROM target_versions";
+        /// A solve whose worker was lost goes by way of `requested`.
+        HAND_BACK = "UPDATE solves SET state = 'requested' WHERE solve_id = $1 AND state = 'running'";
+        BEGIN = "UPDATE solves SET state = 'running', started_at = clock_timestamp(), \
+                parent = (SELECT max(version) FROM target_versions) \
+            WHERE solve_id = $1";
+        /// Nobody else may have taken the job meanwhile, which `FOR UPDATE` makes sure of.
+        STILL_OURS = "SELECT EXISTS (SELECT FROM jobs WHERE job_id = $1 AND attempt = $2 \
+            AND state = 'running' FOR UPDATE)";
+        DESCRIBE = "UPDATE solves SET parent = $2, seq = $3, snapshot_url = $4, config = $5 \
+            WHERE solve_id = $1 AND state = 'running'";
+        FAIL = "UPDATE solves SET state = 'failed', reason = $2, failure = $3 WHERE solve_id = $1";
+        STALE = "UPDATE solves SET state = 'stale', failure = $2, result_url = $3 WHERE solve_id = $1";
+        ADD_REPORT = "INSERT INTO solve_reports (solve_id, report) VALUES ($1, $2)";
+        CONFIG = "SELECT config FROM solves WHERE solve_id = $1";
+        REPORT = "SELECT report FROM solve_reports WHERE solve_id = $1";
+        LATEST = "SELECT solve_id, cause, state, reason, failure, requested_at, started_at, state_at, \
+                parent, version, snapshot_url, result_url FROM solves \
+            WHERE requested_at >= $1 ORDER BY requested_at DESC, solve_id DESC LIMIT $2";
+        ONE = "SELECT solve_id, cause, state, reason, failure, requested_at, started_at, state_at, \
+                parent, version, snapshot_url, result_url FROM solves WHERE solve_id = $1";
+        /// The last entry that a snapshot of a solve contains.
+        SEEN = "SELECT coalesce(max(seq), 0) FROM solves";
+        /// Servers taken out of use by events recorded since, and still active, and when the last
+        /// of those was recorded. Active events are few; entries of the trail since then may be
+        /// millions, so its numbers are asked only for what was recorded of late: no transaction that
+        /// records anything takes a minute.
+        NEWLY_UNAVAILABLE = "WITH active AS (SELECT u.*, t.at FROM unavailability u \
+                JOIN audit_trail t ON t.subject = u.event_id AND t.seq > $1 \
+                    AND t.action = 'unavailability_recorded' \
+                WHERE coalesce(u.ended_at, 'infinity'::timestamptz) > now() AND u.started_at <= now() \
+                    AND u.kind <> 'planned_maintenance' \
+                    AND u.recorded_at > coalesce((SELECT s.at FROM audit_trail s WHERE s.seq = $1), \
+                        '-infinity') - interval '1 minute') \
+            SELECT count(*), (SELECT max(at) FROM active) \
+            FROM (SELECT server_id FROM active WHERE server_id IS NOT NULL \
+                UNION SELECT s.server_id FROM active a JOIN servers s USING (rack_id) \
+                UNION SELECT s.server_id FROM active a JOIN racks r USING (msb_id) \
+                    JOIN servers s ON s.rack_id = r.rack_id \
+                UNION SELECT s.server_id FROM active a JOIN msbs m USING (datacenter_id) \
+                    JOIN racks r ON r.msb_id = m.msb_id JOIN servers s ON s.rack_id = r.rack_id) u";
+        /// Those that ended, beyond the newest: too many or too old.
+        TO_FORGET = "SELECT solve_id FROM (SELECT solve_id, state, requested_at, forgotten_at, \
+                row_number() OVER (ORDER BY requested_at DESC, solve_id DESC) AS nr FROM solves) s \
+            WHERE state IN ('published', 'stale', 'failed') AND forgotten_at IS NULL AND nr > $1 \
+                AND (nr > $2 OR requested_at < clock_timestamp() - make_interval(secs => $3)) \
+            ORDER BY nr";
+        FORGET = "UPDATE solves SET forgotten_at = clock_timestamp(), snapshot_url = NULL, \
+            result_url = NULL WHERE solve_id = $1";
+        FORGET_REPORT = "DELETE FROM solve_reports WHERE solve_id = $1";
+        CLOCK = "SELECT clock_timestamp()";
+    }
+}
+
+/// Why a solve was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// Its time had come.
+    Schedule,
+    /// Somebody asked.
+    Demand,
+    /// Many servers became unavailable.
+    Event,
+}
+
+impl Cause {
+    /// Every cause.
+    pub const ALL: [Cause; 3] = [Cause::Schedule, Cause::Demand, Cause::Event];
+
+    /// The word of the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Cause::Schedule => "schedule",
+            Cause::Demand => "demand",
+            Cause::Event => "event",
+        }
+    }
+}
+
+/// Why a solve ended without a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FailureReason {
+    /// Its process ended with an error.
+    Crashed,
+    /// Its process did not end by the deadline.
+    OutOfTime,
+    /// Its process wanted more memory than it may have.
+    OutOfMemory,
+    /// The audit objects to its targets.
+    AuditRefused,
+    /// Its result is not there, or is not one.
+    ResultUnreadable,
+    /// Its snapshot or its result cannot be kept.
+    ArchiveFailed,
+    /// The broker refuses its targets.
+    NotPublishable,
+    /// Worker after worker was lost.
+    WorkersLost,
+    /// Somebody did not want it any more.
+    Cancelled,
+}
+
+impl FailureReason {
+    /// Every reason.
+    pub const ALL: [FailureReason; 9] = [
+        FailureReason::Crashed,
+        FailureReason::OutOfTime,
+        FailureReason::OutOfMemory,
+        FailureReason::AuditRefused,
+        FailureReason::ResultUnreadable,
+        FailureReason::ArchiveFailed,
+        FailureReason::NotPublishable,
+        FailureReason::WorkersLost,
+        FailureReason::Cancelled,
+    ];
+
+    /// The word of the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            FailureReason::Crashed => "crashed",
+            FailureReason::OutOfTime => "out_of_time",
+            FailureReason::OutOfMemory => "out_of_memory",
+            FailureReason::AuditRefused => "audit_refused",
+            FailureReason::ResultUnreadable => "result_unreadable",
+            FailureReason::ArchiveFailed => "archive_failed",
+            FailureReason::NotPublishable => "not_publishable",
+            FailureReason::WorkersLost => "workers_lost",
+            FailureReason::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// One solve, as it stands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SolveRow {
+    /// Its id.
+    #[serde(serialize_with = "as_text")]
+    pub id: Uuid,
+    /// Why it was started.
+    pub cause: String,
+    /// A word of [`crate::SolveState`].
+    pub state: String,
+    /// Of a failed one: a word of [`FailureReason`].
+    pub reason: Option<String>,
+    /// What happened, for people.
+    pub failure: Option<String>,
+    /// When it was asked for.
+    pub requested_at: DateTime<Utc>,
+    /// When a worker took it.
+    pub started_at: Option<DateTime<Utc>>,
+    /// Since when it is in its state.
+    pub state_at: DateTime<Utc>,
+    /// The version of its snapshot.
+    pub parent: TargetVersion,
+    /// The version its targets are.
+    pub version: Option<TargetVersion>,
+    /// Where its snapshot is kept.
+    pub snapshot_url: Option<String>,
+    /// Where its result is kept.
+    pub result_url: Option<String>,
+}
+
+/// What a solve is made on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SolveBasis {
+    /// The version of its snapshot.
+    pub parent: TargetVersion,
+    /// The last entry of the audit trail in it.
+    pub seq: Seq,
+    /// Where the snapshot is kept.
+    pub snapshot_url: String,
+    /// The settings.
+    pub config: Value,
+}
+
+impl Broker {
+    /// Asks for a solve. One that waits already is it; with `since`, nothing is asked for if one
+    /// was asked for since then. Gives the solve that will run and whether it is a new one, which the
+    /// audit trail has by `actor`.
+    ///
+    /// `id` is the asker's own: asked twice, as after an answer that was lost, it is asked for once.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn request_solve(
+        &self,
+        actor: &str,
+        id: Uuid,
+        cause: Cause,
+        since: Option<DateTime<Utc>>,
+    ) -> Result<Option<(Uuid, bool)>, DbError> {
+        let doing = "asking for a solve";
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        sqlx::query(sql::ONE_AT_A_TIME).execute(&mut *db).await.doing(doing)?;
+        let before: bool =
+            sqlx::query_scalar(sql::ASKED).bind(id).fetch_one(&mut *db).await.doing(doing)?;
+        if before {
+            return Ok(Some((id, false)));
+        }
+        let waiting: Option<Uuid> =
+            sqlx::query_scalar(sql::WAITING).fetch_optional(&mut *db).await.doing(doing)?;
+        if let Some(waiting) = waiting {
+            return Ok(Some((waiting, false)));
+        }
+        if let Some(since) = since {
+            let asked: bool = sqlx::query_scalar(sql::ASKED_SINCE)
+                .bind(since)
+                .fetch_one(&mut *db)
+                .await
+                .doing(doing)?;
+            if asked {
+                return Ok(None);
+            }
+        }
+        sqlx::query(job::sql::ADD)
+            .bind(vec![id])
+            .bind(JobKind::Solve.as_str())
+            .bind(None::<Uuid>)
+            .bind(vec![json!({})])
+            .execute(&mut *db)
+            .await
+            .doing(doing)?;
+        let added = sqlx::query(sql::ADD).bind(id).bind(cause.as_str()).execute(&mut *db);
+        added.await.doing(doing)?;
+        change.record(Action::SolveRequested, &id.to_string(), json!({ "cause": cause.as_str() }));
+        change.commit().await?;
+        Ok(Some((id, true)))
+    }
+
+    /// Notes what a solve is made on; false: its lease is lost.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn describe_solve(&self, lease: Lease, basis: &SolveBasis) -> Result<bool, DbError> {
+        let doing = "noting what a solve is made on";
+        let mut tx = self.begin().await.doing(doing)?;
+        let ours: bool = sqlx::query_scalar(sql::STILL_OURS)
+            .bind(lease.job)
+            .bind(lease.attempt)
+            .fetch_one(&mut *tx)
+            .await
+            .doing(doing)?;
+        if ours {
+            let described = sqlx::query(sql::DESCRIBE)
+                .bind(lease.job)
+                .bind(basis.parent.0)
+                .bind(basis.seq.0)
+                .bind(&basis.snapshot_url)
+                .bind(&basis.config);
+            described.execute(&mut *tx).await.doing(doing)?;
+        }
+        tx.commit().await.doing(doing)?;
+        Ok(ours)
+    }
+
+    /// Ends a solve without a version; false: its lease is lost, and nothing was written.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn fail_solve(
+        &self,
+        lease: Lease,
+        reason: FailureReason,
+        failure: &str,
+    ) -> Result<bool, DbError> {
+        let doing = "ending a solve";
+        let mut tx = self.begin().await.doing(doing)?;
+        let ours = job::fail(&mut tx, lease, failure).await.doing(doing)?;
+        if ours {
+            fail(&mut tx, lease.job, reason, failure).await.doing(doing)?;
+        }
+        tx.commit().await.doing(doing)?;
+        Ok(ours)
+    }
+
+    /// Ends a solve whose targets came too late; false: its lease is lost.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn end_stale_solve(
+        &self,
+        lease: Lease,
+        failure: &str,
+        result_url: &str,
+    ) -> Result<bool, DbError> {
+        let doing = "ending a solve";
+        let mut tx = self.begin().await.doing(doing)?;
+        let outcome = json!({ "stale": failure });
+        let ours = job::finish(&mut tx, lease, &outcome).await.doing(doing)?;
+        if ours {
+            let stale = sqlx::query(sql::STALE).bind(lease.job).bind(failure).bind(result_url);
+            stale.execute(&mut *tx).await.doing(doing)?;
+        }
+        tx.commit().await.doing(doing)?;
+        Ok(ours)
+    }
+
+    /// The latest solves, the newest first: those asked for since then, at most so many.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn solves(&self, since: DateTime<Utc>, limit: u32) -> Result<Vec<SolveRow>, DbError> {
+        let rows = sqlx::query(sql::LATEST)
+            .bind(since)
+            .bind(i64::from(limit))
+            .try_map(|row: PgRow| solve(&row))
+            .fetch_all(&self.pool);
+        rows.await.doing("listing solves")
+    }
+
+    /// One solve; `None`: there is none of this id.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn solve(&self, id: Uuid) -> Result<Option<SolveRow>, DbError> {
+        let row = sqlx::query(sql::ONE).bind(id).try_map(|row: PgRow| solve(&row));
+        row.fetch_optional(&self.pool).await.doing("looking a solve up")
+    }
+
+    /// The report of a solve that was published.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn solve_report(&self, id: Uuid) -> Result<Option<Value>, DbError> {
+        let report = sqlx::query_scalar(sql::REPORT).bind(id).fetch_optional(&self.pool);
+        report.await.doing("reading the report of a solve")
+    }
+
+    /// The settings of a solve, as they were recorded.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn solve_config(&self, id: Uuid) -> Result<Option<Value>, DbError> {
+        let config = sqlx::query_scalar(sql::CONFIG).bind(id).fetch_optional(&self.pool);
+        config.await.map(Option::flatten).doing("reading the settings of a solve")
+    }
+
+    /// Servers that events recorded since the snapshot of the last solve take out of use, and when
+    /// the last of those events was recorded.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn newly_unavailable(&self) -> Result<(i64, Option<DateTime<Utc>>), DbError> {
+        let doing = "counting servers newly unavailable";
+        let seen: i64 = sqlx::query_scalar(sql::SEEN).fetch_one(&self.pool).await.doing(doing)?;
+        let count = sqlx::query_as(sql::NEWLY_UNAVAILABLE).bind(seen).fetch_one(&self.pool);
+        count.await.doing(doing)
+    }
+
+    /// Solves that ended and need not be kept any more: beyond the newest `least`, those beyond
+    /// the newest `most` or asked for longer ago than `age`.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn solves_to_forget(
+        &self,
+        least: u32,
+        most: u32,
+        age: Duration,
+    ) -> Result<Vec<Uuid>, DbError> {
+        let ids = sqlx::query_scalar(sql::TO_FORGET)
+            .bind(i64::from(least))
+            .bind(i64::from(most.max(least)))
+            .bind(age.as_secs_f64())
+            .fetch_all(&self.pool);
+        ids.await.doing("looking for solves that need not be kept")
+    }
+
+    /// Forgets where things of a solve were kept, and its report. That it was stays.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn forget_solve(&self, id: Uuid) -> Result<(), DbError> {
+        let doing = "forgetting a solve";
+        let mut tx = self.begin().await.doing(doing)?;
+        for statement in [sql::FORGET_REPORT, sql::FORGET] {
+            sqlx::query(statement).bind(id).execute(&mut *tx).await.doing(doing)?;
+        }
+        tx.commit().await.doing(doing)
+    }
+
+    /// The time by the database's clock: the one that every time stored is of.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn clock(&self) -> Result<DateTime<Utc>, DbError> {
+        let now = sqlx::query_scalar(sql::CLOCK).fetch_one(&self.pool).await;
+        now.doing("asking for the time")
+    }
+}
+
+/// A worker took it, for the first time or after another.
+pub(crate) async fn begin(db: &mut PgConnection, solve: Uuid) -> Result<(), sqlx::Error> {
+    hand_back(db, solve).await?;
+    sqlx::query(sql::BEGIN).bind(solve).execute(db).await.map(|_| ())
+}
+
+/// Nobody has it. Of anything but a solve there is no row, and nothing happens.
+pub(crate) async fn hand_back(db: &mut PgConnection, solve: Uuid) -> Result<(), sqlx::Error> {
+    sqlx::query(sql::HAND_BACK).bind(solve).execute(db).await.map(|_| ())
+}
+
+pub(crate) async fn fail(
+    db: &mut PgConnection,
+    solve: Uuid,
+    reason: FailureReason,
+    failure: &str,
+) -> Result<(), sqlx::Error> {
+    let failed = sqlx::query(sql::FAIL).bind(solve).bind(reason.as_str()).bind(failure);
+    failed.execute(db).await.map(|_| ())
+}
+
+pub(crate) fn as_text<S: Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
+pub(crate) fn solve(row: &PgRow) -> Result<SolveRow, sqlx::Error> {
+    Ok(SolveRow {
+        id: row.try_get(0)?,
+        cause: row.try_get(1)?,
+        state: row.try_get(2)?,
+        reason: row.try_get(3)?,
+        failure: row.try_get(4)?,
+        requested_at: row.try_get(5)?,
+        started_at: row.try_get(6)?,
+        state_at: row.try_get(7)?,
+        parent: TargetVersion(row.try_get(8)?),
+        version: row.try_get::<Option<i64>, _>(9)?.map(TargetVersion),
+        snapshot_url: row.try_get(10)?,
+        result_url: row.try_get(11)?,
+    })
+}

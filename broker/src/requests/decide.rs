@@ -1,0 +1,276 @@
+//! Deciding: requests are taken under a lease, and each is granted, refused or given back.
+
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::infra::state::{OperationState, RequestState, State};
+use crate::log::change::Change;
+use crate::log::trail::Action;
+use crate::queue::job::LEASE_MAX;
+use crate::requests::operation;
+use crate::requests::request::{Asking, Request, RequestChangeKind, request};
+use crate::requests::submit::{AskError, Submission};
+use fleet::{CapacityRequest, Name};
+use serde_json::{Value, json};
+use sqlx::postgres::PgRow;
+use std::time::Duration;
+use uuid::Uuid;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// The oldest that nobody has. One that was planned by a worker that is lost is planned anew.
+        TAKE = "WITH next AS (SELECT request_id FROM capacity_requests \
+                WHERE open AND coalesce(starts_at, '-infinity') <= clock_timestamp() \
+                    AND coalesce(lease_until, '-infinity') NOT BETWEEN clock_timestamp() \
+                        AND clock_timestamp() + make_interval(secs => $3) \
+                ORDER BY request_id LIMIT 1 FOR UPDATE SKIP LOCKED), \
+            taken AS (UPDATE capacity_requests q SET worker = $1, \
+                    lease_until = clock_timestamp() + make_interval(secs => $2) \
+                FROM next WHERE q.request_id = next.request_id RETURNING q.*) \
+            SELECT request_id, asked, state, state_at, granted_micro, answer, plan_id, operation_id, \
+                version, created_at, created_by::text, false FROM taken";
+        AGAIN = "UPDATE capacity_requests SET state = 'submitted', plan_id = NULL \
+            WHERE request_id = $1 AND worker = $2 AND state = 'planned'";
+        PLANNED = "UPDATE capacity_requests SET state = 'planned', plan_id = $3 \
+            WHERE request_id = $1 AND worker = $2 AND state = 'submitted'";
+        /// Nobody takes it before its lease is out.
+        PUT_BACK = "UPDATE capacity_requests SET lease_until = clock_timestamp() + make_interval(secs => $3) \
+            WHERE request_id = $1 AND worker = $2 AND open";
+        REFUSE = "UPDATE capacity_requests SET state = 'refused', answer = $3, version = version + 1, \
+                worker = NULL, lease_until = NULL \
+            WHERE request_id = $1 AND worker = $2 AND open RETURNING operation_id, reservation";
+        OVERDUE = "UPDATE capacity_requests SET state = 'expired', version = version + 1, worker = NULL, \
+                lease_until = NULL \
+            WHERE state = 'submitted' AND ends_at <= clock_timestamp() \
+            RETURNING request_id, reservation, operation_id";
+        /// Reservations whose time is over, and that nothing is asked about.
+        ENDED = "SELECT q.reservation, q.owner FROM capacity_requests q \
+            WHERE q.in_force AND q.change <> 'remove' AND q.ends_at <= clock_timestamp() \
+                AND EXISTS (SELECT FROM reservations r WHERE r.reservation = q.reservation) \
+                AND NOT EXISTS (SELECT FROM capacity_requests o \
+                    WHERE o.reservation = q.reservation AND o.open) \
+            ORDER BY q.reservation LIMIT 100";
+        IN_FORCE = "SELECT request_id, asked, state, state_at, granted_micro, NULL::jsonb, plan_id, \
+                operation_id, version, created_at, created_by::text, false \
+            FROM capacity_requests WHERE in_force ORDER BY reservation";
+        NOTE = "UPDATE capacity_requests q SET state = w.state \
+            FROM unnest($1::uuid[], $2::text[], $3::text[]) AS w (request_id, before, state) \
+            WHERE q.request_id = w.request_id AND q.state = w.before AND q.state <> w.state";
+        /// Ended reservations that hold nothing and get nothing.
+        SWEEP = "DELETE FROM reservations r USING capacity_requests q \
+            WHERE q.reservation = r.reservation AND q.in_force AND q.change = 'remove' \
+                AND NOT EXISTS (SELECT FROM servers s WHERE s.current_reservation_id = r.reservation_id) \
+                AND NOT EXISTS (SELECT FROM servers s WHERE s.target_pending \
+                    AND s.target_reservation_id = r.reservation_id) \
+            RETURNING r.reservation";
+        TO_SWEEP = "SELECT EXISTS (SELECT FROM capacity_requests q JOIN reservations r USING (reservation) \
+            WHERE q.in_force AND q.change = 'remove' AND NOT EXISTS \
+                (SELECT FROM servers s WHERE s.current_reservation_id = r.reservation_id))";
+        /// Of reservations that are gone, however they went.
+        LEFT_OVER = "UPDATE capacity_requests q SET state = 'expired', version = version + 1 \
+            WHERE q.in_force AND NOT EXISTS (SELECT FROM reservations r WHERE r.reservation = q.reservation)";
+    }
+}
+
+impl Broker {
+    /// Takes the oldest request that is due and that nobody has, for so long.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn take_request(
+        &self,
+        worker: &str,
+        lease: Duration,
+    ) -> Result<Option<Request>, DbError> {
+        let doing = "taking a request";
+        let mut tx = self.begin().await.doing(doing)?;
+        let taken = sqlx::query(sql::TAKE)
+            .bind(worker)
+            .bind(lease.min(LEASE_MAX).as_secs_f64())
+            .bind(LEASE_MAX.as_secs_f64())
+            .try_map(|row: PgRow| request(&row));
+        let mut taken = taken.fetch_optional(&mut *tx).await.doing(doing)?;
+        if let Some(of) = taken.as_mut().filter(|of| of.state == RequestState::Planned) {
+            let again = sqlx::query(sql::AGAIN).bind(of.id).bind(worker).execute(&mut *tx).await;
+            again.doing(doing)?;
+            (of.state, of.plan) = (RequestState::Submitted, None);
+        }
+        tx.commit().await.doing(doing)?;
+        Ok(taken)
+    }
+
+    /// Notes the plan that grants a request; false: it is not ours any more, or was taken back.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn note_planned(&self, worker: &str, id: Uuid, plan: Uuid) -> Result<bool, DbError> {
+        let planned = sqlx::query(sql::PLANNED).bind(id).bind(worker).bind(plan);
+        let planned = planned.execute(&self.pool).await.doing("noting a plan")?;
+        Ok(planned.rows_affected() == 1)
+    }
+
+    /// Leaves a request to whoever looks after so long.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn put_request_back(
+        &self,
+        worker: &str,
+        id: Uuid,
+        pause: Duration,
+    ) -> Result<(), DbError> {
+        let back = sqlx::query(sql::PUT_BACK).bind(id).bind(worker).bind(pause.as_secs_f64());
+        back.execute(&self.pool).await.map(|_| ()).doing("putting a request back")
+    }
+
+    /// Refuses a request; what was promised before holds. False: it is not ours any more.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn refuse_request(
+        &self,
+        actor: &str,
+        worker: &str,
+        id: Uuid,
+        answer: &Value,
+    ) -> Result<bool, DbError> {
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        let refused: Option<(Option<Uuid>, String)> = sqlx::query_as(sql::REFUSE)
+            .bind(id)
+            .bind(worker)
+            .bind(answer)
+            .fetch_optional(&mut *db)
+            .await
+            .doing("refusing a request")?;
+        let Some((operation, reservation)) = refused else {
+            change.abandon().await?;
+            return Ok(false);
+        };
+        if let Some(operation) = operation {
+            operation::end(db, operation, OperationState::Failed, answer).await?;
+        }
+        let detail = json!({
+            "request": id.to_string(), "code": answer["code"], "reasons": answer["reasons"],
+        });
+        change.record(Action::RequestRefused, &reservation, detail);
+        change.commit().await?;
+        Ok(true)
+    }
+
+    /// Asks for the end of reservations whose time is over, and expires requests that were never due
+    /// in time. Gives how many.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn end_what_is_over(&self, actor: &str) -> Result<usize, DbError> {
+        let doing = "ending what is over";
+        let ended: Vec<(String, String)> =
+            sqlx::query_as(sql::ENDED).fetch_all(&self.pool).await.doing(doing)?;
+        let mut done = 0;
+        for (reservation, owner) in ended {
+            let asking = removal(reservation.as_str().into(), owner.as_str().into());
+            let (id, operation) = (Uuid::now_v7(), Some(Uuid::now_v7()));
+            let submission =
+                Submission { id, operation, asking: &asking, expected: None, key: None };
+            match self.submit_request(actor, &submission).await {
+                Ok(_) => done += 1,
+                Err(AskError::Db(error)) => return Err(error),
+                // Somebody asked for something meanwhile.
+                Err(error) => tracing::debug!(%error, reservation, "not ended"),
+            }
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        let overdue: Vec<(Uuid, String, Option<Uuid>)> =
+            sqlx::query_as(sql::OVERDUE).fetch_all(&mut *db).await.doing(doing)?;
+        if overdue.is_empty() {
+            change.abandon().await?;
+            return Ok(done);
+        }
+        let answer = json!({ "code": "expired", "detail": "its end came before it was granted" });
+        for (id, reservation, operation) in overdue {
+            if let Some(operation) = operation {
+                operation::end(change.connection(), operation, OperationState::Failed, &answer)
+                    .await?;
+            }
+            let detail = json!({ "request": id.to_string(), "code": "expired" });
+            change.record(Action::RequestRefused, &reservation, detail);
+            done += 1;
+        }
+        change.commit().await?;
+        Ok(done)
+    }
+
+    /// What each reservation with a request in force is promised by, without what was answered.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn requests_in_force(&self) -> Result<Vec<Request>, DbError> {
+        let rows = sqlx::query(sql::IN_FORCE).try_map(|row: PgRow| request(&row));
+        rows.fetch_all(&self.pool).await.doing("reading requests in force")
+    }
+
+    /// Notes how reservations stand: request, state before, state. It follows from the region, so the
+    /// trail, from which that follows, has no entry of it. Gives how many changed.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn note_states(
+        &self,
+        states: &[(Uuid, RequestState, RequestState)],
+    ) -> Result<u64, DbError> {
+        let noted = sqlx::query(sql::NOTE)
+            .bind(states.iter().map(|(id, ..)| *id).collect::<Vec<_>>())
+            .bind(states.iter().map(|(_, before, _)| before.as_str()).collect::<Vec<_>>())
+            .bind(states.iter().map(|(.., state)| state.as_str()).collect::<Vec<_>>());
+        Ok(noted.execute(&self.pool).await.doing("noting states")?.rows_affected())
+    }
+
+    /// Removes reservations that ended and hold nothing any more; their promises and their trail stay,
+    /// by name. Gives their names.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn sweep_reservations(&self, actor: &str) -> Result<Vec<Name>, DbError> {
+        let doing = "removing reservations that ended";
+        sqlx::query(sql::LEFT_OVER).execute(&self.pool).await.doing(doing)?;
+        let any: bool =
+            sqlx::query_scalar(sql::TO_SWEEP).fetch_one(&self.pool).await.doing(doing)?;
+        if !any {
+            return Ok(Vec::new());
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        crate::moves::lifecycle::hold_head(db).await?;
+        let swept: Vec<String> =
+            sqlx::query_scalar(sql::SWEEP).fetch_all(&mut *db).await.doing(doing)?;
+        if swept.is_empty() {
+            change.abandon().await?;
+            return Ok(Vec::new());
+        }
+        sqlx::query(sql::LEFT_OVER).execute(&mut *db).await.doing(doing)?;
+        for reservation in &swept {
+            change.record(Action::ReservationRemoved, reservation, json!({}));
+        }
+        change.commit().await?;
+        Ok(swept.into_iter().map(Name::from).collect())
+    }
+}
+
+/// What asks for the end of a reservation.
+fn removal(reservation: Name, owner: Name) -> Asking {
+    Asking {
+        kind: RequestChangeKind::Remove,
+        owner,
+        change: CapacityRequest {
+            reservation_id: reservation,
+            remove: true,
+            ..CapacityRequest::default()
+        },
+        policy: crate::GrantPolicy::All,
+        starts_at: None,
+        ends_at: None,
+        labels: None,
+        contract: None,
+    }
+}

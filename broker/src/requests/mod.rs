@@ -1,0 +1,23 @@
+//! Owners' requests: submitted, decided, with the operations and plans that belong to them.
+
+pub(crate) mod decide;
+pub(crate) mod operation;
+pub(crate) mod plan_store;
+pub(crate) mod request;
+pub(crate) mod submit;
+
+pub use operation::{Operation, OperationKind};
+pub use plan_store::{NewPlan, PLAN_LASTS, StoredPlan, UnreadablePlan};
+pub use request::{
+    Asking, GrantPolicy, Labels, REQUESTS_PAGE_MAX, Request, RequestChangeKind, RequestFilter,
+};
+pub use submit::{AskError, Submission, Submitted};
+
+/// The statements of this room, by module and name.
+pub(crate) const STATEMENTS: &[crate::Statements] = &[
+    decide::sql::ALL,
+    operation::sql::ALL,
+    plan_store::sql::ALL,
+    request::sql::ALL,
+    submit::sql::ALL,
+];

@@ -1,0 +1,237 @@
+//! Plans: what changes would come to, kept until somebody applies them or their time is over.
+
+use crate::access::idempotency::{self, KeyClaim};
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::infra::state::{self, PlanState};
+use crate::log::trail::{Seq, TargetVersion};
+use crate::requests::request::Asking;
+use crate::requests::submit::AskError;
+use chrono::{DateTime, Utc};
+use fleet::Name;
+use fleet::quote::Quote;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sqlx::postgres::PgRow;
+use sqlx::types::Json;
+use sqlx::{PgConnection, Row};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How long a plan can be applied. The region moves on; a plan is checked against it in any case.
+pub const PLAN_LASTS: Duration = Duration::from_secs(15 * 60);
+
+/// How long one is kept to be looked at.
+const PLANS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+pub(crate) mod sql {
+    crate::statements! {
+        STORE = "INSERT INTO plans (plan_id, state, made_by, expires_at, owners, changes, base, seq, \
+                taken_at, answers, targets) \
+            VALUES ($1, 'made', $2, clock_timestamp() + make_interval(secs => $3), $4, $5, $6, $7, $8, $9, $10)";
+        PLAN = "SELECT plan_id, CASE WHEN state = 'made' AND expires_at <= clock_timestamp() \
+                THEN 'expired' ELSE state END, state_at, made_at, made_by::text, expires_at, owners, \
+                changes, base, seq, taken_at, answers, targets FROM plans WHERE plan_id = $1";
+        APPLIED = "UPDATE plans SET state = 'applied' WHERE plan_id = $1 AND state = 'made' \
+            AND expires_at > clock_timestamp()";
+        STALE = "UPDATE plans SET state = 'stale' WHERE plan_id = $1 AND state = 'made'";
+        EXPIRE = "UPDATE plans SET state = 'expired' WHERE state = 'made' AND expires_at <= clock_timestamp()";
+        FORGET = "DELETE FROM plans WHERE expires_at < clock_timestamp() - make_interval(secs => $1)";
+    }
+}
+
+/// A plan that was just made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewPlan {
+    /// Its id.
+    pub id: Uuid,
+    /// The changes.
+    pub changes: Vec<Asking>,
+    /// The version of the targets it was made on.
+    pub base: TargetVersion,
+    /// The last entry of the audit trail it knows.
+    pub seq: Seq,
+    /// The instant of the region it was made on.
+    pub taken_at: DateTime<Utc>,
+    /// What each change comes to, in the order of the changes; empty if the plan keeps every promise.
+    pub quotes: Vec<Quote>,
+    /// The servers that change their holder, and to whom.
+    pub targets: Vec<(Name, Option<Name>)>,
+}
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredPlan {
+    /// What was planned, and on what.
+    pub plan: NewPlan,
+    /// What became of it.
+    pub state: PlanState,
+    /// Since when.
+    pub state_at: DateTime<Utc>,
+    /// When it was made.
+    pub made_at: DateTime<Utc>,
+    /// Who asked for it.
+    pub made_by: String,
+    /// From when on it is not applied any more.
+    pub expires_at: DateTime<Utc>,
+    /// Whose reservations it changes.
+    pub owners: Vec<String>,
+}
+
+/// A stored plan that is not what this version stores: a member is missing, renamed or unknown.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("plan {plan} cannot be read: {why}")]
+pub struct UnreadablePlan {
+    /// The plan.
+    pub plan: Uuid,
+    /// Whose reservations it changes.
+    pub owners: Vec<String>,
+    /// Which part, and what is wrong.
+    pub why: String,
+}
+
+impl NewPlan {
+    /// Whose reservations it changes, each once.
+    pub fn owners(&self) -> Vec<String> {
+        let mut owners: Vec<String> =
+            self.changes.iter().map(|asking| asking.owner.to_string()).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        owners
+    }
+}
+
+impl Broker {
+    /// Keeps a plan for [`PLAN_LASTS`]; with a key, answers it.
+    ///
+    /// # Errors
+    /// [`AskError::KeyLost`], [`AskError::Db`].
+    pub async fn store_plan(
+        &self,
+        actor: &str,
+        plan: &NewPlan,
+        key: Option<(KeyClaim, &Value)>,
+    ) -> Result<(), AskError> {
+        let doing = "storing a plan";
+        let mut tx = self.begin().await.doing(doing)?;
+        let stored = sqlx::query(sql::STORE)
+            .bind(plan.id)
+            .bind(actor)
+            .bind(PLAN_LASTS.as_secs_f64())
+            .bind(plan.owners())
+            .bind(Json(&plan.changes))
+            .bind(plan.base.0)
+            .bind(plan.seq.0)
+            .bind(plan.taken_at)
+            .bind(Json(&plan.quotes))
+            .bind(Json(&plan.targets));
+        stored.execute(&mut *tx).await.doing(doing)?;
+        if let Some((claim, answer)) = key
+            && !idempotency::answer(&mut tx, claim, answer).await?
+        {
+            return Err(AskError::KeyLost);
+        }
+        Ok(tx.commit().await.doing(doing)?)
+    }
+
+    /// One plan; the inner error: it is there, but cannot be read.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn stored_plan(
+        &self,
+        id: Uuid,
+    ) -> Result<Option<Result<StoredPlan, UnreadablePlan>>, DbError> {
+        let row = sqlx::query(sql::PLAN).bind(id).try_map(|row: PgRow| plan(&row));
+        row.fetch_optional(&self.pool).await.doing("reading a plan")
+    }
+
+    /// Notes that the region moved beyond what a plan tolerates.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn note_stale(&self, id: Uuid) -> Result<(), DbError> {
+        let noted = sqlx::query(sql::STALE).bind(id).execute(&self.pool).await;
+        noted.map(|_| ()).doing("noting that a plan is stale")
+    }
+
+    /// Expires plans whose time is over, and forgets those a week old.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn forget_plans(&self) -> Result<(), DbError> {
+        let doing = "forgetting plans";
+        sqlx::query(sql::EXPIRE).execute(&self.pool).await.doing(doing)?;
+        let forgotten = sqlx::query(sql::FORGET).bind(PLANS_KEPT.as_secs_f64());
+        forgotten.execute(&self.pool).await.map(|_| ()).doing(doing)
+    }
+}
+
+/// Notes that a plan is applied, in the transaction that does it; false: it cannot be.
+pub(crate) async fn applied(db: &mut PgConnection, id: Uuid) -> Result<bool, DbError> {
+    let applied = sqlx::query(sql::APPLIED).bind(id).execute(db).await;
+    Ok(applied.doing("applying a plan")?.rows_affected() == 1)
+}
+
+/// A plan of a row. What a part of it says is read strictly: an error names the part.
+fn plan(row: &PgRow) -> Result<Result<StoredPlan, UnreadablePlan>, sqlx::Error> {
+    let (id, owners): (Uuid, Vec<String>) = (row.try_get(0)?, row.try_get(6)?);
+    let (changes, quotes, targets): (Value, Value, Value) =
+        (row.try_get(7)?, row.try_get(11)?, row.try_get(12)?);
+    let parts = || {
+        let changes: Vec<Asking> = part("changes", changes)?;
+        let quotes: Vec<Quote> = part("answers", quotes)?;
+        let targets: Vec<(Name, Option<Name>)> = part("targets", targets)?;
+        agree(&changes, &quotes)?;
+        Ok((changes, quotes, targets))
+    };
+    let (changes, quotes, targets) = match parts() {
+        Ok(parts) => parts,
+        Err(why) => return Ok(Err(UnreadablePlan { plan: id, owners, why })),
+    };
+    Ok(Ok(StoredPlan {
+        plan: NewPlan {
+            id,
+            changes,
+            base: TargetVersion(row.try_get(8)?),
+            seq: Seq(row.try_get(9)?),
+            taken_at: row.try_get(10)?,
+            quotes,
+            targets,
+        },
+        state: state::read(row.try_get(1)?)?,
+        state_at: row.try_get(2)?,
+        made_at: row.try_get(3)?,
+        made_by: row.try_get(4)?,
+        expires_at: row.try_get(5)?,
+        owners,
+    }))
+}
+
+/// Each element of a list in a column.
+fn part<T: DeserializeOwned>(column: &str, list: Value) -> Result<Vec<T>, String> {
+    let Value::Array(list) = list else { return Err(format!("{column} is no list")) };
+    let read = |(number, value): (usize, Value)| {
+        serde_json::from_value(value).map_err(|error| format!("{column}[{number}]: {error}"))
+    };
+    list.into_iter().enumerate().map(read).collect()
+}
+
+/// Whether each answer is that of its change.
+fn agree(changes: &[Asking], quotes: &[Quote]) -> Result<(), String> {
+    if quotes.is_empty() && changes.iter().all(Asking::keeps_the_promise) {
+        return Ok(());
+    }
+    if quotes.len() != changes.len() {
+        return Err(format!("{} answers to {} changes", quotes.len(), changes.len()));
+    }
+    let other = |(asking, quote): &(&Asking, &Quote)| asking.reservation() != &quote.reservation_id;
+    match changes.iter().zip(quotes).find(other) {
+        Some((asking, quote)) => Err(format!(
+            "the answer to {:?} is about {:?}",
+            asking.reservation(),
+            quote.reservation_id
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,305 @@
+//! Asking, and taking back what was asked.
+
+use crate::access::idempotency::{self, KeyClaim};
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::infra::state::{self, OperationState, RequestState, State};
+use crate::log::change::Change;
+use crate::log::trail::{Action, Seq};
+use crate::requests::operation::{self, OperationKind};
+use crate::requests::request::{Asking, RequestChangeKind};
+use fleet::Name;
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// Holds the reservation, so that what is compared stays until the end.
+        HOLD = "SELECT r.kind, p.owner, p.version FROM reservations r JOIN promises p USING (promise_id) \
+            WHERE r.reservation = $1 FOR UPDATE OF r";
+        /// What was asked, and what an operator set beside it.
+        REVISIONS = "SELECT coalesce((SELECT sum(version) FROM capacity_requests \
+                WHERE reservation = $1), 0)::bigint \
+            + coalesce((SELECT contract_changes FROM reservations WHERE reservation = $1), 0)";
+        ENDS_AT = "SELECT ends_at FROM capacity_requests WHERE reservation = $1 AND in_force";
+        OPEN = "SELECT request_id FROM capacity_requests WHERE reservation = $1 AND open";
+        ADD = "INSERT INTO capacity_requests (request_id, reservation, owner, change, asked, asked_micro, \
+                policy, starts_at, ends_at, state, operation_id, created_by) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+        FIND = "SELECT state, version, reservation, operation_id, asked FROM capacity_requests \
+            WHERE request_id = $1 FOR UPDATE";
+        CANCEL = "UPDATE capacity_requests SET state = 'cancelled', version = version + 1, worker = NULL, \
+            lease_until = NULL WHERE request_id = $1";
+        SUBMIT = "UPDATE capacity_requests SET state = 'submitted', version = version + 1, \
+            operation_id = $2 WHERE request_id = $1";
+    }
+}
+
+/// What is submitted, and what it is to be compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct Submission<'a> {
+    /// Its id.
+    pub id: Uuid,
+    /// What is waited on for its answer; `None`: a draft, which is not decided.
+    pub operation: Option<Uuid>,
+    /// What is asked.
+    pub asking: &'a Asking,
+    /// The version of the reservation that whoever asks has seen ([`crate::ReservationCard::version`]).
+    pub expected: Option<&'a str>,
+    /// A key, and what is answered to whoever sends it again.
+    pub key: Option<(KeyClaim, &'a Value)>,
+}
+
+/// A request was submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// Its entry in the audit trail.
+    pub seq: Seq,
+}
+
+/// Something cannot be asked, or not be taken back; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum AskError {
+    #[error("there is a reservation {reservation:?} already")]
+    Exists { reservation: Name },
+    #[error("there is no reservation {reservation:?}")]
+    UnknownReservation { reservation: Name },
+    #[error("reservation {reservation:?} is {kind}; guaranteed ones are asked for")]
+    NotGuaranteed { reservation: Name, kind: String },
+    #[error("request {request} for reservation {reservation:?} waits for its answer")]
+    Open { reservation: Name, request: Uuid },
+    #[error("it has changed meanwhile; its version is {current:?} now")]
+    Stale { current: String },
+    #[error("there is no request {id}")]
+    UnknownRequest { id: Uuid },
+    #[error("request {id} is {} already", state.as_str())]
+    Over { id: Uuid, state: RequestState },
+    #[error("the key was claimed by another request, because this one took too long")]
+    KeyLost,
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+/// The version of a reservation as its owner sees it: the promise, and what was asked about it or set
+/// beside it.
+pub(crate) fn version(promise: Option<i32>, revisions: i64) -> String {
+    format!("{}.{revisions}", promise.unwrap_or(0))
+}
+
+impl Broker {
+    /// Asks for a change. It is decided by a worker ([`Broker::take_request`]), and by nobody as long
+    /// as it is a draft.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub async fn submit_request(
+        &self,
+        actor: &str,
+        submission: &Submission<'_>,
+    ) -> Result<Submitted, AskError> {
+        let mut asking = submission.asking.clone();
+        let name = asking.reservation().clone();
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        let promise = hold(db, &asking).await?;
+        if let Some(expected) = submission.expected {
+            let current = version(promise, revisions(db, &name).await?);
+            if current != expected {
+                return Err(AskError::Stale { current });
+            }
+        }
+        if asking.ends_at.is_none() && asking.kind == RequestChangeKind::Change {
+            let ends_at = sqlx::query_scalar(sql::ENDS_AT).bind(name.as_ref());
+            let ends_at = ends_at.fetch_optional(&mut *db).await.doing("looking for an end")?;
+            asking.ends_at = ends_at.filter(Option::is_some);
+        }
+        if let Some(request) = open_request(db, &name).await? {
+            return Err(AskError::Open { reservation: name, request });
+        }
+        let state = match submission.operation {
+            Some(_) => RequestState::Submitted,
+            None => RequestState::Draft,
+        };
+        add(db, actor, submission.id, submission.operation, &asking, state).await?;
+        if let Some((claim, answer)) = submission.key
+            && !idempotency::answer(db, claim, answer).await?
+        {
+            return Err(AskError::KeyLost);
+        }
+        let detail = json!({
+            "request": submission.id.to_string(), "state": state.as_str(), "asking": asking,
+        });
+        change.record(Action::RequestSubmitted, &name, detail);
+        match change.commit().await {
+            Ok(seq) => Ok(Submitted { seq }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Submits a draft.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub async fn submit_draft(
+        &self,
+        actor: &str,
+        id: Uuid,
+        expected: Option<i64>,
+        operation: Uuid,
+    ) -> Result<Submitted, AskError> {
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        let found = find(db, id, expected).await?;
+        if found.state != RequestState::Draft {
+            return Err(AskError::Over { id, state: found.state });
+        }
+        hold(db, &found.asking).await?;
+        if let Some(request) = open_request(db, &found.reservation).await? {
+            return Err(AskError::Open { reservation: found.reservation, request });
+        }
+        let owner = found.asking.owner.clone();
+        operation::begin(db, operation, OperationKind::Request, id, Some(&owner), actor).await?;
+        let submitted = sqlx::query(sql::SUBMIT).bind(id).bind(operation);
+        submitted.execute(db).await.doing("submitting a draft")?;
+        let detail = json!({
+            "request": id.to_string(), "state": RequestState::Submitted.as_str(),
+            "asking": found.asking,
+        });
+        change.record(Action::RequestSubmitted, &found.reservation, detail);
+        Ok(Submitted { seq: change.commit().await? })
+    }
+
+    /// Takes back what was asked and is not granted yet.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub async fn cancel_request(
+        &self,
+        actor: &str,
+        id: Uuid,
+        expected: Option<i64>,
+    ) -> Result<Seq, AskError> {
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        let found = find(db, id, expected).await?;
+        if !RequestState::Cancelled.may_follow(Some(found.state)) {
+            return Err(AskError::Over { id, state: found.state });
+        }
+        let cancelled = sqlx::query(sql::CANCEL).bind(id).execute(&mut *db).await;
+        cancelled.doing("cancelling a request")?;
+        if let Some(operation) = found.operation {
+            let result = json!({ "code": "cancelled", "detail": "the request was taken back" });
+            operation::end(db, operation, OperationState::Failed, &result).await?;
+        }
+        let detail = json!({ "request": id.to_string(), "before": found.state.as_str() });
+        change.record(Action::RequestCancelled, &found.reservation, detail);
+        Ok(change.commit().await?)
+    }
+}
+
+/// A request that is looked at to be changed.
+struct Found {
+    state: RequestState,
+    reservation: Name,
+    operation: Option<Uuid>,
+    asking: Asking,
+}
+
+type FoundRow = (String, i64, String, Option<Uuid>, Json<Asking>);
+
+async fn find(db: &mut PgConnection, id: Uuid, expected: Option<i64>) -> Result<Found, AskError> {
+    let doing = "looking for a request";
+    let found: Option<FoundRow> =
+        sqlx::query_as(sql::FIND).bind(id).fetch_optional(db).await.doing(doing)?;
+    let (word, version, reservation, operation, Json(asking)) =
+        found.ok_or(AskError::UnknownRequest { id })?;
+    if expected.is_some_and(|expected| expected != version) {
+        return Err(AskError::Stale { current: version.to_string() });
+    }
+    let state = state::read(&word).doing(doing)?;
+    Ok(Found { state, reservation: reservation.into(), operation, asking })
+}
+
+/// Holds the reservation that is asked about; gives the version of its promise, if it is there and
+/// should be.
+async fn hold(db: &mut PgConnection, asking: &Asking) -> Result<Option<i32>, AskError> {
+    let reservation = asking.reservation().clone();
+    let held: Option<(String, String, i32)> = sqlx::query_as(sql::HOLD)
+        .bind(reservation.as_ref())
+        .fetch_optional(db)
+        .await
+        .doing("holding a reservation")?;
+    match (asking.kind, held) {
+        (RequestChangeKind::Create, None) => Ok(None),
+        (RequestChangeKind::Create, Some(_)) => Err(AskError::Exists { reservation }),
+        (_, None) => Err(AskError::UnknownReservation { reservation }),
+        (_, Some((kind, ..))) if kind != "guaranteed" => {
+            Err(AskError::NotGuaranteed { reservation, kind })
+        }
+        (_, Some((.., version))) => Ok(Some(version)),
+    }
+}
+
+pub(crate) async fn revisions(db: &mut PgConnection, name: &str) -> Result<i64, DbError> {
+    let revisions = sqlx::query_scalar(sql::REVISIONS).bind(name).fetch_one(db).await;
+    revisions.doing("counting what was asked")
+}
+
+pub(crate) async fn open_request(
+    db: &mut PgConnection,
+    name: &str,
+) -> Result<Option<Uuid>, DbError> {
+    let open = sqlx::query_scalar(sql::OPEN).bind(name).fetch_optional(db).await;
+    open.doing("looking for a request that waits")
+}
+
+/// Stores a request, and begins its operation.
+pub(crate) async fn add(
+    db: &mut PgConnection,
+    actor: &str,
+    id: Uuid,
+    operation: Option<Uuid>,
+    asking: &Asking,
+    state: RequestState,
+) -> Result<(), AskError> {
+    if let Some(operation) = operation {
+        let owner = Some(asking.owner.as_ref());
+        operation::begin(db, operation, OperationKind::Request, id, owner, actor).await?;
+    }
+    insert(db, actor, id, operation, asking, state).await
+}
+
+/// Stores a request whose operation has begun.
+pub(crate) async fn insert(
+    db: &mut PgConnection,
+    actor: &str,
+    id: Uuid,
+    operation: Option<Uuid>,
+    asking: &Asking,
+    state: RequestState,
+) -> Result<(), AskError> {
+    let added = sqlx::query(sql::ADD)
+        .bind(id)
+        .bind(asking.reservation().as_ref())
+        .bind(asking.owner.as_ref())
+        .bind(asking.kind.as_str())
+        .bind(Json(asking))
+        .bind(asking.asked_micro())
+        .bind(asking.policy.as_str())
+        .bind(asking.starts_at)
+        .bind(asking.ends_at.flatten())
+        .bind(state.as_str())
+        .bind(operation)
+        .bind(actor);
+    match added.execute(db).await.doing("storing a request") {
+        // Another was first, this very instant.
+        Err(error) if error.refused_by("capacity_requests_one_open") => {
+            let reservation = asking.reservation().clone();
+            Err(AskError::Open { reservation, request: Uuid::nil() })
+        }
+        added => Ok(added.map(|_| ())?),
+    }
+}

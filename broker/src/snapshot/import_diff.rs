@@ -1,0 +1,355 @@
+//! What loading a snapshot would change: a value, made by comparing, that somebody can read first.
+
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::promises::promise::{self, Promise};
+use crate::snapshot::load::{self, Missing};
+use crate::snapshot::region_read::Stored;
+use fleet::{
+    Coverage, Name, RegionSnapshot, ServerRow, SnapshotError, SnapshotParts, UnavailabilityRow,
+    is_stand_in,
+};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// The share of stored servers, of reservations or of bindings that a snapshot may lack. More looks like
+/// a snapshot cut short, of another region or without a column, and is refused unless forced.
+pub const VANISHING_MAX: f64 = 0.05;
+
+/// What a snapshot adds to one table, changes in it, and lacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Rows stored before.
+    pub stored: usize,
+    /// In the snapshot and not stored, by name.
+    pub added: Vec<Name>,
+    /// In both, and different.
+    pub changed: Vec<Name>,
+    /// Stored and not in the snapshot.
+    pub missing: Vec<Name>,
+}
+
+impl Changes {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty() && self.missing.is_empty()
+    }
+
+    /// Compares two lists ordered by name.
+    fn between<'a, T: PartialEq + 'a>(
+        stored: impl Iterator<Item = (&'a Name, &'a T)>,
+        wanted: impl Iterator<Item = (&'a Name, &'a T)>,
+    ) -> Changes {
+        let (mut stored, mut wanted) = (stored.peekable(), wanted.peekable());
+        let mut changes = Changes::default();
+        loop {
+            let order = match (stored.peek(), wanted.peek()) {
+                (None, None) => return changes,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((old, _)), Some((new, _))) => old.cmp(new),
+            };
+            let old = (order != Ordering::Greater).then(|| stored.next()).flatten();
+            let new = (order != Ordering::Less).then(|| wanted.next()).flatten();
+            changes.stored += usize::from(old.is_some());
+            match (old, new) {
+                (Some((name, old)), Some((_, new))) if old != new => {
+                    changes.changed.push(name.clone());
+                }
+                (Some((name, _)), None) => changes.missing.push(name.clone()),
+                (None, Some((name, _))) => changes.added.push(name.clone()),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// More than [`VANISHING_MAX`] of one thing would be gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vanishing {
+    /// What: `servers`, `reservations` or `bindings`.
+    pub what: &'static str,
+    /// How many would be gone.
+    pub missing: usize,
+    /// How many are stored.
+    pub stored: usize,
+}
+
+/// Something that the snapshot has elsewhere, or as something else, than the store.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Elsewhere {
+    /// What it is: `server`, `rack`, `MSB`, `hardware type of server`, `kind of reservation`.
+    pub what: &'static str,
+    /// Its name.
+    pub name: Name,
+    /// What is stored.
+    pub stored: Name,
+    /// What the snapshot says.
+    pub wanted: Name,
+}
+
+/// What loading a snapshot would change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportPlan {
+    /// Whether nothing was ever loaded.
+    pub first: bool,
+    /// Whether prices and limits change.
+    pub weights_changed: bool,
+    /// Servers, in whatever column.
+    pub servers: Changes,
+    /// Servers whose owner, move under way or loan changes, among those changed.
+    pub bindings_changed: usize,
+    /// Servers that are stored with an owner.
+    pub bindings_stored: usize,
+    /// Of them, in the snapshot without one.
+    pub bindings_freed: usize,
+    /// Of them, not in the snapshot.
+    pub bindings_missing: usize,
+    /// Reservations, in whatever is promised. Those that change get a new version of the promise.
+    pub reservations: Changes,
+    /// Unavailability events.
+    pub unavailability: Changes,
+    /// What contradicts the store: servers, racks and MSBs in another place, servers of another
+    /// type, reservations of another kind.
+    pub contradictions: Vec<Elsewhere>,
+    /// Types that stored servers are of and the snapshot does not know, with the number of servers.
+    pub types_missing: Vec<(Name, usize)>,
+}
+
+impl ImportPlan {
+    /// Whether loading would change nothing, deletions aside.
+    pub fn is_empty(&self) -> bool {
+        let unchanged = |c: &Changes| c.added.is_empty() && c.changed.is_empty();
+        let tables = [&self.servers, &self.reservations, &self.unavailability];
+        !self.first && !self.weights_changed && tables.into_iter().all(unchanged)
+    }
+
+    /// Whether the snapshot lacks anything that is stored.
+    pub fn lacks_something(&self) -> bool {
+        [&self.servers, &self.reservations, &self.unavailability]
+            .into_iter()
+            .any(|changes| !changes.missing.is_empty())
+    }
+
+    /// Whether the snapshot says other things than the store about what rarely changes.
+    pub fn contradicts(&self) -> bool {
+        !self.contradictions.is_empty() || !self.types_missing.is_empty()
+    }
+
+    /// That of which more would be gone than [`VANISHING_MAX`], if any. A binding goes with its server
+    /// where that is removed.
+    pub fn vanishing(&self, missing: Missing) -> Option<Vanishing> {
+        let removed = if missing == Missing::Remove { self.bindings_missing } else { 0 };
+        [
+            ("servers", self.servers.missing.len(), self.servers.stored),
+            ("reservations", self.reservations.missing.len(), self.reservations.stored),
+            ("bindings", self.bindings_freed + removed, self.bindings_stored),
+        ]
+        .into_iter()
+        .map(|(what, missing, stored)| Vanishing { what, missing, stored })
+        .find(|of| of.missing as f64 > VANISHING_MAX * of.stored as f64)
+    }
+
+    /// With reservations that the inventory lacks, although they are kept for what they hold.
+    pub(crate) fn with_missing<'a>(mut self, names: impl Iterator<Item = &'a Name>) -> ImportPlan {
+        let missing = &mut self.reservations.missing;
+        missing.extend(names.cloned());
+        missing.sort_unstable();
+        self
+    }
+
+    /// Compares what is stored with a snapshot, `wanted` being its rows and `promises` its
+    /// reservations.
+    pub(crate) fn between(
+        stored: &Stored,
+        snapshot: &RegionSnapshot,
+        wanted: &SnapshotParts,
+        promises: &BTreeMap<Name, Promise>,
+    ) -> ImportPlan {
+        let event = |row: &UnavailabilityRow| row.event_id.clone();
+        let old_events: Vec<Name> = stored.unavailability.iter().map(event).collect();
+        let new_events: Vec<Name> = wanted.unavailability.iter().map(event).collect();
+        // Made buffers come and go with the fraction and the servers; nobody promised them.
+        let listed = |promises: &BTreeMap<Name, Promise>| -> BTreeMap<Name, Promise> {
+            let listed = promises.iter().filter(|(_, promise)| !promise.made);
+            listed.map(|(name, promise)| (name.clone(), promise.clone())).collect()
+        };
+        let mut plan = ImportPlan {
+            first: stored.region.is_none(),
+            weights_changed: stored.region.as_ref().is_some_and(|region| {
+                region.weights != snapshot.weights
+                    || region.shared_buffer_fraction != snapshot.shared_buffer_fraction
+            }),
+            servers: Changes::between(
+                stored.servers.iter().map(|(row, _)| (&row.server_id, row)),
+                wanted.servers.iter().map(|row| (&row.server_id, row)),
+            ),
+            reservations: Changes::between(
+                listed(&stored.promises).iter(),
+                listed(promises).iter(),
+            ),
+            unavailability: Changes::between(
+                old_events.iter().zip(&stored.unavailability),
+                new_events.iter().zip(&wanted.unavailability),
+            ),
+            ..ImportPlan::default()
+        };
+        plan.contradictions(stored, wanted, promises);
+        plan
+    }
+
+    fn contradictions(
+        &mut self,
+        stored: &Stored,
+        wanted: &SnapshotParts,
+        promises: &BTreeMap<Name, Promise>,
+    ) {
+        let mut found: BTreeSet<Elsewhere> = BTreeSet::new();
+        let mut note = |what, name: &Name, stored: &Name, wanted: &Name| {
+            if stored != wanted {
+                let (name, stored, wanted) = (name.clone(), stored.clone(), wanted.clone());
+                found.insert(Elsewhere { what, name, stored, wanted });
+            }
+        };
+        let (mut msb_of, mut datacenter_of) = (BTreeMap::new(), BTreeMap::new());
+        let mut types: BTreeMap<&Name, usize> = BTreeMap::new();
+        for (row, _) in &stored.servers {
+            msb_of.insert(&row.rack, &row.msb);
+            datacenter_of.insert(&row.msb, &row.datacenter);
+            *types.entry(&row.hardware_type).or_default() += 1;
+        }
+        let mut old = stored.servers.iter().map(|(row, _)| row).peekable();
+        let held = |row: &ServerRow| usize::from(row.current_reservation.is_some());
+        self.bindings_stored = stored.servers.iter().map(|(row, _)| held(row)).sum();
+        let mut seen = 0;
+        for new in &wanted.servers {
+            if let Some(msb) = msb_of.get(&new.rack) {
+                note("rack", &new.rack, msb, &new.msb);
+            }
+            if let Some(datacenter) = datacenter_of.get(&new.msb) {
+                note("MSB", &new.msb, datacenter, &new.datacenter);
+            }
+            while old.next_if(|row| row.server_id < new.server_id).is_some() {}
+            if let Some(old) = old.next_if(|row| row.server_id == new.server_id) {
+                seen += held(old);
+                // A rack that becomes known is none that the server was moved to.
+                if !(old.msb == new.msb && is_stand_in(&old.rack, &old.msb)) {
+                    note("server", &new.server_id, &old.rack, &new.rack);
+                }
+                let types = (&old.hardware_type, &new.hardware_type);
+                note("hardware type of server", &new.server_id, types.0, types.1);
+                self.bindings_changed += usize::from(binding(old) != binding(new));
+                self.bindings_freed += held(old).saturating_sub(held(new));
+            }
+        }
+        self.bindings_missing = self.bindings_stored - seen;
+        for (name, promise) in promises {
+            if let Some(old) = stored.promises.get(name) {
+                let kinds = (old.kind.as_str().into(), promise.kind.as_str().into());
+                note("kind of reservation", name, &kinds.0, &kinds.1);
+            }
+        }
+        self.contradictions = found.into_iter().collect();
+        let known: BTreeSet<&Name> = (wanted.servers.iter().map(|row| &row.hardware_type))
+            .chain(promises.values().flat_map(|promise| promise.rru.iter().map(|(ty, _)| ty)))
+            .collect();
+        types.retain(|hardware_type, _| !known.contains(hardware_type));
+        self.types_missing = types.into_iter().map(|(ty, servers)| (ty.clone(), servers)).collect();
+    }
+}
+
+fn binding(row: &ServerRow) -> impl PartialEq + '_ {
+    (&row.current_reservation, row.target_pending, &row.target_reservation, &row.loaned_to)
+}
+
+/// How many names of a kind a plan prints.
+const NAMES_SHOWN: usize = 10;
+
+/// Names on one line, the first few of them.
+fn names(out: &mut fmt::Formatter<'_>, what: &str, names: &[Name]) -> fmt::Result {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<&str> = names.iter().take(NAMES_SHOWN).map(Name::as_ref).collect();
+    write!(out, "  {what}: {}", shown.join(", "))?;
+    match names.len().saturating_sub(NAMES_SHOWN) {
+        0 => writeln!(out),
+        more => writeln!(out, " and {more} more"),
+    }
+}
+
+/// One line per table, and the first few names of each kind of change.
+impl fmt::Display for ImportPlan {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tables = [
+            ("servers", &self.servers),
+            ("reservations", &self.reservations),
+            ("unavailability events", &self.unavailability),
+        ];
+        for (what, changes) in tables {
+            let Changes { stored, added, changed, missing } = changes;
+            write!(out, "{what}: {stored} stored, {} added, ", added.len())?;
+            writeln!(out, "{} changed, {} not in the snapshot", changed.len(), missing.len())?;
+            names(out, "added", added)?;
+            names(out, "changed", changed)?;
+            names(out, "not in the snapshot", missing)?;
+        }
+        writeln!(
+            out,
+            "bindings: {} stored, {} changed, {} freed",
+            self.bindings_stored, self.bindings_changed, self.bindings_freed
+        )?;
+        if self.weights_changed {
+            writeln!(out, "prices and limits: changed")?;
+        }
+        for Elsewhere { what, name, stored, wanted } in self.contradictions.iter().take(NAMES_SHOWN)
+        {
+            writeln!(out, "contradiction: {what} {name}: stored {stored}, snapshot {wanted}")?;
+        }
+        if self.contradictions.len() > NAMES_SHOWN {
+            writeln!(out, "and {} more contradictions", self.contradictions.len() - NAMES_SHOWN)?;
+        }
+        for (hardware_type, servers) in &self.types_missing {
+            writeln!(
+                out,
+                "contradiction: hardware type {hardware_type}: {servers} servers stored, unknown to the snapshot"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// It cannot be said what loading a snapshot would change.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// What the inventory says and what is stored break a rule of the snapshot format together.
+    #[error("the inventory and what is stored do not go together")]
+    Merged(#[from] SnapshotError),
+    /// Postgres fails.
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl Broker {
+    /// Says what loading a snapshot would change, if its source knows so much. Changes nothing.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub async fn plan(
+        &self,
+        snapshot: &RegionSnapshot,
+        coverage: Coverage,
+    ) -> Result<ImportPlan, PlanError> {
+        let (stored, _) = self.stored(None).await?;
+        let mut db = self.pool.acquire().await.doing("connecting")?;
+        let without = load::without_planned(&mut db, &stored, snapshot).await?;
+        drop(db);
+        let snapshot = without.as_ref().unwrap_or(snapshot);
+        let merged = load::merged(&stored, snapshot, coverage)?;
+        let snapshot = merged.as_ref().map_or(snapshot, |merged| &merged.snapshot);
+        let promises = promise::of_snapshot(snapshot);
+        let plan = ImportPlan::between(&stored, snapshot, &snapshot.to_parts(), &promises);
+        Ok(plan.with_missing(merged.iter().flat_map(|merged| merged.still_held.keys())))
+    }
+}

@@ -1,0 +1,277 @@
+//! Loading a snapshot: compared first, then only what differs is written, in one transaction.
+
+mod merge;
+pub(crate) mod write;
+
+use crate::health::unavailability;
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::log::change::Change;
+use crate::log::trail::{Action, Seq, TargetVersion};
+use crate::maintenance;
+use crate::promises::promise::{self, Promise};
+use crate::snapshot::import_diff::{ImportPlan, Vanishing};
+use crate::snapshot::region_read::Stored;
+use fleet::{Coverage, Name, RegionSnapshot, SnapshotError, SnapshotParts};
+use sqlx::PgConnection;
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
+pub(crate) use write::sql;
+
+/// What becomes of what is stored and not in the snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Missing {
+    /// It stays. Nothing is deleted by leaving it out.
+    #[default]
+    Keep,
+    /// It is deleted; its history stays, by name.
+    Remove,
+}
+
+/// How a snapshot is loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// What becomes of what is missing.
+    pub missing: Missing,
+    /// Load it even if it contradicts what is stored.
+    pub accept_contradictions: bool,
+    /// Load it even if more is missing than [`crate::VANISHING_MAX`].
+    pub force: bool,
+    /// What the snapshot's source knows; in the rest what is stored stands.
+    pub coverage: Coverage,
+}
+
+/// A snapshot was loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// What it changed.
+    pub plan: ImportPlan,
+    /// The version of the targets after it.
+    pub version: TargetVersion,
+    /// Its entry in the audit trail; `None`: nothing changed.
+    pub seq: Option<Seq>,
+}
+
+/// A snapshot cannot be loaded; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum LoadError {
+    #[error("the database holds region {stored:?}, the snapshot is of {snapshot:?}")]
+    OtherRegion { stored: Name, snapshot: Name },
+    #[error("the snapshot lacks {missing} of {stored} {what}; more than 5 % must be forced")]
+    Vanishing { what: &'static str, missing: usize, stored: usize, plan: Box<ImportPlan> },
+    #[error("the snapshot contradicts what is stored in {count} points; they must be accepted")]
+    Contradicts { count: usize, plan: Box<ImportPlan> },
+    #[error("{name:?}: a name with a zero character cannot be stored")]
+    ZeroCharacter { name: String },
+    #[error("the inventory and what is stored do not go together")]
+    Merged(#[source] SnapshotError),
+    #[error(
+        "reservation {name:?} is missing in the inventory and {servers} of its servers are in it; ask \
+         for none of it first, or keep what is missing"
+    )]
+    StillHeld { name: Name, servers: usize },
+    #[error("unavailability event {event:?}: times are stored in whole microseconds")]
+    Time { event: Name },
+    #[error(
+        "shared buffer {kept:?} is missing in the snapshot and kept, but servers are in {made:?}, another of its type; remove what is missing, or list it"
+    )]
+    KeptBuffer { kept: Name, made: Name },
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl Broker {
+    /// Loads a snapshot: makes the stored region what the snapshot says, bindings and moves under
+    /// way included, as a new version of the targets. What the snapshot lacks stays, unless it is
+    /// to be removed; and so does every column that its source does not know.
+    ///
+    /// Whoever publishes or records meanwhile waits; readers do not.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub async fn load(
+        &self,
+        actor: &str,
+        snapshot: &RegionSnapshot,
+        options: ImportOptions,
+    ) -> Result<Loaded, LoadError> {
+        check_storable(snapshot, &snapshot.to_parts())?;
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        sqlx::query(sql::LOCK).execute(&mut *db).await.doing("locking the region")?;
+        let stored = Stored::read(db, None).await?;
+        if let Some(region) = stored.region.as_ref().filter(|r| r.name != snapshot.region) {
+            let (stored, snapshot) = (region.name.clone(), snapshot.region.clone());
+            return Err(LoadError::OtherRegion { stored, snapshot });
+        }
+        let without = without_planned(db, &stored, snapshot).await?;
+        let snapshot = without.as_ref().unwrap_or(snapshot);
+        let merged = merged(&stored, snapshot, options.coverage).map_err(LoadError::Merged)?;
+        let snapshot = merged.as_ref().map_or(snapshot, |merged| &merged.snapshot);
+        let wanted = snapshot.to_parts();
+        let mut promises = promise::of_snapshot(snapshot);
+        let plan = ImportPlan::between(&stored, snapshot, &wanted, &promises);
+        let plan = plan.with_missing(merged.iter().flat_map(|merged| merged.still_held.keys()));
+        check_allowed(&plan, options)?;
+        if options.missing == Missing::Remove
+            && let Some((name, servers)) = merged.iter().flat_map(|of| &of.still_held).next()
+        {
+            return Err(LoadError::StillHeld { name: name.clone(), servers: *servers });
+        }
+        let removes = options.missing == Missing::Remove && plan.lacks_something();
+        if plan.is_empty() && !removes {
+            change.abandon().await?;
+            return Ok(Loaded { plan, version: stored.version, seq: None });
+        }
+        if options.missing == Missing::Keep {
+            keep_buffers(&stored, &wanted, &mut promises)?;
+        }
+        let version = TargetVersion(stored.version.0 + 1);
+        let added = sqlx::query(sql::ADD_VERSION).bind(stored.version.0);
+        added.execute(&mut *db).await.doing("adding a version of the targets")?;
+        write::write(db, snapshot, &wanted, &stored, &promises, &plan, version).await?;
+        if removes {
+            write::remove(db, &plan, &promises).await.doing("removing what is missing")?;
+        }
+        let made: Vec<&str> =
+            promises.iter().filter(|(_, p)| p.made).map(|(name, _)| name.as_ref()).collect();
+        let dropped = sqlx::query(sql::REMOVE_MADE).bind(made).execute(&mut *db).await;
+        dropped.doing("removing made shared buffers")?;
+        change.record(Action::SnapshotLoaded, &snapshot.region, detail(&plan, version, removes));
+        let seq = change.commit().await?;
+        // So that the first plans after it are good ones; autovacuum would come a minute later.
+        if let Err(error) = sqlx::query(sql::ANALYZE).execute(&self.pool).await {
+            tracing::warn!(%error, "loaded; statistics were not gathered");
+        }
+        tracing::info!(version = version.0, seq = seq.0, "snapshot loaded");
+        Ok(Loaded { plan, version, seq: Some(seq) })
+    }
+}
+
+/// The snapshot without what an export of this store said of windows that had not begun: until they do, a window
+/// is known by its own row, and what becomes of it. `None`: it has nothing of the kind.
+pub(crate) async fn without_planned(
+    db: &mut PgConnection,
+    stored: &Stored,
+    snapshot: &RegionSnapshot,
+) -> Result<Option<RegionSnapshot>, DbError> {
+    let there =
+        |id: &Name| stored.unavailability.binary_search_by(|row| row.event_id.cmp(id)).is_ok();
+    let new = snapshot.unavailability.iter().map(|event| &event.id).filter(|id| !there(id));
+    let windows: Vec<Uuid> = new.filter_map(|id| maintenance::window_of(id)).collect();
+    if windows.is_empty() {
+        return Ok(None);
+    }
+    let known = maintenance::known(db, &windows).await?;
+    if known.is_empty() {
+        return Ok(None);
+    }
+    let planned = |id: &Name| {
+        !there(id) && maintenance::window_of(id).is_some_and(|window| known.contains(&window))
+    };
+    let mut without = snapshot.clone();
+    without.unavailability.retain(|event| !planned(&event.id));
+    Ok(Some(without))
+}
+
+/// The region as it is to be stored, where that is not the snapshot itself.
+pub(crate) fn merged(
+    stored: &Stored,
+    snapshot: &RegionSnapshot,
+    coverage: Coverage,
+) -> Result<Option<merge::Merged>, SnapshotError> {
+    if coverage == Coverage::WHOLE || stored.region.is_none() {
+        return Ok(None);
+    }
+    merge::merge(stored, snapshot.to_parts(), &coverage).map(Some)
+}
+
+pub(crate) fn check_storable(
+    snapshot: &RegionSnapshot,
+    wanted: &SnapshotParts,
+) -> Result<(), LoadError> {
+    let reservations = snapshot.reservations.iter();
+    let names = (reservations.flat_map(|r| [Some(&r.id), Some(&r.owner), r.host_profile.as_ref()]))
+        .flatten()
+        .chain(snapshot.datacenters.iter().map(|d| &d.id))
+        .chain(snapshot.msbs.iter().map(|m| &m.id))
+        .chain(snapshot.racks.iter().map(|r| &r.id))
+        .chain(&snapshot.hardware_types)
+        .chain(snapshot.servers.iter().map(|s| &s.id))
+        .chain(snapshot.unavailability.iter().map(|e| &e.id))
+        .chain([&snapshot.region]);
+    for name in names {
+        if name.contains('\0') {
+            return Err(LoadError::ZeroCharacter { name: name.to_string() });
+        }
+    }
+    for row in &wanted.unavailability {
+        if !unavailability::is_storable(row.started_at)
+            || !row.ended_at.is_none_or(unavailability::is_storable)
+        {
+            return Err(LoadError::Time { event: row.event_id.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn check_allowed(plan: &ImportPlan, options: ImportOptions) -> Result<(), LoadError> {
+    if let Some(Vanishing { what, missing, stored }) =
+        plan.vanishing(options.missing).filter(|_| !options.force)
+    {
+        return Err(LoadError::Vanishing { what, missing, stored, plan: Box::new(plan.clone()) });
+    }
+    if plan.contradicts() && !options.accept_contradictions {
+        let count = plan.contradictions.len() + plan.types_missing.len();
+        return Err(LoadError::Contradicts { count, plan: Box::new(plan.clone()) });
+    }
+    Ok(())
+}
+
+/// A listed shared buffer that is kept leaves no room for the one a snapshot without it makes.
+fn keep_buffers(
+    stored: &Stored,
+    wanted: &SnapshotParts,
+    promises: &mut BTreeMap<Name, Promise>,
+) -> Result<(), LoadError> {
+    let unlisted = |name: &Name| promises.get(name).is_none_or(|promise| promise.made);
+    let kept: BTreeMap<&Name, &Name> = (stored.promises.iter())
+        .filter(|(name, promise)| !promise.made && unlisted(name))
+        .filter_map(|(name, promise)| Some((promise.buffer_type()?, name)))
+        .collect();
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let referred: BTreeSet<&Name> = (wanted.servers.iter())
+        .flat_map(|row| [&row.current_reservation, &row.target_reservation])
+        .flatten()
+        .collect();
+    let mut rival = None;
+    promises.retain(|name, promise| {
+        let kept = promise.buffer_type().filter(|_| promise.made).and_then(|ty| kept.get(ty));
+        if let Some(&kept) = kept.filter(|kept| **kept != name && referred.contains(name)) {
+            rival = Some((kept.clone(), name.clone()));
+        }
+        kept.is_none()
+    });
+    rival.map_or(Ok(()), |(kept, made)| Err(LoadError::KeptBuffer { kept, made }))
+}
+
+fn detail(plan: &ImportPlan, version: TargetVersion, removes: bool) -> serde_json::Value {
+    let counts = |changes: &crate::snapshot::import_diff::Changes| {
+        let removed = if removes { changes.missing.len() } else { 0 };
+        serde_json::json!({
+            "added": changes.added.len(), "changed": changes.changed.len(), "removed": removed
+        })
+    };
+    serde_json::json!({
+        "version": version.0,
+        "servers": counts(&plan.servers),
+        "reservations": counts(&plan.reservations),
+        "unavailability": counts(&plan.unavailability),
+        "bindings_changed": plan.bindings_changed,
+        "bindings_freed": plan.bindings_freed,
+        "contradictions": plan.contradictions.len() + plan.types_missing.len(),
+    })
+}

@@ -1,0 +1,207 @@
+//! What an inventory says, put over what is stored: a pure function.
+//!
+//! An inventory rarely knows every column. Where it has none, the snapshot made of it holds defaults,
+//! which say nothing of the region; there what is stored stands.
+
+use crate::snapshot::region_read::Stored;
+use fleet::{
+    Coverage, Name, RegionSnapshot, ReservationColumns, ReservationKind, ReservationRow,
+    ServerColumns, ServerRow, SnapshotError, SnapshotParts, is_stand_in,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The region as it is to be stored.
+pub(crate) struct Merged {
+    /// What the inventory says, and what is stored where it says nothing.
+    pub(crate) snapshot: RegionSnapshot,
+    /// Reservations that the inventory lacks although it lists reservations, and how many of its
+    /// servers they hold or are about to: they stay in `snapshot`, which would be none without them.
+    pub(crate) still_held: BTreeMap<Name, usize>,
+}
+
+/// Puts an inventory over what is stored.
+///
+/// # Errors
+/// If the two together break a rule of the snapshot format.
+pub(crate) fn merge(
+    stored: &Stored,
+    inventory: SnapshotParts,
+    coverage: &Coverage,
+) -> Result<Merged, SnapshotError> {
+    let mut parts = inventory;
+    if let Some(region) = &stored.region {
+        if !coverage.weights {
+            parts.weights = region.weights;
+        }
+        if !coverage.shared_buffer_fraction {
+            parts.shared_buffer_fraction = Some(region.shared_buffer_fraction);
+        }
+    }
+    servers(stored, &mut parts, &coverage.servers);
+    let still_held = reservations(stored, &mut parts, coverage);
+    if !coverage.unavailability {
+        events(stored, &mut parts);
+    }
+    Ok(Merged { snapshot: RegionSnapshot::new(parts)?, still_held })
+}
+
+fn servers(stored: &Stored, parts: &mut SnapshotParts, known: &ServerColumns) {
+    // Both are ordered by name.
+    let mut old = stored.servers.iter().map(|(row, _)| row).peekable();
+    for row in &mut parts.servers {
+        while old.next_if(|old| old.server_id < row.server_id).is_some() {}
+        if let Some(old) = old.next_if(|old| old.server_id == row.server_id) {
+            *row = server(old, row, known);
+        }
+    }
+}
+
+/// A column that is not named here is left as it is stored.
+fn server(old: &ServerRow, new: &ServerRow, known: &ServerColumns) -> ServerRow {
+    let mut row = old.clone();
+    row.hardware_type = new.hardware_type.clone();
+    place(&mut row, new);
+    if known.current_reservation {
+        row.current_reservation = new.current_reservation.clone();
+    }
+    if known.target_reservation {
+        row.target_reservation = new.target_reservation.clone();
+        row.target_pending = new.target_pending;
+    }
+    if known.in_use {
+        row.in_use = new.in_use;
+    }
+    if known.loaned_to {
+        row.loaned_to = new.loaned_to.clone();
+    }
+    if known.power_watts {
+        row.power_watts = new.power_watts;
+    }
+    row
+}
+
+/// A stand-in says no more than the level above it: what is stored below that level is right.
+fn place(row: &mut ServerRow, new: &ServerRow) {
+    let same_datacenter = row.datacenter == new.datacenter;
+    if same_datacenter && is_stand_in(&new.msb, &new.datacenter) {
+        return;
+    }
+    if same_datacenter && row.msb == new.msb && is_stand_in(&new.rack, &new.msb) {
+        return;
+    }
+    row.datacenter = new.datacenter.clone();
+    row.msb = new.msb.clone();
+    row.rack = new.rack.clone();
+}
+
+/// Gives the reservations that the inventory lists and lacks, and still hold servers of it.
+fn reservations(
+    stored: &Stored,
+    parts: &mut SnapshotParts,
+    coverage: &Coverage,
+) -> BTreeMap<Name, usize> {
+    let listed = |row: &ReservationRow| row.reservation_id.clone();
+    let named: BTreeSet<Name> = parts.reservations.iter().map(listed).collect();
+    let mut still_held = BTreeMap::new();
+    let (mut left_alone, mut held_as_before) = (BTreeSet::new(), BTreeSet::new());
+    if let Some(known) = &coverage.reservations {
+        for row in &mut parts.reservations {
+            let old = stored.promises.get(&row.reservation_id).filter(|promise| !promise.made);
+            if let Some(old) = old {
+                *row = reservation(&old.rows(&row.reservation_id).reservation, row, known);
+                if !known.affinity {
+                    left_alone.insert(row.reservation_id.clone());
+                }
+                if !known.allowed_datacenters {
+                    held_as_before.insert(row.reservation_id.clone());
+                }
+            }
+        }
+    }
+    parts.affinity.retain(|row| !left_alone.contains(&row.reservation_id));
+    parts.allowed_datacenters.retain(|row| !held_as_before.contains(&row.reservation_id));
+    let mut holders: BTreeMap<&Name, usize> = BTreeMap::new();
+    for row in &parts.servers {
+        let names = [&row.current_reservation, &row.target_reservation, &row.loaned_to];
+        let names: BTreeSet<&Name> = names.into_iter().flatten().collect();
+        names.into_iter().for_each(|name| *holders.entry(name).or_default() += 1);
+    }
+    let mut kept = Vec::new();
+    for (name, promise) in stored.promises.iter().filter(|(_, promise)| !promise.made) {
+        if left_alone.contains(name) {
+            parts.affinity.extend(promise.rows(name).affinity);
+        }
+        if held_as_before.contains(name) {
+            parts.allowed_datacenters.extend(promise.rows(name).allowed_datacenters);
+        }
+        if named.contains(name) {
+            continue;
+        }
+        let concerns = coverage
+            .reservations
+            .is_some_and(|known| known.kind || promise.kind == ReservationKind::Guaranteed);
+        let servers = holders.get(name).copied().unwrap_or(0);
+        if concerns && servers == 0 {
+            continue;
+        }
+        if concerns {
+            still_held.insert(name.clone(), servers);
+        }
+        kept.push(promise.rows(name));
+    }
+    for rows in kept {
+        rows.add_to(parts);
+    }
+    still_held
+}
+
+/// A column that is not named here is left as it is stored.
+fn reservation(
+    old: &ReservationRow,
+    new: &ReservationRow,
+    known: &ReservationColumns,
+) -> ReservationRow {
+    let mut row = old.clone();
+    row.kind = new.kind.clone();
+    row.capacity_rru = new.capacity_rru;
+    row.msb_buffer = new.msb_buffer;
+    if known.owner {
+        row.owner = new.owner.clone();
+    }
+    if known.priority {
+        row.priority = new.priority;
+    }
+    if known.msb_alpha {
+        row.msb_alpha = new.msb_alpha;
+    }
+    if known.rack_alpha {
+        row.rack_alpha = new.rack_alpha;
+    }
+    if known.affinity_theta {
+        row.affinity_theta = new.affinity_theta;
+    }
+    if known.host_profile {
+        row.host_profile = new.host_profile.clone();
+    }
+    if known.replicas {
+        (row.replicas, row.replicas_per_msb) = (new.replicas, new.replicas_per_msb);
+    }
+    row
+}
+
+/// The stored events of what the inventory lists.
+fn events(stored: &Stored, parts: &mut SnapshotParts) {
+    let names: BTreeSet<(&str, &Name)> = (parts.servers.iter())
+        .flat_map(|row| {
+            [("server", &row.server_id), ("rack", &row.rack), ("msb", &row.msb)]
+                .into_iter()
+                .chain([("datacenter", &row.datacenter)])
+        })
+        .collect();
+    let of_these = |event: &&fleet::UnavailabilityRow| {
+        names.contains(&(event.scope.as_ref(), &event.scope_id))
+    };
+    let events = stored.unavailability.iter().filter(of_these).cloned().collect();
+    drop(names);
+    parts.unavailability = events;
+}

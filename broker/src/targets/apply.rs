@@ -1,0 +1,370 @@
+//! Applying a plan: promises, targets, requests and trail in one transaction, or nothing.
+//!
+//! Whoever applies has looked at the region this very moment, put the changes on it and audited the
+//! outcome. What that look rests on is compared here under locks: the promises of the reservations
+//! concerned, and the generation of every server that the plan moves.
+
+use crate::access::idempotency::{self, KeyClaim};
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::infra::state::{OperationState, RequestState, State};
+use crate::log::change::Change;
+use crate::log::trail::{Action, Seq, TargetVersion};
+use crate::moves::lifecycle;
+use crate::promises::contract::{self, ContractError};
+use crate::promises::promise::{self, Promise};
+use crate::promises::quota;
+use crate::requests::operation::{self, OperationKind};
+use crate::requests::plan_store;
+use crate::requests::request::Asking;
+use crate::requests::submit::{self, AskError};
+use crate::targets::publish::{self, PublishError, TargetRow};
+use crate::topology::places::Topology;
+use fleet::quote::Quote;
+use fleet::{Name, RegionSnapshot, Rru, Targets};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+pub(crate) mod sql {
+    crate::statements! {
+        /// In the order everybody locks servers in.
+        HOLD_SERVERS = "SELECT server::text, generation FROM servers WHERE server = ANY ($1) \
+            ORDER BY server_id FOR UPDATE";
+        /// Every generation moves, so that a solve under way skips these servers.
+        TARGET = "UPDATE servers s SET target_pending = true, target_reservation_id = r.reservation_id, \
+                target_version = $3, target_origin = 'plan' \
+            FROM unnest($1::text[], $2::text[]) AS w (server, target) \
+            LEFT JOIN reservations r ON r.reservation = w.target WHERE s.server = w.server";
+        /// Those that have the wanted owner already: no move is under way any more.
+        SETTLE = "UPDATE servers SET target_pending = false, target_reservation_id = NULL, \
+                target_version = NULL, target_origin = NULL \
+            WHERE server = ANY ($1) AND target_pending \
+                AND target_reservation_id IS NOT DISTINCT FROM current_reservation_id";
+        LABEL = "UPDATE reservations SET labels = $2 WHERE reservation = $1";
+        RESERVATION = "SELECT reservation_id FROM reservations WHERE reservation = $1";
+        /// A reservation is promised by one request.
+        REPLACE = "UPDATE capacity_requests SET state = 'expired', version = version + 1 \
+            WHERE reservation = ANY ($1) AND in_force";
+        GRANT = "UPDATE capacity_requests SET state = $3, granted_micro = $4, answer = $5, plan_id = $6, \
+                version = version + 1, worker = NULL, lease_until = NULL \
+            WHERE request_id = $1 AND worker IS NOT DISTINCT FROM $2 AND state = 'planned' \
+            RETURNING operation_id";
+        /// Reservations that were granted something after an entry of the trail.
+        GRANTED_SINCE = "SELECT DISTINCT r.reservation_id FROM audit_trail t \
+            CROSS JOIN LATERAL jsonb_array_elements_text(t.detail -> 'reservations') AS n (reservation) \
+            JOIN reservations r ON r.reservation = n.reservation \
+            WHERE t.action = 'plan_applied' AND t.seq > $1";
+    }
+}
+
+/// Servers and reservations that an error names.
+const NAMED_MAX: usize = 10;
+
+/// A plan as it is applied: what it promises and moves, and what that rests on.
+#[derive(Clone, Debug)]
+pub struct Application {
+    plan: Uuid,
+    promises: Vec<Promised>,
+    targets: Vec<TargetRow>,
+}
+
+/// A promise that changes.
+#[derive(Clone, Debug)]
+struct Promised {
+    reservation: Name,
+    /// As it was when the region was looked at; `None`: there was none.
+    before: Option<Promise>,
+    after: Promise,
+}
+
+impl Application {
+    /// Takes what changes from a region to the same with the changes in it, and from its holders to
+    /// the targets. `generations` are those of the region that was looked at, `reservations` the ones
+    /// that are changed.
+    ///
+    /// # Panics
+    /// If the two regions do not have the same servers, or the second lacks a reservation.
+    pub fn new(
+        plan: Uuid,
+        before: &RegionSnapshot,
+        generations: &[i64],
+        after: &RegionSnapshot,
+        targets: &Targets,
+        reservations: &[Name],
+    ) -> Application {
+        assert_eq!(generations.len(), after.servers.len(), "one region");
+        assert_eq!(before.servers.len(), after.servers.len(), "one region");
+        let of = |region: &RegionSnapshot, name: &Name| {
+            region.reservation(name).map(|r| Promise::of(region, &region.reservations[r.ix()]))
+        };
+        let promises = reservations.iter().map(|reservation| Promised {
+            reservation: reservation.clone(),
+            before: of(before, reservation),
+            after: of(after, reservation).expect("the changes are in it"),
+        });
+        let targets = targets.diff(after).map(|change| TargetRow {
+            server: after.servers[change.server.ix()].id.clone(),
+            generation: generations[change.server.ix()],
+            target: change.target.map(|r| after.reservations[r.ix()].id.clone()),
+        });
+        let promises = promises.filter(|of| of.before.as_ref() != Some(&of.after)).collect();
+        Application { plan, promises, targets: targets.collect() }
+    }
+
+    /// Its plan.
+    pub fn plan(&self) -> Uuid {
+        self.plan
+    }
+}
+
+/// A request that a plan grants.
+#[derive(Clone, Debug)]
+pub struct Granting<'a> {
+    /// Its id.
+    pub request: Uuid,
+    /// What it asks.
+    pub asking: &'a Asking,
+    /// Who decides it; `None`: it was never submitted, and is stored now.
+    pub worker: Option<&'a str>,
+    /// The state it comes to.
+    pub state: RequestState,
+    /// What is promised.
+    pub granted: Rru,
+    /// What the plan says of it; `None`: it needed no plan.
+    pub answer: Option<&'a Quote>,
+}
+
+/// What is done together.
+#[derive(Clone, Debug)]
+pub struct Applying<'a> {
+    /// Promises and targets.
+    pub application: &'a Application,
+    /// The requests that are granted by it.
+    pub grants: &'a [Granting<'a>],
+    /// An operation for all of it, begun and ended here, if the plan is applied by name.
+    pub operation: Option<Uuid>,
+    /// A key, and what is answered to whoever sends it again.
+    pub key: Option<(KeyClaim, &'a Value)>,
+}
+
+/// A plan was applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// Its entry in the audit trail.
+    pub seq: Seq,
+    /// Servers that got another target.
+    pub servers: usize,
+}
+
+/// A plan cannot be applied; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum ApplyError {
+    #[error("plan {plan} was applied, is stale or expired")]
+    NotApplicable { plan: Uuid },
+    #[error(
+        "the region moved: {} servers and {} promises are not as they were",
+        servers.len(), reservations.len()
+    )]
+    Stale { servers: Vec<Name>, reservations: Vec<Name> },
+    #[error("owner {owner:?} may be promised {limit} {of}; with this it would be {promised}")]
+    Quota { owner: Name, of: String, limit: Rru, promised: Rru },
+    #[error("request {request} was taken back, or is decided by another")]
+    NotOurs { request: Uuid },
+    #[error(transparent)]
+    Contract(#[from] ContractError),
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl Broker {
+    /// Applies a plan: new versions of the promises, targets of the servers it moves, the state of the
+    /// requests it grants, and the trail, in one transaction.
+    ///
+    /// The caller has audited the outcome on a region it looked at this moment; here is compared
+    /// whether that region is still what there is.
+    ///
+    /// # Errors
+    /// [`ApplyError`].
+    pub async fn apply_plan(
+        &self,
+        actor: &str,
+        applying: &Applying<'_>,
+    ) -> Result<Applied, ApplyError> {
+        let Application { plan, promises, targets } = applying.application;
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        let head = lifecycle::hold_head(db).await?;
+        if !plan_store::applied(db, *plan).await? {
+            return Err(ApplyError::NotApplicable { plan: *plan });
+        }
+        compare(db, promises, targets).await?;
+        let promised = quota::promised(&quota::read(db, None).await?);
+        let topology = Topology::read(db).await?;
+        let wanted: Vec<(&Name, &Promise)> =
+            promises.iter().map(|of| (&of.reservation, &of.after)).collect();
+        promise::add(db, &topology, &wanted).await?;
+        if let Some((owner, of)) = quota::exceeded(quota::read(db, None).await?, &promised) {
+            let (limit, promised, of) = (of.limit, of.promised, of.measure.to_string());
+            return Err(ApplyError::Quota { owner, of, limit, promised });
+        }
+        target(db, targets, head).await?;
+        if let Some(operation) = applying.operation {
+            let owner = one_owner(applying.grants);
+            operation::begin(db, operation, OperationKind::Apply, *plan, owner, actor).await?;
+        }
+        settle(&mut change, actor, applying).await?;
+        let db = change.connection();
+        if let Some((claim, answer)) = applying.key
+            && !idempotency::answer(db, claim, answer).await?
+        {
+            return Err(AskError::KeyLost.into());
+        }
+        change.record(Action::PlanApplied, &plan.to_string(), detail(applying));
+        let seq = change.commit().await?;
+        tracing::info!(%plan, seq = seq.0, servers = targets.len(), "plan applied");
+        Ok(Applied { seq, servers: targets.len() })
+    }
+}
+
+/// Whether the region is what was looked at; what is compared stays until the end.
+async fn compare(
+    db: &mut PgConnection,
+    promises: &[Promised],
+    targets: &[TargetRow],
+) -> Result<(), ApplyError> {
+    let doing = "comparing the region with a plan";
+    let topology = Topology::read(db).await?;
+    let (_, held) = promise::read(db, &topology).await?;
+    let moved = promises.iter().filter(|of| held.get(&of.reservation) != of.before.as_ref());
+    let reservations: Vec<Name> = moved.map(|of| of.reservation.clone()).take(NAMED_MAX).collect();
+    let names: Vec<&str> = targets.iter().map(|row| row.server.as_ref()).collect();
+    let generations: Vec<(String, i64)> =
+        sqlx::query_as(sql::HOLD_SERVERS).bind(&names).fetch_all(db).await.doing(doing)?;
+    let generations: BTreeMap<String, i64> = generations.into_iter().collect();
+    let moved =
+        targets.iter().filter(|row| generations.get(row.server.as_ref()) != Some(&row.generation));
+    let servers: Vec<Name> = moved.map(|row| row.server.clone()).take(NAMED_MAX).collect();
+    if servers.is_empty() && reservations.is_empty() {
+        return Ok(());
+    }
+    Err(ApplyError::Stale { servers, reservations })
+}
+
+/// Gives servers their targets.
+async fn target(
+    db: &mut PgConnection,
+    targets: &[TargetRow],
+    head: TargetVersion,
+) -> Result<(), ApplyError> {
+    let doing = "writing the targets of a plan";
+    if targets.is_empty() {
+        return Ok(());
+    }
+    publish::holders(db, &targets.iter().collect::<Vec<_>>()).await.map_err(
+        |error| match error {
+            PublishError::Db(error) => ApplyError::Db(error),
+            // A reservation that is gone: the region moved.
+            _ => ApplyError::Stale { servers: Vec::new(), reservations: Vec::new() },
+        },
+    )?;
+    let servers: Vec<&str> = targets.iter().map(|row| row.server.as_ref()).collect();
+    let holders: Vec<Option<&str>> = targets.iter().map(|row| row.target.as_deref()).collect();
+    let written = sqlx::query(sql::TARGET).bind(&servers).bind(holders).bind(head.0);
+    written.execute(&mut *db).await.doing(doing)?;
+    sqlx::query(sql::SETTLE).bind(&servers).execute(db).await.doing(doing)?;
+    Ok(())
+}
+
+/// Labels, contracts, requests and their operations.
+async fn settle(
+    change: &mut Change,
+    actor: &str,
+    applying: &Applying<'_>,
+) -> Result<(), ApplyError> {
+    let doing = "granting a request";
+    let names: Vec<&str> =
+        applying.grants.iter().map(|of| of.asking.reservation().as_ref()).collect();
+    let db = change.connection();
+    sqlx::query(sql::REPLACE).bind(names).execute(db).await.doing(doing)?;
+    for of in applying.grants {
+        let db = change.connection();
+        let name = of.asking.reservation();
+        if of.worker.is_none() {
+            let operation = applying.operation;
+            let state = RequestState::Planned;
+            submit::insert(db, actor, of.request, operation, of.asking, state).await?;
+        }
+        let granted: Option<Option<Uuid>> = sqlx::query_scalar(sql::GRANT)
+            .bind(of.request)
+            .bind(of.worker)
+            .bind(of.state.as_str())
+            .bind(of.granted.0)
+            .bind(of.answer.map_or_else(|| json!({}), |quote| json!(quote)))
+            .bind(applying.application.plan)
+            .fetch_optional(&mut *db)
+            .await
+            .doing(doing)?;
+        let operation = granted.ok_or(ApplyError::NotOurs { request: of.request })?;
+        if let Some(labels) = &of.asking.labels {
+            let labelled = sqlx::query(sql::LABEL).bind(name.as_ref()).bind(Json(labels));
+            labelled.execute(&mut *db).await.doing(doing)?;
+        }
+        if let Some(operation) = operation {
+            operation::end(db, operation, OperationState::Done, &result(applying)).await?;
+        }
+        if let Some(wanted) = &of.asking.contract {
+            let id: i32 = sqlx::query_scalar(sql::RESERVATION)
+                .bind(name.as_ref())
+                .fetch_one(&mut *db)
+                .await
+                .doing(doing)?;
+            contract::put(change, actor, id, name, wanted.as_ref()).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The owner all of it is for, if it is one.
+fn one_owner<'a>(grants: &[Granting<'a>]) -> Option<&'a str> {
+    let mut owners = grants.iter().map(|of| of.asking.owner.as_ref());
+    let first = owners.next()?;
+    owners.all(|owner| owner == first).then_some(first)
+}
+
+/// What is said to whoever waits.
+fn result(applying: &Applying) -> Value {
+    let requests = applying.grants.iter().map(|of| {
+        json!({
+            "request": of.request.to_string(), "reservation": of.asking.reservation(),
+            "state": of.state.as_str(), "granted_rru": of.granted.to_f64(),
+        })
+    });
+    json!({
+        "plan": applying.application.plan.to_string(),
+        "requests": requests.collect::<Vec<_>>(),
+        "servers": applying.application.targets.len(),
+    })
+}
+
+fn detail(applying: &Applying) -> Value {
+    let Application { promises, targets, .. } = applying.application;
+    let capacity = |promise: &Promise| promise.capacity().to_f64();
+    let changes = promises.iter().map(|of| {
+        json!({
+            "reservation": of.reservation, "before_rru": of.before.as_ref().map(capacity),
+            "rru": capacity(&of.after),
+        })
+    });
+    json!({
+        "requests": applying.grants.iter().map(|of| of.request.to_string()).collect::<Vec<_>>(),
+        "reservations": promises.iter().map(|of| &of.reservation).collect::<Vec<_>>(),
+        "promises": changes.collect::<Vec<_>>(),
+        "servers": targets.iter().map(|row| &row.server).collect::<Vec<_>>(),
+    })
+}

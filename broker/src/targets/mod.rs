@@ -1,0 +1,10 @@
+//! Two of the four writers of targets: publications of solves, and applied plans.
+
+pub(crate) mod apply;
+pub(crate) mod publish;
+
+pub use apply::{Application, Applied, ApplyError, Applying, Granting};
+pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
+
+/// The statements of this room, by module and name.
+pub(crate) const STATEMENTS: &[crate::Statements] = &[apply::sql::ALL, publish::sql::ALL];

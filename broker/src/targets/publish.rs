@@ -1,0 +1,465 @@
+//! Publishing targets: one transaction on top of one parent, or nothing.
+
+use crate::infra::connection::Broker;
+use crate::infra::copy::Rows;
+use crate::infra::error::{DbError, Doing};
+use crate::log::change::Change;
+use crate::log::trail::{Action, Seq, TargetVersion};
+use crate::promises::promise::{self, Promise};
+use crate::queue::job::{self, Lease};
+use crate::queue::solve;
+use crate::snapshot::region_read::{self, Stored};
+use crate::topology::places::Topology;
+use chrono::{DateTime, Utc};
+use fleet::{
+    KeptBack, Name, RegionSnapshot, SHARED_BUFFER_PREFIX, ServerIx, Targets, Unpublishable,
+    publishable,
+};
+use sqlx::PgConnection;
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
+
+pub(crate) mod sql {
+    crate::statements! {
+        STAGE_TARGETS = "CREATE TEMPORARY TABLE staged_targets (server text COLLATE \"C\" NOT NULL, \
+            generation bigint NOT NULL, target text COLLATE \"C\", target_id integer, kept_because text) ON COMMIT DROP";
+        COPY_TARGETS = "COPY staged_targets (server, generation, target, target_id) FROM STDIN";
+        ANALYZE_STAGED = "ANALYZE staged_targets";
+        ADD_VERSION = "INSERT INTO target_versions (version, parent, origin, publication_id) \
+            VALUES ($1 + 1, $1, 'publication', $2)";
+        RESERVATION_IDS = "SELECT reservation, reservation_id FROM reservations \
+            WHERE reservation = ANY ($1)";
+        /// The servers that the publication takes, as PUBLISH does, and locked until it ends.
+        TAKE = "SELECT s.server::text FROM servers s JOIN staged_targets g ON s.server = g.server \
+            WHERE s.generation = g.generation \
+                AND coalesce(CASE WHEN s.target_pending THEN s.target_reservation_id \
+                    ELSE s.current_reservation_id END <> ALL ($1::integer[]), true) \
+            ORDER BY s.server_id FOR UPDATE OF s";
+        KEEP_BACK = "UPDATE staged_targets g SET kept_because = w.why \
+            FROM unnest($1::text[], $2::text[]) AS w (server, why) WHERE g.server = w.server";
+        /// A server that already has the wanted owner has no move under way after this. Rows
+        /// changed meanwhile are read again by Postgres before they are written, so the generation
+        /// that is compared is the last one committed. What reservations hold that were granted
+        /// something after the snapshot ($2) stays theirs: the solve did not know what they need.
+        PUBLISH = "WITH taken AS ( \
+            UPDATE servers s SET \
+                target_pending = s.current_reservation_id IS DISTINCT FROM g.target_id, \
+                target_reservation_id = CASE \
+                    WHEN s.current_reservation_id IS DISTINCT FROM g.target_id THEN g.target_id END, \
+                target_version = CASE \
+                    WHEN s.current_reservation_id IS DISTINCT FROM g.target_id THEN $1::bigint END, \
+                target_origin = NULL \
+            FROM staged_targets g WHERE s.server = g.server AND s.generation = g.generation \
+                AND g.kept_because IS NULL \
+                AND coalesce(CASE WHEN s.target_pending THEN s.target_reservation_id \
+                    ELSE s.current_reservation_id END <> ALL ($2::integer[]), true) \
+            RETURNING g.server) \
+            INSERT INTO target_changes (version, server, target_reservation, taken, kept_because) \
+            SELECT $1, g.server, g.target, t.server IS NOT NULL, g.kept_because \
+            FROM staged_targets g LEFT JOIN taken t USING (server)";
+        COUNTS = "SELECT count(*) FILTER (WHERE taken), \
+                count(*) FILTER (WHERE NOT taken AND kept_because IS NULL), count(kept_because) \
+            FROM target_changes WHERE version = $1";
+        SKIPPED = "SELECT server FROM target_changes WHERE version = $1 AND NOT taken \
+            AND kept_because IS NULL ORDER BY server LIMIT $2";
+        KEPT_BACK = "SELECT server, kept_because FROM target_changes WHERE version = $1 \
+            AND kept_because IS NOT NULL ORDER BY server LIMIT $2";
+        END_SOLVE = "UPDATE solves SET state = 'published', version = $2, result_url = $3 \
+            WHERE solve_id = $1 AND state = 'running' AND parent = $2 - 1";
+        SOLVE_SEQ = "SELECT seq FROM solves WHERE solve_id = $1";
+        PUBLISHED_AS = "SELECT version FROM target_versions WHERE publication_id = $1";
+    }
+}
+
+/// How many skipped servers an answer names; all of them stand in the table `target_changes`.
+const SKIPPED_NAMED: i64 = 100;
+
+/// How many broken rules an error names.
+const BROKEN_NAMED: usize = 10;
+
+/// The wanted holder of one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetRow {
+    /// The server.
+    pub server: Name,
+    /// Its generation in the snapshot the decision was made on.
+    pub generation: i64,
+    /// Who should hold it; `None`: nobody.
+    pub target: Option<Name>,
+}
+
+/// Targets to publish: the servers whose holder changes, and what they were decided on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publication {
+    /// The publisher's own id of this publication: publishing it twice does it once, so whoever
+    /// lost the answer may simply ask again.
+    pub id: Uuid,
+    /// The version it was decided on.
+    pub parent: TargetVersion,
+    /// The solve it comes from, if any, which ends with it.
+    pub solve: Option<SolveEnd>,
+    /// The servers.
+    pub targets: Vec<TargetRow>,
+}
+
+/// The end of a solve, in the same transaction as the publication of its targets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SolveEnd {
+    /// The right to end it. If it is lost, nothing is published.
+    pub lease: Lease,
+    /// Where its result is kept.
+    pub result_url: String,
+    /// What it says of itself.
+    pub report: serde_json::Value,
+}
+
+impl Publication {
+    /// Takes from targets what changes the region. `version` and `generations` are those of the
+    /// export that the snapshot was made of.
+    ///
+    /// # Panics
+    /// If there is not one generation for each server of the snapshot.
+    pub fn new(
+        id: Uuid,
+        version: TargetVersion,
+        generations: &[i64],
+        snapshot: &RegionSnapshot,
+        targets: &Targets,
+    ) -> Publication {
+        assert_eq!(generations.len(), snapshot.servers.len(), "one region");
+        let rows = targets.diff(snapshot).map(|change| TargetRow {
+            server: snapshot.servers[change.server.ix()].id.clone(),
+            generation: generations[change.server.ix()],
+            target: change.target.map(|r| snapshot.reservations[r.ix()].id.clone()),
+        });
+        Publication { id, parent: version, solve: None, targets: rows.collect() }
+    }
+}
+
+/// What became of a publication.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// The version it is.
+    pub version: TargetVersion,
+    /// Servers whose target was taken.
+    pub taken: u64,
+    /// Servers that keep what they have, because their binding moved since the snapshot or they
+    /// are gone.
+    pub skipped: u64,
+    /// The first 100 of them, by name.
+    pub skipped_servers: Vec<Name>,
+    /// Servers that keep what they have because the audit refused their targets without those that
+    /// were skipped.
+    pub kept_back: u64,
+    /// The first 100 of them, by name, and the rule that would have been broken.
+    pub kept_back_servers: Vec<(Name, String)>,
+    /// Its entry in the audit trail; `None`: it had been published before.
+    pub seq: Option<Seq>,
+}
+
+/// Targets cannot be published; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum PublishError {
+    #[error("the targets were made on version {parent}; the region is at {head}")]
+    Stale { parent: TargetVersion, head: TargetVersion },
+    #[error("server {server:?} has two targets")]
+    Twice { server: Name },
+    #[error("server {server:?}: its target {target:?} is not a reservation of the region")]
+    UnknownReservation { server: Name, target: Name },
+    #[error("solve {solve} is not running on version {parent}; its targets are not taken")]
+    SolveNotRunning { solve: Uuid, parent: TargetVersion },
+    #[error("solve {solve}: its lease was lost, another worker has it or it was given up")]
+    LeaseLost { solve: Uuid },
+    #[error(
+        "{skipped} servers moved since the snapshot, and without them the targets break a rule: {}",
+        broken.join("; ")
+    )]
+    Refused { skipped: usize, broken: Vec<String> },
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl Broker {
+    /// Publishes targets as the version after their parent. A server whose generation moved since
+    /// the snapshot is skipped and counted; a target that the server already has ends its move.
+    ///
+    /// The caller has audited them. Where a server is skipped, the others are audited again on the
+    /// region as it is ([`publishable`]): what would leave a reservation worse off keeps what it has.
+    ///
+    /// # Errors
+    /// [`PublishError`]; [`PublishError::Stale`] if anybody else was first.
+    pub async fn publish(
+        &self,
+        actor: &str,
+        publication: &Publication,
+    ) -> Result<Published, PublishError> {
+        let mut rows: Vec<&TargetRow> = publication.targets.iter().collect();
+        rows.sort_unstable_by(|a, b| a.server.cmp(&b.server));
+        if let Some(pair) = rows.windows(2).find(|pair| pair[0].server == pair[1].server) {
+            return Err(PublishError::Twice { server: pair[0].server.clone() });
+        }
+        let version = TargetVersion(publication.parent.0 + 1);
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        // First, because it decides: whoever comes second waits here until the first has ended.
+        let added = sqlx::query(sql::ADD_VERSION).bind(publication.parent.0).bind(publication.id);
+        if let Err(error) = added.execute(&mut *db).await.doing("adding a version of the targets") {
+            change.abandon().await?;
+            return self.explain_refusal(publication, error).await;
+        }
+        let ids = holders(db, &rows).await?;
+        stage(db, &rows, &ids).await.doing("staging targets")?;
+        let granted = granted_since(db, publication).await.doing("looking for what was granted")?;
+        let taken = sqlx::query_scalar(sql::TAKE).bind(&granted).fetch_all(&mut *db);
+        let taken: Vec<String> = taken.await.doing("locking the servers of a publication")?;
+        if taken.len() < rows.len() {
+            keep_back(db, &rows, taken).await?;
+        }
+        let written = sqlx::query(sql::PUBLISH).bind(version.0).bind(granted).execute(&mut *db);
+        written.await.doing("publishing targets")?;
+        if let Some(end) = &publication.solve {
+            end_solve(db, end, version).await?;
+        }
+        let mut published = outcome(db, version).await.doing("counting targets")?;
+        let detail = serde_json::json!({
+            "taken": published.taken, "skipped": published.skipped,
+            "kept_back": published.kept_back,
+            "publication": publication.id.to_string(),
+            "solve": publication.solve.as_ref().map(|end| end.lease.job.to_string()),
+        });
+        change.record(Action::TargetsPublished, &version.to_string(), detail);
+        published.seq = Some(change.commit().await?);
+        let Published { taken, skipped, kept_back, .. } = published;
+        tracing::info!(version = version.0, taken, skipped, kept_back, "targets published");
+        Ok(published)
+    }
+
+    /// The chain of versions refused it: because this very publication is in it, or another is.
+    async fn explain_refusal(
+        &self,
+        publication: &Publication,
+        error: DbError,
+    ) -> Result<Published, PublishError> {
+        let chain = [
+            "target_versions_pkey",
+            "target_versions_parent_key",
+            "target_versions_parent_fkey",
+            "target_versions_publication_id_key",
+            "target_versions_chain",
+            "target_versions_origin",
+        ];
+        if !chain.iter().any(|constraint| error.refused_by(constraint)) {
+            return Err(error.into());
+        }
+        let doing = "looking a publication up";
+        let mut db = self.pool.acquire().await.doing(doing)?;
+        let found = sqlx::query_scalar(sql::PUBLISHED_AS).bind(publication.id);
+        if let Some(version) = found.fetch_optional(&mut *db).await.doing(doing)? {
+            return Ok(outcome(&mut db, TargetVersion(version)).await.doing(doing)?);
+        }
+        let head = region_read::head(&mut db).await?;
+        Err(PublishError::Stale { parent: publication.parent, head })
+    }
+}
+
+/// Audits what is left of a publication without the servers that are skipped, and marks what must
+/// not be published with it. All of it is read within the transaction, which holds the head: nobody
+/// else gives a server another holder meanwhile.
+async fn keep_back(
+    db: &mut PgConnection,
+    rows: &[&TargetRow],
+    taken: Vec<String>,
+) -> Result<(), PublishError> {
+    let doing = "auditing what is published";
+    let taken: BTreeSet<String> = taken.into_iter().collect();
+    let skipped = rows.len() - taken.len();
+    let wanted: BTreeMap<Name, Option<Name>> = (rows.iter())
+        .filter(|row| taken.contains(row.server.as_ref()))
+        .map(|row| (row.server.clone(), row.target.clone()))
+        .collect();
+    let now: DateTime<Utc> =
+        sqlx::query_scalar(region_read::sql::NOW).fetch_one(&mut *db).await.doing(doing)?;
+    let stored = Stored::read(&mut *db, None).await?;
+    // A large region takes a second: not on a thread that others wait for.
+    let judged = tokio::task::spawn_blocking(move || judge(stored, now, &wanted)).await;
+    let kept = judged
+        .expect("an audit does not panic")
+        .map_err(|broken| PublishError::Refused { skipped, broken })?;
+    if kept.is_empty() {
+        return Ok(());
+    }
+    if kept.len() == taken.len() {
+        let broken: BTreeSet<String> = kept.into_values().collect();
+        let broken = broken.into_iter().take(BROKEN_NAMED).collect();
+        return Err(PublishError::Refused { skipped, broken });
+    }
+    tracing::warn!(skipped, kept_back = kept.len(), "targets are kept back");
+    let servers: Vec<&str> = kept.keys().map(AsRef::as_ref).collect();
+    let reasons: Vec<&str> = kept.values().map(String::as_str).collect();
+    let written = sqlx::query(sql::KEEP_BACK).bind(servers).bind(reasons).execute(db).await;
+    written.map(|_| ()).doing(doing).map_err(PublishError::from)
+}
+
+/// The servers whose targets must be kept back, and why; else the rules that are broken in any case.
+fn judge(
+    stored: Stored,
+    now: DateTime<Utc>,
+    wanted: &BTreeMap<Name, Option<Name>>,
+) -> Result<BTreeMap<Name, String>, Vec<String>> {
+    let (parts, _) =
+        stored.into_parts(now).ok_or_else(|| vec!["no region is loaded".to_owned()])?;
+    let region = RegionSnapshot::new(parts).map_err(|error| vec![error.to_string()])?;
+    let mut by_server = BTreeMap::new();
+    for (position, server) in region.servers.iter().enumerate() {
+        let Some(target) = wanted.get(&server.id) else { continue };
+        let target = match target {
+            None => None,
+            Some(name) => {
+                let unknown = || vec![format!("reservation {name:?} is not of the region")];
+                Some(region.reservation(name).ok_or_else(unknown)?)
+            }
+        };
+        by_server.insert(ServerIx::new(position), target);
+    }
+    match publishable(&region, &by_server) {
+        Ok(KeptBack(kept)) => Ok(kept
+            .into_iter()
+            .map(|(server, why)| (region.servers[server.ix()].id.clone(), why.to_string()))
+            .collect()),
+        Err(Unpublishable(broken)) => {
+            Err(broken.iter().take(BROKEN_NAMED).map(ToString::to_string).collect())
+        }
+    }
+}
+
+/// Reservations that were granted something since the snapshot of the solve, whose trail says so.
+async fn granted_since(
+    db: &mut PgConnection,
+    publication: &Publication,
+) -> Result<Vec<i32>, sqlx::Error> {
+    let Some(end) = &publication.solve else { return Ok(Vec::new()) };
+    let seen = sqlx::query_scalar(sql::SOLVE_SEQ).bind(end.lease.job).fetch_optional(&mut *db);
+    let Some(seen) = seen.await?.flatten() else { return Ok(Vec::new()) };
+    let seen: i64 = seen;
+    sqlx::query_scalar(crate::targets::apply::sql::GRANTED_SINCE).bind(seen).fetch_all(db).await
+}
+
+/// Ends the solve that the targets come from, if the publisher still has it.
+async fn end_solve(
+    db: &mut PgConnection,
+    end: &SolveEnd,
+    version: TargetVersion,
+) -> Result<(), PublishError> {
+    let doing = "ending a solve";
+    let solve = end.lease.job;
+    let outcome = serde_json::json!({ "version": version.0 });
+    if !job::finish(db, end.lease, &outcome).await.doing(doing)? {
+        return Err(PublishError::LeaseLost { solve });
+    }
+    let ended = sqlx::query(sql::END_SOLVE).bind(solve).bind(version.0).bind(&end.result_url);
+    if ended.execute(&mut *db).await.doing(doing)?.rows_affected() == 0 {
+        let parent = TargetVersion(version.0 - 1);
+        return Err(PublishError::SolveNotRunning { solve, parent });
+    }
+    let report = sqlx::query(solve::sql::ADD_REPORT).bind(solve).bind(&end.report);
+    report.execute(db).await.doing(doing)?;
+    Ok(())
+}
+
+/// The numbers of the reservations named as targets. Shared buffers that nobody listed are made
+/// where a known type needs one: a solve may be the first to put a server into it.
+pub(crate) async fn holders<'a>(
+    db: &mut PgConnection,
+    rows: &[&'a TargetRow],
+) -> Result<BTreeMap<&'a str, i32>, PublishError> {
+    let wanted: BTreeMap<&str, &TargetRow> =
+        rows.iter().filter_map(|row| Some((row.target.as_deref()?, *row))).collect();
+    let mut ids = ids(db, &wanted).await.doing("looking reservations up")?;
+    let unknown: Vec<(&str, &TargetRow)> = wanted
+        .iter()
+        .filter(|(name, _)| !ids.contains_key(**name))
+        .map(|(n, r)| (*n, *r))
+        .collect();
+    if unknown.is_empty() {
+        return Ok(ids);
+    }
+    let topology = Topology::read(db).await?;
+    let mut buffers: Vec<(Name, Promise)> = Vec::new();
+    for (name, row) in unknown {
+        let hardware_type = name.strip_prefix(SHARED_BUFFER_PREFIX);
+        match hardware_type.filter(|ty| topology.hardware_types.id(ty).is_some()) {
+            Some(ty) => buffers.push((name.into(), Promise::made_buffer(&ty.into()))),
+            None => {
+                let (server, target) = (row.server.clone(), name.into());
+                return Err(PublishError::UnknownReservation { server, target });
+            }
+        }
+    }
+    let buffers: Vec<(&Name, &Promise)> = buffers.iter().map(|(name, p)| (name, p)).collect();
+    promise::add(db, &topology, &buffers).await?;
+    ids = self::ids(db, &wanted).await.doing("looking reservations up")?;
+    Ok(ids)
+}
+
+async fn ids<'a>(
+    db: &mut PgConnection,
+    wanted: &BTreeMap<&'a str, &TargetRow>,
+) -> Result<BTreeMap<&'a str, i32>, sqlx::Error> {
+    let names: Vec<&str> = wanted.keys().copied().collect();
+    let found: Vec<(String, i32)> =
+        sqlx::query_as(sql::RESERVATION_IDS).bind(names).fetch_all(db).await?;
+    let found: BTreeMap<String, i32> = found.into_iter().collect();
+    Ok(wanted.keys().filter_map(|name| Some((*name, *found.get(*name)?))).collect())
+}
+
+async fn stage(
+    db: &mut PgConnection,
+    rows: &[&TargetRow],
+    ids: &BTreeMap<&str, i32>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(sql::STAGE_TARGETS).execute(&mut *db).await?;
+    let mut copy = Rows::begin(db, sql::COPY_TARGETS).await?;
+    for row in rows {
+        copy.text(&row.server);
+        copy.value(Some(row.generation));
+        match row.target.as_deref() {
+            Some(target) => {
+                copy.text(target);
+                copy.value(ids.get(target));
+            }
+            None => {
+                copy.value(None::<i32>);
+                copy.value(None::<i32>);
+            }
+        }
+        copy.end_row().await?;
+    }
+    copy.finish().await?;
+    sqlx::query(sql::ANALYZE_STAGED).execute(db).await?;
+    Ok(())
+}
+
+async fn outcome(db: &mut PgConnection, version: TargetVersion) -> Result<Published, sqlx::Error> {
+    let (taken, skipped, kept_back): (i64, i64, i64) =
+        sqlx::query_as(sql::COUNTS).bind(version.0).fetch_one(&mut *db).await?;
+    let mut names: Vec<String> = Vec::new();
+    if skipped > 0 {
+        let query = sqlx::query_scalar(sql::SKIPPED).bind(version.0).bind(SKIPPED_NAMED);
+        names = query.fetch_all(&mut *db).await?;
+    }
+    let mut reasons: Vec<(String, String)> = Vec::new();
+    if kept_back > 0 {
+        let query = sqlx::query_as(sql::KEPT_BACK).bind(version.0).bind(SKIPPED_NAMED);
+        reasons = query.fetch_all(db).await?;
+    }
+    Ok(Published {
+        version,
+        kept_back: kept_back.unsigned_abs(),
+        kept_back_servers: reasons.into_iter().map(|(of, why)| (Name::from(of), why)).collect(),
+        taken: taken.unsigned_abs(),
+        skipped: skipped.unsigned_abs(),
+        skipped_servers: names.into_iter().map(Name::from).collect(),
+        seq: None,
+    })
+}

@@ -1,0 +1,214 @@
+//! Elastic reservations: made, changed and ended.
+
+use super::{EditError, Editing, check_seen, version};
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::log::change::Change;
+use crate::log::trail::{Action, Seq};
+use crate::snapshot::load;
+use fleet::edit::{self, ElasticAsked, WrongField};
+use fleet::{Name, ReservationKind};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use std::collections::BTreeMap;
+
+pub(crate) mod sql {
+    crate::statements! {
+        ELASTIC = "SELECT r.reservation, p.owner, p.priority, p.host_profile, r.loan_share, r.ending, p.version, \
+                coalesce((SELECT jsonb_object_agg(h.hardware_type, v.value_micro) FROM rru_values v \
+                    JOIN hardware_types h USING (hardware_type_id) WHERE v.promise_id = p.promise_id), '{}'), \
+                (SELECT count(*) FROM servers s WHERE s.loan_reservation_id = r.reservation_id) \
+            FROM reservations r JOIN promises p USING (promise_id) \
+            WHERE r.kind = 'elastic' AND ($1::text IS NULL OR r.reservation = $1) ORDER BY 1";
+        SET_SHARE = "UPDATE reservations SET loan_share = $2, ending = false WHERE reservation = $1";
+        END_ELASTIC = "UPDATE reservations SET ending = true WHERE reservation = $1 AND kind = 'elastic' \
+            AND NOT ending";
+        /// Elastic reservations that ended and borrow nothing any more.
+        REMOVE_ENDED = "DELETE FROM reservations r WHERE r.kind = 'elastic' AND r.ending \
+            AND NOT EXISTS (SELECT FROM servers s WHERE s.loan_reservation_id = r.reservation_id) \
+            RETURNING reservation";
+    }
+}
+
+/// An elastic reservation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Elastic {
+    /// Its name.
+    pub reservation: Name,
+    /// What was asked.
+    pub asked: ElasticAsked,
+    /// The share by which it is served; `None`: what the mover's settings say, else 1.
+    pub share: Option<f64>,
+    /// Whether it ends: it goes as soon as it borrows nothing.
+    pub ending: bool,
+    /// The version of the promise.
+    pub promise_version: i32,
+    /// Servers it borrows.
+    pub borrows: u64,
+}
+
+impl Elastic {
+    /// Changes whenever it is set or ended.
+    pub fn version(&self) -> String {
+        version(&json!([self.reservation, self.promise_version, self.share, self.ending]))
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "owner": self.asked.owner, "rru": self.asked.rru, "priority": self.asked.priority,
+            "host_profile": self.asked.host_profile, "share": self.share,
+        })
+    }
+}
+
+/// What became of an elastic reservation that was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ElasticEnd {
+    /// It borrowed nothing and is gone.
+    Gone,
+    /// It is removed once that many servers are back.
+    Returning(u64),
+}
+
+impl Broker {
+    /// Elastic reservations, by name; or the one of a name.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn elastic_reservations(&self, name: Option<&str>) -> Result<Vec<Elastic>, DbError> {
+        if name.is_some_and(|name| name.contains('\0')) {
+            return Ok(Vec::new());
+        }
+        let mut db = self.pool.acquire().await.doing("connecting")?;
+        elastic(&mut db, name).await
+    }
+
+    /// Makes an elastic reservation, or changes the one of this name, and its share of loans. `seen`:
+    /// only if it is of this version.
+    ///
+    /// # Errors
+    /// [`EditError`], with every wrong field.
+    pub async fn set_elastic(
+        &self,
+        actor: &str,
+        name: &Name,
+        asked: &ElasticAsked,
+        share: Option<f64>,
+        seen: Option<&str>,
+    ) -> Result<Seq, EditError> {
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        let mut editing = Editing::begin(db, true).await?;
+        let stored_name = if name.contains('\0') { None } else { Some(name.as_ref()) };
+        let before = match stored_name {
+            Some(name) => elastic(db, Some(name)).await?.pop(),
+            None => None,
+        };
+        match (&before, seen) {
+            (Some(before), seen) => check_seen(seen, before.version())?,
+            (None, Some(_)) => return Err(EditError::UnknownElastic { name: name.clone() }),
+            (None, None) => {}
+        }
+        let mut wrong = Vec::new();
+        if share.is_some_and(|share| !(share > 0.0 && share.is_finite())) {
+            let one = WrongField::new("share", "out_of_range", "a share is above 0 and finite");
+            wrong.push(WrongField { nearest: Some(1.0), ..one });
+        }
+        let set = edit::set_elastic(&mut editing.parts, name, asked, &editing.known);
+        wrong.extend(set.err().into_iter().flatten());
+        if !wrong.is_empty() {
+            return Err(EditError::Wrong(wrong));
+        }
+        editing.write(db).await?;
+        let shared = sqlx::query(sql::SET_SHARE).bind(name.as_ref()).bind(share);
+        shared.execute(&mut *db).await.doing("setting the share of an elastic reservation")?;
+        let after = elastic(db, Some(name)).await?.pop();
+        let detail = json!({
+            "before": before.as_ref().map(Elastic::json), "after": after.as_ref().map(Elastic::json),
+        });
+        change.record(Action::ElasticSet, name, detail);
+        Ok(change.commit().await?)
+    }
+
+    /// Ends an elastic reservation: at once if it borrows nothing, else when what it borrows is back.
+    /// `seen`: only if it is of this version.
+    ///
+    /// # Errors
+    /// [`EditError`].
+    pub async fn end_elastic(
+        &self,
+        actor: &str,
+        name: &str,
+        seen: Option<&str>,
+    ) -> Result<ElasticEnd, EditError> {
+        let doing = "ending an elastic reservation";
+        let unknown = || EditError::UnknownElastic { name: name.into() };
+        if name.contains('\0') {
+            return Err(unknown());
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        sqlx::query(load::sql::LOCK).execute(&mut *db).await.doing("locking the region")?;
+        let found = elastic(db, Some(name)).await?.pop().ok_or_else(unknown)?;
+        check_seen(seen, found.version())?;
+        let ended = sqlx::query(sql::END_ELASTIC).bind(name).execute(&mut *db).await;
+        let ended = ended.doing(doing)?.rows_affected() == 1;
+        let gone = sqlx::query_scalar(sql::REMOVE_ENDED).fetch_all(&mut *db).await;
+        let gone: Vec<String> = gone.doing(doing)?;
+        let end = if gone.iter().any(|gone| gone == name) {
+            ElasticEnd::Gone
+        } else {
+            ElasticEnd::Returning(found.borrows)
+        };
+        if !ended && end != ElasticEnd::Gone {
+            change.abandon().await?;
+            return Ok(end);
+        }
+        let detail = json!({ "before": found.json(), "borrows": found.borrows });
+        change.record(Action::ElasticEnded, name, detail);
+        for name in gone {
+            change.record(Action::ReservationRemoved, &name, json!({ "kind": "elastic" }));
+        }
+        change.commit().await?;
+        Ok(end)
+    }
+}
+
+type ElasticRow = (
+    String,
+    String,
+    i32,
+    Option<String>,
+    Option<f64>,
+    bool,
+    i32,
+    sqlx::types::Json<BTreeMap<String, i64>>,
+    i64,
+);
+
+async fn elastic(db: &mut PgConnection, name: Option<&str>) -> Result<Vec<Elastic>, DbError> {
+    let rows: Vec<ElasticRow> = sqlx::query_as(sql::ELASTIC)
+        .bind(name)
+        .fetch_all(db)
+        .await
+        .doing("reading elastic reservations")?;
+    let of =
+        |(name, owner, priority, profile, share, ending, version, values, borrows): ElasticRow| {
+            let value = |(ty, micro): (String, i64)| (ty.into(), fleet::Rru(micro).to_f64());
+            Elastic {
+                reservation: name.into(),
+                asked: ElasticAsked {
+                    owner: owner.into(),
+                    rru: values.0.into_iter().map(value).collect(),
+                    priority,
+                    host_profile: profile.map(Into::into),
+                },
+                share,
+                ending,
+                promise_version: version,
+                borrows: borrows.unsigned_abs(),
+            }
+        };
+    debug_assert_eq!(ReservationKind::Elastic.as_str(), "elastic", "as in the statements");
+    Ok(rows.into_iter().map(of).collect())
+}

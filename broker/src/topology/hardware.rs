@@ -1,0 +1,173 @@
+//! Hardware types get another name, and go once nothing uses them.
+//!
+//! Everything refers to a type by number, so a name is changed in one row; beside it in the name of its shared
+//! buffer, in moves under way and in requests that are not decided yet. The audit trail, the archive and plans that
+//! are kept say what was said then.
+
+use crate::infra::connection::Broker;
+use crate::infra::error::Doing;
+use crate::log::change::Change;
+use crate::log::trail::{Action, Seq};
+use crate::snapshot::load;
+use crate::topology::edit::EditError;
+use fleet::edit::{WrongField, check_hardware_types};
+use fleet::{Name, SHARED_BUFFER_PREFIX};
+use serde_json::json;
+use sqlx::PgConnection;
+
+pub(crate) mod sql {
+    crate::statements! {
+        THERE = "SELECT NOT removed FROM hardware_types WHERE hardware_type = $1";
+        RENAME = "UPDATE hardware_types SET hardware_type = $2 WHERE hardware_type = $1";
+        /// One that was removed and has the new name is out of the way under a name that is never given.
+        MAKE_ROOM = "UPDATE hardware_types SET hardware_type = 'removed/' || hardware_type_id WHERE hardware_type = $1 \
+            AND removed";
+        NAMED = "SELECT EXISTS (SELECT FROM reservations WHERE reservation = $1)";
+        /// What was promised under the old name stays; under the new one the same is promised again.
+        RENAME_BUFFER = "WITH old AS (SELECT r.reservation_id, p.* FROM reservations r JOIN promises p USING (promise_id) \
+                WHERE r.reservation = $1), \
+            new AS (INSERT INTO promises (reservation, version, kind, owner, capacity_micro, msb_buffer, priority, \
+                    msb_alpha, rack_alpha, affinity_theta, host_profile) \
+                SELECT $2, 1 + coalesce((SELECT max(p.version) FROM promises p WHERE p.reservation = $2), 0), \
+                    kind, owner, capacity_micro, msb_buffer, priority, msb_alpha, rack_alpha, affinity_theta, \
+                    host_profile FROM old RETURNING promise_id), \
+            worth AS (INSERT INTO rru_values (promise_id, hardware_type_id, value_micro) \
+                SELECT new.promise_id, v.hardware_type_id, v.value_micro FROM new, old \
+                JOIN rru_values v ON v.promise_id = old.promise_id) \
+            UPDATE reservations r SET reservation = $2, promise_id = new.promise_id FROM new, old \
+                WHERE r.reservation_id = old.reservation_id";
+        RENAME_MOVES = "UPDATE moves SET \
+                source_reservation = CASE WHEN source_reservation = $1 THEN $2 ELSE source_reservation END, \
+                target_reservation = CASE WHEN target_reservation = $1 THEN $2 ELSE target_reservation END \
+            WHERE open AND $1 IN (source_reservation, target_reservation)";
+        RENAME_ASKED = "UPDATE capacity_requests SET asked = jsonb_set(asked, '{change,rru}', \
+                (asked->'change'->'rru') - $1 || jsonb_build_object($2::text, asked->'change'->'rru'->$1)) \
+            WHERE state = 'submitted' AND asked->'change'->'rru' ? $1";
+        /// What uses a type, and whose it is.
+        USES = "SELECT 'servers', NULL, count(*) FROM servers s JOIN hardware_types h USING (hardware_type_id) \
+                WHERE h.hardware_type = $1 HAVING count(*) > 0 \
+            UNION ALL SELECT 'reservations', string_agg(reservation, ', '), count(*) FROM \
+                (SELECT r.reservation FROM reservations r JOIN rru_values v USING (promise_id) \
+                    JOIN hardware_types h USING (hardware_type_id) \
+                    WHERE h.hardware_type = $1 AND NOT r.made ORDER BY 1) x HAVING count(*) > 0 \
+            UNION ALL SELECT 'requests', string_agg(reservation, ', '), count(*) FROM \
+                (SELECT reservation FROM capacity_requests WHERE state = 'submitted' AND asked->'change'->'rru' ? $1 \
+                    ORDER BY 1) x HAVING count(*) > 0 \
+            UNION ALL SELECT 'RRU profiles', string_agg(profile, ', '), count(*) FROM \
+                (SELECT p.profile::text FROM rru_profiles p JOIN rru_profile_values USING (profile_id) \
+                    JOIN hardware_types h USING (hardware_type_id) \
+                    WHERE h.hardware_type = $1 ORDER BY 1) x HAVING count(*) > 0 \
+            UNION ALL SELECT 'quotas', string_agg(owner, ', '), count(*) FROM \
+                (SELECT q.owner FROM quota_limits q JOIN hardware_types h USING (hardware_type_id) \
+                    WHERE h.hardware_type = $1 ORDER BY 1) x HAVING count(*) > 0";
+        REMOVE = "UPDATE hardware_types SET removed = true WHERE hardware_type = $1";
+        REMOVE_BUFFER = "DELETE FROM reservations r USING hardware_types h WHERE h.hardware_type = $1 \
+            AND r.buffer_type_id = h.hardware_type_id AND r.made";
+    }
+}
+
+/// Holds the region; says of a type that is not there that it is not.
+async fn hold(db: &mut PgConnection, name: &Name) -> Result<(), EditError> {
+    sqlx::query(load::sql::LOCK).execute(&mut *db).await.doing("locking the region")?;
+    let there: Option<bool> = if name.contains('\0') {
+        None
+    } else {
+        let asked = sqlx::query_scalar(sql::THERE).bind(name.as_ref()).fetch_optional(db);
+        asked.await.doing("looking for a hardware type")?
+    };
+    if there == Some(true) {
+        return Ok(());
+    }
+    Err(EditError::UnknownType { name: name.clone() })
+}
+
+fn buffer(hardware_type: &Name) -> String {
+    format!("{SHARED_BUFFER_PREFIX}{hardware_type}")
+}
+
+impl Broker {
+    /// Gives a hardware type another name; everything that refers to it follows.
+    ///
+    /// # Errors
+    /// [`EditError`], if there is no such type, or the new name is not a valid name or is in use.
+    pub async fn rename_hardware_type(
+        &self,
+        actor: &str,
+        from: &Name,
+        to: &Name,
+    ) -> Result<Option<Seq>, EditError> {
+        let doing = "renaming a hardware type";
+        if let Some(wrong) = check_hardware_types(std::slice::from_ref(to)).pop() {
+            let wrong = WrongField { field: "name".into(), ..wrong };
+            return Err(EditError::Wrong(vec![wrong]));
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        hold(db, from).await?;
+        if from == to {
+            change.abandon().await?;
+            return Ok(None);
+        }
+        let taken = |what: &str, name: &str| {
+            let detail =
+                format!("there is {what} {name:?} already: choose a name that is not taken");
+            EditError::Wrong(vec![WrongField::new("name", "exists", detail)])
+        };
+        let there: Option<bool> = sqlx::query_scalar(sql::THERE)
+            .bind(to.as_ref())
+            .fetch_optional(&mut *db)
+            .await
+            .doing(doing)?;
+        if there == Some(true) {
+            return Err(taken("a hardware type", to));
+        }
+        let (old, new) = (buffer(from), buffer(to));
+        let named: bool =
+            sqlx::query_scalar(sql::NAMED).bind(&new).fetch_one(&mut *db).await.doing(doing)?;
+        if named {
+            return Err(taken("a reservation", &new));
+        }
+        sqlx::query(sql::MAKE_ROOM).bind(to.as_ref()).execute(&mut *db).await.doing(doing)?;
+        for statement in [sql::RENAME, sql::RENAME_ASKED] {
+            let renamed = sqlx::query(statement).bind(from.as_ref()).bind(to.as_ref());
+            renamed.execute(&mut *db).await.doing(doing)?;
+        }
+        for statement in [sql::RENAME_BUFFER, sql::RENAME_MOVES] {
+            let renamed = sqlx::query(statement).bind(&old).bind(&new);
+            renamed.execute(&mut *db).await.doing(doing)?;
+        }
+        change.record(Action::HardwareTypeRenamed, from, json!({ "name": to }));
+        Ok(Some(change.commit().await?))
+    }
+
+    /// Removes a hardware type that nothing uses: it is not offered any more.
+    ///
+    /// # Errors
+    /// [`EditError`], if there is no such type, or with all that uses it.
+    pub async fn remove_hardware_type(&self, actor: &str, name: &Name) -> Result<Seq, EditError> {
+        let doing = "removing a hardware type";
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        hold(db, name).await?;
+        let uses: Vec<(String, Option<String>, i64)> =
+            sqlx::query_as(sql::USES).bind(name.as_ref()).fetch_all(&mut *db).await.doing(doing)?;
+        let wrong = |(what, whose, count): &(String, Option<String>, i64)| {
+            let first = match (what.as_str(), whose) {
+                ("servers", _) => "decommission them, or rename the type".to_owned(),
+                ("requests", Some(of)) => {
+                    format!("wait until they are decided, or cancel them: {of}")
+                }
+                (_, of) => format!("take it out of them first: {}", of.as_deref().unwrap_or("")),
+            };
+            WrongField::new("hardware_type", "in_use", format!("{count} {what} use it: {first}"))
+        };
+        if !uses.is_empty() {
+            return Err(EditError::Wrong(uses.iter().map(wrong).collect()));
+        }
+        for statement in [sql::REMOVE_BUFFER, sql::REMOVE] {
+            sqlx::query(statement).bind(name.as_ref()).execute(&mut *db).await.doing(doing)?;
+        }
+        change.record(Action::HardwareTypeRemoved, name, json!({}));
+        Ok(change.commit().await?)
+    }
+}

@@ -1,0 +1,45 @@
+//! Reads for people, pages, allocators and monitoring: lists, totals, page cache, watch.
+
+pub(crate) mod allocator;
+pub(crate) mod check;
+pub(crate) mod history;
+pub(crate) mod invalidation;
+pub(crate) mod lists;
+pub(crate) mod metrics;
+pub(crate) mod page_cache;
+pub(crate) mod reservation;
+pub(crate) mod server;
+pub(crate) mod status;
+pub(crate) mod stuck;
+pub(crate) mod summary;
+pub(crate) mod totals;
+pub(crate) mod watch;
+
+pub use allocator::{ReservedFilter, ReservedPage, ReservedServer, SERVERS_PAGE_MAX, ServerState};
+pub use history::{HourOfMoves, SolveFigures};
+pub use lists::{EventRow, EventsAsked, MoveRow, MovesAsked, SolvesAsked, TrailAsked};
+pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
+pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
+pub use server::{ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
+pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
+pub use stuck::Stuck;
+pub use summary::{CARDS_PAGE_MAX, CardFilter, InForce, ReservationCard};
+pub use totals::ReservedTotals;
+pub use watch::{Follower, Look, ServerChange, Tick};
+
+/// The statements of this room, by module and name.
+pub(crate) const STATEMENTS: &[crate::Statements] = &[
+    allocator::sql::ALL,
+    check::sql::ALL,
+    history::sql::ALL,
+    invalidation::sql::ALL,
+    lists::sql::ALL,
+    metrics::sql::ALL,
+    reservation::sql::ALL,
+    server::sql::ALL,
+    status::sql::ALL,
+    stuck::sql::ALL,
+    summary::sql::ALL,
+    totals::sql::ALL,
+    watch::sql::ALL,
+];

@@ -1,0 +1,134 @@
+//! The servers of one reservation.
+
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use fleet::Name;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+/// The most servers one call lists.
+pub const PAGE_MAX: u32 = 1_000;
+
+pub(crate) mod sql {
+    crate::statements! {
+        RESERVATION_ID = "SELECT reservation_id FROM reservations WHERE reservation = $1";
+        OWNER = "SELECT p.owner FROM reservations r JOIN promises p USING (promise_id) \
+            WHERE r.reservation = $1";
+        /// A page in order of name, straight from the index. `OFFSET 0` keeps the planner from
+        /// reading every rack for the few that are meant.
+        HELD_SERVERS = "SELECT p.server, d.datacenter::text, m.msb::text, p.rack, \
+                h.hardware_type::text, p.in_use, p.target_pending, \
+                (SELECT t.reservation FROM reservations t WHERE t.reservation_id = p.target_reservation_id), \
+                (SELECT l.reservation FROM reservations l WHERE l.reservation_id = p.loan_reservation_id), \
+                p.generation \
+            FROM (SELECT s.server::text, k.rack::text, k.msb_id, s.hardware_type_id, s.in_use, \
+                    s.target_pending, s.target_reservation_id, s.loan_reservation_id, s.generation \
+                FROM (SELECT * FROM servers WHERE current_reservation_id = \
+                        (SELECT reservation_id FROM reservations WHERE reservation = $1) \
+                    AND server > $2 ORDER BY server LIMIT $3) s \
+                JOIN LATERAL (SELECT rack, msb_id FROM racks WHERE rack_id = s.rack_id OFFSET 0) k ON true \
+                OFFSET 0) p \
+            JOIN msbs m USING (msb_id) JOIN datacenters d USING (datacenter_id) \
+            JOIN hardware_types h USING (hardware_type_id) ORDER BY p.server";
+    }
+}
+
+/// A server that a reservation owns now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldServer {
+    /// The server.
+    pub server: Name,
+    /// Where it is.
+    pub datacenter: Name,
+    /// Where in there.
+    pub msb: Name,
+    /// And where in there.
+    pub rack: Name,
+    /// What it is.
+    pub hardware_type: Name,
+    /// Whether containers run on it.
+    pub in_use: bool,
+    /// The move under way, if any: to whom, or to nobody.
+    pub leaves_for: Option<Option<Name>>,
+    /// The elastic reservation that borrows it.
+    pub loaned_to: Option<Name>,
+    /// Changes of what a decision about it rests on, so far.
+    pub generation: i64,
+}
+
+/// A reservation's servers cannot be listed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReservationError {
+    /// There is none of this name.
+    #[error("there is no reservation {name:?}")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// Postgres fails.
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl Broker {
+    /// Whose a reservation is; `None`: there is none of this name.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn reservation_owner(&self, name: &str) -> Result<Option<String>, DbError> {
+        let owner = sqlx::query_scalar(sql::OWNER).bind(name).fetch_optional(&self.pool).await;
+        owner.doing("asking whose a reservation is")
+    }
+
+    /// Lists the servers a reservation owns now, in order of name: those after `after` (from the
+    /// first, if it is empty), at most `limit` and at most [`PAGE_MAX`].
+    ///
+    /// # Errors
+    /// [`ReservationError`].
+    pub async fn servers_of(
+        &self,
+        reservation: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<HeldServer>, ReservationError> {
+        let doing = "listing a reservation's servers";
+        let mut db = self.pool.acquire().await.doing(doing)?;
+        let rows = sqlx::query(sql::HELD_SERVERS)
+            .bind(reservation)
+            .bind(after)
+            .bind(i64::from(limit.min(PAGE_MAX)))
+            .try_map(|row: PgRow| held(&row))
+            .fetch_all(&mut *db)
+            .await
+            .doing(doing)?;
+        if rows.is_empty() {
+            // Nothing there, or no such thing: only then is it worth a second question.
+            let id: Option<i32> = sqlx::query_scalar(sql::RESERVATION_ID)
+                .bind(reservation)
+                .fetch_optional(&mut *db)
+                .await
+                .doing(doing)?;
+            id.ok_or_else(|| ReservationError::Unknown { name: reservation.to_owned() })?;
+        }
+        Ok(rows)
+    }
+}
+
+fn held(row: &PgRow) -> Result<HeldServer, sqlx::Error> {
+    let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
+    let optional =
+        |column: usize| row.try_get::<Option<&str>, _>(column).map(|name| name.map(Name::from));
+    let pending: bool = row.try_get(6)?;
+    let target = optional(7)?;
+    Ok(HeldServer {
+        server: name(0)?,
+        datacenter: name(1)?,
+        msb: name(2)?,
+        rack: name(3)?,
+        hardware_type: name(4)?,
+        in_use: row.try_get(5)?,
+        leaves_for: pending.then_some(target),
+        loaned_to: optional(8)?,
+        generation: row.try_get(9)?,
+    })
+}

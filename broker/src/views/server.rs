@@ -1,0 +1,228 @@
+//! One server: where it is, what it is to whom, and what became of it.
+
+use crate::infra::connection::Broker;
+use crate::infra::error::{DbError, Doing};
+use crate::log::trail::TargetVersion;
+use crate::views::lists::{EventRow, MoveRow, event, moved, optional};
+use chrono::{DateTime, Utc};
+use fleet::Name;
+use serde_json::Value;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use uuid::Uuid;
+
+pub(crate) mod sql {
+    crate::statements! {
+        ONE = "SELECT s.server::text, d.datacenter::text, m.msb::text, k.rack::text, h.hardware_type::text, \
+                c.reservation, s.target_pending, t.reservation, s.target_version, s.target_origin, \
+                l.reservation, s.in_use, s.power_watts, s.generation, s.server_id \
+            FROM servers s JOIN racks k USING (rack_id) JOIN msbs m USING (msb_id) \
+            JOIN datacenters d USING (datacenter_id) JOIN hardware_types h USING (hardware_type_id) \
+            LEFT JOIN reservations c ON c.reservation_id = s.current_reservation_id \
+            LEFT JOIN reservations t ON t.reservation_id = s.target_reservation_id \
+            LEFT JOIN reservations l ON l.reservation_id = s.loan_reservation_id \
+            WHERE s.server = $1";
+        /// What covers it now or will, by each of its scopes.
+        EVENTS = "SELECT u.event_id::text, u.scope, coalesce(s.server, k.rack, m.msb, d.datacenter)::text, \
+                u.kind, u.started_at, u.ended_at, u.started_at <= now() \
+            FROM (SELECT s.server_id, s.server, s.rack_id FROM servers s WHERE s.server_id = $1) o \
+            JOIN racks b ON b.rack_id = o.rack_id JOIN msbs a ON a.msb_id = b.msb_id \
+            CROSS JOIN LATERAL (SELECT * FROM unavailability x WHERE x.server_id = o.server_id \
+                UNION ALL SELECT * FROM unavailability x WHERE x.rack_id = o.rack_id \
+                UNION ALL SELECT * FROM unavailability x WHERE x.msb_id = b.msb_id \
+                UNION ALL SELECT * FROM unavailability x WHERE x.datacenter_id = a.datacenter_id) u \
+            LEFT JOIN servers s ON s.server_id = u.server_id LEFT JOIN racks k ON k.rack_id = u.rack_id \
+            LEFT JOIN msbs m ON m.msb_id = u.msb_id \
+            LEFT JOIN datacenters d ON d.datacenter_id = u.datacenter_id \
+            WHERE coalesce(u.ended_at, 'infinity') > now() ORDER BY u.started_at, u.event_id::text";
+        MAINTENANCE = "SELECT w.window_id, w.scope, w.state, w.starts_at, w.ends_at FROM maintenance w \
+            WHERE w.open AND (w.server_id = $1 OR w.rack_id = (SELECT s.rack_id FROM servers s \
+                WHERE s.server_id = $1)) ORDER BY w.starts_at, w.window_id";
+        MOVE = "SELECT move_id, server, source_reservation, target_reservation, target_version, state, \
+                state_at, opened_at, origin, in_use, reason, detail FROM moves \
+            WHERE open AND server_id = $1";
+        /// What was decided about it (version by version, by the primary key: an index by server would
+        /// cost each publication more), moved, reported and written into the trail of it.
+        HISTORY = "SELECT x.at, x.kind, x.key, x.detail FROM ( \
+                SELECT v.published_at AS at, 'target'::text AS kind, v.version::text AS key, \
+                    jsonb_build_object('version', v.version, 'origin', v.origin, \
+                        'reservation', c.target_reservation, 'taken', c.taken) AS detail \
+                FROM target_versions v CROSS JOIN LATERAL (SELECT n.target_reservation, n.taken \
+                    FROM target_changes n WHERE n.version = v.version AND n.server = $1 OFFSET 0) c \
+                UNION ALL SELECT m.opened_at, 'move', m.move_id::text, \
+                    jsonb_build_object('move', m.move_id, 'from', m.source_reservation, \
+                        'to', m.target_reservation, 'version', m.target_version, 'origin', m.origin, \
+                        'state', m.state, 'state_at', m.state_at, 'in_use', m.in_use, \
+                        'reason', m.reason, 'detail', m.detail) \
+                FROM moves m WHERE m.server_id = (SELECT s.server_id FROM servers s WHERE s.server = $1) \
+                UNION ALL SELECT u.started_at, 'event', u.event_id::text, \
+                    jsonb_build_object('event', u.event_id, 'kind', u.kind, 'ended_at', u.ended_at) \
+                FROM unavailability u \
+                WHERE u.server_id = (SELECT s.server_id FROM servers s WHERE s.server = $1) \
+                UNION ALL SELECT a.at, 'trail', to_char(a.seq, 'FM00000000000000000000'), \
+                    jsonb_build_object('seq', a.seq, 'actor', a.actor, 'action', a.action, \
+                        'detail', a.detail) \
+                FROM audit_trail a WHERE a.subject = $1 AND a.action IN \
+                    ('server_bound', 'move_ended', 'server_replaced', 'replacement_owed')) x \
+            WHERE $2::timestamptz IS NULL OR (x.at, x.kind, x.key) < ($2, $3, $4) \
+            ORDER BY x.at DESC, x.kind DESC, x.key DESC LIMIT $5";
+    }
+}
+
+/// A server, as of one instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerDetail {
+    /// The server.
+    pub server: Name,
+    /// Where it is.
+    pub datacenter: Name,
+    /// Where in there.
+    pub msb: Name,
+    /// And where in there.
+    pub rack: Name,
+    /// What it is.
+    pub hardware_type: Name,
+    /// Who owns it now; `None`: nobody.
+    pub current: Option<Name>,
+    /// Who shall, if that was decided.
+    pub target: Option<ServerTarget>,
+    /// The elastic reservation that borrows it.
+    pub loaned_to: Option<Name>,
+    /// Whether containers are known to run on it.
+    pub in_use: bool,
+    /// Typical draw under load, in watts.
+    pub power_watts: Option<f64>,
+    /// Changes of what a decision about it rests on, so far.
+    pub generation: i64,
+    /// Events that cover it and have not ended, the oldest first.
+    pub events: Vec<EventRow>,
+    /// Windows of planned maintenance to come or under way.
+    pub maintenance: Vec<ServerMaintenance>,
+    /// The move under way.
+    pub moving: Option<MoveRow>,
+}
+
+/// What was decided about a server and is not done yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTarget {
+    /// Who shall own it; `None`: nobody.
+    pub reservation: Option<Name>,
+    /// The version of the targets that says so.
+    pub version: TargetVersion,
+    /// Of what was decided between two solves: for what.
+    pub origin: Option<String>,
+}
+
+/// A window of maintenance of a server or its rack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerMaintenance {
+    /// Its id.
+    pub window: Uuid,
+    /// `server` or `rack`.
+    pub scope: String,
+    /// A word of [`crate::MaintenanceState`].
+    pub state: String,
+    /// When work begins.
+    pub starts_at: DateTime<Utc>,
+    /// When it ends.
+    pub ends_at: DateTime<Utc>,
+}
+
+/// Something that became of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerPast {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// `target`, `move`, `event` or `trail`.
+    pub kind: String,
+    /// Which one of those.
+    pub key: String,
+    /// The rest, by kind.
+    pub detail: Value,
+}
+
+impl Broker {
+    /// One server; `None`: there is none of this name.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn server(&self, name: &str) -> Result<Option<ServerDetail>, DbError> {
+        let doing = "looking a server up";
+        let mut tx = self.begin_reading().await.doing(doing)?;
+        let found = sqlx::query(sql::ONE).bind(name).try_map(|row: PgRow| detail(&row));
+        let Some((id, mut detail)) = found.fetch_optional(&mut *tx).await.doing(doing)? else {
+            return Ok(None);
+        };
+        let events = sqlx::query(sql::EVENTS).bind(id).try_map(|row: PgRow| event(&row));
+        detail.events = events.fetch_all(&mut *tx).await.doing(doing)?;
+        let windows = sqlx::query(sql::MAINTENANCE).bind(id).try_map(|row: PgRow| {
+            Ok(ServerMaintenance {
+                window: row.try_get(0)?,
+                scope: row.try_get(1)?,
+                state: row.try_get(2)?,
+                starts_at: row.try_get(3)?,
+                ends_at: row.try_get(4)?,
+            })
+        });
+        detail.maintenance = windows.fetch_all(&mut *tx).await.doing(doing)?;
+        let moving = sqlx::query(sql::MOVE).bind(id).try_map(|row: PgRow| moved(&row));
+        detail.moving = moving.fetch_optional(&mut *tx).await.doing(doing)?;
+        tx.commit().await.doing(doing)?;
+        Ok(Some(detail))
+    }
+
+    /// What became of a server, the youngest first: what was decided about it, its moves, its events
+    /// and its entries of the audit trail, before a moment, kind and key.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn server_history(
+        &self,
+        name: &str,
+        before: Option<&(DateTime<Utc>, String, String)>,
+        limit: u32,
+    ) -> Result<Vec<ServerPast>, DbError> {
+        let rows = sqlx::query(sql::HISTORY)
+            .bind(name)
+            .bind(before.map(|before| before.0))
+            .bind(before.map(|before| &before.1))
+            .bind(before.map(|before| &before.2))
+            .bind(i64::from(limit))
+            .try_map(|row: PgRow| {
+                Ok(ServerPast {
+                    at: row.try_get(0)?,
+                    kind: row.try_get(1)?,
+                    key: row.try_get(2)?,
+                    detail: row.try_get(3)?,
+                })
+            });
+        rows.fetch_all(&self.pool).await.doing("reading a server's history")
+    }
+}
+
+fn detail(row: &PgRow) -> Result<(i32, ServerDetail), sqlx::Error> {
+    let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
+    let target = if row.try_get(6)? {
+        let (reservation, version) = (optional(row, 7)?, TargetVersion(row.try_get(8)?));
+        Some(ServerTarget { reservation, version, origin: row.try_get(9)? })
+    } else {
+        None
+    };
+    let detail = ServerDetail {
+        server: name(0)?,
+        datacenter: name(1)?,
+        msb: name(2)?,
+        rack: name(3)?,
+        hardware_type: name(4)?,
+        current: optional(row, 5)?,
+        target,
+        loaned_to: optional(row, 10)?,
+        in_use: row.try_get(11)?,
+        power_watts: row.try_get(12)?,
+        generation: row.try_get(13)?,
+        events: Vec::new(),
+        maintenance: Vec::new(),
+        moving: None,
+    };
+    Ok((row.try_get(14)?, detail))
+}

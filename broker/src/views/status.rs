@@ -1,0 +1,208 @@
+//! What there is, counted: for people and for monitoring.
+
+use crate::infra::connection::{self, Broker};
+use crate::infra::error::{DbError, Doing};
+use crate::log::trail::{Seq, TargetVersion};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::postgres::PgRow;
+use sqlx::{Executor, PgConnection, Row};
+use std::time::Duration;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+pub(crate) mod sql {
+    crate::statements! {
+        ANSWER = "SELECT 1";
+        SERVER = "SELECT current_setting('server_version'), current_database()::text, \
+            pg_database_size(current_database())";
+        HEAD = "SELECT v.version, v.published_at, c.seq, (SELECT region::text FROM region) \
+            FROM target_versions v, trail_clock c ORDER BY v.version DESC LIMIT 1";
+        COUNTS = "SELECT count(*), count(*) FILTER (WHERE current_reservation_id IS NOT NULL), \
+                count(*) FILTER (WHERE in_use), count(*) FILTER (WHERE target_pending), \
+                count(*) FILTER (WHERE loan_reservation_id IS NOT NULL) FROM servers";
+        RESERVATIONS = "SELECT count(*) FILTER (WHERE kind = 'guaranteed'), \
+                count(*) FILTER (WHERE kind = 'shared_buffer'), \
+                count(*) FILTER (WHERE kind = 'elastic') FROM reservations";
+        UNAVAILABLE = "SELECT count(*) FROM servers_out_of_use(false)";
+    }
+}
+
+/// What there is at one instant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// The region; `None`: none is loaded.
+    pub region: Option<String>,
+    /// The version of the targets.
+    pub version: TargetVersion,
+    /// When it was published or loaded.
+    pub published_at: DateTime<Utc>,
+    /// The last entry of the audit trail.
+    pub seq: Seq,
+    /// Servers.
+    pub servers: ServerCounts,
+    /// Reservations.
+    pub reservations: ReservationCounts,
+    /// Jobs by kind and state, ended ones included.
+    pub queue: Vec<QueueCount>,
+    /// Jobs under way.
+    pub running: Vec<RunningJob>,
+    /// How often a worker was lost with a job.
+    pub leases_lost: i64,
+    /// The version of Postgres, in its own words.
+    pub postgres: String,
+    /// The database.
+    pub database: String,
+    /// What the database takes on disk.
+    pub bytes: i64,
+}
+
+/// Jobs of one kind in one state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct QueueCount {
+    /// A word of [`crate::JobKind`].
+    pub kind: String,
+    /// A word of [`crate::JobState`].
+    pub state: String,
+    /// How many.
+    pub count: i64,
+}
+
+/// A job under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunningJob {
+    /// Its id.
+    #[serde(serialize_with = "crate::queue::solve::as_text")]
+    pub id: Uuid,
+    /// A word of [`crate::JobKind`].
+    pub kind: String,
+    /// How often it was taken.
+    pub attempt: i32,
+    /// Who has it.
+    pub worker: String,
+    /// Until when, unless the lease is renewed.
+    pub lease_until: DateTime<Utc>,
+}
+
+/// Reservations by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReservationCounts {
+    /// Guaranteed reservations.
+    pub guaranteed: i64,
+    /// Shared buffers, made ones included.
+    pub shared_buffers: i64,
+    /// Elastic reservations.
+    pub elastic: i64,
+}
+
+/// Servers by what is the matter with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ServerCounts {
+    /// All.
+    pub total: i64,
+    /// Those that some reservation owns.
+    pub held: i64,
+    /// Those with running containers.
+    pub in_use: i64,
+    /// Those with a move under way.
+    pub on_the_move: i64,
+    /// Those lent to an elastic reservation.
+    pub lent: i64,
+    /// Those that an event other than planned maintenance takes out of use now.
+    pub unavailable: i64,
+}
+
+impl Broker {
+    /// Whether Postgres answers in time.
+    ///
+    /// # Errors
+    /// If it does not, and why; it may take twice as long to find out.
+    pub async fn answers(&self, within: Duration) -> Result<(), DbError> {
+        let doing = "asking whether Postgres answers";
+        match timeout(within, self.pool.execute(sql::ANSWER)).await {
+            Ok(answered) => answered.map(|_| ()).doing(doing),
+            Err(_) => {
+                // One connection more knows why, if it fails as well.
+                let _ = connection::connect(&self.address, within).await?;
+                Err(DbError::late(doing))
+            }
+        }
+    }
+
+    /// Counts what there is.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn status(&self) -> Result<Status, DbError> {
+        let doing = "counting what there is";
+        let mut tx = self.begin_reading().await.doing(doing)?;
+        let (postgres, database, bytes) =
+            sqlx::query_as(sql::SERVER).fetch_one(&mut *tx).await.doing(doing)?;
+        let (version, published_at, seq, region): (i64, _, i64, _) =
+            sqlx::query_as(sql::HEAD).fetch_one(&mut *tx).await.doing(doing)?;
+        let servers = servers(&mut tx).await.doing(doing)?;
+        let queue = sqlx::query_as::<_, (String, String, i64)>(crate::queue::job::sql::QUEUE)
+            .fetch_all(&mut *tx)
+            .await
+            .doing(doing)?
+            .into_iter()
+            .map(|(kind, state, count)| QueueCount { kind, state, count })
+            .collect();
+        let running = sqlx::query(crate::queue::job::sql::RUNNING)
+            .try_map(|row: PgRow| running(&row))
+            .fetch_all(&mut *tx)
+            .await
+            .doing(doing)?;
+        let leases_lost = sqlx::query_scalar(crate::queue::job::sql::LOSSES)
+            .fetch_one(&mut *tx)
+            .await
+            .doing(doing)?;
+        let (guaranteed, shared_buffers, elastic) =
+            sqlx::query_as(sql::RESERVATIONS).fetch_one(&mut *tx).await.doing(doing)?;
+        tx.commit().await.doing(doing)?;
+        let (version, seq) = (TargetVersion(version), Seq(seq));
+        Ok(Status {
+            region,
+            version,
+            published_at,
+            seq,
+            servers,
+            reservations: ReservationCounts { guaranteed, shared_buffers, elastic },
+            queue,
+            running,
+            leases_lost,
+            postgres,
+            database,
+            bytes,
+        })
+    }
+}
+
+/// Counts servers.
+pub(crate) async fn servers(db: &mut PgConnection) -> Result<ServerCounts, sqlx::Error> {
+    let counted = sqlx::query(sql::COUNTS).try_map(|row: PgRow| counts(&row));
+    let counted = counted.fetch_one(&mut *db).await?;
+    let unavailable = sqlx::query_scalar(sql::UNAVAILABLE).fetch_one(db).await?;
+    Ok(ServerCounts { unavailable, ..counted })
+}
+
+fn running(row: &PgRow) -> Result<RunningJob, sqlx::Error> {
+    Ok(RunningJob {
+        id: row.try_get(0)?,
+        kind: row.try_get(1)?,
+        attempt: row.try_get(2)?,
+        worker: row.try_get(3)?,
+        lease_until: row.try_get(4)?,
+    })
+}
+
+fn counts(row: &PgRow) -> Result<ServerCounts, sqlx::Error> {
+    Ok(ServerCounts {
+        total: row.try_get(0)?,
+        held: row.try_get(1)?,
+        in_use: row.try_get(2)?,
+        on_the_move: row.try_get(3)?,
+        lent: row.try_get(4)?,
+        unavailable: 0,
+    })
+}
