@@ -214,7 +214,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionKeeper) {
         plan_queue: PlanQueue::new(broker.clone(), region.clone()),
         rehearsal: settings.rehearsal,
         choose: settings.choose,
-        pictures: web::Pictures::default(),
+        region_summaries: web::RegionSummaries::default(),
         bell,
         archive: settings.archive,
         submitted: Arc::default(),

@@ -18,6 +18,9 @@
 //! | `request`, [`edit`], [`quota`] | changes by owners and by operators; measures of quotas |
 //! | [`quote`] | the typed answer to a request (`ras-plan/1`) |
 //! | [`explain`] | reasons of shortfalls, blocking limits, holders of usable servers, concessions |
+//! | [`number`] | amounts and counts as text, the same in sentences, tables and pages |
+//!
+//! `examples/quota.rs` converts a promise into servers: `cargo run -p fleet --example quota`.
 
 mod ahead;
 pub mod audit;
@@ -27,6 +30,7 @@ mod error;
 pub mod explain;
 mod id;
 mod move_budget;
+pub mod number;
 pub mod pace;
 mod parts;
 mod publishable;

@@ -1,7 +1,6 @@
-//! Shares of reservations in datacenters against the shares they want (RAS, SOSP'21, figure 15
-//! and eq. 7).
+//! Shares of reservations in datacenters against their affinity (RAS, SOSP'21, figure 15, eq. 7).
 
-use crate::figures::Figures;
+use crate::assignment::AssignmentSummary;
 use crate::number;
 use crate::svg::{self, Scale};
 use fleet::audit::{DatacenterShare, ReservationAudit};
@@ -11,7 +10,7 @@ use maud::{Markup, html};
 /// Reservations drawn, the largest first.
 const RESERVATIONS: usize = 16;
 
-/// How far shares may stand beyond the tolerance, in RRU: limits are rounded to whole micro-RRU.
+/// RRU beyond the tolerance that count as within: limits are rounded to whole micro-RRU.
 const ROUNDING: f64 = 2e-6;
 
 fn is_within(place: &DatacenterShare) -> bool {
@@ -19,14 +18,14 @@ fn is_within(place: &DatacenterShare) -> bool {
 }
 
 /// The section.
-pub fn section(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
-    let order = figures.by_capacity().into_iter();
+pub fn section(snapshot: &RegionSnapshot, assignment: &AssignmentSummary) -> Markup {
+    let order = assignment.by_capacity().into_iter();
     let with_affinity = order.filter(|r| {
         let reservation = &snapshot.reservations[r.ix()];
         !reservation.affinity.is_empty() && reservation.capacity > Rru::ZERO
     });
     let all: Vec<(&Reservation, &ReservationAudit)> =
-        with_affinity.map(|r| (&snapshot.reservations[r.ix()], figures.row(r))).collect();
+        with_affinity.map(|r| (&snapshot.reservations[r.ix()], assignment.row(r))).collect();
     let within = all.iter().filter(|(_, row)| row.datacenters.iter().all(is_within)).count();
     let shown: Vec<(&ReservationAudit, f64)> = (all.iter().take(RESERVATIONS))
         .map(|(reservation, row)| {
@@ -51,7 +50,7 @@ pub fn section(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
                         "! " (number::count(within)) " of " (number::counted(all.len(), "reservation"))
                         " with affinity within tolerance."
                     }
-                    " Shares are of the capacity requested, so with an embedded buffer they add up to more than one."
+                    " Shares are of the requested capacity, so with an embedded buffer they add up to more than one."
                 }
                 (svg::legend([
                     ("band", "wanted, with tolerance".to_owned()),
@@ -81,7 +80,7 @@ pub fn section(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
     }
 }
 
-/// Wanted, today, after: shares of the capacity.
+/// Shares of the capacity: wanted, today, after the solve.
 fn shares(row: &ReservationAudit, place: &DatacenterShare) -> [f64; 3] {
     let capacity = row.capacity.to_f64();
     let [before, after] = [place.initial, place.assigned].map(|rru| rru.to_f64() / capacity);

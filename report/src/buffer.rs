@@ -1,60 +1,63 @@
-//! The embedded buffer (RAS, SOSP'21, figure 12): what the fleet keeps against the loss of an
-//! MSB, today and after, beside what it must at least keep.
+//! Embedded buffers (RAS, SOSP'21, figure 12) today and after the solve, with their lower bounds.
 
-use crate::facts::Facts;
-use crate::figures::Figures;
+use crate::assignment::AssignmentSummary;
 use crate::number;
+use crate::solve_report::SolveReport;
 use crate::svg::{self, Scale};
 use fleet::audit::ReservationAudit;
 use fleet::{RegionSnapshot, Rru};
 use maud::{Markup, html};
 
-/// Reservations drawn one by one.
+/// The most reservations drawn.
 const ROWS: usize = 20;
 
-/// Shares of the RRU requested by the reservations that want a buffer.
+/// Buffers and bounds as shares of the RRU requested by reservations with an embedded buffer.
 #[derive(Default)]
 pub struct BufferShares {
-    /// Today; `None` where they hold nothing today.
+    /// Today; `None` if these reservations hold nothing today.
     before: Option<f64>,
-    /// After the solve; `None` where no reservation wants a buffer.
+    /// After the solve; `None` if no reservation has an embedded buffer.
     pub after: Option<f64>,
-    /// After the solve, as a share of the RRU assigned: the paper's way to count.
+    /// After the solve, as a share of the assigned RRU, as the paper counts.
     after_of_assigned: Option<f64>,
     /// An even spread over all MSBs: 1 / (m - 1).
     even: Option<f64>,
-    /// The hardware as it stands, each reservation alone in the region.
+    /// With the present hardware, each reservation alone in the region.
     hardware: Option<f64>,
     /// From the dual bound of phase 1.
     proved: Option<f64>,
-    /// Of the reservations that want a buffer, how many are short today.
+    /// Number of reservations with an embedded buffer that are short today.
     short_today: usize,
 }
 
 impl BufferShares {
-    /// Takes the audit's shares and adds what the report proves.
-    pub fn new(snapshot: &RegionSnapshot, figures: &Figures, facts: &Facts) -> BufferShares {
-        let found = &figures.audit.buffer;
+    /// Shares from the audit, with the bound that the report proves.
+    pub fn new(
+        snapshot: &RegionSnapshot,
+        assignment: &AssignmentSummary,
+        solve: &SolveReport,
+    ) -> BufferShares {
+        let found = &assignment.audit.buffer;
         let capacity = found.capacity.to_f64();
         if capacity <= 0.0 {
             return BufferShares::default();
         }
-        let wanting = wanting(figures);
-        let assigned: Rru = wanting.iter().map(|row| row.holding.assigned).sum();
-        let short_today = wanting.iter().filter(|row| row.initial.shortfall > Rru::ZERO).count();
+        let all = with_buffer(assignment);
+        let assigned: Rru = all.iter().map(|row| row.holding.assigned).sum();
+        let short_today = all.iter().filter(|row| row.initial.shortfall > Rru::ZERO).count();
         BufferShares {
             before: Some(found.initial_share).filter(|share| *share > 0.0),
             after: Some(found.share),
             after_of_assigned: (assigned > Rru::ZERO)
                 .then(|| found.buffer.to_f64() / assigned.to_f64()),
-            even: (figures.msbs_in_use > 1).then_some(found.bounds.even),
+            even: (assignment.msbs_in_use > 1).then_some(found.bounds.even),
             hardware: Some(found.bounds.hardware),
-            proved: proved(facts, snapshot.weights.buffer_tau).map(|rru| rru / capacity),
+            proved: proved(solve, snapshot.weights.buffer_tau).map(|rru| rru / capacity),
             short_today,
         }
     }
 
-    /// The highest bound that holds for this region, and its name.
+    /// Name and value of the highest bound.
     pub fn best_bound(&self) -> Option<(&'static str, f64)> {
         let bounds = [("hardware bound", self.hardware), ("proved bound", self.proved)];
         let known = bounds.into_iter().filter_map(|(name, bound)| Some((name, bound?)));
@@ -62,33 +65,32 @@ impl BufferShares {
     }
 }
 
-/// The reservations that want an embedded buffer, largest first.
-fn wanting(figures: &Figures) -> Vec<&ReservationAudit> {
-    let rows = figures.by_capacity().into_iter().map(|r| figures.row(r));
+/// Reservations with an embedded buffer, largest first.
+fn with_buffer(assignment: &AssignmentSummary) -> Vec<&ReservationAudit> {
+    let rows = assignment.by_capacity().into_iter().map(|r| assignment.row(r));
     rows.filter(|row| row.msb_buffer && row.capacity > Rru::ZERO).collect()
 }
 
-/// What phase 1's dual bound says of the buffers, in RRU: every assignment whose moves, spread
-/// and shortfalls cost no more than this one's has tau times its buffers at or above the bound
-/// less those costs.
-fn proved(facts: &Facts, tau: f64) -> Option<f64> {
-    let others = facts.term("stability")? + facts.term("msb_spread")? + facts.shortfall_cost?;
-    let rru = (facts.dual_bound? - others) / tau;
+/// Lower bound of the buffers in RRU, from the dual bound of phase 1: (bound - other costs) / tau, for
+/// every assignment whose moves, spread and shortfalls cost no more than those of this one.
+fn proved(solve: &SolveReport, tau: f64) -> Option<f64> {
+    let others = solve.term("stability")? + solve.term("msb_spread")? + solve.shortfall_cost?;
+    let rru = (solve.dual_bound? - others) / tau;
     (rru.is_finite() && rru > 0.0).then_some(rru)
 }
 
 /// The section.
-pub fn section(figures: &Figures, shares: &BufferShares) -> Markup {
+pub fn section(assignment: &AssignmentSummary, shares: &BufferShares) -> Markup {
     html! {
         section #buffer {
             h2 { "Embedded buffer " span.ref { "figure 12" } }
             @match shares.after {
-                None => (svg::missing("No reservation with a capacity asks to survive the loss of an MSB.")),
+                None => (svg::missing("No reservation with a capacity has an embedded buffer.")),
                 Some(after) => {
-                    p.lead { "The RRU in each reservation's largest MSB, summed: what must be there on top of "
-                        "the capacity requested. Less is better, down to the bounds." }
-                    (whole(shares, after, figures.msbs_in_use))
-                    (rows(figures))
+                    p.lead { "The sum of the RRU in the largest MSB of each reservation: they are needed in addition to "
+                        "the requested capacity. Less is better, down to the bounds." }
+                    (whole(shares, after, assignment.msbs_in_use))
+                    (rows(assignment))
                 }
             }
         }
@@ -137,30 +139,30 @@ fn whole(shares: &BufferShares, after: f64, msbs: usize) -> Markup {
             }
         }
         p.note {
-            "In percent of the RRU requested. Even spread: what hardware in equal parts in all "
-            (number::counted(msbs, "MSB")) " would need. "
-            "Hardware bound: each reservation alone in the region, with the servers that are there. "
+            "In percent of the requested RRU. Even spread: if all "
+            (number::counted(msbs, "MSB")) " had the same hardware. "
+            "Hardware bound: each reservation alone in the region, with its servers. "
             @if shares.proved.is_some() {
-                "Proved bound: no assignment that costs no more in moves, spread and shortfalls needs less. "
+                "Proved bound: no assignment with at most the same cost of moves, spread and shortfalls has smaller buffers. "
             } @else {
                 "The report gives no proved bound for the buffers alone. "
             }
             @if shares.before.is_some() && shares.short_today > 0 {
                 "Today " (number::counted(shares.short_today, "reservation"))
                 @if shares.short_today == 1 { " is" } @else { " are" }
-                " short, so today's share flatters. "
+                " short, so the share of today is too low. "
             }
             @if let Some(share) = shares.after_of_assigned {
                 "RAS counted in percent of the servers held (from 15.1\u{202f}% to 4.2\u{202f}%, bound "
-                "4.06\u{202f}%, even 2.8\u{202f}%); counted so, this solve has " (number::percent(share)) "."
+                "4.06\u{202f}%, even 2.8\u{202f}%); in that measure this solve has " (number::percent(share)) "."
             }
         }
     }
 }
 
-fn rows(figures: &Figures) -> Markup {
-    let wanting = wanting(figures);
-    let shown: Vec<(&ReservationAudit, [f64; 3])> = (wanting.iter().take(ROWS))
+fn rows(assignment: &AssignmentSummary) -> Markup {
+    let all = with_buffer(assignment);
+    let shown: Vec<(&ReservationAudit, [f64; 3])> = (all.iter().take(ROWS))
         .map(|row| {
             let amounts = [row.initial.largest_msb, row.holding.largest_msb, row.smallest_buffer];
             (*row, amounts.map(|rru| rru.to_f64() / row.capacity.to_f64()))
@@ -199,6 +201,6 @@ fn rows(figures: &Figures) -> Markup {
                 }
             }
         }
-        (svg::left_out(shown.len(), wanting.len(), "reservation"))
+        (svg::left_out(shown.len(), all.len(), "reservation"))
     }
 }

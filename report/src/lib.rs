@@ -1,44 +1,52 @@
-//! Numbers, charts and pages as people read them.
+//! Numbers, charts and self-contained pages.
 //!
-//! | module | one line |
+//! | module | what it has |
 //! |---|---|
 //! | [`number`] | numbers with separators and units, as many digits as matter |
 //! | [`svg`] | scales, axes and legends of charts |
+//! | [`heat_map`] | the heat map of reservations and MSBs |
+//! | `assignment`, `solve_report` | what the page of a solve shows: counted from the assignment, read from `report.json` |
+//! | `summary`, `buffer`, `heat`, `power`, `affinity`, `moves`, `progress`, `tables` | its sections |
 //!
-//! [`page`] makes one HTML file that needs nothing else; [`render`] makes that of a solve, with the
-//! pictures of RAS (SOSP'21). It takes everything about the assignment from the audit (`figures`) and from
-//! `report.json` only what an assignment cannot tell: the bound, times, history, reasons
-//! (`facts`). The page says where the report and the audit differ. Its size is bounded: rows and cells are
-//! capped, and nothing is written per server.
+//! [`page`] makes an HTML file that loads nothing; [`render`] makes the page of a solve, with the charts of
+//! RAS (SOSP'21). Everything about the assignment is from the audit. Only what an assignment cannot tell
+//! (bound, times, history, reasons) is from `report.json`, and the page shows where the two differ. The
+//! number of rows and cells is limited and nothing is written for each server, so the size is bounded.
+//!
+//! `examples/numbers.rs` prints numbers: `cargo run -p report --example numbers`.
 
 mod affinity;
+mod assignment;
 mod buffer;
-mod facts;
-mod figures;
 mod heat;
+pub mod heat_map;
 mod moves;
 pub mod number;
 mod power;
 mod progress;
+mod solve_report;
 mod summary;
 pub mod svg;
 mod tables;
 #[cfg(test)]
 mod tests;
 
+use assignment::AssignmentSummary;
 use buffer::BufferShares;
-use facts::Facts;
-use figures::Figures;
 use fleet::{RegionSnapshot, Targets};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use solve_report::SolveReport;
+
+/// Script of tooltips and heat maps. It needs no element to be there, so any page may load it.
+pub const CHART_SCRIPT: &str = include_str!("charts.js");
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// The page may load nothing, from anywhere: its own style and script are all there is.
+/// The page may load nothing: style and script are part of it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// Sections of the page in order: anchor and title.
+/// Sections of the page: anchor and title.
 const SECTIONS: [(&str, &str); 9] = [
     ("buffer", "Buffer"),
     ("spread", "Spread"),
@@ -51,43 +59,43 @@ const SECTIONS: [(&str, &str); 9] = [
     ("reservations", "Reservations"),
 ];
 
-/// Writes the page on one solve.
+/// Renders the page of a solve.
 ///
-/// `report` is the content of `report.json`; members it lacks are said to be lacking where their
-/// figure would stand. The members read beyond the public format are those of
+/// `report` is the content of `report.json`. Where a member is missing, the page says so in place of its
+/// chart. The members read beyond the public format are those of
 /// `async_solver::SolveStats` (`steps`, `history`, `handed_back`, more of `phase1`, `phase2`),
 /// `ending`, `peak_memory_bytes`, `highs_peak_memory_bytes` and `reservations[].why`.
 pub fn render(snapshot: &RegionSnapshot, targets: &Targets, report: &serde_json::Value) -> String {
-    let facts = Facts::read(report, snapshot.weights.move_in_use);
-    let figures = Figures::count(snapshot, targets);
-    let shares = BufferShares::new(snapshot, &figures, &facts);
+    let solve = SolveReport::read(report, snapshot.weights.move_in_use);
+    let assignment = AssignmentSummary::count(snapshot, targets);
+    let shares = BufferShares::new(snapshot, &assignment, &solve);
     let title = format!("{}: region solve", snapshot.region);
     page(
         &title,
         &html! {
-            a.skip href="#main" { "Skip to the figures" }
-            (summary::head(snapshot, &figures))
-            (navigation(!figures.short().is_empty()))
+            a.skip href="#main" { "Skip to main content" }
+            (summary::head(snapshot, &assignment))
+            (navigation(!assignment.short().is_empty()))
             main #main {
-                (summary::tiles(&figures, &facts, &shares))
-                (summary::alarm(&figures, report))
-                (summary::shortfalls(&figures, &facts))
-                (buffer::section(&figures, &shares))
-                (heat::section(snapshot, &figures))
-                (power::section(snapshot, &figures))
-                (affinity::section(snapshot, &figures))
-                (moves::section(snapshot, &figures))
-                (progress::time(&facts))
-                (progress::proof(&facts))
-                (tables::hardware(snapshot, &figures))
-                (tables::reservations(snapshot, &figures, &facts))
+                (summary::tiles(&assignment, &solve, &shares))
+                (summary::alarm(&assignment, report))
+                (summary::shortfalls(&assignment, &solve))
+                (buffer::section(&assignment, &shares))
+                (heat::section(snapshot, &assignment))
+                (power::section(snapshot, &assignment))
+                (affinity::section(snapshot, &assignment))
+                (moves::section(snapshot, &assignment))
+                (progress::time(&solve))
+                (progress::proof(&solve))
+                (tables::hardware(snapshot, &assignment))
+                (tables::reservations(snapshot, &assignment, &solve))
                 (method())
             }
         },
     )
 }
 
-/// One HTML file that needs nothing else, and may load nothing. Elements with a `data-tip` show it under the pointer.
+/// An HTML file that loads nothing. Elements with a `data-tip` show it as a tooltip.
 pub fn page(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -103,7 +111,7 @@ pub fn page(title: &str, body: &Markup) -> String {
             body {
                 (body)
                 div #tip role="tooltip" hidden {}
-                script { (PreEscaped(SCRIPT)) }
+                script { (PreEscaped(CHART_SCRIPT)) (PreEscaped(SCRIPT)) }
             }
         }
     };
@@ -120,21 +128,21 @@ fn navigation(shortfalls: bool) -> Markup {
     }
 }
 
-/// What the numbers mean, in five lines.
+/// How the numbers are defined.
 fn method() -> Markup {
     html! {
         section #method {
             h2 { "Method" }
             ol {
-                li { "A reservation is guaranteed what remains of its RRU after the loss of its largest MSB "
-                    "(RAS, SOSP'21, eq. 6); without an embedded buffer, all it holds." }
-                li { "The proved bound is a number below which no integer assignment of phase 1 can cost, for any "
-                    "solver; the gap is the most that could still be saved." }
-                li { "The gap in in-use moves is that saving over the price of moving one server with running containers." }
-                li { "Unavailable servers keep their binding and do not count; planned maintenance is usable "
-                    "capacity; a server on the move counts as held by its target." }
-                li { "Capacity, buffers, power, shares and moves are counted from the assignment; time, memory, history, "
-                    "bound and reasons are the solver's report." }
+                li { "The guaranteed RRU of a reservation are those that remain after the loss of its largest MSB "
+                    "(RAS, SOSP'21, eq. 6); without an embedded buffer, all RRU it holds." }
+                li { "No assignment of whole servers can cost less than the proved bound, for any solver. "
+                    "The gap is the most that another assignment could save." }
+                li { "The gap in in-use moves is that saving divided by the price of moving a server with running containers." }
+                li { "Unavailable servers keep their binding and do not count. Servers in planned maintenance count. "
+                    "A moving server counts as held by its target." }
+                li { "Capacity, buffers, power, shares and moves are counted from the assignment. Time, memory, history, "
+                    "bound and reasons are from the report of the solver." }
             }
         }
     }

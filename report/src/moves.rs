@@ -1,6 +1,6 @@
-//! Which reservations lose and gain servers.
+//! Servers that leave and join reservations.
 
-use crate::figures::{Figures, Moves};
+use crate::assignment::{AssignmentSummary, Moves};
 use crate::number;
 use crate::svg::{self, Scale};
 use fleet::{RegionSnapshot, ReservationIx};
@@ -15,27 +15,27 @@ fn moved(moves: &Moves) -> usize {
 }
 
 /// The section.
-pub fn section(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
-    let mut order: Vec<ReservationIx> = (0..figures.moves.len())
+pub fn section(snapshot: &RegionSnapshot, assignment: &AssignmentSummary) -> Markup {
+    let mut order: Vec<ReservationIx> = (0..assignment.moves.len())
         .map(ReservationIx::new)
-        .filter(|r| moved(&figures.moves[r.ix()]) > 0)
+        .filter(|r| moved(&assignment.moves[r.ix()]) > 0)
         .collect();
     order.sort_by_key(|r| {
-        let moves = &figures.moves[r.ix()];
+        let moves = &assignment.moves[r.ix()];
         (Reverse(moved(moves)), Reverse(moves.left_in_use), *r)
     });
     let shown = &order[..order.len().min(ROWS)];
     let most = |count: fn(&Moves) -> usize| {
-        shown.iter().map(|r| count(&figures.moves[r.ix()])).max().unwrap_or(0)
+        shown.iter().map(|r| count(&assignment.moves[r.ix()])).max().unwrap_or(0)
     };
     let largest = most(|h| h.left_in_use + h.left_idle).max(most(|h| h.gained)) as f64;
-    // The numbers stand beyond the ends of their bars.
+    // The numbers are printed beyond the ends of the bars.
     let scale = Scale::new(largest * 1.3, 4);
     html! {
         section #moves {
             h2 { "Moves by reservation" }
             @if order.is_empty() {
-                (svg::missing("Nothing moves: every server stays with its holder."))
+                (svg::missing("Nothing moves: every server keeps its holder."))
             } @else {
                 (svg::legend([
                     ("in-use", "leave in use".to_owned()),
@@ -49,7 +49,7 @@ pub fn section(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
                         td.n { "net" }
                     } }
                     tbody {
-                        @for r in shown { (row(snapshot, &figures.moves[r.ix()], *r, &scale)) }
+                        @for r in shown { (row(snapshot, &assignment.moves[r.ix()], *r, &scale)) }
                     }
                 }
                 (svg::left_out(shown.len(), order.len(), "reservation"))

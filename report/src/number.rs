@@ -1,46 +1,11 @@
-//! Numbers as people read them: thousands separators, units, as many digits as matter.
+//! Numbers as people read them: those of [`fleet::number`], and numbers with units.
 
-use fleet::Rru;
+pub use fleet::number::{NOTHING, count, counted, decimal, rru};
 
-/// Stands between a number and its unit, and never breaks a line.
+use fleet::number::group;
+
+/// Narrow space between a number and its unit. It never breaks a line.
 const UNIT_SPACE: char = '\u{202f}';
-
-/// What a cell without a number shows.
-pub const NOTHING: &str = "–";
-
-/// A count: `12,345`.
-pub fn count(number: usize) -> String {
-    group(&number.to_string())
-}
-
-/// A noun with its count: `1 server`, `12,345 servers`.
-pub fn counted(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", count(number))
-}
-
-/// An amount of RRU, with at most two decimals.
-pub fn rru(amount: Rru) -> String {
-    decimal(amount.to_f64())
-}
-
-/// A decimal of about four digits: `12,345`, `123.4`, `1.23`, `0.0012`.
-pub fn decimal(number: f64) -> String {
-    if !number.is_finite() {
-        return NOTHING.to_owned();
-    }
-    let size = number.abs();
-    let places = match size {
-        _ if size == 0.0 || size >= 1_000.0 => 0,
-        _ if size >= 100.0 => 1,
-        _ if size >= 0.01 => 2,
-        _ => 6,
-    };
-    let text = format!("{size:.places$}");
-    let text = if places > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    let sign = if number < 0.0 && text != "0" { "−" } else { "" };
-    format!("{sign}{}", group(text))
-}
 
 /// A decimal with few characters, for an axis: `250`, `1.5 k`, `10 M`.
 pub fn short(number: f64) -> String {
@@ -71,7 +36,7 @@ pub fn percent(share: f64) -> String {
     format!("{sign}{}{UNIT_SPACE}%", group(&format!("{size:.places$}")))
 }
 
-/// A round share on an axis or in a legend, without decimals it does not need.
+/// A round share on an axis or in a legend, without trailing zeros.
 pub fn percent_round(share: f64) -> String {
     let value = share * 100.0;
     let places = if value.abs() >= 0.095 || value == 0.0 { 1 } else { 5 };
@@ -117,38 +82,12 @@ pub fn watts(watts: f64) -> String {
     format!("{}{UNIT_SPACE}{unit}", decimal((value * 100.0).round() / 100.0))
 }
 
-/// Puts a comma before each three digits of the whole part.
-fn group(digits: &str) -> String {
-    let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
-    let mut text = String::with_capacity(digits.len() + whole.len() / 3);
-    for (position, digit) in whole.chars().enumerate() {
-        if position > 0 && (whole.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text + rest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn plain(text: String) -> String {
         text.replace(UNIT_SPACE, " ")
-    }
-
-    #[test]
-    fn counts_have_thousands_separators() {
-        assert_eq!(["0", "999", "1,000", "1,234,567"], [0, 999, 1_000, 1_234_567].map(count)[..]);
-        assert_eq!(counted(1, "server"), "1 server");
-        assert_eq!(counted(0, "server"), "0 servers");
-    }
-
-    #[test]
-    fn decimals_show_the_digits_that_matter() {
-        let numbers = [12_345.6, 123.45, 1.5, 0.004, 0.0, -2.0, f64::NAN];
-        assert_eq!(numbers.map(decimal), ["12,346", "123.5", "1.5", "0.004", "0", "−2", "–"]);
     }
 
     #[test]

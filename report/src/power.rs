@@ -1,6 +1,6 @@
 //! Power by MSB before and after (RAS, SOSP'21, figure 14).
 
-use crate::figures::{Figures, PowerUse};
+use crate::assignment::{AssignmentSummary, PowerUse};
 use crate::number;
 use crate::svg::{self, Scale};
 use fleet::RegionSnapshot;
@@ -9,12 +9,12 @@ use maud::{Markup, html};
 /// Share of a column's width that its bars take.
 const BARS: f64 = 0.72;
 
-/// The most MSBs drawn; beyond, bars would be thinner than a pixel.
+/// The most MSBs drawn: with more, bars would be thinner than a pixel.
 const COLUMNS_MAX: usize = 300;
 
 /// The section.
-pub fn section(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
-    let installed: f64 = figures.power.iter().map(|power| power.installed).sum();
+pub fn section(snapshot: &RegionSnapshot, assignment: &AssignmentSummary) -> Markup {
+    let installed: f64 = assignment.power.iter().map(|power| power.installed).sum();
     html! {
         section #power {
             h2 { "Power by MSB " span.ref { "figure 14" } }
@@ -27,19 +27,19 @@ pub fn section(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
                     ("after", "after".to_owned()),
                     ("outline", "all available servers".to_owned()),
                 ]))
-                (bars(snapshot, figures))
-                (spread(figures))
-                @if figures.power_unknown > 0 {
-                    p.note { (number::counted(figures.power_unknown, "available server"))
-                        " without power_watts left out." }
+                (bars(snapshot, assignment))
+                (spread(assignment))
+                @if assignment.power_unknown > 0 {
+                    p.note { (number::counted(assignment.power_unknown, "available server"))
+                        " without power_watts not counted." }
                 }
             }
         }
     }
 }
 
-fn bars(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
-    let shown = &figures.power[..figures.power.len().min(COLUMNS_MAX)];
+fn bars(snapshot: &RegionSnapshot, assignment: &AssignmentSummary) -> Markup {
+    let shown = &assignment.power[..assignment.power.len().min(COLUMNS_MAX)];
     let columns = shown.len() as f64;
     let scale = Scale::new(shown.iter().map(|power| power.installed).fold(0.0, f64::max), 4);
     let height = |watts: f64| svg::percent(scale.at(watts));
@@ -58,7 +58,7 @@ fn bars(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
                 @for (column, power) in shown.iter().enumerate() {
                     @let left = (column as f64 + (1.0 - BARS) / 2.0) / columns;
                     @let half = BARS / 2.0 / columns;
-                    g data-tip={ (snapshot.msbs[figures.columns[column].ix()].id) ": today "
+                    g data-tip={ (snapshot.msbs[assignment.columns[column].ix()].id) ": today "
                         (number::watts(power.before)) ", after " (number::watts(power.after))
                         ", all available " (number::watts(power.installed)) } {
                         rect.outline x=(svg::percent(left)) width=(svg::percent(half * 2.0))
@@ -72,7 +72,7 @@ fn bars(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
             }
             span {}
             svg.x width="100%" height="20" aria-hidden="true" {
-                @for (datacenter, range) in &figures.datacenters {
+                @for (datacenter, range) in &assignment.datacenters {
                     @if range.end <= shown.len() {
                         @let (start, end) = (range.start as f64 / columns, range.end as f64 / columns);
                         line.axis-line x1=(svg::percent(start + 0.002)) x2=(svg::percent(end - 0.002)) y1="2" y2="2" {}
@@ -83,28 +83,31 @@ fn bars(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
                 }
             }
         }
-        (svg::left_out(shown.len(), figures.power.len(), "MSB"))
+        (svg::left_out(shown.len(), assignment.power.len(), "MSB"))
     }
 }
 
-/// How uneven the draw is over the MSBs.
+/// Distribution of the power draw over the MSBs.
 struct Unevenness {
     mean: f64,
     peak: f64,
     variance: f64,
 }
 
-fn unevenness(figures: &Figures, draw: impl Fn(&PowerUse) -> f64) -> Option<Unevenness> {
-    let draws: Vec<f64> = figures.power.iter().map(draw).collect();
+fn unevenness(
+    assignment: &AssignmentSummary,
+    draw: impl Fn(&PowerUse) -> f64,
+) -> Option<Unevenness> {
+    let draws: Vec<f64> = assignment.power.iter().map(draw).collect();
     let mean = draws.iter().sum::<f64>() / draws.len() as f64;
     let variance = draws.iter().map(|draw| (draw - mean).powi(2)).sum::<f64>() / draws.len() as f64;
     let peak = draws.iter().copied().fold(0.0, f64::max);
     (mean > 0.0).then_some(Unevenness { mean, peak, variance })
 }
 
-fn spread(figures: &Figures) -> Markup {
-    let before = unevenness(figures, |power| power.before);
-    let after = unevenness(figures, |power| power.after);
+fn spread(assignment: &AssignmentSummary) -> Markup {
+    let before = unevenness(assignment, |power| power.before);
+    let after = unevenness(assignment, |power| power.after);
     let ratio = before.as_ref().zip(after.as_ref()).filter(|(before, _)| before.variance > 0.0);
     html! {
         div.scroll { table.data.narrow {

@@ -1,7 +1,7 @@
 //! Time by step (RAS, SOSP'21, figure 8), incumbent and bound over time, and the proof.
 
-use crate::facts::{Facts, Moment};
 use crate::number;
+use crate::solve_report::{Moment, SolveReport};
 use crate::svg::{self, Scale};
 use maud::{Markup, html};
 use std::fmt::Write as _;
@@ -10,22 +10,22 @@ use std::fmt::Write as _;
 const STEPS: [(&str, &str); 4] =
     [("ras build", "s1"), ("solver build", "s2"), ("initial state", "s3"), ("mip", "s4")];
 
-/// The most points of a line.
+/// The most points on a line.
 const POINTS: usize = 600;
 
-/// Values further apart than this factor are drawn on a logarithmic scale: the price of shortfalls
-/// in the first incumbents otherwise leaves everything later on one line.
+/// Values further apart than this factor are drawn on a logarithmic scale. Otherwise the price of
+/// shortfalls in the first incumbents would flatten the rest.
 const LOG_FROM: f64 = 30.0;
 
 /// The section on time.
-pub fn time(facts: &Facts) -> Markup {
+pub fn time(solve: &SolveReport) -> Markup {
     html! {
         section #time {
             h2 { "Time by step " span.ref { "figure 8" } }
-            @if facts.steps.is_empty() {
+            @if solve.steps.is_empty() {
                 (svg::missing("The report gives no times by step."))
             } @else {
-                (steps(facts))
+                (steps(solve))
             }
         }
     }
@@ -43,24 +43,24 @@ fn title(step: &str) -> String {
     }
 }
 
-fn steps(facts: &Facts) -> Markup {
-    let mut phases: Vec<u64> = facts.steps.iter().map(|(phase, _, _)| *phase).collect();
+fn steps(solve: &SolveReport) -> Markup {
+    let mut phases: Vec<u64> = solve.steps.iter().map(|(phase, _, _)| *phase).collect();
     phases.sort_unstable();
     phases.dedup();
-    let of = |phase: u64| facts.steps.iter().filter(move |(of, _, _)| *of == phase);
+    let of = |phase: u64| solve.steps.iter().filter(move |(of, _, _)| *of == phase);
     let total = |phase: u64| of(phase).map(|(_, _, seconds)| seconds).sum::<f64>();
     let scale = Scale::new(phases.iter().map(|phase| total(*phase)).fold(0.0, f64::max), 4);
     let mut names: Vec<&str> = STEPS.iter().map(|(name, _)| *name).collect();
-    names.extend(facts.steps.iter().map(|(_, name, _)| name.as_str()));
+    names.extend(solve.steps.iter().map(|(_, name, _)| name.as_str()));
     let mut known = Vec::new();
     names.retain(|name| {
-        let used = facts.steps.iter().any(|(_, step, _)| step == name);
+        let used = solve.steps.iter().any(|(_, step, _)| step == name);
         let new = !known.contains(&name.to_string());
         known.push(name.to_string());
         used && new
     });
     let sum: f64 = phases.iter().map(|phase| total(*phase)).sum();
-    let rest = facts.seconds_total.map(|all| all - sum).filter(|rest| *rest > 0.0);
+    let rest = solve.seconds_total.map(|all| all - sum).filter(|rest| *rest > 0.0);
     html! {
         (svg::legend(names.iter().map(|name| (class_of(name), title(name)))))
         table.rows {
@@ -131,25 +131,25 @@ fn axis_seconds(seconds: f64) -> String {
 }
 
 /// The section on incumbent, bound and proof.
-pub fn proof(facts: &Facts) -> Markup {
+pub fn proof(solve: &SolveReport) -> Markup {
     html! {
         section #proof {
             h2 { "Incumbent, bound and proof" }
-            (history(facts))
-            (terms(facts))
-            @if let Some(proof) = &facts.proof { p.note { "How the bound was proved: " (proof) } }
+            (history(solve))
+            (terms(solve))
+            @if let Some(proof) = &solve.proof { p.note { "Proof of the bound: " (proof) } }
         }
     }
 }
 
-fn history(facts: &Facts) -> Markup {
-    let primal = series(&facts.history, |moment| moment.primal);
-    let bound = series(&facts.history, |moment| moment.dual_bound);
-    let gap = series(&facts.history, |moment| {
+fn history(solve: &SolveReport) -> Markup {
+    let primal = series(&solve.history, |moment| moment.primal);
+    let bound = series(&solve.history, |moment| moment.dual_bound);
+    let gap = series(&solve.history, |moment| {
         let (primal, bound) = (moment.primal?, moment.dual_bound?);
         Some(if primal == bound { 0.0 } else { (primal - bound) / primal.abs() })
     });
-    let end = facts.history.iter().map(|moment| moment.seconds).fold(0.0, f64::max);
+    let end = solve.history.iter().map(|moment| moment.seconds).fold(0.0, f64::max);
     if primal.is_empty() || end <= 0.0 {
         return svg::missing("The report gives no history of incumbent and bound.");
     }
@@ -167,7 +167,7 @@ fn history(facts: &Facts) -> Markup {
             div {
                 (svg::legend([("ink", "gap".to_owned())]))
                 @if gap.is_empty() {
-                    (svg::missing("Incumbent and bound were never known together."))
+                    (svg::missing("The history has no instant with both incumbent and bound."))
                 } @else {
                     (plot(&gaps, &time, end, &[("line-gap", &gap)], "Gap over time"))
                     @if gaps.log { p.note { "Logarithmic." } }
@@ -209,7 +209,7 @@ fn plot(
     }
 }
 
-/// The label of a value on an axis whose ticks are `step` apart.
+/// Label of a value on an axis with ticks `step` apart.
 fn plain_label(value: f64, step: f64) -> String {
     if step >= 1.0 {
         return number::short(value.round());
@@ -218,8 +218,7 @@ fn plain_label(value: f64, step: f64) -> String {
     format!("{value:.places$}")
 }
 
-/// The changes of one value over time; later entries of a still value are left out, and a long
-/// series is thinned.
+/// The changes of a value over time, without repeated values, thinned to at most [`POINTS`].
 fn series(history: &[Moment], value: impl Fn(&Moment) -> Option<f64>) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> = Vec::new();
     for moment in history {
@@ -254,7 +253,7 @@ fn staircase(points: &[(f64, f64)], end: f64, time: &Scale, axis: &Axis) -> Stri
     path
 }
 
-/// The scale of objective values.
+/// A scale of objective values.
 struct Axis {
     log: bool,
     low: f64,
@@ -289,7 +288,7 @@ impl Axis {
         Axis { log: false, low, high, ticks }
     }
 
-    /// Where a value lies, as a share of the height.
+    /// Position of a value as a share of the height.
     fn at(&self, value: f64) -> f64 {
         let value =
             if self.log { if value > 0.0 { value.log10() } else { self.low } } else { value };
@@ -297,7 +296,7 @@ impl Axis {
     }
 }
 
-fn terms(facts: &Facts) -> Markup {
+fn terms(solve: &SolveReport) -> Markup {
     let name = |term: &str| match term {
         "stability" => "Stability (1)",
         "rack_spread" => "Rack spread (2)",
@@ -306,18 +305,18 @@ fn terms(facts: &Facts) -> Markup {
         _ => "Other",
     };
     let mut rows: Vec<(&str, Option<f64>)> =
-        facts.objective.iter().map(|(term, value)| (name(term), Some(*value))).collect();
-    rows.push(("Whole objective", facts.objective_total));
-    rows.push(("Price of shortfalls", facts.shortfall_cost));
+        solve.objective.iter().map(|(term, value)| (name(term), Some(*value))).collect();
+    rows.push(("Whole objective", solve.objective_total));
+    rows.push(("Price of shortfalls", solve.shortfall_cost));
     let phase: [(&str, Option<String>); 7] = [
-        ("Today's assignment", facts.initial_primal.map(number::decimal)),
-        ("Incumbent of phase 1", facts.primal.map(number::decimal)),
-        ("Proved bound", facts.dual_bound.map(number::decimal)),
-        ("Gap", facts.gap.map(number::percent)),
-        ("Gap in in-use moves", facts.gap_in_use_moves.map(number::decimal)),
+        ("Today's assignment", solve.initial_primal.map(number::decimal)),
+        ("Incumbent of phase 1", solve.primal.map(number::decimal)),
+        ("Proved bound", solve.dual_bound.map(number::decimal)),
+        ("Gap", solve.gap.map(number::percent)),
+        ("Gap in in-use moves", solve.gap_in_use_moves.map(number::decimal)),
         (
             "LP relaxation",
-            facts.lp_value.map(|value| match facts.lp_seconds {
+            solve.lp_value.map(|value| match solve.lp_seconds {
                 Some(seconds) => {
                     format!("{} in {}", number::decimal(value), number::seconds(seconds))
                 }
@@ -326,7 +325,7 @@ fn terms(facts: &Facts) -> Markup {
         ),
         (
             "Rack spread in phase 2",
-            facts.rack_spread.map(|(before, after)| {
+            solve.rack_spread.map(|(before, after)| {
                 format!("{} → {}", number::decimal(before), number::decimal(after))
             }),
         ),

@@ -1,5 +1,5 @@
-//! What the charts share. They are drawn in percent of their width, so that they fit any screen
-//! while their text keeps its size.
+//! Scales, axes and legends of charts. Charts are drawn in percent of their width, so that they fit any
+//! screen and their text keeps its size.
 
 use crate::number;
 use maud::{Markup, html};
@@ -7,9 +7,9 @@ use maud::{Markup, html};
 /// A scale, linear from zero or logarithmic, and the ticks to label.
 pub struct Scale {
     max: f64,
-    /// Where it begins, if it is logarithmic.
+    /// Start of a logarithmic scale; `None` for a linear one.
     log_from: Option<f64>,
-    /// Round values from its beginning to its end.
+    /// Round values to label.
     pub ticks: Vec<f64>,
 }
 
@@ -23,7 +23,7 @@ impl Scale {
         Scale { max: count * step, log_from: None, ticks }
     }
 
-    /// A scale that ends exactly at `max`, ticks at round values before it.
+    /// A scale that ends exactly at `max`, with ticks at round values below.
     pub fn ending_at(max: f64, steps: usize) -> Scale {
         let round = Scale::new(max, steps);
         let max = if max.is_finite() && max > 0.0 { max } else { round.max };
@@ -32,7 +32,7 @@ impl Scale {
         Scale { max, log_from: None, ticks }
     }
 
-    /// A scale from the last power of `base` up to `least` to the first from `most` on.
+    /// A scale from the largest power of `base` below `least` to the smallest one above `most`.
     pub fn logarithmic(least: f64, most: f64, base: f64) -> Scale {
         let power =
             |value: f64| if value.is_finite() && value > 0.0 { value.log(base) } else { 0.0 };
@@ -45,7 +45,7 @@ impl Scale {
         Scale { max, log_from: Some(first), ticks }
     }
 
-    /// Where a value lies, as a share of the scale.
+    /// Position of a value as a share of the scale.
     pub fn at(&self, value: f64) -> f64 {
         let share = match self.log_from {
             Some(from) => (value / from).ln() / (self.max / from).ln(),
@@ -63,13 +63,13 @@ fn round_step(raw: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// A share as a length or place in percent.
+/// A share as a length or position in percent.
 pub fn percent(share: f64) -> String {
     let text = format!("{:.2}", share * 100.0);
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Vertical lines at the ticks of a scale, as tall as the picture.
+/// Vertical lines at the ticks of a scale.
 pub fn grid(scale: &Scale) -> Markup {
     html! {
         @for tick in &scale.ticks {
@@ -79,7 +79,7 @@ pub fn grid(scale: &Scale) -> Markup {
     }
 }
 
-/// The head of a chart made of rows: the ticks of the scale they share.
+/// The axis above a chart of rows with a common scale.
 pub fn axis(scale: &Scale, label: impl Fn(f64) -> String) -> Markup {
     let last = scale.ticks.len().saturating_sub(1);
     html! {
@@ -94,28 +94,28 @@ pub fn axis(scale: &Scale, label: impl Fn(f64) -> String) -> Markup {
     }
 }
 
-/// Whether a label may go where there is little room.
+/// Whether a label may be hidden on narrow screens.
 fn is_spare(position: usize, last: usize) -> bool {
     position != last && (position % 2 == 1 || (position > 0 && position + 1 == last))
 }
 
-/// A legend: a swatch of each class with its words.
+/// A legend of colour classes and their labels.
 pub fn legend<'a>(entries: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
     html! {
         ul.legend {
-            @for (class, words) in entries {
-                li { i class={ "sw " (class) } {} (words) }
+            @for (class, label) in entries {
+                li { i class={ "sw " (class) } {} (label) }
             }
         }
     }
 }
 
-/// Says that a figure has no data, and why.
-pub fn missing(why: &str) -> Markup {
-    html! { p.missing { (why) } }
+/// The message in place of a chart without data.
+pub fn missing(message: &str) -> Markup {
+    html! { p.missing { (message) } }
 }
 
-/// A note on rows that a figure leaves out, where it does.
+/// A note on rows that are left out; empty if all are shown.
 pub fn left_out(shown: usize, all: usize, what: &str) -> Markup {
     html! {
         @if all > shown {
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scales_end_at_a_round_value_above_the_largest() {
+    fn scale_ends_at_a_round_value_above_the_largest() {
         let cases = [(0.97, 1.0, 6), (4.1, 5.0, 6), (0.0, 1.0, 6), (f64::NAN, 1.0, 6)];
         for (max, end, ticks) in cases {
             let scale = Scale::new(max, 5);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn logarithmic_scales_begin_and_end_at_a_power() {
+    fn logarithmic_scale_begins_and_ends_at_a_power() {
         let scale = Scale::logarithmic(0.02, 500.0, 10.0);
         let ticks: Vec<i32> = scale.ticks.iter().map(|tick| tick.log10().round() as i32).collect();
         assert_eq!(ticks, [-2, -1, 0, 1, 2, 3]);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn percents_are_short() {
+    fn percent_has_at_most_two_decimals() {
         assert_eq!([0.0, 0.5, 0.123_456, 1.0].map(percent), ["0%", "50%", "12.35%", "100%"]);
     }
 }

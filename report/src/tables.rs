@@ -1,8 +1,8 @@
-//! The tables: hardware types, and every reservation.
+//! Tables of hardware types and of all reservations.
 
-use crate::facts::Facts;
-use crate::figures::Figures;
+use crate::assignment::AssignmentSummary;
 use crate::number;
+use crate::solve_report::SolveReport;
 use crate::svg;
 use fleet::{RegionSnapshot, ReservationIx, ReservationKind, Rru};
 use maud::{Markup, html};
@@ -14,10 +14,10 @@ const RESERVATIONS_MAX: usize = 3_000;
 /// The most hardware types listed.
 const TYPES_MAX: usize = 200;
 
-/// Hardware types: who has their servers.
-pub fn hardware(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
-    let mut order: Vec<usize> = (0..figures.types.len()).collect();
-    order.sort_by_key(|ix| (Reverse(figures.types[*ix].servers), *ix));
+/// Hardware types with their servers by use.
+pub fn hardware(snapshot: &RegionSnapshot, assignment: &AssignmentSummary) -> Markup {
+    let mut order: Vec<usize> = (0..assignment.types.len()).collect();
+    order.sort_by_key(|ix| (Reverse(assignment.types[*ix].servers), *ix));
     let all = order.len();
     order.truncate(TYPES_MAX);
     html! {
@@ -43,7 +43,7 @@ pub fn hardware(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
                             (column("Free", true, None))
                             (column("Unavailable", true, None))
                         } }
-                        tbody { @for ix in &order { (hardware_row(snapshot, figures, *ix)) } }
+                        tbody { @for ix in &order { (hardware_row(snapshot, assignment, *ix)) } }
                     }
                 }
                 (svg::left_out(order.len(), all, "type"))
@@ -52,8 +52,8 @@ pub fn hardware(snapshot: &RegionSnapshot, figures: &Figures) -> Markup {
     }
 }
 
-fn hardware_row(snapshot: &RegionSnapshot, figures: &Figures, ix: usize) -> Markup {
-    let (name, used) = (&snapshot.hardware_types[ix], &figures.types[ix]);
+fn hardware_row(snapshot: &RegionSnapshot, assignment: &AssignmentSummary, ix: usize) -> Markup {
+    let (name, used) = (&snapshot.hardware_types[ix], &assignment.types[ix]);
     let parts = [
         ("after", used.guaranteed),
         ("shared", used.shared_buffer),
@@ -84,7 +84,7 @@ fn hardware_row(snapshot: &RegionSnapshot, figures: &Figures, ix: usize) -> Mark
     }
 }
 
-/// A column head that sorts its table.
+/// A column header that sorts its table.
 fn column(name: &str, numeric: bool, unit: Option<&str>) -> Markup {
     html! {
         th.n[numeric] scope="col" {
@@ -93,9 +93,13 @@ fn column(name: &str, numeric: bool, unit: Option<&str>) -> Markup {
     }
 }
 
-/// Every reservation, sortable.
-pub fn reservations(snapshot: &RegionSnapshot, figures: &Figures, facts: &Facts) -> Markup {
-    let mut order = figures.by_capacity();
+/// All reservations, sortable.
+pub fn reservations(
+    snapshot: &RegionSnapshot,
+    assignment: &AssignmentSummary,
+    solve: &SolveReport,
+) -> Markup {
+    let mut order = assignment.by_capacity();
     let others = (0..snapshot.reservations.len()).map(ReservationIx::new);
     order.extend(
         others.filter(|r| snapshot.reservations[r.ix()].kind != ReservationKind::Guaranteed),
@@ -127,7 +131,7 @@ pub fn reservations(snapshot: &RegionSnapshot, figures: &Figures, facts: &Facts)
                             (column("Leave", true, Some("idle")))
                             (column("Arrive", true, None))
                         } }
-                        tbody { @for r in &order { (reservation_row(snapshot, figures, facts, *r)) } }
+                        tbody { @for r in &order { (reservation_row(snapshot, assignment, solve, *r)) } }
                     }
                 }
                 (svg::left_out(order.len(), all, "reservation"))
@@ -138,12 +142,12 @@ pub fn reservations(snapshot: &RegionSnapshot, figures: &Figures, facts: &Facts)
 
 fn reservation_row(
     snapshot: &RegionSnapshot,
-    figures: &Figures,
-    facts: &Facts,
+    assignment: &AssignmentSummary,
+    solve: &SolveReport,
     r: ReservationIx,
 ) -> Markup {
     let reservation = &snapshot.reservations[r.ix()];
-    let (moves, holding) = (&figures.moves[r.ix()], &figures.row(r).holding);
+    let (moves, holding) = (&assignment.moves[r.ix()], &assignment.row(r).holding);
     let short = holding.shortfall > Rru::ZERO;
     let kind = match reservation.kind {
         ReservationKind::Guaranteed if reservation.msb_buffer => None,
@@ -164,7 +168,7 @@ fn reservation_row(
             td.n { (number::rru(holding.largest_msb)) }
             td.n { (number::rru(holding.guaranteed)) }
             td.n { (number::rru(holding.shortfall)) }
-            td.clip { @if short { (facts.reason(&reservation.id)) } }
+            td.clip { @if short { (solve.reason(&reservation.id)) } }
             td.n { (number::count(moves.left_in_use)) }
             td.n { (number::count(moves.left_idle)) }
             td.n { (number::count(moves.gained)) }

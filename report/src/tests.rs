@@ -1,5 +1,4 @@
-//! The page as a whole: well-formed, self-contained, right in its numbers, and whole for every
-//! odd region.
+//! Tests of the page of a solve: well-formed, self-contained, correct numbers, unusual regions.
 
 use super::render;
 use chrono::DateTime;
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 /// Elements that have no end tag.
 const VOID: [&str; 4] = ["meta", "br", "input", "link"];
 
-/// Every element the page is made of. Text that turns into markup would add others.
+/// Every element of the page. A name that became markup would add others.
 const ELEMENTS: [&str; 46] = [
     "a", "body", "br", "button", "caption", "circle", "details", "div", "g", "h1", "h2", "h3",
     "head", "header", "html", "i", "input", "label", "li", "line", "main", "meta", "nav", "ol",
@@ -20,8 +19,8 @@ const ELEMENTS: [&str; 46] = [
     "tbody", "td", "text", "th", "thead", "title", "tr", "ul", "dl", "dt", "dd",
 ];
 
-/// Reads a page as strictly as XML would: every start tag has its end tag, in order. Returns the
-/// names of all elements.
+/// Parses a page as strictly as XML: every start tag has its end tag, in order. Returns the names of
+/// all elements.
 fn elements(page: &str) -> Vec<String> {
     let mut open: Vec<String> = Vec::new();
     let mut seen = Vec::new();
@@ -53,7 +52,7 @@ fn elements(page: &str) -> Vec<String> {
     seen
 }
 
-/// Where a tag ends: the first `>` outside quotes.
+/// Position of the end of a tag: the first `>` outside quotes.
 fn tag_end(tag: &str) -> usize {
     let mut quoted = false;
     for (at, byte) in tag.bytes().enumerate() {
@@ -129,14 +128,14 @@ fn snapshot(parts: SnapshotParts) -> RegionSnapshot {
     RegionSnapshot::new(parts).expect("the world keeps the rules")
 }
 
-/// Gives each reservation in turn every n-th server.
+/// Assigns the servers to the reservations in turn.
 fn dealt(snapshot: &RegionSnapshot) -> Targets {
     let reservations = snapshot.reservations.len();
     let deal = |ix: usize| (reservations > 0).then(|| ReservationIx::new(ix % reservations));
     Targets::new(snapshot, (0..snapshot.servers.len()).map(deal).collect())
 }
 
-/// A report with every member the page reads.
+/// A report with every member that the page reads.
 fn report(reservation: &str) -> Value {
     json!({
         "phase1": {"primal": 40.0, "dual_bound": 38.0, "gap": 0.05, "gap_in_use_moves": 0.2,
@@ -161,7 +160,7 @@ fn report(reservation: &str) -> Value {
 }
 
 #[test]
-fn an_ordinary_region_has_all_its_figures() {
+fn page_of_an_ordinary_region_has_all_figures() {
     // 4 z - z >= 24: eight servers in each of four MSBs are all there is to it.
     let mut parts = world(4, 8);
     ask(&mut parts, "web", "feed", 24.0);
@@ -178,13 +177,13 @@ fn an_ordinary_region_has_all_its_figures() {
         "33.3 %",
         "4.2 % against 4.06 %",
         "5.00 %",
-        "nothing better in several rounds",
+        "no progress in several rounds",
         "Peak memory 100 MiB",
         "✓ All 1 reservation with affinity within tolerance.",
         "3.2 kW",
         "12 server classes",
         "by prices",
-        "3 handed back, 32 free ones taken up",
+        "3 released, 32 free servers assigned",
     ] {
         assert!(page.contains(text), "no {text:?}");
     }
@@ -192,7 +191,7 @@ fn an_ordinary_region_has_all_its_figures() {
 }
 
 #[test]
-fn shortfalls_stand_up_front_with_their_reasons() {
+fn shortfalls_are_listed_first_with_reasons() {
     let mut parts = world(4, 8);
     parts.region = "generated-7".into();
     ask(&mut parts, "web", "feed", 30.0);
@@ -207,7 +206,7 @@ fn shortfalls_stand_up_front_with_their_reasons() {
 }
 
 #[test]
-fn a_report_without_members_leaves_notes_where_figures_would_be() {
+fn page_says_which_members_a_report_lacks() {
     let mut parts = world(4, 8);
     ask(&mut parts, "web", "feed", 24.0);
     let snapshot = snapshot(parts);
@@ -226,7 +225,7 @@ fn a_report_without_members_leaves_notes_where_figures_would_be() {
 }
 
 #[test]
-fn names_never_become_markup() {
+fn names_are_escaped() {
     let hostile = "<script>alert(1)</script>";
     let mut parts = world(3, 4);
     for row in &mut parts.servers {
@@ -247,12 +246,12 @@ fn names_never_become_markup() {
     let page = render(&snapshot, &dealt(&snapshot), &report);
     check(&page);
     let scripts = elements(&page).into_iter().filter(|name| name == "script").count();
-    assert_eq!(scripts, 1, "the page's own");
+    assert_eq!(scripts, 1, "the script of the page");
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
 }
 
 #[test]
-fn odd_regions_have_a_page() {
+fn page_of_an_unusual_region_renders() {
     let empty = snapshot(world(1, 0));
     let page = render(&empty, &Targets::unchanged(&empty), &Value::Null);
     check(&page);
@@ -270,8 +269,8 @@ fn odd_regions_have_a_page() {
     let mut parts = world(4, 8);
     parts.servers.iter_mut().for_each(|row| row.power_watts = None);
     ask(&mut parts, "web", "feed", 24.0);
-    let nobody = snapshot(parts);
-    let page = render(&nobody, &Targets::unchanged(&nobody), &report("web"));
+    let unheld = snapshot(parts);
+    let page = render(&unheld, &Targets::unchanged(&unheld), &report("web"));
     check(&page);
     for text in [
         "No guaranteed reservation holds a server.",
@@ -291,7 +290,7 @@ fn odd_regions_have_a_page() {
 }
 
 #[test]
-fn a_claim_the_audit_does_not_find_is_shown() {
+fn page_shows_claims_that_the_audit_contradicts() {
     let mut parts = world(4, 8);
     ask(&mut parts, "web", "feed", 24.0);
     let snapshot = snapshot(parts);
@@ -303,15 +302,15 @@ fn a_claim_the_audit_does_not_find_is_shown() {
         "shortfall_rru": 0.0, "moves": {"in_use": 0, "idle": 0}, "reservations": [row],
     });
     let targets = dealt(&snapshot);
-    assert!(!render(&snapshot, &targets, &report).contains("The audit objects"));
+    assert!(!render(&snapshot, &targets, &report).contains("Objections of the audit"));
     report["objective"]["buffer"] = json!(35.0);
     let page = render(&snapshot, &targets, &report);
     check(&page);
-    assert!(page.contains("The audit objects") && page.contains("objective.buffer"));
+    assert!(page.contains("Objections of the audit") && page.contains("objective.buffer"));
 }
 
 #[test]
-fn large_regions_are_capped_and_row_order_does_not_matter() {
+fn page_of_a_large_region_is_capped_and_independent_of_row_order() {
     let mut parts = world(36, 100);
     for ix in 0..3_100 {
         ask(&mut parts, &format!("service-{ix:04}"), "infra", (ix % 7) as f64);

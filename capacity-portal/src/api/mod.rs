@@ -21,7 +21,7 @@ use crate::archive::Archive;
 use crate::guard::Guard;
 use crate::rehearsal::Rehearse;
 use crate::shield::BODY_MAX;
-use crate::web::Pictures;
+use crate::web::RegionSummaries;
 use axum::extract::{DefaultBodyLimit, FromRef};
 use axum::http::StatusCode;
 use axum::middleware::from_fn;
@@ -55,7 +55,7 @@ pub(crate) struct Site {
     pub(crate) archive: Option<Arc<dyn Archive>>,
     pub(crate) rehearsal: Option<Arc<dyn Rehearse>>,
     pub(crate) choose: Option<fn(&Stock) -> Vec<Pick>>,
-    pub(crate) pictures: Pictures,
+    pub(crate) region_summaries: RegionSummaries,
 }
 
 impl Site {

@@ -1,7 +1,7 @@
-//! What pages load: style, script, the chart library and an icon, all from this program.
+//! Static files of the pages, embedded in the binary: style sheet, script, chart library, icon.
 //!
-//! A file's name carries the digest of its content, so browsers may keep it for ever and still see
-//! a new version at once.
+//! A path contains the digest of its file, so browsers may cache it for ever and still load a new
+//! version at once.
 
 use axum::Router;
 use axum::extract::Path;
@@ -13,19 +13,19 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
-/// Bytes of the digest that stand in a name.
+/// Bytes of the digest in a path.
 const DIGEST_BYTES: usize = 6;
 
-/// A file that pages load.
+/// A static file.
 pub(super) struct Asset {
     content: &'static str,
     kind: &'static str,
-    /// Its path, with the digest.
+    /// Path with the digest.
     path: LazyLock<String>,
 }
 
 impl Asset {
-    /// Where it is.
+    /// Path with the digest.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
@@ -37,32 +37,32 @@ fn path(stem: &str, content: &str, ending: &str) -> String {
 }
 
 macro_rules! assets {
-    ($($(#[$doc:meta])* $name:ident = $stem:literal, $ending:literal, $kind:literal, $file:literal;)+) => {
+    ($($(#[$doc:meta])* $name:ident = $stem:literal, $ending:literal, $kind:literal, $content:expr;)+) => {
         $($(#[$doc])* pub(super) static $name: Asset = Asset {
-            content: include_str!(concat!("../../assets/", $file)),
+            content: $content,
             kind: $kind,
-            path: LazyLock::new(|| {
-                path($stem, include_str!(concat!("../../assets/", $file)), $ending)
-            }),
+            path: LazyLock::new(|| path($stem, $content, $ending)),
         };)+
         static ALL: &[&Asset] = &[$(&$name),+];
     };
 }
 
 assets! {
-    /// How pages look.
-    STYLE = "ras", "css", "text/css; charset=utf-8", "ras.css";
-    /// What pages do where scripts run; without, they say the same.
-    SCRIPT = "ras", "js", "text/javascript; charset=utf-8", "ras.js";
+    /// The style sheet.
+    STYLE = "ras", "css", "text/css; charset=utf-8", include_str!("../../assets/ras.css");
+    /// Charts, keyboard scrolling of wide tables, and the plan shown while a request is typed. Pages are complete without it.
+    SCRIPT = "ras", "js", "text/javascript; charset=utf-8", include_str!("../../assets/ras.js");
+    /// Control of heat maps by pointer and keyboard.
+    HEAT_MAPS = "charts", "js", "text/javascript; charset=utf-8", report::CHART_SCRIPT;
     /// The chart library.
-    CHARTS = "uplot", "js", "text/javascript; charset=utf-8", "vendor/uPlot.iife.min.js";
-    /// Its style.
-    CHARTS_STYLE = "uplot", "css", "text/css; charset=utf-8", "vendor/uPlot.min.css";
+    CHARTS = "uplot", "js", "text/javascript; charset=utf-8", include_str!("../../assets/vendor/uPlot.iife.min.js");
+    /// The style sheet of the chart library.
+    CHARTS_STYLE = "uplot", "css", "text/css; charset=utf-8", include_str!("../../assets/vendor/uPlot.min.css");
     /// The icon.
-    ICON = "icon", "svg", "image/svg+xml", "icon.svg";
+    ICON = "icon", "svg", "image/svg+xml", include_str!("../../assets/icon.svg");
 }
 
-/// The routes of all of them.
+/// Routes of all static files.
 pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new().route("/assets/{file}", get(file))
 }

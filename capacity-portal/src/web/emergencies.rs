@@ -1,9 +1,9 @@
-//! Capacity at once: what was granted, and asking for more, after being told what that breaks.
+//! Emergency capacity: granted emergencies, and the form with a preview of what a grant takes and breaks.
 
-use super::frame::{Page, Place, Reader, Whole};
+use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::link;
-use super::part::{self, Mood};
-use super::picture::Picture;
+use super::region_summary::RegionSummary;
+use super::ui::{self, Mood};
 use crate::api::authority::Role;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
@@ -22,29 +22,29 @@ use uuid::Uuid;
 /// Emergencies listed.
 const ROWS: u32 = 60;
 
-/// What the form says; empty: it was not filled in yet.
+/// The form of the preview; empty before it is filled in.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Said {
+pub(super) struct PreviewForm {
     reservation: String,
     rru: String,
     why: String,
 }
 
-/// The same with its id, so that sending twice asks once.
+/// The form that asks for the grant. Its id makes it idempotent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Confirmed {
+pub(super) struct GrantForm {
     id: String,
     reservation: String,
     rru: String,
     why: String,
 }
 
-/// Which one to end.
+/// The button that ends an emergency.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Ended {
+pub(super) struct EndForm {
     id: String,
 }
 
@@ -53,91 +53,91 @@ fn amount(text: &str) -> Option<Rru> {
     Rru::from_f64(number).filter(|amount| *amount > Rru::ZERO)
 }
 
-/// The page: all of them, the form, and what the form as it is filled in would take.
+/// Handler of `GET /emergencies`: the list, the form, and the preview if the form is filled in.
 pub(super) async fn show(
     State(site): State<Site>,
-    Whole(reader): Whole,
-    Query(said): Query<Said>,
+    RegionReader(reader): RegionReader,
+    Query(form): Query<PreviewForm>,
 ) -> Result<Html<String>, Problem> {
     let broker = &site.broker;
-    let picture = site.pictures.now(&site.region).await?;
+    let summary = site.region_summaries.current(&site.region).await?;
     let now = in_time(broker.clock()).await?;
     let all = in_time(broker.emergencies(ROWS)).await?;
-    let wanted = amount(&said.rru).filter(|_| !said.reservation.is_empty());
+    let wanted = amount(&form.rru).filter(|_| !form.reservation.is_empty());
     let stock = match wanted {
-        Some(wanted) => Some(in_time(broker.emergency_stock(&said.reservation, wanted)).await?),
+        Some(wanted) => Some(in_time(broker.emergency_stock(&form.reservation, wanted)).await?),
         None => None,
     };
     let body = html! {
         h1 { "Emergencies" }
-        p.facts { span { "Capacity within seconds, from what is free and from shared buffers, without waiting for a solve." } }
+        p.facts { span { "Capacity within seconds, from free servers and shared buffers, without waiting for a solve." } }
         div.flow {
-            (form(&said, picture.as_deref()))
-            @if let Some(stock) = &stock { (preview(&site, &reader, &said, stock, picture.as_deref())) }
+            (preview_form(&form, summary.as_deref()))
+            @if let Some(stock) = &stock { (preview(&site, &reader, &form, stock, summary.as_deref())) }
         }
         section #list {
-            h2 { "Asked for" }
-            @if all.is_empty() { (part::missing("Nobody has asked for capacity at once.")) }
+            h2 { "Emergencies so far" }
+            @if all.is_empty() { (ui::missing("There has been no emergency.")) }
             @else { (table(&all, now, &reader)) }
         }
     };
-    Ok(Page { place: Place::Emergencies, title: "Emergencies", charts: false, body }.show(&reader))
+    Ok(Page { nav: NavItem::Emergencies, title: "Emergencies", charts: false, body }.show(&reader))
 }
 
-fn form(said: &Said, picture: Option<&Picture>) -> Markup {
-    let guaranteed = picture.into_iter().flat_map(|picture| &picture.region().reservations);
+fn preview_form(form: &PreviewForm, summary: Option<&RegionSummary>) -> Markup {
+    let guaranteed = summary.into_iter().flat_map(|summary| &summary.region().reservations);
     let guaranteed = guaranteed.filter(|of| of.kind == ReservationKind::Guaranteed);
-    let wrong = !said.rru.is_empty() && amount(&said.rru).is_none();
+    let wrong = !form.rru.is_empty() && amount(&form.rru).is_none();
     html! {
         section.box {
-            h2 { "Ask for capacity at once" }
+            h2 { "Request emergency capacity" }
             form.fields method="get" action="/emergencies" {
                 div.field { label for="reservation" { "Reservation" }
-                    input #reservation type="text" name="reservation" list="reservations" required value=(said.reservation) autocomplete="off";
+                    input #reservation type="text" name="reservation" list="reservations" required value=(form.reservation) autocomplete="off";
                     datalist #reservations { @for of in guaranteed { option value=(of.id) {} } } }
-                div.field { label for="rru" { "How much more, RRU" }
-                    input #rru type="text" inputmode="decimal" name="rru" required value=(said.rru) autocomplete="off"
+                div.field { label for="rru" { "Additional capacity, RRU" }
+                    input #rru type="text" inputmode="decimal" name="rru" required value=(form.rru) autocomplete="off"
                         aria-invalid=[wrong.then_some("true")] aria-describedby=[wrong.then_some("rru-wrong")];
                     @if wrong { span.error #rru-wrong { "a number above 0, at most 1e9" } } }
-                div.field { label for="why" { "Why" }
-                    input #why type="text" name="why" required value=(said.why) aria-describedby="why-hint" autocomplete="off";
-                    span.hint #why-hint { "for those who wonder later; it stands in the audit trail" } }
-                div.actions { button type="submit" { "See what it takes" } }
+                div.field { label for="why" { "Reason" }
+                    input #why type="text" name="why" required value=(form.why) aria-describedby="why-hint" autocomplete="off";
+                    span.hint #why-hint { "recorded in the audit trail" } }
+                div.actions { button type="submit" { "Preview" } }
             }
         }
     }
 }
 
-/// What would be taken, and what that breaks until the next solve.
+/// The servers that would be granted, and what is broken until the next solve.
 fn preview(
     site: &Site,
     reader: &Reader,
-    said: &Said,
+    form: &PreviewForm,
     stock: &Result<Stock, EmergencyRefusal>,
-    picture: Option<&Picture>,
+    summary: Option<&RegionSummary>,
 ) -> Markup {
     let body = match stock {
         Err(refusal) => refused(*refusal),
         Ok(stock) => match site.choose {
             None => {
-                html! { p { "Nobody grants emergencies here: no mover runs in this program." } }
+                html! { p { "Emergencies are not granted here: this server runs without a mover." } }
             }
-            Some(choose) => taken(reader, said, stock, &choose(stock), picture),
+            Some(choose) => grant(reader, form, stock, &choose(stock), summary),
         },
     };
-    html! { section.box #preview aria-label="What it takes" { h2 { "What it takes and breaks" } (body) } }
+    html! { section.box #preview aria-label="Preview" { h2 { "Preview" } (body) } }
 }
 
 fn refused(refusal: EmergencyRefusal) -> Markup {
-    html! { div.notice.bad { strong.verdict { "It would be refused" } p { (refusal.text()) } } }
+    html! { div.notice.bad { strong.verdict { "The request would be refused" } p { (refusal.text()) } } }
 }
 
-fn taken(
+fn grant(
     reader: &Reader,
-    said: &Said,
+    form: &PreviewForm,
     stock: &Stock,
     picks: &[Pick],
-    picture: Option<&Picture>,
+    summary: Option<&RegionSummary>,
 ) -> Markup {
     let value = |ty: &Name| {
         stock
@@ -161,8 +161,8 @@ fn taken(
     let all: u64 = picks.iter().map(|pick| pick.count).sum();
     html! {
         @if granted < stock.asked {
-            div.notice.warn { strong.verdict { "Only " (number::rru(granted)) " of " (number::rru(stock.asked)) " RRU are there" }
-                p { "All that fits would be taken." } }
+            div.notice.warn { strong.verdict { "Only " (number::rru(granted)) " of " (number::rru(stock.asked)) " RRU are available" }
+                p { "All servers that fit would be granted." } }
         }
         div.scroll { table {
             caption { (number::counted(all as usize, "server")) " worth " (number::rru(granted)) " RRU" }
@@ -172,56 +172,56 @@ fn taken(
             } } }
         } }
         div class={ "notice " @if shared > 0 { "bad" } @else { "warn" } } {
-            strong.verdict { "Until the next solve mends it:" }
+            strong.verdict { "Until the next solve:" }
             ul {
                 @if shared > 0 {
                     @for ((ty, _), count) in by_type.iter().filter(|((_, shared), _)| *shared) {
-                        li { "the shared buffer of " (ty) " has " (number::count(*count as usize)) " servers fewer"
-                            @if let Some(left) = buffer_left(picture, ty, *count) { ": " (left) }
-                            "; that many failures are not replaced" }
+                        li { "The shared buffer of " (ty) " has " (number::counted(*count as usize, "server")) " fewer"
+                            @if let Some(left) = buffer_left(summary, ty, *count) { " (" (left) ")" }
+                            ": as many failures cannot be replaced." }
                     }
-                    li { "servers of it that are lent are taken from whoever borrows them" }
+                    li { "Servers of these buffers that are lent are recalled from their borrowers." }
                 }
-                li { "what is granted has no embedded buffer: " (stock.reservation) " may have less than its new promise if an MSB is lost" }
+                li { "The granted servers have no embedded buffer: if an MSB is lost, " (stock.reservation) " may have less than its new promise." }
             }
         }
         @if reader.may(Role::Emergency) {
             form.actions method="post" action="/emergencies" {
                 (reader.csrf())
                 input type="hidden" name="id" value=(Uuid::now_v7());
-                input type="hidden" name="reservation" value=(said.reservation);
-                input type="hidden" name="rru" value=(said.rru);
-                input type="hidden" name="why" value=(said.why);
-                button.danger type="submit" { "Grant " (number::rru(granted)) " RRU to " (said.reservation) }
-                a href="/emergencies" { "Leave it" }
+                input type="hidden" name="reservation" value=(form.reservation);
+                input type="hidden" name="rru" value=(form.rru);
+                input type="hidden" name="why" value=(form.why);
+                button.danger type="submit" { "Grant " (number::rru(granted)) " RRU to " (form.reservation) }
+                a href="/emergencies" { "Cancel" }
             }
-        } @else { p.note { "Asking needs the role emergency." } }
+        } @else { p.note { "Requesting emergency capacity requires the role emergency." } }
     }
 }
 
-fn buffer_left(picture: Option<&Picture>, ty: &Name, taken: u64) -> Option<String> {
-    let picture = picture?;
-    let place = picture.region().hardware_types.iter().position(|of| of == ty)?;
-    let (wanted, has) = picture.shared_buffer(fleet::HardwareTypeIx::new(place))?;
-    let left = (has - Rru::units(taken as usize)).or_zero();
+fn buffer_left(summary: Option<&RegionSummary>, ty: &Name, taken: u64) -> Option<String> {
+    let summary = summary?;
+    let position = summary.region().hardware_types.iter().position(|of| of == ty)?;
+    let (wanted, held) = summary.shared_buffer(fleet::HardwareTypeIx::new(position))?;
+    let left = (held - Rru::units(taken as usize)).or_zero();
     Some(format!("{} of {} are left", number::rru(left), number::rru(wanted)))
 }
 
 fn table(all: &[Emergency], now: DateTime<Utc>, reader: &Reader) -> Markup {
     html! {
         div.scroll { table {
-            caption.quiet { "Emergencies, the youngest first" }
-            thead { tr { th scope="col" { "Reservation" } th scope="col" { "State" } th.n scope="col" { "Asked, RRU" }
-                th.n scope="col" { "Granted, RRU" } th.n scope="col" { "Servers" } th scope="col" { "When" } th scope="col" { "Why" } th scope="col" { "" } } }
+            caption.quiet { "Emergencies, newest first" }
+            thead { tr { th scope="col" { "Reservation" } th scope="col" { "State" } th.n scope="col" { "Requested, RRU" }
+                th.n scope="col" { "Granted, RRU" } th.n scope="col" { "Servers" } th scope="col" { "When" } th scope="col" { "Reason" } th scope="col" { "" } } }
             tbody { @for of in all { tr id=(of.id) {
                 th scope="row" { a href=(link::reservation(&of.reservation)) { (of.reservation) } }
-                td { (part::state(mood(of.state), of.state.as_str())) @if of.debt { " " (part::state(Mood::Warn, "not mended yet")) }
+                td { (ui::state(mood(of.state), of.state.as_str())) @if of.debt { " " (ui::state(Mood::Warn, "not repaired yet")) }
                     @if let Some(refusal) = of.refusal { div.note { (refusal.text()) } } }
                 td.n { (number::rru(of.asked)) }
                 td.n { (of.granted.map_or_else(|| number::NOTHING.to_owned(), |grant| number::rru(grant.amount))) }
                 td.n { @match of.granted { Some(grant) => { (number::count(grant.servers.unsigned_abs() as usize))
-                    @if grant.from_shared > 0 { div.note { (number::count(grant.from_shared.unsigned_abs() as usize)) " of buffers" } } }, None => (number::NOTHING) } }
-                td.when { (part::ago(of.asked_at, now)) div.note { "by " (of.asked_by) } }
+                    @if grant.from_shared > 0 { div.note { (number::count(grant.from_shared.unsigned_abs() as usize)) " from buffers" } } }, None => (number::NOTHING) } }
+                td.when { (ui::ago(of.asked_at, now)) div.note { "by " (of.asked_by) } }
                 td.wide { (of.why) }
                 td { @if matches!(of.state, EmergencyState::Granted | EmergencyState::Asked) && reader.may(Role::Emergency) {
                     form method="post" action="/emergencies/end" { (reader.csrf())
@@ -244,29 +244,29 @@ fn mood(state: EmergencyState) -> Mood {
 
 fn id(text: &str) -> Result<Uuid, Problem> {
     Uuid::parse_str(text)
-        .map_err(|_| Problem::bad_request("malformed", "this is no id of an emergency"))
+        .map_err(|_| Problem::bad_request("malformed", "this is not the id of an emergency"))
 }
 
-/// Asks for it.
+/// Handler of `POST /emergencies`: requests the grant.
 pub(super) async fn ask(
     State(site): State<Site>,
-    Whole(reader): Whole,
-    Form(said): Form<Confirmed>,
+    RegionReader(reader): RegionReader,
+    Form(form): Form<GrantForm>,
 ) -> Result<Redirect, Problem> {
     let actor = reader.needs(Role::Emergency)?;
-    let id = id(&said.id)?;
-    let amount = amount(&said.rru).ok_or(broker::EmergencyError::Amount)?;
-    in_time(site.broker.ask_emergency(&actor, id, &said.reservation, amount, &said.why)).await?;
+    let id = id(&form.id)?;
+    let amount = amount(&form.rru).ok_or(broker::EmergencyError::Amount)?;
+    in_time(site.broker.ask_emergency(&actor, id, &form.reservation, amount, &form.why)).await?;
     Ok(Redirect::to(&format!("/emergencies#{id}")))
 }
 
-/// Ends one.
+/// Handler of `POST /emergencies/end`.
 pub(super) async fn end(
     State(site): State<Site>,
-    Whole(reader): Whole,
-    Form(said): Form<Ended>,
+    RegionReader(reader): RegionReader,
+    Form(form): Form<EndForm>,
 ) -> Result<Redirect, Problem> {
     let actor = reader.needs(Role::Emergency)?;
-    in_time(site.broker.end_emergency(&actor, id(&said.id)?)).await?;
+    in_time(site.broker.end_emergency(&actor, id(&form.id)?)).await?;
     Ok(Redirect::to("/emergencies"))
 }

@@ -1,9 +1,9 @@
-//! What is out of use and what became of it: events, lost MSBs, replacements, loans.
+//! Failures and their handling: lost MSBs, active events, replacements, loans, preemption.
 
-use super::frame::{Page, Place, Whole};
+use super::layout::{NavItem, Page, RegionReader};
 use super::link;
-use super::part::{self, Mood};
-use super::picture::Picture;
+use super::region_summary::RegionSummary;
+use super::ui::{self, Mood};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
 use axum::extract::State;
@@ -16,16 +16,16 @@ use maud::{Markup, html};
 use report::number;
 use std::collections::BTreeMap;
 
-/// Rows of each list.
+/// Rows of a list.
 const ROWS: usize = 60;
 
-/// The page.
+/// Handler of `GET /failures`.
 pub(super) async fn show(
     State(site): State<Site>,
-    Whole(reader): Whole,
+    RegionReader(reader): RegionReader,
 ) -> Result<Html<String>, Problem> {
     let broker = &site.broker;
-    let picture = site.pictures.now(&site.region).await?;
+    let summary = site.region_summaries.current(&site.region).await?;
     let now = in_time(broker.clock()).await?;
     let outages = in_time(broker.outages(false, ROWS as u32)).await?;
     let replacements = in_time(broker.replacements(&[], ROWS as u32)).await?;
@@ -36,34 +36,34 @@ pub(super) async fn show(
     };
     let body = html! {
         h1 { "Failures" }
-        p.facts { span { "What is out of use, and what the mover did about it between two solves." } }
-        (lost(&outages, now))
+        p.facts { span { "Unavailable servers, and how the mover replaced them between two solves." } }
+        (outage_list(&outages, now))
         @if let Some(preview) = &preview { (super::give_way::section(preview, &reader, now)) }
-        @if let Some(picture) = &picture { (events(picture, now)) }
-        (replaced(&replacements, now))
-        (lent(&loans))
+        @if let Some(summary) = &summary { (event_list(summary, now)) }
+        (replacement_list(&replacements, now))
+        (loan_list(&loans))
     };
-    Ok(Page { place: Place::Failures, title: "Failures", charts: false, body }.show(&reader))
+    Ok(Page { nav: NavItem::Failures, title: "Failures", charts: false, body }.show(&reader))
 }
 
-fn lost(outages: &[Outage], now: DateTime<Utc>) -> Markup {
+fn outage_list(outages: &[Outage], now: DateTime<Utc>) -> Markup {
     html! {
         section #outages {
             h2 { "Lost MSBs" }
-            @if outages.is_empty() { (part::missing("No MSB was ever lost.")) } @else {
+            @if outages.is_empty() { (ui::missing("No MSB has been lost.")) } @else {
                 div.scroll { table {
-                    caption.quiet { "MSBs that are or were lost, the youngest first" }
-                    thead { tr { th scope="col" { "MSB" } th scope="col" { "State" } th scope="col" { "Why" }
+                    caption.quiet { "MSBs that are or were lost, newest first" }
+                    thead { tr { th scope="col" { "MSB" } th scope="col" { "State" } th scope="col" { "Reason" }
                         th scope="col" { "Began" } th scope="col" { "Ended" } th.n scope="col" { "Servers" }
-                        th.n scope="col" { "Lent then" } } }
+                        th.n scope="col" { "Lent servers" } } }
                     tbody { @for of in outages { tr {
                         th scope="row" { a href=(link::msb(&of.msb)) { (of.msb) } }
-                        td { @if of.ended_at.is_none() { (part::state(Mood::Bad, "lost")) } @else { (part::state(Mood::Good, "back")) } }
+                        td { @if of.ended_at.is_none() { (ui::state(Mood::Bad, "lost")) } @else { (ui::state(Mood::Good, "back")) } }
                         td { (of.reason.as_str().replace('_', " ")) }
-                        td.when { (part::when(of.began_at)) }
-                        td.when { @match of.ended_at { Some(at) => (part::when(at)), None => span.dim { (part::ago(of.began_at, now)) } } }
-                        td.n { (part::count(of.servers.into())) }
-                        td.n { (part::count(of.lent.into())) }
+                        td.when { (ui::when(of.began_at)) }
+                        td.when { @match of.ended_at { Some(at) => (ui::when(at)), None => span.dim { (ui::ago(of.began_at, now)) } } }
+                        td.n { (ui::count(of.servers.into())) }
+                        td.n { (ui::count(of.lent.into())) }
                     } } }
                 } }
             }
@@ -71,11 +71,11 @@ fn lost(outages: &[Outage], now: DateTime<Utc>) -> Markup {
     }
 }
 
-fn events(picture: &Picture, now: DateTime<Utc>) -> Markup {
+fn event_list(summary: &RegionSummary, now: DateTime<Utc>) -> Markup {
     let active = |event: &&UnavailabilityEvent| {
         event.started_at <= now && event.ended_at.is_none_or(|end| end > now)
     };
-    let mut active: Vec<_> = picture.region().unavailability.iter().filter(active).collect();
+    let mut active: Vec<_> = summary.region().unavailability.iter().filter(active).collect();
     active.sort_by(|a, b| {
         b.scope.cmp(&a.scope).then(b.started_at.cmp(&a.started_at)).then_with(|| a.id.cmp(&b.id))
     });
@@ -85,20 +85,20 @@ fn events(picture: &Picture, now: DateTime<Utc>) -> Markup {
     }
     html! {
         section #events {
-            h2 { "Out of use now" }
-            @if active.is_empty() { (part::missing("Nothing is out of use.")) } @else {
-                p.lead { (number::counted(picture.all.down, "server")) " unavailable, by "
-                    (number::counted(active.len(), "event")) ". Planned maintenance counts as capacity." }
+            h2 { "Active events" }
+            @if active.is_empty() { (ui::missing("No event is active.")) } @else {
+                p.lead { (number::counted(active.len(), "event")) " with " (number::counted(summary.all.down, "unavailable server"))
+                    ". Servers in planned maintenance are not counted as unavailable." }
                 div.scroll { table.slim {
-                    caption.quiet { "Active events by kind and by what they cover" }
+                    caption.quiet { "Active events by kind and scope" }
                     thead { tr { th scope="col" { "Kind" } th scope="col" { "Covers" } th.n scope="col" { "Events" } } }
                     tbody { @for ((kind, scope), count) in &kinds { tr {
                         th scope="row" { (kind.replace('_', " ")) } td { (scope) } td.n { (number::count(*count)) }
                     } } }
                 } }
-                details { summary { "The events" @if active.len() > ROWS { ", the first " (ROWS) } }
+                details { summary { "All events" @if active.len() > ROWS { ", the first " (ROWS) } }
                     div.scroll { table {
-                        caption.quiet { "Active events, those that cover most first" }
+                        caption.quiet { "Active events, largest scope first" }
                         thead { tr { th scope="col" { "Covers" } th scope="col" { "Kind" } th scope="col" { "Since" }
                             th scope="col" { "Until" } th scope="col" { "Event" } } }
                         tbody { @for event in active.iter().take(ROWS) { tr {
@@ -107,8 +107,8 @@ fn events(picture: &Picture, now: DateTime<Utc>) -> Markup {
                                 @else if event.scope == Scope::Server { a href=(link::server(&event.scope_id)) { (event.scope_id) } }
                                 @else { (event.scope_id) } }
                             td { (event.kind.as_str().replace('_', " ")) }
-                            td.when { (part::when(event.started_at)) " " span.dim { (part::ago(event.started_at, now)) } }
-                            td.when { @match event.ended_at { Some(end) => (part::when(end)), None => span.dim { "open" } } }
+                            td.when { (ui::when(event.started_at)) " " span.dim { (ui::ago(event.started_at, now)) } }
+                            td.when { @match event.ended_at { Some(end) => (ui::when(end)), None => span.dim { "open" } } }
                             td { a.mono href={ "/trail?subject=" (link::segment(&event.id)) } { (event.id) } }
                         } } }
                     } }
@@ -118,23 +118,23 @@ fn events(picture: &Picture, now: DateTime<Utc>) -> Markup {
     }
 }
 
-fn replaced(rows: &[ReplacementRow], now: DateTime<Utc>) -> Markup {
+fn replacement_list(rows: &[ReplacementRow], now: DateTime<Utc>) -> Markup {
     html! {
         section #replacements {
             h2 { "Replacements" }
-            p.lead { "A server that fails is replaced by a spare of the shared buffer, within a minute where one fits." }
-            @if rows.is_empty() { (part::missing("No server had to be replaced.")) } @else {
+            p.lead { "A server that fails is replaced by a server of the shared buffer, within a minute if one fits." }
+            @if rows.is_empty() { (ui::missing("No server has been replaced.")) } @else {
                 div.scroll { table {
-                    caption { "The latest " (number::counted(rows.len(), "replacement")) }
+                    caption { "Latest " (number::counted(rows.len(), "replacement")) }
                     thead { tr { th scope="col" { "Failed" } th scope="col" { "Reservation" } th scope="col" { "State" }
-                        th scope="col" { "Spare" } th scope="col" { "Failed at" } th scope="col" { "In this state" } } }
+                        th scope="col" { "Replaced by" } th scope="col" { "Failed at" } th scope="col" { "State since" } } }
                     tbody { @for row in rows { tr {
                         th scope="row" { a href=(link::server(&row.server)) { (row.server) } }
                         td { a href=(link::reservation(&row.reservation)) { (row.reservation) } }
-                        td { (part::state(mood(row), row.state.as_str())) }
+                        td { (ui::state(mood(row), row.state.as_str())) }
                         td { @match &row.spare { Some(spare) => a href=(link::server(spare)) { (spare) }, None => (number::NOTHING) } }
-                        td.when { (part::when(row.started_at)) }
-                        td.when { (part::ago(row.state_at, now)) }
+                        td.when { (ui::when(row.started_at)) }
+                        td.when { (ui::ago(row.state_at, now)) }
                     } } }
                 } }
             }
@@ -150,18 +150,18 @@ fn mood(row: &ReplacementRow) -> Mood {
     }
 }
 
-fn lent(loans: &[Loan]) -> Markup {
+fn loan_list(loans: &[Loan]) -> Markup {
     let mut by_borrower: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for loan in loans {
         *by_borrower.entry((&loan.borrower, &loan.hardware_type)).or_default() += loan.count;
     }
     html! {
         section #loans {
-            h2 { "Lent buffers" }
-            @if by_borrower.is_empty() { (part::missing("Nothing is lent.")) } @else {
-                p.lead { "Idle buffers work for elastic reservations, and come back when they are needed." }
+            h2 { "Loans" }
+            @if by_borrower.is_empty() { (ui::missing("No server is lent.")) } @else {
+                p.lead { "Elastic reservations borrow idle servers of buffers. They are recalled when needed." }
                 div.scroll { table.slim {
-                    caption.quiet { "Servers that elastic reservations borrow, by type" }
+                    caption.quiet { "Servers lent to elastic reservations, by hardware type" }
                     thead { tr { th scope="col" { "Borrower" } th scope="col" { "Type" } th.n scope="col" { "Servers" } } }
                     tbody { @for ((borrower, ty), count) in &by_borrower { tr {
                         th scope="row" { a href=(link::reservation(borrower)) { (borrower) } } td { (ty) }

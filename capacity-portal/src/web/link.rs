@@ -1,8 +1,8 @@
-//! Paths of pages, with names in them.
+//! Paths of pages. Names in them are percent-encoded.
 
 use std::fmt::Write as _;
 
-/// A name as one segment of a path: names are any text.
+/// A name as one path segment. Names are arbitrary text.
 pub(super) fn segment(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -16,22 +16,22 @@ pub(super) fn segment(name: &str) -> String {
     text
 }
 
-/// The page of a reservation.
+/// Path of a reservation.
 pub(super) fn reservation(name: &str) -> String {
     format!("/reservations/{}", segment(name))
 }
 
-/// The page with the servers of a reservation.
+/// Path of the servers of a reservation.
 pub(super) fn servers(reservation: &str) -> String {
     format!("/reservations/{}/servers", segment(reservation))
 }
 
-/// The page of a server.
+/// Path of a server.
 pub(super) fn server(name: &str) -> String {
     format!("/servers/{}", segment(name))
 }
 
-/// The page of an MSB.
+/// Path of an MSB.
 pub(super) fn msb(name: &str) -> String {
     format!("/msbs/{}", segment(name))
 }
@@ -41,7 +41,7 @@ mod tests {
     use super::segment;
 
     #[test]
-    fn any_name_is_one_segment() {
+    fn segment_encodes_any_name() {
         assert_eq!(segment("web-1_a.b~c"), "web-1_a.b~c");
         assert_eq!(segment("b/ü ?#%"), "b%2F%C3%BC%20%3F%23%25");
         assert_eq!(segment("<script>"), "%3Cscript%3E");

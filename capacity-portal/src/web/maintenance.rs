@@ -1,8 +1,8 @@
-//! Planned maintenance as a calendar: one line per plan, which whoever may ends or cancels.
+//! The maintenance calendar: a row for each plan, with buttons that end or cancel it for operators.
 
-use super::frame::{Page, Place, Reader, Whole};
+use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::link;
-use super::part::{self, Mood};
+use super::ui::{self, Mood};
 use crate::api::authority::Role;
 use crate::api::ops::maintenance;
 use crate::api::problem::Problem;
@@ -18,45 +18,45 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// Windows read at most.
+/// The most windows read.
 const WINDOWS: u32 = 2_000;
 
-/// The fewest and the most days of the calendar.
+/// The fewest and the most days on the calendar.
 const DAYS: (i64, i64) = (7, 28);
 
-/// Which windows.
+/// Filter.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
-    /// Those that are over, too.
+pub(super) struct CalendarQuery {
+    /// Whether windows that are over are listed.
     #[serde(default)]
     all: bool,
 }
 
-/// The page.
+/// Handler of `GET /maintenance`.
 pub(super) async fn show(
     State(site): State<Site>,
-    Whole(reader): Whole,
-    Query(Asked { all }): Query<Asked>,
+    RegionReader(reader): RegionReader,
+    Query(CalendarQuery { all }): Query<CalendarQuery>,
 ) -> Result<Html<String>, Problem> {
     let now = in_time(site.broker.clock()).await?;
     let windows = in_time(site.broker.maintenance(all, None, WINDOWS)).await?;
     let body = html! {
         div.head {
             div { h1 { "Maintenance" }
-                p.facts { span { "Windows to come and under way; containers are drained before, capacity is kept." } } }
+                p.facts { span { "Maintenance windows that are planned or under way. Containers are drained before work begins, and guarantees stay in force." } } }
             @if reader.may(Role::Operator) { div.actions { a.button.main href="/maintenance/plan" { "Plan maintenance" } } }
         }
-        nav aria-label="Which windows" { ul.switch {
-            li { a href="/maintenance" aria-current=[(!all).then_some("true")] { "To come and under way" } }
+        nav aria-label="Windows shown" { ul.switch {
+            li { a href="/maintenance" aria-current=[(!all).then_some("true")] { "Planned and under way" } }
             li { a href="/maintenance?all=true" aria-current=[all.then_some("true")] { "All" } }
         } }
-        @if windows.is_empty() { (part::missing("No maintenance is planned.")) } @else { (calendar(&windows, now, &reader)) }
+        @if windows.is_empty() { (ui::missing("No maintenance is planned.")) } @else { (calendar(&windows, now, &reader)) }
     };
-    Ok(Page { place: Place::Maintenance, title: "Maintenance", charts: false, body }.show(&reader))
+    Ok(Page { nav: NavItem::Maintenance, title: "Maintenance", charts: false, body }.show(&reader))
 }
 
-/// The days that are drawn.
+/// The days that the calendar shows.
 struct Range {
     from: DateTime<Utc>,
     days: i64,
@@ -72,27 +72,27 @@ impl Range {
         Range { from, days }
     }
 
-    /// Where an instant lies, in thousandths.
-    fn at(&self, at: DateTime<Utc>) -> f64 {
+    /// Horizontal position of an instant, in thousandths.
+    fn position(&self, at: DateTime<Utc>) -> f64 {
         let seconds = (at - self.from).as_seconds_f64();
         (1_000.0 * seconds / (86_400 * self.days) as f64).clamp(0.0, 1_000.0)
     }
 }
 
-/// Ends what is under way before its time: a window or all of a plan.
+/// Handler of `POST /maintenance/{id}/end`: ends a window, or all windows of a plan, early.
 pub(super) async fn end(
     State(site): State<Site>,
-    Whole(reader): Whole,
+    RegionReader(reader): RegionReader,
     Path(id): Path<String>,
 ) -> Result<Redirect, Problem> {
     maintenance::ended_for(&site, reader.caller(), &id).await?;
     Ok(Redirect::to("/maintenance"))
 }
 
-/// Cancels what is not over: a window or all of a plan.
+/// Handler of `POST /maintenance/{id}/cancel`: cancels a window, or all windows of a plan, that are not over.
 pub(super) async fn cancel(
     State(site): State<Site>,
-    Whole(reader): Whole,
+    RegionReader(reader): RegionReader,
     Path(id): Path<String>,
 ) -> Result<Redirect, Problem> {
     maintenance::cancelled_for(&site, reader.caller(), &id).await?;
@@ -110,12 +110,12 @@ fn calendar(windows: &[MaintenanceWindow], now: DateTime<Utc>, reader: &Reader) 
     let every = (range.days / 7).max(1);
     let days: Vec<i64> = (0..range.days).filter(|day| day % every == 0).collect();
     html! {
-        (part::legend([("shared", "drain".to_owned()), ("in-use", "work".to_owned()), ("none", "over".to_owned())]))
+        (ui::legend([("shared", "drain".to_owned()), ("in-use", "work".to_owned()), ("none", "over".to_owned())]))
         div.scroll.calendar { table {
-            caption.quiet { "Maintenance plans and when their windows are" }
-            thead { tr { th scope="col" { "What" } th scope="col" {
-                    (part::when(range.from)) " and " (range.days) " days on" }
-                th scope="col" { "State" } th.n scope="col" { "Servers" } th scope="col" { "Why" } } }
+            caption.quiet { "Maintenance plans with their windows" }
+            thead { tr { th scope="col" { "Scope" } th scope="col" {
+                    (range.days) " days from " (ui::when(range.from)) }
+                th scope="col" { "State" } th.n scope="col" { "Servers" } th scope="col" { "Reason" } } }
             tbody { @for plan in &plans { (line(plan, &range, &days, now, reader)) } }
         } }
     }
@@ -135,10 +135,10 @@ fn line(
     for window in plan {
         *states.entry(window.state.as_str()).or_default() += 1;
     }
-    let day = |day: &i64| {
+    let day_position = |day: &i64| {
         let at =
             u64::try_from(*day).ok().and_then(|days| range.from.checked_add_days(Days::new(days)));
-        range.at(at.unwrap_or(range.from))
+        range.position(at.unwrap_or(range.from))
     };
     let width = |a: f64, b: f64| (b - a).max(3.0);
     html! {
@@ -153,9 +153,9 @@ fn line(
             }
             td.line {
                 svg viewBox="0 0 1000 18" preserveAspectRatio="none" aria-hidden="true" {
-                    @for at in days { line.day x1=(day(at)) x2=(day(at)) y1="0" y2="18" {} }
+                    @for at in days { line.day x1=(day_position(at)) x2=(day_position(at)) y1="0" y2="18" {} }
                     @for window in plan {
-                        @let (drain, start, end) = (range.at(window.drains_at()), range.at(window.starts_at), range.at(window.ends_at));
+                        @let (drain, start, end) = (range.position(window.drains_at()), range.position(window.starts_at), range.position(window.ends_at));
                         @if is_over(window) {
                             rect.over x=(start) width=(width(start, end)) y="3" height="12" {}
                         } @else {
@@ -163,30 +163,30 @@ fn line(
                             rect.work x=(start) width=(width(start, end)) y="3" height="12" {}
                         }
                     }
-                    line.now x1=(range.at(now)) x2=(range.at(now)) y1="0" y2="18" {}
+                    line.now x1=(range.position(now)) x2=(range.position(now)) y1="0" y2="18" {}
                 }
-                span.note { (part::when(from)) " to " (part::when(until)) ", " (part::ago(from, now)) }
+                span.note { (ui::when(from)) " to " (ui::when(until)) ", " (ui::ago(from, now)) }
             }
             td { @for (state, count) in &states {
-                (part::state(mood(state), state)) @if plan.len() > 1 { " " (number::count(*count)) } " "
+                (ui::state(mood(state), state)) @if plan.len() > 1 { " " (number::count(*count)) } " "
             } @if let Some(detail) = &first.detail { div.note { (detail) } } @for window in plan { (recall(window, now)) } }
             td.n { (number::count(plan.iter().map(|of| of.servers as usize).sum())) }
             td.wide { (first.why) " " span.dim { "by " (first.requested_by) }
-                @if reader.may(Role::Operator) { (changes(plan, first, reader)) } }
+                @if reader.may(Role::Operator) { (actions(plan, first, reader)) } }
         }
     }
 }
 
-/// What of a window is recalled, what is not, and when it is back.
+/// How far the recall of a window is, or whether it can be recalled.
 fn recall(window: &MaintenanceWindow, now: DateTime<Utc>) -> Markup {
     html! {
         @if let Some(of) = &window.recall {
             div.note {
-                "Recalled: " (number::count(of.returned as usize)) " of " (number::counted(of.servers as usize, "server")) " back"
-                @if of.refused > 0 { ", " (number::count(of.refused as usize)) " refused and out until " (part::when(window.ends_at)) }
+                "Recalled: " (number::count(of.returned as usize)) " of " (number::counted(of.servers as usize, "server")) " returned"
+                @if of.refused > 0 { ", " (number::count(of.refused as usize)) " refused and unavailable until " (ui::when(window.ends_at)) }
                 @if of.returned + of.refused < of.servers {
-                    ", the others " @if of.due_at < now { "were due " } @else { "by " } (part::when(of.due_at))
-                } @else if let Some(back_at) = of.back_at { ", the last " (part::when(back_at)) }
+                    ", the others " @if of.due_at < now { "were due " } @else { "due " } (ui::when(of.due_at))
+                } @else if let Some(back_at) = of.back_at { ", the last at " (ui::when(back_at)) }
             }
         } @else if !is_over(window) {
             @match window.recall_minutes {
@@ -197,22 +197,22 @@ fn recall(window: &MaintenanceWindow, now: DateTime<Utc>) -> Markup {
     }
 }
 
-/// What may be done about a plan: folded away, so that nobody does it by the way.
-fn changes(plan: &[&MaintenanceWindow], first: &MaintenanceWindow, reader: &Reader) -> Markup {
+/// Buttons that end or cancel a plan, folded away against accidental clicks.
+fn actions(plan: &[&MaintenanceWindow], first: &MaintenanceWindow, reader: &Reader) -> Markup {
     let open = plan.iter().filter(|window| !is_over(window)).count();
     let active = plan.iter().any(|window| window.state == MaintenanceState::Active);
-    let act = |what: &str, class: &str, words: String| {
+    let button = |action: &str, class: &str, label: String| {
         html! {
-            form method="post" action={ "/maintenance/" (first.plan) "/" (what) } { (reader.csrf())
-                button class=(class) type="submit" { (words) } }
+            form method="post" action={ "/maintenance/" (first.plan) "/" (action) } { (reader.csrf())
+                button class=(class) type="submit" { (label) } }
         }
     };
     html! {
         @if open > 0 {
             details { summary aria-label={ "End or cancel: " (first.why) } { "End or cancel" }
                 div.actions {
-                    @if active { (act("end", "plain", "Work is done".to_owned())) }
-                    (act("cancel", "danger", format!("Cancel {}", number::counted(open, "window"))))
+                    @if active { (button("end", "plain", "End now: work is done".to_owned())) }
+                    (button("cancel", "danger", format!("Cancel {}", number::counted(open, "window"))))
                 } }
         }
     }

@@ -1,45 +1,46 @@
-//! Pages for people: written here, on the server, and complete without scripts.
+//! Web pages, rendered on the server. Every page is complete without scripts.
 //!
-//! | module | one line |
+//! | module | what it has |
 //! |---|---|
-//! | `frame` | what every page has, and how errors are shown |
-//! | `asset` | style, script and charts, from this program |
-//! | `part`, `link` | what pages are put together from; paths with names in them |
-//! | `picture` | the region counted: by rack, MSB and type, with the audit |
-//! | `overview`, `map` | the region at a glance; its racks |
-//! | `reservations`, `reservation`, `composition` | all of them; one, with why it is as it is; why it is made of its hardware |
-//! | `request`, `plan` | asking for capacity, what would come of it, and applying that |
-//! | `solves`, `solve`, `heat` | what was decided, and how near to the best it is |
-//! | `servers`, `server` | those of a reservation; one, and what became of it |
-//! | `failures`, `maintenance`, `window` | what is out of use, what will be, and planning that |
-//! | `give_way` | who would give way to whom, on the page of failures |
-//! | `drills` | what the loss of an MSB would leave |
-//! | `emergencies` | capacity at once, and what granting it breaks |
-//! | `settings`, `racks` | prices, hardware types with shared buffers, elastic reservations, quotas; servers racked, decommissioned, moved |
-//! | `trail`, `stuck` | who did what; what does not go on |
-//! | `sign_in` | signing in with a token, and out |
+//! | `layout` | document, navigation, readers of pages, error pages |
+//! | `asset` | style sheet, script, chart library and icon |
+//! | `ui`, `link` | tiles, bars, legends, times; paths of pages |
+//! | `region_summary` | the cached region, counted by rack, MSB and hardware type, with its audit |
+//! | `overview`, `rack_map` | the region at a glance; maps of racks and the page of an MSB |
+//! | `reservations`, `reservation`, `composition` | the list; one reservation; its hardware, explained |
+//! | `request`, `request_form`, `request_fields`, `plan` | requests for capacity: page, form, fields; the plan and its application |
+//! | `solves`, `solve`, `heat` | the list; one solve; shares of reservations in MSBs |
+//! | `servers`, `server` | servers of a reservation; one server and its history |
+//! | `failures`, `give_way` | unavailability, outages, replacements, loans; preemption when several MSBs are lost |
+//! | `maintenance`, `maintenance_form` | the calendar; the form that schedules a window |
+//! | `drills` | simulated loss of an MSB |
+//! | `emergencies` | capacity granted at once |
+//! | `settings`, `server_edits` | prices, hardware types, elastic reservations, quotas; adding, moving and removing servers |
+//! | `trail`, `stuck` | the audit trail; work that does not progress |
+//! | `sign_in` | sessions |
 
 mod asset;
 mod composition;
 mod drills;
 mod emergencies;
 mod failures;
-mod frame;
 mod give_way;
 mod heat;
+mod layout;
 mod link;
 mod maintenance;
-mod map;
+mod maintenance_form;
 mod overview;
-mod part;
-mod picture;
 mod plan;
-mod racks;
+mod rack_map;
+mod region_summary;
 mod request;
+mod request_fields;
 mod request_form;
 mod reservation;
 mod reservations;
 mod server;
+mod server_edits;
 mod servers;
 mod settings;
 mod sign_in;
@@ -47,7 +48,7 @@ mod solve;
 mod solves;
 mod stuck;
 mod trail;
-mod window;
+mod ui;
 
 use crate::api::Site;
 use crate::api::problem::Problem;
@@ -55,17 +56,17 @@ use axum::Router;
 use axum::middleware::from_fn;
 use axum::routing::{get, post};
 use control::{RegionError, RegionKeeper};
-use picture::Picture;
+use region_summary::RegionSummary;
 use std::error::Error;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 
-/// The pages.
+/// Routes of all pages and assets.
 pub(crate) fn routes() -> Router<Site> {
     Router::new()
         .route("/", get(overview::show))
-        .route("/msbs/{name}", get(map::show))
+        .route("/msbs/{name}", get(rack_map::show))
         .route("/reservations", get(reservations::show))
         .route("/reservations/{name}", get(reservation::show))
         .route("/reservations/{name}/servers", get(servers::show))
@@ -79,7 +80,7 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/failures", get(failures::show))
         .route("/failures/give-way", post(give_way::give_way))
         .route("/maintenance", get(maintenance::show))
-        .route("/maintenance/plan", get(window::show).post(window::plan))
+        .route("/maintenance/plan", get(maintenance_form::show).post(maintenance_form::plan))
         .route("/maintenance/{id}/end", post(maintenance::end))
         .route("/maintenance/{id}/cancel", post(maintenance::cancel))
         .route("/drills", get(drills::show))
@@ -94,24 +95,24 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/settings/elastic", post(settings::elastic::set))
         .route("/settings/elastic/end", post(settings::elastic::end))
         .route("/settings/quotas", post(settings::quotas::set))
-        .route("/settings/servers", get(racks::show).post(racks::submit))
-        .route("/settings/servers/keep", post(racks::keep))
+        .route("/settings/servers", get(server_edits::show).post(server_edits::submit))
+        .route("/settings/servers/keep", post(server_edits::keep))
         .route("/trail", get(trail::show))
         .route("/stuck", get(stuck::show))
         .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
-        .layer(from_fn(frame::finish))
+        .layer(from_fn(layout::error_pages))
         .merge(asset::routes())
 }
 
-/// The region as it was counted last, for all pages.
+/// Cache of the latest [`RegionSummary`], shared by all pages.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pictures(Arc<Mutex<Option<Arc<Picture>>>>);
+pub(crate) struct RegionSummaries(Arc<Mutex<Option<Arc<RegionSummary>>>>);
 
-impl Pictures {
-    /// The region as it is kept in memory, counted; `None`: none is loaded. It may be some seconds
-    /// old, which pages say: reading all of it for every look would be too dear.
-    async fn now(&self, keeper: &RegionKeeper) -> Result<Option<Arc<Picture>>, Problem> {
+impl RegionSummaries {
+    /// The summary of the cached region; `None` if no region is loaded. It may be some seconds old,
+    /// and pages show its age: reading the whole region for every page would be too expensive.
+    async fn current(&self, keeper: &RegionKeeper) -> Result<Option<Arc<RegionSummary>>, Problem> {
         let held = match keeper.latest() {
             Some(held) => held,
             None => match keeper.fresh().await {
@@ -123,15 +124,15 @@ impl Pictures {
                 Err(error) => return Err(unreadable(&error)),
             },
         };
-        // Whoever comes meanwhile waits for the same picture.
+        // Concurrent requests wait for one count instead of each counting.
         let mut last = self.0.lock().await;
-        if let Some(picture) = last.as_ref().filter(|picture| Arc::ptr_eq(&picture.held, &held)) {
-            return Ok(Some(picture.clone()));
+        if let Some(summary) = last.as_ref().filter(|summary| Arc::ptr_eq(&summary.held, &held)) {
+            return Ok(Some(summary.clone()));
         }
-        let counted = spawn_blocking(move || Picture::of(held)).await;
-        let picture = Arc::new(counted.map_err(|error| unreadable(&error))?);
-        *last = Some(picture.clone());
-        Ok(Some(picture))
+        let counted = spawn_blocking(move || RegionSummary::of(held)).await;
+        let summary = Arc::new(counted.map_err(|error| unreadable(&error))?);
+        *last = Some(summary.clone());
+        Ok(Some(summary))
     }
 }
 

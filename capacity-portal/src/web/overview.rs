@@ -1,9 +1,9 @@
-//! The region at a glance: whether the guarantee holds, where servers stand, what moves.
+//! The region at a glance: guarantees, rack maps, hardware, moves under way, latest solves.
 
-use super::frame::{Page, Place, Reader};
-use super::map::{self, Shown, View};
-use super::part::{self, Mood};
-use super::picture::Picture;
+use super::layout::{NavItem, Page, Reader};
+use super::rack_map::{self, View, ViewQuery};
+use super::region_summary::RegionSummary;
+use super::ui::{self, Mood};
 use super::{link, solves};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
@@ -17,45 +17,47 @@ use maud::{Markup, html};
 use report::number;
 use std::collections::BTreeMap;
 
-/// Rows of the lists that stand here before the rest is only counted.
+/// Reservations listed before the rest is only linked.
 const ROWS: usize = 6;
 
-/// Solves that stand here.
+/// Solves listed.
 const SOLVES: u32 = 5;
 
-/// The page.
+/// Handler of `GET /`.
 pub(super) async fn show(
     State(site): State<Site>,
     reader: Reader,
-    Query(Shown { show }): Query<Shown>,
+    Query(ViewQuery { show }): Query<ViewQuery>,
 ) -> Result<Response, Problem> {
     if reader.is_scoped() {
         return Ok(Redirect::to("/reservations").into_response());
     }
     let broker = &site.broker;
-    let picture = site.pictures.now(&site.region).await?;
+    let summary = site.region_summaries.current(&site.region).await?;
     let (now, metrics) = (in_time(broker.clock()).await?, in_time(broker.metrics()).await?);
     let moves = in_time(broker.moves_under_way()).await?;
     let distance = in_time(broker.mover_status()).await?.distance;
     let cannot_act = distance.and_then(|of| of.cannot_act());
     let solves = in_time(broker.solves(DateTime::UNIX_EPOCH, SOLVES)).await?;
     let outages = in_time(broker.outages(true, 20)).await?;
-    let body = match &picture {
-        Some(picture) => {
-            body(&Now { picture, now, metrics, moves, cannot_act, solves, outages }, show)
+    let body = match &summary {
+        Some(summary) => {
+            let of = Overview { summary, now, metrics, moves, cannot_act, solves, outages };
+            body(&of, show)
         }
         None => empty(),
     };
-    let title = picture.as_ref().map_or("Overview", |picture| &picture.region().region);
-    Ok(Page { place: Place::Overview, title, charts: false, body }.show(&reader).into_response())
+    let title = summary.as_ref().map_or("Overview", |summary| &summary.region().region);
+    Ok(Page { nav: NavItem::Overview, title, charts: false, body }.show(&reader).into_response())
 }
 
-struct Now<'a> {
-    picture: &'a Picture,
+/// What the page shows.
+struct Overview<'a> {
+    summary: &'a RegionSummary,
     now: DateTime<Utc>,
     metrics: Metrics,
     moves: Vec<OpenMove>,
-    /// Why the mover cannot act over its distance from Postgres.
+    /// Why the mover cannot act: its connection to Postgres is too slow.
     cannot_act: Option<String>,
     solves: Vec<SolveRow>,
     outages: Vec<Outage>,
@@ -64,22 +66,22 @@ struct Now<'a> {
 fn empty() -> Markup {
     html! {
         h1 { "No region yet" }
-        p.missing { "Nothing is loaded. " code { "ras up FOLDER" } " serves a snapshot folder, "
-            code { "ras snapshot import" } " makes one of CSV files, " code { "ras snapshot generate" } " makes one up." }
+        p.missing { "No snapshot is loaded. " code { "ras up FOLDER" } " serves a snapshot folder; "
+            code { "ras snapshot import" } " converts CSV files, and " code { "ras snapshot generate" } " generates a synthetic region." }
     }
 }
 
-fn body(of: &Now, view: View) -> Markup {
-    let region = of.picture.region();
+fn body(of: &Overview, view: View) -> Markup {
+    let region = of.summary.region();
     html! {
         div.head {
             div {
                 p.kicker { "Region" }
                 h1 { (region.region) }
                 p.facts {
-                    span { "as of " (part::ago(of.picture.region().taken_at, of.now)) }
-                    span { "targets version " (part::count(of.metrics.version)) }
-                    span { a href="/trail" { "entry " (part::count(of.metrics.seq)) } }
+                    span { "as of " (ui::ago(of.summary.region().taken_at, of.now)) }
+                    span { "targets version " (ui::count(of.metrics.version)) }
+                    span { a href="/trail" { "audit entry " (ui::count(of.metrics.seq)) } }
                 }
             }
             div.actions { a.button.main href="/request" { "Request capacity" } }
@@ -87,16 +89,16 @@ fn body(of: &Now, view: View) -> Markup {
         (verdict(of))
         (tiles(of))
         section #map {
-            h2 { "Where servers stand" }
-            p.lead { "A cell is a rack, a box an MSB: the largest part that may fail at once. \
-                Where one says that some are short, so many reservations would be without it." }
+            h2 { "Rack map" }
+            p.lead { "Each cell is a rack and each box an MSB, the largest fault domain. \
+                The label “short” counts the reservations whose guarantee the loss of that MSB would break." }
             (view.switch("/"))
             (view.legend())
             @for (position, datacenter) in region.datacenters.iter().enumerate() {
-                (place(of.picture, DatacenterIx::new(position), &datacenter.id, view))
+                (datacenter_map(of.summary, DatacenterIx::new(position), &datacenter.id, view))
             }
         }
-        (buffers(of.picture))
+        (buffers(of.summary))
         div.columns {
             (under_way(&of.moves))
             section {
@@ -108,148 +110,149 @@ fn body(of: &Now, view: View) -> Markup {
     }
 }
 
-/// Whether the guarantee is in force: the first thing anybody wants to know.
-fn verdict(of: &Now) -> Markup {
-    let short = of.picture.broken();
+/// Whether all guarantees are in force.
+fn verdict(of: &Overview) -> Markup {
+    let short = of.summary.broken();
     let missing: Rru = short.iter().map(|row| row.missing()).sum();
-    let standing = |row: &Certified| of.picture.held.standings.get(&row.reservation_id);
+    let standing = |row: &Certified| of.summary.held.standings.get(&row.reservation_id);
     let arriving = |row: &Certified| {
         standing(row).map(|of| of.arriving.servers).filter(|servers| *servers > 0)
     };
-    let is_coming =
+    let is_decided =
         |row: &&&Certified| standing(row).is_some_and(|has| has.decided >= row.capacity);
-    let coming = short.iter().filter(is_coming).count();
+    let decided = short.iter().filter(is_decided).count();
+    let all_decided = decided == short.len();
     html! {
         @for outage in &of.outages {
             div.notice.bad {
                 strong.verdict { "MSB " a href=(link::msb(&outage.msb)) { (outage.msb) } " is lost" }
-                p { "Since " (part::when(outage.began_at)) ", with "
-                    (part::count(outage.servers.into())) " servers. " a href="/failures" { "Failures" } }
+                p { "Since " (ui::when(outage.began_at)) ", with "
+                    (ui::count(outage.servers.into())) " servers. " a href="/failures" { "See failures" } }
             }
         }
         @if short.is_empty() {
             div.notice.good {
-                strong.verdict { "The guarantee is in force" }
-                p { "Any one MSB may be lost, and every reservation with an embedded buffer keeps what it was promised: \
-                    at least three quarters of its buffer at once, all of it within 30 minutes. Planned maintenance is taken off." }
+                strong.verdict { "All guarantees are in force" }
+                p { "After the loss of any one MSB, every reservation with an embedded buffer keeps its promised capacity \
+                    within 30 minutes, and at least three quarters of its buffer serve it at once. Planned maintenance is already subtracted." }
                 (under_maintenance(of))
             }
         } @else {
-            div class={ "notice " (if coming == short.len() { "warn" } else { "bad" }) } {
+            div class={ "notice " (if all_decided { "warn" } else { "bad" }) } {
                 strong.verdict {
-                    @if coming == short.len() { "The guarantee is not in force yet for " } @else { "The guarantee is broken for " }
+                    @if all_decided { "The guarantee is not in force yet for " } @else { "The guarantee is broken for " }
                     (number::counted(short.len(), "reservation"))
                 }
-                p { (number::rru(missing)) " RRU are missing to what was promised."
-                    @if coming > 0 { " For " (if coming == short.len() { "all of them".to_owned() } else { number::count(coming) })
-                        " it is decided, and servers are on their way." } }
+                p { (number::rru(missing)) " RRU of promised capacity are missing."
+                    @if decided > 0 { " The servers for " (if all_decided { "all of these reservations".to_owned() } else { number::counted(decided, "reservation") })
+                        " are assigned and arriving." } }
                 ul { @for row in short.iter().take(ROWS) {
                     li { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } " ("
                         (row.owner) "): " (number::rru(row.kept())) " of "
                         (number::rru(row.capacity)) " RRU"
                         @if row.msb_buffer && row.maintained > Rru::ZERO { " (" (number::rru(row.left_at_once)) " of "
-                            (number::rru(row.needed_at_once())) " at once after the worst loss, " (number::rru(row.left))
+                            (number::rru(row.needed_at_once())) " at once after the worst MSB loss, " (number::rru(row.left))
                             " within 30 minutes; " (number::rru(row.maintained)) " in maintenance)" }
                         @if let Some(arriving) = arriving(row) { ", " (number::counted(arriving, "server")) " arriving" } }
                 } }
-                @if short.len() > ROWS { p { a href="/reservations?show=short" { "All of them" } } }
+                @if short.len() > ROWS { p { a href="/reservations?show=short" { "All reservations that are short" } } }
             }
         }
     }
 }
 
-/// What maintenance has taken, and both figures of the reservation that it leaves closest to its promise.
-fn under_maintenance(of: &Now) -> Markup {
-    let rows = of.picture.held.certificate.rows.iter();
+/// While maintenance is under way: the reservation with the smallest margin over its promise.
+fn under_maintenance(of: &Overview) -> Markup {
+    let rows = of.summary.held.certificate.rows.iter();
     let touched = rows.filter(|row| row.msb_buffer && row.maintained > Rru::ZERO);
     let margin =
         |row: &&Certified| (row.left - row.capacity).min(row.left_at_once - row.needed_at_once());
     html! {
         @if let Some(row) = touched.min_by_key(margin) {
-            p { "With maintenance under way, closest to its limit is "
-                a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } ": the worst loss leaves "
+            p { "Maintenance is under way. The reservation with the smallest margin is "
+                a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } ": the worst MSB loss would leave "
                 (number::rru(row.left_at_once)) " RRU at once (" (number::rru(row.needed_at_once())) " needed), "
                 (number::rru(row.left)) " within 30 minutes (" (number::rru(row.capacity)) " needed)." }
         }
     }
 }
 
-fn tiles(of: &Now) -> Markup {
-    let all = &of.picture.all;
+fn tiles(of: &Overview) -> Markup {
+    let all = &of.summary.all;
     let (total, metrics) = (all.total(), &of.metrics);
     let share = |count: usize| number::percent(count as f64 / total.max(1) as f64);
-    let guaranteed = of.picture.held.certificate.rows.len();
-    let short = of.picture.broken().len();
+    let guaranteed = of.summary.held.certificate.rows.len();
+    let short = of.summary.broken().len();
     let in_use = of.moves.iter().filter(|of| of.in_use).count();
     let stuck: i64 = metrics.stuck.iter().map(|(_, _, count)| count).sum();
     let mood = |bad: bool| if bad { Mood::Bad } else { Mood::Good };
     let count = |n: usize| html! { (number::count(n)) };
     html! {
         dl.tiles {
-            (part::tile(mood(short > 0), "Guarantees in force",
+            (ui::tile(mood(short > 0), "Guarantees in force",
                 &html! { (number::count(guaranteed - short)) " of " (number::count(guaranteed)) },
                 &html! { a href="/reservations" { "Reservations" } }))
-            (part::tile(Mood::Plain, "Servers", &count(total),
-                &html! { (share(all.in_use)) " in use, " (share(all.idle + all.shared)) " held or buffer" }))
-            (part::tile(Mood::Plain, "Free", &count(all.free), &html! { (share(all.free)) " of all" }))
-            (part::tile(if all.down > 0 { Mood::Warn } else { Mood::Plain }, "Unavailable", &count(all.down),
+            (ui::tile(Mood::Plain, "Servers", &count(total),
+                &html! { (share(all.in_use)) " in use, " (share(all.idle + all.shared)) " held idle or in buffers" }))
+            (ui::tile(Mood::Plain, "Free", &count(all.free), &html! { (share(all.free)) " of all servers" }))
+            (ui::tile(if all.down > 0 { Mood::Warn } else { Mood::Plain }, "Unavailable", &count(all.down),
                 &html! { (share(all.down)) ", " a href="/failures" { "failures" } }))
-            (part::tile(if metrics.mover_stopped { Mood::Bad } else { Mood::Plain }, "Moves under way",
+            (ui::tile(if metrics.mover_stopped { Mood::Bad } else { Mood::Plain }, "Moves under way",
                 &count(of.moves.len()),
-                &html! { @if metrics.mover_stopped { "stopped by hand" } @else if !metrics.mover_acts { "no mover acts" }
+                &html! { @if metrics.mover_stopped { "stopped by an operator" } @else if !metrics.mover_acts { "no active mover" }
                     @else if let Some(why) = &of.cannot_act { (why) }
-                    @else { (number::count(in_use)) " in use when opened" } }))
-            (part::tile(if stuck > 0 { Mood::Bad } else { Mood::Plain }, "Stuck", &html! { (part::count(stuck)) },
-                &html! { a href="/stuck" { "what does not go on" } }))
+                    @else { (number::count(in_use)) " of servers in use" } }))
+            (ui::tile(if stuck > 0 { Mood::Bad } else { Mood::Plain }, "Stuck", &html! { (ui::count(stuck)) },
+                &html! { a href="/stuck" { "Work without progress" } }))
         }
     }
 }
 
-fn place(picture: &Picture, ix: DatacenterIx, name: &str, view: View) -> Markup {
-    let parts = picture.datacenter(ix);
-    let msbs = &picture.by_datacenter[ix.ix()];
+fn datacenter_map(summary: &RegionSummary, ix: DatacenterIx, name: &str, view: View) -> Markup {
+    let counts = summary.datacenter(ix);
+    let msbs = &summary.by_datacenter[ix.ix()];
     html! {
         div.place {
             h3 { (name) }
-            span.note { (number::counted(msbs.len(), "MSB")) ", " (number::counted(parts.total(), "server")) ", "
-                (number::count(parts.free)) " free, " (number::count(parts.down)) " unavailable" }
+            span.note { (number::counted(msbs.len(), "MSB")) ", " (number::counted(counts.total(), "server")) ", "
+                (number::count(counts.free)) " free, " (number::count(counts.down)) " unavailable" }
         }
         ul.msbs {
             @for msb in msbs {
-                @let parts = &picture.msbs[msb.ix()];
-                @let name = &picture.region().msbs[msb.ix()].id;
+                @let counts = &summary.msbs[msb.ix()];
+                @let name = &summary.region().msbs[msb.ix()].id;
                 li { a href=(link::msb(name)) {
-                    span.name { span { (name) } @let broken = picture.broken_without(*msb).len();
-                        @if broken > 0 { (part::state(Mood::Bad, &format!("{} short", number::count(broken)))) } }
-                    (map::cells(picture, *msb, view))
-                    span.more { (number::counted(parts.total(), "server")) ", " (number::count(parts.free)) " free"
-                        @if parts.down > 0 { ", " (number::count(parts.down)) " out" } }
+                    span.name { span { (name) } @let broken = summary.broken_without(*msb).len();
+                        @if broken > 0 { (ui::state(Mood::Bad, &format!("{} short", number::count(broken)))) } }
+                    (rack_map::cells(summary, *msb, view))
+                    span.more { (number::counted(counts.total(), "server")) ", " (number::count(counts.free)) " free"
+                        @if counts.down > 0 { ", " (number::count(counts.down)) " unavailable" } }
                 } }
             }
         }
     }
 }
 
-fn buffers(picture: &Picture) -> Markup {
+fn buffers(summary: &RegionSummary) -> Markup {
     html! {
         section #buffers {
             h2 { "Hardware and shared buffers" }
-            p.lead { "A shared buffer keeps servers of one hardware type for single failures." }
-            (part::legend(picture.all.each().map(|(class, words, _)| (class, words.to_owned()))))
+            p.lead { "A shared buffer is a reserve of servers of one hardware type that replaces servers that fail." }
+            (ui::legend(summary.all.by_use().map(|(class, label, _)| (class, label.to_owned()))))
             div.scroll { table {
-                caption.quiet { "Servers and shared buffer of each hardware type" }
-                thead { tr { th scope="col" { "Type" } th scope="col" { "Servers by what they are for" }
+                caption.quiet { "Servers of each hardware type and its shared buffer" }
+                thead { tr { th scope="col" { "Type" } th scope="col" { "Use of servers" }
                     th.n scope="col" { "Servers" } th.n scope="col" { "Free" } th.n scope="col" { "Unavailable" }
-                    th.n scope="col" { "Buffer has" } th.n scope="col" { "of" } th.n scope="col" { "Lent" } } }
-                tbody { @for (position, name) in picture.region().hardware_types.iter().enumerate() {
-                    @let parts = &picture.types[position];
-                    @let buffer = picture.shared_buffer(HardwareTypeIx::new(position));
+                    th.n scope="col" { "In buffer" } th.n scope="col" { "Requested" } th.n scope="col" { "Lent" } } }
+                tbody { @for (position, name) in summary.region().hardware_types.iter().enumerate() {
+                    @let counts = &summary.types[position];
+                    @let buffer = summary.shared_buffer(HardwareTypeIx::new(position));
                     tr {
                         th scope="row" { (name) }
-                        td.graph { (part::bar(&parts.bar(), parts.total() as f64)) }
-                        td.n { (number::count(parts.total())) }
-                        td.n { (number::count(parts.free)) }
-                        td.n { (number::count(parts.down)) }
+                        td.graph { (ui::bar(&counts.bar(), counts.total() as f64)) }
+                        td.n { (number::count(counts.total())) }
+                        td.n { (number::count(counts.free)) }
+                        td.n { (number::count(counts.down)) }
                         @match buffer {
                             Some((wanted, held)) => {
                                 td.n { @if held < wanted { strong.error { (number::rru(held)) } } @else { (number::rru(held)) } }
@@ -257,7 +260,7 @@ fn buffers(picture: &Picture) -> Markup {
                             }
                             None => { td.n { (number::NOTHING) } td.n { (number::NOTHING) } }
                         }
-                        td.n { (number::count(parts.lent)) }
+                        td.n { (number::count(counts.lent)) }
                     }
                 } }
             } }
@@ -275,14 +278,14 @@ fn under_way(moves: &[OpenMove]) -> Markup {
     html! {
         section #moves {
             h2 { "Moves under way" }
-            @if kinds.is_empty() { (part::missing("No server is on the move.")) } @else {
+            @if kinds.is_empty() { (ui::missing("No server is moving.")) } @else {
                 div.scroll { table {
-                    caption.quiet { "Moves by why they were opened and how far they are" }
-                    thead { tr { th scope="col" { "Why" } th scope="col" { "How far" } th.n scope="col" { "Servers" }
+                    caption.quiet { "Moves under way by origin and state" }
+                    thead { tr { th scope="col" { "Origin" } th scope="col" { "State" } th.n scope="col" { "Servers" }
                         th.n scope="col" { "In use" } } }
                     tbody { @for ((origin, state), (all, in_use)) in &kinds { tr {
                         th scope="row" { (origin.replace('_', " ")) }
-                        td { (part::state(Mood::Plain, state)) }
+                        td { (ui::state(Mood::Plain, state)) }
                         td.n { (number::count(*all)) }
                         td.n { (number::count(*in_use)) }
                     } } }

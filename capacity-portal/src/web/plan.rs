@@ -1,8 +1,8 @@
-//! A plan: what changes would come to, server by server, and applying it.
+//! A plan: its quotes, the servers that would move, and its application.
 
-use super::frame::{Page, Place, Reader};
-use super::part::{self, Mood};
-use super::{link, request};
+use super::layout::{NavItem, Page, Reader};
+use super::ui::{self, Mood};
+use super::{link, request_fields};
 use crate::api::Site;
 use crate::api::authority::Role;
 use crate::api::problem::Problem;
@@ -17,23 +17,23 @@ use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
 
-/// Rows of each list.
+/// Rows of a list.
 const ROWS: usize = 40;
 
-/// How one came here.
+/// How the reader reached the page.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Asked {
-    /// In place of a plan that did not fit any more.
+pub(super) struct PlanQuery {
+    /// `true`: the plan replaces one that was out of date.
     instead: bool,
 }
 
-/// The page.
+/// Handler of `GET /plans/{id}`.
 pub(super) async fn show(
     State(site): State<Site>,
     reader: Reader,
     Path(id): Path<String>,
-    Query(Asked { instead }): Query<Asked>,
+    Query(PlanQuery { instead }): Query<PlanQuery>,
 ) -> Result<Html<String>, Problem> {
     let plan = plans::found_for(&site, reader.caller(), &id).await?;
     let mood = match plan.state {
@@ -45,31 +45,31 @@ pub(super) async fn show(
         p.kicker { "Plan · " code { (id) } }
         h1 { "Plan" }
         p.facts {
-            (part::state(mood, plan.state))
+            (ui::state(mood, plan.state))
             span { "by " (plan.made_by) }
-            span { "on version " (plan.version) }
-            @if plan.state == "made" { span { "may be applied until " (plan.expires_at.format("%Y-%m-%d %H:%M")) } }
+            span { "computed on version " (plan.version) }
+            @if plan.state == "made" { span { "can be applied until " (plan.expires_at.format("%Y-%m-%d %H:%M")) } }
         }
         @if instead {
-            div.notice.warn { strong.verdict { "The region has moved meanwhile" }
-                p { "What you wanted to apply is not so any more, and nothing was changed. This is what it would be now." } }
+            div.notice.warn { strong.verdict { "The region has changed" }
+                p { "Your plan is out of date and was not applied. This is an updated plan." } }
         }
         @if plan.state == "applied" {
             div.notice.good { strong.verdict { "Applied" }
-                p { "What it grants is promised. Servers arrive as the mover carries them over: see "
+                p { "The capacity is promised. Servers arrive as the mover executes the moves. See "
                     @for change in &plan.changes { a href=(link::reservation(&change.reservation)) { (change.reservation) } " " } } }
         }
         (answer(&plan, &reader))
-        @if plan.state == "stale" { div.notice.warn { p { "The region has moved beyond what this plan tolerates. Plan again." } } }
+        @if plan.state == "stale" { div.notice.warn { p { "The region has changed and the plan no longer holds. Plan the request again." } } }
         section {
-            h2 { "Server by server" }
+            h2 { "Servers that move" }
             (moves(&plan, !reader.is_scoped()))
         }
     };
-    Ok(Page { place: Place::Request, title: "Plan", charts: false, body }.show(&reader))
+    Ok(Page { nav: NavItem::Request, title: "Plan", charts: false, body }.show(&reader))
 }
 
-/// Applies it: what it said is checked against the region as it is then.
+/// Handler of `POST /plans/{id}/apply`. If the plan is out of date, nothing is applied and an updated plan is shown.
 pub(super) async fn apply(
     State(site): State<Site>,
     reader: Reader,
@@ -86,47 +86,47 @@ pub(super) async fn apply(
     }
 }
 
-/// What a plan says of each change, and the button that applies it: on its page and beside the form.
+/// The quotes of a plan and the button that applies it, for its page and the request form.
 pub(super) fn answer(plan: &PlanView, reader: &Reader) -> Markup {
     html! {
-        @for change in &plan.changes { (one(change, plan.state == "applied", reader)) }
+        @for change in &plan.changes { (change_notice(change, plan.state == "applied", reader)) }
         @if plan.applicable && reader.may(Role::Owner) {
             form.actions method="post" action={ "/plans/" (plan.plan) "/apply" } {
                 (reader.csrf())
                 button.main type="submit" { "Apply" }
-                span.note { (number::counted(plan.servers, "server")) " get another owner, "
+                span.note { (number::counted(plan.servers, "server")) " would move, "
                     (number::count(plan.servers_in_use)) " of them in use." }
             }
         }
     }
 }
 
-fn one(change: &PlannedChange, applied: bool, reader: &Reader) -> Markup {
+fn change_notice(change: &PlannedChange, applied: bool, reader: &Reader) -> Markup {
     let PlannedChange { answer, reservation: name, .. } = change;
-    let (asked, got) = (number::rru(answer.capacity), number::rru(answer.granted_rru));
-    let (mood, words) = match change.granted {
+    let (requested, granted) = (number::rru(answer.capacity), number::rru(answer.granted_rru));
+    let (mood, verdict) = match change.granted {
         _ if change.quota.is_some() => {
-            ("bad", format!("{name}: beyond the quota of {}", change.owner))
+            ("bad", format!("{name}: exceeds the quota of {}", change.owner))
         }
-        _ if change.kind == RequestChangeKind::Remove => ("good", format!("{name} may end")),
-        Grant::InFull if applied => ("good", format!("{name}: all {asked} RRU are granted")),
-        Grant::InFull => ("good", format!("{name}: all {asked} RRU can be granted")),
-        Grant::InPart => ("warn", format!("{name}: {got} of {asked} RRU can be granted")),
-        Grant::Nothing => ("bad", format!("{name}: none of {asked} RRU can be granted")),
+        _ if change.kind == RequestChangeKind::Remove => ("good", format!("{name} can be deleted")),
+        Grant::InFull if applied => ("good", format!("{name}: all {requested} RRU are granted")),
+        Grant::InFull => ("good", format!("{name}: all {requested} RRU can be granted")),
+        Grant::InPart => ("warn", format!("{name}: {granted} of {requested} RRU can be granted")),
+        Grant::Nothing => ("bad", format!("{name}: 0 of {requested} RRU can be granted")),
     };
     let holds = &answer.reservation;
     html! {
         div class={ "notice " (mood) } {
-            strong.verdict { (words) }
+            strong.verdict { (verdict) }
             @if let Some(over) = &change.quota { p { (over.detail) } }
-            p { (takes(&answer.cost)) }
+            p { (cost(&answer.cost)) }
             @if let Some(arrival) = answer.arrival.as_ref().filter(|of| of.servers > 0) {
                 p.arrival { "Arrives " (arrival) "." }
             }
             @if answer.refusal.is_none() {
-                p.note { "Left after the worst MSB: " (number::rru(holds.guaranteed)) " RRU of "
-                    (number::rru(holds.assigned)) ". "
-                    @if answer.audit_clean { "The audit finds nobody worse off than today." } }
+                p.note { "After the loss of its largest MSB " (number::rru(holds.guaranteed)) " of "
+                    (number::rru(holds.assigned)) " RRU would be left. "
+                    @if answer.audit_clean { "The audit finds no reservation worse off than today." } }
             }
         }
         @if let Some(of) = &answer.refusal { (refusal(of, reader)) }
@@ -134,32 +134,32 @@ fn one(change: &PlannedChange, applied: bool, reader: &Reader) -> Markup {
     }
 }
 
-/// The price in moves.
-fn takes(cost: &MoveCost) -> String {
-    let part = |servers: usize, words: &str| {
-        (servers > 0).then(|| format!("{} {words}", number::counted(servers, "server")))
+/// What a plan takes, in servers and in the price of their moves.
+fn cost(cost: &MoveCost) -> String {
+    let part = |servers: usize, origin: &str| {
+        (servers > 0).then(|| format!("{} {origin}", number::counted(servers, "server")))
     };
     let parts: Vec<String> = [
         part(cost.acquired, "that are free"),
-        part(cost.idle, "idle at others"),
-        part(cost.in_use, "in use at others, which move"),
-        part(cost.own_idle, "of its own given up, idle"),
-        part(cost.own_in_use, "of its own given up, in use"),
+        part(cost.idle, "idle in other reservations"),
+        part(cost.in_use, "in use in other reservations"),
+        part(cost.own_idle, "of its own released, idle"),
+        part(cost.own_in_use, "of its own released, in use"),
     ]
     .into_iter()
     .flatten()
     .collect();
     if parts.is_empty() {
-        return "It takes no server.".to_owned();
+        return "No server moves.".to_owned();
     }
-    format!("It takes {}; price {}.", parts.join(", "), number::decimal(cost.price))
+    format!("Moves {}. Price of the moves: {}.", parts.join(", "), number::decimal(cost.price))
 }
 
-/// Holders of what a request could use shown.
+/// Holders listed of servers that the request could use.
 const HOLDERS: usize = 12;
 
-/// Who holds what a request could use, and by what right; by name only for a reader who sees that
-/// reservation.
+/// A reservation that holds servers which the request could use, and why it keeps them. Its name is shown to
+/// readers who may see it.
 fn held_by(of: &HeldBy, reader: &Reader) -> Markup {
     html! {
         @if reader.sees(&of.owner) { (of.reservation_id) } @else { "another reservation" }
@@ -170,23 +170,23 @@ fn held_by(of: &HeldBy, reader: &Reader) -> Markup {
 fn refusal(of: &Refusal, reader: &Reader) -> Markup {
     html! {
         div.prose {
-            p { strong { "Why not (" (of.reason.as_str().replace('_', " ")) "): " } (of.sentence) }
+            p { strong { "Reason (" (of.reason.as_str().replace('_', " ")) "): " } (of.sentence) }
             @if !of.held_by.is_empty() {
-                p { "Who has servers of its types:" }
+                p { "Reservations that hold servers of its hardware types:" }
                 ul { @for holder in of.held_by.iter().take(HOLDERS) { li { (held_by(holder, reader)) } } }
             }
             @if !of.limits.is_empty() {
-                p { "What stands in the way, together:" }
+                p { "Limits that block the request together:" }
                 ul { @for limit in &of.limits { li { (limit.sentence) } } }
             }
         }
         @if !of.alternatives.is_empty() {
-            h3 { "What could be granted instead" }
+            h3 { "Alternatives" }
             ul.alternatives { @for alternative in &of.alternatives {
                 li.box { form method="post" action="/request" {
                     (reader.csrf())
-                    input type="hidden" name="change" value=(request::change(&alternative.request));
-                    span { strong { (alternative.sentence) } " " span.dim { (takes(&alternative.cost)) } }
+                    input type="hidden" name="change" value=(request_fields::change_field(&alternative.request));
+                    span { strong { (alternative.sentence) } " " span.dim { (cost(&alternative.cost)) } }
                     button type="submit" { "Plan this" }
                 } }
             } }
@@ -197,9 +197,9 @@ fn refusal(of: &Refusal, reader: &Reader) -> Markup {
 fn sources(sources: &[QuotedFlow]) -> Markup {
     html! {
         @if !sources.is_empty() {
-            details open[sources.len() <= 6] { summary { "Whose servers move" }
+            details open[sources.len() <= 6] { summary { "Servers by holder" }
                 div.scroll { table {
-                    caption.quiet { "Servers by who has them and who gets them" }
+                    caption.quiet { "Servers that move, by current and new holder" }
                     thead { tr { th scope="col" { "From" } th scope="col" { "To" } th.n scope="col" { "In use" } th.n scope="col" { "Idle" } } }
                     tbody { @for of in sources.iter().take(ROWS) { tr {
                         th scope="row" { (holder(of.from.as_ref())) @if of.from_kind == HolderKind::SharedBuffer { " " span.dim { "shared buffer" } } }
@@ -219,11 +219,11 @@ fn holder(name: Option<&Name>) -> Markup {
     }
 }
 
-/// `all`: the reader may look at any server.
+/// `all`: the reader may open the page of any server.
 fn moves(plan: &PlanView, all: bool) -> Markup {
     let moves: Vec<&QuotedMove> = plan.changes.iter().flat_map(|of| &of.answer.moves).collect();
     html! {
-        @if moves.is_empty() { (part::missing("No server gets another owner.")) } @else {
+        @if moves.is_empty() { (ui::missing("No server moves.")) } @else {
             div.scroll { table {
                 caption { (number::counted(moves.len(), "server")) @if moves.len() > ROWS { ", the first " (ROWS) } }
                 thead { tr { th scope="col" { "Server" } th scope="col" { "Type" } th scope="col" { "MSB" } th scope="col" { "From" }

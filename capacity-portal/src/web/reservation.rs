@@ -1,10 +1,10 @@
-//! One reservation: what it asked for, what it has, what would be left, and why it is made of what
-//! it is made of.
+//! One reservation: promise, holdings, what an MSB loss would leave, shortfall with reasons, moves,
+//! churn contract, history.
 
 use super::composition::Composition;
-use super::frame::{Page, Place, Reader};
-use super::part::{self, Mood};
-use super::picture::Picture;
+use super::layout::{NavItem, Page, Reader};
+use super::region_summary::RegionSummary;
+use super::ui::{self, Mood};
 use super::{link, reservations, trail};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
@@ -22,20 +22,20 @@ use serde_json::json;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
-/// Versions of the promise shown.
+/// Versions of the promise read.
 const VERSIONS: u32 = 50;
 
-/// Entries of the trail read and shown.
+/// Entries of the audit trail read, and shown.
 const ENTRIES: u32 = 1_000;
 const ENTRIES_SHOWN: usize = 12;
 
-/// Holders of what it could use shown.
+/// Holders listed of servers that the reservation could use.
 const HOLDERS: usize = 12;
 
-/// Moves shown.
+/// Moves listed.
 const MOVES_SHOWN: usize = 12;
 
-/// The page.
+/// Handler of `GET /reservations/{name}`.
 pub(super) async fn show(
     State(site): State<Site>,
     reader: Reader,
@@ -46,9 +46,9 @@ pub(super) async fn show(
         let detail = format!("there is no reservation {name:?}");
         Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail)
     };
-    let picture = site.pictures.now(&site.region).await?.ok_or_else(unknown)?;
-    let ix = picture.region().reservation(&name).ok_or_else(unknown)?;
-    if !reader.sees(&picture.region().reservations[ix.ix()].owner) {
+    let summary = site.region_summaries.current(&site.region).await?.ok_or_else(unknown)?;
+    let ix = summary.region().reservation(&name).ok_or_else(unknown)?;
+    if !reader.sees(&summary.region().reservations[ix.ix()].owner) {
         return Err(unknown());
     }
     let now = in_time(broker.clock()).await?;
@@ -59,10 +59,10 @@ pub(super) async fn show(
     let mut entries = in_time(broker.trail_of(&name, Seq(0), ENTRIES)).await?;
     entries.reverse();
     let waiting = reservations::waiting(&site, &reader, Some(&name)).await?;
-    let Why { why, limits, composition } = explain(picture.clone(), ix).await?;
-    let of = One {
+    let Reasons { explanation, limits, composition } = explain(summary.clone(), ix).await?;
+    let of = ReservationPage {
         reader: &reader,
-        picture: &picture,
+        summary: &summary,
         ix,
         now,
         promises,
@@ -70,41 +70,41 @@ pub(super) async fn show(
         moves,
         rollout: card.and_then(|card| card.rollout),
         entries,
-        why,
+        explanation,
         limits,
         composition,
         waiting,
     };
     let body = of.body();
-    Ok(Page { place: Place::Reservations, title: &name, charts: true, body }.show(&reader))
+    Ok(Page { nav: NavItem::Reservations, title: &name, charts: true, body }.show(&reader))
 }
 
-/// Why it is as it is.
-struct Why {
-    why: Explanation,
+/// The explanation of the current holdings.
+struct Reasons {
+    explanation: Explanation,
     limits: Vec<Limit>,
     composition: Composition,
 }
 
-/// Counting the region again takes as long as an audit: not on a thread that answers.
-async fn explain(picture: Arc<Picture>, ix: ReservationIx) -> Result<Why, Problem> {
+/// Explains the holdings of a reservation, on a blocking thread: it takes as long as an audit.
+async fn explain(summary: Arc<RegionSummary>, ix: ReservationIx) -> Result<Reasons, Problem> {
     let explained = spawn_blocking(move || {
-        let region = picture.region();
+        let region = summary.region();
         let explainer = Explainer::new(region, &Targets::unchanged(region));
         let guaranteed = region.reservations[ix.ix()].kind == ReservationKind::Guaranteed;
-        let limit = guaranteed.then(|| picture.audit.reservations[ix.ix()].msb_spread.limit);
+        let limit = guaranteed.then(|| summary.audit.reservations[ix.ix()].msb_spread.limit);
         let composition = Composition {
             types: explainer.composition(ix, limit),
             further: explainer.further_types(ix),
         };
-        Why { why: explainer.explain(ix), limits: explainer.limits(ix), composition }
+        Reasons { explanation: explainer.explain(ix), limits: explainer.limits(ix), composition }
     });
     explained.await.map_err(|error| Problem::unavailable("region_unreadable", error.to_string()))
 }
 
-struct One<'a> {
+struct ReservationPage<'a> {
     reader: &'a Reader,
-    picture: &'a Picture,
+    summary: &'a RegionSummary,
     ix: ReservationIx,
     now: DateTime<Utc>,
     promises: Vec<PromiseVersion>,
@@ -112,20 +112,20 @@ struct One<'a> {
     moves: Vec<OpenMove>,
     rollout: Option<Rollout>,
     entries: Vec<Entry>,
-    why: Explanation,
+    explanation: Explanation,
     limits: Vec<Limit>,
     composition: Composition,
-    /// Requests that start later.
+    /// Notice about requests that start later.
     waiting: Markup,
 }
 
-impl One<'_> {
+impl ReservationPage<'_> {
     fn reservation(&self) -> &Reservation {
-        &self.picture.region().reservations[self.ix.ix()]
+        &self.summary.region().reservations[self.ix.ix()]
     }
 
     fn audit(&self) -> &fleet::audit::ReservationAudit {
-        &self.picture.audit.reservations[self.ix.ix()]
+        &self.summary.audit.reservations[self.ix.ix()]
     }
 
     fn body(&self) -> Markup {
@@ -135,13 +135,13 @@ impl One<'_> {
                 p.kicker { a href="/reservations" { "Reservations" } " · " (of.owner) }
                 h1 { (of.id) }
                 p.facts {
-                    (reservations::standing(self.audit(), self.picture))
+                    (reservations::state(self.audit(), self.summary))
                     @if of.kind != ReservationKind::Guaranteed { span { (of.kind.as_str().replace('_', " ")) } }
                     span { "priority " (of.priority) }
                     @if of.msb_buffer { span { "survives the loss of any one MSB" } }
                     @if let Some(profile) = &of.host_profile { span { "host profile " code { (profile) } } }
                     @if let Some(rollout) = self.rollout.as_ref().filter(|of| of.outdated > 0 || of.paused.is_some()) {
-                        span { "host profile on " (rollout.done()) " of " (rollout.servers) " servers"
+                        span { "host profile rolled out to " (rollout.done()) " of " (rollout.servers) " servers"
                             @if rollout.refused > 0 { ", refused by " (rollout.refused) }
                             @if let Some(paused) = &rollout.paused { ", paused by " (paused.by) ": " (paused.why) } }
                     }
@@ -149,9 +149,9 @@ impl One<'_> {
                 }
             }
                 div.actions {
-                    a.button href=(link::servers(&of.id)) { "Its servers" }
+                    a.button href=(link::servers(&of.id)) { "Servers" }
                     @if of.kind == ReservationKind::Guaranteed {
-                        a.button href={ "/request?reservation=" (link::segment(&of.id)) } { "Change it" }
+                        a.button href={ "/request?reservation=" (link::segment(&of.id)) } { "Change" }
                     }
                 }
             }
@@ -159,50 +159,51 @@ impl One<'_> {
             (self.arriving())
             (self.shortfall())
             (self.tiles())
-            (self.composition.section(&of.id, self.picture, self.why.shortfall.as_ref().map(|short| &short.hardware)))
+            (self.composition.section(&of.id, self.summary, self.explanation.shortfall.as_ref().map(|short| &short.hardware)))
             div.columns { (self.by_msb()) div { (self.moves()) (self.contract()) } }
             (self.history())
         }
     }
 
-    /// Says of what is granted and not there yet how much is on its way.
+    /// Notice about servers that are assigned and have not arrived.
     fn arriving(&self) -> Markup {
         let row = self.audit();
-        let Some(arriving) = reservations::arriving(row, self.picture) else { return html! {} };
-        let decided = reservations::is_decided(row, self.picture);
+        let Some(arriving) = reservations::arriving(row, self.summary) else { return html! {} };
+        let decided = reservations::is_decided(row, self.summary);
         html! {
             div.notice {
                 strong.verdict { "Arriving: " (number::count(arriving.servers)) " of " (number::counted(row.holding.servers, "server")) }
-                p { (number::rru(arriving.rru)) " RRU are decided and on their way: hosts are cleaned up and set up, one after the other. "
-                    @if decided { "What was promised is in force once they are there." }
-                    @else { "With them it still has less than was promised." } }
+                p { (number::rru(arriving.rru)) " RRU are assigned and arriving: each host is cleaned up and reconfigured first. "
+                    @if decided { "The promise is in force once all servers have arrived." }
+                    @else { "The promised capacity is not reached even when they have arrived." } }
             }
         }
     }
 
     fn shortfall(&self) -> Markup {
-        let Some(short) = &self.why.shortfall else { return html! {} };
+        let Some(short) = &self.explanation.shortfall else { return html! {} };
         html! {
             div.notice.bad {
                 strong.verdict { (number::rru(short.missing)) " RRU are missing: " (short.reason.as_str().replace('_', " ")) }
                 p { (short.sentence) }
                 @if !short.held_by.is_empty() {
-                    p { "Who has servers of its types:" }
+                    p { "Reservations that hold servers of its hardware types:" }
                     ul { @for of in short.held_by.iter().take(HOLDERS) { li { (self.holder(of)) } } }
                 }
                 @if !self.limits.is_empty() {
-                    p { "What stands in the way, together:" }
+                    p { "Limits that block the missing capacity together:" }
                     ul { @for limit in &self.limits { li { (limit.sentence) } } }
                 }
-                @if !self.why.relaxations.is_empty() {
-                    p { "Each of these alone would grant it with the servers now free:" }
-                    ul { @for relaxation in &self.why.relaxations { li { (relaxation) } } }
+                @if !self.explanation.relaxations.is_empty() {
+                    p { "Each of these changes alone would make the promise possible with the servers that are free now:" }
+                    ul { @for relaxation in &self.explanation.relaxations { li { (relaxation) } } }
                 }
             }
         }
     }
 
-    /// Who holds what it could use; by name only for a reader who sees that reservation.
+    /// A reservation that holds servers which this one could use, and why it keeps them. Its name is shown to
+    /// readers who may see it.
     fn holder(&self, of: &HeldBy) -> Markup {
         html! {
             @if self.reader.sees(&of.owner) { a href=(link::reservation(&of.reservation_id)) { (of.reservation_id) } }
@@ -214,58 +215,58 @@ impl One<'_> {
     fn tiles(&self) -> Markup {
         let (of, row) = (self.reservation(), self.audit());
         let holding = &row.holding;
-        let guaranteed = reservations::in_force(row, self.picture);
-        let missing = reservations::missing(row, self.picture);
+        let guaranteed = reservations::in_force(row, self.summary);
+        let missing = reservations::missing(row, self.summary);
         let short = missing > Rru::ZERO;
-        let coming = reservations::is_decided(row, self.picture);
+        let decided = reservations::is_decided(row, self.summary);
         let rru = |amount: Rru| html! { (number::rru(amount)) };
         if of.kind == ReservationKind::Elastic {
             return html! { dl.tiles {
-                (part::tile(Mood::Plain, "Borrowed servers", &html! { (number::count(self.why.borrowed_servers)) },
-                    &html! { "idle buffers, taken back when they are needed" }))
+                (ui::tile(Mood::Plain, "Borrowed servers", &html! { (number::count(self.explanation.borrowed_servers)) },
+                    &html! { "from idle buffers; recalled when needed" }))
             } };
         }
         html! {
             dl.tiles {
-                (part::tile(Mood::Plain, "Requested, RRU", &rru(of.capacity),
-                    &html! { @match self.promises.first() { Some(promise) => { "since " (part::when(promise.promised_at)) }, None => {} } }))
-                (part::tile(Mood::Plain, "Granted, RRU", &rru(holding.assigned),
+                (ui::tile(Mood::Plain, "Requested, RRU", &rru(of.capacity),
+                    &html! { @match self.promises.first() { Some(promise) => { "since " (ui::when(promise.promised_at)) }, None => {} } }))
+                (ui::tile(Mood::Plain, "Granted, RRU", &rru(holding.assigned),
                     &html! { (number::counted(holding.servers, "server"))
-                        @if self.why.unavailable_servers > 0 { ", " (number::count(self.why.unavailable_servers)) " more are out" } }))
-                (part::tile(if short && coming { Mood::Warn } else if short { Mood::Bad } else { Mood::Good },
+                        @if self.explanation.unavailable_servers > 0 { ", " (number::count(self.explanation.unavailable_servers)) " more unavailable" } }))
+                (ui::tile(if short && decided { Mood::Warn } else if short { Mood::Bad } else { Mood::Good },
                     "Guaranteed, RRU", &rru(guaranteed),
-                    &html! { @if short && coming { (number::rru(missing)) " missing until servers arrive" }
-                        @else if short { (number::rru(missing)) " missing now" } @else { "what was promised is in force" } }))
+                    &html! { @if short && decided { (number::rru(missing)) " missing until servers arrive" }
+                        @else if short { (number::rru(missing)) " missing now" } @else { "the promise is in force" } }))
                 @if let Some(row) = self.certified().filter(|row| row.msb_buffer) {
                     (self.left("Left at once, RRU", row.left_at_once, row.needed_at_once()))
                     (self.left("Left within 30 minutes, RRU", row.left, row.capacity))
                 }
-                (part::tile(Mood::Plain, "Worst MSB", &html! { @match &holding.largest_msb_id { Some(msb) => (self.reader.msb(msb)), None => (number::NOTHING) } },
+                (ui::tile(Mood::Plain, "Worst MSB", &html! { @match &holding.largest_msb_id { Some(msb) => (self.reader.msb(msb)), None => (number::NOTHING) } },
                     &html! { (number::rru(holding.largest_msb)) " RRU, "
                         (number::percent(holding.largest_msb.to_f64() / holding.assigned.to_f64().max(1e-9))) }))
                 @if of.msb_buffer {
-                    (part::tile(Mood::Plain, "Embedded buffer", &html! { (number::percent(holding.largest_msb.to_f64() / of.capacity.to_f64().max(1e-9))) },
-                        &html! { "of what was requested; at least "
+                    (ui::tile(Mood::Plain, "Embedded buffer", &html! { (number::percent(holding.largest_msb.to_f64() / of.capacity.to_f64().max(1e-9))) },
+                        &html! { "of the requested capacity; lower bound "
                             (number::percent(row.smallest_buffer.to_f64() / of.capacity.to_f64().max(1e-9))) }))
                 }
             }
         }
     }
 
-    /// What the worst loss of an MSB leaves, of what must be left.
+    /// Tile with the RRU that the worst MSB loss would leave, and the RRU that must be left.
     fn left(&self, title: &str, left: Rru, needed: Rru) -> Markup {
         let mood = if left < needed { Mood::Bad } else { Mood::Good };
-        part::tile(
+        ui::tile(
             mood,
             title,
             &html! { (number::rru(left)) },
-            &html! { "of " (number::rru(needed)) " needed, after the worst loss of an MSB" },
+            &html! { "of " (number::rru(needed)) " needed, after the worst MSB loss" },
         )
     }
 
-    /// What the certificate says of it; `None`: it is not guaranteed.
+    /// Row of the certificate; `None` if the reservation is not guaranteed.
     fn certified(&self) -> Option<&Certified> {
-        self.picture.held.certificate.row(&self.reservation().id)
+        self.summary.held.certificate.row(&self.reservation().id)
     }
 
     fn by_msb(&self) -> Markup {
@@ -273,8 +274,8 @@ impl One<'_> {
         let certified = self.certified();
         let amounts = certified.map_or(&row.msb_amounts, |row| &row.by_msb);
         let most = amounts.iter().copied().max().unwrap_or_default();
-        let region = self.picture.region();
-        let msbs = self.picture.by_datacenter.iter().flatten().copied();
+        let region = self.summary.region();
+        let msbs = self.summary.by_datacenter.iter().flatten().copied();
         let msbs: Vec<MsbIx> = msbs.filter(|msb| amounts[msb.ix()] > Rru::ZERO).collect();
         let left = |left: Rru, needed: Rru| {
             html! {
@@ -283,21 +284,21 @@ impl One<'_> {
         };
         html! {
             section #places {
-                h2 { "By place" }
-                @if msbs.is_empty() { (part::missing("It owns no server that works.")) } @else {
-                    p.lead { "The largest share is what the loss of one MSB costs: the embedded buffer." }
+                h2 { "By MSB" }
+                @if msbs.is_empty() { (ui::missing("The reservation owns no available server.")) } @else {
+                    p.lead { "The largest share is the embedded buffer: the RRU that the worst MSB loss would cost." }
                     div.scroll { table {
-                        caption.quiet { "What it owns in each MSB, and what is left without that MSB" }
+                        caption.quiet { "RRU owned in each MSB, and RRU left without that MSB" }
                         thead { tr { th scope="col" { "MSB" } th scope="col" { "" } th.n scope="col" { "Here, RRU" }
                             @if certified.is_some() {
-                                th.n scope="col" { "Left at once" } th.n scope="col" { "Within 30 minutes" }
+                                th.n scope="col" { "Left at once" } th.n scope="col" { "Left within 30 minutes" }
                             } } }
                         tbody { @for msb in msbs {
                             @let here = amounts[msb.ix()];
                             @let of = &region.msbs[msb.ix()];
                             tr {
                                 th scope="row" { (self.reader.msb(&of.id)) " " span.dim { (region.datacenters[of.datacenter.ix()].id) } }
-                                td.graph { (part::bar(&[(if here == most { "top-bar" } else { "ok-bar" }, here.to_f64())], most.to_f64())) }
+                                td.graph { (ui::bar(&[(if here == most { "top-bar" } else { "ok-bar" }, here.to_f64())], most.to_f64())) }
                                 td.n { a href={ (link::servers(&row.reservation_id)) "?msb=" (link::segment(&of.id)) } { (number::rru(here)) } }
                                 @if let Some(row) = certified {
                                     (left(row.at_once_after_loss(msb), row.needed_at_once()))
@@ -317,7 +318,7 @@ impl One<'_> {
             h3 { "Datacenter shares" }
             div.scroll { table.slim {
                 caption.quiet { "Shares of the requested capacity in each datacenter" }
-                thead { tr { th scope="col" { "Datacenter" } th.n scope="col" { "Wanted" } th.n scope="col" { "Has" } th.n scope="col" { "Beyond tolerance, RRU" } } }
+                thead { tr { th scope="col" { "Datacenter" } th.n scope="col" { "Wanted" } th.n scope="col" { "Current" } th.n scope="col" { "Beyond tolerance, RRU" } } }
                 tbody { @for of in &self.audit().datacenters { tr {
                     th scope="row" { (of.datacenter) }
                     td.n { (of.wanted.map_or(number::NOTHING.to_owned(), number::percent)) }
@@ -340,21 +341,21 @@ impl One<'_> {
         html! {
             section #moves {
                 h2 { "Moves under way" }
-                @if all == 0 { (part::missing("No server comes or goes.")) } @else {
-                    p { (number::counted(arriving.len(), "server")) " on the way here, " (number::counted(leaving.len(), "server"))
-                        " on the way out, " (number::count(in_use)) " of them in use." }
+                @if all == 0 { (ui::missing("No server is arriving or leaving.")) } @else {
+                    p { (number::counted(arriving.len(), "server")) " arriving, " (number::counted(leaving.len(), "server"))
+                        " leaving, " (number::count(in_use)) " of these in use." }
                     div.scroll { table {
-                        caption.quiet { "Servers that come and go" }
-                        thead { tr { th scope="col" { "Server" } th scope="col" { "Which way" } th scope="col" { "How far" } th scope="col" { "Since" } } }
+                        caption.quiet { "Servers that are arriving or leaving" }
+                        thead { tr { th scope="col" { "Server" } th scope="col" { "Direction" } th scope="col" { "State" } th scope="col" { "Since" } } }
                         tbody { @for m in arriving.iter().chain(&leaving).take(MOVES_SHOWN) { tr {
                             th scope="row" { a href=(link::server(&m.server)) { (m.server) } }
                             td { @if of(&m.target) { "arriving" } @else { "leaving" } }
-                            td { (part::state(Mood::Plain, m.state.as_str())) }
-                            td.when { (part::ago(m.state_at, self.now)) }
+                            td { (ui::state(Mood::Plain, m.state.as_str())) }
+                            td.when { (ui::ago(m.state_at, self.now)) }
                         } } }
                     } }
                     @if all > MOVES_SHOWN { p.note { "Shown: " (MOVES_SHOWN) " of " (number::counted(all, "server")) ". "
-                        a href=(link::servers(id)) { "All its servers" } } }
+                        a href=(link::servers(id)) { "All servers of the reservation" } } }
                 }
             }
         }
@@ -365,19 +366,19 @@ impl One<'_> {
             section #churn {
                 h2 { "Churn contract" }
                 @match &self.contract {
-                    None => (part::missing("None: servers in use may leave whenever the solver finds it worth their price.")),
+                    None => (ui::missing("There is no churn contract: the solver may move servers in use whenever the gain exceeds the price of the moves.")),
                     Some(of) => {
                         @let seconds = of.contract.window.as_secs_f64();
                         p { "At most " (number::percent_round(f64::from(of.contract.in_use_micro) / 1e6))
-                            " of its servers in use may leave within " (number::seconds(seconds)) ": "
-                            strong { (number::count(of.left as usize)) " of " (number::count(of.allowed() as usize)) } " left so far, "
+                            " of the servers in use may leave within " (number::seconds(seconds)) ". So far "
+                            strong { (number::count(of.left as usize)) " of " (number::count(of.allowed() as usize)) } " have left, and "
                             (number::count(of.leaving as usize)) " are leaving." }
                         @if !of.contract.quiet.is_empty() {
                             p { "Quiet times (" (of.contract.zone) "): "
-                                @for (place, quiet) in of.contract.quiet.iter().enumerate() { @if place > 0 { ", " } (quiet) }
-                                @if of.quiet_now { " " (part::state(Mood::Warn, "quiet now")) } }
+                                @for (position, quiet) in of.contract.quiet.iter().enumerate() { @if position > 0 { ", " } (quiet) }
+                                @if of.quiet_now { " " (ui::state(Mood::Warn, "quiet now")) } }
                         }
-                        p.note { "Set by " (of.set_by) ", " (part::ago(of.set_at, self.now)) "." }
+                        p.note { "Set by " (of.set_by) ", " (ui::ago(of.set_at, self.now)) "." }
                     }
                 }
             }
@@ -397,24 +398,24 @@ impl One<'_> {
             section #history {
                 h2 { "History" }
                 @if self.promises.len() > 1 {
-                    (part::chart("What was promised over time", &json!({
+                    (ui::chart("Promised capacity over time", &json!({
                         "across": "time", "across_label": "When", "unit": "rru", "stepped": true, "from_zero": true, "at": at,
                         "series": [{ "label": "Promised", "colour": "primal", "values": values }],
                     })))
                 }
                 @if !self.promises.is_empty() {
                     div.scroll { table.slim {
-                        caption { "What was promised, the newest first" }
+                        caption { "Versions of the promise, newest first" }
                         thead { tr { th.n scope="col" { "Version" } th scope="col" { "Since" } th.n scope="col" { "RRU" } th.n scope="col" { "Priority" } th scope="col" { "Owner" } } }
                         tbody { @for of in self.promises.iter().take(ENTRIES_SHOWN) { tr {
-                            td.n { (of.version) } td.when { (part::when(of.promised_at)) } td.n { (number::rru(of.capacity)) } td.n { (of.priority) } td { (of.owner) }
+                            td.n { (of.version) } td.when { (ui::when(of.promised_at)) } td.n { (number::rru(of.capacity)) } td.n { (of.priority) } td { (of.owner) }
                         } } }
                     } }
                 }
                 @if !shown.is_empty() {
-                    (trail::table(shown, "What was done to it, the newest first", !self.reader.is_scoped()))
+                    (trail::table(shown, "Changes of the reservation, newest first", !self.reader.is_scoped()))
                     @if self.entries.len() > shown.len() && !self.reader.is_scoped() {
-                        p.note { a href={ "/trail?subject=" (link::segment(&self.reservation().id)) } { "All of it" } }
+                        p.note { a href={ "/trail?subject=" (link::segment(&self.reservation().id)) } { "All changes" } }
                     }
                 }
             }

@@ -1,9 +1,8 @@
-//! One server: where it is, what it is to whom, whether it can be used, where it goes, and what became
-//! of it.
+//! One server: place, owner, availability, open move, maintenance, history.
 
-use super::frame::{Page, Place, Reader};
+use super::layout::{NavItem, Page, Reader};
 use super::link;
-use super::part::{self, Mood};
+use super::ui::{self, Mood};
 use crate::api::authority::Role;
 use crate::api::page::Question;
 use crate::api::problem::Problem;
@@ -17,16 +16,15 @@ use fleet::{Name, UnavailabilityKind};
 use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
-use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Rows of its history on a page.
+/// Rows of the history on a page.
 const ROWS: u32 = 30;
 
-/// Where its history begins.
+/// Page of the history.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Asked {
+pub(super) struct HistoryQuery {
     page: Option<String>,
 }
 
@@ -35,84 +33,88 @@ fn unknown(name: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown_server", detail)
 }
 
-/// The page: for whoever reads the whole region, and for owners as long as the server is theirs, comes
-/// to them or is lent to them.
+/// Handler of `GET /servers/{name}`. Readers who are limited to an owner see a server only while it is
+/// assigned, moving or lent to a reservation of that owner.
 pub(super) async fn show(
     State(site): State<Site>,
     reader: Reader,
     Path(name): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(query): Query<HistoryQuery>,
 ) -> Result<Html<String>, Problem> {
     if name.contains('\0') {
         return Err(unknown(&name));
     }
     let found = in_time(site.broker.server(&name)).await?.ok_or_else(|| unknown(&name))?;
-    let seen = seen(&site, &reader, &found).await?;
-    if seen.is_empty() && reader.is_scoped() {
+    let visible = visible(&site, &reader, &found).await?;
+    if visible.is_empty() && reader.is_scoped() {
         return Err(unknown(&name));
     }
     let now = in_time(site.broker.clock()).await?;
-    let of = One { found, now, seen, reader: &reader };
-    // Who had it before is not an owner's to know.
-    let past = if reader.is_scoped() { None } else { Some(past(&site, &name, &asked).await?) };
+    let of = ServerPage { server: found, now, visible, reader: &reader };
+    // The history names other owners.
+    let past = if reader.is_scoped() { None } else { Some(past(&site, &name, &query).await?) };
     let body = html! {
         (of.head())
         (of.tiles())
-        (of.out_of_use())
-        div.columns { (of.moving()) (of.maintenance()) }
-        @if let Some((rows, next)) = &past { (history(&name, rows, next.as_deref(), &asked)) }
+        (of.unavailability())
+        div.columns { (of.open_move()) (of.maintenance()) }
+        @if let Some((rows, next)) = &past { (history(&name, rows, next.as_deref(), &query)) }
     };
-    let place = if reader.is_scoped() { Place::Reservations } else { Place::Elsewhere };
+    let nav = if reader.is_scoped() { NavItem::Reservations } else { NavItem::Elsewhere };
     let title = format!("Server {name}");
-    Ok(Page { place, title: &title, charts: false, body }.show(&reader))
+    Ok(Page { nav, title: &title, charts: false, body }.show(&reader))
 }
 
-/// The reservations it has to do with that this reader may know of.
-async fn seen(site: &Site, reader: &Reader, of: &ServerDetail) -> Result<BTreeSet<Name>, Problem> {
+/// Reservations of the server (current, target, borrower) that are visible to the reader.
+async fn visible(
+    site: &Site,
+    reader: &Reader,
+    of: &ServerDetail,
+) -> Result<BTreeSet<Name>, Problem> {
     let target = of.target.as_ref().and_then(|target| target.reservation.as_ref());
-    let mut seen = BTreeSet::new();
+    let mut visible = BTreeSet::new();
     for name in of.current.iter().chain(target).chain(&of.loaned_to) {
         let owner = in_time(site.broker.reservation_owner(name)).await?;
         if owner.is_some_and(|owner| reader.sees(&owner)) {
-            seen.insert(name.clone());
+            visible.insert(name.clone());
         }
     }
-    Ok(seen)
+    Ok(visible)
 }
 
 async fn past(
     site: &Site,
     name: &str,
-    asked: &Asked,
+    query: &HistoryQuery,
 ) -> Result<(Vec<ServerPast>, Option<String>), Problem> {
     let question = Question::new(&("history", name));
-    let before = question.cursor(asked.page.as_deref())?;
+    let before = question.cursor(query.page.as_deref())?;
     let rows = in_time(site.broker.server_history(name, before.as_ref(), ROWS + 1)).await?;
     Ok(question.page(rows, ROWS, |of| (of.at, of.kind.clone(), of.key.clone())))
 }
 
-struct One<'a> {
-    found: ServerDetail,
+struct ServerPage<'a> {
+    server: ServerDetail,
     now: DateTime<Utc>,
-    seen: BTreeSet<Name>,
+    visible: BTreeSet<Name>,
     reader: &'a Reader,
 }
 
-impl One<'_> {
-    /// A reservation's name, if this reader may know it.
+impl ServerPage<'_> {
+    /// A reservation's name, if it is visible to the reader.
     fn holder(&self, name: Option<&Name>) -> Markup {
         match name {
-            None => html! { "nobody" },
-            Some(name) if self.seen.contains(name) => {
+            None => html! { "none" },
+            Some(name) if self.visible.contains(name) => {
                 html! { a href=(link::reservation(name)) { (name) } }
             }
             Some(name) if !self.reader.is_scoped() => html! { (name) },
-            Some(_) => html! { "somebody else" },
+            Some(_) => html! { "another owner" },
         }
     }
 
     fn head(&self) -> Markup {
-        let of = &self.found;
+        let of = &self.server;
         html! {
             div.head { div {
                 p.kicker { (of.datacenter) " · "
@@ -120,11 +122,11 @@ impl One<'_> {
                     " · " (of.rack) }
                 h1 { (of.server) }
                 p.facts {
-                    (self.standing())
+                    (self.availability())
                     span { (of.hardware_type) }
                     span { @if of.in_use { "in use" } @else { "idle" } }
                     @if let Some(watts) = of.power_watts { span { (number::watts(watts)) " under load" } }
-                    span { "generation " (part::count(of.generation)) }
+                    span { "generation " (ui::count(of.generation)) }
                 }
             }
                 @if self.reader.may(Role::Operator) {
@@ -136,51 +138,51 @@ impl One<'_> {
 
     fn active(&self, planned: bool) -> impl Iterator<Item = &EventRow> {
         let word = UnavailabilityKind::PlannedMaintenance.as_str();
-        self.found.events.iter().filter(move |of| of.active && (of.kind == word) == planned)
+        self.server.events.iter().filter(move |of| of.active && (of.kind == word) == planned)
     }
 
-    fn standing(&self) -> Markup {
+    fn availability(&self) -> Markup {
         if self.active(false).next().is_some() {
-            part::state(Mood::Bad, "unavailable")
+            ui::state(Mood::Bad, "unavailable")
         } else if self.active(true).next().is_some() {
-            part::state(Mood::Warn, "in maintenance")
+            ui::state(Mood::Warn, "in maintenance")
         } else {
-            part::state(Mood::Good, "available")
+            ui::state(Mood::Good, "available")
         }
     }
 
     fn tiles(&self) -> Markup {
-        let of = &self.found;
+        let of = &self.server;
         html! {
             dl.tiles {
-                (part::tile(Mood::Plain, "Owner now", &self.holder(of.current.as_ref()),
-                    &html! { @if of.current.is_none() { "it is free" } }))
+                (ui::tile(Mood::Plain, "Current reservation", &self.holder(of.current.as_ref()),
+                    &html! { @if of.current.is_none() { "the server is free" } }))
                 @match &of.target {
-                    Some(target) => (part::tile(Mood::Warn, "Shall belong to", &self.holder(target.reservation.as_ref()),
-                        &html! { "by version " (part::count(target.version.0))
+                    Some(target) => (ui::tile(Mood::Warn, "Target", &self.holder(target.reservation.as_ref()),
+                        &html! { "by version " (ui::count(target.version.0))
                             @if let Some(origin) = &target.origin { ", " (origin.replace('_', " ")) } })),
-                    None => (part::tile(Mood::Plain, "Shall belong to", &html! { "the same" }, &html! { "nothing else is decided" })),
+                    None => (ui::tile(Mood::Plain, "Target", &html! { "unchanged" }, &html! { "no move is decided" })),
                 }
-                (part::tile(Mood::Plain, "Lent to", &self.holder(of.loaned_to.as_ref()),
-                    &html! { @if of.loaned_to.is_some() { "until it is needed" } }))
+                (ui::tile(Mood::Plain, "Lent to", &self.holder(of.loaned_to.as_ref()),
+                    &html! { @if of.loaned_to.is_some() { "until it is recalled" } }))
             }
         }
     }
 
-    fn out_of_use(&self) -> Markup {
+    fn unavailability(&self) -> Markup {
         html! {
-            @if !self.found.events.is_empty() {
+            @if !self.server.events.is_empty() {
                 section #events {
                     h2 { "Unavailability" }
                     div.scroll { table {
-                        caption.quiet { "Events that cover it and have not ended, the oldest first" }
+                        caption.quiet { "Events of this server that have not ended, oldest first" }
                         thead { tr { th scope="col" { "Kind" } th scope="col" { "Covers" } th scope="col" { "Since" } th scope="col" { "Until" }
                             @if !self.reader.is_scoped() { th scope="col" { "Event" } } } }
-                        tbody { @for event in &self.found.events { tr {
-                            th scope="row" { (part::state(if event.active { Mood::Bad } else { Mood::Plain }, &event.kind)) }
+                        tbody { @for event in &self.server.events { tr {
+                            th scope="row" { (ui::state(if event.active { Mood::Bad } else { Mood::Plain }, &event.kind)) }
                             td { (event.scope) " " (event.scope_id) }
-                            td.when { (part::when(event.started_at)) " " span.dim { (part::ago(event.started_at, self.now)) } }
-                            td.when { @match event.ended_at { Some(at) => (part::when(at)), None => span.dim { "open" } } }
+                            td.when { (ui::when(event.started_at)) " " span.dim { (ui::ago(event.started_at, self.now)) } }
+                            td.when { @match event.ended_at { Some(at) => (ui::when(at)), None => span.dim { "open" } } }
                             @if !self.reader.is_scoped() {
                                 td { a.mono href={ "/trail?subject=" (link::segment(&event.event)) } { (event.event) } }
                             }
@@ -191,26 +193,26 @@ impl One<'_> {
         }
     }
 
-    fn moving(&self) -> Markup {
+    fn open_move(&self) -> Markup {
         html! {
             section #move {
                 h2 { "Move under way" }
-                @match &self.found.moving {
-                    None => (part::missing("It stays where it belongs.")),
-                    Some(of) => (self.move_under_way(of)),
+                @match &self.server.moving {
+                    None => (ui::missing("No move is open.")),
+                    Some(of) => (self.move_details(of)),
                 }
             }
         }
     }
 
-    fn move_under_way(&self, of: &MoveRow) -> Markup {
+    fn move_details(&self, of: &MoveRow) -> Markup {
         html! {
             p { "From " (self.holder(of.source.as_ref())) " to " (self.holder(of.target.as_ref())) ": "
-                (part::state(Mood::Plain, of.state.as_str())) " since " (part::when(of.state_at)) ", "
-                (part::ago(of.state_at, self.now)) "." }
-            p.note { "Opened " (part::when(of.opened_at)) " for version " (part::count(of.version.0)) " ("
+                (ui::state(Mood::Plain, of.state.as_str())) " since " (ui::when(of.state_at)) ", "
+                (ui::ago(of.state_at, self.now)) "." }
+            p.note { "Opened " (ui::when(of.opened_at)) " for version " (ui::count(of.version.0)) " ("
                 (of.origin.replace('_', " ")) ")"
-                @if of.in_use { ", when containers ran on it" } "."
+                @if of.in_use { ", while containers were running" } "."
                 @if let Some(detail) = &of.detail { " " (detail) } }
         }
     }
@@ -219,15 +221,15 @@ impl One<'_> {
         html! {
             section #maintenance {
                 h2 { "Planned maintenance" }
-                @if self.found.maintenance.is_empty() { (part::missing("None of it or its rack.")) } @else {
+                @if self.server.maintenance.is_empty() { (ui::missing("No maintenance of this server or its rack is planned.")) } @else {
                     div.scroll { table {
-                        caption.quiet { "Windows to come and under way" }
-                        thead { tr { th scope="col" { "Of its" } th scope="col" { "State" } th scope="col" { "From" } th scope="col" { "To" } } }
-                        tbody { @for window in &self.found.maintenance { tr {
+                        caption.quiet { "Windows that are planned or under way" }
+                        thead { tr { th scope="col" { "Covers" } th scope="col" { "State" } th scope="col" { "From" } th scope="col" { "To" } } }
+                        tbody { @for window in &self.server.maintenance { tr {
                             th scope="row" { (window.scope) }
-                            td { (part::state(Mood::Plain, &window.state)) }
-                            td.when { (part::when(window.starts_at)) }
-                            td.when { (part::when(window.ends_at)) }
+                            td { (ui::state(Mood::Plain, &window.state)) }
+                            td.when { (ui::when(window.starts_at)) }
+                            td.when { (ui::when(window.ends_at)) }
                         } } }
                     } }
                 }
@@ -236,22 +238,22 @@ impl One<'_> {
     }
 }
 
-fn history(name: &str, rows: &[ServerPast], next: Option<&str>, asked: &Asked) -> Markup {
+fn history(name: &str, rows: &[ServerPast], next: Option<&str>, query: &HistoryQuery) -> Markup {
     let at = |page: &str| format!("{}?page={}#history", link::server(name), link::segment(page));
     html! {
         section #history {
             h2 { "History" }
-            @if rows.is_empty() { (part::missing("Nothing became of it since it was loaded.")) } @else {
+            @if rows.is_empty() { (ui::missing("Nothing is recorded since the server was loaded.")) } @else {
                 div.scroll { table {
-                    caption.quiet { "What was decided about it, moved, reported and recorded, the newest first" }
-                    thead { tr { th scope="col" { "When" } th scope="col" { "What" } th scope="col" { "More" } } }
+                    caption.quiet { "Decisions, moves, events and changes of this server, newest first" }
+                    thead { tr { th scope="col" { "When" } th scope="col" { "What" } th scope="col" { "Details" } } }
                     tbody { @for row in rows { tr {
-                        td.when { (part::when(row.at)) }
-                        (told(row))
+                        td.when { (ui::when(row.at)) }
+                        (history_cells(row))
                     } } }
                 } }
                 nav.pages aria-label="Pages" {
-                    @if asked.page.is_some() { a href={ (link::server(name)) "#history" } rel="start" { "The newest" } }
+                    @if query.page.is_some() { a href={ (link::server(name)) "#history" } rel="start" { "Newest" } }
                     @if let Some(next) = next { a href=(at(next)) rel="next" { "Older" } }
                 }
             }
@@ -259,49 +261,104 @@ fn history(name: &str, rows: &[ServerPast], next: Option<&str>, asked: &Asked) -
     }
 }
 
-/// Two cells: what it was, and the rest of it.
-fn told(row: &ServerPast) -> Markup {
-    let of = &row.detail;
-    let words = |member: &str| of[member].as_str().unwrap_or_default().replace('_', " ");
-    match row.kind.as_str() {
-        "target" => html! {
-            th scope="row" { "decided: " (holder(&of["reservation"])) }
-            td.wide { "version " (of["version"]) @if !words("origin").is_empty() { ", " (words("origin")) }
-                @if of["taken"] == false { " " (part::state(Mood::Warn, "not taken")) } }
-        },
-        "move" => html! {
-            th scope="row" { "move: " (holder(&of["from"])) " to " (holder(&of["to"])) }
-            td.wide { (part::state(mood(of), &words("state")))
-                " version " (of["version"]) ", " (words("origin"))
-                @if of["in_use"] == true { ", in use" }
-                @if !words("reason").is_empty() { ": " (words("reason")) }
-                @if let Some(detail) = of["detail"].as_str() { " " span.dim { (detail) } } }
-        },
-        "event" => html! {
-            th scope="row" { "event: " (words("kind")) }
-            td.wide { @match of["event"].as_str() {
-                Some(event) => a.mono href={ "/trail?subject=" (link::segment(event)) } { (event) }, None => (number::NOTHING) }
-                @if of["ended_at"].is_null() { " " span.dim { "open" } } }
-        },
-        _ => html! {
-            th scope="row" { (words("action")) }
-            td.wide { "by " (words("actor")) @if let Some(seq) = of["seq"].as_i64() {
-                ", " a href={ "/trail?upto=" (seq) "#e" (seq) } { "entry " (part::count(seq)) } } }
-        },
+/// A target in the history.
+#[derive(Deserialize)]
+struct PastTarget {
+    version: i64,
+    reservation: Option<Name>,
+    origin: Option<String>,
+    /// `false`: the server was not moved to it.
+    taken: Option<bool>,
+}
+
+/// A move in the history.
+#[derive(Deserialize)]
+struct PastMove {
+    from: Option<Name>,
+    to: Option<Name>,
+    state: String,
+    version: i64,
+    origin: String,
+    in_use: bool,
+    reason: Option<String>,
+    detail: Option<String>,
+}
+
+/// An unavailability event in the history.
+#[derive(Deserialize)]
+struct PastEvent {
+    event: String,
+    kind: String,
+    ended_at: Option<DateTime<Utc>>,
+}
+
+/// An entry of the audit trail in the history.
+#[derive(Deserialize)]
+struct PastEntry {
+    seq: i64,
+    actor: String,
+    action: String,
+}
+
+/// The cells of a row of the history: what happened, and the details.
+fn history_cells(row: &ServerPast) -> Markup {
+    let cells = match row.kind.as_str() {
+        "target" => PastTarget::deserialize(&row.detail).map(|of| target_cells(&of)),
+        "move" => PastMove::deserialize(&row.detail).map(|of| move_cells(&of)),
+        "event" => PastEvent::deserialize(&row.detail).map(|of| event_cells(&of)),
+        _ => PastEntry::deserialize(&row.detail).map(|of| entry_cells(&of)),
+    };
+    cells.unwrap_or_else(|error| {
+        tracing::error!(%error, kind = %row.kind, key = %row.key, "a row of a server's history cannot be read");
+        html! { th scope="row" { (row.kind) } td.wide { (row.key) } }
+    })
+}
+
+fn target_cells(of: &PastTarget) -> Markup {
+    html! {
+        th scope="row" { "decided: " (past_holder(of.reservation.as_ref())) }
+        td.wide { "version " (of.version)
+            @if let Some(origin) = &of.origin { ", " (origin.replace('_', " ")) }
+            @if of.taken == Some(false) { " " (ui::state(Mood::Warn, "not executed")) } }
     }
 }
 
-fn mood(of: &Value) -> Mood {
-    match of["state"].as_str() {
-        Some("bound") => Mood::Good,
-        Some("failed" | "expired") => Mood::Bad,
+fn move_cells(of: &PastMove) -> Markup {
+    let mood = match of.state.as_str() {
+        "bound" => Mood::Good,
+        "failed" | "expired" => Mood::Bad,
         _ => Mood::Plain,
+    };
+    html! {
+        th scope="row" { "move: " (past_holder(of.from.as_ref())) " to " (past_holder(of.to.as_ref())) }
+        td.wide { (ui::state(mood, &of.state))
+            " version " (of.version) ", " (of.origin.replace('_', " "))
+            @if of.in_use { ", in use" }
+            @if let Some(reason) = &of.reason { ": " (reason.replace('_', " ")) }
+            @if let Some(detail) = &of.detail { " " span.dim { (detail) } } }
     }
 }
 
-fn holder(name: &Value) -> Markup {
-    match name.as_str() {
+fn event_cells(of: &PastEvent) -> Markup {
+    html! {
+        th scope="row" { "event: " (of.kind.replace('_', " ")) }
+        td.wide { a.mono href={ "/trail?subject=" (link::segment(&of.event)) } { (of.event) }
+            @if of.ended_at.is_none() { " " span.dim { "open" } } }
+    }
+}
+
+fn entry_cells(of: &PastEntry) -> Markup {
+    html! {
+        th scope="row" { (of.action.replace('_', " ")) }
+        td.wide { "by " (of.actor) ", "
+            a href={ "/trail?upto=" (of.seq) "#e" (of.seq) } { "audit entry " (ui::count(of.seq)) } }
+    }
+}
+
+/// A holder in the history. The reservation may be gone; its page then says so.
+fn past_holder(name: Option<&Name>) -> Markup {
+    match name {
         Some(name) => html! { a href=(link::reservation(name)) { (name) } },
-        None => html! { "nobody" },
+        None => html! { "none" },
     }
 }

@@ -1,8 +1,8 @@
-//! The servers of a reservation: what may be done with each, page by page.
+//! The servers of a reservation with their states, page by page.
 
-use super::frame::{Page, Place, Reader};
+use super::layout::{NavItem, Page, Reader};
 use super::link;
-use super::part::{self, Mood};
+use super::ui::{self, Mood};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
 use axum::extract::{Path, Query, State};
@@ -13,61 +13,61 @@ use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
 
-/// Servers of a page.
+/// Servers on a page.
 const ROWS: u32 = 100;
 
-/// Which of them.
+/// Filter and page.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Asked {
-    /// In this MSB; empty: in any.
+pub(super) struct ServersQuery {
+    /// Name of an MSB; empty for any.
     msb: String,
-    /// Of this hardware type; empty: of any.
+    /// Name of a hardware type; empty for any.
     hardware: String,
-    /// Those after this name; empty: from the first.
+    /// The last name of the page before; empty for the first page.
     after: String,
 }
 
-impl Asked {
+impl ServersQuery {
     fn filter(&self) -> ReservedFilter {
-        let said = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        ReservedFilter { msb: said(&self.msb), hardware_type: said(&self.hardware) }
+        let non_empty = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        ReservedFilter { msb: non_empty(&self.msb), hardware_type: non_empty(&self.hardware) }
     }
 
-    /// The path with the same filter from after this name.
+    /// Path of the page after this name, with the same filter.
     fn path(&self, reservation: &str, after: &str) -> String {
         let mut path = link::servers(reservation);
-        let asked = [("msb", self.msb.as_str()), ("hardware", &self.hardware), ("after", after)];
-        let asked = asked.into_iter().filter(|(_, value)| !value.is_empty());
-        for (place, (name, value)) in asked.enumerate() {
-            let mark = if place == 0 { '?' } else { '&' };
+        let query = [("msb", self.msb.as_str()), ("hardware", &self.hardware), ("after", after)];
+        let query = query.into_iter().filter(|(_, value)| !value.is_empty());
+        for (position, (name, value)) in query.enumerate() {
+            let mark = if position == 0 { '?' } else { '&' };
             path.push_str(&format!("{mark}{name}={}", link::segment(value)));
         }
         path
     }
 }
 
-/// The page.
+/// Handler of `GET /reservations/{name}/servers`.
 pub(super) async fn show(
     State(site): State<Site>,
     reader: Reader,
     Path(name): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(query): Query<ServersQuery>,
 ) -> Result<Html<String>, Problem> {
-    let none = || Problem::from(ReservationError::Unknown { name: name.clone() });
-    if [&name, &asked.msb, &asked.hardware, &asked.after].iter().any(|text| text.contains('\0')) {
-        let detail = "nothing has a zero character in its name";
+    let unknown = || Problem::from(ReservationError::Unknown { name: name.clone() });
+    if [&name, &query.msb, &query.hardware, &query.after].iter().any(|text| text.contains('\0')) {
+        let detail = "names contain no zero character";
         return Err(Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail));
     }
-    let owner = in_time(site.broker.reservation_owner(&name)).await?.ok_or_else(none)?;
+    let owner = in_time(site.broker.reservation_owner(&name)).await?.ok_or_else(unknown)?;
     if !reader.sees(&owner) {
-        return Err(none());
+        return Err(unknown());
     }
-    let filter = asked.filter();
-    let page = site.broker.reserved_servers_in(&name, &filter, &asked.after, ROWS);
+    let filter = query.filter();
+    let page = site.broker.reserved_servers_in(&name, &filter, &query.after, ROWS);
     let page = in_time(page).await?;
-    let picture = site.pictures.now(&site.region).await?;
-    let region = picture.as_deref().map(|picture| picture.region());
+    let summary = site.region_summaries.current(&site.region).await?;
+    let region = summary.as_deref().map(|summary| summary.region());
     let msbs: Vec<&str> = region.into_iter().flat_map(|of| &of.msbs).map(|msb| &*msb.id).collect();
     let types: Vec<&str> =
         region.into_iter().flat_map(|of| &of.hardware_types).map(|name| &**name).collect();
@@ -77,44 +77,44 @@ pub(super) async fn show(
         h1 { (title) }
         @if let Some(totals) = &page.totals { (facts(totals)) }
         form.toolbar method="get" action=(link::servers(&name)) {
-            (choice("msb", "MSB", &msbs, &asked.msb))
-            (choice("hardware", "Hardware type", &types, &asked.hardware))
+            (choice("msb", "MSB", &msbs, &query.msb))
+            (choice("hardware", "Hardware type", &types, &query.hardware))
             button type="submit" { "Show" }
         }
         @if page.servers.is_empty() {
-            (part::missing(if asked.after.is_empty() { "It has no such server." } else { "There are no more." }))
-        } @else { (table(&page, &asked)) }
+            (ui::missing(if query.after.is_empty() { "The reservation has no such server." } else { "There are no more servers." }))
+        } @else { (table(&page, &query)) }
         nav.pages aria-label="Pages" {
-            @if !asked.after.is_empty() { a href=(asked.path(&name, "")) rel="start" { "From the first" } }
-            @if let Some(next) = &page.next { a href=(asked.path(&name, next)) rel="next" { "Next" } }
+            @if !query.after.is_empty() { a href=(query.path(&name, "")) rel="start" { "First page" } }
+            @if let Some(next) = &page.next { a href=(query.path(&name, next)) rel="next" { "Next" } }
         }
     };
-    Ok(Page { place: Place::Reservations, title: &title, charts: false, body }.show(&reader))
+    Ok(Page { nav: NavItem::Reservations, title: &title, charts: false, body }.show(&reader))
 }
 
 fn facts(totals: &ReservedTotals) -> Markup {
     html! {
         p.facts {
             span { (number::rru(totals.capacity)) " RRU promised" }
-            span { (number::rru(totals.available)) " RRU to place containers on" }
+            span { (number::rru(totals.available)) " RRU available for containers" }
             span { (number::rru(totals.embedded_buffer)) " RRU in its largest MSB" }
         }
     }
 }
 
-fn choice(name: &str, label: &str, all: &[&str], said: &str) -> Markup {
+fn choice(name: &str, label: &str, all: &[&str], chosen: &str) -> Markup {
     html! {
         div.field { label for=(name) { (label) }
             select id=(name) name=(name) {
                 option value="" { "Any" }
-                // What was asked for stays chosen, whether there is such a thing or not.
-                @if !said.is_empty() && !all.contains(&said) { option value=(said) selected { (said) } }
-                @for of in all { option value=(of) selected[*of == said] { (of) } }
+                // An unknown value of the query stays chosen, so that the page shows its own filter.
+                @if !chosen.is_empty() && !all.contains(&chosen) { option value=(chosen) selected { (chosen) } }
+                @for of in all { option value=(of) selected[*of == chosen] { (of) } }
             } }
     }
 }
 
-/// What the state of a server is called, and whether that is good.
+/// Label of the state of a server.
 pub(super) fn state(of: ServerState) -> Markup {
     let (mood, word) = match of {
         ServerState::Unavailable => (Mood::Bad, "unavailable"),
@@ -125,16 +125,16 @@ pub(super) fn state(of: ServerState) -> Markup {
         ServerState::Arriving => (Mood::Plain, "arriving"),
         ServerState::Available => (Mood::Good, "available"),
     };
-    part::state(mood, word)
+    ui::state(mood, word)
 }
 
-fn table(page: &ReservedPage, asked: &Asked) -> Markup {
-    let filtered = asked.filter() != ReservedFilter::default();
+fn table(page: &ReservedPage, query: &ServersQuery) -> Markup {
+    let filtered = query.filter() != ReservedFilter::default();
     html! {
         div.scroll { table {
             caption { (number::counted(page.servers.len(), "server")) ", by name"
-                @if filtered { ", of those asked for" }
-                @if !asked.after.is_empty() { ", after " (asked.after) } }
+                @if filtered { ", filtered" }
+                @if !query.after.is_empty() { ", after " (query.after) } }
             thead { tr { th scope="col" { "Server" } th scope="col" { "State" } th scope="col" { "In use" }
                 th scope="col" { "Type" } th.n scope="col" { "RRU" } th scope="col" { "MSB" }
                 th.spare scope="col" { "Rack" } th.spare scope="col" { "Lent to" } } }
@@ -154,16 +154,16 @@ fn table(page: &ReservedPage, asked: &Asked) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::Asked;
+    use super::ServersQuery;
 
     #[test]
-    fn a_page_keeps_its_filter() {
-        let asked = Asked { msb: "m 1".to_owned(), ..Asked::default() };
+    fn path_of_a_page_keeps_the_filter() {
+        let query = ServersQuery { msb: "m 1".to_owned(), ..ServersQuery::default() };
         assert_eq!(
-            asked.path("b/ü", "s&1"),
+            query.path("b/ü", "s&1"),
             "/reservations/b%2F%C3%BC/servers?msb=m%201&after=s%261"
         );
-        assert_eq!(Asked::default().path("web", ""), "/reservations/web/servers");
-        assert_eq!(Asked::default().path("web", "s1"), "/reservations/web/servers?after=s1");
+        assert_eq!(ServersQuery::default().path("web", ""), "/reservations/web/servers");
+        assert_eq!(ServersQuery::default().path("web", "s1"), "/reservations/web/servers?after=s1");
     }
 }

@@ -1,5 +1,5 @@
-//! What operators change of a region: prices and limits, hardware types with their shared buffers, elastic
-//! reservations, quotas.
+//! Settings of a region: prices and limits, hardware types with their shared buffers, elastic reservations,
+//! quotas.
 
 pub(super) mod elastic;
 mod form;
@@ -7,29 +7,29 @@ pub(super) mod hardware;
 pub(super) mod prices;
 pub(super) mod quotas;
 
-use super::frame::{Page, Place, Reader, Whole};
-use super::part;
+use super::layout::{NavItem, Page, Reader, RegionReader};
+use super::ui;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use form::{Form, Tried};
+use form::{Form, Rejected};
 use maud::html;
 use serde::Serialize;
 
-/// The page.
+/// Handler of `GET /settings`.
 pub(super) async fn show(
     State(site): State<Site>,
-    Whole(reader): Whole,
+    RegionReader(reader): RegionReader,
 ) -> Result<Html<String>, Problem> {
     page(&site, &reader, None).await
 }
 
-/// The page, with what was tried in one of its forms.
+/// The page; with the values and errors of a form that was rejected.
 async fn page(
     site: &Site,
     reader: &Reader,
-    tried: Option<&Tried>,
+    rejected: Option<&Rejected>,
 ) -> Result<Html<String>, Problem> {
     let broker = &site.broker;
     let settings = match in_time(broker.region_settings()).await {
@@ -42,35 +42,35 @@ async fn page(
     let limits = in_time(broker.quotas(None)).await?;
     let body = html! {
         h1 { "Settings" }
-        p.facts { span { "What the next solve uses. Every change stands in the "
+        p.facts { span { "The next solve uses these settings. Every change is recorded in the "
             a href="/trail" { "audit trail" } "." } }
-        @if let Some(tried) = tried { (tried.show()) }
+        @if let Some(rejected) = rejected { (rejected.notice()) }
         @match &settings {
-            Some(settings) => (prices::section(settings, reader, tried)),
-            None => (part::missing("No region is loaded.")),
+            Some(settings) => (prices::section(settings, reader, rejected)),
+            None => (ui::missing("No region is loaded.")),
         }
-        (hardware::section(&types, reader, tried))
-        (elastic::section(&borrowers, &types, reader, tried))
-        (quotas::section(&limits, reader, tried))
-        p { a href="/settings/servers" { "Rack, decommission and move servers" } }
+        (hardware::section(&types, reader, rejected))
+        (elastic::section(&borrowers, &types, reader, rejected))
+        (quotas::section(&limits, reader, rejected))
+        p { a href="/settings/servers" { "Add, move and remove servers" } }
     };
-    Ok(Page { place: Place::Settings, title: "Settings", charts: false, body }.show(reader))
+    Ok(Page { nav: NavItem::Settings, title: "Settings", charts: false, body }.show(reader))
 }
 
-/// Back to the section, or the page with what was said and what is wrong with it.
+/// Redirects to the section of a form; if the form is rejected, shows the page with its values and errors.
 async fn answered(
     site: &Site,
     reader: &Reader,
     form: &'static Form,
-    said: &impl Serialize,
+    values: &impl Serialize,
     done: Result<(), Problem>,
 ) -> Result<Response, Problem> {
     match done {
         Ok(()) => Ok(Redirect::to(&format!("/settings#{}", form.section.0)).into_response()),
         Err(problem) if problem.status().is_client_error() => {
-            let tried = Tried::new(form, said, problem);
-            let page = page(site, reader, Some(&tried)).await?;
-            Ok((tried.problem().status(), page).into_response())
+            let rejected = Rejected::new(form, values, problem);
+            let page = page(site, reader, Some(&rejected)).await?;
+            Ok((rejected.problem().status(), page).into_response())
         }
         Err(problem) => Err(problem),
     }

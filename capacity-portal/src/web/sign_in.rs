@@ -1,6 +1,6 @@
-//! Signing in with a token, and out.
+//! Sign-in with a token, and sign-out.
 
-use super::frame::{Page, Place};
+use super::layout::{NavItem, Page};
 use crate::api::Site;
 use crate::api::caller::{Caller, own_page, session_cookie, session_secret};
 use crate::api::problem::Problem;
@@ -14,28 +14,28 @@ use maud::html;
 use serde::Deserialize;
 use std::net::SocketAddr;
 
-/// Where to go afterwards.
+/// Path to open after sign-in.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Next {
     next: String,
 }
 
-/// What the form says.
+/// The sign-in form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Said {
+pub(super) struct SignInForm {
     token: String,
     #[serde(default)]
     next: String,
 }
 
-/// A path of our own, or the first page: a link may not send people elsewhere.
+/// The path if it is on this server, else the overview: a link must not redirect to another site.
 fn local(next: &str) -> &str {
-    let own = next.starts_with('/')
+    let is_local = next.starts_with('/')
         && !next.starts_with("//")
         && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-    if own { next } else { "/" }
+    if is_local { next } else { "/" }
 }
 
 fn markup(next: &str, wrong: Option<&str>) -> Html<String> {
@@ -50,30 +50,30 @@ fn markup(next: &str, wrong: Option<&str>) -> Html<String> {
                 div.field { label for="token" { "Token" }
                     input #token type="password" name="token" autocomplete="current-password"
                         required autofocus aria-describedby=(if wrong.is_some() { "wrong token-hint" } else { "token-hint" });
-                    span.hint #token-hint { code { "ras token create" } " makes one" } }
+                    span.hint #token-hint { "An operator creates tokens with " code { "ras token create" } "." } }
                 div.actions { button.main type="submit" { "Sign in" } }
             }
         }
     };
-    Page { place: Place::Elsewhere, title: "Sign in", charts: false, body }.show_to_all()
+    Page { nav: NavItem::Elsewhere, title: "Sign in", charts: false, body }.show_signed_out()
 }
 
-/// The form.
+/// Handler of `GET /sign-in`.
 pub(super) async fn page(next: Result<Query<Next>, QueryRejection>) -> Html<String> {
     let Query(Next { next }) = next.unwrap_or_default();
     markup(&next, None)
 }
 
-/// Signs in: a session, and its cookie.
+/// Handler of `POST /sign-in`: starts a session and sets its cookie.
 pub(super) async fn sign_in(
     State(site): State<Site>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
-    said: Result<Form<Said>, FormRejection>,
+    form: Result<Form<SignInForm>, FormRejection>,
 ) -> Result<Response, Problem> {
     own_page(&headers)?;
     let refused = |error: FormRejection| Problem::bad_request("malformed", error.body_text());
-    let Form(Said { token, next }) = said.map_err(refused)?;
+    let Form(SignInForm { token, next }) = form.map_err(refused)?;
     match site.guard.token(token.trim(), from.ip()).await {
         Ok(token) => {
             let session = site.guard.sign_in(&token).await?;
@@ -82,14 +82,14 @@ pub(super) async fn sign_in(
             Ok((jar, Redirect::to(local(&next))).into_response())
         }
         Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => {
-            let wrong = "This is none of the tokens that are good now.";
+            let wrong = "Invalid or expired token.";
             Ok((StatusCode::UNAUTHORIZED, markup(&next, Some(wrong))).into_response())
         }
         Err(problem) => Err(problem),
     }
 }
 
-/// Signs out: the session ends everywhere, and its cookie goes.
+/// Handler of `POST /sign-out`: ends the session and removes its cookie.
 pub(super) async fn sign_out(
     State(site): State<Site>,
     _caller: Caller,
@@ -101,7 +101,7 @@ pub(super) async fn sign_out(
     }
     let mut cookie: Cookie<'static> = session_cookie("", secure);
     cookie.make_removal();
-    // Said in full, whatever the request had.
+    // The removal is sent even if the request had no cookie.
     Ok((CookieJar::default().add(cookie), Redirect::to("/sign-in")).into_response())
 }
 
@@ -110,7 +110,7 @@ mod tests {
     use super::local;
 
     #[test]
-    fn a_link_leads_to_a_page_of_ours() {
+    fn redirect_stays_on_this_server() {
         for next in ["/", "/reservations/a?x=1"] {
             assert_eq!(local(next), next);
         }

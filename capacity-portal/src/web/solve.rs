@@ -1,7 +1,7 @@
-//! One solve: how it went, how near to the best it is, and where its time went.
+//! One solve: outcome, optimality gap, progress, time by step, objective, spread over MSBs.
 
-use super::frame::{Page, Place, Whole};
-use super::part::{self, Mood};
+use super::layout::{NavItem, Page, RegionReader};
+use super::ui::{self, Mood};
 use super::{heat, solves};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// Expressions 1 to 4: member of the report, words, colour.
+/// Expressions 1 to 4 of the paper: member of the report, label, colour class.
 const TERMS: [(&str, &str, &str); 4] = [
     ("stability", "Moves (expression 1)", "s4"),
     ("rack_spread", "Rack spread (2)", "s1"),
@@ -24,10 +24,10 @@ const TERMS: [(&str, &str, &str); 4] = [
     ("buffer", "Embedded buffers (4)", "s2"),
 ];
 
-/// The page.
+/// Handler of `GET /solves/{id}`.
 pub(super) async fn show(
     State(site): State<Site>,
-    Whole(reader): Whole,
+    RegionReader(reader): RegionReader,
     Path(id): Path<String>,
 ) -> Result<Html<String>, Problem> {
     let broker = &site.broker;
@@ -40,23 +40,23 @@ pub(super) async fn show(
     let now = in_time(broker.clock()).await?;
     let body = html! {
         p.kicker { a href="/solves" { "Solves" } " · " code { (solve.id) } }
-        h1 { "Solve of " (part::when(solve.requested_at)) }
+        h1 { "Solve of " (ui::when(solve.requested_at)) }
         p.facts {
-            (part::state(solves::mood(&solve.state), &solve.state))
-            span { "by " (solve.cause) }
+            (ui::state(solves::mood(&solve.state), &solve.state))
+            span { "cause: " (solve.cause) }
             span { "took " (solves::took(&solve, now)) }
-            span { "on version " (part::count(solve.parent.0)) }
-            @if let Some(version) = solve.version { span { "became version " (part::count(version.0)) } }
+            span { "started from version " (ui::count(solve.parent.0)) }
+            @if let Some(version) = solve.version { span { "published as version " (ui::count(version.0)) } }
         }
         (outcome(&solve, now))
         @match &report {
-            Some(report) => { (found(report)) (heat::section(report)) },
-            None if solve.state == "published" => { (part::missing("Its report is not kept any more.")) (heat::not_kept()) },
+            Some(report) => { (report_sections(report)) (heat::section(report)) },
+            None if solve.state == "published" => { (ui::missing("The report of this solve was deleted.")) (heat::without_report()) },
             None => {},
         }
     };
     let title = format!("Solve of {}", solve.requested_at.format("%Y-%m-%d %H:%M"));
-    Ok(Page { place: Place::Solves, title: &title, charts: true, body }.show(&reader))
+    Ok(Page { nav: NavItem::Solves, title: &title, charts: true, body }.show(&reader))
 }
 
 fn outcome(solve: &SolveRow, now: DateTime<Utc>) -> Markup {
@@ -68,40 +68,40 @@ fn outcome(solve: &SolveRow, now: DateTime<Utc>) -> Markup {
                 p { (failure) }
             }
         } @else if solve.state == "running" {
-            div.notice { p { "Under way since " @match solve.started_at { Some(at) => (part::ago(at, now)), None => "just now" } "." } }
+            div.notice { p { "Running. Started " @match solve.started_at { Some(at) => (ui::ago(at, now)), None => "just now" } "." } }
         }
     }
 }
 
-fn at(report: &Value, pointer: &str) -> Option<f64> {
+fn number_at(report: &Value, pointer: &str) -> Option<f64> {
     report.pointer(pointer).and_then(Value::as_f64).filter(|number| number.is_finite())
 }
 
-fn list<'a>(report: &'a Value, member: &str) -> impl Iterator<Item = &'a Value> {
+fn entries<'a>(report: &'a Value, member: &str) -> impl Iterator<Item = &'a Value> {
     report.get(member).and_then(Value::as_array).into_iter().flatten()
 }
 
-fn found(report: &Value) -> Markup {
+fn report_sections(report: &Value) -> Markup {
     let decimal =
         |of: Option<f64>| html! { (of.map_or(number::NOTHING.to_owned(), number::decimal)) };
     let percent =
         |of: Option<f64>| html! { (of.map_or(number::NOTHING.to_owned(), number::percent)) };
-    let shortfall = at(report, "/shortfall_rru");
-    let words = |pointer: &str| {
+    let shortfall = number_at(report, "/shortfall_rru");
+    let text = |pointer: &str| {
         report.pointer(pointer).and_then(Value::as_str).unwrap_or(number::NOTHING).replace('_', " ")
     };
     html! {
         dl.tiles {
-            (part::tile(Mood::Plain, "Proved gap", &html! { (at(report, "/phase1/gap").map_or(number::NOTHING.to_owned(), part::gap)) },
-                &html! { "ended: " (words("/phase1/termination")) }))
-            (part::tile(Mood::Plain, "Moves in use", &decimal(at(report, "/moves/in_use")),
-                &html! { (decimal(at(report, "/moves/idle"))) " idle, " (decimal(at(report, "/acquired"))) " taken up" }))
-            (part::tile(if shortfall > Some(0.0) { Mood::Bad } else { Mood::Good }, "Missing, RRU", &decimal(shortfall),
-                &html! { (decimal(at(report, "/initial_shortfall_rru"))) " before" }))
-            (part::tile(Mood::Plain, "Embedded buffers", &percent(at(report, "/buffer/share")),
-                &html! { "at least " (percent(at(report, "/buffer/bounds/hardware"))) " with this hardware" }))
-            (part::tile(Mood::Plain, "Time", &html! { (at(report, "/seconds/total").map_or(number::NOTHING.to_owned(), number::seconds)) },
-                &html! { "version " (words("/version")) ", seed " (decimal(at(report, "/seed"))) }))
+            (ui::tile(Mood::Plain, "Proved gap", &html! { (number_at(report, "/phase1/gap").map_or(number::NOTHING.to_owned(), ui::gap)) },
+                &html! { "ended: " (text("/phase1/termination")) }))
+            (ui::tile(Mood::Plain, "Moves in use", &decimal(number_at(report, "/moves/in_use")),
+                &html! { (decimal(number_at(report, "/moves/idle"))) " idle, " (decimal(number_at(report, "/acquired"))) " free servers assigned" }))
+            (ui::tile(if shortfall > Some(0.0) { Mood::Bad } else { Mood::Good }, "Missing, RRU", &decimal(shortfall),
+                &html! { (decimal(number_at(report, "/initial_shortfall_rru"))) " before the solve" }))
+            (ui::tile(Mood::Plain, "Embedded buffers", &percent(number_at(report, "/buffer/share")),
+                &html! { "lower bound with this hardware: " (percent(number_at(report, "/buffer/bounds/hardware"))) }))
+            (ui::tile(Mood::Plain, "Time", &html! { (number_at(report, "/seconds/total").map_or(number::NOTHING.to_owned(), number::seconds)) },
+                &html! { "solver version " (text("/version")) ", seed " (decimal(number_at(report, "/seed"))) }))
         }
         div.columns { (progress(report)) (steps(report)) }
         (objective(report))
@@ -109,7 +109,7 @@ fn found(report: &Value) -> Markup {
 }
 
 fn progress(report: &Value) -> Markup {
-    let moments: Vec<_> = list(report, "history")
+    let moments: Vec<_> = entries(report, "history")
         .filter(|of| of.get("phase").and_then(Value::as_u64).unwrap_or(1) == 1)
         .filter_map(|of| {
             Some((
@@ -124,12 +124,12 @@ fn progress(report: &Value) -> Markup {
     let bound: Vec<Option<f64>> = moments.iter().map(|of| of.2).collect();
     html! {
         section #progress {
-            h2 { "Primal and bound" }
-            p.lead { "What the best assignment so far costs, and what none can cost less than." }
-            @if moments.is_empty() { (part::missing("The report has no history.")) } @else {
-                (part::chart("Primal value and proved bound over time", &json!({
+            h2 { "Incumbent and bound" }
+            p.lead { "Cost of the best assignment so far, and the proved lower bound on the cost of any assignment." }
+            @if moments.is_empty() { (ui::missing("The report has no history.")) } @else {
+                (ui::chart("Cost of the incumbent and proved bound over time", &json!({
                     "across": "seconds", "across_label": "After", "unit": "count", "at": seconds, "stepped": true, "wide": true,
-                    "series": [{ "label": "Primal", "colour": "primal", "values": primal },
+                    "series": [{ "label": "Incumbent", "colour": "primal", "values": primal },
                         { "label": "Bound", "colour": "bound", "dashed": true, "values": bound }],
                 })))
             }
@@ -140,7 +140,7 @@ fn progress(report: &Value) -> Markup {
 fn steps(report: &Value) -> Markup {
     let mut order: Vec<(u64, String)> = Vec::new();
     let mut seconds: BTreeMap<(u64, String), f64> = BTreeMap::new();
-    for step in list(report, "steps") {
+    for step in entries(report, "steps") {
         let phase = step.get("phase").and_then(Value::as_u64).unwrap_or(1);
         let name = step.get("step").and_then(Value::as_str).unwrap_or("step").to_owned();
         let took = step.get("seconds").and_then(Value::as_f64).unwrap_or(0.0);
@@ -153,15 +153,15 @@ fn steps(report: &Value) -> Markup {
     html! {
         section #time {
             h2 { "Time by step " span.ref { "figure 9" } }
-            p.lead { "Phase 1 spreads over MSBs, phase 2 over racks." }
-            @if order.is_empty() { (part::missing("The report has no steps.")) } @else {
+            p.lead { "Phase 1 assigns servers to reservations and spreads them over MSBs; phase 2 spreads them over racks." }
+            @if order.is_empty() { (ui::missing("The report has no steps.")) } @else {
                 div.scroll { table {
-                    caption.quiet { "Seconds each step took" }
-                    thead { tr { th scope="col" { "Step" } th.n scope="col" { "Phase" } th scope="col" { "" } th.n scope="col" { "Took" } } }
+                    caption.quiet { "Seconds of each step" }
+                    thead { tr { th scope="col" { "Step" } th.n scope="col" { "Phase" } th scope="col" { "" } th.n scope="col" { "Time" } } }
                     tbody { @for step in &order { tr {
                         th scope="row" { (step.1.replace('_', " ")) }
                         td.n { (step.0) }
-                        td.graph { (part::bar(&[(if step.0 == 1 { "primal" } else { "bound" }, seconds[step])], most)) }
+                        td.graph { (ui::bar(&[(if step.0 == 1 { "primal" } else { "bound" }, seconds[step])], most)) }
                         td.n { (number::seconds(seconds[step])) }
                     } } }
                 } }
@@ -173,12 +173,12 @@ fn steps(report: &Value) -> Markup {
 fn objective(report: &Value) -> Markup {
     let terms: Vec<_> = TERMS
         .iter()
-        .filter_map(|(term, words, class)| {
+        .filter_map(|(term, label, class)| {
             Some((
-                *words,
+                *label,
                 *class,
-                at(report, &format!("/objective/{term}"))?,
-                at(report, &format!("/initial_objective/{term}")),
+                number_at(report, &format!("/objective/{term}"))?,
+                number_at(report, &format!("/initial_objective/{term}")),
             ))
         })
         .collect();
@@ -188,17 +188,17 @@ fn objective(report: &Value) -> Markup {
     html! {
         section #objective {
             h2 { "Objective" }
-            @if terms.is_empty() { (part::missing("The report has no objective.")) } @else {
-                p.lead { "What the assignment costs, by the four expressions of the paper." }
-                (part::legend(terms.iter().map(|(words, class, ..)| (*class, (*words).to_owned()))))
+            @if terms.is_empty() { (ui::missing("The report has no objective.")) } @else {
+                p.lead { "Cost of the assignment by the four expressions of the paper." }
+                (ui::legend(terms.iter().map(|(label, class, ..)| (*class, (*label).to_owned()))))
                 div.scroll { table {
                     caption.quiet { "The terms of the objective, before and after" }
                     thead { tr { th scope="col" { "" } th scope="col" { "Terms" } th.n scope="col" { "Sum" }
-                        @for (words, ..) in &terms { th.n scope="col" { (words) } } } }
+                        @for (label, ..) in &terms { th.n scope="col" { (label) } } } }
                     tbody {
-                        tr { th scope="row" { "Before" } td.graph { (part::bar(&terms.iter().map(|of| (of.1, of.3.unwrap_or(0.0))).collect::<Vec<_>>(), whole)) }
+                        tr { th scope="row" { "Before" } td.graph { (ui::bar(&terms.iter().map(|of| (of.1, of.3.unwrap_or(0.0))).collect::<Vec<_>>(), whole)) }
                             td.n { (number::decimal(before)) } @for of in &terms { td.n { (of.3.map_or(number::NOTHING.to_owned(), number::decimal)) } } }
-                        tr { th scope="row" { "After" } td.graph { (part::bar(&terms.iter().map(|of| (of.1, of.2)).collect::<Vec<_>>(), whole)) }
+                        tr { th scope="row" { "After" } td.graph { (ui::bar(&terms.iter().map(|of| (of.1, of.2)).collect::<Vec<_>>(), whole)) }
                             td.n { (number::decimal(after)) } @for of in &terms { td.n { (number::decimal(of.2)) } } }
                     }
                 } }

@@ -1,7 +1,7 @@
-//! Solves: the latest, how good they were, and what was moved.
+//! Solves: the latest, their optimality gaps, and moves per hour.
 
-use super::frame::{Page, Place, Whole};
-use super::part::{self, Mood};
+use super::layout::{NavItem, Page, RegionReader};
+use super::ui::{self, Mood};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
 use axum::extract::State;
@@ -25,10 +25,10 @@ const HOURS: u16 = 168;
 /// The fewest hours of moves drawn.
 const DAY: i64 = 24;
 
-/// The page.
+/// Handler of `GET /solves`.
 pub(super) async fn show(
     State(site): State<Site>,
-    Whole(reader): Whole,
+    RegionReader(reader): RegionReader,
 ) -> Result<Html<String>, Problem> {
     let broker = &site.broker;
     let now = in_time(broker.clock()).await?;
@@ -37,17 +37,17 @@ pub(super) async fn show(
     let moves = in_time(broker.moves_by_hour(HOURS)).await?;
     let body = html! {
         h1 { "Solves" }
-        p.facts { span { "Every solve decides the whole region anew, moves as little as it can, and proves how near to the best it came." } }
+        p.facts { span { "Each solve reassigns the whole region with as few moves as possible and proves how far it is from the optimum." } }
         div.columns { (gaps(&figures)) (hours(&moves, now)) }
         section {
             h2 { "Latest" }
-            @if solves.is_empty() { (part::missing("Nobody has asked for a solve yet.")) } @else { (table(&solves, now)) }
+            @if solves.is_empty() { (ui::missing("No solve was requested yet.")) } @else { (table(&solves, now)) }
         }
     };
-    Ok(Page { place: Place::Solves, title: "Solves", charts: true, body }.show(&reader))
+    Ok(Page { nav: NavItem::Solves, title: "Solves", charts: true, body }.show(&reader))
 }
 
-/// How a state stands.
+/// How a state of a solve is coloured.
 pub(super) fn mood(state: &str) -> Mood {
     match state {
         "published" => Mood::Good,
@@ -60,26 +60,26 @@ pub(super) fn mood(state: &str) -> Mood {
 /// Solves as a table.
 pub(super) fn table(solves: &[SolveRow], now: DateTime<Utc>) -> Markup {
     if solves.is_empty() {
-        return part::missing("Nobody has asked for a solve yet.");
+        return ui::missing("No solve was requested yet.");
     }
     html! {
         div.scroll { table {
             caption.quiet { "Solves, the newest first" }
-            thead { tr { th scope="col" { "Asked for" } th scope="col" { "Why" } th scope="col" { "State" }
-                th.n scope="col" { "Took" } th.n scope="col" { "Version" } } }
+            thead { tr { th scope="col" { "Requested" } th scope="col" { "Cause" } th scope="col" { "State" }
+                th.n scope="col" { "Time" } th.n scope="col" { "Version" } } }
             tbody { @for solve in solves { tr {
-                th scope="row" { a href={ "/solves/" (solve.id) } { (part::ago(solve.requested_at, now)) } }
+                th scope="row" { a href={ "/solves/" (solve.id) } { (ui::ago(solve.requested_at, now)) } }
                 td { (solve.cause) }
-                td { (part::state(mood(&solve.state), &solve.state))
+                td { (ui::state(mood(&solve.state), &solve.state))
                     @if let Some(reason) = &solve.reason { " " span.dim { (reason.replace('_', " ")) } } }
                 td.n { (took(solve, now)) }
-                td.n { @match solve.version { Some(version) => (part::count(version.0)), None => (number::NOTHING) } }
+                td.n { @match solve.version { Some(version) => (ui::count(version.0)), None => (number::NOTHING) } }
             } } }
         } }
     }
 }
 
-/// How long a solve took, or takes so far.
+/// Duration of a solve, up to now while it runs.
 pub(super) fn took(solve: &SolveRow, now: DateTime<Utc>) -> String {
     let Some(began) = solve.started_at else { return number::NOTHING.to_owned() };
     let end = if solve.state == "running" { now } else { solve.state_at };
@@ -93,15 +93,15 @@ fn gaps(figures: &[SolveFigures]) -> Markup {
     html! {
         section #gaps {
             h2 { "Proved gap" }
-            p.lead { "What could at most still be saved, of what the assignment costs." }
+            p.lead { "Optimality gap: the share of the cost that another assignment could save at most." }
             @match oldest_first.last() {
-                None => (part::missing("No solve was published yet.")),
+                None => (ui::missing("No solve has been published yet.")),
                 Some(last) => {
-                    (part::chart("Proved gap of each published solve over time", &json!({
+                    (ui::chart("Proved gap of each published solve over time", &json!({
                         "across": "time", "across_label": "Published", "unit": "percent", "from_zero": true, "at": at,
                         "series": [{ "label": "Gap", "colour": "primal", "values": values }],
                     })))
-                    p.note { "Latest: " (part::gap(last.gap.unwrap_or_default())) ". Shown: "
+                    p.note { "Latest: " (ui::gap(last.gap.unwrap_or_default())) ". Shown: "
                         (number::counted(oldest_first.len(), "solve")) "." }
                 }
             }
@@ -115,9 +115,9 @@ fn hours(moves: &[HourOfMoves], now: DateTime<Utc>) -> Markup {
     let (in_use, idle): (i64, i64) =
         (moves.iter().map(|of| of.in_use).sum(), moves.iter().map(|of| of.idle).sum());
     let this = now.timestamp() / 3_600 * 3_600;
-    // Hours without moves are zero, not missing: from the first of them on.
+    // Hours without moves are zero, not missing.
     let first = by_hour.keys().next().copied().unwrap_or(this);
-    // One hour alone would be no chart.
+    // A chart needs more than one hour.
     let first = first.min(this - TimeDelta::hours(DAY).num_seconds());
     let first = first.max(this - TimeDelta::hours(HOURS.into()).num_seconds());
     let at: Vec<i64> = (0..=(this - first) / 3_600).map(|hour| first + hour * 3_600).collect();
@@ -127,14 +127,14 @@ fn hours(moves: &[HourOfMoves], now: DateTime<Utc>) -> Markup {
     html! {
         section #hours {
             h2 { "Moves per hour " span.ref { "figure 16" } }
-            p.lead { "Servers that got a new owner, in the last week." }
-            @if moves.is_empty() { (part::missing("No server was moved in the last week.")) } @else {
-                (part::chart("Servers moved per hour in the last week", &json!({
+            p.lead { "Servers that changed their owner in the last week." }
+            @if moves.is_empty() { (ui::missing("No server was moved in the last week.")) } @else {
+                (ui::chart("Servers moved per hour in the last week", &json!({
                     "across": "time", "across_label": "Hour from", "unit": "count", "from_zero": true, "stepped": true, "at": at,
                     "series": [{ "label": "In use", "colour": "bound", "values": of(|of| of.in_use) },
                         { "label": "Idle", "colour": "primal", "values": of(|of| of.idle) }],
                 })))
-                p.note { "In all: " (part::count(in_use)) " in use, " (part::count(idle)) " idle." }
+                p.note { "Total: " (ui::count(in_use)) " in use, " (ui::count(idle)) " idle." }
             }
         }
     }

@@ -1,7 +1,7 @@
-//! What has been in a state for longer than anything should.
+//! Work that has been in its state for too long.
 
-use super::frame::{Page, Place, Whole};
-use super::{link, part};
+use super::layout::{NavItem, Page, RegionReader};
+use super::{link, ui};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
 use axum::extract::State;
@@ -14,40 +14,41 @@ use report::number;
 /// Rows of the page.
 const ROWS: usize = 200;
 
-/// The page.
+/// Handler of `GET /stuck`.
 pub(super) async fn show(
     State(site): State<Site>,
-    Whole(reader): Whole,
+    RegionReader(reader): RegionReader,
 ) -> Result<Html<String>, Problem> {
     let now = in_time(site.broker.clock()).await?;
     let stuck = in_time(site.broker.stuck()).await?;
     let body = html! {
         h1 { "Stuck" }
-        p.facts { span { "What has been in its state for longer than anything should be, the longest first." } }
+        p.facts { span { "Work that has been in its state for too long, longest first." } }
         @if stuck.is_empty() { div.notice.good { strong.verdict { "Nothing is stuck" }
-            p { "Moves, solves, jobs, replacements, maintenance and emergencies all go on." } } }
+            p { "Moves, solves, jobs, replacements, maintenance and emergencies are all making progress." } } }
         @else { (table(&stuck, now)) }
     };
-    Ok(Page { place: Place::Stuck, title: "Stuck", charts: false, body }.show(&reader))
+    Ok(Page { nav: NavItem::Stuck, title: "Stuck", charts: false, body }.show(&reader))
 }
 
 fn table(stuck: &[Stuck], now: DateTime<Utc>) -> Markup {
     html! {
         section { div.scroll { table {
-            caption { (number::counted(stuck.len(), "thing")) @if stuck.len() > ROWS { ", the first " (ROWS) " shown" } }
-            thead { tr { th scope="col" { "What" } th scope="col" { "Which" } th scope="col" { "State" }
+            caption { (number::counted(stuck.len(), "item")) @if stuck.len() > ROWS { ", the first " (ROWS) " shown" } }
+            thead { tr { th scope="col" { "Kind" } th scope="col" { "Subject" } th scope="col" { "State" }
                 th scope="col" { "Since" } } }
             tbody { @for of in stuck.iter().take(ROWS) { tr {
                 td { (of.machine.replace('_', " ")) }
-                th scope="row" { a href=(place(of)) { (of.subject) } }
-                td { (part::state(part::Mood::Bad, &of.state)) }
-                td.when { (part::when(of.since)) " " span.dim { (part::ago(of.since, now)) } }
+                th scope="row" { a href=(path(of)) { (of.subject) } }
+                td { (ui::state(ui::Mood::Bad, &of.state)) }
+                td.when { (ui::when(of.since)) " " span.dim { (ui::ago(of.since, now)) } }
             } } }
         } } }
     }
 }
 
-fn place(of: &Stuck) -> String {
+/// Path of the page that shows the item.
+fn path(of: &Stuck) -> String {
     match of.machine.as_str() {
         "solves" => format!("/solves/{}", of.subject),
         "maintenance" => "/maintenance".to_owned(),

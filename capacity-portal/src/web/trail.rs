@@ -1,7 +1,7 @@
-//! The audit trail: who did what, the newest first.
+//! The audit trail, newest entries first.
 
-use super::frame::{Page, Place, Whole};
-use super::{link, part};
+use super::layout::{NavItem, Page, RegionReader};
+use super::{link, ui};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
 use axum::extract::{Query, State};
@@ -12,39 +12,39 @@ use report::number;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Entries of a page.
+/// Entries on a page.
 const ROWS: i64 = 50;
 
-/// Characters of a detail shown in its line.
+/// Characters of a detail shown before the rest is folded away.
 const DETAIL_CHARS: usize = 160;
 
-/// Which entries.
+/// Filter and page.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
-    /// Entries up to this number.
+pub(super) struct TrailQuery {
+    /// Number of the newest entry on the page.
     upto: Option<i64>,
-    /// About this subject.
+    /// Subject of the entries; empty for all entries.
     #[serde(default)]
     subject: String,
 }
 
-/// The page.
+/// Handler of `GET /trail`.
 pub(super) async fn show(
     State(site): State<Site>,
-    Whole(reader): Whole,
-    Query(asked): Query<Asked>,
+    RegionReader(reader): RegionReader,
+    Query(query): Query<TrailQuery>,
 ) -> Result<Html<String>, Problem> {
     let broker = &site.broker;
     let last = in_time(broker.last_seq()).await?.0;
-    let upto = asked.upto.unwrap_or(last).clamp(0, last);
-    let mut entries = if asked.subject.is_empty() {
+    let upto = query.upto.unwrap_or(last).clamp(0, last);
+    let mut entries = if query.subject.is_empty() {
         in_time(broker.trail(Seq((upto - ROWS).max(0)), ROWS.min(upto) as u32)).await?
     } else {
-        in_time(broker.trail_of(&asked.subject, Seq(0), 1_000)).await?
+        in_time(broker.trail_of(&query.subject, Seq(0), 1_000)).await?
     };
     entries.reverse();
-    let (newer, older) = if asked.subject.is_empty() {
+    let (newer, older) = if query.subject.is_empty() {
         (
             (upto < last).then(|| format!("/trail?upto={}", (upto + ROWS).min(last))),
             (upto > ROWS).then(|| format!("/trail?upto={}", upto - ROWS)),
@@ -54,34 +54,34 @@ pub(super) async fn show(
     };
     let body = html! {
         h1 { "Audit trail" }
-        p.facts { span { (part::count(last)) " entries, numbered in the order they became visible, without holes" } }
+        p.facts { span { (ui::count(last)) " entries, numbered without gaps in the order of their commits" } }
         form.toolbar role="search" method="get" action="/trail" {
-            div.field { label for="subject" { "About" }
-                input #subject type="search" name="subject" value=(asked.subject) autocomplete="off" aria-describedby="subject-hint";
-                span.hint #subject-hint { "a reservation, server, MSB, event or version, by its whole name" } }
+            div.field { label for="subject" { "Subject" }
+                input #subject type="search" name="subject" value=(query.subject) autocomplete="off" aria-describedby="subject-hint";
+                span.hint #subject-hint { "full name of a reservation, server, MSB, event or version" } }
             button type="submit" { "Show" }
         }
-        @if entries.is_empty() { (part::missing("Nothing was done to it.")) } @else { (table(&entries, "Entries, the newest first", true)) }
-        (part::pages(newer, older))
+        @if entries.is_empty() { (ui::missing("There are no entries.")) } @else { (table(&entries, "Entries, newest first", true)) }
+        (ui::pages(newer, older))
     };
-    Ok(Page { place: Place::Trail, title: "Audit trail", charts: false, body }.show(&reader))
+    Ok(Page { nav: NavItem::Trail, title: "Audit trail", charts: false, body }.show(&reader))
 }
 
-/// Entries as a table. `linked`: whoever reads it may look at everything.
+/// Entries as a table. `linked`: subjects link to their pages, for readers of the whole region.
 pub(super) fn table(entries: &[Entry], caption: &str, linked: bool) -> Markup {
     html! {
         div.scroll { table {
             caption { (caption) }
-            thead { tr { th.n scope="col" { "Number" } th scope="col" { "When" } th scope="col" { "Who" }
-                th scope="col" { "What" } th scope="col" { "To what" } th scope="col" { "More" } } }
+            thead { tr { th.n scope="col" { "Number" } th scope="col" { "Time" } th scope="col" { "Actor" }
+                th scope="col" { "Action" } th scope="col" { "Subject" } th scope="col" { "Details" } } }
             tbody { @for entry in entries { tr id={ "e" (entry.seq) } {
-                td.n { (part::count(entry.seq.0)) }
-                td.when { (part::when(entry.at)) }
+                td.n { (ui::count(entry.seq.0)) }
+                td.when { (ui::when(entry.at)) }
                 td { (entry.actor) }
                 td { (entry.action.as_str().replace('_', " ")) }
                 td { @match &entry.subject {
                     Some(subject) if !linked => (subject),
-                    Some(subject) => a href=(about(&entry.action, subject)) { (subject) },
+                    Some(subject) => a href=(subject_path(&entry.action, subject)) { (subject) },
                     None => (number::NOTHING),
                 } }
                 td.wide { (detail(&entry.detail)) }
@@ -90,8 +90,8 @@ pub(super) fn table(entries: &[Entry], caption: &str, linked: bool) -> Markup {
     }
 }
 
-/// Where there is more about a subject: the page of a server has its own entries.
-fn about(action: &Recorded, subject: &str) -> String {
+/// Path of a subject: the page of a server, or the entries of any other subject.
+fn subject_path(action: &Recorded, subject: &str) -> String {
     match action {
         Recorded::Known(action) if action.subject() == Subject::Server => link::server(subject),
         _ => format!("/trail?subject={}", link::segment(subject)),
@@ -109,7 +109,7 @@ fn detail(of: &Value) -> Markup {
                     match value {
                         Value::String(text) => format!("{name}: {text}"),
                         Value::Array(all) if all.len() > 3 => {
-                            format!("{name}: {} of them", all.len())
+                            format!("{name}: {} items", all.len())
                         }
                         value => format!("{name}: {value}"),
                     }
@@ -124,5 +124,5 @@ fn detail(of: &Value) -> Markup {
     }
     let short: String = text.chars().take(DETAIL_CHARS).collect();
     let whole = serde_json::to_string_pretty(of).unwrap_or(text);
-    html! { span.dim { (short) "…" } details { summary { "All of it" } pre { (whole) } } }
+    html! { span.dim { (short) "…" } details { summary { "Full entry" } pre { (whole) } } }
 }

@@ -1,16 +1,16 @@
-// Every page that links lead to, looked at by axe: wide and narrow, light and dark.
+// axe checks of every linked page: wide and narrow, light and dark.
 import axe from "axe-core";
 
 const WIDTHS = [1440, 390];
 const COLOURS = ["light", "dark"];
 
-/** Pages of a kind: `/reservations/a` and `/reservations/b?c=d` are made by the same code. */
+/** The kind of a page: `/reservations/a` and `/reservations/b?c=d` have the same handler. */
 const kind = (url) => {
   const [, first, ...rest] = url.pathname.split("/");
   return `${first} ${rest.length}`;
 };
 
-/** Finds of axe that keep people out. */
+/** Serious and critical findings of axe. */
 async function findings(page) {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
@@ -19,7 +19,7 @@ async function findings(page) {
       `${impact} ${id}: ${help}\n` + nodes.slice(0, 3).map((node) => `      ${node.html.slice(0, 200)}\n      ${node.failureSummary.replaceAll("\n", " ")}`).join("\n"));
 }
 
-/** What is wrong with the page as it stands, in both colours. */
+/** Errors of the current page in both colour schemes. */
 async function look(page) {
   const wrong = [];
   for (const colour of COLOURS) {
@@ -27,11 +27,11 @@ async function look(page) {
     for (const finding of await findings(page)) wrong.push(`${colour}: ${finding}`);
   }
   const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  if (over > 0) wrong.push(`it is ${over} pixels wider than the screen`);
+  if (over > 0) wrong.push(`${over} pixels wider than the screen`);
   return wrong;
 }
 
-/** What is wrong with the page as it stands, in all widths and colours. */
+/** Errors of the current page in all widths and colour schemes. */
 export async function lookAtAll(page) {
   const wrong = [];
   for (const width of WIDTHS) {
@@ -41,7 +41,7 @@ export async function lookAtAll(page) {
   return wrong;
 }
 
-/** Looks at one page of every kind, from these on; says what is wrong by page. */
+/** Checks one page of every kind that is linked from these; returns the paths and the errors. */
 export async function crawl(context, base, from) {
   const page = await context.newPage();
   const queue = from.map((path) => new URL(path, base));
@@ -61,7 +61,7 @@ export async function crawl(context, base, from) {
       for (const what of await look(page)) wrong.push(`${path} at ${width}, ${what}`);
       const links = await page.locator("a[href]").evaluateAll((all) => all.map((a) => a.href));
       for (const link of links.map((href) => new URL(href))) {
-        // What describes the interface has pages of its own library.
+        // The API browser is a foreign library.
         if (link.origin !== base || link.pathname.startsWith("/api") || kinds.has(kind(link))) continue;
         kinds.add(kind(link));
         link.hash = "";

@@ -1,14 +1,14 @@
-// Chromium, and what pages may not do in it.
+// Chromium, and the errors that pages may not cause in it.
 import { chromium } from "playwright-core";
 
-/** A browser of its own, which asks nobody but the pages' server. */
+/** A new browser that makes no background requests. */
 export const launch = (program) => chromium.launch({
   executablePath: program,
   args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync"],
 });
 
-/** Sees what goes wrong in a context behind the scenes. */
+/** Collects errors and foreign requests of a browser context. */
 export class Watch {
   constructor(context, base) {
     this.wrong = [];
@@ -17,7 +17,7 @@ export class Watch {
     context.on("request", (request) => {
       const url = new URL(request.url());
       if (!["data:", "blob:", "about:"].includes(url.protocol) && url.origin !== base) {
-        this.wrong.push(`${request.frame().url()} asks another host: ${url.origin}`);
+        this.wrong.push(`${request.frame().url()} requests from another host: ${url.origin}`);
       }
     });
     context.on("page", (page) => {
@@ -31,12 +31,12 @@ export class Watch {
     });
   }
 
-  /** One message with this text is meant. */
+  /** One message with this text is expected. */
   expect(text) {
     this.expected.push(text);
   }
 
-  /** What went wrong since it was asked last. */
+  /** The errors since the last call. */
   take() {
     return this.wrong.splice(0);
   }

@@ -1,11 +1,11 @@
-// Two ways of using a page: with a mouse, and with a keyboard alone. What is done is said by role and
-// name, as a reader of screens says them.
+// Two ways of using a page: with a mouse, and with the keyboard alone. Elements are found by role and
+// name, as screen readers announce them.
 import assert from "node:assert/strict";
 
-/** More stops than any page has between two things. */
+/** More tab stops than any page has. */
 const STOPS = 400;
 
-/** Points and clicks. */
+/** Uses a page with a mouse. */
 export class Mouse {
   static what = "with a mouse";
 
@@ -26,7 +26,7 @@ export class Mouse {
   }
 }
 
-/** Has no mouse: goes from stop to stop, and sees where it is. */
+/** Uses a page with the keyboard alone: moves by tab stops, each with a visible focus. */
 export class Keys {
   static what = "with the keyboard alone";
 
@@ -34,7 +34,7 @@ export class Keys {
     this.page = page;
   }
 
-  /** Goes on until this has the focus, which must be seen. */
+  /** Presses Tab until the element has the focus, which must be visible. */
   async #reach(locator, what) {
     await locator.waitFor();
     const wanted = await locator.elementHandle();
@@ -47,7 +47,7 @@ export class Keys {
       const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(element);
       return (outlineStyle !== "none" && parseFloat(outlineWidth) > 0) || boxShadow !== "none";
     });
-    assert.ok(ring, `${new URL(this.page.url()).pathname}: nobody sees that ${what} has the focus`);
+    assert.ok(ring, `${new URL(this.page.url()).pathname}: the focus of ${what} is not visible`);
   }
 
   async press(role, name) {

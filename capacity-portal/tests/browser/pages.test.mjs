@@ -1,4 +1,4 @@
-// The pages as people use them: a real server, a real browser. `scripts/check-pages` runs this.
+// Tests of the pages with a real server and a real browser. `scripts/check-pages` runs them.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { crawl, lookAtAll } from "./accessibility.mjs";
@@ -6,7 +6,7 @@ import { launch, Watch } from "./browser.mjs";
 import { Keys, Mouse } from "./hands.mjs";
 import { Region } from "./region.mjs";
 
-/** How long servers may be on their way, in milliseconds. */
+/** The longest time for servers to arrive, in milliseconds. */
 const ARRIVAL = 120_000;
 
 let region, browser;
@@ -21,7 +21,7 @@ after(async () => {
   if (region) assert.deepEqual(await region.stop(), []);
 });
 
-/** A browser nobody has used, its first page, and what goes wrong behind it. */
+/** A new browser context with a page, and its errors. */
 async function fresh(options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
   const watch = new Watch(context, region.base);
@@ -37,7 +37,7 @@ async function signIn(hands, page) {
   assert.equal(new URL(page.url()).pathname, "/");
 }
 
-/** Fills in the form with more than there is of a hardware type, and is told so meanwhile. */
+/** Fills in the request form with more than the region has of a hardware type; waits for the refusal. */
 async function tooMuch(hands, page, name, type) {
   await hands.press("link", "Request");
   const hardware = page.getByRole("group", { name: /^Hardware/ }).locator("label").nth(type);
@@ -45,14 +45,14 @@ async function tooMuch(hands, page, name, type) {
   await hands.fill("Capacity, RRU", "100000");
   await hands.fill("Owner", "launch");
   await hands.fill(await hardware.innerText(), "1");
-  // Nothing is pressed: the answer comes while the form is filled in.
+  // Nothing is pressed: the plan is shown while the form is filled in.
   await page.getByText(/of 100,000 RRU can be granted/).waitFor();
-  await page.getByText(/^Why not \(/).first().waitFor();
+  await page.getByText(/^Reason \(/).first().waitFor();
 }
 
 const path = (page) => new URL(page.url()).pathname;
 
-/** Looks again and again until this is so. */
+/** Reloads the page until the condition holds. */
 async function until(page, what, holds) {
   const end = Date.now() + ARRIVAL;
   while (!(await holds())) {
@@ -81,7 +81,7 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
       await page.goto(`${region.base}/reservations`);
       assert.equal(path(page), "/sign-in");
       watch.expect("401");
-      await hands.fill("Token", "ras_nobody_has_this_one");
+      await hands.fill("Token", "ras_unknown");
       await hands.press("button", "Sign in");
       await page.getByRole("alert").waitFor();
       await hands.fill("Token", region.token);
@@ -91,19 +91,19 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
 
     let name, servers;
 
-    /** Servers of the reservation whose page this is. */
+    /** Number of servers on the page of a reservation. */
     const granted = async () => {
       const tile = await page.locator("dl div").filter({ hasText: "Granted, RRU" }).first().innerText();
       return Number(tile.match(/([\d,]+) servers?/)[1].replaceAll(",", ""));
     };
 
-    /** Whether more have come than these, and no more are on their way; some may leave as slowly as they do. */
+    /** Whether more servers than before are held, and no server is arriving; servers may still leave. */
     const arrived = async (before) =>
-      (await granted()) > before && (await page.getByText(/No server comes or goes\.|\b0 servers on the way here/).count()) > 0;
+      (await granted()) > before && (await page.getByText(/No server is arriving or leaving\.|\b0 servers arriving/).count()) > 0;
 
     test("finds a reservation", async () => {
       await hands.fill("Name or owner", "backend");
-      await hands.press("button", "Show");
+      await hands.press("button", "Search");
       await page.waitForURL(/q=backend/);
       name = await page.getByRole("rowheader").first().innerText();
       await hands.press("link", name);
@@ -111,14 +111,14 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
       servers = await granted();
     });
 
-    test("is granted capacity at once, told what that breaks before", async () => {
+    test("previews and requests emergency capacity", async () => {
       await hands.press("link", "Emergencies");
       await hands.fill("Reservation", name);
-      await hands.fill("How much more, RRU", "3");
-      await hands.fill("Why", "a launch");
-      await hands.press("button", "See what it takes");
-      await page.getByRole("heading", { name: "What it takes and breaks" }).waitFor();
-      await page.getByText("Until the next solve mends it").waitFor();
+      await hands.fill("Additional capacity, RRU", "3");
+      await hands.fill("Reason", "a launch");
+      await hands.press("button", "Preview");
+      await page.getByRole("heading", { name: "Preview" }).waitFor();
+      await page.getByText("Until the next solve:").waitFor();
       await hands.press("button", /^Grant .* to /);
       const row = page.getByRole("row").filter({ hasText: name }).first();
       await until(page, "granted", async () => (await row.innerText()).includes("granted"));
@@ -130,9 +130,9 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
       await until(page, "there", () => arrived(servers));
     });
 
-    test("asks for more than there is, and is told why not and what could be", async () => {
+    test("is refused a request that is too large, with reasons and alternatives", async () => {
       name = `launch ${Hands.what}`;
-      // Whoever comes first leaves nothing of a type: each takes another one.
+      // The first turn uses up a hardware type, so the second takes another one.
       await tooMuch(hands, page, name, [0, 11][turn]);
     });
 
@@ -140,7 +140,7 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
       await hands.press("button", "Plan this");
       await page.waitForURL(/\/plans\//);
       await page.getByText(/: all .* RRU can be granted/).waitFor();
-      // A region that moved meanwhile is answered with a plan as it is now, which is applied instead.
+      // If the region has changed, an updated plan is shown; it is applied instead.
       const applied = page.getByText("Applied", { exact: true });
       for (let again = 0; again < 4 && (await applied.count()) === 0; again += 1) {
         await hands.press("button", "Apply");
@@ -149,17 +149,17 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
       await applied.waitFor();
     });
 
-    test("sees the servers of it arrive", async () => {
+    test("sees the servers of the request arrive", async () => {
       await hands.press("link", name);
       await page.getByRole("heading", { level: 1, name }).waitFor();
       await until(page, "there", () => arrived(0));
     });
 
-    test("finds one of them, and plans its maintenance after a look at what that takes", async () => {
-      await hands.press("link", "Its servers");
+    test("previews and plans maintenance of a server", async () => {
+      await hands.press("link", "Servers");
       await page.getByRole("heading", { level: 1, name: `Servers of ${name}` }).waitFor();
       await page.getByRole("rowheader").first().waitFor();
-      // So few servers spare none of their guarantee; those of a shared buffer have none to keep.
+      // The reservation is too small to spare a server; those of a shared buffer have no guarantee.
       const buffer = "shared-buffer/C5-S1";
       await page.goto(new URL(`/reservations/${encodeURIComponent(buffer)}/servers`, page.url()).href);
       await page.getByRole("heading", { level: 1, name: `Servers of ${buffer}` }).waitFor();
@@ -167,21 +167,21 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
       await hands.press("link", server);
       await page.getByRole("heading", { level: 1, name: server }).waitFor();
       await hands.press("link", "Plan maintenance");
-      await hands.fill("Work takes, minutes", "30");
-      await hands.fill("Why", "new fans");
-      await hands.press("button", "See what it takes");
+      await hands.fill("Duration, minutes", "30");
+      await hands.fill("Reason", "new fans");
+      await hands.press("button", "Preview");
       await page.getByText("1 server in 1 window").waitFor();
-      await hands.press("button", "Plan it");
+      await hands.press("button", "Plan maintenance");
       await page.waitForURL(/\/maintenance#/);
       await page.getByRole("row").filter({ hasText: server }).first().waitFor();
     });
 
-    test("plays the loss of an MSB through", async () => {
+    test("simulates the loss of an MSB", async () => {
       await hands.press("link", "Drills");
-      await hands.choose("MSB that is lost", "m03");
-      await hands.press("button", "Play it through");
-      await page.getByRole("heading", { name: "Who keeps what" }).waitFor();
-      await page.getByText(/Everybody keeps what was promised|would have less than promised/).waitFor();
+      await hands.choose("Lost MSB", "m03");
+      await hands.press("button", "Simulate");
+      await page.getByRole("heading", { name: "Remaining capacity" }).waitFor();
+      await page.getByText(/Every reservation keeps its promised capacity|would have less than promised/).waitFor();
     });
 
     test("signs out", async () => {
@@ -194,7 +194,7 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
 }
 
 describe("accessibility", () => {
-  test("of signing in", async () => {
+  test("of the sign-in page", async () => {
     const { context, watch, page } = await fresh();
     await page.goto(`${region.base}/sign-in`);
     assert.deepEqual(await lookAtAll(page), []);
@@ -212,13 +212,13 @@ describe("accessibility", () => {
     assert.ok(seen.length >= 8, `only ${seen}`);
   });
 
-  test("of an answer while it is typed, and of a plan", async () => {
+  test("of a plan in the request form and on its page", async () => {
     const { context, watch, page } = await fresh();
     const mouse = new Mouse(page);
     await signIn(mouse, page);
-    await tooMuch(mouse, page, "launch of nobody", 2);
+    await tooMuch(mouse, page, "launch of a page", 2);
     const wrong = await lookAtAll(page);
-    await mouse.press("button", "Plan it");
+    await mouse.press("button", "Show the plan");
     await page.waitForURL(/\/plans\//);
     wrong.push(...(await lookAtAll(page)));
     await context.close();

@@ -1,4 +1,4 @@
-// A small region that lives: made up, served by `ras up`, its moves carried out by nobody but a clock.
+// A small generated region, served by `ras up` with simulated moves.
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chmodSync, createWriteStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -6,11 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/** Serves a region until `stop`. */
+/** A region that is served until `stop`. */
 export class Region {
-  /** Starts one with this program; it answers when this returns. */
+  /** Starts the program; the server answers when this returns. */
   static async start(ras) {
-    // The path of a socket is short, and Postgres is another user where this is root.
+    // Paths of sockets are limited in length; Postgres runs as another user if this is root.
     const folder = mkdtempSync(join(tmpdir(), "ras-pages-"));
     chmodSync(folder, 0o711);
     const region = new Region();
@@ -18,7 +18,7 @@ export class Region {
     const snapshot = join(folder, "region");
     const made = spawnSync(ras, ["snapshot", "generate", "--quiet", "--servers", "1500", "--reservations", "10", "--msbs", "9",
       "--state", "steady", "--seed", "7", "--out", snapshot], { encoding: "utf8" });
-    if (made.status !== 0) throw new Error(`no region: ${made.stderr}`);
+    if (made.status !== 0) throw new Error(`generating the region failed: ${made.stderr}`);
     writeFileSync(join(folder, "token"), region.token + "\n", { mode: 0o600 });
     writeFileSync(join(folder, "ras.toml"), `
       [portal]
@@ -30,7 +30,7 @@ export class Region {
     `);
     region.process = spawn(ras, ["up", snapshot, "--data", join(folder, "store"), "--config", join(folder, "ras.toml"),
       "--listen", "127.0.0.1:0", "--agent", "simulated", "--output", "json"], { stdio: ["ignore", "pipe", "pipe"] });
-    // Where the test is ended from outside, its server is as well.
+    // If the test is killed, the server ends, too.
     process.once("exit", () => region.process.kill("SIGINT"));
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
     region.process.stderr.pipe(createWriteStream(region.log));
@@ -39,7 +39,7 @@ export class Region {
       throw new Error(`ras up ended: ${readFileSync(region.log, "utf8")}`);
     });
     try {
-      region.base = "http://" + (await Promise.race([region.#said(), stopped]));
+      region.base = "http://" + (await Promise.race([region.#address(), stopped]));
       return region;
     } catch (error) {
       await region.stop();
@@ -47,8 +47,8 @@ export class Region {
     }
   }
 
-  /** Where it listens: the document it prints may have any number of lines. */
-  async #said() {
+  /** The address from the JSON document that the program prints, in any number of lines. */
+  async #address() {
     let text = "";
     for await (const line of createInterface({ input: this.process.stdout })) {
       text += line;
@@ -57,13 +57,13 @@ export class Region {
         this.process.stdout.resume();
         return http;
       } catch {
-        // Not all of it yet.
+        // The document is not complete yet.
       }
     }
     return new Promise(() => {});
   }
 
-  /** Ends it; says what it called an error. */
+  /** Ends the server; returns the errors of its log. */
   async stop() {
     this.process.kill("SIGINT");
     const code = await this.ended;

@@ -1,4 +1,4 @@
-//! Giving way over HTTP and from its page, with the mover's own decisions, on a real Postgres.
+//! Preemption (give way) over HTTP and from its page, with the mover's decisions.
 
 use crate::pages::{page, send, well_formed};
 use crate::place::{Decisions, Place, READER, ROOT, answer, region, tokens};
@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// `a` is more important than `b/ü`, which has all servers that `a` has not.
+/// `a` is more important than `b/ü`, which holds all other servers.
 async fn place() -> Place {
     in_maintenance(&[]).await
 }
 
-/// The same with servers in maintenance, each with the minutes of its recall.
+/// A region as of [`place`] with servers in maintenance, each with the minutes of its recall.
 async fn in_maintenance(out: &[(&str, Option<i32>)]) -> Place {
     let mut parts = region().to_parts();
     for row in &mut parts.reservations {
@@ -73,7 +73,7 @@ async fn post(place: &Place, seen: &str, key: Option<&str>, body: &Value) -> (St
     answer(request.body(body.to_string()).send().await.expect("an answer")).await
 }
 
-/// Servers by who is to hold them, counted from the region itself.
+/// Number of servers by holder.
 async fn holders(place: &Place) -> BTreeMap<String, usize> {
     let export = place.broker.export(None).await.expect("exported");
     let mut by = BTreeMap::new();
@@ -86,19 +86,19 @@ async fn holders(place: &Place) -> BTreeMap<String, usize> {
 }
 
 #[tokio::test]
-async fn what_was_previewed_is_what_is_done_and_the_trail_says_why() {
+async fn give_way_executes_its_preview_and_records_the_reason() {
     let place = place().await;
     let (status, none) = place.get("/ops/v1/give-way").await;
     assert_eq!((status.as_u16(), &none["moves"], &none["lost"]), (200, &json!([]), &json!([])));
     assert_eq!((&none["by_itself"], &none["applied"]), (&Value::Null, &false.into()));
 
-    // One MSB is what embedded buffers are for: `a` keeps 5 of 8 servers, 6.25 of 4.5 RRU.
+    // Embedded buffers cover one MSB: `a` keeps 5 of 8 servers, 6.25 of 4.5 RRU.
     loses(&place, &["msb0"]).await;
     let (status, refused) = post(&place, "*", None, &json!({ "why": "site outage" })).await;
     assert_eq!((status.as_u16(), &refused["code"]), (409, &"too_few_lost".into()));
     assert_eq!((&refused["lost"], &refused["lost_min"]), (&1.into(), &2.into()));
 
-    // Two: `a` has s02 and s05 left, 2.5 of 4.5 RRU, and needs two more.
+    // Two lost MSBs: `a` has s02 and s05 left, 2.5 of 4.5 RRU, and needs two more.
     loses(&place, &["msb1"]).await;
     let sent = place.send(Method::GET, "/ops/v1/give-way", None, "").await;
     let etag = sent.headers()["etag"].to_str().expect("text").to_owned();
@@ -137,7 +137,7 @@ async fn what_was_previewed_is_what_is_done_and_the_trail_says_why() {
     );
     assert_eq!(holders(&place).await, BTreeMap::from([("a".into(), 10), ("b/ü".into(), 14)]));
     let again = post(&place, &etag, Some("k"), &body).await;
-    assert_eq!(again, (status, done), "the key's first answer");
+    assert_eq!(again, (status, done), "the first answer of the key");
     let (_, trail) = place.get("/ops/v1/trail?action=reservations_gave_way").await;
     let entries = trail["entries"].as_array().expect("a list");
     assert_eq!((entries.len(), &entries[0]["actor"]), (1, &"root".into()), "{trail}");
@@ -145,12 +145,12 @@ async fn what_was_previewed_is_what_is_done_and_the_trail_says_why() {
         "lost": ["msb0", "msb1"] });
     assert_eq!(entries[0]["detail"]["cause"], cause);
     let (_, after) = place.get("/ops/v1/give-way").await;
-    assert_eq!(after["moves"], json!([]), "nobody has to give way twice");
+    assert_eq!(after["moves"], json!([]), "no reservation gives way twice");
 }
 
 #[tokio::test]
-async fn maintenance_counts_as_the_certificate_counts_it() {
-    // Of what `a` has left, s02 is in maintenance; of b's in the same MSB s08 is.
+async fn give_way_counts_maintenance_like_the_certificate() {
+    // Of the remaining servers s02 of `a` and s08 of `b/ü`, in the same MSB, are in maintenance.
     for (recall_minutes, before, servers) in
         [(None, 1.25, 3), (Some(31), 1.25, 3), (Some(30), 2.5, 2)]
     {
@@ -161,7 +161,7 @@ async fn maintenance_counts_as_the_certificate_counts_it() {
             msbs.clone().find(|of| of["msb"] == name).expect("it is there")["rru"].as_f64()
         };
         let gone = of_msb("msb0").expect("a number");
-        // What is left without msb0, less what msb1 has, is what is left without both.
+        // RRU left without both = RRU left without msb0 - RRU in msb1.
         let left = certified["msbs"][0]["left_rru"].as_f64().expect("a number")
             - of_msb("msb1").expect("a number");
         assert_eq!((left, gone), (before, 3.75), "{recall_minutes:?}: {certified}");
@@ -177,19 +177,19 @@ async fn maintenance_counts_as_the_certificate_counts_it() {
         assert_eq!((status.as_u16(), &done["servers"]), (200, &servers.into()), "{done}");
         let taken = place.broker.export(None).await.expect("exported").parts.servers;
         let s08 = taken.iter().find(|row| *row.server_id == *"s08").expect("it is there");
-        assert!(!s08.target_pending, "what is not back in time is given to nobody");
+        assert!(!s08.target_pending, "a server that is not back in time stays where it is");
     }
 }
 
 #[tokio::test]
-async fn the_page_of_failures_shows_the_plan_and_does_it() {
+async fn failures_page_shows_and_executes_give_way() {
     let place = place().await;
     loses(&place, &["msb0", "msb1"]).await;
     let (_, seen) = page(&place, "/failures", Some(READER)).await;
     assert!(seen.contains("id=\"give-way\"") && !seen.contains("/failures/give-way"), "{seen}");
-    assert!(seen.contains("never does this by itself"), "{seen}");
+    assert!(seen.contains("Only an operator can start this"), "{seen}");
     let (_, shown) = page(&place, "/failures", Some(ROOT)).await;
-    assert!(shown.contains("Give 2 servers to more important reservations"), "{shown}");
+    assert!(shown.contains("Move 2 servers to more important reservations"), "{shown}");
     let plan = shown.split("name=\"plan\" value=\"").nth(1).expect("a plan");
     let plan = plan.split('"').next().expect("a value");
     for (form, status) in [
@@ -202,13 +202,13 @@ async fn the_page_of_failures_shows_the_plan_and_does_it() {
     }
     let form = format!("plan={plan}&why=site+outage");
     assert_eq!(send(&place, "/failures/give-way", READER, &form).await.status(), 403);
-    assert_eq!(holders(&place).await["a"], 8, "nothing was done so far");
+    assert_eq!(holders(&place).await["a"], 8, "nothing has changed so far");
     let done = send(&place, "/failures/give-way", ROOT, &form).await;
     assert_eq!((done.status().as_u16(), done.url().path()), (200, "/failures"));
     well_formed("/failures", &done.text().await.expect("text"));
     assert_eq!(holders(&place).await["a"], 10);
 
-    // The setting of the mover that acts.
+    // The setting of the active mover.
     let epoch = place.broker.mover_status().await.expect("asked").epoch;
     let after = Some(Duration::from_secs(900));
     place

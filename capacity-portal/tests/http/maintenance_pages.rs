@@ -1,4 +1,4 @@
-//! Maintenance from its pages: looked at, planned, ended and cancelled, by whoever may.
+//! The maintenance pages: preview, plan, end and cancel, by role.
 
 use crate::pages::{page, send, well_formed};
 use crate::place::{Place, READER, ROOT, WATCH};
@@ -9,7 +9,7 @@ use std::time::Duration;
 const RACK: &str = "scope=rack&scope_id=rack0&length=60&drain=10&share=100&recall=20&why=new+fans";
 
 #[tokio::test]
-async fn whoever_may_not_plan_is_offered_nothing() {
+async fn planning_is_offered_to_operators_only() {
     let place = Place::new().await;
     for (token, offered) in [(None, false), (Some(READER), false), (Some(ROOT), true)] {
         let (_, list) = page(&place, "/maintenance", token).await;
@@ -17,7 +17,7 @@ async fn whoever_may_not_plan_is_offered_nothing() {
     }
     for path in ["/maintenance/plan".to_owned(), format!("/maintenance/plan?{RACK}")] {
         let answer = browser().get(format!("{}{path}", place.base)).send().await.expect("asked");
-        assert_eq!(answer.status(), 303, "who signs in first: {path}");
+        assert_eq!(answer.status(), 303, "sign-in comes first: {path}");
         assert_eq!(page(&place, &path, Some(READER)).await.0, 403, "{path}");
         assert_eq!(page(&place, &path, Some(ROOT)).await.0, 200, "{path}");
     }
@@ -35,21 +35,21 @@ async fn whoever_may_not_plan_is_offered_nothing() {
 }
 
 #[tokio::test]
-async fn maintenance_is_looked_at_planned_and_cancelled_without_scripts() {
+async fn maintenance_is_previewed_planned_and_cancelled() {
     let place = Place::new().await;
     let (status, looked) = page(&place, &format!("/maintenance/plan?{RACK}"), Some(ROOT)).await;
     assert_eq!(status, 200, "{looked}");
     for needed in [
         "4 servers in 1 window",
-        "In use or lent: 1 of them",
+        "In use or lent: 1.",
         "/reservations/b%2F%C3%BC",
         "value=\"new fans\"",
         "50.0\u{202f}% of the 8 servers",
-        "Plan it",
+        "Plan maintenance</button>",
     ] {
         assert!(looked.contains(needed), "{needed}: {looked}");
     }
-    assert_eq!(place.broker.last_seq().await.expect("asked").0, 1, "a look writes nothing");
+    assert_eq!(place.broker.last_seq().await.expect("asked").0, 1, "a preview writes nothing");
 
     let planned = send(&place, "/maintenance/plan", ROOT, RACK).await;
     assert_eq!((planned.status(), planned.url().path()), (StatusCode::OK, "/maintenance"));
@@ -61,7 +61,7 @@ async fn maintenance_is_looked_at_planned_and_cancelled_without_scripts() {
     assert_eq!((windows.len(), &*windows[0].requested_by), (1, "root"));
     assert_eq!(windows[0].share_micro, 1_000_000);
     assert_eq!(windows[0].drain, Duration::from_secs(600));
-    // It is offered to those who may alone.
+    // Only operators are offered the buttons.
     let (_, seen) = page(&place, "/maintenance", Some(READER)).await;
     assert!(seen.contains("new fans") && !seen.contains("/cancel"), "{seen}");
 
@@ -77,7 +77,7 @@ async fn maintenance_is_looked_at_planned_and_cancelled_without_scripts() {
 }
 
 #[tokio::test]
-async fn work_that_is_done_is_ended_from_the_page() {
+async fn maintenance_is_ended_from_its_page() {
     let place = Place::new().await;
     let form = "scope=server&scope_id=s20&length=60&why=x";
     assert_eq!(send(&place, "/maintenance/plan", ROOT, form).await.status(), 200);
@@ -99,7 +99,7 @@ async fn work_that_is_done_is_ended_from_the_page() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_stands_at_its_field_and_what_was_filled_in_stays() {
+async fn rejected_maintenance_form_keeps_values_and_errors() {
     let place = Place::new().await;
     for (form, field, status) in [
         ("scope=rack&scope_id=rack0&length=soon&why=x", "length", 400),
@@ -110,7 +110,7 @@ async fn what_is_wrong_stands_at_its_field_and_what_was_filled_in_stays() {
         ("scope=rack&scope_id=rack0&length=60&recall=99999&why=x", "recall", 422),
         ("scope=rack&scope_id=rack0&length=60&starts_at=monday&why=x", "starts_at", 400),
         ("scope=rack&scope_id=rack0&length=60&starts_at=2020-01-01T00:00&why=x", "starts_at", 422),
-        ("scope=rack&scope_id=nobody&length=60&why=x", "scope_id", 422),
+        ("scope=rack&scope_id=unknown&length=60&why=x", "scope_id", 422),
         ("scope=rack&scope_id=a%00b&length=60&why=x", "scope_id", 400),
         ("scope=rack&scope_id=rack0&length=0&why=x", "length", 422),
         ("scope=rack&scope_id=rack0&length=60&drain=99999&why=x", "drain", 422),
@@ -121,7 +121,8 @@ async fn what_is_wrong_stands_at_its_field_and_what_was_filled_in_stays() {
         well_formed(form, &planned);
         if form.contains("%00") {
             assert!(
-                planned.contains("zero character") && !planned.contains("Plan it"),
+                planned.contains("zero character")
+                    && !planned.contains("Plan maintenance</button>"),
                 "{planned}"
             );
             continue;
@@ -131,7 +132,10 @@ async fn what_is_wrong_stands_at_its_field_and_what_was_filled_in_stays() {
         for text in [shown, planned] {
             assert!(text.contains(&format!("id=\"{field}-wrong\"")), "{form}: {text}");
             assert_eq!(text.matches("aria-invalid").count(), 1, "{form}: {text}");
-            assert!(text.contains("value=\"x\"") && !text.contains("Plan it"), "{form}: {text}");
+            assert!(
+                text.contains("value=\"x\"") && !text.contains("Plan maintenance</button>"),
+                "{form}: {text}"
+            );
         }
     }
     for form in ["length=60&more=1", "scope=rack&scope_id=rack0&length=60&why=x&csrf2=1"] {
@@ -149,7 +153,7 @@ async fn what_is_wrong_stands_at_its_field_and_what_was_filled_in_stays() {
 }
 
 #[tokio::test]
-async fn a_form_of_another_site_plans_nothing() {
+async fn form_without_csrf_token_plans_nothing() {
     let place = Place::new().await;
     let cookie = cookie(&place, ROOT).await;
     let csrf = csrf(&place, &cookie).await;

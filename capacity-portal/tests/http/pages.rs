@@ -1,4 +1,4 @@
-//! The pages: who sees them, what they may load, and that names stay text.
+//! The pages: access, assets, escaping, errors, and the request form.
 
 use crate::allocator::Allocator;
 use crate::place::{Place, READER, region};
@@ -27,7 +27,7 @@ const PAGES: [&str; 15] = [
     "/servers/s00",
 ];
 
-/// A page as its reader gets it.
+/// Status and text of a page, after checks of its headers and markup.
 pub async fn page(place: &Place, path: &str, token: Option<&str>) -> (StatusCode, String) {
     let answer = place.send(Method::GET, path, token, "").await;
     let (status, headers) = (answer.status(), answer.headers().clone());
@@ -41,7 +41,7 @@ pub async fn page(place: &Place, path: &str, token: Option<&str>) -> (StatusCode
     (status, text)
 }
 
-/// Nothing in it that the policy forbids, and what readers of screens need.
+/// Checks that a page has nothing that its policy forbids, and what screen readers need.
 pub fn well_formed(path: &str, text: &str) {
     for forbidden in ["style=\"", "<style", "onclick", "javascript:", "http://", "https://"] {
         let rest = text.replace("http://www.w3.org", "");
@@ -69,11 +69,11 @@ pub fn well_formed(path: &str, text: &str) {
         let tag = &text[at..at + text[at..].find('>').expect("an end")];
         !tag.starts_with("<thead") && !tag.contains("scope=")
     });
-    assert!(!unnamed, "{path}: a head without scope");
+    assert!(!unnamed, "{path}: a header without scope");
 }
 
 #[tokio::test]
-async fn everybody_reads_pages_of_an_open_region() {
+async fn pages_of_an_open_region_need_no_token() {
     let place = Place::new().await;
     for path in PAGES {
         let (status, text) = page(&place, path, None).await;
@@ -91,7 +91,7 @@ async fn everybody_reads_pages_of_an_open_region() {
 }
 
 #[tokio::test]
-async fn what_pages_load_may_be_kept_for_ever() {
+async fn page_assets_are_immutable() {
     let place = Place::new().await;
     let (_, text) = page(&place, "/solves", None).await;
     let assets: Vec<&str> = text
@@ -110,7 +110,7 @@ async fn what_pages_load_may_be_kept_for_ever() {
 }
 
 #[tokio::test]
-async fn whoever_must_sign_in_is_sent_there() {
+async fn page_without_token_redirects_to_sign_in() {
     let place = Place::closed().await;
     let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
     let client = client.expect("a client");
@@ -125,16 +125,16 @@ async fn whoever_must_sign_in_is_sent_there() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_a_page_as_well() {
+async fn missing_page_is_an_html_page() {
     let place = Place::new().await;
     for path in [
-        "/reservations/nobody",
+        "/reservations/unknown",
         "/msbs/nowhere",
         "/solves/7",
         "/solves/01900000-0000-7000-8000-000000000000",
         "/reservations/%3Cscript%3E",
-        "/reservations/nobody/servers",
-        "/servers/nobody",
+        "/reservations/unknown/servers",
+        "/servers/unknown",
     ] {
         let (status, text) = page(&place, path, None).await;
         assert_eq!(status, 404, "{path}");
@@ -149,9 +149,9 @@ async fn what_is_not_there_is_a_page_as_well() {
     assert_eq!(page(&place, "/reservations?page=18446744073709551615", None).await.0, 200);
 }
 
-/// Names are any text, and stand on nearly every page.
+/// Names are arbitrary text and occur on nearly every page.
 #[tokio::test]
-async fn names_stay_text() {
+async fn names_are_escaped_on_every_page() {
     const EVIL: &str = "</title><script>alert('1')</script>\"&";
     let mut parts = region().to_parts();
     parts.region = EVIL.into();
@@ -206,7 +206,7 @@ async fn names_stay_text() {
 }
 
 #[tokio::test]
-async fn an_empty_region_has_pages() {
+async fn pages_of_an_empty_region_render() {
     let place = Place::of(None, PortalSettings::default()).await;
     for path in PAGES {
         let (status, text) = page(&place, path, None).await;
@@ -217,7 +217,7 @@ async fn an_empty_region_has_pages() {
     assert!(page(&place, "/", None).await.1.contains("No region yet"));
 }
 
-/// What a form sends, as a browser that is signed in with this token would.
+/// Sends a form like a browser that is signed in with this token.
 pub async fn send(place: &Place, path: &str, token: &str, form: &str) -> reqwest::Response {
     let request = place.client.post(format!("{}{path}", place.base)).body(form.to_owned());
     let request = request.header("Authorization", format!("Bearer {token}"));
@@ -229,7 +229,7 @@ pub async fn send(place: &Place, path: &str, token: &str, form: &str) -> reqwest
 }
 
 #[tokio::test]
-async fn capacity_is_asked_for_planned_and_applied_without_scripts() {
+async fn request_is_planned_and_applied_without_scripts() {
     const OWNER: &str = "secret-of-the-owner-a";
     let owner = Token::scoped("owner-a", &[Role::Owner], Some("a"), OWNER).expect("a token");
     let authority = Authority::new(vec![owner], true).expect("one token");
@@ -243,18 +243,22 @@ async fn capacity_is_asked_for_planned_and_applied_without_scripts() {
         assert!(form.contains(needed), "{needed}: {form}");
     }
     let (_, other) = page(&place, "/request?reservation=b%2F%C3%BC", Some(OWNER)).await;
-    assert!(!other.contains("value=\"4.5\""), "another owner's reservation is none: {other}");
+    assert!(!other.contains("value=\"4.5\""), "another owner's reservation is unknown: {other}");
     for path in ["/", "/reservations"] {
         let (status, list) = page(&place, path, Some(OWNER)).await;
         assert_eq!(status, 200);
         assert!(list.contains("/reservations/a") && !list.contains("b%2F"), "{list}");
     }
     for path in ["/solves", "/trail", "/msbs/msb0", "/drills", "/emergencies"] {
-        assert_eq!(page(&place, path, Some(OWNER)).await.0, 403, "{path} is about all");
+        assert_eq!(
+            page(&place, path, Some(OWNER)).await.0,
+            403,
+            "{path} is about the whole region"
+        );
     }
     assert_eq!(page(&place, "/reservations/b%2F%C3%BC", Some(OWNER)).await.0, 404);
 
-    // What is wrong is said beside the form, which keeps what was filled in.
+    // Errors are shown beside the form, which keeps its values.
     let wrong = send(&place, "/request", OWNER, "reservation=a&capacity_rru=much").await;
     assert_eq!(wrong.status(), 422);
     let wrong = wrong.text().await.expect("text");
@@ -284,7 +288,7 @@ async fn capacity_is_asked_for_planned_and_applied_without_scripts() {
     let again = send(&place, &format!("{path}/apply"), OWNER, "").await;
     assert_eq!(again.status(), 409, "a plan is applied once");
 
-    // What servers are worth may come from a profile, and wishes that most leave out are there.
+    // RRU may come from a profile; the form has the optional fields, too.
     let worth = BTreeMap::from([("type".into(), fleet::Rru::units(1))]);
     place.broker.set_rru_profile("operator", "general", &worth, None).await.expect("set");
     let (_, form) = page(&place, "/request?reservation=a", Some(OWNER)).await;
@@ -301,7 +305,7 @@ async fn capacity_is_asked_for_planned_and_applied_without_scripts() {
     let live = live.text().await.expect("text");
     assert!(live.contains("all 5.5 RRU can be granted"), "{live}");
 
-    // Too much is refused, with what could be had.
+    // A request that is too large is refused.
     let asked = "reservation=a&capacity_rru=1000&msb_buffer=on&rru.type=1.25";
     let refused = send(&place, "/request", OWNER, asked).await.text().await.expect("text");
     assert!(!refused.contains("/apply\""), "{refused}");

@@ -1,4 +1,4 @@
-//! The servers of a reservation, one server, and what of them an owner may see.
+//! The pages of servers, for the whole region and for one owner.
 
 use crate::pages::{page, send};
 use crate::place::{Place, READER, ROOT, region};
@@ -8,7 +8,7 @@ use capacity_portal::PortalSettings;
 use fleet::{RegionSnapshot, Scope, UnavailabilityKind};
 
 #[tokio::test]
-async fn a_reservation_lists_its_servers_by_place_and_type() {
+async fn servers_page_filters_by_msb_and_type() {
     let place = Place::new().await;
     place.publish(20, Some("a")).await;
     let (status, all) = page(&place, "/reservations/a/servers", None).await;
@@ -17,24 +17,24 @@ async fn a_reservation_lists_its_servers_by_place_and_type() {
     for needed in ["/servers/s20\"", "arriving", "/servers/s00\"", "available", "rack0"] {
         assert!(all.contains(needed), "{needed}: {all}");
     }
-    assert!(!all.contains("/servers/s08"), "another's: {all}");
+    assert!(!all.contains("/servers/s08"), "a server of another reservation: {all}");
     let (_, some) = page(&place, "/reservations/a/servers?msb=msb2&hardware=type", None).await;
     assert_eq!(some.matches("href=\"/servers/").count(), 3, "s02, s05 and s20: {some}");
     let (_, none) = page(&place, "/reservations/a/servers?msb=msb2&hardware=other", None).await;
     assert!(none.contains("no such server") && !none.contains("/servers/s"), "{none}");
-    assert!(none.contains("<option value=\"other\" selected"), "it stays chosen: {none}");
+    assert!(none.contains("<option value=\"other\" selected"), "the filter stays chosen: {none}");
     let (_, rest) = page(&place, "/reservations/a/servers?after=s05", None).await;
     assert_eq!(rest.matches("href=\"/servers/").count(), 3, "{rest}");
-    assert!(rest.contains("From the first") && !rest.contains(">Next<"), "{rest}");
+    assert!(rest.contains("First page") && !rest.contains(">Next<"), "{rest}");
     let (status, _) = page(&place, "/reservations/a/servers?rack=rack0", None).await;
     assert_eq!(status, 400, "no such filter");
-    // Whoever reads a reservation finds them.
+    // The page of the reservation links to its servers.
     let (_, of) = page(&place, "/reservations/a", None).await;
     assert!(of.contains("/reservations/a/servers"), "{of}");
 }
 
 #[tokio::test]
-async fn many_servers_come_page_by_page() {
+async fn servers_page_is_paged() {
     let mut parts = region().to_parts();
     let first = parts.servers[0].clone();
     for number in 100..250 {
@@ -59,7 +59,7 @@ async fn many_servers_come_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_server_says_where_it_is_and_what_became_of_it() {
+async fn server_page_shows_place_state_and_history() {
     let place = Place::new().await;
     place.publish(0, Some("b/ü")).await;
     let event = Occurrence {
@@ -94,11 +94,11 @@ async fn a_server_says_where_it_is_and_what_became_of_it() {
     assert!(text.contains("/maintenance/plan?scope=server&amp;scope_id=s00"), "{text}");
     assert_eq!(page(&place, "/servers/s00?page=x", None).await.0, 400);
     let (_, free) = page(&place, "/servers/s20", None).await;
-    assert!(free.contains("nobody") && free.contains("Nothing became of it"), "{free}");
+    assert!(free.contains("the server is free") && free.contains("Nothing is recorded"), "{free}");
 }
 
 #[tokio::test]
-async fn an_owner_sees_servers_that_are_its_own_or_will_be() {
+async fn owner_sees_only_own_and_arriving_servers() {
     let place = Place::new().await;
     place.publish(20, Some("a")).await;
     place.publish(1, Some("b/ü")).await;
@@ -108,14 +108,14 @@ async fn an_owner_sees_servers_that_are_its_own_or_will_be() {
         for path in ["/servers/s00", "/servers/s20", "/reservations/a/servers"] {
             assert_eq!(page(&place, path, own).await.0, 200, "{path}");
         }
-        let gone = ["/servers/s08", "/servers/s23", "/servers/nobody"];
+        let gone = ["/servers/s08", "/servers/s23", "/servers/unknown"];
         for path in gone.into_iter().chain(["/reservations/b%2F%C3%BC/servers"]) {
             let (status, text) = page(&place, path, own).await;
             assert_eq!(status, 404, "{path}: {text}");
         }
-        // Who gets what it leaves, and who had it, is not for it to know.
+        // The next reservation of a leaving server and its history are hidden.
         let (_, leaving) = page(&place, "/servers/s01", own).await;
-        assert!(leaving.contains("somebody else"), "{leaving}");
+        assert!(leaving.contains("another owner"), "{leaving}");
         assert!(!leaving.contains("b/ü") && !leaving.contains("History"), "{leaving}");
         assert!(!leaving.contains("/msbs/") && !leaving.contains("/trail"), "{leaving}");
         let (_, of) = page(&place, "/reservations/a", own).await;

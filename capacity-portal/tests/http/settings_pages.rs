@@ -1,4 +1,4 @@
-//! The pages on which operators change a region.
+//! The settings pages.
 
 use crate::pages::{page, send, well_formed};
 use crate::place::{Place, READER, ROOT};
@@ -6,7 +6,7 @@ use crate::who_may::token;
 use broker::Role;
 
 #[tokio::test]
-async fn settings_are_changed_from_their_page() {
+async fn settings_page_changes_settings() {
     let place = Place::new().await;
     let (_, seen) = page(&place, "/settings", Some(READER)).await;
     assert!(seen.contains("default rule") && !seen.contains("<form class"), "{seen}");
@@ -37,7 +37,11 @@ async fn settings_are_changed_from_their_page() {
         assert_eq!((sent.status().as_u16(), sent.url().path()), (200, "/settings"), "{path}");
         well_formed(path, &sent.text().await.expect("text"));
     }
-    assert_eq!(send(&place, "/settings/prices", ROOT, &prices).await.status(), 412, "seen before");
+    assert_eq!(
+        send(&place, "/settings/prices", ROOT, &prices).await.status(),
+        412,
+        "an outdated version"
+    );
     let settings = place.broker.region_settings().await.expect("read").settings;
     assert_eq!((settings.weights.move_in_use, settings.weights.rack_alpha), (12.0, Some(0.5)));
     let types = place.broker.hardware_types().await.expect("read");
@@ -63,7 +67,7 @@ async fn settings_are_changed_from_their_page() {
     assert_eq!(send(&place, "/settings/quotas", &admin, quota).await.status(), 200);
     let (_, shown) = page(&place, "/settings", None).await;
     assert!(shown.contains("servers of hardware type &quot;type&quot;"), "{shown}");
-    // What is wrong stands on the page that says so.
+    // The page of a rejected form shows its errors.
     let sent = send(&place, "/settings/quotas", &admin, "owner=a&rru=none%3D5&servers=").await;
     assert_eq!(sent.status(), 422);
     let text = sent.text().await.expect("text");
@@ -77,7 +81,7 @@ async fn settings_are_changed_from_their_page() {
     );
 }
 
-/// What is typed into a field, and whether something is wrong with it.
+/// Value of a field, and whether it has an error.
 fn field(text: &str, id: &str) -> (String, bool) {
     let tag = text.split(&format!("id=\"{id}\"")).nth(1).unwrap_or_else(|| panic!("{id}: {text}"));
     let (tag, after) = tag.split_once('>').expect("an end");
@@ -92,7 +96,7 @@ fn field(text: &str, id: &str) -> (String, bool) {
 }
 
 #[tokio::test]
-async fn what_was_typed_stays_with_what_is_wrong_beside_it() {
+async fn rejected_settings_form_keeps_values_and_errors() {
     let place = Place::new().await;
     let admin = token(&place, "ann", Role::Admin, None).await;
     let before = place.broker.last_seq().await.expect("asked");
@@ -139,7 +143,7 @@ async fn what_was_typed_stays_with_what_is_wrong_beside_it() {
         (
             "buffers",
             "hardware_type=type&servers=2.5&version=",
-            // Another version was seen: that is wrong with the form, and not with the field.
+            // An outdated version is an error of the form, not of a field.
             &[("buffer-servers-0", "2.5", false)],
         ),
     ] {
@@ -156,17 +160,17 @@ async fn what_was_typed_stays_with_what_is_wrong_beside_it() {
             assert_eq!(field(&text, id), (value.to_owned(), wrong), "{path}: {id}");
         }
         for code in ["limits[", "rru.other", "hardware_types["] {
-            assert!(!text.contains(code), "{path} says {code}");
+            assert!(!text.contains(code), "{path} shows {code}");
         }
     }
-    // Beside a price that was typed stands the one that is stored.
+    // The stored price is shown beside a different one that was typed.
     let text = send(&place, "/settings/prices", &admin, prices).await.text().await.expect("text");
-    assert!(text.contains("at least 0; now 10"), "{text}");
+    assert!(text.contains("at least 0; current value: 10"), "{text}");
     assert_eq!(place.broker.last_seq().await.expect("asked"), before, "nothing was written");
 }
 
 #[tokio::test]
-async fn hardware_types_are_renamed_and_removed_from_their_page() {
+async fn settings_page_renames_and_removes_hardware_types() {
     let place = Place::new().await;
     let names = async || {
         let all = place.broker.hardware_types().await.expect("read");
@@ -186,12 +190,12 @@ async fn hardware_types_are_renamed_and_removed_from_their_page() {
     {
         assert_eq!(post(path, READER, form).await.0, 403, "{path}");
     }
-    // The name of another type is taken; the row stays open with what was typed.
+    // The name of another type is refused; the row stays open with its values.
     let (status, text) = post("/rename", ROOT, "hardware_type=new&name=type").await;
     assert_eq!((status, field(&text, "rename-name-0")), (422, ("type".to_owned(), true)));
     let row = text.split("aria-label=\"Change new\"").next().expect("a row");
     assert!(row.trim_end().ends_with("<details open><summary"), "{row}");
-    assert!(text.contains("new: Its new name: there is a hardware type"), "{text}");
+    assert!(text.contains("new: New name: there is a hardware type"), "{text}");
     assert_eq!(post("/rename", ROOT, "hardware_type=new&name=newer").await.0, 200);
     assert_eq!(names().await, ["newer", "type"]);
     assert_eq!(post("/rename", ROOT, "hardware_type=new&name=newest").await.0, 404);
@@ -203,9 +207,9 @@ async fn hardware_types_are_renamed_and_removed_from_their_page() {
     assert_eq!(names().await, ["type"]);
 }
 
-/// Postgres stores no zero character: each form says so, keeps what was filled in, and writes nothing.
+/// Postgres cannot store zero characters: each form refuses them and writes nothing.
 #[tokio::test]
-async fn a_zero_character_in_a_form_is_refused_and_writes_nothing() {
+async fn form_with_zero_character_is_refused() {
     let place = Place::new().await;
     let admin = token(&place, "ann", Role::Admin, None).await;
     let before = place.broker.last_seq().await.expect("asked");
@@ -242,7 +246,7 @@ async fn a_zero_character_in_a_form_is_refused_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn servers_are_racked_and_removed_from_their_page_after_a_look() {
+async fn servers_page_previews_and_executes_edits() {
     let place = Place::new().await;
     assert_eq!(page(&place, "/settings/servers", Some(READER)).await.0, 403);
     assert_eq!(page(&place, "/settings/servers", Some(ROOT)).await.0, 200);
@@ -251,15 +255,15 @@ async fn servers_are_racked_and_removed_from_their_page_after_a_look() {
     assert_eq!(looked.status(), 200);
     let text = looked.text().await.expect("text");
     well_formed("/settings/servers", &text);
-    for needed in ["2 servers", "New racks: rack9", "New MSBs: msb9", "Do it"] {
+    for needed in ["2 servers", "New racks: rack9", "New MSBs: msb9", "Execute"] {
         assert!(text.contains(needed), "{needed}: {text}");
     }
-    assert_eq!(place.broker.last_seq().await.expect("asked").0, 1, "a look writes nothing");
+    assert_eq!(place.broker.last_seq().await.expect("asked").0, 1, "a preview writes nothing");
     let form = format!("{form}&really=yes");
     assert_eq!(send(&place, "/settings/servers", ROOT, &form).await.status(), 200);
     let servers = async || place.broker.export(None).await.expect("exported").parts.servers.len();
     assert_eq!(servers().await, 26);
-    for (form, said) in [
+    for (form, error) in [
         ("what=remove&list=s00%0As01&really=yes", "in use by"),
         ("what=remove&list=s21%0A%0As00&really=yes", "line 3, server: "),
         ("what=add&list=n2%2Crack0%2Cnone&really=yes", "line 1, type: "),
@@ -270,19 +274,19 @@ async fn servers_are_racked_and_removed_from_their_page_after_a_look() {
         let sent = send(&place, "/settings/servers", ROOT, form).await;
         assert_eq!(sent.status(), 422, "{form}");
         let text = sent.text().await.expect("text");
-        assert!(text.contains(said) && !text.contains("servers["), "{form}: {text}");
+        assert!(text.contains(error) && !text.contains("servers["), "{form}: {text}");
     }
     assert_eq!(servers().await, 26);
-    // The list stays where it was said, with what is wrong beside it.
+    // A rejected list stays in the form, with its errors beside it.
     let sent = send(&place, "/settings/servers", ROOT, "what=remove&list=s00%0As21").await;
     let text = sent.text().await.expect("text");
     well_formed("/settings/servers", &text);
     assert!(text.contains("id=\"wrong\"") && text.contains("s00\ns21</textarea>"), "{text}");
 
-    // One that is held is drained, shown, and kept.
+    // A server that is held is drained, listed, and kept.
     let form = "what=drain&list=s00";
     let text = send(&place, "/settings/servers", ROOT, form).await.text().await.expect("text");
-    assert!(text.contains("1 server cannot go now") && text.contains("1 server of"), "{text}");
+    assert!(text.contains("1 server will be moved out") && text.contains("1 server of"), "{text}");
     let sent = send(&place, "/settings/servers", ROOT, &format!("{form}&really=yes")).await;
     assert_eq!((sent.status().as_u16(), sent.url().path()), (200, "/settings/servers"));
     let text = sent.text().await.expect("text");
@@ -290,5 +294,5 @@ async fn servers_are_racked_and_removed_from_their_page_after_a_look() {
     assert!(text.contains("waits for its move") && text.contains("Keep s00"), "{text}");
     assert_eq!(send(&place, "/settings/servers/keep", READER, "server=s00").await.status(), 403);
     let sent = send(&place, "/settings/servers/keep", ROOT, "server=s00").await;
-    assert!(sent.text().await.expect("text").contains("No server is drained"));
+    assert!(sent.text().await.expect("text").contains("No server is being drained"));
 }

@@ -1,25 +1,10 @@
-//! Numbers and names as people read them.
+//! Amounts and names in the sentences of explanations.
 
 use crate::id::{HardwareTypeIx, Name};
-use crate::rru::{MICRO, Rru};
+pub(super) use crate::number::{count, counted, exact, rru as amount};
+use crate::rru::Rru;
 
-/// Amounts from here on are written without decimals where nothing depends on them.
-const WHOLE_FROM: i64 = 100 * MICRO;
-
-/// A count with thousands separators: `1,028`.
-pub(super) fn count(number: usize) -> String {
-    group(&number.to_string())
-}
-
-/// An amount for reading: whole from 100 on, at most two decimals below.
-pub(super) fn amount(amount: Rru) -> String {
-    let step = if amount.0.abs() >= WHOLE_FROM { MICRO } else { MICRO / 100 };
-    let rounded = (amount.0 + step / 2).div_euclid(step) * step;
-    // What is not zero is not called zero.
-    if rounded == 0 { exact(amount) } else { exact(Rru(rounded)) }
-}
-
-/// Amounts that stand side by side: rounded, unless two that differ would then look equal.
+/// Amounts that are compared in a sentence: rounded, unless two that differ would look equal.
 pub(super) fn amounts<const N: usize>(values: [Rru; N]) -> [String; N] {
     let rounded = values.map(amount);
     let collide =
@@ -27,44 +12,17 @@ pub(super) fn amounts<const N: usize>(values: [Rru; N]) -> [String; N] {
     if collide { values.map(exact) } else { rounded }
 }
 
-/// An amount with all its decimals and thousands separators.
-pub(super) fn exact(amount: Rru) -> String {
-    let text = amount.to_string();
-    let (sign, text) = text.strip_prefix('-').map_or(("", text.as_str()), |rest| ("-", rest));
-    match text.split_once('.') {
-        Some((whole, part)) => format!("{sign}{}.{part}", group(whole)),
-        None => format!("{sign}{}", group(text)),
-    }
-}
-
-fn group(digits: &str) -> String {
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `1 server`, `2 servers`.
-pub(super) fn counted(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", count(number))
-}
-
-/// The most models a name of a set lists before it only counts.
+/// The most models that the name of a set lists.
 const MODELS_LISTED: usize = 6;
 
-/// Names a set of hardware types: a single type by its name, others by the models they belong to
-/// (`T4` for `T4-x2-c104-m512` and `T4-x4-c96-m384`), a model that has more types with the number
-/// that are meant.
+/// Names a set of hardware types: a single type by its name, several by their models (`T4` for
+/// `T4-x2-c104-m512` and `T4-x4-c96-m384`). A model of which only some types are in the set is named
+/// with their number.
 pub(super) fn set_name(all: &[Name], set: &[HardwareTypeIx]) -> String {
     if let [only] = set {
         return all[only.ix()].to_string();
     }
-    // Sorted by type, types of a model stand together, because names are ordered bytewise.
+    // The types of a model are adjacent, because names are ordered bytewise.
     let mut models: Vec<(&str, usize)> = Vec::new();
     for ty in set {
         let model = model(&all[ty.ix()]);
@@ -95,24 +53,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_rounded_for_reading() {
-        assert_eq!(amount(Rru(1_028_270_000)), "1,028");
-        assert_eq!(amount(Rru(99_994_000)), "99.99");
-        assert_eq!(amount(Rru(2_100_000)), "2.1");
-        assert_eq!(amount(Rru(1)), "0.000001");
-        assert_eq!(amount(Rru::ZERO), "0");
-        assert_eq!(amount(Rru(-1_234_500_000)), "-1,234");
-        assert_eq!(count(1_000_000), "1,000,000");
+    fn compared_amounts_never_look_equal() {
+        let [a, b] = amounts([Rru(1_842_000_000), Rru(1_842_300_000)]);
+        assert_eq!((a.as_str(), b.as_str()), ("1,842", "1,842.3"));
     }
 
     #[test]
-    fn amounts_side_by_side_stay_apart() {
-        let [a, b] = amounts([Rru(842_000_000), Rru(842_300_000)]);
-        assert_eq!((a.as_str(), b.as_str()), ("842", "842.3"));
-    }
-
-    #[test]
-    fn sets_are_named_by_model() {
+    fn set_is_named_by_its_models() {
         let all: Vec<Name> = ["A10-x1", "T4-x2", "T4-x4", "V100-x1"].map(Name::from).to_vec();
         let set = |positions: &[usize]| -> Vec<HardwareTypeIx> {
             positions.iter().map(|&position| HardwareTypeIx::new(position)).collect()

@@ -1,13 +1,13 @@
-//! Elastic reservations: made, changed and ended.
+//! Section of elastic reservations.
 
 use super::answered;
-use super::form::{Field, Form, Reading, Tried};
+use super::form::{Field, Form, Reading, Rejected};
 use crate::api::authority::Role;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
-use crate::web::frame::{Reader, Whole};
+use crate::web::layout::{Reader, RegionReader};
 use crate::web::link;
-use crate::web::part::{self, Mood};
+use crate::web::ui::{self, Mood};
 use axum::extract::{self, State};
 use axum::response::Response;
 use broker::{Elastic, HardwareType};
@@ -24,9 +24,9 @@ static SET: Form = Form {
     section: SECTION,
     id: "elastic",
     fields: &[
-        ("reservation", "Reservation, new or not"),
+        ("reservation", "Reservation (new or existing)"),
         ("owner", "Owner"),
-        ("rru", "Types, RRU a server"),
+        ("rru", "RRU per server of each hardware type"),
         ("share", "Share"),
     ],
 };
@@ -37,21 +37,21 @@ pub(super) fn section(
     all: &[Elastic],
     types: &[HardwareType],
     reader: &Reader,
-    tried: Option<&Tried>,
+    rejected: Option<&Rejected>,
 ) -> Markup {
     html! {
         section id=(SECTION.0) {
             h2 { (SECTION.1) }
-            p.lead { "They are given no server. They borrow idle buffers by their share, and those come back when they are needed." }
-            @if all.is_empty() { (part::missing("There is no elastic reservation.")) } @else {
+            p.lead { "Solves assign them no servers. They borrow idle buffer servers in proportion to their shares; the servers are recalled when needed." }
+            @if all.is_empty() { (ui::missing("There are no elastic reservations.")) } @else {
                 div.scroll { table {
-                    caption.quiet { "Elastic reservations and what they borrow" }
+                    caption.quiet { "Elastic reservations and their borrowed servers" }
                     thead { tr { th scope="col" { "Reservation" }
-                        th.n scope="col" { "Share" } th.n scope="col" { "Borrows" } th scope="col" { "" } } }
+                        th.n scope="col" { "Share" } th.n scope="col" { "Borrowed servers" } th scope="col" { "" } } }
                     tbody { @for of in all { (row(of, reader)) } }
                 } }
             }
-            @if reader.may(Role::Operator) { (form(types, reader, Tried::of(tried, &SET))) }
+            @if reader.may(Role::Operator) { (set_form(types, reader, Rejected::of(rejected, &SET))) }
         }
     }
 }
@@ -60,8 +60,8 @@ fn row(of: &Elastic, reader: &Reader) -> Markup {
     html! {
         tr {
             th scope="row" { a href=(link::reservation(&of.reservation)) { (of.reservation) }
-                @if of.ending { " " (part::state(Mood::Warn, "ending")) }
-                " " span.hint { "of " (of.asked.owner) } }
+                @if of.ending { " " (ui::state(Mood::Warn, "ending")) }
+                " " span.hint { "owner: " (of.asked.owner) } }
             td.n { (of.share.map_or_else(|| number::NOTHING.to_owned(), |share| share.to_string())) }
             td.n { (of.borrows) }
             td { @if reader.may(Role::Operator) && !of.ending {
@@ -71,8 +71,8 @@ fn row(of: &Elastic, reader: &Reader) -> Markup {
                     button type="submit" aria-label={ "End " (of.reservation) } { "End" } }
             } }
         }
-        // Many types are a long list, which has the width of the table.
-        tr.more { td.list colspan="4" { "RRU a server: " (values(&of.asked.rru)) } }
+        // The list of types may be long, so it spans the table.
+        tr.more { td.list colspan="4" { "RRU per server: " (values(&of.asked.rru)) } }
     }
 }
 
@@ -80,7 +80,7 @@ fn values(of: &BTreeMap<Name, f64>) -> String {
     of.iter().map(|(ty, value)| format!("{ty}={value}")).collect::<Vec<_>>().join(", ")
 }
 
-fn form(types: &[HardwareType], reader: &Reader, tried: Option<&Tried>) -> Markup {
+fn set_form(types: &[HardwareType], reader: &Reader, rejected: Option<&Rejected>) -> Markup {
     let all: BTreeMap<Name, f64> = types.iter().map(|of| (of.hardware_type.clone(), 1.0)).collect();
     let rru = Field {
         hint: "TYPE=RRU, separated by commas",
@@ -89,7 +89,7 @@ fn form(types: &[HardwareType], reader: &Reader, tried: Option<&Tried>) -> Marku
         ..Field::new(&SET, "rru")
     };
     let share = Field {
-        hint: "above 0; empty: that of the mover's settings, else 1",
+        hint: "above 0; empty for the mover's default",
         mode: "decimal",
         required: false,
         ..Field::new(&SET, "share")
@@ -97,66 +97,66 @@ fn form(types: &[HardwareType], reader: &Reader, tried: Option<&Tried>) -> Marku
     html! {
         form.fields.two method="post" action="/settings/elastic" {
             (reader.csrf())
-            (Field::new(&SET, "reservation").show(tried))
-            (Field::new(&SET, "owner").show(tried))
-            (share.show(tried))
-            (rru.show(tried))
-            div.actions { button type="submit" { "Set the elastic reservation" } }
+            (Field::new(&SET, "reservation").show(rejected))
+            (Field::new(&SET, "owner").show(rejected))
+            (share.show(rejected))
+            (rru.show(rejected))
+            div.actions { button type="submit" { "Save elastic reservation" } }
         }
     }
 }
 
-/// An elastic reservation.
+/// The form that creates or changes an elastic reservation.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::web) struct Said {
+pub(in crate::web) struct SetForm {
     reservation: String,
     owner: String,
     rru: String,
     share: String,
 }
 
-/// Makes or changes one.
+/// Handler of `POST /settings/elastic`.
 pub(in crate::web) async fn set(
     State(site): State<Site>,
-    Whole(reader): Whole,
-    extract::Form(said): extract::Form<Said>,
+    RegionReader(reader): RegionReader,
+    extract::Form(form): extract::Form<SetForm>,
 ) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
     let done = async {
         let mut read = Reading::default();
-        let share = read.number_if_any("share", &said.share);
-        let rru = read.pairs("rru", &said.rru).into_iter().collect();
+        let share = read.number_if_any("share", &form.share);
+        let rru = read.pairs("rru", &form.rru).into_iter().collect();
         read.done()?;
-        let name = Name::from(said.reservation.trim());
-        // What the form does not say stays.
+        let name = Name::from(form.reservation.trim());
+        // The form has no fields for priority and host profile: they stay unchanged.
         let before = in_time(site.broker.elastic_reservations(Some(&name))).await?.pop();
         let (priority, host_profile) =
             before.map(|of| (of.asked.priority, of.asked.host_profile)).unwrap_or_default();
-        let asked = ElasticAsked { owner: said.owner.trim().into(), rru, priority, host_profile };
+        let asked = ElasticAsked { owner: form.owner.trim().into(), rru, priority, host_profile };
         in_time(site.broker.set_elastic(&actor, &name, &asked, share, None)).await?;
         Ok(())
     };
     let done: Result<(), Problem> = done.await;
-    answered(&site, &reader, &SET, &said, done).await
+    answered(&site, &reader, &SET, &form, done).await
 }
 
-/// Which one to end.
+/// The button that ends an elastic reservation.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::web) struct Ended {
+pub(in crate::web) struct EndForm {
     reservation: String,
     version: String,
 }
 
-/// Ends one.
+/// Handler of `POST /settings/elastic/end`.
 pub(in crate::web) async fn end(
     State(site): State<Site>,
-    Whole(reader): Whole,
-    extract::Form(said): extract::Form<Ended>,
+    RegionReader(reader): RegionReader,
+    extract::Form(form): extract::Form<EndForm>,
 ) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
-    let ended = site.broker.end_elastic(&actor, &said.reservation, Some(&said.version));
+    let ended = site.broker.end_elastic(&actor, &form.reservation, Some(&form.version));
     let done = in_time(ended).await;
-    answered(&site, &reader, &END, &said, done.map(|_| ())).await
+    answered(&site, &reader, &END, &form, done.map(|_| ())).await
 }

@@ -1,21 +1,22 @@
-//! Forms of the settings: what was typed stays when it is refused, with what is wrong beside the field.
+//! Forms of the settings. A rejected form keeps what was typed, with the errors beside the fields.
 
 use crate::api::problem::Problem;
+use crate::web::ui;
 use broker::EditError;
 use fleet::Name;
 use fleet::edit::WrongField;
 use maud::{Markup, html};
 use serde::Serialize;
-use serde_json::Value;
+use std::collections::BTreeMap;
 
-/// A form of the page, as it is named in the page.
+/// A form of the page.
 #[derive(Debug)]
 pub(super) struct Form {
-    /// The section it stands in: its id and its heading.
+    /// Id and heading of its section.
     pub(super) section: (&'static str, &'static str),
-    /// What the ids of its fields begin with.
+    /// Prefix of the ids of its fields.
     pub(super) id: &'static str,
-    /// The fields people see: name and label.
+    /// Visible fields: name and label.
     pub(super) fields: &'static [(&'static str, &'static str)],
 }
 
@@ -25,91 +26,90 @@ impl Form {
     }
 }
 
-/// What was typed to no avail, and why.
+/// A form that was rejected: its values and the reason.
 #[derive(Debug)]
-pub(super) struct Tried {
+pub(super) struct Rejected {
     form: &'static Form,
-    said: Value,
+    /// Values by name of the field, hidden fields included.
+    values: BTreeMap<String, String>,
     problem: Problem,
 }
 
-/// One thing that is wrong.
-struct Wrong<'a> {
-    /// Name of the form field; empty if the error belongs to no field.
-    field: &'a str,
+/// A wrong field of a rejected form.
+struct Wrong {
+    /// Name of the form field; empty if the error belongs to no visible field.
+    field: String,
     detail: String,
 }
 
-impl Tried {
-    pub(super) fn new(form: &'static Form, said: &impl Serialize, problem: Problem) -> Tried {
-        Tried { form, said: serde_json::to_value(said).unwrap_or_default(), problem }
+impl Rejected {
+    /// `values`: the form as it was sent, a struct of strings.
+    pub(super) fn new(form: &'static Form, values: &impl Serialize, problem: Problem) -> Rejected {
+        let values = serde_json::to_value(values).and_then(serde_json::from_value);
+        Rejected { form, values: values.unwrap_or_default(), problem }
     }
 
     pub(super) fn problem(&self) -> &Problem {
         &self.problem
     }
 
-    /// What was typed into a field, or sent without being shown.
+    /// The value that was sent for a field.
     pub(super) fn value(&self, field: &str) -> Option<&str> {
-        self.said[field].as_str()
+        self.values.get(field).map(String::as_str)
     }
 
-    /// Of this form, if it is the one that was sent.
-    pub(super) fn of<'a>(tried: Option<&'a Tried>, form: &Form) -> Option<&'a Tried> {
-        tried.filter(|tried| tried.form.id == form.id)
+    /// The rejected form if it is this one.
+    pub(super) fn of<'a>(rejected: Option<&'a Rejected>, form: &Form) -> Option<&'a Rejected> {
+        rejected.filter(|rejected| rejected.form.id == form.id)
     }
 
-    /// Of this form in the row of a hardware type.
+    /// The rejected form if it is this one, in the row of this hardware type.
     pub(super) fn of_type<'a>(
-        tried: Option<&'a Tried>,
+        rejected: Option<&'a Rejected>,
         form: &Form,
         name: &Name,
-    ) -> Option<&'a Tried> {
-        Tried::of(tried, form).filter(|tried| tried.value("hardware_type") == Some(name))
+    ) -> Option<&'a Rejected> {
+        Rejected::of(rejected, form)
+            .filter(|rejected| rejected.value("hardware_type") == Some(name))
     }
 
-    fn wrong<'a>(&'a self) -> Vec<Wrong<'a>> {
-        let Some(errors) = self.problem.member("errors").and_then(Value::as_array) else {
-            return vec![Wrong { field: "", detail: self.problem.detail().to_owned() }];
+    fn wrong(&self) -> Vec<Wrong> {
+        let errors = ui::field_errors(&self.problem);
+        if errors.is_empty() {
+            return vec![Wrong { field: String::new(), detail: self.problem.detail().to_owned() }];
+        }
+        let wrong = |of: &ui::FieldError| {
+            let (field, part) = of.field.split_once('.').unwrap_or((of.field.as_str(), ""));
+            let detail = if part.is_empty() { of.text() } else { format!("{part}: {}", of.text()) };
+            let field = self.form.label(field).map_or("", |_| field);
+            Wrong { field: field.to_owned(), detail }
         };
-        let one = |of: &'a Value| {
-            let text = |name: &str| of[name].as_str().unwrap_or_default();
-            let (field, part) = text("field").split_once('.').unwrap_or((text("field"), ""));
-            let mut detail = text("detail").to_owned();
-            if !part.is_empty() {
-                detail = format!("{part}: {detail}");
-            }
-            if let Some(nearest) = of["nearest"].as_f64() {
-                detail = format!("{detail}; nearest: {nearest}");
-            }
-            Wrong { field: if self.form.label(field).is_some() { field } else { "" }, detail }
-        };
-        errors.iter().map(one).collect()
+        errors.iter().map(wrong).collect()
     }
 
-    /// What is wrong with a field; with an empty name: with the rest.
+    /// Errors of a field; with an empty name, errors of no visible field.
     fn wrong_with(&self, field: &str) -> Vec<String> {
         self.wrong().into_iter().filter(|of| of.field == field).map(|of| of.detail).collect()
     }
 
-    /// What is wrong with no field in particular, beside a form.
-    pub(super) fn rest(tried: Option<&Tried>) -> Markup {
-        let wrong = tried.map(|tried| tried.wrong_with("")).unwrap_or_default();
+    /// Errors of no visible field, to be shown beside the form.
+    pub(super) fn rest(rejected: Option<&Rejected>) -> Markup {
+        let wrong = rejected.map(|rejected| rejected.wrong_with("")).unwrap_or_default();
         html! { @for detail in wrong { p.error { (detail) } } }
     }
 
-    /// Why nothing was changed.
-    pub(super) fn show(&self) -> Markup {
+    /// The notice at the top of the page.
+    pub(super) fn notice(&self) -> Markup {
         let (section, title) = self.form.section;
-        // A form of a row says whose it is.
-        let row = self.form.label("hardware_type").is_none();
-        let of = self.value("hardware_type").filter(|_| row);
+        // A form in the row of a hardware type names the type.
+        let is_in_row = self.form.label("hardware_type").is_none();
+        let of = self.value("hardware_type").filter(|_| is_in_row);
         html! {
             div.notice.bad #wrong role="alert" {
                 strong.verdict { "Nothing was changed: " a href={ "#" (section) } { (title) } }
                 ul { @for wrong in self.wrong() { li {
                     @if let Some(name) = of { (name) ": " }
-                    @if let Some(label) = self.form.label(wrong.field) { (label) ": " }
+                    @if let Some(label) = self.form.label(&wrong.field) { (label) ": " }
                     (wrong.detail)
                 } } }
             }
@@ -121,22 +121,22 @@ impl Tried {
 pub(super) struct Field<'a> {
     pub(super) form: &'static Form,
     pub(super) name: &'static str,
-    /// Tells the fields of rows apart; empty elsewhere.
+    /// Suffix of the id, which tells the rows of a table apart; empty elsewhere.
     pub(super) row: &'a str,
     pub(super) hint: &'a str,
-    /// What it holds before anybody types.
+    /// The initial value.
     pub(super) value: String,
-    /// Whether that is what is stored, so that people may want to know it beside what they typed.
+    /// Whether the initial value is the stored one, to be shown beside another that was typed.
     pub(super) is_stored: bool,
     /// `text`, `decimal` or `numeric`.
     pub(super) mode: &'static str,
     pub(super) required: bool,
-    /// It takes long lists.
+    /// Whether the field takes long lists.
     pub(super) wide: bool,
 }
 
 impl Field<'_> {
-    /// A field for a text that must be there.
+    /// A required text field.
     pub(super) fn new(form: &'static Form, name: &'static str) -> Field<'static> {
         Field {
             form,
@@ -151,11 +151,11 @@ impl Field<'_> {
         }
     }
 
-    /// With what was tried in it.
-    pub(super) fn show(&self, tried: Option<&Tried>) -> Markup {
+    /// The field; with the value and errors of a rejected form.
+    pub(super) fn show(&self, rejected: Option<&Rejected>) -> Markup {
         let id = format!("{}-{}{}", self.form.id, self.name, self.row);
-        let typed = tried.and_then(|tried| tried.value(self.name));
-        let wrong = tried.map(|tried| tried.wrong_with(self.name)).unwrap_or_default();
+        let typed = rejected.and_then(|rejected| rejected.value(self.name));
+        let wrong = rejected.map(|rejected| rejected.wrong_with(self.name)).unwrap_or_default();
         let stored = typed.filter(|typed| self.is_stored && *typed != self.value);
         let hinted = !self.hint.is_empty() || stored.is_some();
         let mut described: Vec<String> = Vec::new();
@@ -183,7 +183,7 @@ impl Field<'_> {
                     (self.hint)
                     @if stored.is_some() {
                         @if !self.hint.is_empty() { "; " }
-                        "now " @if self.value.is_empty() { "empty" } @else { (self.value) }
+                        "current value: " @if self.value.is_empty() { "empty" } @else { (self.value) }
                     }
                 } }
             }
@@ -191,28 +191,31 @@ impl Field<'_> {
     }
 }
 
-/// Fields as they are read, with all that is wrong with them.
+/// Reads fields and collects their errors.
 #[derive(Debug, Default)]
 pub(super) struct Reading(Vec<WrongField>);
 
 impl Reading {
-    /// Says that a field is wrong.
+    /// Adds an error of a field.
     pub(super) fn wrong(&mut self, field: &str, detail: impl Into<String>) {
         self.0.push(WrongField::new(field, "malformed", detail));
     }
 
-    /// A number; NaN where the text is not one, which is then noted as wrong.
+    /// A number; NaN with an error if the text is not a number.
     pub(super) fn number(&mut self, field: &str, text: &str) -> f64 {
         let text = text.trim();
         let number = text.parse().ok().filter(|number: &f64| !number.is_nan());
         if number.is_none() {
-            let said = format!("{text:?} is not a number");
-            self.wrong(field, if text.is_empty() { "it needs a number".to_owned() } else { said });
+            let error = format!("{text:?} is not a number");
+            self.wrong(
+                field,
+                if text.is_empty() { "a number is required".to_owned() } else { error },
+            );
         }
         number.unwrap_or(f64::NAN)
     }
 
-    /// The same, where nothing may be said.
+    /// A number; `None` if the field is empty.
     pub(super) fn number_if_any(&mut self, field: &str, text: &str) -> Option<f64> {
         (!text.trim().is_empty()).then(|| self.number(field, text))
     }
@@ -220,7 +223,7 @@ impl Reading {
     /// `NAME=NUMBER`, separated by commas or lines.
     pub(super) fn pairs(&mut self, field: &str, text: &str) -> Vec<(Name, f64)> {
         let mut pairs = Vec::new();
-        for part in parts(text) {
+        for part in items(text) {
             match part.rsplit_once('=') {
                 Some((name, value)) => {
                     pairs.push((Name::from(name.trim()), self.number(field, value)))
@@ -232,13 +235,13 @@ impl Reading {
     }
 
     /// # Errors
-    /// All that is wrong.
+    /// All errors so far.
     pub(super) fn done(self) -> Result<(), Problem> {
         if self.0.is_empty() { Ok(()) } else { Err(EditError::Wrong(self.0).into()) }
     }
 }
 
-/// The parts of a list, separated by commas or lines.
-pub(super) fn parts(text: &str) -> impl Iterator<Item = &str> {
+/// Items of a list that are separated by commas or lines.
+pub(super) fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', '\n']).map(str::trim).filter(|part| !part.is_empty())
 }

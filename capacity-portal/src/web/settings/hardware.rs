@@ -1,12 +1,12 @@
-//! Hardware types and their shared buffers: added, renamed, removed, and how large a buffer is.
+//! Section of hardware types and their shared buffers.
 
 use super::answered;
-use super::form::{Field, Form, Reading, Tried};
+use super::form::{Field, Form, Reading, Rejected};
 use crate::api::authority::Role;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
-use crate::web::frame::{Reader, Whole};
-use crate::web::part;
+use crate::web::layout::{Reader, RegionReader};
+use crate::web::ui;
 use axum::extract::{self, State};
 use axum::response::Response;
 use broker::{EditError, HardwareType};
@@ -22,33 +22,37 @@ static NEW: Form =
     Form { section: SECTION, id: "new-type", fields: &[("hardware_type", "New hardware type")] };
 
 static BUFFER: Form =
-    Form { section: SECTION, id: "buffer", fields: &[("servers", "Servers of its shared buffer")] };
+    Form { section: SECTION, id: "buffer", fields: &[("servers", "Servers in the shared buffer")] };
 
-static RENAME: Form = Form { section: SECTION, id: "rename", fields: &[("name", "Its new name")] };
+static RENAME: Form = Form { section: SECTION, id: "rename", fields: &[("name", "New name")] };
 
 static REMOVE: Form = Form { section: SECTION, id: "remove", fields: &[] };
 
-pub(super) fn section(types: &[HardwareType], reader: &Reader, tried: Option<&Tried>) -> Markup {
+pub(super) fn section(
+    types: &[HardwareType],
+    reader: &Reader,
+    rejected: Option<&Rejected>,
+) -> Markup {
     html! {
         section id=(SECTION.0) {
             h2 { (SECTION.1) }
-            p.lead { "A shared buffer replaces servers that fail. A listed buffer has a fixed number of servers; any other has the fraction above." }
-            @if types.is_empty() { (part::missing("No hardware type is known.")) } @else {
+            p.lead { "A shared buffer replaces servers that fail. Its size is a fixed number of servers, or the fraction of the hardware type that is set above." }
+            @if types.is_empty() { (ui::missing("There are no hardware types.")) } @else {
                 div.scroll { table {
                     caption.quiet { "Hardware types and their shared buffers" }
-                    thead { tr { th scope="col" { "Type" } th.n scope="col" { "Servers" } th.n scope="col" { "Buffer" }
-                        th.n scope="col" { "Has" } th scope="col" { "Made by" } } }
-                    tbody { @for (nr, of) in types.iter().enumerate() {
+                    thead { tr { th scope="col" { "Type" } th.n scope="col" { "Servers" } th.n scope="col" { "Buffer size" }
+                        th.n scope="col" { "In buffer" } th scope="col" { "Size set by" } } }
+                    tbody { @for (position, of) in types.iter().enumerate() {
                         (row(of))
-                        @if reader.may(Role::Operator) { (change(nr, of, reader, tried)) }
+                        @if reader.may(Role::Operator) { (change(position, of, reader, rejected)) }
                     } }
                 } }
             }
             @if reader.may(Role::Operator) {
                 form.fields.two method="post" action="/settings/hardware-types" {
                     (reader.csrf())
-                    (Field::new(&NEW, "hardware_type").show(Tried::of(tried, &NEW)))
-                    div.actions { button type="submit" { "Add the type" } }
+                    (Field::new(&NEW, "hardware_type").show(Rejected::of(rejected, &NEW)))
+                    div.actions { button type="submit" { "Add hardware type" } }
                 }
             }
         }
@@ -63,20 +67,25 @@ fn row(of: &HardwareType) -> Markup {
         @match &of.buffer {
             Some(buffer) => {
                 td.n { (count(buffer.wanted)) } td.n { (count(buffer.held)) }
-                td { @if buffer.listed { "listed" } @else { "fraction" } }
+                td { @if buffer.listed { "fixed number" } @else { "fraction" } }
             }
             None => { td.n { (number::NOTHING) } td.n { (number::NOTHING) } td { (number::NOTHING) } }
         }
     } }
 }
 
-/// What can be changed of a type, in a row of its own: so it is wide enough on a narrow screen.
-fn change(nr: usize, of: &HardwareType, reader: &Reader, tried: Option<&Tried>) -> Markup {
+/// The forms of a hardware type, in a row of their own so that they fit a narrow screen.
+fn change(
+    position: usize,
+    of: &HardwareType,
+    reader: &Reader,
+    rejected: Option<&Rejected>,
+) -> Markup {
     let name = &of.hardware_type;
-    let tried = |form| Tried::of_type(tried, form, name);
-    let (buffer, rename, remove) = (tried(&BUFFER), tried(&RENAME), tried(&REMOVE));
+    let rejected = |form| Rejected::of_type(rejected, form, name);
+    let (buffer, rename, remove) = (rejected(&BUFFER), rejected(&RENAME), rejected(&REMOVE));
     let open = buffer.or(rename).or(remove).is_some();
-    let row = format!("-{nr}");
+    let row = format!("-{position}");
     let wanted = of.buffer.as_ref().map(|buffer| buffer.wanted).unwrap_or_default();
     let servers = Field {
         row: &row,
@@ -97,49 +106,49 @@ fn change(nr: usize, of: &HardwareType, reader: &Reader, tried: Option<&Tried>) 
             (hidden)
             input type="hidden" name="version" value=(of.version());
             (servers.show(buffer))
-            button type="submit" { "List it" }
+            button type="submit" { "Fix the size" }
         }
         @if listed { form.toolbar method="post" action="/settings/buffers" {
             (hidden)
             input type="hidden" name="version" value=(of.version());
             input type="hidden" name="servers" value="";
-            button type="submit" { "Buffer by the fraction again" }
+            button type="submit" { "Use the fraction" }
         } }
-        (Tried::rest(buffer))
+        (Rejected::rest(buffer))
         form.toolbar method="post" action="/settings/hardware-types/rename" {
             (hidden)
             (new_name.show(rename))
             button type="submit" { "Rename" }
         }
-        (Tried::rest(rename))
+        (Rejected::rest(rename))
         form.actions method="post" action="/settings/hardware-types/remove" {
             (hidden)
             button.danger type="submit" aria-label={ "Remove " (name) } { "Remove" }
-            span.hint { "only once nothing uses it" }
+            span.hint { "possible once no server or reservation uses it" }
         }
-        (Tried::rest(remove))
+        (Rejected::rest(remove))
     } } } }
 }
 
-/// A hardware type that is new.
+/// The form that adds a hardware type.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::web) struct New {
+pub(in crate::web) struct AddForm {
     hardware_type: String,
 }
 
-/// Adds a hardware type.
+/// Handler of `POST /settings/hardware-types`.
 pub(in crate::web) async fn add(
     State(site): State<Site>,
-    Whole(reader): Whole,
-    extract::Form(said): extract::Form<New>,
+    RegionReader(reader): RegionReader,
+    extract::Form(form): extract::Form<AddForm>,
 ) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
-    let name = Name::from(said.hardware_type.trim());
+    let name = Name::from(form.hardware_type.trim());
     let add = async {
         let added = site.broker.add_hardware_types(&actor, &[name]).await;
         added.map(|_| ()).map_err(|error| match error {
-            // It is one name here, and a list there.
+            // The form has a single name where the broker takes a list.
             EditError::Wrong(wrong) => EditError::Wrong(
                 wrong
                     .into_iter()
@@ -150,72 +159,72 @@ pub(in crate::web) async fn add(
         })
     };
     let done = in_time(add).await;
-    answered(&site, &reader, &NEW, &said, done).await
+    answered(&site, &reader, &NEW, &form, done).await
 }
 
-/// A shared buffer; no servers: the fraction makes it.
+/// The form that sets the size of a shared buffer. Without a number the fraction applies.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::web) struct Buffer {
+pub(in crate::web) struct BufferForm {
     hardware_type: String,
     version: String,
     servers: String,
 }
 
-/// Sets a shared buffer.
+/// Handler of `POST /settings/buffers`.
 pub(in crate::web) async fn set_buffer(
     State(site): State<Site>,
-    Whole(reader): Whole,
-    extract::Form(said): extract::Form<Buffer>,
+    RegionReader(reader): RegionReader,
+    extract::Form(form): extract::Form<BufferForm>,
 ) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
     let done = async {
         let mut read = Reading::default();
-        let servers = read.number_if_any("servers", &said.servers);
+        let servers = read.number_if_any("servers", &form.servers);
         read.done()?;
-        let (ty, seen) = (Name::from(said.hardware_type.as_str()), Some(&*said.version));
+        let (ty, seen) = (Name::from(form.hardware_type.as_str()), Some(&*form.version));
         in_time(site.broker.set_shared_buffer(&actor, &ty, servers, seen)).await?;
         Ok(())
     };
     let done: Result<(), Problem> = done.await;
-    answered(&site, &reader, &BUFFER, &said, done).await
+    answered(&site, &reader, &BUFFER, &form, done).await
 }
 
-/// Another name of a type.
+/// The form that renames a hardware type.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::web) struct Renamed {
+pub(in crate::web) struct RenameForm {
     hardware_type: String,
     name: String,
 }
 
-/// Renames a hardware type.
+/// Handler of `POST /settings/hardware-types/rename`.
 pub(in crate::web) async fn rename(
     State(site): State<Site>,
-    Whole(reader): Whole,
-    extract::Form(said): extract::Form<Renamed>,
+    RegionReader(reader): RegionReader,
+    extract::Form(form): extract::Form<RenameForm>,
 ) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
-    let (from, to) = (Name::from(said.hardware_type.as_str()), Name::from(said.name.trim()));
+    let (from, to) = (Name::from(form.hardware_type.as_str()), Name::from(form.name.trim()));
     let done = in_time(site.broker.rename_hardware_type(&actor, &from, &to)).await;
-    answered(&site, &reader, &RENAME, &said, done.map(|_| ())).await
+    answered(&site, &reader, &RENAME, &form, done.map(|_| ())).await
 }
 
-/// Which type to remove.
+/// The button that removes a hardware type.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::web) struct Removed {
+pub(in crate::web) struct RemoveForm {
     hardware_type: String,
 }
 
-/// Removes a hardware type that nothing uses.
+/// Handler of `POST /settings/hardware-types/remove`.
 pub(in crate::web) async fn remove(
     State(site): State<Site>,
-    Whole(reader): Whole,
-    extract::Form(said): extract::Form<Removed>,
+    RegionReader(reader): RegionReader,
+    extract::Form(form): extract::Form<RemoveForm>,
 ) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
-    let name = Name::from(said.hardware_type.as_str());
+    let name = Name::from(form.hardware_type.as_str());
     let done = in_time(site.broker.remove_hardware_type(&actor, &name)).await;
-    answered(&site, &reader, &REMOVE, &said, done.map(|_| ())).await
+    answered(&site, &reader, &REMOVE, &form, done.map(|_| ())).await
 }

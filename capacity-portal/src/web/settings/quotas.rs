@@ -1,12 +1,12 @@
-//! Quotas: how much may be promised to an owner.
+//! Section of quotas: limits on the capacity that is promised to an owner.
 
 use super::answered;
-use super::form::{Field, Form, Reading, Tried, parts};
+use super::form::{Field, Form, Reading, Rejected, items};
 use crate::api::authority::Role;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
-use crate::web::frame::{Reader, Whole};
-use crate::web::part::{self, Mood};
+use crate::web::layout::{Reader, RegionReader};
+use crate::web::ui::{self, Mood};
 use axum::extract::{self, State};
 use axum::response::Response;
 use broker::{EditError, Quota, QuotaAsked, QuotaError};
@@ -22,15 +22,15 @@ static QUOTAS: Form = Form {
     fields: &[("owner", "Owner"), ("rru", "RRU by profile"), ("servers", "Servers")],
 };
 
-pub(super) fn section(quotas: &[Quota], reader: &Reader, tried: Option<&Tried>) -> Markup {
+pub(super) fn section(quotas: &[Quota], reader: &Reader, rejected: Option<&Rejected>) -> Markup {
     html! {
         section id=(QUOTAS.section.0) {
             h2 { (QUOTAS.section.1) }
-            p.lead { "Each limit counts in the RRU of one profile, or in servers. A promise counts as the most it can be." }
-            @if quotas.is_empty() { (part::missing("No owner has a quota or a promise.")) } @else {
+            p.lead { "A limit is in RRU of one profile or in servers. A promise that can be met in several ways counts with its largest amount." }
+            @if quotas.is_empty() { (ui::missing("No owner has a quota or promised capacity.")) } @else {
                 div.scroll { table {
-                    caption.quiet { "Owners, their limits and what they are promised" }
-                    thead { tr { th scope="col" { "Owner" } th scope="col" { "Counted in" } th.n scope="col" { "Limit" }
+                    caption.quiet { "Limits and promised capacity of owners" }
+                    thead { tr { th scope="col" { "Owner" } th scope="col" { "Measure" } th.n scope="col" { "Limit" }
                         th.n scope="col" { "Promised" } th scope="col" { "Set by" } } }
                     tbody { @for of in quotas {
                         @if of.limits.is_empty() { tr { th scope="row" { (of.owner) } td { "no limit" }
@@ -38,67 +38,67 @@ pub(super) fn section(quotas: &[Quota], reader: &Reader, tried: Option<&Tried>) 
                         @for limit in &of.limits { tr {
                             th scope="row" { (of.owner) } td { (limit.measure) }
                             td.n { (number::rru(limit.limit)) }
-                            td.n { (number::rru(limit.promised)) @if limit.promised > limit.limit { " " (part::state(Mood::Warn, "beyond")) } }
+                            td.n { (number::rru(limit.promised)) @if limit.promised > limit.limit { " " (ui::state(Mood::Warn, "exceeded")) } }
                             td { (limit.set_by) }
                         } }
                     } }
                 } }
             }
-            @if reader.may(Role::Admin) { (form(reader, Tried::of(tried, &QUOTAS))) }
-            @else { p.note { "Setting quotas needs the role admin." } }
+            @if reader.may(Role::Admin) { (quota_form(reader, Rejected::of(rejected, &QUOTAS))) }
+            @else { p.note { "Setting quotas requires the role admin." } }
         }
     }
 }
 
-fn form(reader: &Reader, tried: Option<&Tried>) -> Markup {
+fn quota_form(reader: &Reader, rejected: Option<&Rejected>) -> Markup {
     let list = |name, hint| Field { hint, required: false, ..Field::new(&QUOTAS, name) };
     html! {
         form.fields.two method="post" action="/settings/quotas" {
             (reader.csrf())
-            (Field::new(&QUOTAS, "owner").show(tried))
-            (list("rru", "PROFILE=RRU, separated by commas").show(tried))
-            (list("servers", "a number for all types, TYPE=COUNT for one, separated by commas").show(tried))
-            div.actions { button type="submit" { "Set the limits of the owner" } }
-            p.note { "They replace those there are; with none filled in there is no limit." }
+            (Field::new(&QUOTAS, "owner").show(rejected))
+            (list("rru", "PROFILE=RRU, separated by commas").show(rejected))
+            (list("servers", "a number for all hardware types, or TYPE=COUNT; separated by commas").show(rejected))
+            div.actions { button type="submit" { "Save the limits of the owner" } }
+            p.note { "They replace all limits of the owner. Without values the owner has no limit." }
         }
     }
 }
 
-/// The limits of an owner.
+/// The form that sets the limits of an owner.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::web) struct Said {
+pub(in crate::web) struct QuotaForm {
     owner: String,
     rru: String,
     servers: String,
 }
 
-/// What each limit is called where it was typed: the field and its part.
-type Words = Vec<(&'static str, String)>;
+/// Field of each limit, and the text that was typed for it.
+type TypedLimits = Vec<(&'static str, String)>;
 
-impl Said {
-    fn limits(&self) -> Result<(Vec<QuotaAsked>, Words), Problem> {
+impl QuotaForm {
+    fn limits(&self) -> Result<(Vec<QuotaAsked>, TypedLimits), Problem> {
         let mut read = Reading::default();
-        let (mut limits, mut words) = (Vec::new(), Words::new());
+        let (mut limits, mut typed) = (Vec::new(), TypedLimits::new());
         let mut limit =
             |read: &mut Reading, field, of: (Option<Name>, Option<Name>), amount: f64| {
                 let (profile, hardware_type) = of;
                 let name = profile.as_ref().or(hardware_type.as_ref());
-                let said =
+                let text =
                     name.map_or_else(|| amount.to_string(), |name| format!("{name}={amount}"));
                 match Rru::from_f64(amount).filter(|amount| *amount >= Rru::ZERO) {
                     Some(limit) => {
                         limits.push(QuotaAsked { profile, hardware_type, limit });
-                        words.push((field, said));
+                        typed.push((field, text));
                     }
                     None if amount.is_nan() => {}
-                    None => read.wrong(field, format!("{said}: an amount is from 0 to 1e9")),
+                    None => read.wrong(field, format!("{text}: an amount is from 0 to 1e9")),
                 }
             };
         for (profile, amount) in read.pairs("rru", &self.rru) {
             limit(&mut read, "rru", (Some(profile), None), amount);
         }
-        for part in parts(&self.servers) {
+        for part in items(&self.servers) {
             let (hardware_type, count) = match part.rsplit_once('=') {
                 Some((ty, count)) => (Some(Name::from(ty.trim())), count),
                 None => (None, part),
@@ -107,18 +107,18 @@ impl Said {
             limit(&mut read, "servers", (None, hardware_type), count);
         }
         read.done()?;
-        Ok((limits, words))
+        Ok((limits, typed))
     }
 }
 
-/// What is wrong with limits, in the words of the form.
-fn in_words(error: QuotaError, words: &Words) -> Problem {
+/// The problem of wrong limits, with the fields of the form.
+fn with_form_fields(error: QuotaError, typed: &TypedLimits) -> Problem {
     let wrong = match error {
         QuotaError::Limits(wrong) => wrong
             .into_iter()
             .map(|of| {
-                let (field, said) = words.get(of.nr).cloned().unwrap_or_default();
-                WrongField::new(field, of.reason, format!("{said}: {}", of.detail))
+                let (field, text) = typed.get(of.nr).cloned().unwrap_or_default();
+                WrongField::new(field, of.reason, format!("{text}: {}", of.detail))
             })
             .collect(),
         error => return error.into(),
@@ -126,22 +126,22 @@ fn in_words(error: QuotaError, words: &Words) -> Problem {
     EditError::Wrong(wrong).into()
 }
 
-/// Sets them.
+/// Handler of `POST /settings/quotas`.
 pub(in crate::web) async fn set(
     State(site): State<Site>,
-    Whole(reader): Whole,
-    extract::Form(said): extract::Form<Said>,
+    RegionReader(reader): RegionReader,
+    extract::Form(form): extract::Form<QuotaForm>,
 ) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Admin)?;
     let done = async {
-        let (limits, words) = said.limits()?;
+        let (limits, typed) = form.limits()?;
         let set = async {
-            let set = site.broker.set_quota(&actor, said.owner.trim(), &limits).await;
-            set.map_err(|error| in_words(error, &words))
+            let set = site.broker.set_quota(&actor, form.owner.trim(), &limits).await;
+            set.map_err(|error| with_form_fields(error, &typed))
         };
         in_time(set).await?;
         Ok(())
     };
     let done: Result<(), Problem> = done.await;
-    answered(&site, &reader, &QUOTAS, &said, done).await
+    answered(&site, &reader, &QUOTAS, &form, done).await
 }

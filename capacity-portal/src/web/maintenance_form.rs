@@ -1,9 +1,9 @@
-//! Planning maintenance: a form, what it would take, and planning it.
+//! The form that schedules maintenance, with a preview of its windows and of the affected reservations.
 
-use super::frame::{Page, Place, Whole};
+use super::layout::{NavItem, Page, RegionReader};
 use super::link;
-use super::part::{self, Mood};
-use super::picture::Picture;
+use super::region_summary::RegionSummary;
+use super::ui::{self, Mood};
 use crate::api::Site;
 use crate::api::authority::Role;
 use crate::api::ops::maintenance;
@@ -19,16 +19,16 @@ use report::number;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// Rows of each list.
+/// Rows of a list.
 const ROWS: usize = 40;
 
-/// What the form says; a length that is empty: it was not filled in yet.
+/// The form. Before it is filled in, its length is empty.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Said {
+pub(super) struct MaintenanceForm {
     scope: String,
     scope_id: String,
-    /// By the clock of UTC, to the minute; empty: as soon as the drain is over.
+    /// UTC, to the minute; empty for as soon as the drain is over.
     starts_at: String,
     /// Minutes.
     length: String,
@@ -36,26 +36,28 @@ pub(super) struct Said {
     drain: String,
     /// Percent.
     share: String,
-    /// Minutes; empty: it cannot be recalled.
+    /// Minutes; empty if the servers cannot be recalled.
     recall: String,
     why: String,
 }
 
-/// A field of the form and what is wrong with it.
+/// A wrong field of the form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wrong {
     field: &'static str,
     detail: String,
 }
 
-/// What is wrong with a form, or in the way of what it asks for.
+/// Why the form cannot be planned.
 #[derive(Debug)]
-enum Trouble {
+enum FormProblem {
+    /// Fields are wrong.
     Fields(Vec<Wrong>),
+    /// The API refuses the window.
     Refused(Problem),
 }
 
-/// The fields of the interface by those of the form.
+/// Fields of the API, and the fields of the form that they are read from.
 const FIELDS: [(&str, &str); 7] = [
     ("scope", "scope"),
     ("scope_id", "scope_id"),
@@ -66,8 +68,8 @@ const FIELDS: [(&str, &str); 7] = [
     ("recall_minutes", "recall"),
 ];
 
-impl Said {
-    /// As the interface takes it, or every field that cannot be read.
+impl MaintenanceForm {
+    /// The body that the API takes, or every field that cannot be read.
     fn body(&self) -> Result<Value, Vec<Wrong>> {
         let mut wrong = Vec::new();
         let mut body = Map::new();
@@ -78,29 +80,29 @@ impl Said {
             let minutes: u32 = text.trim().parse().ok()?;
             minutes.checked_mul(60)
         };
-        let mut missed = |field: &'static str, detail: &str| {
+        let mut reject = |field: &'static str, detail: &str| {
             wrong.push(Wrong { field, detail: detail.to_owned() });
         };
         match seconds(&self.length) {
             Some(seconds) => drop(body.insert("length_seconds".to_owned(), json!(seconds))),
-            None => missed("length", "a whole number of minutes"),
+            None => reject("length", "a whole number of minutes"),
         }
         match seconds(&self.drain) {
             Some(seconds) => drop(body.insert("drain_seconds".to_owned(), json!(seconds))),
             None if self.drain.trim().is_empty() => {}
-            None => missed("drain", "a whole number of minutes, or nothing"),
+            None => reject("drain", "a whole number of minutes, or empty"),
         }
         match self.share.trim().parse::<f64>() {
             Ok(percent) if (0.0..=100.0).contains(&percent) => {
                 drop(body.insert("share".to_owned(), json!(percent / 100.0)));
             }
             _ if self.share.trim().is_empty() => {}
-            _ => missed("share", "a number from 0 to 100, or nothing"),
+            _ => reject("share", "a number from 0 to 100, or empty"),
         }
         match self.recall.trim().parse::<u32>() {
             Ok(minutes) => drop(body.insert("recall_minutes".to_owned(), json!(minutes))),
             Err(_) if self.recall.trim().is_empty() => {}
-            Err(_) => missed("recall", "a whole number of minutes, or nothing"),
+            Err(_) => reject("recall", "a whole number of minutes, or empty"),
         }
         let starts_at = self.starts_at.trim();
         let at = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"]
@@ -109,83 +111,84 @@ impl Said {
         match at {
             Some(at) => drop(body.insert("starts_at".to_owned(), json!(at.and_utc()))),
             None if starts_at.is_empty() => {}
-            None => missed("starts_at", "a time as 2026-01-31T13:30, or nothing"),
+            None => reject("starts_at", "a time such as 2026-01-31T13:30, or empty"),
         }
         if wrong.is_empty() { Ok(Value::Object(body)) } else { Err(wrong) }
     }
 }
 
-impl Trouble {
-    /// What the interface refuses, at the field that it names.
-    fn of(problem: Problem) -> Trouble {
+impl FormProblem {
+    /// The problem of the API, at the field of the form that it names.
+    fn of(problem: Problem) -> FormProblem {
         let named = problem.member("field").and_then(Value::as_str);
-        let named = named.and_then(|named| FIELDS.iter().find(|(theirs, _)| *theirs == named));
+        let named = named.and_then(|named| FIELDS.iter().find(|(of_api, _)| *of_api == named));
         match named {
             Some(&(_, field)) => {
                 let detail = problem.detail().to_owned();
-                Trouble::Fields(vec![Wrong { field, detail }])
+                FormProblem::Fields(vec![Wrong { field, detail }])
             }
-            None => Trouble::Refused(problem),
+            None => FormProblem::Refused(problem),
         }
     }
 
+    /// The error of a field.
     fn at(&self, field: &str) -> Option<&str> {
         match self {
-            Trouble::Fields(wrong) => {
+            FormProblem::Fields(wrong) => {
                 wrong.iter().find(|of| of.field == field).map(|of| of.detail.as_str())
             }
-            Trouble::Refused(_) => None,
+            FormProblem::Refused(_) => None,
         }
     }
 }
 
-/// The form; where it is filled in, what planning that would take. Nothing is planned.
+/// Handler of `GET /maintenance/plan`: the form, and the preview if it is filled in. Nothing is planned.
 pub(super) async fn show(
     State(site): State<Site>,
-    Whole(reader): Whole,
-    Query(said): Query<Said>,
+    RegionReader(reader): RegionReader,
+    Query(form): Query<MaintenanceForm>,
 ) -> Result<Html<String>, Problem> {
     reader.needs(Role::Operator)?;
-    let picture = site.pictures.now(&site.region).await?;
-    let looked = if said.length.trim().is_empty() {
+    let summary = site.region_summaries.current(&site.region).await?;
+    let previewed = if form.length.trim().is_empty() {
         None
     } else {
-        match said.body() {
-            Err(wrong) => Some(Err(Trouble::Fields(wrong))),
+        match form.body() {
+            Err(wrong) => Some(Err(FormProblem::Fields(wrong))),
             Ok(body) => {
                 let body = body.to_string();
-                let looked =
+                let previewed =
                     maintenance::previewed_for(&site, reader.caller(), body.as_bytes()).await;
-                match looked {
+                match previewed {
                     Ok(preview) => Some(Ok(preview)),
                     Err(problem) if problem.status().is_client_error() => {
-                        Some(Err(Trouble::of(problem)))
+                        Some(Err(FormProblem::of(problem)))
                     }
                     Err(problem) => return Err(problem),
                 }
             }
         }
     };
-    let (trouble, preview) = match &looked {
+    let (problem, preview) = match &previewed {
         Some(Ok(preview)) => (None, Some(preview)),
-        Some(Err(trouble)) => (Some(trouble), None),
+        Some(Err(problem)) => (Some(problem), None),
         None => (None, None),
     };
-    let beside = html! {
-        @if let Some(preview) = preview { (takes(&said, preview, &reader.csrf())) }
+    let preview = html! {
+        @if let Some(preview) = preview { (preview_box(&form, preview, &reader.csrf())) }
     };
-    Ok(page(&said, picture.as_deref(), trouble, &beside).show(&reader))
+    Ok(page(&form, summary.as_deref(), problem, &preview).show(&reader))
 }
 
-/// Plans it; or shows the form again, and why not.
+/// Handler of `POST /maintenance/plan`: plans the windows, or shows the form with its errors.
 pub(super) async fn plan(
     State(site): State<Site>,
-    Whole(reader): Whole,
-    Form(said): Form<Said>,
+    RegionReader(reader): RegionReader,
+    Form(form): Form<MaintenanceForm>,
 ) -> Result<Response, Problem> {
     reader.needs(Role::Operator)?;
-    let (status, trouble) = match said.body() {
-        Err(wrong) => (StatusCode::BAD_REQUEST, Trouble::Fields(wrong)),
+    let (status, problem) = match form.body() {
+        Err(wrong) => (StatusCode::BAD_REQUEST, FormProblem::Fields(wrong)),
         Ok(body) => {
             let body = body.to_string();
             match maintenance::planned_for(&site, reader.caller(), body.as_bytes()).await {
@@ -195,48 +198,48 @@ pub(super) async fn plan(
                     return Ok(Redirect::to(&to).into_response());
                 }
                 Err(problem) if problem.status().is_client_error() => {
-                    (problem.status(), Trouble::of(problem))
+                    (problem.status(), FormProblem::of(problem))
                 }
                 Err(problem) => return Err(problem),
             }
         }
     };
-    let picture = site.pictures.now(&site.region).await?;
-    let page = page(&said, picture.as_deref(), Some(&trouble), &html! {}).show(&reader);
+    let summary = site.region_summaries.current(&site.region).await?;
+    let page = page(&form, summary.as_deref(), Some(&problem), &html! {}).show(&reader);
     Ok((status, page).into_response())
 }
 
 fn page<'a>(
-    said: &Said,
-    picture: Option<&Picture>,
-    trouble: Option<&Trouble>,
-    beside: &Markup,
+    form: &MaintenanceForm,
+    summary: Option<&RegionSummary>,
+    problem: Option<&FormProblem>,
+    preview: &Markup,
 ) -> Page<'a> {
     let body = html! {
         p.kicker { a href="/maintenance" { "Maintenance" } }
         h1 { "Plan maintenance" }
-        p.facts { span { "Containers end before work begins. Embedded buffers serve it: nobody's guarantee may break." } }
+        p.facts { span { "Containers end before work begins. Embedded buffers provide the servers: a window that would break a guarantee is refused." } }
         div.flow {
-            section.box aria-label="What is maintained" { (form(said, picture, trouble)) }
-            section #live aria-live="polite" aria-label="What it takes" {
-                @match trouble {
-                    Some(Trouble::Refused(problem)) => {
-                        div.notice.bad role="alert" { strong.verdict { "It cannot be planned so" } p { (problem.detail()) } }
+            section.box aria-label="Maintenance" { (entry_form(form, summary, problem)) }
+            section #live aria-live="polite" aria-label="Preview" {
+                @match problem {
+                    Some(FormProblem::Refused(problem)) => {
+                        div.notice.bad role="alert" { strong.verdict { "This maintenance cannot be planned" } p { (problem.detail()) } }
                     }
-                    Some(Trouble::Fields(_)) => {
-                        div.notice.bad role="alert" { strong.verdict { "Something is not right yet" }
-                            p { "It stands beside the field." } }
+                    Some(FormProblem::Fields(_)) => {
+                        div.notice.bad role="alert" { strong.verdict { "Some fields need correction" }
+                            p { "The errors are shown beside the fields." } }
                     }
-                    None if beside.0.is_empty() => p.missing { "Fill in the form: what it would take stands here before anything is planned." },
-                    None => (beside),
+                    None if preview.0.is_empty() => p.missing { "Fill in the form for a preview. Nothing is planned yet." },
+                    None => (preview),
                 }
             }
         }
     };
-    Page { place: Place::Maintenance, title: "Plan maintenance", charts: false, body }
+    Page { nav: NavItem::Maintenance, title: "Plan maintenance", charts: false, body }
 }
 
-/// A text field: its name, label, value, hint, and what is wrong with it.
+/// A text field with its value, hint and error.
 struct Field<'a> {
     name: &'static str,
     label: &'static str,
@@ -266,8 +269,12 @@ impl Field<'_> {
     }
 }
 
-fn form(said: &Said, picture: Option<&Picture>, trouble: Option<&Trouble>) -> Markup {
-    let wrong = |field: &str| trouble.and_then(|trouble| trouble.at(field));
+fn entry_form(
+    form: &MaintenanceForm,
+    summary: Option<&RegionSummary>,
+    problem: Option<&FormProblem>,
+) -> Markup {
+    let wrong = |field: &str| problem.and_then(|problem| problem.at(field));
     let scopes = [Scope::Rack, Scope::Server, Scope::Msb].map(Scope::as_str);
     let text = |name, label, value, hint| Field {
         name,
@@ -279,45 +286,44 @@ fn form(said: &Said, picture: Option<&Picture>, trouble: Option<&Trouble>) -> Ma
         required: false,
         list: None,
     };
-    let what = Field {
+    let name = Field {
         required: true,
         list: Some("msbs"),
-        ..text("scope_id", "Its name", &said.scope_id, "by its whole name")
+        ..text("scope_id", "Name", &form.scope_id, "full name of the rack, server or MSB")
     };
     let length = Field {
         required: true,
-        ..text("length", "Work takes, minutes", &said.length, "of an MSB: each batch of racks")
+        ..text("length", "Duration, minutes", &form.length, "for an MSB: of each batch of racks")
     };
     let from = Field {
         kind: "datetime-local",
-        ..text("starts_at", "From, UTC", &said.starts_at, "empty: as soon as the drain is over")
+        ..text("starts_at", "Start, UTC", &form.starts_at, "empty for as soon as the drain is over")
     };
     let drain = text(
         "drain",
-        "Drain before, minutes",
-        &said.drain,
-        "nothing new is put there; containers end",
+        "Drain, minutes",
+        &form.drain,
+        "before the start: no new containers, and running ones end",
     );
-    let share = text("share", "Of its MSB at once, %", &said.share, "empty: a quarter at most");
+    let share =
+        text("share", "Share of the MSB at once, %", &form.share, "empty for at most a quarter");
     let recall = text(
         "recall",
-        "Recalled within, minutes",
-        &said.recall,
-        "how long work takes to give its servers back when an MSB is lost; empty: it cannot",
+        "Recall, minutes",
+        &form.recall,
+        "time to return the servers if an MSB is lost; empty if they cannot be recalled",
     );
-    let why = Field {
-        required: true,
-        ..text("why", "Why", &said.why, "for those who wonder later; it stands in the audit trail")
-    };
+    let why =
+        Field { required: true, ..text("why", "Reason", &form.why, "recorded in the audit trail") };
     html! {
         form.fields method="get" action="/maintenance/plan" {
             div.fields.two {
-                div.field { label for="scope" { "What" }
+                div.field { label for="scope" { "Scope" }
                     select #scope name="scope" aria-describedby="scope-hint" aria-invalid=[wrong("scope").map(|_| "true")] {
-                        @for scope in scopes { option value=(scope) selected[scope == said.scope] { (scope_word(scope)) } } }
-                    span.hint #scope-hint { "an MSB is done rack by rack" }
+                        @for scope in scopes { option value=(scope) selected[scope == form.scope] { (scope_label(scope)) } } }
+                    span.hint #scope-hint { "an MSB is maintained rack by rack" }
                     @if let Some(detail) = wrong("scope") { span.error { (detail) } } }
-                (what.show())
+                (name.show())
                 (from.show())
                 (length.show())
                 (drain.show())
@@ -325,33 +331,33 @@ fn form(said: &Said, picture: Option<&Picture>, trouble: Option<&Trouble>) -> Ma
                 (recall.show())
             }
             (why.show())
-            datalist #msbs { @for msb in picture.iter().flat_map(|picture| &picture.region().msbs) { option value=(msb.id) {} } }
-            div.actions { button type="submit" { "See what it takes" } a href="/maintenance" { "Back" } }
+            datalist #msbs { @for msb in summary.iter().flat_map(|summary| &summary.region().msbs) { option value=(msb.id) {} } }
+            div.actions { button type="submit" { "Preview" } a href="/maintenance" { "Cancel" } }
         }
     }
 }
 
-fn scope_word(scope: &str) -> &str {
+fn scope_label(scope: &str) -> &str {
     if scope == Scope::Msb.as_str() { "MSB" } else { scope }
 }
 
-/// What would be planned and whom it touches, and the button that plans it.
-fn takes(said: &Said, of: &MaintenancePreview, csrf: &Markup) -> Markup {
+/// The windows, the affected reservations, and the button that plans them.
+fn preview_box(form: &MaintenanceForm, of: &MaintenancePreview, csrf: &Markup) -> Markup {
     let (servers, at_once) = (of.servers as usize, of.at_once as usize);
     let share = of.at_once as f64 / of.msb_servers.max(1) as f64;
     html! {
         div.notice.warn {
             strong.verdict { (number::counted(servers, "server")) " in " (number::counted(of.windows.len(), "window")) }
-            p { "In use or lent: " (number::count(of.in_use as usize)) " of them. What runs there ends before work begins." }
+            p { "In use or lent: " (number::count(of.in_use as usize)) ". Containers on these servers end before work begins." }
             p.note { "At most " (number::count(at_once)) " at once: " (number::percent(share)) " of the "
                 (number::counted(of.msb_servers as usize, "server")) " of " a href=(link::msb(&of.msb)) { (of.msb) } "; "
-                (number::percent_round(f64::from(of.share_micro) / 1e6)) " may be." }
+                "the limit is " (number::percent_round(f64::from(of.share_micro) / 1e6)) "." }
         }
         (windows(&of.windows))
-        @if of.holders.is_empty() { p.note { "No guaranteed reservation holds any of them." } } @else {
+        @if of.holders.is_empty() { p.note { "No guaranteed reservation holds any of these servers." } } @else {
             div.scroll { table {
-                caption { "Who is without servers meanwhile; each keeps what was promised" }
-                thead { tr { th scope="col" { "Reservation" } th.n scope="col" { "Servers" } th.n scope="col" { "Without, RRU at once" }
+                caption { "Affected reservations. Every guarantee stays in force." }
+                thead { tr { th scope="col" { "Reservation" } th.n scope="col" { "Servers" } th.n scope="col" { "Unavailable at once, RRU" }
                     th.n scope="col" { "Left, RRU" } th.n scope="col" { "Promised, RRU" } } }
                 tbody { @for holder in of.holders.iter().take(ROWS) {
                     @let left = holder.available - holder.at_once;
@@ -359,7 +365,7 @@ fn takes(said: &Said, of: &MaintenancePreview, csrf: &Markup) -> Markup {
                         th scope="row" { a href=(link::reservation(&holder.reservation)) { (holder.reservation) } }
                         td.n { (number::count(holder.servers as usize)) }
                         td.n { (number::rru(holder.at_once)) }
-                        td.n { (number::rru(left)) @if left < holder.capacity { " " (part::state(Mood::Warn, "short already")) } }
+                        td.n { (number::rru(left)) @if left < holder.capacity { " " (ui::state(Mood::Warn, "already short")) } }
                         td.n { (number::rru(holder.capacity)) }
                     }
                 } }
@@ -368,13 +374,13 @@ fn takes(said: &Said, of: &MaintenancePreview, csrf: &Markup) -> Markup {
         }
         form.actions method="post" action="/maintenance/plan" {
             (csrf)
-            @for (name, value) in [("scope", &said.scope), ("scope_id", &said.scope_id), ("starts_at", &said.starts_at),
-                ("length", &said.length), ("drain", &said.drain), ("share", &said.share), ("recall", &said.recall),
-                ("why", &said.why)] {
+            @for (name, value) in [("scope", &form.scope), ("scope_id", &form.scope_id), ("starts_at", &form.starts_at),
+                ("length", &form.length), ("drain", &form.drain), ("share", &form.share), ("recall", &form.recall),
+                ("why", &form.why)] {
                 input type="hidden" name=(name) value=(value);
             }
-            button.main type="submit" { "Plan it" }
-            a href="/maintenance" { "Leave it" }
+            button.main type="submit" { "Plan maintenance" }
+            a href="/maintenance" { "Cancel" }
         }
     }
 }
@@ -383,13 +389,13 @@ fn windows(all: &[PreviewedWindow]) -> Markup {
     html! {
         div.scroll { table {
             caption { (number::counted(all.len(), "window")) @if all.len() > ROWS { ", the first " (ROWS) } }
-            thead { tr { th scope="col" { "Window" } th scope="col" { "Drains from" } th scope="col" { "Work from" } th scope="col" { "To" } } }
+            thead { tr { th scope="col" { "Window" } th scope="col" { "Drain starts" } th scope="col" { "Work starts" } th scope="col" { "Work ends" } } }
             tbody { @for of in all.iter().take(ROWS) { tr {
                 th scope="row" { (of.scope.as_str()) " "
                     @if of.scope == Scope::Server { a href=(link::server(&of.name)) { (of.name) } } @else { (of.name) } }
-                td.when { (part::when(of.drains_at)) }
-                td.when { (part::when(of.starts_at)) }
-                td.when { (part::when(of.ends_at)) }
+                td.when { (ui::when(of.drains_at)) }
+                td.when { (ui::when(of.starts_at)) }
+                td.when { (ui::when(of.ends_at)) }
             } } }
         } }
     }
@@ -397,12 +403,12 @@ fn windows(all: &[PreviewedWindow]) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::{Said, Trouble};
+    use super::{FormProblem, MaintenanceForm};
     use crate::api::problem::Problem;
     use serde_json::json;
 
-    fn said(change: impl FnOnce(&mut Said)) -> Said {
-        let mut said = Said {
+    fn filled_in(change: impl FnOnce(&mut MaintenanceForm)) -> MaintenanceForm {
+        let mut form = MaintenanceForm {
             scope: "rack".to_owned(),
             scope_id: " r1 ".to_owned(),
             starts_at: "2026-01-31T13:30".to_owned(),
@@ -412,39 +418,39 @@ mod tests {
             recall: "20".to_owned(),
             why: "new fans".to_owned(),
         };
-        change(&mut said);
-        said
+        change(&mut form);
+        form
     }
 
     #[test]
-    fn a_form_asks_what_the_interface_takes() {
+    fn form_becomes_the_body_of_the_api() {
         assert_eq!(
-            said(|_| {}).body().expect("it can be read"),
+            filled_in(|_| {}).body().expect("it can be read"),
             json!({ "scope": "rack", "scope_id": "r1", "starts_at": "2026-01-31T13:30:00Z",
                 "length_seconds": 5_400, "share": 0.125, "recall_minutes": 20, "why": "new fans" })
         );
-        let later = said(|of| of.starts_at = "2026-01-31T13:30:15".to_owned()).body();
+        let later = filled_in(|of| of.starts_at = "2026-01-31T13:30:15".to_owned()).body();
         assert_eq!(later.expect("with seconds")["starts_at"], "2026-01-31T13:30:15Z");
     }
 
     #[test]
-    fn every_field_that_cannot_be_read_is_named() {
-        let body = said(|of| {
+    fn body_names_every_unreadable_field() {
+        let form = filled_in(|of| {
             of.length = "71582789".to_owned();
             of.drain = "-1".to_owned();
             of.share = "inf".to_owned();
             of.starts_at = "soon".to_owned();
         });
-        let wrong = body.body().expect_err("nothing can be read");
+        let wrong = form.body().expect_err("nothing can be read");
         let fields: Vec<_> = wrong.iter().map(|wrong| wrong.field).collect();
         assert_eq!(fields, ["length", "drain", "share", "starts_at"]);
     }
 
     #[test]
-    fn what_the_interface_refuses_stands_at_its_field() {
+    fn problem_of_the_api_is_shown_at_its_field() {
         let problem = Problem::bad_request("malformed", "too long");
-        let trouble = Trouble::of(problem.clone().with("field", "length_seconds".into()));
-        assert_eq!((trouble.at("length"), trouble.at("drain")), (Some("too long"), None));
-        assert!(matches!(Trouble::of(problem), Trouble::Refused(_)));
+        let of_field = FormProblem::of(problem.clone().with("field", "length_seconds".into()));
+        assert_eq!((of_field.at("length"), of_field.at("drain")), (Some("too long"), None));
+        assert!(matches!(FormProblem::of(problem), FormProblem::Refused(_)));
     }
 }

@@ -1,16 +1,15 @@
-//! What the page counts from a snapshot and its targets: the audit's numbers, and beside them
-//! columns, power, hardware types and moves by reservation, in one pass over the servers.
+//! Counts of an assignment: the audit, and power, hardware types and moves by reservation.
 //!
-//! Unavailable servers do not count here, as in the model. A server with a move under way
-//! counts today as held by that move's target.
+//! Unavailable servers do not count, as in the model. A moving server counts as held by its target,
+//! today as well.
 
 use fleet::audit::{AuditReport, ReservationAudit, audit};
 use fleet::{DatacenterIx, MsbIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Targets};
 use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
 
-/// The page's numbers.
-pub struct Figures {
+/// Counts of an assignment.
+pub struct AssignmentSummary {
     /// Capacity, buffers, shares and shortfalls, by reservation.
     pub audit: AuditReport,
     /// The MSBs as columns: by datacenter, then by name.
@@ -29,23 +28,23 @@ pub struct Figures {
     pub msbs_in_use: usize,
 }
 
-/// Servers that one reservation loses and gains.
+/// Servers that leave and join a reservation.
 #[derive(Clone, Copy, Default)]
 pub struct Moves {
-    /// Lost, with running containers.
+    /// Servers that leave with running containers.
     pub left_in_use: usize,
-    /// Lost idle.
+    /// Servers that leave idle.
     pub left_idle: usize,
-    /// Gained.
+    /// Servers that arrive.
     pub gained: usize,
 }
 
-/// Who has the servers of one hardware type, after the solve.
+/// Servers of a hardware type by use, after the solve.
 #[derive(Clone, Default)]
 pub struct TypeUse {
     /// All servers of the type.
     pub servers: usize,
-    /// Those the solver may not count on.
+    /// Unavailable.
     pub unavailable: usize,
     /// Held by guaranteed reservations.
     pub guaranteed: usize,
@@ -58,24 +57,24 @@ pub struct TypeUse {
 /// Power of one MSB: typical draw of available servers, in watts.
 #[derive(Clone, Copy, Default)]
 pub struct PowerUse {
-    /// All of them.
+    /// All available servers.
     pub installed: f64,
-    /// Those that guaranteed reservations hold today.
+    /// Held by guaranteed reservations today.
     pub before: f64,
-    /// Those that guaranteed reservations hold after.
+    /// Held by guaranteed reservations after the solve.
     pub after: f64,
 }
 
-impl Figures {
-    /// Counts everything.
-    pub fn count(snapshot: &RegionSnapshot, targets: &Targets) -> Figures {
+impl AssignmentSummary {
+    /// Audits and counts an assignment.
+    pub fn count(snapshot: &RegionSnapshot, targets: &Targets) -> AssignmentSummary {
         let (columns, datacenters) = columns(snapshot);
         let mut column_of = vec![0; snapshot.msbs.len()];
         for (column, msb) in columns.iter().enumerate() {
             column_of[msb.ix()] = column;
         }
         let mut has_available = vec![false; columns.len()];
-        let mut figures = Figures {
+        let mut assignment = AssignmentSummary {
             audit: audit(snapshot, targets),
             moves: moves(snapshot, targets),
             types: vec![TypeUse::default(); snapshot.hardware_types.len()],
@@ -90,7 +89,7 @@ impl Figures {
             holder.is_some_and(|r| kind_of(r) == ReservationKind::Guaranteed)
         };
         for (server, &target) in snapshot.servers.iter().zip(targets.holders()) {
-            let type_use = &mut figures.types[server.hardware_type.ix()];
+            let type_use = &mut assignment.types[server.hardware_type.ix()];
             type_use.servers += 1;
             if !server.available {
                 type_use.unavailable += 1;
@@ -104,24 +103,24 @@ impl Figures {
             let column = column_of[snapshot.msb_of(server).ix()];
             has_available[column] = true;
             let Some(watts) = server.power_watts else {
-                figures.power_unknown += 1;
+                assignment.power_unknown += 1;
                 continue;
             };
-            let power = &mut figures.power[column];
+            let power = &mut assignment.power[column];
             power.installed += watts;
             power.before += if draws(server.holder()) { watts } else { 0.0 };
             power.after += if draws(target) { watts } else { 0.0 };
         }
-        figures.msbs_in_use = has_available.into_iter().filter(|has| *has).count();
-        figures
+        assignment.msbs_in_use = has_available.into_iter().filter(|has| *has).count();
+        assignment
     }
 
-    /// What the audit says of a reservation.
+    /// Audit of a reservation.
     pub fn row(&self, reservation: ReservationIx) -> &ReservationAudit {
         &self.audit.reservations[reservation.ix()]
     }
 
-    /// The guaranteed reservations, largest capacity first, ids break ties.
+    /// Guaranteed reservations by capacity, largest first, then by id.
     pub fn by_capacity(&self) -> Vec<ReservationIx> {
         let mut order: Vec<ReservationIx> = (0..self.moves.len())
             .map(ReservationIx::new)
@@ -131,8 +130,8 @@ impl Figures {
         order
     }
 
-    /// The reservations that are short after the solve, the most important first, then the
-    /// largest shortfall. Shared buffers come after the rest.
+    /// Reservations that are short after the solve, by priority, then by shortfall. Shared buffers are
+    /// last.
     pub fn short(&self) -> Vec<&ReservationAudit> {
         let mut short: Vec<&ReservationAudit> = self.audit.short().collect();
         short.sort_by_key(|row| {
@@ -163,7 +162,7 @@ fn moves(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Moves> {
     moves
 }
 
-/// MSBs by datacenter and name, numbers inside names by value.
+/// MSBs by datacenter and name; numbers in names are compared by value.
 fn columns(snapshot: &RegionSnapshot) -> (Vec<MsbIx>, Vec<(DatacenterIx, Range<usize>)>) {
     let mut columns: Vec<MsbIx> = (0..snapshot.msbs.len()).map(MsbIx::new).collect();
     let names = |m: MsbIx| {
@@ -185,7 +184,7 @@ fn columns(snapshot: &RegionSnapshot) -> (Vec<MsbIx>, Vec<(DatacenterIx, Range<u
     (columns, datacenters)
 }
 
-/// Orders names so that `msb-2` comes before `msb-10`; bytewise where no number decides.
+/// Natural order of names: `msb-2` is before `msb-10`; ties are broken bytewise.
 fn natural(a: &str, b: &str) -> Ordering {
     let (mut rest_a, mut rest_b) = (a, b);
     loop {
@@ -207,7 +206,7 @@ fn natural(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The digits a text begins with, leading zeros gone, and the text after them.
+/// The number at the start of a text without leading zeros, and the rest.
 fn leading_number(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     (text[..end].trim_start_matches('0'), &text[end..])
@@ -218,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_sort_by_the_numbers_in_them() {
+    fn natural_order_compares_numbers_by_value() {
         let mut names = ["msb-10", "msb-2", "msb-02", "a", "msb", "msb-2b", "é1"];
         names.sort_by(|a, b| natural(a, b));
         assert_eq!(names, ["a", "msb", "msb-02", "msb-2", "msb-2b", "msb-10", "é1"]);

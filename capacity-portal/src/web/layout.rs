@@ -1,8 +1,8 @@
-//! What every page has: head, navigation, account, and how errors are shown.
+//! The layout of every page: document head, navigation, account, and error pages.
 
 use super::asset::{self, Asset};
 use super::link;
-use super::part;
+use super::ui;
 use crate::api::Site;
 use crate::api::authority::Role;
 use crate::api::caller::Caller;
@@ -17,9 +17,9 @@ use axum::response::{Html, Response};
 use maud::{DOCTYPE, Markup, html};
 use std::sync::Arc;
 
-/// A place of the navigation.
+/// An entry of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum NavItem {
     Overview,
     Reservations,
     Request,
@@ -31,76 +31,79 @@ pub(super) enum Place {
     Settings,
     Trail,
     Stuck,
-    /// None of them.
+    /// A page that the navigation does not list.
     Elsewhere,
 }
 
-impl Place {
-    /// Whether it is about one owner's things.
-    const fn is_of_owners(self) -> bool {
-        matches!(self, Place::Reservations | Place::Request)
+impl NavItem {
+    /// Whether readers who are limited to one owner may open it.
+    const fn is_for_owners(self) -> bool {
+        matches!(self, NavItem::Reservations | NavItem::Request)
     }
 }
 
-/// The navigation in order: place, path, title.
-const PLACES: [(Place, &str, &str); 11] = [
-    (Place::Overview, "/", "Overview"),
-    (Place::Reservations, "/reservations", "Reservations"),
-    (Place::Request, "/request", "Request"),
-    (Place::Solves, "/solves", "Solves"),
-    (Place::Failures, "/failures", "Failures"),
-    (Place::Maintenance, "/maintenance", "Maintenance"),
-    (Place::Drills, "/drills", "Drills"),
-    (Place::Emergencies, "/emergencies", "Emergencies"),
-    (Place::Settings, "/settings", "Settings"),
-    (Place::Trail, "/trail", "Trail"),
-    (Place::Stuck, "/stuck", "Stuck"),
+/// The navigation in order: entry, path, title.
+const NAVIGATION: [(NavItem, &str, &str); 11] = [
+    (NavItem::Overview, "/", "Overview"),
+    (NavItem::Reservations, "/reservations", "Reservations"),
+    (NavItem::Request, "/request", "Request"),
+    (NavItem::Solves, "/solves", "Solves"),
+    (NavItem::Failures, "/failures", "Failures"),
+    (NavItem::Maintenance, "/maintenance", "Maintenance"),
+    (NavItem::Drills, "/drills", "Drills"),
+    (NavItem::Emergencies, "/emergencies", "Emergencies"),
+    (NavItem::Settings, "/settings", "Settings"),
+    (NavItem::Trail, "/trail", "Trail"),
+    (NavItem::Stuck, "/stuck", "Stuck"),
 ];
 
-/// Somebody who may read pages: those of one owner or of all.
+/// A caller who may read pages: of the whole region, or of one owner.
 pub(super) struct Reader {
     caller: Caller,
 }
 
 impl Reader {
-    /// The name for the audit trail, if this reader may act in this role.
+    /// The actor for the audit trail.
+    ///
+    /// # Errors
+    /// If the reader lacks this role.
     pub(super) fn needs(&self, role: Role) -> Result<Arc<str>, Problem> {
         self.caller.needs(role)
     }
 
-    /// Whether this reader may act in this role: whether a page offers it.
+    /// Whether the reader has this role, so that a page offers its actions.
     pub(super) fn may(&self, role: Role) -> bool {
         self.needs(role).is_ok()
     }
 
-    /// As the interface knows it.
+    /// The caller, as the API handlers take it.
     pub(super) fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// Whether this reader may know of what this owner has.
+    /// Whether reservations of this owner are visible to the reader.
     pub(super) fn sees(&self, owner: &str) -> bool {
         self.caller.sees(owner)
     }
 
-    /// Whether this reader may know of one owner's things alone.
+    /// Whether the reader is limited to one owner.
     pub(super) fn is_scoped(&self) -> bool {
         self.caller.scope().is_some()
     }
 
-    /// An MSB's name, which leads to its page whoever may read that.
+    /// An MSB's name, linked to its page if the reader may open that.
     pub(super) fn msb(&self, name: &str) -> Markup {
         html! { @if self.is_scoped() { (name) } @else { a href=(link::msb(name)) { (name) } } }
     }
 
-    /// What every form says, so that no other site can send it.
+    /// The hidden field that every form needs against cross-site request forgery.
     pub(super) fn csrf(&self) -> Markup {
         html! {
             @if let Some(csrf) = self.caller.csrf() { input type="hidden" name="csrf" value=(csrf); }
         }
     }
 
-    /// Who this is, and the way in or out.
+    /// Name of the reader with the link to sign in or the button to sign out.
     fn account(&self) -> Markup {
         html! {
             div.account {
@@ -129,37 +132,37 @@ impl FromRequestParts<Site> for Reader {
     }
 }
 
-/// Somebody who may read what is about the whole region.
-pub(super) struct Whole(pub(super) Reader);
+/// A reader who may see the whole region.
+pub(super) struct RegionReader(pub(super) Reader);
 
-impl FromRequestParts<Site> for Whole {
+impl FromRequestParts<Site> for RegionReader {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Whole, Problem> {
+    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<RegionReader, Problem> {
         let caller = Caller::from_request_parts(parts, site).await?;
         caller.reads_region()?;
-        Ok(Whole(Reader { caller }))
+        Ok(RegionReader(Reader { caller }))
     }
 }
 
-/// A page: where in the navigation, its title, what it loads beside the style, and what it says.
+/// A page to be put into the layout.
 pub(super) struct Page<'a> {
-    pub(super) place: Place,
+    pub(super) nav: NavItem,
     pub(super) title: &'a str,
-    /// Whether it has charts.
+    /// Whether the chart library is loaded.
     pub(super) charts: bool,
     pub(super) body: Markup,
 }
 
 impl Page<'_> {
-    /// The whole document for this reader.
+    /// Renders the document for this reader.
     pub(super) fn show(self, reader: &Reader) -> Html<String> {
-        Html(written(&document(&self, Some(reader))))
+        Html(without_zeros(&document(&self, Some(reader))))
     }
 
-    /// The whole document for whoever asks.
-    pub(super) fn show_to_all(self) -> Html<String> {
-        Html(written(&document(&self, None)))
+    /// Renders the document without navigation and account, for callers who are not signed in.
+    pub(super) fn show_signed_out(self) -> Html<String> {
+        Html(without_zeros(&document(&self, None)))
     }
 }
 
@@ -181,20 +184,23 @@ fn document(page: &Page, reader: Option<&Reader>) -> Markup {
                 link rel="icon" type="image/svg+xml" href=(asset::ICON.path());
                 @if page.charts { (style(&asset::CHARTS_STYLE)) }
                 (style(&asset::STYLE))
-                @if page.charts { script defer src=(asset::CHARTS.path()) {} }
+                @if page.charts {
+                    script defer src=(asset::CHARTS.path()) {}
+                    script defer src=(asset::HEAT_MAPS.path()) {}
+                }
                 script defer src=(asset::SCRIPT.path()) {}
             }
             body {
-                a.skip href="#main" { "Skip to the content" }
+                a.skip href="#main" { "Skip to main content" }
                 header.top { div {
                     a.brand href="/" { (logo()) "RAS" }
-                    @if let Some(reader) = reader { (navigation(page.place, reader)) (reader.account()) }
+                    @if let Some(reader) = reader { (navigation(page.nav, reader)) (reader.account()) }
                 } }
                 main #main tabindex="-1" { (page.body) }
                 footer {
                     span { "RAS " (env!("CARGO_PKG_VERSION")) }
                     span { "Times are UTC, amounts are RRU (relative resource units)." }
-                    a href="/api" { "Interface" }
+                    a href="/api" { "API" }
                     a href="/status" { "Status" }
                     a href="/metrics" { "Metrics" }
                 }
@@ -203,12 +209,12 @@ fn document(page: &Page, reader: Option<&Reader>) -> Markup {
     }
 }
 
-fn navigation(place: Place, reader: &Reader) -> Markup {
-    let shown = |(at, ..): &(Place, &str, &str)| !reader.is_scoped() || at.is_of_owners();
+fn navigation(current: NavItem, reader: &Reader) -> Markup {
+    let shown = |(item, ..): &(NavItem, &str, &str)| !reader.is_scoped() || item.is_for_owners();
     html! {
         nav aria-label="Main" {
-            @for (at, path, name) in PLACES.into_iter().filter(shown) {
-                a href=(path) aria-current=[(at == place).then_some("page")] { (name) }
+            @for (item, path, name) in NAVIGATION.into_iter().filter(shown) {
+                a href=(path) aria-current=[(item == current).then_some("page")] { (name) }
             }
         }
     }
@@ -225,8 +231,8 @@ fn logo() -> Markup {
     }
 }
 
-/// Gives every error a page that says it. Whoever must sign in is sent there.
-pub(super) async fn finish(request: Request, next: Next) -> Response {
+/// Middleware that renders every error as a page, and redirects to the sign-in page where a token is missing.
+pub(super) async fn error_pages(request: Request, next: Next) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let mut response = next.run(request).await;
     let own = response.extensions_mut().remove::<Problem>();
@@ -248,7 +254,7 @@ pub(super) async fn finish(request: Request, next: Next) -> Response {
             }
         } else {
             *response.status_mut() = problem.status();
-            *response.body_mut() = Body::from(written(&error(&problem)));
+            *response.body_mut() = Body::from(without_zeros(&error(&problem)));
             let html = HeaderValue::from_static("text/html; charset=utf-8");
             response.headers_mut().insert(CONTENT_TYPE, html);
         }
@@ -261,21 +267,21 @@ fn error(problem: &Problem) -> Markup {
         StatusCode::NOT_FOUND => "Not found",
         StatusCode::FORBIDDEN => "Not allowed",
         StatusCode::UNAUTHORIZED => "Signed out",
-        StatusCode::SERVICE_UNAVAILABLE => "Not available just now",
-        status if status.is_client_error() => "This does not work",
-        _ => "Something failed",
+        StatusCode::SERVICE_UNAVAILABLE => "Temporarily unavailable",
+        status if status.is_client_error() => "Request refused",
+        _ => "Server error",
     };
     let body = html! {
         p.kicker { (problem.status().as_u16()) " · " code { (problem.code()) } }
         h1 { (title) }
         p.notice { (problem.detail()) }
-        (part::errors(problem))
-        p.actions { a.button href="/" { "To the overview" } }
+        (ui::errors(problem))
+        p.actions { a.button href="/" { "Back to the overview" } }
     };
-    document(&Page { place: Place::Elsewhere, title, charts: false, body }, None)
+    document(&Page { nav: NavItem::Elsewhere, title, charts: false, body }, None)
 }
 
-/// A document as it is sent. What was filled in stays in its field, and HTML knows no zero character.
-fn written(document: &Markup) -> String {
+/// The text of a document. Fields show what was typed, and HTML does not allow zero characters.
+fn without_zeros(document: &Markup) -> String {
     document.0.replace('\0', "\u{FFFD}")
 }

@@ -1,9 +1,9 @@
-//! Racks as cells: a small map of each MSB, and one MSB in full.
+//! Maps with a cell for each rack, and the page of an MSB.
 
-use super::frame::{Page, Place, Whole};
+use super::layout::{NavItem, Page, RegionReader};
 use super::link;
-use super::part;
-use super::picture::{Parts, Picture};
+use super::region_summary::{RegionSummary, ServerCounts};
+use super::ui;
 use crate::api::Site;
 use crate::api::problem::Problem;
 use axum::extract::{Path, Query, State};
@@ -19,22 +19,22 @@ use std::cmp::Reverse;
 /// The most racks that a page lists one by one.
 const RACKS_MAX: usize = 1_200;
 
-/// What share of a rack makes a part stand out.
-const STANDS_OUT: f64 = 0.25;
+/// From this share of a rack on, a use decides the colour of its cell.
+const DOMINANT_SHARE: f64 = 0.25;
 
-/// Side of a cell and the gap to the next, in units of the map.
+/// Side of a cell, and the distance from one cell to the next, in units of the map.
 const CELL: usize = 8;
 const PITCH: usize = 10;
 
-/// Upper ends of the colour steps of shares; beyond is the last.
+/// Upper ends of the colour steps of shares. The last class is for shares above all of them.
 const STEPS: [f64; 6] = [0.0, 0.05, 0.15, 0.35, 0.65, 0.9];
 const STEP_CLASSES: [&str; 7] = ["none", "h2", "h3", "h4", "h5", "h6", "h7"];
 
-/// What the cells of a map show.
+/// What the colour of a cell shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum View {
-    /// The part that stands out.
+    /// The most critical use of at least a quarter of the rack.
     #[default]
     State,
     InUse,
@@ -44,13 +44,13 @@ pub(super) enum View {
     Down,
 }
 
-/// How many servers of a rack a view is about.
-type CountOf = fn(&Parts) -> usize;
+/// Counts the servers that a view is about.
+type CountOf = fn(&ServerCounts) -> usize;
 
 impl View {
-    /// Every view: its word in the path and its title.
+    /// Every view: value of the query parameter, and title.
     const ALL: [(View, &'static str, &'static str); 6] = [
-        (View::State, "state", "What stands out"),
+        (View::State, "state", "Most critical"),
         (View::InUse, "in_use", "In use"),
         (View::Idle, "idle", "Held, idle"),
         (View::Shared, "shared", "Shared buffer"),
@@ -58,8 +58,8 @@ impl View {
         (View::Down, "down", "Unavailable"),
     ];
 
-    /// The colour of a rack.
-    fn class(self, rack: &Parts) -> &'static str {
+    /// Colour class of a rack.
+    fn class(self, rack: &ServerCounts) -> &'static str {
         let whole = rack.total().max(1) as f64;
         let share = |count: usize| count as f64 / whole;
         let step = |count: usize| {
@@ -73,7 +73,7 @@ impl View {
                     ("shared", rack.shared),
                     ("idle", rack.idle),
                 ];
-                let found = order.into_iter().find(|(_, count)| share(*count) >= STANDS_OUT);
+                let found = order.into_iter().find(|(_, count)| share(*count) >= DOMINANT_SHARE);
                 found.map_or("in-use", |(class, _)| class)
             }
             View::InUse => step(rack.in_use),
@@ -84,15 +84,15 @@ impl View {
         }
     }
 
-    /// What the colours mean.
+    /// The legend of the colours.
     pub(super) fn legend(self) -> Markup {
         if self == View::State {
-            return part::legend([
+            return ui::legend([
                 ("down", "at least a quarter unavailable".to_owned()),
-                ("free", "else: a quarter free".to_owned()),
-                ("shared", "else: a quarter shared buffer".to_owned()),
-                ("idle", "else: a quarter held and idle".to_owned()),
-                ("in-use", "else: in use".to_owned()),
+                ("free", "otherwise at least a quarter free".to_owned()),
+                ("shared", "otherwise a quarter shared buffer".to_owned()),
+                ("idle", "otherwise a quarter held idle".to_owned()),
+                ("in-use", "otherwise in use".to_owned()),
             ]);
         }
         let mut entries = vec![("none", "none".to_owned())];
@@ -100,44 +100,44 @@ impl View {
             entries.push((class, format!("up to {}", number::percent_round(*end))));
         }
         entries.push((STEP_CLASSES[6], "more".to_owned()));
-        part::legend(entries)
+        ui::legend(entries)
     }
 
-    /// The part that it is about: class of the style sheet, title, count; `None`: all of them.
-    fn part(self) -> Option<(&'static str, &'static str, CountOf)> {
+    /// The single use that a view is about: class of the style sheet, title, count. `None` for the view of all uses.
+    fn single_use(self) -> Option<(&'static str, &'static str, CountOf)> {
         let of: (&str, CountOf) = match self {
             View::State => return None,
-            View::InUse => ("in-use", |parts| parts.in_use),
-            View::Idle => ("idle", |parts| parts.idle),
-            View::Shared => ("shared", |parts| parts.shared),
-            View::Free => ("free", |parts| parts.free),
-            View::Down => ("down", |parts| parts.down),
+            View::InUse => ("in-use", |counts| counts.in_use),
+            View::Idle => ("idle", |counts| counts.idle),
+            View::Shared => ("shared", |counts| counts.shared),
+            View::Free => ("free", |counts| counts.free),
+            View::Down => ("down", |counts| counts.down),
         };
         let title = View::ALL.into_iter().find(|(view, ..)| *view == self);
         Some((of.0, title.map_or("", |(_, _, title)| title), of.1))
     }
 
-    /// Racks by what they have of the part, most first; of all parts by name.
-    fn order(self, racks: &[RackIx], picture: &Picture) -> Vec<RackIx> {
+    /// Racks in the order of the view: those with most servers of its use first, by name for the view of all uses.
+    fn order(self, racks: &[RackIx], summary: &RegionSummary) -> Vec<RackIx> {
         let mut racks = racks.to_vec();
-        if let Some((_, _, of)) = self.part() {
-            racks.sort_by_key(|rack| Reverse(of(&picture.racks[rack.ix()])));
+        if let Some((_, _, of)) = self.single_use() {
+            racks.sort_by_key(|rack| Reverse(of(&summary.racks[rack.ix()])));
         }
         racks
     }
 
-    /// One rack: its parts, or the part.
-    fn rack(self, name: &str, parts: &Parts) -> Markup {
-        let total = parts.total();
+    /// A rack with the bar of the view.
+    fn rack(self, name: &str, counts: &ServerCounts) -> Markup {
+        let total = counts.total();
         html! {
             div.name { (name) }
-            @if let Some((class, _, of)) = self.part() {
-                (part::bar(&[(class, of(parts) as f64)], total as f64))
-                span.dim { (number::count(of(parts))) " of " (number::count(total)) }
+            @if let Some((class, _, of)) = self.single_use() {
+                (ui::bar(&[(class, of(counts) as f64)], total as f64))
+                span.dim { (number::count(of(counts))) " of " (number::count(total)) }
             } @else {
-                (part::bar(&parts.bar(), total as f64))
-                span.dim { (number::counted(total, "server")) ", " (number::count(parts.free)) " free"
-                    @if parts.down > 0 { ", " (number::count(parts.down)) " out" } }
+                (ui::bar(&counts.bar(), total as f64))
+                span.dim { (number::counted(total, "server")) ", " (number::count(counts.free)) " free"
+                    @if counts.down > 0 { ", " (number::count(counts.down)) " unavailable" } }
             }
         }
     }
@@ -155,14 +155,14 @@ impl View {
     }
 }
 
-/// The racks of an MSB as a picture: one path per colour, far smaller than one element per rack.
-pub(super) fn cells(picture: &Picture, msb: MsbIx, view: View) -> Markup {
-    let racks = &picture.by_msb[msb.ix()];
+/// The racks of an MSB as cells: one path for each colour is far smaller than one element for each rack.
+pub(super) fn cells(summary: &RegionSummary, msb: MsbIx, view: View) -> Markup {
+    let racks = &summary.by_msb[msb.ix()];
     let columns = ((racks.len() as f64 * 2.2).sqrt().ceil() as usize).clamp(6, 64);
     let rows = racks.len().div_ceil(columns).max(1);
     let mut paths: Vec<(&str, String)> = Vec::new();
     for (position, rack) in racks.iter().enumerate() {
-        let class = view.class(&picture.racks[rack.ix()]);
+        let class = view.class(&summary.racks[rack.ix()]);
         let (x, y) = (position % columns * PITCH, position / columns * PITCH);
         let cell = format!("M{x} {y}h{CELL}v{CELL}h-{CELL}z");
         match paths.iter_mut().find(|(of, _)| *of == class) {
@@ -177,53 +177,55 @@ pub(super) fn cells(picture: &Picture, msb: MsbIx, view: View) -> Markup {
     }
 }
 
-/// What a page of a map may be asked.
+/// Query of a page with a map.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Shown {
+pub(super) struct ViewQuery {
     #[serde(default)]
     pub(super) show: View,
 }
 
-/// The page of one MSB.
+/// Handler of `GET /msbs/{name}`.
 pub(super) async fn show(
     State(site): State<Site>,
-    Whole(reader): Whole,
+    RegionReader(reader): RegionReader,
     Path(name): Path<String>,
-    Query(Shown { show }): Query<Shown>,
+    Query(ViewQuery { show }): Query<ViewQuery>,
 ) -> Result<Html<String>, Problem> {
     let unknown =
         || Problem::new(StatusCode::NOT_FOUND, "unknown_msb", format!("there is no MSB {name:?}"));
-    let picture = site.pictures.now(&site.region).await?.ok_or_else(unknown)?;
-    let found = picture.region().msbs.binary_search_by(|msb| msb.id.as_ref().cmp(name.as_str()));
+    let summary = site.region_summaries.current(&site.region).await?.ok_or_else(unknown)?;
+    let found = summary.region().msbs.binary_search_by(|msb| msb.id.as_ref().cmp(name.as_str()));
     let msb = MsbIx::new(found.map_err(|_| unknown())?);
     let title = format!("MSB {name}");
     Ok(Page {
-        place: Place::Overview,
+        nav: NavItem::Overview,
         title: &title,
         charts: false,
-        body: body(&picture, msb, show),
+        body: body(&summary, msb, show),
     }
     .show(&reader))
 }
 
-/// What a reservation has in an MSB.
-struct Here<'a> {
+/// The holding of a reservation in an MSB.
+struct Holding<'a> {
     reservation: &'a str,
+    /// RRU in this MSB.
     here: Rru,
+    /// RRU in all MSBs.
     everywhere: Rru,
     requested: Rru,
-    /// What its loss would leave; `None`: nothing is promised for that.
+    /// Row of the certificate; `None` for reservations that are not guaranteed.
     certified: Option<&'a Certified>,
 }
 
-/// Who has servers in an MSB, the most first: what guaranteed reservations own by the certificate, what
-/// others hold.
-fn held(picture: &Picture, ix: MsbIx) -> Vec<Here<'_>> {
-    let here = picture.audit.reservations.iter().map(|row| {
-        let certified = picture.held.certificate.row(&row.reservation_id);
+/// Reservations with servers in an MSB, the largest holding first. For guaranteed reservations the certificate
+/// says what they own; for others the audit says what they hold.
+fn holdings(summary: &RegionSummary, ix: MsbIx) -> Vec<Holding<'_>> {
+    let here = summary.audit.reservations.iter().map(|row| {
+        let certified = summary.held.certificate.row(&row.reservation_id);
         let (held, assigned) = (row.msb_amounts[ix.ix()], row.holding.assigned);
-        Here {
+        Holding {
             reservation: &row.reservation_id,
             here: certified.map_or(held, |row| row.by_msb[ix.ix()]),
             everywhere: certified.map_or(assigned, |row| row.owned),
@@ -231,36 +233,35 @@ fn held(picture: &Picture, ix: MsbIx) -> Vec<Here<'_>> {
             certified,
         }
     });
-    let mut here: Vec<Here> = here.filter(|of| of.here > Rru::ZERO).collect();
+    let mut here: Vec<Holding> = here.filter(|of| of.here > Rru::ZERO).collect();
     here.sort_by_key(|of| (Reverse(of.here), of.reservation));
     here
 }
 
-fn body(picture: &Picture, ix: MsbIx, view: View) -> Markup {
-    let region = picture.region();
-    let (msb, parts) = (&region.msbs[ix.ix()], &picture.msbs[ix.ix()]);
+fn body(summary: &RegionSummary, ix: MsbIx, view: View) -> Markup {
+    let region = summary.region();
+    let (msb, counts) = (&region.msbs[ix.ix()], &summary.msbs[ix.ix()]);
     let datacenter = &region.datacenters[msb.datacenter.ix()].id;
-    let broken = picture.broken_without(ix);
-    let held = held(picture, ix);
-    let racks = &picture.by_msb[ix.ix()];
+    let broken = summary.broken_without(ix);
+    let holdings = holdings(summary, ix);
+    let racks = &summary.by_msb[ix.ix()];
     html! {
         p.kicker { "MSB in datacenter " (datacenter) }
         h1 { (msb.id) }
         p.facts {
-            span { (number::counted(parts.total(), "server")) }
+            span { (number::counted(counts.total(), "server")) }
             span { (number::counted(racks.len(), "rack")) }
-            @for (_, words, count) in parts.each() { span { (number::count(count)) " " (words) } }
+            @for (_, label, count) in counts.by_use() { span { (number::count(count)) " " (label) } }
         }
         @if broken.is_empty() {
-            div.notice.good { p { strong { "May be lost." } " No reservation with an embedded buffer falls below what it was \
-                promised by that." } }
+            div.notice.good { p { strong { "Its loss breaks no guarantee." } " Every reservation with an embedded buffer would keep its promised capacity." } }
         } @else {
             div.notice.bad {
                 p { strong { "Its loss would break " (number::counted(broken.len(), "guarantee")) "." } }
                 ul { @for row in broken.iter().take(8) {
-                    li { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } ": at once "
+                    li { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } ": "
                         (number::rru(row.at_once_after_loss(ix))) " of " (number::rru(row.needed_at_once()))
-                        " RRU needed, within 30 minutes " (number::rru(row.after_loss(ix))) " of " (number::rru(row.capacity)) }
+                        " RRU at once, " (number::rru(row.after_loss(ix))) " of " (number::rru(row.capacity)) " RRU within 30 minutes" }
                 } }
                 @if broken.len() > 8 { p.note { "And " (number::count(broken.len() - 8)) " more." } }
             }
@@ -268,14 +269,14 @@ fn body(picture: &Picture, ix: MsbIx, view: View) -> Markup {
         section #map {
             h2 { "Racks" }
             (view.switch(&link::msb(&msb.id)))
-            @if let Some((_, title, of)) = view.part() {
-                p.lead { (title) ": " (number::counted(of(parts), "server")) ", racks with most of them first." }
+            @if let Some((_, title, of)) = view.single_use() {
+                p.lead { (title) ": " (number::counted(of(counts), "server")) ". Racks with the most are first." }
             } @else {
-                (part::legend(Parts::default().each().map(|(class, words, _)| (class, words.to_owned()))))
+                (ui::legend(ServerCounts::default().by_use().map(|(class, label, _)| (class, label.to_owned()))))
             }
             ul.racks {
-                @for rack in view.order(racks, picture).into_iter().take(RACKS_MAX) {
-                    li { (view.rack(&region.racks[rack.ix()].id, &picture.racks[rack.ix()])) }
+                @for rack in view.order(racks, summary).into_iter().take(RACKS_MAX) {
+                    li { (view.rack(&region.racks[rack.ix()].id, &summary.racks[rack.ix()])) }
                 }
             }
             @if racks.len() > RACKS_MAX {
@@ -283,14 +284,14 @@ fn body(picture: &Picture, ix: MsbIx, view: View) -> Markup {
             }
         }
         section {
-            h2 { "Who has servers here" }
-            @if held.is_empty() { (part::missing("No reservation has a server in this MSB.")) } @else {
+            h2 { "Reservations with servers here" }
+            @if holdings.is_empty() { (ui::missing("No reservation has a server in this MSB.")) } @else {
                 div.scroll { table {
-                    caption { "What would be lost with this MSB, largest first" }
+                    caption { "RRU that would be lost with this MSB, largest first" }
                     thead { tr { th scope="col" { "Reservation" } th.n scope="col" { "Here, RRU" }
-                        th.n scope="col" { "Of what it has" } th.n scope="col" { "Left at once, RRU" }
-                        th.n scope="col" { "Within 30 minutes" } th.n scope="col" { "Requested, RRU" } } }
-                    tbody { @for of in held.iter().take(40) {
+                        th.n scope="col" { "Share of its RRU" } th.n scope="col" { "Left at once, RRU" }
+                        th.n scope="col" { "Left within 30 minutes" } th.n scope="col" { "Requested, RRU" } } }
+                    tbody { @for of in holdings.iter().take(40) {
                         tr {
                             th scope="row" { a href=(link::reservation(of.reservation)) { (of.reservation) } }
                             td.n { (number::rru(of.here)) }
@@ -306,7 +307,7 @@ fn body(picture: &Picture, ix: MsbIx, view: View) -> Markup {
                         }
                     } }
                 } }
-                @if held.len() > 40 { p.note { "Shown: 40 of " (number::counted(held.len(), "reservation")) "." } }
+                @if holdings.len() > 40 { p.note { "Shown: 40 of " (number::counted(holdings.len(), "reservation")) "." } }
             }
         }
     }

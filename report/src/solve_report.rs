@@ -1,47 +1,47 @@
-//! What `report.json` says, read with patience: a report of an older or foreign solver may lack
-//! any member, and a figure without its data says so instead of failing.
+//! The members of `report.json` that the page shows. Reports of older or foreign solvers may lack any
+//! member; the page then says so instead of failing.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The members of a report that the page shows.
 #[derive(Debug, Default)]
-pub struct Facts {
+pub struct SolveReport {
     /// Expressions 1 to 4, by name, in the order of the paper; only those the report gives.
     pub objective: Vec<(&'static str, f64)>,
     /// Value of the whole objective.
     pub objective_total: Option<f64>,
-    /// Phase 1.
+    /// Cost of the incumbent of phase 1.
     pub primal: Option<f64>,
-    /// Phase 1: proved.
+    /// Proved lower bound of phase 1.
     pub dual_bound: Option<f64>,
     /// Relative gap of phase 1.
     pub gap: Option<f64>,
-    /// The gap over the price of an in-use move.
+    /// The gap divided by the price of an in-use move.
     pub gap_in_use_moves: Option<f64>,
-    /// Why phase 1 ended, as a word.
+    /// Why phase 1 ended (`termination`).
     pub termination: Option<String>,
     /// How the bound was proved.
     pub proof: Option<String>,
-    /// Value of the LP relaxation and the seconds it took.
+    /// Value of the LP relaxation.
     pub lp_value: Option<f64>,
     /// Seconds HiGHS took for the LP.
     pub lp_seconds: Option<f64>,
-    /// What shortfalls cost in the primal value.
+    /// Cost of shortfalls in `primal`.
     pub shortfall_cost: Option<f64>,
-    /// Primal value of today's assignment.
+    /// Cost of today's assignment.
     pub initial_primal: Option<f64>,
     /// Rack spread before and after phase 2.
     pub rack_spread: Option<(f64, f64)>,
-    /// Servers handed back: in use, idle.
+    /// Surplus servers released: in use, idle.
     pub handed_back: Option<(usize, usize)>,
-    /// The whole solve, wall clock.
+    /// Wall clock seconds of the solve.
     pub seconds_total: Option<f64>,
     /// Time by step: phase, name, seconds.
     pub steps: Vec<(u64, String, f64)>,
     /// Incumbent and bound over time.
     pub history: Vec<Moment>,
-    /// How the run ended, as a word.
+    /// How the run ended (`ending`).
     pub ending: Option<String>,
     /// Largest resident memory of the process.
     pub peak_memory_bytes: Option<f64>,
@@ -55,18 +55,18 @@ pub struct Facts {
 /// Why a reservation is short.
 #[derive(Clone, Debug, PartialEq)]
 struct Reason {
-    /// The token, as words.
+    /// The reason, with spaces for underscores.
     token: String,
-    /// The numbers behind it.
+    /// The reason with its numbers.
     sentence: Option<String>,
 }
 
 /// One entry of the history.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
-    /// Since the solve began.
+    /// Seconds since the solve began.
     pub seconds: f64,
-    /// 1 or 2.
+    /// Phase 1 or 2.
     pub phase: u64,
     /// Incumbent of phase 1.
     pub primal: Option<f64>,
@@ -74,9 +74,9 @@ pub struct Moment {
     pub dual_bound: Option<f64>,
 }
 
-impl Facts {
-    /// Reads what is there.
-    pub fn read(report: &Value, move_in_use_price: f64) -> Facts {
+impl SolveReport {
+    /// Reads the members that the report has.
+    pub fn read(report: &Value, move_in_use_price: f64) -> SolveReport {
         let at = |pointer: &str| number(report.pointer(pointer));
         let text =
             |pointer: &str| report.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
@@ -91,7 +91,7 @@ impl Facts {
         });
         let in_moves =
             difference.filter(|_| move_in_use_price > 0.0).map(|d| d / move_in_use_price);
-        Facts {
+        SolveReport {
             objective: ["stability", "rack_spread", "msb_spread", "buffer"]
                 .into_iter()
                 .filter_map(|term| Some((term, number(report.pointer("/objective")?.get(term))?)))
@@ -128,17 +128,17 @@ impl Facts {
         }
     }
 
-    /// Why a reservation is short, in words.
+    /// Why a reservation is short.
     pub fn reason(&self, reservation: &str) -> &str {
         self.reasons.get(reservation).map_or("not in the report", |reason| &reason.token)
     }
 
-    /// The numbers behind the reason.
+    /// Why a reservation is short, with numbers.
     pub fn why(&self, reservation: &str) -> Option<&str> {
         self.reasons.get(reservation)?.sentence.as_deref()
     }
 
-    /// One expression of the objective, by its name in the report.
+    /// Value of an expression of the objective.
     pub fn term(&self, name: &str) -> Option<f64> {
         self.objective.iter().find(|(term, _)| *term == name).map(|(_, value)| *value)
     }
@@ -184,34 +184,34 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_report_may_lack_everything() {
+    fn report_may_lack_every_member() {
         for report in [json!(null), json!({}), json!([1]), json!({"phase1": 3, "steps": "no"})] {
-            let facts = Facts::read(&report, 10.0);
-            assert_eq!(facts.gap, None);
-            assert!(facts.steps.is_empty() && facts.history.is_empty());
+            let solve = SolveReport::read(&report, 10.0);
+            assert_eq!(solve.gap, None);
+            assert!(solve.steps.is_empty() && solve.history.is_empty());
         }
     }
 
     #[test]
-    fn the_gap_is_computed_where_the_report_leaves_it_out() {
+    fn missing_gap_is_computed_from_incumbent_and_bound() {
         let report = json!({"phase1": {"primal": 200.0, "dual_bound": 150.0}});
-        let facts = Facts::read(&report, 10.0);
-        assert_eq!(facts.gap, Some(0.25));
-        assert_eq!(facts.gap_in_use_moves, Some(5.0));
+        let solve = SolveReport::read(&report, 10.0);
+        assert_eq!(solve.gap, Some(0.25));
+        assert_eq!(solve.gap_in_use_moves, Some(5.0));
     }
 
     #[test]
-    fn reasons_are_words_with_or_without_a_sentence() {
+    fn reasons_are_read_with_and_without_numbers() {
         let report = json!({"reservations": [
             {"reservation_id": "a", "reason": "msb_buffer", "why": "3 of 4"},
             {"reservation_id": "b", "reason": "affinity"},
             {"reservation_id": "c", "reason": null},
         ]});
-        let facts = Facts::read(&report, 10.0);
+        let solve = SolveReport::read(&report, 10.0);
         assert_eq!(
-            ["a", "b", "c"].map(|id| facts.reason(id)),
+            ["a", "b", "c"].map(|id| solve.reason(id)),
             ["msb buffer", "affinity", "not in the report"]
         );
-        assert_eq!(["a", "b"].map(|id| facts.why(id)), [Some("3 of 4"), None]);
+        assert_eq!(["a", "b"].map(|id| solve.why(id)), [Some("3 of 4"), None]);
     }
 }

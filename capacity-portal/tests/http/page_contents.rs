@@ -1,5 +1,5 @@
-//! What pages draw and count: racks by what is looked for, a solve's own region, servers on their way,
-//! and why a reservation is made of what it is made of.
+//! Contents of pages: racks by view, the heat map of a solve, arriving servers, hardware with
+//! explanations.
 
 use crate::pages::page;
 use crate::place::{PATIENCE, Place, ROOT, answer, region};
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// The list of racks of a page of an MSB.
+/// The list of racks on the page of an MSB.
 fn racks(text: &str) -> &str {
     let from = text.split("<ul class=\"racks\"").nth(1).expect("racks");
     from.split("</ul>").next().expect("an end")
 }
 
 #[tokio::test]
-async fn the_racks_of_an_msb_are_shown_by_what_is_looked_for() {
+async fn msb_page_orders_racks_by_view() {
     let place = Place::new().await;
     // Of rack0: s00 in use, s06 and s12 idle, s18 free; of rack3: s03, s09 and s15, s21.
     for (view, class, each) in [
@@ -42,7 +42,7 @@ async fn the_racks_of_an_msb_are_shown_by_what_is_looked_for() {
     for part in ["in-use", "idle", "free"] {
         assert!(racks(&all).contains(&format!("rect class=\"{part}\"")), "{part}: {all}");
     }
-    // The rack that has most of it stands first.
+    // The rack with the most servers of the use is first.
     let (_, before) = page(&place, "/msbs/msb0?show=in_use", None).await;
     let first = |text: &str| racks(text).find("rack0") < racks(text).find("rack3");
     assert!(first(&before), "by name where they are equal");
@@ -51,7 +51,7 @@ async fn the_racks_of_an_msb_are_shown_by_what_is_looked_for() {
     until(&place, "/msbs/msb0?show=in_use", |text| !first(text)).await;
 }
 
-/// Waits until a page says so: pages are some seconds old.
+/// Waits until a page satisfies a condition: pages are some seconds old.
 async fn until(place: &Place, path: &str, says: impl Fn(&str) -> bool) -> String {
     let said = async {
         loop {
@@ -62,10 +62,10 @@ async fn until(place: &Place, path: &str, says: impl Fn(&str) -> bool) -> String
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, said).await.unwrap_or_else(|_| panic!("{path} never says so"))
+    tokio::time::timeout(PATIENCE, said).await.unwrap_or_else(|_| panic!("{path} never does"))
 }
 
-/// Publishes a solve with this report; its page.
+/// Publishes a solve with this report and returns the path of its page.
 async fn solved(place: &Place, parent: i64, report: Value) -> String {
     let asked = place.send(Method::POST, "/ops/v1/solves", Some(ROOT), "").await;
     let (_, asked) = answer(asked).await;
@@ -83,7 +83,7 @@ async fn solved(place: &Place, parent: i64, report: Value) -> String {
 }
 
 #[tokio::test]
-async fn the_page_of_a_solve_draws_that_solve_and_nothing_else() {
+async fn solve_page_shows_the_report_of_its_solve() {
     let place = Place::new().await;
     let report = json!({ "msb_shares": {
         "datacenters": [{ "datacenter": "dc", "msbs": ["msb0", "msb1", "old"] }],
@@ -98,12 +98,12 @@ async fn the_page_of_a_solve_draws_that_solve_and_nothing_else() {
     }
     assert!(
         !text.contains("/reservations/a\""),
-        "the region as it is now is no part of it: {text}"
+        "reservations of the current region are not shown: {text}"
     );
     let path = solved(&place, 2, json!({ "shortfall_rru": 0.0 })).await;
     let (_, text) = page(&place, &path, None).await;
     assert!(
-        text.contains("does not say who had how much") && !text.contains("id=\"heat\""),
+        text.contains("does not list shares by MSB") && !text.contains("id=\"heat\""),
         "{text}"
     );
     place
@@ -112,13 +112,13 @@ async fn the_page_of_a_solve_draws_that_solve_and_nothing_else() {
         .await
         .expect("done");
     let (_, text) = page(&place, &path, None).await;
-    assert!(text.contains("not kept any more") && !text.contains("id=\"heat\""), "{text}");
+    assert!(text.contains("was deleted") && !text.contains("id=\"heat\""), "{text}");
 }
 
 #[tokio::test]
-async fn a_grant_says_how_many_servers_are_on_their_way() {
+async fn pages_show_arriving_servers_of_a_grant() {
     let mut parts = region().to_parts();
-    // It has eight servers of 1.25 RRU, three of them in one MSB; with one more in msb2 it has enough.
+    // It has eight servers of 1.25 RRU, three in one MSB; one more in msb2 is enough.
     parts
         .reservations
         .iter_mut()
@@ -141,11 +141,11 @@ async fn a_grant_says_how_many_servers_are_on_their_way() {
     let (_, text) = page(&place, "/msbs/msb0", None).await;
     assert!(text.contains("Its loss would break 1 guarantee"), "{text}");
     let (_, text) = page(&place, "/msbs/msb2", None).await;
-    assert!(text.contains("May be lost."), "{text}");
+    assert!(text.contains("Its loss breaks no guarantee."), "{text}");
     let (_, text) = page(&place, "/reservations/a", None).await;
     for needed in [
         "Arriving: 1 of 9 servers",
-        "is in force once they are there",
+        "in force once all servers have arrived",
         "missing until servers arrive",
     ] {
         assert!(text.contains(needed), "{needed}: {text}");
@@ -155,11 +155,11 @@ async fn a_grant_says_how_many_servers_are_on_their_way() {
 }
 
 #[tokio::test]
-async fn a_reservation_says_why_it_is_made_of_its_hardware() {
+async fn reservation_page_explains_its_hardware() {
     let place = Place::new().await;
     let (_, text) = page(&place, "/reservations/a", None).await;
     for needed in [
-        "It accepts 1 of 1 type and uses 1",
+        "The reservation accepts 1 of 1 hardware type and uses 1",
         "/reservations/a/servers?hardware=type",
         "8 are free; what it holds is all it asks for",
         "100.0\u{202f}%",
@@ -169,7 +169,7 @@ async fn a_reservation_says_why_it_is_made_of_its_hardware() {
 }
 
 #[tokio::test]
-async fn an_msb_is_not_blamed_for_what_it_does_not_hold() {
+async fn msb_page_ignores_reservations_without_servers_there() {
     let mut parts = region().to_parts();
     let mut row = parts.reservations[0].clone();
     row.reservation_id = "new".into();
@@ -181,7 +181,10 @@ async fn an_msb_is_not_blamed_for_what_it_does_not_hold() {
     let place = Place::of(Some(&region), PortalSettings::default()).await;
     let (_, overview) = page(&place, "/", None).await;
     assert!(overview.contains("The guarantee is broken for 1 reservation"), "{overview}");
-    assert!(!overview.contains("1 short"), "it has nothing anywhere: {overview}");
+    assert!(!overview.contains("1 short"), "it holds no server: {overview}");
     let (_, msb) = page(&place, "/msbs/msb0", None).await;
-    assert!(msb.contains("May be lost.") && !msb.contains("/reservations/new"), "{msb}");
+    assert!(
+        msb.contains("Its loss breaks no guarantee.") && !msb.contains("/reservations/new"),
+        "{msb}"
+    );
 }

@@ -1,12 +1,13 @@
-//! What pages are put together from: tiles, bars, legends, times, tables' odds and ends.
+//! Shared elements of pages: tiles, bars, legends, times, charts, links to further pages.
 
 use crate::api::problem::Problem;
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, PreEscaped, html};
 use report::number;
+use serde::Deserialize;
 use serde_json::Value;
 
-/// Good or bad news.
+/// How a figure or a state is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mood {
     Plain,
@@ -16,7 +17,7 @@ pub(super) enum Mood {
 }
 
 impl Mood {
-    /// The class of the style sheet.
+    /// Class of the style sheet.
     pub(super) const fn class(self) -> &'static str {
         match self {
             Mood::Plain => "plain",
@@ -27,7 +28,7 @@ impl Mood {
     }
 }
 
-/// One figure that matters, in a `dl.tiles`.
+/// A labelled figure with a line below it, for a `dl.tiles`.
 pub(super) fn tile(mood: Mood, label: &str, value: &Markup, more: &Markup) -> Markup {
     html! {
         div class={ "tile " (mood.class()) } {
@@ -37,39 +38,65 @@ pub(super) fn tile(mood: Mood, label: &str, value: &Markup, more: &Markup) -> Ma
     }
 }
 
-/// A word for a state.
+/// A state as a coloured label.
 pub(super) fn state(mood: Mood, word: &str) -> Markup {
     html! { span class={ "state " (mood.class()) } { (word.replace('_', " ")) } }
 }
 
-/// A mark of a legend: class and words.
+/// A legend of colour classes and their labels.
 pub(super) fn legend<'a>(entries: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
     html! {
         ul.legend {
-            @for (class, words) in entries {
-                li { span class={ "sw " (class) } {} (words) }
+            @for (class, label) in entries {
+                li { span class={ "sw " (class) } {} (label) }
             }
         }
     }
 }
 
-/// What is wrong, field by field.
-pub(super) fn errors(problem: &Problem) -> Markup {
+/// A wrong field of a form.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct FieldError {
+    /// Name of the field in the API.
+    #[serde(default)]
+    pub(super) field: String,
+    /// What is wrong, for people.
+    pub(super) detail: String,
+    /// The nearest number that would be accepted.
+    #[serde(default)]
+    pub(super) nearest: Option<f64>,
+}
+
+impl FieldError {
+    /// What is wrong, with the nearest number that would be accepted.
+    pub(super) fn text(&self) -> String {
+        match self.nearest {
+            Some(nearest) => format!("{}; nearest accepted value: {nearest}", self.detail),
+            None => self.detail.clone(),
+        }
+    }
+}
+
+/// The wrong fields that a problem names; empty if it names none.
+pub(super) fn field_errors(problem: &Problem) -> Vec<FieldError> {
     let errors = problem.member("errors").and_then(Value::as_array);
-    html! { @if let Some(errors) = errors {
-        ul { @for of in errors { li {
-            code { (of["field"].as_str().unwrap_or_default()) } ": " (of["detail"].as_str().unwrap_or_default())
-            @if let Some(nearest) = of["nearest"].as_f64() { "; nearest: " (nearest) }
-        } } }
+    errors.into_iter().flatten().filter_map(|of| FieldError::deserialize(of).ok()).collect()
+}
+
+/// The wrong fields that a problem names, as a list.
+pub(super) fn errors(problem: &Problem) -> Markup {
+    let errors = field_errors(problem);
+    html! { @if !errors.is_empty() {
+        ul { @for of in &errors { li { code { (of.field) } ": " (of.text()) } } }
     } }
 }
 
-/// Says that there is nothing, and why.
-pub(super) fn missing(why: &str) -> Markup {
-    html! { p.missing { (why) } }
+/// The message shown in place of an empty list or chart.
+pub(super) fn missing(message: &str) -> Markup {
+    html! { p.missing { (message) } }
 }
 
-/// Parts of a whole as one bar: class and amount. What it shows stands beside it as text.
+/// A stacked bar of classes and amounts. It is hidden from screen readers: the numbers are beside it as text.
 pub(super) fn bar(parts: &[(&str, f64)], whole: f64) -> Markup {
     let whole = if whole > 0.0 { whole } else { 1.0 };
     let mut from = 0.0;
@@ -87,7 +114,7 @@ pub(super) fn bar(parts: &[(&str, f64)], whole: f64) -> Markup {
     }
 }
 
-/// An instant, to the minute, in the form that programs read as well.
+/// An instant in UTC to the minute; the title has the seconds.
 pub(super) fn when(at: DateTime<Utc>) -> Markup {
     html! {
         time datetime=(at.to_rfc3339()) title=(at.format("%Y-%m-%d %H:%M:%S UTC")) {
@@ -96,10 +123,10 @@ pub(super) fn when(at: DateTime<Utc>) -> Markup {
     }
 }
 
-/// How long ago, or until, in words: `12 min ago`, `in 3 h`.
+/// The distance of an instant from now: `12 min ago`, `in 3 h`.
 pub(super) fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     let since = now - at;
-    let length = span(since.abs());
+    let length = duration(since.abs());
     html! {
         time datetime=(at.to_rfc3339()) title=(at.format("%Y-%m-%d %H:%M:%S UTC")) {
             @if since.abs() < TimeDelta::seconds(2) { "just now" }
@@ -109,8 +136,8 @@ pub(super) fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     }
 }
 
-/// A length of time in its largest fitting unit.
-pub(super) fn span(length: TimeDelta) -> String {
+/// A duration in its largest fitting unit.
+pub(super) fn duration(length: TimeDelta) -> String {
     let seconds = length.num_seconds();
     match seconds {
         0..=119 => format!("{seconds}\u{202f}s"),
@@ -120,12 +147,12 @@ pub(super) fn span(length: TimeDelta) -> String {
     }
 }
 
-/// A count that the store keeps as a signed number.
+/// A count that the database stores as a signed number.
 pub(super) fn count(number: i64) -> String {
     number::count(usize::try_from(number).unwrap_or_default())
 }
 
-/// A chart that the script draws: its figures as JSON, which no name in it can leave.
+/// A chart that the script draws from its figures, embedded as JSON. `<` is escaped, so that no name can end the element.
 pub(super) fn chart(label: &str, figures: &Value) -> Markup {
     let json = figures.to_string().replace('<', "\\u003c");
     html! {
@@ -135,7 +162,7 @@ pub(super) fn chart(label: &str, figures: &Value) -> Markup {
     }
 }
 
-/// A proved gap: one that is not quite zero is not shown as zero.
+/// A proved gap; one above zero is never shown as zero.
 pub(super) fn gap(share: f64) -> String {
     let least = 1e-6;
     if share > 0.0 && share < least {
@@ -145,7 +172,7 @@ pub(super) fn gap(share: f64) -> String {
     }
 }
 
-/// Steps through pages.
+/// Links to the next and the previous page of a list.
 pub(super) fn pages(newer: Option<String>, older: Option<String>) -> Markup {
     html! {
         @if newer.is_some() || older.is_some() {
@@ -159,24 +186,24 @@ pub(super) fn pages(newer: Option<String>, older: Option<String>) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::{bar, chart, span};
+    use super::{bar, chart, duration};
     use chrono::TimeDelta;
 
     #[test]
-    fn lengths_have_the_unit_that_fits() {
-        let of = |seconds| span(TimeDelta::seconds(seconds)).replace('\u{202f}', " ");
+    fn duration_has_the_largest_fitting_unit() {
+        let of = |seconds| duration(TimeDelta::seconds(seconds)).replace('\u{202f}', " ");
         assert_eq!([5, 130, 7_300, 200_000].map(of), ["5 s", "2 min", "2 h", "2 days"]);
     }
 
     #[test]
-    fn nothing_leaves_a_chart() {
+    fn chart_escapes_markup_in_names() {
         let figures = serde_json::json!({ "label": "</script><b>" });
         let text = chart("x", &figures).into_string();
         assert!(!text.contains("</script><b>") && text.contains("\\u003c/script>"), "{text}");
     }
 
     #[test]
-    fn a_bar_of_nothing_is_empty() {
+    fn bar_of_zero_is_empty() {
         assert_eq!(bar(&[("free", 0.0)], 0.0).into_string().matches("<rect").count(), 1);
     }
 }
