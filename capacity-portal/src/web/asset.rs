@@ -50,7 +50,8 @@ macro_rules! assets {
 assets! {
     /// The style sheet.
     STYLE = "ras", "css", "text/css; charset=utf-8", include_str!("../../assets/ras.css");
-    /// Charts, keyboard scrolling of wide tables, and the plan shown while a request is typed. Pages are complete without it.
+    /// Charts, keyboard scrolling of wide tables, and the plan shown while a request is typed. Pages are
+    /// complete without it.
     SCRIPT = "ras", "js", "text/javascript; charset=utf-8", include_str!("../../assets/ras.js");
     /// Control of heat maps by pointer and keyboard.
     HEAT_MAPS = "charts", "js", "text/javascript; charset=utf-8", report::CHART_SCRIPT;

@@ -7,7 +7,8 @@ use fleet::{
 };
 use std::sync::Arc;
 
-/// Servers of a rack, an MSB or a hardware type by what they are used for. Each server counts once, except for `moving` and `lent`.
+/// Servers of a rack, an MSB or a hardware type by use. Each server counts once, and again in `moving`
+/// and `lent`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServerCounts {
     /// Held by a reservation, with running containers.

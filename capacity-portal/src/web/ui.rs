@@ -152,7 +152,7 @@ pub(super) fn count(number: i64) -> String {
     number::count(usize::try_from(number).unwrap_or_default())
 }
 
-/// A chart that the script draws from its figures, embedded as JSON. `<` is escaped, so that no name can end the element.
+/// A chart that the script draws from figures in JSON. `<` is escaped, so that no name can end the element.
 pub(super) fn chart(label: &str, figures: &Value) -> Markup {
     let json = figures.to_string().replace('<', "\\u003c");
     html! {
