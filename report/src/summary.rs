@@ -185,7 +185,7 @@ fn cost(solve: &SolveReport) -> Markup {
     tile("", "Run time", &value, note)
 }
 
-/// Broken rules, and claims of the report that the audit contradicts; empty if there are none.
+/// Broken rules, and claims of the report that the audit contradicts; empty if both lists are empty.
 pub fn alarm(assignment: &AssignmentSummary, report: &Value) -> Markup {
     let mut lines: Vec<String> =
         assignment.audit.violations.iter().map(ToString::to_string).collect();
