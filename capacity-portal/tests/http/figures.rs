@@ -62,7 +62,7 @@ async fn pages_say_what_the_certificate_says_at_once_and_within_30_minutes() {
         let found = cells(row.expect("a row"));
         assert_eq!([&found[0], &found[2], &found[3]], wanted.each_ref(), "{name}: {found:?}");
         let line = format!(
-            "at once {} of {} RRU needed, within 30 minutes {} of {}",
+            "{} of {} RRU at once, {} of {} RRU within 30 minutes",
             wanted[1],
             number(&said["needed_at_once_rru"]),
             wanted[2],

@@ -179,7 +179,7 @@ async fn drill_and_certificate_take_maintenance_off_whoever_does_it() {
     }
     let (_, overview) = page(&place, "/", Some(ROOT)).await;
     assert!(
-        overview.contains("48 of 54 at once after the worst loss, 48 within 30 minutes"),
+        overview.contains("48 of 54 at once after the worst MSB loss, 48 within 30 minutes"),
         "{overview}"
     );
 }
@@ -213,12 +213,12 @@ async fn what_is_recalled_what_is_not_and_when_it_is_back_is_shown() {
     note(report(0, broker::RecallReport::Returned)).await.expect("noted");
     let (_, shown) = page(&place, "/maintenance", Some(ROOT)).await;
     assert!(
-        shown.contains("Recalled: 1 of 2 servers back") && shown.contains(", the others by"),
+        shown.contains("Recalled: 1 of 2 servers returned") && shown.contains(", the others due"),
         "{shown}"
     );
     note(report(1, refused)).await.expect("noted");
     let (_, shown) = page(&place, "/maintenance", Some(ROOT)).await;
-    assert!(shown.contains("1 refused and out until"), "{shown}");
+    assert!(shown.contains("1 refused and unavailable until"), "{shown}");
     let recall = &seen().await["recall"];
     assert_eq!((&recall["returned"], &recall["refused"]), (&1.into(), &1.into()));
 }

@@ -41,7 +41,7 @@ async fn a_rollout_is_paused_with_a_reason_and_shown() {
         let page = place.send(Method::GET, "/reservations/a", None, "").await;
         page.text().await.expect("text")
     };
-    let says = "host profile on 0 of 8 servers, paused by root: a &lt;look&gt;";
+    let says = "host profile rolled out to 0 of 8 servers, paused by root: a &lt;look&gt;";
     assert!(page().await.contains(says), "{}", page().await);
     let (status, now) = switch(&place, "a/resume", Value::Null).await;
     assert_eq!((status, &now["paused"]), (StatusCode::OK, &Value::Null));
