@@ -5,10 +5,11 @@
 //! assignment: a feasible one uses at most `size` servers of a pool, so its cost is at least its
 //! cost with every server charged and the whole supply refunded, and `bound_r` is at most what any
 //! whole-server assignment of `r` costs at these prices ([`crate::subproblem`]). This holds for
-//! every `p`, however it was found: by ascent ([`Ascent`]), in HiGHS' duals or in a file an hour old.
+//! every `p`, however it was found: by ascent ([`VolumeAlgorithm`]), in HiGHS' duals or in a file an hour old.
 
 use crate::model::Model;
-use crate::subproblem::{Geometry, Priced, SubBound};
+use crate::params::PARAMS;
+use crate::subproblem::{Geometry, Priced, ReservationBound};
 use std::thread;
 
 /// A value of the dual function.
@@ -19,7 +20,7 @@ pub struct DualPoint {
     /// L(p): no integer assignment costs less.
     pub value: f64,
     /// The bound of each reservation, at these prices.
-    pub terms: Vec<SubBound>,
+    pub terms: Vec<ReservationBound>,
     /// Servers of each pool the relaxed reservations take.
     pub usage: Vec<f64>,
 }
@@ -30,14 +31,11 @@ impl DualPoint {
         DualPoint {
             prices: vec![0.0; model.pools.len()],
             value: f64::NEG_INFINITY,
-            terms: vec![SubBound::default(); model.terms.len()],
+            terms: vec![ReservationBound::default(); model.terms.len()],
             usage: vec![0.0; model.pools.len()],
         }
     }
 }
-
-/// Share of the value subtracted for rounding in its sums.
-const SAFETY: f64 = 1e-10;
 
 /// Evaluates the dual function.
 pub fn evaluate(
@@ -64,7 +62,7 @@ fn evaluate_with(
     geometries: &[Geometry],
     prices: Vec<f64>,
     threads: usize,
-    bound: impl Fn(&Priced) -> SubBound + Sync,
+    bound: impl Fn(&Priced) -> ReservationBound + Sync,
 ) -> DualPoint {
     let terms = in_parallel(model.terms.len(), threads, |term| {
         bound(&Priced::unlimited(model, &model.terms[term], &geometries[term], &prices))
@@ -95,7 +93,7 @@ fn evaluate_with(
         value -= price * f64::from(pool.size);
         magnitude += price * f64::from(pool.size);
     }
-    value -= SAFETY * magnitude;
+    value -= PARAMS.bound.rounding * magnitude;
     DualPoint { prices, value, terms, usage }
 }
 
@@ -107,19 +105,20 @@ pub fn in_parallel<T: Send>(
     work: impl Fn(usize) -> T + Sync,
 ) -> Vec<T> {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    const BATCH: usize = 8;
-    if threads <= 1 || count <= BATCH {
+    if threads <= 1 || count <= PARAMS.bound.batch {
         return (0..count).map(work).collect();
     }
     let next = AtomicUsize::new(0);
     let run = || {
         let mut done = Vec::new();
         loop {
-            let from = next.fetch_add(BATCH, Ordering::Relaxed);
+            let from = next.fetch_add(PARAMS.bound.batch, Ordering::Relaxed);
             if from >= count {
                 return done;
             }
-            done.extend((from..count.min(from + BATCH)).map(|index| (index, work(index))));
+            done.extend(
+                (from..count.min(from + PARAMS.bound.batch)).map(|index| (index, work(index))),
+            );
         }
     };
     let mut results: Vec<(usize, T)> = thread::scope(|scope| {
@@ -134,60 +133,58 @@ pub fn in_parallel<T: Send>(
     results.into_iter().map(|(_, value)| value).collect()
 }
 
-/// How hastily an ascent goes.
+/// Parameters of the volume algorithm that differ between cold and warm starts.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    /// Share of a new point in the smoothed usage.
+pub struct VolumeParams {
+    /// Weight of a new point in the smoothed usage.
     smoothing: f64,
-    /// Steps without a higher value after which less is aimed for.
-    patience: u32,
+    /// Steps without a higher value after which the target step shrinks.
+    max_failures: u32,
 }
 
-impl Pace {
-    /// To the highest bound, and to a mixture that is a good start for a search.
-    pub const STEADY: Pace = Pace { smoothing: 0.05, patience: 5 };
-    /// To a bound as high in half of the steps, where the way is short; its mixture is a worse start, and on
-    /// a long way it ends too early (decision 0013).
-    pub const QUICK: Pace = Pace { smoothing: 0.1, patience: 3 };
+impl VolumeParams {
+    /// To the highest bound, and to a fractional solution that is a good start for a search.
+    pub const STEADY: VolumeParams = VolumeParams {
+        smoothing: PARAMS.ascent.smoothing,
+        max_failures: PARAMS.ascent.max_failures,
+    };
+    /// To a bound as high in half of the steps, where the distance is short. The fractional solution is a
+    /// worse start, and over a long distance the ascent ends too early (decision 0013).
+    pub const QUICK: VolumeParams = VolumeParams {
+        smoothing: PARAMS.ascent.quick_smoothing,
+        max_failures: PARAMS.ascent.quick_max_failures,
+    };
 }
 
-/// How much less is aimed for.
-const LESS: f64 = 0.7;
-/// A step that brings this share of what it aimed for lets the next aim for more.
-const GOOD: f64 = 0.5;
-const MORE: f64 = 1.5;
-/// The ascent is over when it aims for less than this share of the value.
-const LEAST_AIM: f64 = 1e-5;
-
-/// Climbs the dual function by the volume algorithm (Barahona and Anbil, 2000): steps from the
+/// Ascends the dual function by the volume algorithm (Barahona and Anbil, 2000): steps from the
 /// best point along the smoothed usage of the relaxed reservations, to a level a little above.
 ///
 /// A pool's excess counts as a share of its size: prices are per server, and a hundred servers too
 /// many say more of a pool of fifty than of one of five thousand. On a cold region of 300,000
 /// servers that makes 0.25 % more of the same number of steps.
-pub struct Ascent {
+pub struct VolumeAlgorithm {
     /// The best point so far.
     pub best: DualPoint,
     /// Smoothed servers of each pool that the relaxed reservations take.
     usage: Vec<f64>,
     /// Smoothed servers of each item of each term: near an optimum of the relaxation.
-    mixture: Vec<Vec<f64>>,
-    /// How much higher the next step aims.
-    aim: f64,
+    fractional: Vec<Vec<f64>>,
+    /// Intended gain of the next step.
+    target_step: f64,
     stalled: u32,
-    pace: Pace,
+    params: VolumeParams,
 }
 
-impl Ascent {
-    /// Starts at a point. `aim`: how much higher the optimum may be, as a share.
-    pub fn new(start: DualPoint, aim: f64, pace: Pace) -> Ascent {
-        Ascent {
+impl VolumeAlgorithm {
+    /// Starts at a point. `target`: how much higher the optimum may be, as a share of the value.
+    pub fn new(start: DualPoint, target: f64, params: VolumeParams) -> VolumeAlgorithm {
+        VolumeAlgorithm {
             usage: start.usage.clone(),
-            mixture: start.terms.iter().map(|term| term.usage.clone()).collect(),
-            aim: aim * start.value.abs().max(1.0),
+            fractional: start.terms.iter().map(|term| term.usage.clone()).collect(),
+            target_step: target * start.value.abs().max(1.0),
             best: start,
             stalled: 0,
-            pace,
+            params,
         }
     }
 
@@ -205,64 +202,64 @@ impl Ascent {
             })
             .collect();
         if norm < 1e-12 {
-            self.aim = 0.0;
+            self.target_step = 0.0;
             return;
         }
-        let length = self.aim / norm;
+        let length = self.target_step / norm;
         let prices = (from.prices.iter().zip(&direction))
             .map(|(price, direction)| (price + length * direction).max(0.0))
             .collect();
         let point = evaluate(model, geometries, prices, threads);
-        let share = self.pace.smoothing;
+        let share = self.params.smoothing;
         smooth(&mut self.usage, &point.usage, share);
-        for (mixture, term) in self.mixture.iter_mut().zip(&point.terms) {
-            smooth(mixture, &term.usage, share);
+        for (smoothed, term) in self.fractional.iter_mut().zip(&point.terms) {
+            smooth(smoothed, &term.usage, share);
         }
         if point.value > self.best.value {
-            if point.value - self.best.value > GOOD * self.aim {
-                self.aim *= MORE;
+            if point.value - self.best.value > PARAMS.ascent.good_step * self.target_step {
+                self.target_step *= PARAMS.ascent.grow;
             }
             self.best = point;
             self.stalled = 0;
         } else {
             self.stalled += 1;
-            if self.stalled.is_multiple_of(self.pace.patience) {
-                self.aim *= LESS;
+            if self.stalled.is_multiple_of(self.params.max_failures) {
+                self.target_step *= PARAMS.ascent.shrink;
             }
         }
     }
 
     /// Whether further steps are unlikely to help.
     pub fn is_done(&self) -> bool {
-        self.aim < LEAST_AIM * self.best.value.abs().max(1.0)
+        self.target_step < PARAMS.ascent.min_target * self.best.value.abs().max(1.0)
     }
 
     /// Servers of each item of each term, near an optimum of the relaxation.
-    pub fn mixture(&self) -> &[Vec<f64>] {
-        &self.mixture
+    pub fn fractional_solution(&self) -> &[Vec<f64>] {
+        &self.fractional
     }
 }
 
-/// How far an ascent goes.
+/// Limits of an ascent.
 #[derive(Clone, Copy, Debug)]
-pub struct Climb {
+pub struct AscentLimits {
     /// Steps at most.
     pub steps: usize,
-    /// How far above where it starts it aims at first, relative.
-    pub aim: f64,
+    /// First target step, as a share of the value at the start.
+    pub target: f64,
 }
 
-/// The best point of an ascent from a point. `must_stop` is asked between steps.
-pub fn climb(
+/// Ascends from a point and returns the best one. `must_stop` is called between steps.
+pub fn ascend(
     model: &Model,
     geometries: &[Geometry],
     start: DualPoint,
-    how: Climb,
+    limits: AscentLimits,
     threads: usize,
     must_stop: &dyn Fn() -> bool,
 ) -> DualPoint {
-    let mut ascent = Ascent::new(start, how.aim, Pace::STEADY);
-    for _ in 0..how.steps {
+    let mut ascent = VolumeAlgorithm::new(start, limits.target, VolumeParams::STEADY);
+    for _ in 0..limits.steps {
         if ascent.is_done() || must_stop() {
             break;
         }

@@ -9,18 +9,12 @@
 use crate::config::SolverConfig;
 use crate::control::Control;
 use crate::model::Model;
+use crate::params::PARAMS;
 use crate::report::HeldBack;
 use crate::solve::{SolveOutcome, assign};
 use fleet::audit::{Maintained, worse_ahead};
 use fleet::{BudgetScope, Move, MoveBudget, RegionSnapshot, ReservationIx, Targets};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Passes that pin only what exhausted budgets count; the next ones pin all that was not kept.
-const PASSES_IN_PART: usize = 2;
-/// The pass that pins everything.
-const PASS_LAST: usize = 8;
-/// Share of the time left that a pass may use, so that there is some for the next.
-const SHARE_OF_TIME: f64 = 0.6;
 
 /// Assigns every available server within the snapshot's move budgets; never fails: in the worst case the
 /// targets are today's.
@@ -46,7 +40,11 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
         let now = (control.elapsed)();
         let deadline = control.deadline.map(|end| {
             let left = end.saturating_sub(now);
-            now + if pass <= PASSES_IN_PART { left.mul_f64(SHARE_OF_TIME) } else { left }
+            now + if pass <= PARAMS.after.budget_partial_passes {
+                left.mul_f64(PARAMS.time.budget_pass_share)
+            } else {
+                left
+            }
         });
         let control = Control {
             deadline,
@@ -56,7 +54,7 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
         };
         let mut outcome = assign(&pinned, config, &control);
         let verdict = judge(snapshot, &outcome.targets);
-        if verdict.fits() || pass >= PASS_LAST {
+        if verdict.fits() || pass >= PARAMS.after.budget_last_pass {
             held.passes = pass;
             outcome.stats.held_back = held;
             return outcome;
@@ -200,10 +198,11 @@ fn pin(snapshot: &mut RegionSnapshot, verdict: &Verdict, pass: usize) -> usize {
             let counts = |budget: &MoveBudget| budget.counts(snapshot, &move_of);
             let exhausted = !kept
                 && !verdict.exhausted.is_empty()
-                && (pass >= PASSES_IN_PART || verdict.exhausted.iter().any(counts));
+                && (pass >= PARAMS.after.budget_partial_passes
+                    || verdict.exhausted.iter().any(counts));
             exhausted
                 || source.is_some_and(|of| verdict.worse.contains(&of))
-                || pass + 1 == PASS_LAST
+                || pass + 1 == PARAMS.after.budget_last_pass
         })
         .collect();
     let mut count = 0;

@@ -1,10 +1,9 @@
 //! What a solve needs from the outside world, as arguments: a clock, a stop signal,
 //! listeners, and a place where HiGHS runs.
 //!
-//! The solver itself reads no clock and starts no process. `ras` passes a wall clock and a HiGHS
-//! in a child process that can be killed; tests pass [`crate::backend::InProcess`].
+//! The solver itself reads no clock.
 
-use crate::backend::{LpProblem, LpRequest, LpSolution};
+use crate::lp::Backend;
 use crate::warm::Warm;
 use fleet::Targets;
 use serde::{Deserialize, Serialize};
@@ -33,29 +32,6 @@ impl Control<'_> {
     pub fn must_stop(&self, reserve: Duration) -> bool {
         (self.interrupted)() || self.deadline.is_some_and(|end| (self.elapsed)() + reserve >= end)
     }
-}
-
-/// Runs HiGHS.
-pub trait Backend {
-    /// Starts a solve of `problem` and returns at once.
-    fn start(&self, problem: LpProblem, request: LpRequest) -> Box<dyn LpJob>;
-}
-
-/// A HiGHS run under way. Dropping it ends the run in any state of HiGHS.
-pub trait LpJob {
-    /// Waits for the outcome, at most this long; `None` while HiGHS is at work, and after it was given.
-    fn wait(&mut self, at_most: Duration) -> Option<Result<LpSolution, LpFailure>>;
-}
-
-/// Why a HiGHS run gave nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LpFailure {
-    /// HiGHS returned, without a usable point.
-    #[error("HiGHS ended with status {0}")]
-    Status(String),
-    /// The process it ran in ended or could not be started.
-    #[error("the HiGHS process failed: {0}")]
-    Process(String),
 }
 
 /// Where a solve stands.

@@ -9,7 +9,7 @@
 //! Deviation: a held server is one column that earns its leave price instead of a constant and a
 //! penalty; the constant is [`Lp::constant`].
 
-use crate::backend::LpProblem;
+use crate::lp::LpProblem;
 use crate::model::{Item, Model, Term, WEIGHT_OF_SERVER, rru};
 
 /// The relaxation and where to find things in it.

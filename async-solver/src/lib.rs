@@ -6,43 +6,46 @@
 //! | module | what it does |
 //! |---|---|
 //! | `solve`, `carry` | the steps of a solve; restricts targets to moves possible before the next solve |
-//! | `config`, `control`, `report` | settings; clock, stop signal, backend and listener; statistics |
+//! | `config`, [`params`] | settings of one solve; every other number, in one table |
+//! | `control`, `report` | clock, stop signal, backend and listener; statistics |
 //! | `symmetry`, [`model`], `formulation` | equivalence classes of servers; pools and one term for each reservation (RAS expressions 1, 3, 4, eq. 6, 7); the LP |
-//! | [`backend`] | the only file that calls HiGHS |
+//! | `lp`, [`backend`] | programs and where they are solved; the only file that calls HiGHS |
 //! | `subproblem` | one reservation at given prices: relaxation, bound, whole-server assignment |
-//! | `bound`, `warm` | the Lagrangian bound and its ascent; prices for the next solve |
-//! | `phase1` | starts, sweeps, rounds of ruin and recreate, ascent, branch and bound, termination |
-//! | `master`, `exchange` | restricted master over reservation columns; sub-MIPs around the incumbent |
+//! | `bound`, `warm` | the Lagrangian bound and the volume algorithm; prices for the next solve |
+//! | `phase1` | starts, sweeps, ruin and recreate, ascent, restricted master, sub-MIPs, termination |
+//! | `restricted_master`, `sub_mip` | their programs: columns of reservations; free items around the incumbent |
 //! | `order` | shortfalls compared by priority |
-//! | `search`, `neighbourhood`, `state`, [`random`] | ruin and recreate; which reservations to ruin; an assignment with its cost; a seeded generator |
-//! | `hand_back`, `level`, `racks` | releases surplus servers; evens out MSBs at no cost; phase 2 |
+//! | `search`, `neighbourhood`, `state`, [`random`] | reinsertion, ruin and recreate; which reservations to ruin; an assignment with its cost; a seeded generator |
+//! | `release_surplus`, `balance`, `rack_placement` | releases surplus servers; evens out MSBs at no cost; phase 2 |
 //! | `plan`, `several`, `whatif` | plans of one request and of several; alternatives to a refusal |
 //! | `baselines` (feature) | greedy assignment, the paper's raw model, HiGHS on all of phase 1 |
 
 pub mod backend;
+mod balance;
 #[cfg(feature = "baselines")]
 pub mod baselines;
 mod bound;
 mod carry;
 mod config;
 mod control;
-mod exchange;
 mod formulation;
-mod hand_back;
-mod level;
-mod master;
+mod lp;
 pub mod model;
 mod neighbourhood;
 mod order;
+pub mod params;
 mod phase1;
 mod plan;
-mod racks;
+mod rack_placement;
 pub mod random;
+mod release_surplus;
 mod report;
+mod restricted_master;
 mod search;
 mod several;
 mod solve;
 mod state;
+mod sub_mip;
 mod subproblem;
 mod symmetry;
 mod warm;
@@ -50,7 +53,8 @@ mod whatif;
 
 pub use carry::solve;
 pub use config::SolverConfig;
-pub use control::{Backend, Control, LpFailure, LpJob, Progress};
+pub use control::{Control, Progress};
+pub use lp::{Backend, LpFailure, LpJob};
 pub use plan::Plan;
 pub use report::{
     HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination,

@@ -5,6 +5,7 @@
 //! the servers a reservation holds there it keeps the most expensive to move first. `docs/formulation.md`
 //! shows that this is the paper's model, not a relaxation of it.
 
+use crate::params::PARAMS;
 use crate::symmetry::{Partition, value_rows};
 use fleet::{MICRO, MsbIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Server, Weights};
 use std::collections::BTreeMap;
@@ -353,8 +354,8 @@ impl Model {
     /// lead the search and give the bound.
     ///
     /// One server's worth of shortfall costs [`Model::server_price`]. Each priority that is broken
-    /// somewhere costs [`PRIORITY_RATIO`] times the next less important one, over at most
-    /// [`PRIORITY_LEVELS`] levels; those below share the last. Prices do not decide who is served:
+    /// somewhere costs `PARAMS.priority.ratio` times the next less important one, over at most
+    /// `PARAMS.priority.levels` levels; those below share the last. Prices do not decide who is served:
     /// the order does.
     fn price_shortfalls(&mut self, snapshot: &RegionSnapshot) {
         let broken = |term: &Term| {
@@ -372,17 +373,17 @@ impl Model {
         let levels =
             distinct(self.terms.iter().filter(|term| broken(term)).map(priority).collect());
         let server_price = self.server_price();
-        let last = levels.len().min(PRIORITY_LEVELS).saturating_sub(1);
+        let last = levels.len().min(PARAMS.priority.levels).saturating_sub(1);
         self.levels = all.len();
         for term in &mut self.terms {
             term.level = all.partition_point(|&level| level < priority(term));
             term.weight = (WEIGHT_OF_SERVER / term.top_value()).max(1);
             let rank = levels.partition_point(|&level| level < priority(term)).min(last);
             let exponent = i32::try_from(last - rank).unwrap_or(0);
-            term.price_server(server_price * PRIORITY_RATIO.powi(exponent));
+            term.price_server(server_price * PARAMS.priority.ratio.powi(exponent));
         }
         let top = i32::try_from(last).unwrap_or(0);
-        self.pin_price = 4.0 * server_price * PRIORITY_RATIO.powi(top);
+        self.pin_price = 4.0 * server_price * PARAMS.priority.ratio.powi(top);
     }
 
     /// What one server's worth of shortfall costs at least: more than most changes of expressions 1,
@@ -452,10 +453,6 @@ impl Model {
     }
 }
 
-/// Price of a level of priority over the next less important one.
-pub const PRIORITY_RATIO: f64 = 10.0;
-/// Levels told apart: more would spread the prices over more digits than a float solver has.
-pub const PRIORITY_LEVELS: usize = 4;
 /// What the RRU of a reservation's most valuable server weigh together, for any number of them.
 pub const WEIGHT_OF_SERVER: i64 = 1_000_000_000_000_000_000;
 

@@ -1,10 +1,85 @@
-//! Which reservations to take out together: one that pays more than its bound, and some that hold
-//! what it could use.
+//! Which reservations to ruin together.
+//!
+//! [`Neighbourhood`] starts from a reservation that pays more than its bound, for the search over the
+//! region; [`PoolUsers::around`] starts from a given one. Both add reservations that hold servers
+//! that these could use.
 
 use crate::bound::DualPoint;
 use crate::model::Model;
+use crate::params::PARAMS;
 use crate::random::Random;
 use crate::state::State;
+
+/// The reservations that may use each pool.
+pub struct PoolUsers {
+    /// Term and item, by pool.
+    by_pool: Vec<Vec<(u32, u32)>>,
+}
+
+impl PoolUsers {
+    /// Lists them.
+    pub fn new(model: &Model) -> PoolUsers {
+        let mut by_pool = vec![Vec::new(); model.pools.len()];
+        for (term, number) in model.terms.iter().zip(0_u32..) {
+            for (item, at) in term.items.iter().zip(0_u32..) {
+                by_pool[item.pool as usize].push((number, at));
+            }
+        }
+        PoolUsers { by_pool }
+    }
+
+    fn count(&self, pool: usize) -> usize {
+        self.by_pool[pool].len()
+    }
+
+    /// The first accepted user of a pool, from a position on and around.
+    fn find(
+        &self,
+        pool: usize,
+        from: usize,
+        accept: impl Fn(usize, usize) -> bool,
+    ) -> Option<usize> {
+        let users = &self.by_pool[pool];
+        (0..users.len())
+            .map(|k| users[(from + k) % users.len()])
+            .map(|(term, item)| (term as usize, item as usize))
+            .find(|&(term, item)| accept(term, item))
+            .map(|(term, _)| term)
+    }
+
+    /// A reservation and one to three others that hold servers which it, or one of them, could use; it
+    /// is reinserted first or last. `may_move`: which reservations may be picked besides it.
+    pub fn around(
+        &self,
+        model: &Model,
+        state: &State,
+        anchor: usize,
+        random: &mut Random,
+        may_move: impl Fn(usize) -> bool,
+    ) -> Vec<usize> {
+        let mut picked = vec![anchor];
+        let wanted = 1 + random.below(3);
+        for _ in 0..4 * wanted {
+            if picked.len() > wanted {
+                break;
+            }
+            let items = &model.terms[picked[random.below(picked.len())]].items;
+            if items.is_empty() {
+                continue;
+            }
+            let pool = items[random.below(items.len())].pool as usize;
+            let from = random.below(self.count(pool));
+            picked.extend(self.find(pool, from, |term, item| {
+                state.counts[term][item] > 0 && may_move(term) && !picked.contains(&term)
+            }));
+        }
+        // The first takes what it can use; the last takes what the others can spare.
+        if random.below(2) == 0 {
+            picked.reverse();
+        }
+        picked
+    }
+}
 
 /// Picks reservations by how far each is from its own bound.
 pub struct Neighbourhood<'a> {
@@ -14,23 +89,14 @@ pub struct Neighbourhood<'a> {
     total: f64,
     /// Who is short.
     short: Vec<bool>,
-    /// Who may use each pool: (term, item).
-    users: Vec<Vec<(u32, u32)>>,
+    users: PoolUsers,
     random: Random,
 }
-
-/// Weights of the prices to put reservations back with.
-const WEIGHTS: [f64; 4] = [1.0, 0.8, 0.5, 0.2];
 
 impl<'a> Neighbourhood<'a> {
     /// Starts at a state.
     pub fn new(model: &Model, state: &State, prices: &'a DualPoint, seed: u64) -> Self {
-        let mut users = vec![Vec::new(); model.pools.len()];
-        for (term, number) in model.terms.iter().zip(0_u32..) {
-            for (item, at) in term.items.iter().zip(0_u32..) {
-                users[item.pool as usize].push((number, at));
-            }
-        }
+        let users = PoolUsers::new(model);
         let slack = vec![0.0; model.terms.len()];
         let short = vec![false; model.terms.len()];
         let mut hood =
@@ -68,17 +134,11 @@ impl<'a> Neighbourhood<'a> {
 
     /// A reservation that has servers of a pool or would like to, from a random one on.
     fn user(&mut self, state: &State, pool: usize, but: &[usize]) -> Option<usize> {
-        let users = &self.users[pool];
-        let from = self.random.below(users.len());
+        let from = self.random.below(self.users.count(pool));
         let wanting = self.random.below(4) == 0;
-        (0..users.len())
-            .map(|k| users[(from + k) % users.len()])
-            .map(|(term, item)| (term as usize, item as usize))
-            .find(|&(term, item)| {
-                (state.counts[term][item] > 0 || wanting && self.short[term])
-                    && !but.contains(&term)
-            })
-            .map(|(term, _)| term)
+        self.users.find(pool, from, |term, item| {
+            (state.counts[term][item] > 0 || wanting && self.short[term]) && !but.contains(&term)
+        })
     }
 
     /// A number from 0 to 1, mostly small.
@@ -108,6 +168,7 @@ impl<'a> Neighbourhood<'a> {
         if self.random.below(2) == 0 {
             picked.reverse();
         }
-        (picked, WEIGHTS[self.random.below(WEIGHTS.len())])
+        let weights = PARAMS.search.price_weights;
+        (picked, weights[self.random.below(weights.len())])
     }
 }

@@ -10,23 +10,14 @@
 //! of values. So they only lead the search, and `Serving::serve` goes through the levels.
 
 use crate::bound::DualPoint;
-use crate::hand_back::trim;
 use crate::model::{Model, Term};
+use crate::neighbourhood::PoolUsers;
+use crate::params::PARAMS;
 use crate::random::Random;
+use crate::release_surplus::trim;
 use crate::search::Search;
 use crate::state::{State, Worthless};
 use crate::subproblem::Geometry;
-
-/// Price of a level over the next less important one, beyond what a server's worth may differ by.
-const MARGIN: f64 = 2.0;
-/// The highest price of a server over the lowest: further levels share it, as floats have few digits.
-const SPAN: f64 = 1e6;
-/// Exchanges tried in a row without less missing at a level.
-const TRIES: usize = 60;
-/// All exchanges at a level at most, beside one for each reservation that is short there.
-const TRIES_MOST: usize = 400;
-/// Reservations of a level, those missing most, whose largest MSB share is searched over its range.
-const WIDELY: usize = 16;
 
 /// What is served in order, with what it needs to know of a model.
 #[derive(Clone, Copy)]
@@ -92,11 +83,11 @@ impl Serving<'_> {
             if must_stop() {
                 break;
             }
-            search.replace(&mut state, term, &free, 0.0);
-            if number < WIDELY && state.missing[term] > 0 {
-                search.replace_widely(&mut state, term, &free, 0.0);
+            search.reinsert(&mut state, term, &free, 0.0);
+            if number < PARAMS.priority.full_range_reinsertions && state.missing[term] > 0 {
+                search.reinsert_full_range(&mut state, term, &free, 0.0);
             }
-            search.replace_exhaustively(&mut state, term);
+            search.reinsert_exhaustively(&mut state, term);
         }
         self.exchange(&search, &mut state, &short, &free, must_stop);
         State::new(self.model, state.counts)
@@ -111,56 +102,24 @@ impl Serving<'_> {
         free: &DualPoint,
         must_stop: &dyn Fn() -> bool,
     ) {
-        let users = users(search.model);
+        let users = PoolUsers::new(search.model);
         let mut random = Random::new(self.seed);
         let (mut idle, mut all) = (0, 0);
         let mut left: Vec<usize> = short.to_vec();
-        while idle < TRIES && all < TRIES_MOST + short.len() && !must_stop() {
+        let max_tries = PARAMS.priority.max_tries + short.len();
+        while idle < PARAMS.priority.tries && all < max_tries && !must_stop() {
             left.retain(|&term| state.missing[term] > 0);
             if left.is_empty() {
                 return;
             }
             let first = left[random.below(left.len())];
-            let mut terms = vec![first];
-            let wanted = 1 + random.below(3);
-            for _ in 0..4 * wanted {
-                if terms.len() > wanted {
-                    break;
-                }
-                let items = &search.model.terms[terms[random.below(terms.len())]].items;
-                if items.is_empty() {
-                    continue;
-                }
-                let pool = items[random.below(items.len())].pool as usize;
-                let from = random.below(users[pool].len());
-                let holder = (0..users[pool].len())
-                    .map(|k| users[pool][(from + k) % users[pool].len()])
-                    .find(|&(term, item)| {
-                        state.counts[term][item] > 0
-                            && self.pinned != Some(term)
-                            && !terms.contains(&term)
-                    });
-                terms.extend(holder.map(|(term, _)| term));
-            }
-            if random.below(2) == 0 {
-                terms.reverse();
-            }
-            let gain = search.ruin(state, &terms, free, 0.0, 0.0);
+            let may_move = |term| self.pinned != Some(term);
+            let terms = users.around(search.model, state, first, &mut random, may_move);
+            let gain = search.ruin_and_recreate(state, &terms, free, 0.0, 0.0);
             idle = if gain.is_some_and(|gain| gain.less_missing) { 0 } else { idle + 1 };
             all += 1;
         }
     }
-}
-
-/// Who may use each pool: term and item.
-fn users(model: &Model) -> Vec<Vec<(usize, usize)>> {
-    let mut users = vec![Vec::new(); model.pools.len()];
-    for (number, term) in model.terms.iter().enumerate() {
-        for (at, item) in term.items.iter().enumerate() {
-            users[item.pool as usize].push((number, at));
-        }
-    }
-    users
 }
 
 /// The problem of one level's turn: who is more important may be missing no more than in a state, who
@@ -229,8 +188,9 @@ pub fn in_order(model: &Model, state: &State) -> Model {
     let mut prices = vec![0.0; model.levels];
     for level in (0..model.levels).rev() {
         if missing[level] > 0 {
-            prices[level] = (price * ratio(model, level)).min(SPAN * lowest);
-            price = prices[level] * MARGIN;
+            prices[level] =
+                (price * ratio(model, level)).min(PARAMS.priority.max_price_ratio * lowest);
+            price = prices[level] * PARAMS.priority.level_margin;
         }
     }
     let highest = prices.iter().copied().fold(lowest, f64::max);

@@ -8,24 +8,26 @@
 //! does in eq. 1, and who is as important as the request ends no worse than before, so the difference
 //! is what the request takes, and what is granted is granted.
 
-mod around;
-mod missing;
-mod place;
+mod carry_over;
+mod request_search;
+mod shortfall_bound;
 
-use crate::bound::{Climb, DualPoint, climb, evaluate, in_parallel};
+use crate::bound::{AscentLimits, DualPoint, ascend, evaluate, in_parallel};
 use crate::config::SolverConfig;
-use crate::hand_back::trim;
 use crate::model::Model;
+use crate::neighbourhood::PoolUsers;
 use crate::order::{Serving, in_order, keep, lean};
-use crate::racks;
+use crate::params::PARAMS;
+use crate::rack_placement;
 use crate::random::Random;
+use crate::release_surplus::trim;
 use crate::search::Search;
 use crate::solve::targets_of;
 use crate::state::{State, Worthless};
 use crate::subproblem::Geometry;
 use crate::warm::Warm;
-use around::{Around, WEIGHTS, users};
 use fleet::{Move, RegionSnapshot, ReservationIx, ServerIx, Targets};
+use request_search::RequestSearch;
 use std::cmp::Reverse;
 
 /// What a request would take, and what it leads to.
@@ -66,10 +68,12 @@ pub struct How<'a> {
     pub must_stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// From nothing, where the last solve left no prices.
-const FROM_NOTHING: Climb = Climb { steps: 120, aim: 1e-2 };
-/// From prices that are nearly right.
-const FROM_PRICES: Climb = Climb { steps: 12, aim: 1e-4 };
+/// Ascent from zero prices, where no solve left any.
+const FROM_ZERO: AscentLimits =
+    AscentLimits { steps: PARAMS.plan.ascent_steps, target: PARAMS.plan.ascent_target };
+/// Ascent from the prices of a solve.
+const FROM_PRICES: AscentLimits =
+    AscentLimits { steps: PARAMS.plan.warm_ascent_steps, target: PARAMS.plan.warm_ascent_target };
 
 /// Plans for one reservation of a snapshot that holds the request already.
 pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) -> Plan {
@@ -82,12 +86,12 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     let worthless = Worthless::new(&today);
     let prices = warm.and_then(|warm| warm.pool_prices(snapshot, &today)).unwrap_or_else(|| {
         let nothing = evaluate(&today, &geometries, vec![0.0; today.pools.len()], threads);
-        climb(&today, &geometries, nothing, FROM_NOTHING, threads, must_stop).prices
+        ascend(&today, &geometries, nothing, FROM_ZERO, threads, must_stop).prices
     });
     let before = {
         let search = Search { model: &today, geometries: &geometries, worthless: &worthless };
         let dual = evaluate(&today, &geometries, prices.clone(), threads);
-        anyway(&search, snapshot, asking, &dual, config.seed, must_stop)
+        baseline_repairs(&search, snapshot, asking, &dual, config.seed, must_stop)
     };
     let model = from(&today, &before, snapshot, asking);
     // The search is led by the same prices whether its bound is asked for or not: what was planned as an
@@ -96,9 +100,10 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     let before = State::new(&model, before.counts);
     let search = Search { model: &model, geometries: &geometries, worthless: &worthless };
     let random = Random::new(config.seed);
-    let mut around = Around { search, dual: &dual, asking, users: users(&model), random };
+    let users = PoolUsers::new(&model);
+    let mut around = RequestSearch { search, dual: &dual, asking, users, random };
     let mut after = before.clone();
-    let complete = around.serve(&mut after, must_stop);
+    let complete = around.run(&mut after, must_stop);
     // Who is short is served by order of priority: that prices alone do not see to it.
     let serving = Serving {
         model: &model,
@@ -119,21 +124,21 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
             Some(ordered) => evaluate(ordered, &geometries, dual.prices, threads),
             None => dual,
         };
-        climb(priced, &geometries, start, FROM_PRICES, threads, must_stop)
+        ascend(priced, &geometries, start, FROM_PRICES, threads, must_stop)
     } else {
         DualPoint::free(priced)
     };
     let is_short = model.terms[asking].shortfall(&after.counts[asking]) > 0;
     let surely_missing = if is_short && how.prove {
-        missing::at_least(&model, &geometries, asking, threads, must_stop)
+        shortfall_bound::shortfall_bound(&model, &geometries, asking, threads, must_stop)
     } else {
         0.0
     };
     give_back(&model, &mut after, asking);
     // Where servers are today, not where they will be before, tells which ones stay.
-    let placed = racks::place(&today, snapshot, &before, config.rack_phase, threads);
+    let placed = rack_placement::place(&today, snapshot, &before, config.rack_phase, threads);
     let was = targets_of(snapshot, &placed);
-    let is = place::carry(&model, snapshot, &was, &before, &after);
+    let is = carry_over::carry_over(&model, snapshot, &was, &before, &after);
     let is = without_worthless(snapshot, reservation, is);
     Plan {
         moves: moves(snapshot, &was, &is),
@@ -150,7 +155,7 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
 
 /// What the next solve will do about all others: surplus becomes free, and short reservations are
 /// served in order of priority.
-fn anyway(
+fn baseline_repairs(
     search: &Search,
     snapshot: &RegionSnapshot,
     asking: usize,
@@ -171,12 +176,12 @@ fn anyway(
     short.sort_by_key(|&term| (priority(term), Reverse(model.terms[term].capacity)));
     let search = Search { model: &model, ..*search };
     for level in short.chunk_by(|&a, &b| priority(a) == priority(b)) {
-        for weight in WEIGHTS {
+        for weight in PARAMS.plan.price_weights {
             for &term in level {
                 if must_stop() {
                     return state;
                 }
-                search.replace(&mut state, term, dual, weight);
+                search.reinsert(&mut state, term, dual, weight);
             }
         }
     }

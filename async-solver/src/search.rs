@@ -3,15 +3,10 @@
 
 use crate::bound::DualPoint;
 use crate::model::Model;
+use crate::params::PARAMS;
 use crate::state::{State, Worthless};
 use crate::subproblem::{Geometry, Priced};
 use std::cmp::{Ordering, Reverse};
-
-/// Largest MSB shares tried over a range, and how often the range is narrowed around the best.
-const WIDE_STEPS: i64 = 16;
-const WIDE_ROUNDS: usize = 3;
-/// All counts of a reservation are tried where they are this many at most.
-const EXHAUSTIVE: u32 = 256;
 
 /// What the search works with.
 pub struct Search<'a> {
@@ -26,7 +21,7 @@ pub struct Search<'a> {
 impl Search<'_> {
     /// Places one reservation again. Prices, times `weight`, keep it off what others need more.
     /// Accepts what costs less, prices included; tells whether anything changed.
-    pub fn replace(&self, state: &mut State, term: usize, dual: &DualPoint, weight: f64) -> bool {
+    pub fn reinsert(&self, state: &mut State, term: usize, dual: &DualPoint, weight: f64) -> bool {
         let model = self.model;
         let this = &model.terms[term];
         if this.items.is_empty() {
@@ -37,7 +32,9 @@ impl Search<'_> {
         let top_now = this.spans.iter().map(|span| this.span_value(span, now)).max().unwrap_or(0);
         let relaxed = priced.bound().top;
         let old = priced.value(now);
-        let Some((counts, value)) = priced.best_whole(&[relaxed, top_now], 12) else {
+        let Some((counts, value)) =
+            priced.best_whole(&[relaxed, top_now], PARAMS.reinsert.share_tries)
+        else {
             return false;
         };
         if value < old - 1e-6 && counts != state.counts[term] {
@@ -49,7 +46,7 @@ impl Search<'_> {
 
     /// Places one reservation again, trying largest MSB shares over the whole range: where much is missing, the share
     /// that leaves least missing is far from the relaxation's.
-    pub fn replace_widely(
+    pub fn reinsert_full_range(
         &self,
         state: &mut State,
         term: usize,
@@ -60,10 +57,10 @@ impl Search<'_> {
         let priced = self.priced(state, term, dual, weight);
         let largest = self.geometries[term].largest();
         let mut found: Option<(Vec<u32>, f64)> = None;
-        let (mut low, mut step) = (0, largest / WIDE_STEPS + 1);
-        for _ in 0..WIDE_ROUNDS {
+        let (mut low, mut step) = (0, largest / PARAMS.reinsert.range_steps + 1);
+        for _ in 0..PARAMS.reinsert.range_rounds {
             let mut best = low;
-            for number in 0..=2 * WIDE_STEPS {
+            for number in 0..=2 * PARAMS.reinsert.range_steps {
                 let share = low + number * step;
                 if share > largest + step {
                     break;
@@ -76,7 +73,7 @@ impl Search<'_> {
                 }
             }
             low = (best - step).max(0);
-            step = (step / WIDE_STEPS).max(1);
+            step = (step / PARAMS.reinsert.range_steps).max(1);
         }
         let old = priced.value(&state.counts[term]);
         let Some((counts, _)) = found.filter(|(_, value)| *value < old - 1e-6) else {
@@ -88,7 +85,7 @@ impl Search<'_> {
 
     /// Places one reservation again, trying every count of every item where there are few: largest MSB share, whole servers and
     /// datacenter shares together have optima that no pass finds. What is missing counts first.
-    pub fn replace_exhaustively(&self, state: &mut State, term: usize) -> bool {
+    pub fn reinsert_exhaustively(&self, state: &mut State, term: usize) -> bool {
         let now = (state.missing[term], state.costs[term]);
         let found = self.exhaustive(state, term);
         let Some((_, counts)) = found
@@ -108,7 +105,9 @@ impl Search<'_> {
         let mut most = Vec::with_capacity(this.items.len());
         for item in 0..this.items.len() {
             let supply = state.supply(model, self.worthless, term, item).available;
-            all = all.checked_mul(supply.checked_add(1)?).filter(|&all| all <= EXHAUSTIVE)?;
+            all = all
+                .checked_mul(supply.checked_add(1)?)
+                .filter(|&all| all <= PARAMS.reinsert.max_counts)?;
             most.push(supply);
         }
         let mut best: Option<((i128, f64), Vec<u32>)> = None;
@@ -160,7 +159,7 @@ impl Search<'_> {
     /// Takes some reservations out at once and puts them back one after the other. Keeps the result
     /// if less is missing in order of priority, or as much at each level and the objective does not
     /// rise by more than `tolerance`.
-    pub fn ruin(
+    pub fn ruin_and_recreate(
         &self,
         state: &mut State,
         terms: &[usize],
@@ -180,7 +179,8 @@ impl Search<'_> {
         for &term in terms {
             let priced = self.priced(state, term, dual, weight);
             let relaxed = priced.bound().top;
-            let best = priced.best(&[relaxed], 12).map(|(counts, _)| counts);
+            let best =
+                priced.best(&[relaxed], PARAMS.reinsert.share_tries).map(|(counts, _)| counts);
             match best.or_else(|| Some(self.exhaustive(state, term)?.1)) {
                 Some(counts) => state.set(model, term, counts),
                 None => {
@@ -189,7 +189,7 @@ impl Search<'_> {
                 }
             }
             if state.missing[term] > 0 {
-                self.replace_exhaustively(state, term);
+                self.reinsert_exhaustively(state, term);
             }
             after += state.costs[term];
             // Where something is missing, what is put back last decides how much.

@@ -1,12 +1,13 @@
 //! A solve from snapshot to targets, as a list of verbs.
 
+use crate::balance::balance_msb_fill;
 use crate::config::SolverConfig;
 use crate::control::{Control, Progress};
-use crate::hand_back::hand_back;
-use crate::level::level;
 use crate::model::{Model, Term, rru};
+use crate::params::PARAMS;
 use crate::phase1;
-use crate::racks::{self, RackPhase};
+use crate::rack_placement::{self, RackPhase};
+use crate::release_surplus::release_surplus;
 use crate::report::{
     HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination,
 };
@@ -26,13 +27,6 @@ pub struct SolveOutcome {
     pub warm: Warm,
 }
 
-/// Share of a deadline kept for phase 2 and for the caller.
-const RESERVE_SHARE: f64 = 0.08;
-/// Time kept on top, per million servers...
-const RESERVE_PER_MILLION: f64 = 1.0;
-/// ...and per million that are missing somewhere, which phase 2 finds racks for.
-const RESERVE_PER_MILLION_MISSING: f64 = 7.0;
-
 /// Assigns every available server, regardless of move budgets.
 pub(crate) fn assign(
     snapshot: &RegionSnapshot,
@@ -44,12 +38,12 @@ pub(crate) fn assign(
     let model = Model::new(snapshot);
     let built = clock();
     let reserve = control.deadline.map_or(0.0, |end| {
-        let places = RESERVE_PER_MILLION * snapshot.servers.len() as f64
-            + RESERVE_PER_MILLION_MISSING * missing_servers(&model);
-        (RESERVE_SHARE * end.as_secs_f64()).max(0.02) + places / 1e6
+        let places = PARAMS.time.reserve_per_million * snapshot.servers.len() as f64
+            + PARAMS.time.reserve_per_million_missing * missing_servers(&model);
+        (PARAMS.time.reserve_share * end.as_secs_f64()).max(0.02) + places / 1e6
     });
     let keep = |state: &State| {
-        let placed = racks::place(&model, snapshot, state, false, 1);
+        let placed = rack_placement::place(&model, snapshot, state, false, 1);
         (control.incumbent)(&targets_of(snapshot, &placed));
     };
     let reserve = Duration::from_secs_f64(reserve);
@@ -72,7 +66,7 @@ pub(crate) fn assign(
         primal: Some(primal),
         dual_bound: Some(outcome.dual_bound),
     });
-    let placed = racks::place(&model, snapshot, &state, config.rack_phase, config.threads);
+    let placed = rack_placement::place(&model, snapshot, &state, config.rack_phase, config.threads);
     let targets = targets_of(snapshot, &placed);
     let phase2_end = clock();
     let step =
@@ -132,14 +126,14 @@ pub(crate) fn settle(
     state: &mut State,
 ) {
     if config.hand_back {
-        hand_back(model, state);
+        release_surplus(model, state);
         state.releases_worthless = true;
     }
     if config.level {
-        level(model, snapshot, state);
+        balance_msb_fill(model, snapshot, state);
         // Where that made a largest MSB share smaller, fewer servers do.
         if config.hand_back {
-            hand_back(model, state);
+            release_surplus(model, state);
         }
     }
 }

@@ -11,17 +11,18 @@
 //! only attainable sums of server values are candidates for it, and no MSB holds more than the
 //! largest attainable sum up to `t`; and the total is a multiple of the values' common divisor.
 
-mod core;
 mod fill;
 mod geometry;
-mod lattice;
+mod group_relaxation;
+mod lines;
+mod mckp_core;
 mod relax;
-mod ring;
 mod servers;
-mod strong;
+mod share_window;
+mod sum_costs;
 #[cfg(test)]
 mod tests;
-mod window;
+mod whole_server_bound;
 
 pub use geometry::Geometry;
 
@@ -72,7 +73,7 @@ pub struct Priced<'a> {
 
 /// A lower bound and where it is attained in the relaxation.
 #[derive(Clone, Debug, Default)]
-pub struct SubBound {
+pub struct ReservationBound {
     /// No whole-server assignment of the reservation costs less at these prices.
     pub value: f64,
     /// The largest MSB share there.

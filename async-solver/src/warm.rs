@@ -7,12 +7,10 @@
 //! bound as this one came: an hour's changes are small, and so is what searching on would bring.
 
 use crate::model::Model;
+use crate::params::PARAMS;
 use fleet::{HardwareTypeIx, MsbIx, Name, RegionSnapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// A larger gap is not worth keeping: that search did not end near its bound.
-const NEAR_ENOUGH_MOST: f64 = 0.02;
 
 /// Prices of servers, as a solve ended with them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -60,7 +58,7 @@ impl Warm {
 
     /// The gap that is near enough; nothing where it makes no sense.
     pub(crate) fn near_enough(&self) -> f64 {
-        self.gap.filter(|gap| (0.0..=NEAR_ENOUGH_MOST).contains(gap)).unwrap_or(0.0)
+        self.gap.filter(|gap| (0.0..=PARAMS.warm.max_gap).contains(gap)).unwrap_or(0.0)
     }
 
     /// A price for each pool; what is not known costs as much as its hardware type does on the

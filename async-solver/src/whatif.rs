@@ -6,6 +6,7 @@
 
 use crate::bound::in_parallel;
 use crate::config::SolverConfig;
+use crate::params::PARAMS;
 use crate::plan::{How, Plan, plan};
 use crate::warm::Warm;
 use fleet::audit::{AuditReport, ReservationAudit, audit};
@@ -76,13 +77,6 @@ pub enum Concession {
     /// The survival of the loss of an MSB.
     WithoutBuffer,
 }
-
-/// Further types tried at most.
-const TYPES_MAX: usize = 4;
-/// What exchanges with others may add to what is free, as a factor.
-const NEARLY: f64 = 1.25;
-/// Alternatives offered for them at most.
-const TYPES_OFFERED: usize = 2;
 
 /// Counts the moves of a plan for a reservation of a region.
 pub fn move_cost(region: &RegionSnapshot, plan: &Plan, reservation: ReservationIx) -> MoveCost {
@@ -162,7 +156,8 @@ impl<'a> Question<'a> {
         let mut types = 0;
         found.retain(|of| {
             types += usize::from(matches!(of.concession, Concession::OneMoreType(..)));
-            types <= TYPES_OFFERED || !matches!(of.concession, Concession::OneMoreType(..))
+            types <= PARAMS.plan.max_types_offered
+                || !matches!(of.concession, Concession::OneMoreType(..))
         });
         found
     }
@@ -240,7 +235,8 @@ fn concessions(
     explainer: &Explainer,
     row: &ReservationAudit,
 ) -> Vec<Concession> {
-    let near = |found: Rru| found.to_f64() * NEARLY >= reservation.capacity.to_f64();
+    let near =
+        |found: Rru| found.to_f64() * PARAMS.plan.nearly_enough >= reservation.capacity.to_f64();
     let mut found = Vec::new();
     if row.holding.guaranteed > Rru::ZERO {
         found.push(Concession::FewerRru(row.holding.guaranteed));
@@ -251,7 +247,7 @@ fn concessions(
     found.extend(more.map(Concession::OneMoreDatacenter));
     let further = explainer.further_types(ix).into_iter();
     let further = further.filter(|of| near(row.holding.guaranteed + of.value.times(of.free)));
-    let further = further.take(TYPES_MAX);
+    let further = further.take(PARAMS.plan.max_more_types);
     found.extend(further.map(|of| Concession::OneMoreType(of.hardware_type, of.value)));
     if reservation.msb_buffer && near(row.holding.assigned) {
         found.push(Concession::WithoutBuffer);

@@ -5,13 +5,13 @@
 //! reservation alone, as the audit bounds it, would take the hardware that suits it best; prices on
 //! servers count what reservations that want the same hardware take from each other.
 
-use crate::bound::{Climb, climb, evaluate, evaluate_strong, in_parallel};
+use crate::bound::{AscentLimits, ascend, evaluate, evaluate_strong, in_parallel};
 use crate::model::Model;
 use crate::subproblem::Geometry;
 use fleet::{RegionSnapshot, ReservationKind};
 
 /// The region's buffers are looked for once, and well.
-const CLIMB: Climb = Climb { steps: 600, aim: 1e-2 };
+const LIMITS: AscentLimits = AscentLimits { steps: 600, target: 1e-2 };
 
 /// A lower bound, in RRU, on the sum of the largest MSB shares of guaranteed reservations with an embedded
 /// buffer, over assignments in which no reservation is short of eq. 6 and 7. `stop`: asked between steps;
@@ -28,7 +28,7 @@ pub fn least_buffer(snapshot: &RegionSnapshot, threads: usize, stop: &dyn Fn() -
         in_parallel(model.terms.len(), threads, |term| Geometry::new(&model, &model.terms[term]));
     let nothing = vec![0.0; model.pools.len()];
     let start = evaluate(&model, &geometries, nothing.clone(), threads);
-    let best = climb(&model, &geometries, start, CLIMB, threads, stop);
+    let best = ascend(&model, &geometries, start, LIMITS, threads, stop);
     let strong = |prices| evaluate_strong(&model, &geometries, prices, threads).value;
     // Where hardware is not scarce no price is better than none.
     let values = [best.value, strong(best.prices), strong(nothing), 0.0];

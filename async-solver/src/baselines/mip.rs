@@ -7,13 +7,14 @@
 use super::raw::RawModel;
 use crate::backend::{LpProblem, LpRequest, LpSolution, WHOLE};
 use crate::config::SolverConfig;
-use crate::control::{Control, LpFailure};
-use crate::exchange::{Exchange, Free};
+use crate::control::Control;
 use crate::formulation::Lp;
+use crate::lp::LpFailure;
 use crate::model::Model;
-use crate::racks;
+use crate::rack_placement;
 use crate::solve::settle;
 use crate::state::{State, Worthless};
+use crate::sub_mip::{FreeItems, SubMip};
 use fleet::{RegionSnapshot, ReservationIx, Targets};
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ fn state_of(model: &Model, snapshot: &RegionSnapshot, targets: &Targets) -> Stat
 /// What follows phase 1, as in [`crate::solve()`].
 fn finished(model: &Model, snapshot: &RegionSnapshot, mut state: State) -> Targets {
     settle(model, snapshot, &SolverConfig::default(), &mut state);
-    let placed = racks::place(model, snapshot, &state, true, 1);
+    let placed = rack_placement::place(model, snapshot, &state, true, 1);
     Targets::new(snapshot, placed.holders.iter().map(|holder| holder.map(ReservationIx)).collect())
 }
 
@@ -81,8 +82,9 @@ pub fn pooled(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Contro
     let pooled = clock.seconds();
     let lp = Lp::new(&model);
     let mut state = State::new(&model, model.today());
-    let everything: Free = state.counts.iter().map(|counts| vec![true; counts.len()]).collect();
-    let exchange = Exchange::new(&model, &lp, &state, &everything);
+    let everything: FreeItems =
+        state.counts.iter().map(|counts| vec![true; counts.len()]).collect();
+    let exchange = SubMip::new(&model, &lp, &state, &everything);
     let (problem, request) = exchange.problem(&request(WHOLE, config, control));
     let built = clock.seconds();
     let mut answer = Answer { size: size(&problem), ..Answer::default() };

@@ -1,11 +1,9 @@
 //! What does not depend on prices: the sums that whole servers can show.
 
 use crate::model::{Model, Term};
+use crate::params::PARAMS;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Attainable sums kept for one MSB or one reservation; beyond, `t` is treated as continuous.
-const SUMS_MAX: usize = 4_000;
 
 /// What does not depend on prices: the sums of whole servers each MSB can show.
 #[derive(Clone, Debug)]
@@ -56,7 +54,7 @@ impl Geometry {
             listed &= !list.is_empty();
             if listed {
                 candidates.extend(list.iter().filter(|&&sum| sum <= most));
-                if candidates.len() > 8 * SUMS_MAX {
+                if candidates.len() > 8 * PARAMS.relaxation.max_sums {
                     candidates.sort_unstable();
                     candidates.dedup();
                 }
@@ -65,7 +63,7 @@ impl Geometry {
         }
         candidates.sort_unstable();
         candidates.dedup();
-        if !listed || candidates.len() > SUMS_MAX {
+        if !listed || candidates.len() > PARAMS.relaxation.max_sums {
             candidates.clear();
         }
         Geometry { sums, candidates, divisor: divisor.max(1), mixed, largest }
@@ -107,13 +105,13 @@ fn attainable(kinds: &[(i64, i64)], reach: i64) -> Vec<i64> {
         for &sum in &sums {
             let most = ((reach - sum) / value).min(count);
             more.extend((0..=most).map(|k| sum + k * value));
-            if more.len() > 4 * SUMS_MAX {
+            if more.len() > 4 * PARAMS.relaxation.max_sums {
                 return Vec::new();
             }
         }
         more.sort_unstable();
         more.dedup();
-        if more.len() > SUMS_MAX {
+        if more.len() > PARAMS.relaxation.max_sums {
             return Vec::new();
         }
         sums = more;

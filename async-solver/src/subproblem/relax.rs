@@ -1,12 +1,9 @@
 //! The relaxation of one reservation and its lower bound.
 
-use super::{Linear, Priced, Stretch, SubBound};
+use super::{Linear, Priced, ReservationBound, Stretch};
 use crate::model::rru;
+use crate::params::PARAMS;
 
-/// Evaluations one search over `t` may take; what is left open is covered by its bound.
-const EVALUATIONS_MAX: usize = 240;
-/// Candidates for `t` looked at one by one around the linear optimum.
-const LOOKS_MAX: usize = 40;
 impl Priced<'_> {
     /// Least cost, without the buffer's price, where every MSB shows at most `cap` and the total
     /// must reach the capacity and `low`. `None`: impossible without a larger shortfall than
@@ -196,11 +193,11 @@ impl Priced<'_> {
 
     /// A lower bound on the cost of the reservation at these prices, leave prices counted as
     /// earnings (subtracted for what is kept).
-    pub fn bound(&self) -> SubBound {
+    pub fn bound(&self) -> ReservationBound {
         let mut usage = vec![0.0; self.term.items.len()];
         if !self.term.buffered {
             let value = self.relax(0, i64::MAX, Some(&mut usage)).unwrap_or(f64::INFINITY);
-            return SubBound { value, top: 0, usage };
+            return ReservationBound { value, top: 0, usage };
         }
         if !self.term.affinity.is_empty() {
             return self.interval_bound();
@@ -231,7 +228,7 @@ impl Priced<'_> {
         if !candidates.is_empty() {
             let (mut at_left, mut at_right) =
                 (outside(left.checked_sub(1)), outside(Some(right)).min(beyond));
-            for _ in 0..LOOKS_MAX {
+            for _ in 0..PARAMS.relaxation.max_candidates {
                 let found = best.map_or(f64::INFINITY, |best| best.0);
                 if found <= at_left.min(at_right) {
                     break;
@@ -262,7 +259,7 @@ impl Priced<'_> {
             }
         };
         self.even_out(&mut usage);
-        SubBound { value, top, usage }
+        ReservationBound { value, top, usage }
     }
 
     /// Within an MSB, takes an equal share of all servers whose RRU cost the same, instead of the
@@ -306,7 +303,7 @@ impl Priced<'_> {
 
     /// The same by branching on intervals of `t`: with affinity the linear relaxation has no
     /// derivative at hand.
-    fn interval_bound(&self) -> SubBound {
+    fn interval_bound(&self) -> ReservationBound {
         let mut usage = vec![0.0; self.term.items.len()];
         let tau = self.term.tau;
         let candidates = &self.geometry.candidates;
@@ -335,9 +332,9 @@ impl Priced<'_> {
                 .expect("never empty");
             let (value, low, cap) = open[best];
             let narrow = width_price * rru(cap - low) <= 1e-7 * value.abs().max(1.0);
-            if narrow || evaluations >= EVALUATIONS_MAX || !value.is_finite() {
+            if narrow || evaluations >= PARAMS.relaxation.max_evaluations || !value.is_finite() {
                 self.relax(low, cap, Some(&mut usage));
-                return SubBound { value, top: low, usage };
+                return ReservationBound { value, top: low, usage };
             }
             open.swap_remove(best);
             // Split at the middle; among listed candidates the halves are disjoint.

@@ -1,11 +1,12 @@
 //! Which whole servers show a sum.
 
-use super::lattice::{Lattice, Line};
-use super::ring::{Others, exchanges, others};
+use super::group_relaxation::{Others, exchanges, others};
+use super::lines::Line;
+use super::sum_costs::SumCosts;
 
-impl Lattice {
+impl SumCosts {
     /// Adds the cheapest servers of a span that show a sum to the counts of items; `None` if no
-    /// exchanges the lattice knows lead there.
+    /// exchanges that are listed lead there.
     pub fn take(&self, span: usize, sum: i64, counts: &mut [u32]) -> Option<()> {
         let line = &self.lines[span];
         if sum == 0 {
@@ -19,9 +20,10 @@ impl Lattice {
         if above % run.value == 0 && above <= run.value * run.count {
             more.push((run.value, above / run.value));
         } else {
-            let ring = self.ring(span, position)?;
-            let (count, cost) =
-                ring.bases(run, above).min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)))?;
+            let relaxation = self.group_relaxation(span, position)?;
+            let (count, cost) = relaxation
+                .bases(run, above)
+                .min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)))?;
             if !cost.is_finite() {
                 return None;
             }

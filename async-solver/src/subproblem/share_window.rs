@@ -2,7 +2,8 @@
 //! the demand.
 
 use super::Priced;
-use super::lattice::{Lattice, Peak};
+use super::lines::Peak;
+use super::sum_costs::SumCosts;
 use crate::model::rru;
 
 /// The best bound of one largest share.
@@ -19,9 +20,9 @@ impl Bound {
     pub const NONE: Bound = Bound { value: f64::NEG_INFINITY, mu: 0.0, tries: 0 };
 }
 
-/// The rows of all MSBs around a window of largest MSB shares. Units are those of the lattice.
-pub(super) struct Window<'p> {
-    pub lattice: &'p Lattice,
+/// The rows of all MSBs around a window of largest MSB shares. Units are those of the sum_costs.
+pub(super) struct ShareWindow<'p> {
+    pub sum_costs: &'p SumCosts,
     /// Prices per unit of the largest share.
     pub tau: f64,
     /// What must be reached besides the largest share, and what one unit less of it costs.
@@ -41,43 +42,47 @@ pub(super) struct Window<'p> {
     limit_from: i64,
 }
 
-impl<'p> Window<'p> {
-    pub fn new(priced: &Priced, lattice: &'p Lattice, shares: Option<(i64, i64)>) -> Window<'p> {
+impl<'p> ShareWindow<'p> {
+    pub fn new(
+        priced: &Priced,
+        sum_costs: &'p SumCosts,
+        shares: Option<(i64, i64)>,
+    ) -> ShareWindow<'p> {
         let (term, divisor) = (priced.term, priced.geometry.divisor);
         let demand = (term.capacity + divisor - 1) / divisor;
         let short = term.capacity - (demand - 1) * divisor;
         let last_unit =
             if term.short_max >= short { term.short_price * rru(short) } else { f64::INFINITY };
-        let from = shares.map_or(i64::MAX, |(low, _)| (low - lattice.value_max).max(0));
-        let spans = 0..lattice.lines.len();
+        let from = shares.map_or(i64::MAX, |(low, _)| (low - sum_costs.value_max).max(0));
+        let spans = 0..sum_costs.lines.len();
         let rows = spans.clone().map(|span| {
             let Some((_, high)) = shares else { return Vec::new() };
             let mut row = vec![0.0; usize::try_from(high - from + 1).expect("ordered")];
-            lattice.row(span, from, &mut row);
+            sum_costs.row(span, from, &mut row);
             row
         });
         let mut limit_from = 0;
         let is_near =
-            lattice.limit < 1e15 && shares.is_none_or(|(low, _)| lattice.limit < low as f64);
+            sum_costs.limit < 1e15 && shares.is_none_or(|(low, _)| sum_costs.limit < low as f64);
         let at_limit = if is_near {
             #[expect(clippy::cast_possible_truncation, reason = "checked above")]
-            let limit = lattice.limit.floor() as i64;
-            limit_from = (limit - lattice.value_max).max(0);
-            let length = usize::try_from(limit + lattice.value_max + 2 - limit_from);
+            let limit = sum_costs.limit.floor() as i64;
+            limit_from = (limit - sum_costs.value_max).max(0);
+            let length = usize::try_from(limit + sum_costs.value_max + 2 - limit_from);
             let length = length.expect("ordered");
             spans
                 .map(|span| {
                     let mut row = vec![0.0; length];
-                    lattice.row(span, limit_from, &mut row);
+                    sum_costs.row(span, limit_from, &mut row);
                     Some(row)
                 })
                 .collect()
         } else {
-            vec![None; lattice.lines.len()]
+            vec![None; sum_costs.lines.len()]
         };
-        Window {
-            lattice,
-            tau: term.tau * lattice.unit,
+        ShareWindow {
+            sum_costs,
+            tau: term.tau * sum_costs.unit,
             demand,
             last_unit,
             divisor,
@@ -93,7 +98,7 @@ impl<'p> Window<'p> {
     /// Least price less `mu` per unit among the sums of a span the row need not hold, and where.
     pub fn below(&self, span: usize, mu: f64) -> (f64, i64) {
         let least = self.shares.map_or(i64::MAX, |(low, _)| low);
-        match self.lattice.peak(span, mu) {
+        match self.sum_costs.peak(span, mu) {
             Peak::Between(z, cost) if z < least => (cost - mu * z as f64, z),
             Peak::Between(..) => (f64::INFINITY, 0),
             Peak::Limit => match &self.at_limit[span] {

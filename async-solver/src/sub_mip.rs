@@ -3,17 +3,17 @@
 //! Where reservations compete for the last servers of a pool, no order of taking them out and putting
 //! them back one by one finds the best exchange. HiGHS does, as long as little is free.
 
-use crate::backend::{LpProblem, LpRequest, LpSolution};
 use crate::formulation::{Lp, Part};
+use crate::lp::{LpProblem, LpRequest, LpSolution};
 use crate::model::{Model, Span};
 use crate::search::Gain;
 use crate::state::{State, Worthless};
 
 /// What may change: per reservation, per item.
-pub type Free = Vec<Vec<bool>>;
+pub type FreeItems = Vec<Vec<bool>>;
 
 /// The problem of what is free.
-pub struct Exchange<'a> {
+pub struct SubMip<'a> {
     model: &'a Model,
     lp: &'a Lp,
     /// Who has something free.
@@ -27,15 +27,15 @@ pub struct Exchange<'a> {
     constant: f64,
 }
 
-impl<'a> Exchange<'a> {
+impl<'a> SubMip<'a> {
     /// Frees some items of a state. `lp`: the relaxation of the model.
-    pub fn new(model: &'a Model, lp: &'a Lp, state: &State, free: &Free) -> Exchange<'a> {
+    pub fn new(model: &'a Model, lp: &'a Lp, state: &State, free: &FreeItems) -> SubMip<'a> {
         let columns = lp.columns(model, &state.counts);
         let is_kept = kept(model, lp, free);
         let kept: Vec<usize> = (0..columns.len()).filter(|&column| is_kept[column]).collect();
         let terms = (0..model.terms.len()).filter(|&t| free[t].contains(&true)).collect();
         let (problem, fixed_cost) = part_of(lp, &columns, &is_kept);
-        Exchange { model, lp, terms, columns, kept, problem, constant: lp.constant + fixed_cost }
+        SubMip { model, lp, terms, columns, kept, problem, constant: lp.constant + fixed_cost }
     }
 
     /// The problem and how HiGHS is to solve it: starting from the state.
@@ -126,7 +126,7 @@ impl<'a> Exchange<'a> {
 /// The columns that can change: of free items, their MSBs and reservations, and of servers
 /// worth zero to their holder in pools where something is free. In pools that count for no reservation
 /// they block none: unless such columns earn their price the whole costs too much, bound included.
-fn kept(model: &Model, lp: &Lp, free: &Free) -> Vec<bool> {
+fn kept(model: &Model, lp: &Lp, free: &FreeItems) -> Vec<bool> {
     let mut free_pools = vec![true; model.pools.len()];
     for item in model.terms.iter().flat_map(|term| &term.items) {
         free_pools[item.pool as usize] = false;

@@ -8,14 +8,12 @@
 //! - As they are, but only for exchanges that move the sum by a few servers at any time; what goes
 //!   farther is taken to be anywhere it may come back from.
 
-use super::lattice::{Lattice, Line, Purpose, Run};
-
-/// The largest value in units, so that a ring is short; otherwise the line is the bound.
-pub(super) const RESIDUES_MAX: i64 = 1_024;
+use super::lines::{Line, Purpose, Run};
+use crate::params::PARAMS;
 
 /// Prices above the line of a run.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(super) struct GroupRelaxation {
     /// Per residue, the run without ends; empty: not asked for.
     free: Vec<f64>,
     /// Of exchanges of other values.
@@ -27,7 +25,7 @@ pub(super) struct Ring {
     after: Vec<f64>,
 }
 
-impl Ring {
+impl GroupRelaxation {
     /// Prices above the line of the sums from `first` above the start of the run on.
     pub fn gaps(&self, run: &Run, first: i64, gaps: &mut [f64]) {
         let length = i64::try_from(gaps.len()).expect("short");
@@ -110,18 +108,24 @@ impl Ring {
     }
 }
 
-impl Lattice {
-    /// The ring of a run of a line.
-    pub fn new_ring(&self, line: &Line, position: usize) -> Option<Ring> {
+impl GroupRelaxation {
+    /// Costs above the line of a run. `worth`: higher costs are never paid; `reach`: how far exchanges
+    /// move a sum at most. `None` where the run's value has too many residues.
+    pub fn new(
+        line: &Line,
+        position: usize,
+        worth: f64,
+        reach: i64,
+        purpose: Purpose,
+    ) -> Option<GroupRelaxation> {
         let run = line.runs[position];
-        if run.value > RESIDUES_MAX {
+        if run.value > PARAMS.whole_servers.max_residues {
             return None;
         }
-        let (worth, reach) = (self.worth(&run), self.reach());
         let mut others = others(line, position, worth, reach).pop().expect("one at least");
         let (mut free, mut most) = (Vec::new(), f64::INFINITY);
-        if self.purpose == Purpose::Bound {
-            (free, most) = (self.free(line, position), worth);
+        if purpose == Purpose::Bound {
+            (free, most) = (GroupRelaxation::free(line, position, worth), worth);
         } else {
             (others.down, others.up) = (f64::INFINITY, f64::INFINITY);
         }
@@ -130,13 +134,12 @@ impl Lattice {
             let most = usize::try_from(2 * reach / run.value + 4).expect("positive");
             std::iter::once(0.0).chain(costs).take(most).collect()
         });
-        Some(Ring { free, others, worth: most, before, after })
+        Some(GroupRelaxation { free, others, worth: most, before, after })
     }
 
     /// Prices above the line of a run per residue, as if the run had no ends.
-    fn free(&self, line: &Line, position: usize) -> Vec<f64> {
+    fn free(line: &Line, position: usize, worth: f64) -> Vec<f64> {
         let run = line.runs[position];
-        let worth = self.worth(&run);
         let modulus = usize::try_from(run.value).expect("positive");
         let mut free = vec![worth; modulus];
         free[0] = 0.0;

@@ -20,7 +20,7 @@ type OnRacks = BTreeMap<(ReservationIx, u32), u32>;
 
 /// Carries the difference of two states over to targets of the first. In each pool idle servers leave
 /// first, from the racks with most of their reservation, and go to the racks with fewest.
-pub fn carry(
+pub fn carry_over(
     model: &Model,
     snapshot: &RegionSnapshot,
     targets: &Targets,

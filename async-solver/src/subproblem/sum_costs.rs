@@ -1,65 +1,23 @@
-//! What whole servers of one MSB cost, on the lattice of their sums.
+//! What whole servers of one MSB cost, as a function of their sum.
 //!
 //! By price per RRU, the servers of an MSB form a convex line, and where a run of like servers
 //! starts or a number of whole ones of it ends, whole servers lie on it. In between they do not:
 //! another sum takes servers of other values, in exchange or on top, and each of them costs
-//! something above the line ([`Ring`]).
+//! something above the line ([`GroupRelaxation`]).
 
 use super::Priced;
-use super::ring::Ring;
-use super::strong::SLACK_MAX;
+use super::group_relaxation::GroupRelaxation;
+use super::lines::{Line, Peak, Purpose, Run};
 use crate::model::rru;
+use crate::params::PARAMS;
 use std::cell::OnceCell;
-use std::cmp::Reverse;
-
-/// How far exchanges move a sum at most, in servers of the largest value.
-const SERVERS_MAX: i64 = 3;
-
-/// Servers of one MSB with one price and value. Amounts in units of the values' common divisor.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
-    /// Price per unit.
-    pub slope: f64,
-    pub value: i64,
-    pub count: i64,
-    pub item: u32,
-    /// Units before it on the line, and their price.
-    pub start: i64,
-    pub cost: f64,
-}
-
-/// The servers of one MSB, cheapest units first.
-#[derive(Debug)]
-pub(super) struct Line {
-    pub runs: Vec<Run>,
-    /// Units of them all, and their price.
-    pub end: i64,
-    pub cost: f64,
-    rings: Vec<OnceCell<Option<Ring>>>,
-}
-
-/// Where the line less a price per unit is least.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Peak {
-    /// Between runs: whole servers are there. Units and their price.
-    Between(i64, f64),
-    /// At the spread limit, within a run.
-    Limit,
-}
-
-/// What prices above the line are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// No servers that show a sum cost less.
-    Bound,
-    /// Servers are known that show the sum at this price.
-    Fill,
-}
 
 /// The lines of all MSBs of a reservation.
 #[derive(Debug)]
-pub(super) struct Lattice {
+pub(super) struct SumCosts {
     pub lines: Vec<Line>,
+    /// By line and run, made on first use.
+    relaxations: Vec<Vec<OnceCell<Option<GroupRelaxation>>>>,
     /// How many items the reservation has.
     pub items: usize,
     /// RRU of a unit.
@@ -69,21 +27,20 @@ pub(super) struct Lattice {
     /// Price per unit above the spread limit, and the limit in units.
     pub beta: f64,
     pub limit: f64,
-    /// No unit is worth more than this: rings need not tell larger prices apart.
+    /// No unit is worth more than this: larger prices need not be told apart.
     ceiling: f64,
     /// Largest price above the line of combinations looked at.
     slack: f64,
     pub purpose: Purpose,
 }
 
-impl Lattice {
+impl SumCosts {
     /// The lines at the prices of `priced`, exact for prices per RRU up to `ceiling`.
-    pub fn new(priced: &Priced, ceiling: f64, purpose: Purpose) -> Lattice {
+    pub fn new(priced: &Priced, ceiling: f64, purpose: Purpose) -> SumCosts {
         let (term, divisor) = (priced.term, priced.geometry.divisor);
         let unit = rru(divisor);
-        let mut lines: Vec<Line> = (term.spans.iter())
-            .map(|_| Line { runs: Vec::new(), end: 0, cost: 0.0, rings: Vec::new() })
-            .collect();
+        let mut lines: Vec<Line> =
+            (term.spans.iter()).map(|_| Line { runs: Vec::new(), end: 0, cost: 0.0 }).collect();
         for segment in &priced.segments {
             lines[segment.span as usize].runs.push(Run {
                 slope: segment.slope * unit,
@@ -102,19 +59,22 @@ impl Lattice {
                 line.end += run.value * run.count;
                 line.cost += run.slope * (run.value * run.count) as f64;
             }
-            line.rings = line.runs.iter().map(|_| OnceCell::new()).collect();
         }
+        let cells = |line: &Line| line.runs.iter().map(|_| OnceCell::new()).collect();
         let limited = term.beta > 0.0 && term.spread_limit < i64::MAX;
+        let params = PARAMS.whole_servers;
+        let slack_max = f64::from(1 << (2 * params.max_raises)) * params.slack;
         let value_max = term.items.iter().map(|item| item.value / divisor).max().unwrap_or(1);
-        Lattice {
+        SumCosts {
             purpose,
             items: term.items.len(),
             unit,
             value_max,
-            slack: SLACK_MAX * (term.tau + ceiling) * unit * value_max as f64,
+            slack: slack_max * (term.tau + ceiling) * unit * value_max as f64,
             beta: if limited { term.beta * unit } else { 0.0 },
             limit: if limited { rru(term.spread_limit) / unit } else { f64::INFINITY },
             ceiling: ceiling * unit,
+            relaxations: lines.iter().map(cells).collect(),
             lines,
         }
     }
@@ -158,8 +118,8 @@ impl Lattice {
             let (low, high) = (run.start.max(from), end.min(last));
             let at = |z: i64| usize::try_from(z - from).expect("in the row");
             let part = &mut row[at(low)..=at(high)];
-            match self.ring(span, position) {
-                Some(ring) => ring.gaps(run, low - run.start, part),
+            match self.group_relaxation(span, position) {
+                Some(relaxation) => relaxation.gaps(run, low - run.start, part),
                 None if self.purpose == Purpose::Bound => part.fill(0.0),
                 None => {
                     part.fill(f64::INFINITY);
@@ -176,10 +136,15 @@ impl Lattice {
         }
     }
 
-    /// The ring of a run: `None` where the line itself is the bound.
-    pub fn ring(&self, span: usize, position: usize) -> Option<&Ring> {
+    /// Costs above the line of a run; `None` where the line itself is the bound.
+    pub fn group_relaxation(&self, span: usize, position: usize) -> Option<&GroupRelaxation> {
         let line = &self.lines[span];
-        line.rings[position].get_or_init(|| self.new_ring(line, position)).as_ref()
+        let cell = &self.relaxations[span][position];
+        let made = || {
+            let worth = self.worth(&line.runs[position]);
+            GroupRelaxation::new(line, position, worth, self.reach(), self.purpose)
+        };
+        cell.get_or_init(made).as_ref()
     }
 
     /// What a sum within one server of a run can be worth at most: higher costs are not taken.
@@ -189,16 +154,6 @@ impl Lattice {
 
     /// How far exchanges move a sum at most.
     pub fn reach(&self) -> i64 {
-        SERVERS_MAX * self.value_max
-    }
-}
-
-impl Line {
-    /// The values of its servers.
-    pub fn values(&self) -> impl Iterator<Item = i64> {
-        let mut values: Vec<i64> = self.runs.iter().map(|run| run.value).collect();
-        values.sort_unstable_by_key(|&value| Reverse(value));
-        values.dedup();
-        values.into_iter()
+        PARAMS.whole_servers.max_shift * self.value_max
     }
 }

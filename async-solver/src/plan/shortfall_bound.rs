@@ -6,19 +6,16 @@
 //! reaches. Every assignment that leaves them that much costs exactly what is missing of the request,
 //! so the Lagrangian bound ([`crate::bound`]) of this problem is missing in each of them.
 
-use crate::bound::{Climb, climb, evaluate, in_parallel};
+use crate::bound::{AscentLimits, ascend, evaluate, in_parallel};
 use crate::model::{Model, rru};
+use crate::params::PARAMS;
 use crate::subproblem::Geometry;
 
-/// Further steps find no proof that these have not.
-const CLIMB: Climb = Climb { steps: 60, aim: 1e-2 };
-/// Price of an RRU that another reservation must keep: just expensive enough, or prices would climb to it.
-const KEPT_PRICE: f64 = 50.0;
-/// Less than this is rounding.
-const LEAST: f64 = 1e-6;
+const LIMITS: AscentLimits =
+    AscentLimits { steps: PARAMS.plan.proof_steps, target: PARAMS.plan.proof_target };
 
 /// RRU that are missing at least. `model`: counted from the region before the request.
-pub fn at_least(
+pub fn shortfall_bound(
     model: &Model,
     geometries: &[Geometry],
     asking: usize,
@@ -37,8 +34,8 @@ pub fn at_least(
         prices[item.pool as usize] = rru(item.value);
     }
     let start = evaluate(&only, &geometries, prices, threads);
-    let found = climb(&only, &geometries, start, CLIMB, threads, must_stop).value;
-    if found > LEAST { found } else { 0.0 }
+    let found = ascend(&only, &geometries, start, LIMITS, threads, must_stop).value;
+    if found > PARAMS.plan.proof_min { found } else { 0.0 }
 }
 
 /// The problem with that one price.
@@ -58,7 +55,7 @@ fn only_missing(model: &Model, asking: usize) -> Model {
             }
         } else {
             term.capacity = (term.capacity - term.short_max).max(0);
-            (term.short_max, term.short_price) = (0, KEPT_PRICE);
+            (term.short_max, term.short_price) = (0, PARAMS.plan.proof_kept_price);
             term.affinity.clear();
         }
     }

@@ -6,22 +6,22 @@
 //! a better point, if there is one. What it mixes in the end lies near the best assignments: where
 //! the incumbent differs from it is the place to look for a better one.
 
-use crate::backend::LpProblem;
+use crate::lp::LpProblem;
 use crate::model::Model;
 
 /// A reservation's servers of each item, and what that costs without prices.
-type Point = (f64, Vec<u32>);
+type Column = (f64, Vec<u32>);
 
 /// The points of each reservation.
-pub struct Master<'a> {
+pub struct RestrictedMaster<'a> {
     model: &'a Model,
-    points: Vec<Vec<Point>>,
+    points: Vec<Vec<Column>>,
 }
 
-impl<'a> Master<'a> {
+impl<'a> RestrictedMaster<'a> {
     /// Knows no points.
-    pub fn new(model: &'a Model) -> Master<'a> {
-        Master { model, points: vec![Vec::new(); model.terms.len()] }
+    pub fn new(model: &'a Model) -> RestrictedMaster<'a> {
+        RestrictedMaster { model, points: vec![Vec::new(); model.terms.len()] }
     }
 
     /// Adds an assignment of a reservation, unless it is known or lets something get worse than
@@ -86,10 +86,10 @@ impl<'a> Master<'a> {
         Some(duals.iter().map(|dual| (-dual).max(0.0)).collect())
     }
 
-    /// The servers of each item in the mixture that a solution of the master is.
-    pub fn mixture(&self, columns: &[f64]) -> Vec<Vec<f64>> {
+    /// The servers of each item in the fractional_solution that a solution of the master is.
+    pub fn fractional_solution(&self, columns: &[f64]) -> Vec<Vec<f64>> {
         let mut weights = columns.iter();
-        let mix = |(term, points): (usize, &Vec<Point>)| {
+        let mix = |(term, points): (usize, &Vec<Column>)| {
             let mut servers = vec![0.0; self.model.terms[term].items.len()];
             for ((_, counts), weight) in points.iter().zip(&mut weights) {
                 for (servers, &count) in servers.iter_mut().zip(counts) {

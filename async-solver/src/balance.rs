@@ -7,18 +7,16 @@
 //! they are. What is held today stays, so a solve on the result of a solve moves nothing.
 
 use crate::model::{Model, Term};
+use crate::params::PARAMS;
 use crate::state::{State, Worthless};
 use crate::symmetry::value_rows;
 use fleet::{RegionSnapshot, ReservationKind};
 use std::collections::BTreeMap;
 
-/// Times every reservation is looked at, at most: each makes room for others.
-const ROUNDS: usize = 8;
-
 /// Shifts servers that are not held today.
-pub fn level(model: &Model, snapshot: &RegionSnapshot, state: &mut State) {
+pub fn balance_msb_fill(model: &Model, snapshot: &RegionSnapshot, state: &mut State) {
     let mut floor = Floor::new(model, snapshot, state);
-    for _ in 0..ROUNDS {
+    for _ in 0..PARAMS.after.balance_rounds {
         let mut shifted = false;
         for (term, of) in model.terms.iter().enumerate() {
             let kind = snapshot.reservations[of.reservation.ix()].kind;

@@ -3,33 +3,16 @@
 //! With a price `mu` on the demand, `tau t + mu (C + t) + sum over MSBs of min over attainable
 //! z <= t of (price of z - mu z)` is at most what any whole-server assignment with the largest MSB
 //! share `t` costs. The minima of one MSB for all `t` of a window are one pass over its row of
-//! sums (`Lattice::row`), so one `mu` bounds all `t` at once. Each `t` keeps the best bound any
+//! sums (`SumCosts::row`), so one `mu` bounds all `t` at once. Each `t` keeps the best bound any
 //! `mu` gave it; the next `mu` is the one that lifts the lowest of them most. Outside the window
 //! the linear relaxation, which is convex in `t`, is the bound.
 
-use super::lattice::{Lattice, Purpose};
-use super::ring::RESIDUES_MAX;
-use super::window::{Bound, Window};
-use super::{Priced, SubBound};
+use super::lines::Purpose;
+use super::share_window::{Bound, ShareWindow};
+use super::sum_costs::SumCosts;
+use super::{Priced, ReservationBound};
 use crate::model::rru;
-
-/// Prices of the demand tried for a window at most.
-const PRICES_MAX: usize = 16;
-/// Sums in a window at most.
-const WINDOW_MAX: i64 = 6_000;
-/// Largest shares whose combinations of sums are looked at, at most.
-const COMBINATIONS_MAX: usize = 24;
-/// Largest shares whose combinations of sums are looked at, at most, where no bound is needed.
-const FILLS_MAX: usize = 6;
-/// With how much more expensive combinations it begins then, as a try of a bound.
-const FILL_TRY: u32 = 2;
-/// How much more expensive combinations may be, as a share of a server's worth.
-const SLACK: f64 = 0.006;
-/// How often that is raised fourfold, and what comes of it.
-const TRIES_MAX: u32 = 3;
-pub(super) const SLACK_MAX: f64 = 64.0 * SLACK;
-/// Share of its terms' magnitude taken off a bound for rounding.
-const ROUNDING: f64 = 1e-13;
+use crate::params::PARAMS;
 
 /// What whole servers cost at least, and some that cost little more, with their largest share.
 struct Whole {
@@ -39,7 +22,7 @@ struct Whole {
 
 impl Priced<'_> {
     /// [`Priced::bound`], made stronger where servers of an MSB have several values.
-    pub fn strong_bound(&self) -> SubBound {
+    pub fn strong_bound(&self) -> ReservationBound {
         let mut bound = self.bound();
         if self.geometry.mixed
             && bound.value.is_finite()
@@ -77,35 +60,35 @@ impl Priced<'_> {
         } else {
             (self.marginal(), 0.0)
         };
-        if top_value > RESIDUES_MAX {
+        if top_value > PARAMS.whole_servers.max_residues {
             return None;
         }
         let ceiling = (1.5 * marginal + 0.1 * term.tau).min(term.short_price);
-        let lattice = Lattice::new(self, ceiling, purpose);
+        let sum_costs = SumCosts::new(self, ceiling, purpose);
         let (start, ceiling) = (marginal * unit, ceiling * unit);
         if !term.buffered {
-            let window = Window::new(self, &lattice, None);
+            let window = ShareWindow::new(self, &sum_costs, None);
             let mut bounds = [Bound::NONE];
-            window.climb(start, ceiling, &mut bounds, f64::INFINITY);
+            window.raise_bounds(start, ceiling, &mut bounds, f64::INFINITY);
             return Some(window.settle(&mut bounds, f64::INFINITY, purpose));
         }
         #[expect(clippy::cast_possible_truncation, reason = "a float within the range of RRU")]
         let at = (at / unit).round() as i64;
-        let mut reach = (lattice.value_max, lattice.value_max);
+        let mut reach = (sum_costs.value_max, sum_costs.value_max);
         loop {
             let (low, high) = ((at - reach.0).max(0), (at + reach.1).min(largest));
-            if high < low || high - low > WINDOW_MAX {
+            if high < low || high - low > PARAMS.whole_servers.max_window {
                 return None;
             }
             // What lies outside costs at least the linear relaxation at the ends, if that rises
             // from there.
             let left = if low == 0 { f64::INFINITY } else { self.outside(low - 1, -1.0) };
             let right = if high == largest { f64::INFINITY } else { self.outside(high + 1, 1.0) };
-            let window = Window::new(self, &lattice, Some((low, high)));
+            let window = ShareWindow::new(self, &sum_costs, Some((low, high)));
             let length = usize::try_from(high - low + 1).expect("ordered");
             let mut bounds = vec![Bound::NONE; length];
-            let found = window.climb(start, ceiling, &mut bounds, left.min(right));
-            if found <= left.min(right) || high - low > WINDOW_MAX / 2 {
+            let found = window.raise_bounds(start, ceiling, &mut bounds, left.min(right));
+            if found <= left.min(right) || high - low > PARAMS.whole_servers.max_window / 2 {
                 let mut found = window.settle(&mut bounds, left.min(right), purpose);
                 found.value = found.value.min(left).min(right);
                 return Some(found);
@@ -137,7 +120,7 @@ impl Priced<'_> {
     }
 }
 
-impl Window<'_> {
+impl ShareWindow<'_> {
     /// The lowest bound, less what rounding may have added, and its position.
     fn lowest_bound(&self, bounds: &[Bound]) -> (f64, usize) {
         let (_, high) = self.shares.unwrap_or((0, 0));
@@ -148,7 +131,7 @@ impl Window<'_> {
             }
         }
         let magnitude = bounds[best.1].mu * (self.demand + high) as f64 + self.tau * high as f64;
-        (best.0 - ROUNDING * magnitude, best.1)
+        (best.0 - PARAMS.whole_servers.rounding * magnitude, best.1)
     }
 
     /// Raises the lowest bound by looking at whole combinations of sums, while it is below
@@ -158,18 +141,19 @@ impl Window<'_> {
         let mut enough = enough;
         let mut counts = None;
         let (most, first) = match purpose {
-            Purpose::Bound => (COMBINATIONS_MAX, 0),
-            Purpose::Fill => (FILLS_MAX, FILL_TRY),
+            Purpose::Bound => (PARAMS.whole_servers.max_combinations, 0),
+            Purpose::Fill => (PARAMS.whole_servers.max_fills, PARAMS.whole_servers.first_fill),
         };
         for _ in 0..most {
             let (value, at) = self.lowest_bound(bounds);
             let bound = &mut bounds[at];
-            if value >= enough || bound.tries > TRIES_MAX {
+            if value >= enough || bound.tries > PARAMS.whole_servers.max_raises {
                 break;
             }
             let share = low + i64::try_from(at).expect("a short window");
-            let worth = (self.tau + bound.mu) * self.lattice.value_max as f64;
-            let slack = SLACK * f64::from(1 << (2 * bound.tries.max(first))) * worth;
+            let worth = (self.tau + bound.mu) * self.sum_costs.value_max as f64;
+            let slack =
+                PARAMS.whole_servers.slack * f64::from(1 << (2 * bound.tries.max(first))) * worth;
             // Above the best one that is exact, nothing need be told apart.
             let slack = slack.min(enough - value + 1e-6 * worth);
             let found = self.combine(bound.mu, share, slack);
@@ -188,16 +172,16 @@ impl Window<'_> {
 
     /// The servers of each item that show the sums of the spans.
     fn servers(&self, sums: &[i64]) -> Option<Vec<u32>> {
-        let mut counts = vec![0; self.lattice.items];
+        let mut counts = vec![0; self.sum_costs.items];
         for (span, &sum) in sums.iter().enumerate() {
-            self.lattice.take(span, sum, &mut counts)?;
+            self.sum_costs.take(span, sum, &mut counts)?;
         }
         Some(counts)
     }
 
     /// Raises the lowest bound of the window until no price of the demand raises it any further,
     /// or it is above `enough`; gives it.
-    fn climb(&self, start: f64, ceiling: f64, bounds: &mut [Bound], enough: f64) -> f64 {
+    fn raise_bounds(&self, start: f64, ceiling: f64, bounds: &mut [Bound], enough: f64) -> f64 {
         let (low, _) = self.shares.unwrap_or((0, 0));
         // Prices tried, each with its tangent at the share last looked at.
         let mut tried: Vec<(f64, Option<(i64, Tangent)>)> = Vec::new();
@@ -208,7 +192,7 @@ impl Window<'_> {
             tried.push((mu, None));
             let (value, at) = self.lowest_bound(bounds);
             let share = low + i64::try_from(at).expect("a short window");
-            if tried.len() >= PRICES_MAX || value > enough {
+            if tried.len() >= PARAMS.whole_servers.max_prices || value > enough {
                 return value;
             }
             // Tangents at the nearest prices on both sides of the best one.

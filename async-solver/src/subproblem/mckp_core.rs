@@ -6,16 +6,11 @@
 //! its total (Pisinger's core of the multiple-choice knapsack). What the pass does not look at is
 //! at least as expensive as it says, so the result is a bound in any case.
 
-use super::lattice::{Lattice, Purpose};
-use super::ring::lower;
-use super::window::Window;
-
-/// Totals told apart at most, on either side.
-const TOTALS_MAX: i64 = 6_000;
-/// Share of the slack below which costs count as the same.
-const SAME: f64 = 1e-6;
-/// Sums looked at in one MSB at most.
-const SUMS_MAX: i64 = 20_000;
+use super::group_relaxation::lower;
+use super::lines::Purpose;
+use super::share_window::ShareWindow;
+use super::sum_costs::SumCosts;
+use crate::params::PARAMS;
 
 /// The sums of an MSB worth looking at.
 struct Choices {
@@ -32,30 +27,30 @@ pub(super) struct Combination {
     pub sums: Option<Vec<i64>>,
 }
 
-impl Window<'_> {
+impl ShareWindow<'_> {
     /// The cheapest combination of sums under a largest share, if its cost is less than `slack`
     /// above the bound at the price `mu` of the demand.
     pub fn combine(&self, mu: f64, share: i64, slack: f64) -> Combination {
         let mut slack = slack;
         let mut base = self.tau * share as f64;
         let mut missing = self.demand + share;
-        let mut least = Vec::with_capacity(self.lattice.lines.len());
+        let mut least = Vec::with_capacity(self.sum_costs.lines.len());
         let mut choices = Vec::new();
-        for span in 0..self.lattice.lines.len() {
+        for span in 0..self.sum_costs.lines.len() {
             let (value, z) = self.least(span, mu, share);
             base += value;
             missing -= z;
             least.push(z);
             let cap = if self.shares.is_some() { share } else { i64::MAX };
-            let (low, high) = self.lattice.near(span, mu, value + slack, z, cap);
-            if high - low > SUMS_MAX {
+            let (low, high) = self.sum_costs.near(span, mu, value + slack, z, cap);
+            if high - low > PARAMS.whole_servers.max_sums {
                 slack = 0.0;
             }
             if slack <= 0.0 || low == high {
                 continue;
             }
             let mut row = vec![0.0; usize::try_from(high - low + 1).expect("ordered")];
-            self.lattice.row(span, low, &mut row);
+            self.sum_costs.row(span, low, &mut row);
             let mut cheapest = f64::INFINITY;
             let mut more = Vec::new();
             // A sum that costs no less than a larger one is of no use.
@@ -80,7 +75,8 @@ impl Window<'_> {
         choices.sort_by_key(|choices| choices.reach().1 - choices.reach().0);
         for choices in choices.iter_mut().rev() {
             // Among sums that cost the same, those that meet the demand are the better start.
-            let same = choices.more.iter().filter(|more| more.1 <= SAME * slack);
+            let same =
+                choices.more.iter().filter(|more| more.1 <= PARAMS.whole_servers.same_cost * slack);
             let start = same.map(|more| more.0).min_by_key(|more| (missing - more).abs());
             let start = start.unwrap_or(0);
             choices.more.iter_mut().for_each(|more| more.0 -= start);
@@ -89,12 +85,12 @@ impl Window<'_> {
         }
         // Nothing is missing and nothing too much: no combination is better.
         let at_once = whole + mu * -missing as f64 + self.shortfall(missing);
-        if at_once <= floor + SAME * slack {
+        if at_once <= floor + PARAMS.whole_servers.same_cost * slack {
             return Combination { bound: floor.min(at_once), sums: Some(least) };
         }
         let stages = self.stages(&choices, mu, missing, slack);
         let totals = stages.layers.last().expect("one at least");
-        let unknown = match self.lattice.purpose {
+        let unknown = match self.sum_costs.purpose {
             Purpose::Bound => floor + stages.dropped,
             Purpose::Fill => f64::INFINITY,
         };
@@ -131,7 +127,10 @@ impl Window<'_> {
             (low, high) = (low + up, high + down);
             let from = (old.from + down).max(low);
             let to = (old.to() + up).min(high).max(from);
-            let near = (missing.min(0) - TOTALS_MAX, missing.max(0) + TOTALS_MAX);
+            let near = (
+                missing.min(0) - PARAMS.whole_servers.max_totals,
+                missing.max(0) + PARAMS.whole_servers.max_totals,
+            );
             let clipped = (from.max(near.0), to.min(near.1).max(from.max(near.0)));
             let length = usize::try_from(clipped.1 - clipped.0 + 1).expect("ordered");
             let mut new = Totals { from: clipped.0, costs: vec![f64::INFINITY; length] };
@@ -234,7 +233,7 @@ impl Choices {
     }
 }
 
-impl Lattice {
+impl SumCosts {
     /// The sums around `z` up to `share` whose line, less `mu` per unit, is at most `limit`: others
     /// cost more.
     fn near(&self, span: usize, mu: f64, limit: f64, z: i64, share: i64) -> (i64, i64) {

@@ -9,7 +9,7 @@ use crate::model::{Model, Term};
 use crate::state::State;
 
 /// Takes away what each reservation does not need.
-pub fn hand_back(model: &Model, state: &mut State) {
+pub fn release_surplus(model: &Model, state: &mut State) {
     for term in 0..model.terms.len() {
         let mut counts = state.counts[term].clone();
         if trim(&model.terms[term], &mut counts) {

@@ -1,0 +1,96 @@
+//! Linear and mixed-integer programs, and where they are solved.
+//!
+//! The solver starts no process: `ras` passes a [`Backend`] that runs HiGHS in a child process which can be
+//! killed, tests pass [`crate::backend::InProcess`].
+
+use std::time::Duration;
+
+/// A linear or mixed-integer program, minimised, in column-wise form.
+///
+/// `row_lower <= A x <= row_upper`, `col_lower <= x <= col_upper`; column `j` has the entries
+/// `starts[j]..starts[j + 1]` of `indices` (rows) and `values`. Infinite bounds are infinities.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LpProblem {
+    /// Objective coefficient of each column.
+    pub cost: Vec<f64>,
+    /// Lower bound of each column.
+    pub col_lower: Vec<f64>,
+    /// Upper bound of each column.
+    pub col_upper: Vec<f64>,
+    /// Whether each column must be integer; empty: none.
+    pub integer: Vec<bool>,
+    /// Lower bound of each row.
+    pub row_lower: Vec<f64>,
+    /// Upper bound of each row.
+    pub row_upper: Vec<f64>,
+    /// Where each column's entries begin, and one past the last.
+    pub starts: Vec<u32>,
+    /// Row of each entry.
+    pub indices: Vec<u32>,
+    /// Coefficient of each entry.
+    pub values: Vec<f64>,
+}
+
+/// How HiGHS is to solve it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LpRequest {
+    /// `ipx` (interior point without crossover), `simplex`, `pdlp` or, with integers, `choose`
+    /// (without presolve, for a few nodes) or [`WHOLE`].
+    pub solver: String,
+    /// Wall-clock limit given to HiGHS; it is known to overrun.
+    pub time_limit: Option<Duration>,
+    /// Threads inside HiGHS.
+    pub threads: u32,
+    /// Seed.
+    pub seed: u32,
+    /// A full-length start for a mixed-integer program.
+    pub start: Option<Vec<f64>>,
+    /// Absolute gap at which a mixed-integer program ends.
+    pub mip_gap: f64,
+    /// Branch-and-bound nodes after which a mixed-integer program ends; unlike a time limit, the
+    /// same on every machine.
+    pub mip_nodes: u32,
+}
+
+/// HiGHS as it comes, presolve and all, for a problem with integers to be solved to the end.
+pub const WHOLE: &str = "whole";
+
+/// What HiGHS found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LpSolution {
+    /// Whether HiGHS calls it optimal (for a mixed-integer program: within the gap).
+    pub optimal: bool,
+    /// Value of the objective at `columns`.
+    pub objective: f64,
+    /// Proved bound of a mixed-integer program; for a linear program the objective.
+    pub dual_bound: f64,
+    /// Value of each column.
+    pub columns: Vec<f64>,
+    /// Dual of each row (the change of the minimum per unit of its bound); empty with integers.
+    pub row_duals: Vec<f64>,
+    /// Seconds inside HiGHS.
+    pub seconds: f64,
+}
+
+/// Runs HiGHS.
+pub trait Backend {
+    /// Starts a solve of `problem` and returns at once.
+    fn start(&self, problem: LpProblem, request: LpRequest) -> Box<dyn LpJob>;
+}
+
+/// A HiGHS run under way. Dropping it ends the run in any state of HiGHS.
+pub trait LpJob {
+    /// Waits for the outcome, at most this long; `None` while HiGHS is at work, and after it was given.
+    fn wait(&mut self, at_most: Duration) -> Option<Result<LpSolution, LpFailure>>;
+}
+
+/// Why a HiGHS run gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LpFailure {
+    /// HiGHS returned, without a usable point.
+    #[error("HiGHS ended with status {0}")]
+    Status(String),
+    /// The process it ran in ended or could not be started.
+    #[error("the HiGHS process failed: {0}")]
+    Process(String),
+}

@@ -1,0 +1,360 @@
+//! Every number of the solver that was chosen rather than derived, in one table.
+//!
+//! [`SolverParams`] groups them by the part of the solver that uses them, and [`PARAMS`] holds their values.
+//! `docs/solver-parameters.md` is the same table as a page; a test keeps it up to date. What an operator may
+//! set for one solve is in [`crate::SolverConfig`].
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Group and name, as in `PARAMS`.
+    pub name: &'static str,
+    /// Value, as written in Rust.
+    pub value: &'static str,
+    /// Unit of the value.
+    pub unit: &'static str,
+    /// Use of the parameter.
+    pub what: &'static str,
+    /// Experiment or reason behind the value.
+    pub chosen: &'static str,
+}
+
+macro_rules! table {
+    ($($(#[doc = $about:literal])* $group:ident: $type:ident {
+        $($name:ident: $kind:ty = $value:expr, $unit:literal, $what:literal, $chosen:literal;)*
+    })*) => {
+        /// The parameters by group.
+        #[derive(Clone, Copy, Debug)]
+        pub struct SolverParams {
+            $($(#[doc = $about])* pub $group: $type,)*
+        }
+
+        $(
+            $(#[doc = $about])*
+            #[derive(Clone, Copy, Debug)]
+            pub struct $type {
+                $(#[doc = $what] pub $name: $kind,)*
+            }
+        )*
+
+        /// The values in use.
+        pub const PARAMS: SolverParams = SolverParams {
+            $($group: $type { $($name: $value),* },)*
+        };
+
+        /// The table, row by row.
+        pub const ROWS: &[Row] = &[
+            $($(Row {
+                name: concat!(stringify!($group), ".", stringify!($name)),
+                value: stringify!($value),
+                unit: $unit,
+                what: $what,
+                chosen: $chosen,
+            },)*)*
+        ];
+    };
+}
+
+table! {
+    /// Time of a solve.
+    time: TimeParams {
+        reserve_share: f64 = 0.08, "share of the deadline",
+            "Reserved for phase 2 and for the caller.", "A cold million by 15 s (docs/results.md).";
+        reserve_per_million: f64 = 1.0, "s",
+            "Added to the reserve per million servers.", "Phase 2 of a steady million.";
+        reserve_per_million_missing: f64 = 7.0, "s",
+            "Added to the reserve per million servers that shortfalls ask for: phase 2 finds racks for them.",
+            "Phase 2 of a cold million.";
+        ascent_share: f64 = 0.4, "share of the time left",
+            "Longest ascent: prices are of no use without a search.", "Decision 0013.";
+        budget_pass_share: f64 = 0.6, "share of the time left",
+            "Longest pass of a solve under move budgets, so that the next pass has time.",
+            "Not varied.";
+    }
+    /// Prices of shortfalls, and service in order of priority.
+    priority: PriorityParams {
+        ratio: f64 = 10.0, "factor",
+            "Price of a priority level over the next less important one, while prices lead the search.",
+            "Not varied; the order itself does not depend on it.";
+        levels: usize = 4, "levels",
+            "Levels with prices of their own; the rest share the last one.",
+            "More would span more digits than a floating-point solver has.";
+        level_margin: f64 = 2.0, "factor",
+            "Price of a level over the next one, beyond the ratio of server values, once levels are served.",
+            "Any factor above 1 keeps the order.";
+        max_price_ratio: f64 = 1e6, "factor",
+            "Highest price of a server over the lowest; further levels share it.",
+            "Digits of a 64-bit float.";
+        tries: usize = 60, "exchanges",
+            "Exchanges in a row without a smaller shortfall that end a level.",
+            "tests/order.rs against brute force.";
+        max_tries: usize = 400, "exchanges",
+            "Exchanges at a level at most, besides one per reservation that is short.",
+            "tests/order.rs against brute force.";
+        full_range_reinsertions: usize = 16, "reservations",
+            "Reservations of a level, largest shortfall first, that try largest MSB shares over the full range.",
+            "Not varied.";
+        ascent_steps: usize = 40, "steps",
+            "VolumeAlgorithm to the prices of the problem in order.", "Not varied.";
+        ascent_target: f64 = 1e-3, "share of the bound",
+            "First target step of that ascent.", "Not varied.";
+        limit_slack: f64 = 1e-10, "servers",
+            "Tolerance of HiGHS on a limit of a shortfall.", "Below HiGHS' own tolerance.";
+    }
+    /// The Lagrangian bound.
+    bound: BoundParams {
+        rounding: f64 = 1e-10, "share of the terms' magnitude",
+            "Subtracted from every bound for rounding of its sums.",
+            "Above the worst error of a sum of a million terms.";
+        batch: usize = 8, "reservations",
+            "Reservations that a thread takes at a time.", "Not varied; does not change results.";
+    }
+    /// The volume algorithm, which ascends to the pools' prices.
+    ascent: AscentParams {
+        smoothing: f64 = 0.05, "weight",
+            "Weight of a new point in the smoothed usage.", "0.02, 0.1 and 0.2 lost: lab notes of 0013.";
+        max_failures: u32 = 5, "steps",
+            "Steps without a better bound after which the target step shrinks.",
+            "2, 3, 10 and 20 lost: lab notes of 0013.";
+        quick_smoothing: f64 = 0.1, "weight",
+            "`smoothing` of a warm start.", "0.15 and 0.2 lost: lab notes of 0013.";
+        quick_max_failures: u32 = 3, "steps",
+            "`max_failures` of a warm start.", "As good a bound in half of the steps: lab notes of 0013.";
+        shrink: f64 = 0.7, "factor", "Factor of a target step that shrinks.", "Not varied.";
+        good_step: f64 = 0.5, "share of the target step",
+            "Gain of a step that lets the target step grow.", "Not varied.";
+        grow: f64 = 1.5, "factor", "Factor of a target step that grows.", "Not varied.";
+        min_target: f64 = 1e-5, "share of the bound",
+            "Target step below which the ascent has converged.", "Not varied.";
+        max_steps: usize = 600, "steps", "Steps of an ascent at most.",
+            "Ascents from zero converge within 430 to 480: lab notes of 0013.";
+        burst_steps: usize = 20, "steps", "Steps of a burst beside the search.",
+            "40 made no difference: lab notes of 0013.";
+        min_gain_per_burst: f64 = 3e-5, "share of the bound",
+            "Gain of a burst below which the first ascent of a warm start ends.",
+            "1e-4 and 3e-4 cost up to 2.5 s in hard hours: lab notes of 0013.";
+        target_cold: f64 = 1e-2, "share of the bound", "First target step from zero prices.",
+            "Decision 0013.";
+        target_warm: f64 = 3e-4, "share of the bound",
+            "First target step from the last solve's prices.", "Lab notes of 0013.";
+        target_warm_from_zero: f64 = 1e-3, "share of the bound",
+            "First target step from zero in a warm start where the last prices are worse.",
+            "Lab notes of 0013.";
+        target_of_distance: f64 = 0.1, "share of the gap",
+            "Target step of an ascent that continues on a longer way than estimated.",
+            "Lab notes of 0013.";
+        lp_steps: usize = 30, "steps", "Steps from HiGHS' duals.", "Decision 0001.";
+        target_from_lp: f64 = 1e-4, "share of the bound", "First target step from HiGHS' duals.",
+            "Decision 0001.";
+    }
+    /// Sweeps over all reservations.
+    sweep: SweepParams {
+        price_weights: [f64; 5] = [1.0, 0.7, 0.3, 0.0, 1.0], "factors",
+            "Weight of the pools' prices in each pass: first avoid servers that others need, then take the rest.",
+            "Decision 0001.";
+        repair_tries: usize = 20, "neighbourhoods",
+            "Neighbourhoods in a row without a smaller shortfall that end a repair.", "Lab notes of 0013.";
+        min_gain: f64 = 0.02, "share of the gap",
+            "Gain of a pass below which the sweep of a warm start ends.", "Lab notes of 0013.";
+    }
+    /// Reinsertion of one reservation.
+    reinsert: ReinsertParams {
+        share_tries: usize = 12, "shares",
+            "Largest MSB shares tried in a row without gain.", "Not varied.";
+        range_steps: i64 = 16, "shares", "Shares tried over the full range.", "Not varied.";
+        range_rounds: usize = 3, "rounds", "Times the range narrows around the best share.",
+            "Not varied.";
+        max_counts: u32 = 256, "combinations",
+            "Combinations of counts up to which all are tried.", "tests/truth.rs against brute force.";
+    }
+    /// Ruin and recreate.
+    search: SearchParams {
+        price_weights: [f64; 4] = [1.0, 0.8, 0.5, 0.2], "factors",
+            "Weights of the pools' prices; each attempt takes one at random.", "Decision 0001.";
+        round_tries: usize = 600, "attempts",
+            "Attempts of a round at least; one per reservation where there are more.",
+            "100 got stuck: lab notes of 0013.";
+        detour: f64 = 0.02, "share of the gap", "Largest accepted step to the worse.",
+            "Decision 0001.";
+        stall_gain: f64 = 0.005, "share of the gap",
+            "Gain of a round below which it counts as stalled.", "Not varied.";
+        slices: usize = 6, "slices", "Slices of a round that continues within the target gap.",
+            "Lab notes of 0013.";
+        min_gain_per_slice: f64 = 0.1, "share of the gap",
+            "Gain of such a slice below which the round ends.", "Lab notes of 0013.";
+        min_gain_per_round: f64 = 0.01, "share of the gap",
+            "Gain of a round of a warm start below which its turn ends.", "Lab notes of 0013.";
+        min_gain_per_turn: f64 = 0.05, "share of the gap",
+            "Gain of a turn of search and ascent below which a warm start ends.", "Lab notes of 0013.";
+    }
+    /// Accepted gaps of warm starts.
+    warm: WarmParams {
+        near: f64 = 4.0, "multiple of the accepted gap",
+            "Gap beyond which the ascent's fractional solution is swept before the search.",
+            "Lab notes of 0013.";
+        not_far: f64 = 3.0, "multiple of the accepted gap",
+            "Gap within which a large region ends where turns gain too little.", "Lab notes of 0013.";
+        slack: f64 = 0.25, "share of the last gap", "How far the gap of a warm start may grow.",
+            "Lab notes of 0013.";
+        min_shrink: f64 = 0.5, "share of the last gap",
+            "Smallest gap that is stored after a warm start.", "Lab notes of 0013.";
+        max_gap: f64 = 0.02, "gap", "Largest gap that the next solve accepts.", "Lab notes of 0013.";
+    }
+    /// Restarts from an LP near the incumbent.
+    restart: RestartParams {
+        max_columns: usize = 20_000, "columns",
+            "Largest LP that is solved again and again.", "Decision 0010.";
+        max_restarts: u32 = 4, "restarts", "Restarts in a row at most.", "Decision 0001.";
+        min_gain: f64 = 0.02, "share of the gap",
+            "Gain of a restart below which no other follows.", "Decision 0001.";
+        simplex_columns: usize = 4_000, "columns",
+            "Size below which simplex solves an LP: it is fast there, and its duals are exact.",
+            "Decision 0001.";
+    }
+    /// The restricted master problem.
+    master: MasterParams {
+        max_steps: usize = 60, "masters", "Masters solved at most.", "Decision 0010.";
+        first_radius: f64 = 0.03, "share of the mean price",
+            "How far prices may move from the best ones at first.",
+            "0.003 to 0.03 made little difference: decision 0010.";
+        failures_to_halve: u32 = 10, "steps",
+            "Steps without a better bound that halve the radius.", "5 lost: decision 0010.";
+        failures_to_stop: u32 = 40, "steps",
+            "Steps in a row without a better bound that end it.", "Decision 0010.";
+        good_step: f64 = 0.3, "share of the promised gain",
+            "Gain of a step that lets the radius grow.", "Not varied.";
+        grow: f64 = 1.5, "factor", "Factor of a radius that grows.", "Not varied.";
+        column_tries: usize = 12, "shares", "Largest MSB shares tried for a column.", "Not varied.";
+    }
+    /// Sub-MIPs and branch and bound.
+    sub_mip: SubMipParams {
+        whole_items: usize = 300, "items",
+            "Size of a problem that branch and bound solves whole.", "Decision 0008.";
+        whole_nodes: u32 = 2_000, "nodes", "Nodes of it at most.", "Decision 0008.";
+        whole_safety: f64 = 1e-7, "share of the bound",
+            "Subtracted from its bound for HiGHS' tolerances.", "HiGHS' tolerances.";
+        gap: f64 = 0.01, "share of the gap", "Gap at which a sub-MIP ends.", "Decision 0008.";
+        batch: usize = 2, "sub-MIPs",
+            "Sub-MIPs solved at the same time; not the number of threads, which must not change results.",
+            "Decision 0008.";
+        rins_items: [usize; 2] = [100, 250], "items",
+            "Items that RINS frees: those furthest from the fractional solution.",
+            "200 and 400 lost: decision 0010.";
+        rins_min_distance: f64 = 0.1, "servers",
+            "Distance from the fractional solution below which an item stays fixed.", "Decision 0010.";
+        rins_min_gain: f64 = 0.02, "share of the gap",
+            "Gain of a round of RINS below which no other follows.", "Decision 0010.";
+    }
+    /// The relaxation of one reservation.
+    relaxation: RelaxationParams {
+        max_evaluations: usize = 240, "evaluations",
+            "Evaluations of one search over the largest MSB share; its bound covers the rest.",
+            "Not varied.";
+        max_candidates: usize = 40, "shares",
+            "Attainable shares tried one by one around the linear optimum.", "Not varied.";
+        max_sums: usize = 4_000, "sums",
+            "Attainable sums listed per MSB or reservation; beyond, the share is continuous.",
+            "Memory of a million servers.";
+    }
+    /// The bound of one reservation in whole servers.
+    whole_servers: WholeServersParams {
+        max_residues: i64 = 1_024, "units",
+            "Largest server value for which residues are listed; beyond, the convex line is the bound.",
+            "Memory.";
+        max_shift: i64 = 3, "servers of the largest value",
+            "How far exchanges move a sum at most.", "Sum of distances 18.3 to 0.03 (docs/formulation.md).";
+        max_prices: usize = 16, "prices", "Prices of the demand tried for a window at most.",
+            "Not varied.";
+        max_window: i64 = 6_000, "sums", "Sums in a window at most.", "Time of one evaluation.";
+        max_combinations: usize = 24, "shares",
+            "Largest shares whose combinations of sums are examined for a bound.",
+            "Time of one evaluation.";
+        max_fills: usize = 6, "shares",
+            "Largest shares whose combinations of sums are examined for an assignment.",
+            "Time of one reinsertion.";
+        first_fill: u32 = 2, "raises", "Raises of the slack with which an assignment begins.",
+            "Not varied.";
+        slack: f64 = 0.006, "share of a server's worth",
+            "Extra cost of combinations that are examined at first.", "Not varied.";
+        max_raises: u32 = 3, "raises", "How often the slack is raised fourfold.", "Not varied.";
+        rounding: f64 = 1e-13, "share of the terms' magnitude",
+            "Subtracted from a bound for rounding.", "Worst error of its sums.";
+        max_totals: i64 = 6_000, "totals", "Totals told apart on either side.", "Time of one pass.";
+        same_cost: f64 = 1e-6, "share of the slack", "Difference below which costs are equal.",
+            "Not varied.";
+        max_sums: i64 = 20_000, "sums", "Sums examined in one MSB at most.", "Time of one pass.";
+    }
+    /// After phase 1.
+    after: AfterParams {
+        balance_rounds: usize = 8, "rounds",
+            "Times that each reservation is balanced over MSBs at most.", "Decision 0003.";
+        budget_partial_passes: usize = 2, "passes",
+            "Passes under move budgets that pin only servers of exhausted budgets.", "Decision 0027.";
+        budget_last_pass: usize = 8, "passes", "Pass that pins every server that need not move.",
+            "Decision 0027.";
+    }
+    /// Plans of single requests.
+    plan: PlanParams {
+        ascent_steps: usize = 120, "steps", "VolumeAlgorithm from zero, without prices of a solve.",
+            "Decision 0014.";
+        ascent_target: f64 = 1e-2, "share of the bound", "First target step of it.",
+            "Decision 0014.";
+        warm_ascent_steps: usize = 12, "steps", "VolumeAlgorithm from the last solve's prices.",
+            "Decision 0014.";
+        warm_ascent_target: f64 = 1e-4, "share of the bound", "First target step of it.",
+            "Decision 0014.";
+        price_weights: [f64; 4] = [1.0, 0.5, 0.2, 0.0], "factors",
+            "Weights of the pools' prices in reinsertions.", "Decision 0014.";
+        tries_granted: usize = 100, "attempts",
+            "Attempts in a row without gain that end the search, the request being granted.",
+            "Decision 0014.";
+        tries_short: usize = 400, "attempts",
+            "Attempts in a row without gain that end the search while the request is short.",
+            "Decision 0014.";
+        max_servers_tried: usize = 400_000, "servers",
+            "Servers reinserted without gain that end the search: a large reservation is tried less often.",
+            "2 s for 100,000 servers (docs/results.md).";
+        min_tries: usize = 30, "attempts", "Attempts at least, for any size.", "Decision 0014.";
+        max_tries_factor: usize = 4, "multiple of the attempts without gain",
+            "All attempts at most: the last RRU take most time and most moves.", "Decision 0014.";
+        proof_steps: usize = 60, "steps", "VolumeAlgorithm that bounds the shortfall of a request.",
+            "More steps find no further proof.";
+        proof_target: f64 = 1e-2, "share of the bound", "First target step of it.", "Not varied.";
+        proof_kept_price: f64 = 50.0, "objective units per RRU",
+            "Price of an RRU that another reservation must keep in that bound.",
+            "Just high enough: prices would rise to a higher one.";
+        proof_min: f64 = 1e-6, "RRU", "Shortfall below which a bound counts as rounding.",
+            "Micro-RRU.";
+        max_more_types: usize = 4, "types", "Further hardware types tried as alternatives.",
+            "Decision 0014.";
+        max_types_offered: usize = 2, "types", "Alternatives with a further type offered at most.",
+            "Decision 0014.";
+        nearly_enough: f64 = 1.25, "factor",
+            "Gain by exchanges beyond free servers for which an alternative is tried.",
+            "Decision 0014.";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ROWS;
+    use std::fmt::Write;
+
+    #[test]
+    fn page_lists_every_parameter() {
+        let mut page = String::from(
+            "# Parameters of the solver\n\n\
+             `async-solver/src/params.rs` as a page: every number of the solver that was chosen rather than derived. \
+             A test writes and compares it (`EXPECTORATE=overwrite cargo test -p async-solver --lib params`).\n\n\
+             | parameter | value | unit | use | chosen by |\n|---|---|---|---|---|\n",
+        );
+        for row in ROWS {
+            let _ = writeln!(
+                page,
+                "| `{}` | {} | {} | {} | {} |",
+                row.name, row.value, row.unit, row.what, row.chosen
+            );
+        }
+        expectorate::assert_contents("../docs/solver-parameters.md", &page);
+    }
+}

@@ -1,0 +1,75 @@
+//! The restricted master problem: better prices, a higher bound, and a fractional solution of
+//! whole-server columns.
+
+use super::Run;
+use crate::bound::{DualPoint, evaluate_strong, in_parallel};
+use crate::lp::LpRequest;
+use crate::params::PARAMS;
+use crate::restricted_master::RestrictedMaster;
+use crate::subproblem::Priced;
+
+impl Run<'_> {
+    /// Raises the bound with a restricted master problem, and returns its last fractional solution: servers of
+    /// each item of each reservation.
+    pub(super) fn solve_master(&mut self) -> Option<Vec<Vec<f64>>> {
+        let (mut best, state) = (self.dual.clone()?, self.best.clone()?.0);
+        let request = LpRequest { solver: "simplex".into(), ..self.request.clone() };
+        let mut master = RestrictedMaster::new(self.model);
+        for (term, counts) in state.counts.into_iter().enumerate() {
+            master.add(term, counts);
+        }
+        self.add_columns(&mut master, &best);
+        let positive: Vec<f64> = best.prices.iter().copied().filter(|price| *price > 0.0).collect();
+        let mut radius = PARAMS.master.first_radius * positive.iter().sum::<f64>()
+            / positive.len().max(1) as f64;
+        let (mut failures, mut fractional) = (0, None);
+        for _ in 0..PARAMS.master.max_steps {
+            if failures >= PARAMS.master.failures_to_stop
+                || self.is_within_gap()
+                || self.must_stop()
+            {
+                break;
+            }
+            let problem = master.problem(&best.prices, radius);
+            let columns = problem.cost.len();
+            let mut job = self.control.backend.start(problem, request.clone());
+            let Some(solution) = self.wait(job.as_mut(), columns) else { break };
+            let Some(prices) = master.prices(&solution.row_duals) else { break };
+            fractional = Some(master.fractional_solution(&solution.columns));
+            let point = evaluate_strong(self.model, self.geometries, prices, self.config.threads);
+            self.add_columns(&mut master, &point);
+            let promised = master.value(solution.objective) - best.value;
+            if point.value > best.value {
+                if point.value - best.value > PARAMS.master.good_step * promised {
+                    radius *= PARAMS.master.grow;
+                }
+                best = point;
+                failures = 0;
+                self.dual_bound = self.dual_bound.max(best.value);
+            } else {
+                failures += 1;
+                if failures.is_multiple_of(PARAMS.master.failures_to_halve) {
+                    radius *= 0.5;
+                }
+            }
+        }
+        self.dual = Some(best);
+        self.note("mip");
+        fractional
+    }
+
+    /// Adds the best assignment of each reservation at some prices to the master.
+    fn add_columns(&self, master: &mut RestrictedMaster, dual: &DualPoint) {
+        let model = self.model;
+        let points = in_parallel(model.terms.len(), self.config.threads, |term| {
+            let (of, geometry) = (&model.terms[term], &self.geometries[term]);
+            let priced = Priced::unlimited(model, of, geometry, &dual.prices);
+            priced.best_whole(&[dual.terms[term].top], PARAMS.master.column_tries)
+        });
+        for (term, point) in points.into_iter().enumerate() {
+            if let Some((counts, _)) = point {
+                master.add(term, counts);
+            }
+        }
+    }
+}
