@@ -450,7 +450,7 @@ impl<'a> Explainer<'a> {
         let [reach, capacity] = amounts([evidence.within_reach, reservation.capacity]);
         match reason {
             ShortfallReason::NoEligibleHardware if reservation.rru.is_empty() => {
-                "no hardware type is eligible for it".to_owned()
+                "it accepts no hardware type".to_owned()
             }
             ShortfallReason::NoEligibleHardware => {
                 format!("the region has no server of its types ({})", hardware.name)
@@ -477,12 +477,12 @@ impl<'a> Explainer<'a> {
                     amounts([evidence.within_affinity, reservation.msb_max().unwrap_or_default()]);
                 format!(
                     "at most {} of its {} replicas, {most} RRU, may be in one MSB: {within} of \
-                     {capacity} RRU are within reach so",
+                     {capacity} RRU are within reach under this rule",
                     rule.0, rule.1
                 )
             }
             ShortfallReason::InsufficientHardware => {
-                format!("more is asked than is there: {}", hardware.sentence())
+                format!("demand exceeds supply: {}", hardware.sentence())
             }
             ShortfallReason::MsbBuffer if reservation.msb_buffer && evidence.eligible_msbs == 1 => {
                 format!(
@@ -492,14 +492,14 @@ impl<'a> Explainer<'a> {
                 )
             }
             ShortfallReason::MsbBuffer => format!(
-                "there is enough hardware, but not once any one MSB may be lost: {}",
+                "the hardware suffices, but not after the loss of any one MSB: {}",
                 hardware.sentence()
             ),
             ShortfallReason::Affinity => {
                 let [within] = amounts([evidence.within_affinity]);
                 format!(
-                    "the datacenters it wants have not enough for it: {within} of {capacity} RRU \
-                     are within reach under its affinity, {reach} without"
+                    "the datacenters of its affinity have too few servers: {within} of {capacity} \
+                     RRU are within reach under its affinity, {reach} without"
                 )
             }
             ShortfallReason::Priority => format!(
@@ -508,19 +508,20 @@ impl<'a> Explainer<'a> {
                 counted(evidence.more_important_servers, "server")
             ),
             ShortfallReason::NoRegress => format!(
-                "other reservations, not more important, have held {} of its types since before, \
-                 and what holds must hold; {reach} of {capacity} RRU are within reach",
+                "other reservations that are not more important hold {} of its types and keep \
+                 them; {reach} of {capacity} RRU are within reach",
                 counted(evidence.kept_by_others_servers, "server")
             ),
             ShortfallReason::NotFoundInTime if evidence.within_affinity >= reservation.capacity => {
                 format!(
-                    "{} of its types are free and would do; the solve ended before it gave them",
+                    "{} of its types are free and would suffice; the solve ended before it assigned \
+                     them",
                     counted(evidence.free_servers, "server")
                 )
             }
             ShortfallReason::NotFoundInTime => format!(
-                "no shortage explains the {} RRU that are missing; the solve ended before it \
-                 found a better exchange with others ({})",
+                "no shortage explains the {} missing RRU; the solve ended before it found a \
+                 better exchange with other reservations ({})",
                 amount(missing),
                 hardware.sentence()
             ),

@@ -172,7 +172,7 @@ impl fmt::Display for QuotedArrival {
                 let by = by.format("%Y-%m-%d %H:%M UTC");
                 write!(out, "by {by}, {come} of {} servers", self.servers)?;
             }
-            None if self.servers == 0 => write!(out, "no server has to come")?,
+            None if self.servers == 0 => write!(out, "no server has to arrive")?,
             None => write!(out, "none of {} servers", self.servers)?,
         }
         if self.later > 0 {

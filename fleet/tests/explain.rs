@@ -58,7 +58,7 @@ fn more_is_asked_of_its_types_than_is_there() {
     let shortfall = found.shortfall.as_ref().expect("short");
     assert_eq!(
         shortfall.hardware.sentence(),
-        "types T4: 842 RRU on 404 servers, 714 usable after losing any one MSB, 1,028 asked by 3 \
+        "types T4: 842 RRU on 404 servers, 714 usable after losing any one MSB, 1,028 requested by 3 \
          reservations"
     );
     assert!(shortfall.sentence.contains(&shortfall.hardware.sentence()));
@@ -81,7 +81,7 @@ fn shared_buffers_are_counted_apart_from_demand() {
     let found = explained(world, &[], "T4/LS");
     let hardware = &found.shortfall.as_ref().expect("short").hardware;
     assert_eq!(hardware.shared_buffer, Rru::units(2 * 8), "2 % of 387 servers, 2 GPUs each");
-    assert!(hardware.sentence().ends_with("3 reservations, 16 kept as shared buffer"));
+    assert!(hardware.sentence().ends_with("3 reservations, 16 in the shared buffer"));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn many_small_buffers_add_up() {
     let given: Vec<_> = given.iter().map(|(server, id)| (server.as_str(), id.as_str())).collect();
     let found = explained(world, &given, "r9");
     assert_eq!(reason(&found), ShortfallReason::MsbBuffer);
-    let expected = "type t0: 15 servers, 10 usable after losing any one MSB, 10 asked by 10 \
+    let expected = "type t0: 15 servers, 10 usable after losing any one MSB, 10 requested by 10 \
                     reservations, 20 with the smallest embedded buffers";
     assert!(sentence(&found).contains(expected), "{}", sentence(&found));
 }
@@ -139,7 +139,7 @@ fn no_server_is_of_its_types() {
     assert_eq!(reason(&found), ShortfallReason::NoEligibleHardware);
     assert!(sentence(&found).contains("t9"));
     let found = explained(world().reservation("web", 3.0, &[]), &[], "web");
-    assert_eq!(sentence(&found), "no hardware type is eligible for it");
+    assert_eq!(sentence(&found), "it accepts no hardware type");
 }
 
 #[test]
@@ -214,7 +214,11 @@ fn others_hold_what_it_needs() {
     assert!(sentence(&found).contains("hold 6 servers"), "{}", sentence(&found));
     let found = contested(5, true);
     assert_eq!(reason(&found), ShortfallReason::NoRegress);
-    assert!(sentence(&found).contains("held 6 servers"), "{}", sentence(&found));
+    assert!(
+        sentence(&found).contains("hold 6 servers of its types and keep them"),
+        "{}",
+        sentence(&found)
+    );
     // Newly given to a reservation that could do with others: a better exchange exists.
     let found = contested(5, false);
     assert_eq!(reason(&found), ShortfallReason::NotFoundInTime);
@@ -360,7 +364,7 @@ fn what_a_satisfied_reservation_holds() {
     let worst = found.worst_msb.as_ref().expect("it holds something");
     assert_eq!((&*worst.msb, worst.lost, worst.left), ("m1b", Rru::units(5), Rru::units(5)));
     assert!(found.shortfall.is_none() && found.relaxations.is_empty());
-    assert!(found.to_string().contains("it has what it asked for"));
+    assert!(found.to_string().contains("its request is satisfied"));
 }
 
 #[test]
@@ -457,15 +461,15 @@ fn each_type_says_why_no_more_of_it_is_taken() {
         rows.into_iter().map(|of| (of.hardware_type.to_string(), of.reason, of.sentence)).collect()
     };
     // Six of twelve RRU are in m0, where the limit of six is reached; dc1 has no share.
-    let spread = "in MSBs where one more is beyond its limit of 6 RRU";
-    let shares = "in datacenters that have their share";
+    let spread = "in MSBs at its spread limit of 6 RRU";
+    let shares = "in datacenters that have reached its share";
     let expected = [
         ("a", Open, "3 are free, 3 within its limits".to_owned()),
         ("b", MsbSpread, format!("1 is free, {spread}")),
         ("both", Place, format!("3 are free: 2 {spread}, 1 {shares}")),
-        ("down", Unavailable, "all 2 are out of use".to_owned()),
+        ("down", Unavailable, "all 2 are unavailable".to_owned()),
         ("far", Affinity, format!("6 are free, all {shares}")),
-        ("gone", NoneThere, "the region has none".to_owned()),
+        ("gone", NoneThere, "the region has no server of this type".to_owned()),
     ];
     let expected = expected.map(|(ty, reason, text)| (ty.to_owned(), reason, text));
     assert_eq!(told(world.clone()), expected);
@@ -478,9 +482,9 @@ fn each_type_says_why_no_more_of_it_is_taken() {
     let rest =
         world.clone().hold("web", "m2-a-000").hold("web", "m2-a-001").hold("web", "m2-a-002");
     let all = told(rest.clone());
-    let none = "none is free: 2 held by others (2 by more important ones), 1 kept as shared buffer";
+    let none = "no free server: 2 held by other reservations (2 by more important reservations), 1 in the shared buffer";
     assert_eq!((all[0].1, all[0].2.as_str()), (NoneFree, none));
     let fewer = rest.change("web", |row| row.capacity_rru = 6.0);
     let one = told(fewer).into_iter().find(|row| row.0 == "b").expect("b");
-    assert_eq!((one.1, &*one.2), (Enough, "1 is free; what it holds is all it asks for"));
+    assert_eq!((one.1, &*one.2), (Enough, "1 is free; the request is satisfied"));
 }

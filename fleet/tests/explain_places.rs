@@ -35,7 +35,7 @@ fn hardware_outside_the_allowed_datacenters_is_a_reason_of_its_own() {
     );
     let more = Relaxation::OneMoreDatacenter { datacenter: "dc1".into() };
     assert!(found.relaxations.contains(&more), "{:?}", found.relaxations);
-    assert_eq!(more.to_string(), "being allowed in datacenter dc1 as well");
+    assert_eq!(more.to_string(), "allowing datacenter dc1 as well");
 }
 
 #[test]

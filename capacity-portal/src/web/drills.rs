@@ -155,7 +155,7 @@ fn mover(decisions: &Rehearsed) -> Markup {
                 strong { (number::count(sum(&decisions.recalled_later))) } " more within half an hour if the MSB is still lost." }
             @if decisions.give_way.is_empty() { p.note { "No reservation has to be preempted." } } @else {
                 div.scroll { table {
-                    caption { "Servers that could be preempted; an operator decides" }
+                    caption { "Servers that could move to reservations that are short; an operator decides" }
                     thead { tr { th scope="col" { "From" } th scope="col" { "To" } th scope="col" { "MSB" } th scope="col" { "Type" }
                         th scope="col" { "In use" } th.n scope="col" { "Servers" } } }
                     tbody { @for of in decisions.give_way.iter().take(ROWS) { tr {

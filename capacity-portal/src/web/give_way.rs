@@ -117,7 +117,7 @@ fn form(preview: &Preview, reader: &Reader) -> Markup {
         @else {
             @if !preview.is_due() { div.notice.warn {
                 strong.verdict { (number::counted(preview.lost.len(), "MSB")) @if preview.lost.len() == 1 { " is" } @else { " are" } " lost" }
-                p { "Embedded buffers cover this. You can start preemption anyway." }
+                p { "Embedded buffers cover the loss of one MSB. You can start preemption anyway." }
             } }
             form.fields method="post" action="/failures/give-way" {
                 (reader.csrf())

@@ -201,7 +201,7 @@ fn tiles(of: &Overview) -> Markup {
                 &count(of.moves.len()),
                 &html! { @if metrics.mover_stopped { "stopped by an operator" } @else if !metrics.mover_acts { "no active mover" }
                     @else if let Some(why) = &of.cannot_act { (why) }
-                    @else { (number::count(in_use)) " of servers in use" } }))
+                    @else { "servers in use: " (number::count(in_use)) } }))
             (ui::tile(if stuck > 0 { Mood::Bad } else { Mood::Plain }, "Stuck", &html! { (ui::count(stuck)) },
                 &html! { a href="/stuck" { "Work without progress" } }))
         }

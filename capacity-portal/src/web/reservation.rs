@@ -291,7 +291,7 @@ impl ReservationPage<'_> {
                         caption.quiet { "RRU owned in each MSB, and RRU left without that MSB" }
                         thead { tr { th scope="col" { "MSB" } th scope="col" { "" } th.n scope="col" { "Here, RRU" }
                             @if certified.is_some() {
-                                th.n scope="col" { "Left at once" } th.n scope="col" { "Left within 30 minutes" }
+                                th.n scope="col" { "Left at once" } th.n scope="col" { "In 30 minutes" }
                             } } }
                         tbody { @for msb in msbs {
                             @let here = amounts[msb.ix()];

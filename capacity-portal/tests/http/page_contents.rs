@@ -161,7 +161,7 @@ async fn reservation_page_explains_its_hardware() {
     for needed in [
         "The reservation accepts 1 of 1 hardware type and uses 1",
         "/reservations/a/servers?hardware=type",
-        "8 are free; what it holds is all it asks for",
+        "8 are free; the request is satisfied",
         "100.0\u{202f}%",
     ] {
         assert!(text.contains(needed), "{needed}: {text}");

@@ -224,17 +224,17 @@ fn reason(row: &TypeUse, enough: bool) -> TypeReason {
     }
 }
 
-/// `is_held`: the reservation is held to datacenters.
-fn sentence(row: &TypeUse, msb_limit: Option<Rru>, is_held: bool) -> String {
+/// `is_restricted`: the reservation is restricted to datacenters.
+fn sentence(row: &TypeUse, msb_limit: Option<Rru>, is_restricted: bool) -> String {
     let spread = || {
         let limit =
             msb_limit.map_or_else(String::new, |limit| format!(" of {} RRU", amount(limit)));
-        format!("in MSBs where one more is beyond its limit{limit}")
+        format!("in MSBs at its spread limit{limit}")
     };
-    let shares = if is_held {
-        "in datacenters that it is not allowed in or that have their share"
+    let shares = if is_restricted {
+        "in datacenters that are not allowed or have reached its share"
     } else {
-        "in datacenters that have their share"
+        "in datacenters that have reached its share"
     };
     let free = if row.free == 1 {
         "1 is free".to_owned()
@@ -243,27 +243,30 @@ fn sentence(row: &TypeUse, msb_limit: Option<Rru>, is_held: bool) -> String {
     };
     let all = if row.free == 1 { "" } else { "all " };
     match row.reason {
-        TypeReason::NoneThere => "the region has none".to_owned(),
-        TypeReason::Unavailable => format!("all {} are out of use", count(row.unavailable)),
+        TypeReason::NoneThere => "the region has no server of this type".to_owned(),
+        TypeReason::Unavailable => format!("all {} are unavailable", count(row.unavailable)),
         TypeReason::NoneFree => {
             let mut parts = Vec::new();
             if row.held_by_others > 0 {
                 let important = match row.held_by_more_important {
                     0 => String::new(),
-                    held => format!(" ({} by more important ones)", count(held)),
+                    held => format!(" ({} by more important reservations)", count(held)),
                 };
-                parts.push(format!("{} held by others{important}", count(row.held_by_others)));
+                parts.push(format!(
+                    "{} held by other reservations{important}",
+                    count(row.held_by_others)
+                ));
             }
             if row.shared_buffer > 0 {
-                parts.push(format!("{} kept as shared buffer", count(row.shared_buffer)));
+                parts.push(format!("{} in the shared buffer", count(row.shared_buffer)));
             }
             if row.unavailable > 0 {
-                parts.push(format!("{} out of use", count(row.unavailable)));
+                parts.push(format!("{} unavailable", count(row.unavailable)));
             }
             if parts.is_empty() {
-                "it has all there are".to_owned()
+                "the reservation holds all of them".to_owned()
             } else {
-                format!("none is free: {}", parts.join(", "))
+                format!("no free server: {}", parts.join(", "))
             }
         }
         TypeReason::MsbSpread => format!("{free}, {all}{}", spread()),
@@ -274,7 +277,7 @@ fn sentence(row: &TypeUse, msb_limit: Option<Rru>, is_held: bool) -> String {
             spread(),
             count(row.free_beyond_affinity)
         ),
-        TypeReason::Enough => format!("{free}; what it holds is all it asks for"),
+        TypeReason::Enough => format!("{free}; the request is satisfied"),
         TypeReason::Open => {
             format!("{free}, {} within its limits", count(row.free_within))
         }

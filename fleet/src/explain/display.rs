@@ -47,13 +47,13 @@ impl fmt::Display for Explanation {
         else {
             return match self.kind {
                 "elastic" => Ok(()),
-                _ => writeln!(out, "  it has what it asked for"),
+                _ => writeln!(out, "  its request is satisfied"),
             };
         };
         writeln!(out, "  short by {} RRU: {reason}", exact(*missing))?;
         writeln!(out, "    {sentence}")?;
         if !held_by.is_empty() {
-            writeln!(out, "  who has servers of its types:")?;
+            writeln!(out, "  reservations that hold servers of its types:")?;
         }
         for of in held_by.iter().take(HOLDERS_MAX) {
             writeln!(out, "    {of}")?;
@@ -67,10 +67,13 @@ impl fmt::Display for Explanation {
         if self.relaxations.is_empty() {
             return writeln!(
                 out,
-                "  no single relaxation would grant it with the servers now free"
+                "  no single change would grant it with the servers that are free now"
             );
         }
-        writeln!(out, "  each of these alone would grant it with the servers now free:")?;
+        writeln!(
+            out,
+            "  each of these changes alone would grant it with the servers that are free now:"
+        )?;
         for relaxation in &self.relaxations {
             writeln!(out, "    {relaxation}")?;
         }

@@ -66,7 +66,7 @@ pub struct HardwareSet {
 
 impl HardwareSet {
     /// Supply and demand in a sentence: "type T4: 842 servers, 714 usable after losing any one
-    /// MSB, 1,028 asked by 3 reservations".
+    /// MSB, 1,028 requested by 3 reservations".
     pub fn sentence(&self) -> String {
         let [supply, usable, asked] = amounts([self.supply, self.usable, self.asked]);
         let kind = if self.single_type { "type" } else { "types" };
@@ -77,11 +77,11 @@ impl HardwareSet {
         };
         let by = counted(self.asked_by.len(), "reservation");
         let mut text = format!(
-            "{kind} {}: {there}, {usable} usable after losing any one MSB, {asked} asked by {by}",
+            "{kind} {}: {there}, {usable} usable after losing any one MSB, {asked} requested by {by}",
             self.name
         );
         if self.shared_buffer > Rru::ZERO {
-            text += &format!(", {} kept as shared buffer", amount(self.shared_buffer));
+            text += &format!(", {} in the shared buffer", amount(self.shared_buffer));
         }
         if self.with_buffers > self.supply && self.asked + self.shared_buffer <= self.supply {
             let [needed, _] = amounts([self.with_buffers, self.supply]);

@@ -56,11 +56,11 @@ impl Right {
         match self {
             Right::MoreImportant => "it is more important",
             Right::AsImportant => "it is as important",
-            Right::HeldBefore => "it is less important, but held them before: what holds must hold",
-            Right::SharedBuffer => "they are kept for servers that fail",
-            Right::OfNoUse => "it is less important, but they would not lessen what is missing",
+            Right::HeldBefore => "it is less important, but keeps the servers it needs",
+            Right::SharedBuffer => "they are reserved for failures",
+            Right::OfNoUse => "it is less important, but they would not reduce the shortfall",
             Right::NotFoundInTime => {
-                "it is less important, and the solve ended before it gave them up"
+                "it is less important; the solve ended before they were reassigned"
             }
         }
     }

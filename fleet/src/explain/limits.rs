@@ -250,7 +250,7 @@ impl Thought<'_> {
             LimitName::SharedBuffers => {
                 let (servers, _) = self.kept(limit);
                 let servers = counted(servers, "server");
-                format!("{servers} of its types are kept in shared buffers for failures")
+                format!("{servers} of its types are in shared buffers, reserved for failures")
             }
             LimitName::HeldByOthers => {
                 let (servers, holders) = self.kept(limit);
@@ -290,13 +290,13 @@ impl Thought<'_> {
                 let [all, left] = amounts([offer.guaranteed(false), offer.guaranteed(true)]);
                 format!(
                     "it must survive the loss of any one MSB: of {all} RRU within reach, {left} are \
-                     left after it"
+                     left after the loss"
                 )
             }
             LimitName::Region => {
-                "the region has not enough, even with all else lifted: others' servers, shared \
-                 buffers, unavailable servers, further types, further datacenters, affinity, replica \
-                 rule and embedded buffer"
+                "the region has too few servers, even if every other limit is lifted: servers of \
+                 other reservations, shared buffers, unavailable servers, further types, further \
+                 datacenters, affinity, replica rule and embedded buffer"
                     .to_owned()
             }
         }

@@ -78,7 +78,7 @@ impl fmt::Display for Relaxation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Relaxation::FewerRru { grantable } => {
-                write!(out, "asking for at most {} RRU", super::text::exact(*grantable))
+                write!(out, "requesting at most {} RRU", super::text::exact(*grantable))
             }
             Relaxation::OneMoreType {
                 hardware_type,
@@ -91,15 +91,15 @@ impl fmt::Display for Relaxation {
                     write!(out, "{} of ", super::text::count(*needed))?;
                 }
                 let free = counted(*free_servers, "free server");
-                write!(out, "its {free} would do, at {} RRU each", amount(*assumed_value))
+                write!(out, "its {free} would suffice, at {} RRU each", amount(*assumed_value))
             }
             Relaxation::NoBuffer { available } => write!(
                 out,
-                "giving up the embedded buffer: {} RRU would be there as long as no MSB is lost",
+                "giving up the embedded buffer: {} RRU would be available until an MSB is lost",
                 amount(*available)
             ),
             Relaxation::OneMoreDatacenter { datacenter } => {
-                write!(out, "being allowed in datacenter {datacenter} as well")
+                write!(out, "allowing datacenter {datacenter} as well")
             }
             Relaxation::MoreReplicasPerMsb { replicas, per_msb, needed_per_msb } => write!(
                 out,
