@@ -3,6 +3,7 @@
 use crate::number::amount;
 use async_solver::{Alternative, Answer, Concession, move_cost};
 use fleet::audit::AuditReport;
+use fleet::number::exact;
 use fleet::quote::{
     self, Grant, HolderKind, Quote, QuoteFormat, QuoteSeconds, QuotedFlow, QuotedHolding,
     QuotedMove,
@@ -106,7 +107,7 @@ fn holding(audit: &AuditReport, ix: ReservationIx) -> QuotedHolding {
 fn alternative(region: &RegionSnapshot, of: &Alternative) -> quote::Alternative {
     let (concession, sentence) = match of.concession {
         Concession::FewerRru(capacity) => {
-            (quote::Concession::FewerRru, format!("asking for {} RRU", amount(capacity)))
+            (quote::Concession::FewerRru, format!("requesting {} RRU", exact(capacity)))
         }
         Concession::OneMoreType(ty, value) => {
             let ty = &region.hardware_types[ty.ix()];
@@ -119,14 +120,17 @@ fn alternative(region: &RegionSnapshot, of: &Alternative) -> quote::Alternative 
         }
         Concession::OneMoreDatacenter(datacenter) => {
             let datacenter = &region.datacenters[datacenter.ix()].id;
-            (quote::Concession::OneMoreDatacenter, format!("being allowed in {datacenter} as well"))
+            (
+                quote::Concession::OneMoreDatacenter,
+                format!("allowing datacenter {datacenter} as well"),
+            )
         }
         Concession::LooserReplicaRule(rule) => {
             let sentence = format!("{} of its {} replicas in one MSB", rule.per_msb, rule.replicas);
             (quote::Concession::LooserReplicaRule, sentence)
         }
         Concession::WithoutBuffer => {
-            (quote::Concession::NoBuffer, "not surviving the loss of an MSB".to_owned())
+            (quote::Concession::NoBuffer, "without an embedded buffer".to_owned())
         }
     };
     quote::Alternative { concession, sentence, request: of.request.clone(), cost: of.cost }

@@ -65,20 +65,20 @@ const HOLDERS: usize = 12;
 fn refusal(refusal: &Refusal) -> String {
     let mut text = format!(" {}: {}", refusal.reason, refusal.sentence);
     if !refusal.held_by.is_empty() {
-        text += "\n who has servers of its types:";
+        text += "\n reservations that hold servers of its types:";
     }
     for holder in refusal.held_by.iter().take(HOLDERS) {
         text += &format!("\n   {holder}");
     }
     if !refusal.limits.is_empty() {
-        text += "\n in the way, together:";
+        text += "\n limits that block it together:";
     }
     for limit in &refusal.limits {
         let (name, without) = (limit.limit.as_str(), amount(limit.without));
         text += &format!("\n   {name}: {}; {without} RRU without it", limit.sentence);
     }
     text += if refusal.alternatives.is_empty() {
-        "\n no single concession was found that would be granted in full"
+        "\n no single concession was found with which it would be granted in full"
     } else {
         "\n each of these would be granted in full:"
     };

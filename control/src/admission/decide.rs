@@ -159,7 +159,7 @@ pub fn refused_by_quota(
     if left > today {
         let mut request = asking.change.clone();
         request.capacity_rru = Some(left.to_f64());
-        let sentence = format!("asking for {left} RRU");
+        let sentence = format!("requesting {left} RRU");
         alternatives.push(WithinQuota { concession: Concession::FewerRru, sentence, request });
     }
     let detail = format!(

@@ -178,7 +178,7 @@ mod tests {
                 "reasons": [{"reason": "not_enough_hardware", "sentence": "there are 3"}, "quota", "region"],
                 "limits": [{"limit": "region", "without_rru": 3.0, "sentence": "there is no more",
                     "reservation": "web"}],
-                "alternatives": [{"concession": "fewer_rru", "sentence": "asking for 3 RRU"}],
+                "alternatives": [{"concession": "fewer_rru", "sentence": "requesting 3 RRU"}],
             }),
         );
         let said = problem.to_string();
@@ -187,7 +187,7 @@ mod tests {
             "\n  rru.C9: there is no such hardware type",
             "\n  not_enough_hardware: there are 3",
             "\n  quota\n  web: region: there is no more",
-            "\n  fewer_rru: asking for 3 RRU",
+            "\n  fewer_rru: requesting 3 RRU",
         ] {
             assert!(said.contains(part), "{said}");
         }
