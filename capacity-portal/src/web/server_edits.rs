@@ -46,10 +46,10 @@ async fn page(
 ) -> Result<Html<String>, Problem> {
     let drained = in_time(site.broker.decommissions()).await?;
     let kinds = [
-        ("add", "Add", "server, rack, type, MSB, datacenter, watts"),
-        ("remove", "Remove", "server; refused if a reservation holds it"),
-        ("drain", "Drain and remove", "server; moved out of its reservation first"),
-        ("move", "Move", "server, rack, MSB, datacenter"),
+        ("add", "Add", "columns: server, rack, type, MSB, datacenter, watts"),
+        ("remove", "Remove", "column: server; refused if a reservation holds it"),
+        ("drain", "Drain and remove", "column: server; it is moved out of its reservation first"),
+        ("move", "Move", "columns: server, rack, MSB, datacenter"),
     ];
     let body = html! {
         h1 { "Servers" }
