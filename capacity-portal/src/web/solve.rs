@@ -44,7 +44,7 @@ pub(super) async fn show(
         p.facts {
             (ui::state(solves::mood(&solve.state), &solve.state))
             span { "cause: " (solve.cause) }
-            span { "took " (solves::took(&solve, now)) }
+            span { @if solve.state == "running" { "running for " } @else { "took " } (solves::took(&solve, now)) }
             span { "started from version " (ui::count(solve.parent.0)) }
             @if let Some(version) = solve.version { span { "published as version " (ui::count(version.0)) } }
         }
