@@ -59,7 +59,7 @@ pub(super) async fn show(
                 p { "The capacity is promised. Servers arrive as the mover executes the moves. See "
                     @for change in &plan.changes { a href=(link::reservation(&change.reservation)) { (change.reservation) } " " } } }
         }
-        (answer(&plan, &reader))
+        (quotes(&plan, &reader))
         @if plan.state == "stale" { div.notice.warn { p { "The region has changed and the plan no longer holds. Plan the request again." } } }
         section {
             h2 { "Servers that move" }
@@ -87,7 +87,7 @@ pub(super) async fn apply(
 }
 
 /// The quotes of a plan and the button that applies it, for its page and the request form.
-pub(super) fn answer(plan: &PlanView, reader: &Reader) -> Markup {
+pub(super) fn quotes(plan: &PlanView, reader: &Reader) -> Markup {
     html! {
         @for change in &plan.changes { (change_notice(change, plan.state == "applied", reader)) }
         @if plan.applicable && reader.may(Role::Owner) {

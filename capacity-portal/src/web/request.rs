@@ -81,7 +81,7 @@ pub(super) async fn live(
     Form(fields): Form<Fields>,
 ) -> Html<String> {
     let fragment = match planned(&site, &reader, &fields).await {
-        Ok(made) => plan::answer(&made, &reader),
+        Ok(made) => plan::quotes(&made, &reader),
         Err(problem) => wrong(&problem),
     };
     Html(fragment.into_string())
