@@ -19,6 +19,8 @@
 //! | `release_surplus`, `balance`, `rack_placement` | releases surplus servers; evens out MSBs at no cost; phase 2 |
 //! | `plan`, `several`, `whatif` | plans of one request and of several; alternatives to a refusal |
 //! | `baselines` (feature) | greedy assignment, the paper's raw model, HiGHS on all of phase 1 |
+//!
+//! `examples/solve.rs` solves a region: `cargo run --release -p async-solver --example solve`.
 
 pub mod backend;
 mod balance;

@@ -43,6 +43,8 @@
 //!
 //! Each room lists its public items and its statements in its `mod.rs`; this file re-exports the items.
 //! Start with [`Broker`]; an [`Address`] says where Postgres runs.
+//!
+//! `examples/publish.rs` loads a region and publishes a target: `cargo run -p broker --example publish`.
 
 mod access;
 mod health;

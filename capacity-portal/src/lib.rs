@@ -37,6 +37,8 @@
 //! (RFC 9457).
 //!
 //! It knows nothing of solves and moves but what the broker says. Start with [`Portal`].
+//!
+//! `examples/serve.rs` serves a region: `cargo run -p capacity-portal --example serve`.
 
 mod api;
 mod archive;

@@ -13,6 +13,8 @@
 //! | [`intake`] | group commit of health reports |
 //!
 //! Start with [`Admission`].
+//!
+//! `examples/certificate.rs` caches a region: `cargo run -p control --example certificate`.
 
 pub mod admission;
 pub mod bell;

@@ -16,6 +16,8 @@
 //! | [`import`] | CSV inventories, requests, resizes and event logs |
 //! | [`generate`] | synthetic regions |
 //! | `summary`, `backtest` (feature) | regions counted, and replays joined by day and reservation, with Polars |
+//!
+//! `examples/audit_region.rs` reads and audits a region: `cargo run -p datasets --example audit_region`.
 
 #[cfg(feature = "summaries")]
 pub mod backtest;

@@ -13,6 +13,8 @@
 //! | [`give_way`] | which reservations give way to more important ones, and when: [`give_way::RegionHeld`] |
 //! | [`place`] | in which MSBs a reservation may have servers, and how many: what all of these keep |
 //! | [`rehearsal`] | the loss of an MSB, decided on a snapshot |
+//!
+//! `examples/lost_msb.rs` rehearses the loss of an MSB: `cargo run -p decisions --example lost_msb`.
 
 pub mod elastic;
 pub mod emergency;

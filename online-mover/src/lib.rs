@@ -18,6 +18,8 @@
 //! | [`mover`] | the loop: look, admit, ask, write down |
 //!
 //! It does not know SQL, and it does not know how targets are found. Start with [`Mover`].
+//!
+//! `examples/execute.rs` executes a target: `cargo run -p online-mover --example execute`.
 
 pub mod agent;
 mod clock;
