@@ -9,13 +9,12 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
 use broker::private::{PrivateOptions, PrivatePostgres};
-use broker::{Broker, Export, ImportOptions, Occurrence, Publication, TargetRow};
+use broker::{Broker, Export, ImportOptions, Occurrence, Publication, PublicationId, TargetRow};
 use datasets::generate::{GenerateOptions, State, generate};
 use fleet::{Name, RegionSnapshot, Scope, UnavailabilityKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use uuid::Uuid;
 
 fn option(name: &str, default: usize) -> usize {
     let mut arguments = std::env::args().skip_while(|argument| argument != name).skip(1);
@@ -166,7 +165,7 @@ fn publication(round: usize, export: &Export, names: &[Name], changes: usize) ->
             generation: export.generations[position],
             target: Some(names[(position + round) * 31 % names.len()].clone()),
         });
-    let id = Uuid::from_u128(round as u128);
+    let id = PublicationId::from_u128(round as u128);
     Publication { id, parent: export.version, solve: None, targets: rows.collect() }
 }
 

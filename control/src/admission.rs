@@ -18,14 +18,13 @@ use crate::planner::Planned;
 use crate::region::{HeldRegion, RegionKeeper};
 use broker::{
     Application, Applied, ApplyError, Applying, Asking, Broker, Granting, KeyClaim, NewPlan,
-    StoredPlan,
+    OperationId, PlanId, StoredPlan,
 };
 use fit::Fitted;
 use fleet::quote::Quote;
 use fleet::{CapacityRequest, Name};
 use serde_json::Value;
 use std::sync::Arc;
-use uuid::Uuid;
 
 /// Retries of applying a plan when the region changes between the read and the transaction.
 const TRIES: u32 = 3;
@@ -154,7 +153,7 @@ impl Admission {
         actor: &str,
         stored: &StoredPlan,
         grants: &[Granting<'_>],
-        operation: Option<Uuid>,
+        operation: Option<OperationId>,
         key: Option<(KeyClaim, &Value)>,
     ) -> Result<Applied, AdmissionError> {
         let plan = Arc::new(stored.plan.clone());
@@ -193,5 +192,5 @@ fn new_plan(
     targets: Vec<(Name, Option<Name>)>,
 ) -> NewPlan {
     let (base, seq, taken_at) = (held.version, held.seq, held.snapshot.taken_at);
-    NewPlan { id: Uuid::now_v7(), base, seq, taken_at, quotes, targets, changes }
+    NewPlan { id: PlanId::now_v7(), base, seq, taken_at, quotes, targets, changes }
 }

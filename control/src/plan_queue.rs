@@ -7,7 +7,7 @@
 use crate::AdmissionError;
 use crate::planner::Planned;
 use crate::region::{HeldRegion, RegionKeeper};
-use broker::{Broker, PlanJob, Seq};
+use broker::{Broker, JobId, PlanJob, Seq};
 use fleet::quote::Quote;
 use fleet::{CapacityRequest, Name};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
-use uuid::Uuid;
 
 /// A plan of more changes than this is large: each is planned on the region that the previous ones leave.
 pub const LARGE: usize = 8;
@@ -112,7 +111,7 @@ impl PlanQueue {
         if self.alone.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let asked = Asked { broker: self.broker.clone(), id: Uuid::now_v7() };
+        let asked = Asked { broker: self.broker.clone(), id: JobId::now_v7() };
         let task = PlanTask { requests: requests.to_vec() };
         let task = serde_json::to_value(&task).expect("requests are JSON");
         timeout(LOOK_WITHIN, self.broker.request_plan(asked.id, &task)).await??;
@@ -148,7 +147,7 @@ impl PlanQueue {
     /// Polls until the condition holds; `None`: timed out.
     async fn look_until(
         &self,
-        id: Uuid,
+        id: JobId,
         within: Duration,
         so: impl Fn(&PlanJob) -> bool,
     ) -> Result<Option<PlanJob>, AdmissionError> {
@@ -178,7 +177,7 @@ impl PlanQueue {
 /// A queued job; cancelled when dropped.
 struct Asked {
     broker: Broker,
-    id: Uuid,
+    id: JobId,
 }
 
 impl Drop for Asked {

@@ -13,7 +13,9 @@
 
 mod common;
 
-use broker::{Broker, Occurrence, Publication, ReplacementState, Report, State, TargetRow};
+use broker::{
+    Broker, Occurrence, Publication, PublicationId, ReplacementState, Report, State, TargetRow,
+};
 use common::{Place, memory, option, processor};
 use fleet::{Scope, UnavailabilityKind};
 use futures_util::FutureExt;
@@ -22,7 +24,6 @@ use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{AgentError, HostAgent, Mover, MoverSettings, StepOrder, StepReport};
 use std::time::{Duration, Instant};
 use tokio::time::{MissedTickBehavior, interval};
-use uuid::Uuid;
 
 /// Hosts of replacements answer at once, all others never end.
 struct Slow(SimulatedAgent);
@@ -94,7 +95,7 @@ async fn measure() {
             generation: 1,
             target: Some("c".into()),
         });
-        let (id, parent) = (Uuid::now_v7(), broker.version().await.expect("asked"));
+        let (id, parent) = (PublicationId::now_v7(), broker.version().await.expect("asked"));
         let publication = Publication { id, parent, solve: None, targets: targets.collect() };
         broker.publish("bench", &publication).await.expect("published");
     }

@@ -8,12 +8,11 @@
 
 mod common;
 
-use broker::{MoveState, Publication, TargetRow};
+use broker::{MoveState, Publication, PublicationId, TargetRow};
 use common::{Place, memory, option, processor};
 use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{Limits, Mover, MoverSettings, Pace};
 use std::time::{Duration, Instant};
-use uuid::Uuid;
 
 fn main() {
     let runtime =
@@ -34,7 +33,7 @@ async fn measure() {
         let target = common::holder(servers, number + 1);
         TargetRow { server: common::name(number), generation: 1, target: Some(target) }
     });
-    let (id, parent) = (Uuid::now_v7(), broker.version().await.expect("asked"));
+    let (id, parent) = (PublicationId::now_v7(), broker.version().await.expect("asked"));
     let publication = Publication { id, parent, solve: None, targets: targets.collect() };
     let limits = Limits {
         region: Pace::default(),

@@ -2,6 +2,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::TokenId;
 use crate::log::change::Change;
 use crate::log::trail::Action;
 use chrono::{DateTime, Utc};
@@ -11,7 +12,6 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use std::fmt;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// SHA-256 of a secret.
 pub type SecretDigest = [u8; 32];
@@ -138,7 +138,7 @@ pub struct NewToken {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRow {
     /// Its id.
-    pub id: Uuid,
+    pub id: TokenId,
     /// Who stands in the audit trail.
     pub name: Name,
     /// What may be done with it, as the table has it: a newer program may have more roles.
@@ -178,7 +178,7 @@ impl TokenRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoodToken {
     /// Its id.
-    pub id: Uuid,
+    pub id: TokenId,
     /// Who stands in the audit trail.
     pub name: Name,
     /// What may be done with it; `None`: a role of a newer program.
@@ -249,7 +249,7 @@ impl Broker {
         let seconds = token.check()?;
         let mut change = Change::begin(self, actor).await?;
         let made = sqlx::query(sql::CREATE)
-            .bind(Uuid::now_v7())
+            .bind(TokenId::now_v7())
             .bind(&token.name)
             .bind(&token.digest[..])
             .bind(token.role.as_str())
@@ -286,7 +286,7 @@ impl Broker {
         }
         let mut change = Change::begin(self, actor).await?;
         let revoked = sqlx::query(sql::REVOKE)
-            .bind(Uuid::parse_str(which).ok())
+            .bind(which.parse::<TokenId>().ok())
             .bind(which)
             .bind(actor)
             .try_map(|row: PgRow| row_of(&row))
@@ -334,7 +334,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn token_used(&self, id: Uuid) -> Result<(), DbError> {
+    pub async fn token_used(&self, id: TokenId) -> Result<(), DbError> {
         let noted = sqlx::query(sql::USED).bind(id).execute(&self.pool).await;
         noted.map(drop).doing("noting that a token was used")
     }

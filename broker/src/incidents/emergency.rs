@@ -7,6 +7,7 @@
 use crate::incidents::replacement;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::EmergencyId;
 use crate::infra::state::{self, EmergencyState, State};
 use crate::log::change::Change;
 use crate::log::trail::{Action, TargetVersion};
@@ -20,7 +21,6 @@ use fleet::{Name, ReservationKind, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeSet;
-use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -121,7 +121,7 @@ impl EmergencyRefusal {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emergency {
     /// Its id.
-    pub id: Uuid,
+    pub id: EmergencyId,
     /// Who needs it.
     pub reservation: Name,
     /// How much more than it has.
@@ -183,9 +183,9 @@ pub enum EmergencyError {
     #[error("an emergency is for more than 0 and at most 1e9 RRU")]
     Amount,
     #[error("there is no emergency {id}")]
-    Unknown { id: Uuid },
+    Unknown { id: EmergencyId },
     #[error("emergency {id} is {} already", state.as_str())]
-    Over { id: Uuid, state: EmergencyState },
+    Over { id: EmergencyId, state: EmergencyState },
     #[error(transparent)]
     Db(#[from] DbError),
 }
@@ -199,7 +199,7 @@ impl Broker {
     pub async fn ask_emergency(
         &self,
         actor: &str,
-        id: Uuid,
+        id: EmergencyId,
         reservation: &str,
         amount: Rru,
         why: &str,
@@ -242,7 +242,7 @@ impl Broker {
             let mut change = Change::begin(self, actor).await?;
             let db = change.connection();
             let head = still_ours_at_head(db, epoch).await?;
-            let asked: Option<(Uuid, String, i64)> =
+            let asked: Option<(EmergencyId, String, i64)> =
                 sqlx::query_as(sql::ASKED).fetch_optional(&mut *db).await.doing(doing)?;
             let Some((id, reservation, amount)) = asked else {
                 change.abandon().await?;
@@ -278,7 +278,7 @@ impl Broker {
     ///
     /// # Errors
     /// [`EmergencyError`].
-    pub async fn end_emergency(&self, actor: &str, id: Uuid) -> Result<(), EmergencyError> {
+    pub async fn end_emergency(&self, actor: &str, id: EmergencyId) -> Result<(), EmergencyError> {
         let doing = "ending an emergency";
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
@@ -307,7 +307,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn emergency(&self, id: Uuid) -> Result<Option<Emergency>, DbError> {
+    pub async fn emergency(&self, id: EmergencyId) -> Result<Option<Emergency>, DbError> {
         Ok(self.list_emergencies(Some(id), 1).await?.pop())
     }
 
@@ -338,7 +338,7 @@ impl Broker {
 
     async fn list_emergencies(
         &self,
-        id: Option<Uuid>,
+        id: Option<EmergencyId>,
         limit: u32,
     ) -> Result<Vec<Emergency>, DbError> {
         let rows = sqlx::query(sql::LISTED).bind(id).bind(i64::from(limit));
@@ -438,7 +438,7 @@ async fn raise(db: &mut PgConnection, reservation: &Name, more: Rru) -> Result<(
     promise::add(db, &topology, &[(reservation, &promise.with_more(more))]).await
 }
 
-async fn grant(db: &mut PgConnection, id: Uuid, taken: &Taken) -> Result<(), sqlx::Error> {
+async fn grant(db: &mut PgConnection, id: EmergencyId, taken: &Taken) -> Result<(), sqlx::Error> {
     let granted = sqlx::query(sql::GRANT)
         .bind(id)
         .bind(taken.amount.0)

@@ -4,6 +4,7 @@
 pub(crate) mod connection;
 pub(crate) mod copy;
 pub(crate) mod error;
+pub(crate) mod id;
 pub(crate) mod latency;
 pub(crate) mod lease;
 pub(crate) mod read_throttle;
@@ -12,6 +13,10 @@ pub(crate) mod text;
 
 pub use connection::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
 pub use error::{DbError, Fault};
+pub use id::{
+    BatchId, EmergencyId, JobId, MaintenanceId, MaintenancePlanId, OperationId, PlanId,
+    PublicationId, RequestId, SolveId, TokenId, WindowId,
+};
 pub use latency::{STATEMENT_WITHIN, StatementTimes, note_statement, statement_times};
 pub use lease::{LeaseTerm, keep_lease, since_boot};
 pub use read_throttle::{Waiters, Waiting};

@@ -31,10 +31,20 @@ pub trait State: Copy + PartialEq + 'static {
     }
 }
 
-/// Reads the word of a table.
+/// Reads a state's word.
+///
+/// # Errors
+/// [`unknown_word`].
 pub(crate) fn read<S: State>(word: &str) -> Result<S, sqlx::Error> {
     let found = S::ALL.iter().copied().find(|known| known.as_str() == word);
-    found.ok_or_else(|| sqlx::Error::Decode(format!("{word:?} is of another program").into()))
+    found.ok_or_else(|| unknown_word(&format!("{}.state", S::MACHINE), word))
+}
+
+/// The error for a word that the program does not know: another version of the program wrote it.
+pub(crate) fn unknown_word(column: &str, word: &str) -> sqlx::Error {
+    sqlx::Error::Decode(
+        format!("{column} has the word {word:?}, which this program does not know").into(),
+    )
 }
 
 /// How far a move is.

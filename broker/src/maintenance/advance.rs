@@ -12,6 +12,7 @@ use super::{lock, open, outage};
 use crate::health::unavailability;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::{MaintenanceId, WindowId};
 use crate::infra::state::{MaintenanceState, State};
 use crate::log::change::Change;
 use crate::log::trail::Action;
@@ -23,7 +24,6 @@ use fleet::{Name, UnavailabilityKind, UnavailabilityRow};
 use sqlx::PgConnection;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// How long work waits for what still ends on its servers: as long as a move may stay in that step.
 /// At most half of the window.
@@ -190,7 +190,7 @@ impl Broker {
         for events in [sql::EVENTS_LATER, sql::RECALLED_LATER] {
             sqlx::query(events).bind(seconds).execute(&mut *db).await.doing(doing)?;
         }
-        let windows: Vec<(Uuid, DateTime<Utc>)> =
+        let windows: Vec<(WindowId, DateTime<Utc>)> =
             sqlx::query_as(sql::LATER).bind(seconds).fetch_all(db).await.doing(doing)?;
         if windows.is_empty() {
             change.abandon().await?;
@@ -215,10 +215,10 @@ impl Broker {
     pub async fn end_maintenance(
         &self,
         actor: &str,
-        id: Uuid,
-    ) -> Result<Vec<Uuid>, MaintenanceError> {
+        id: impl Into<MaintenanceId>,
+    ) -> Result<Vec<WindowId>, MaintenanceError> {
         let why = (MaintenanceReason::EndedEarly, None);
-        self.stop(actor, id, MaintenanceState::Done, why).await
+        self.stop(actor, id.into(), MaintenanceState::Done, why).await
     }
 
     /// Cancels a window, or all of a plan that are not over, however far they are: what still ends on
@@ -229,19 +229,19 @@ impl Broker {
     pub async fn cancel_maintenance(
         &self,
         actor: &str,
-        id: Uuid,
-    ) -> Result<Vec<Uuid>, MaintenanceError> {
+        id: impl Into<MaintenanceId>,
+    ) -> Result<Vec<WindowId>, MaintenanceError> {
         let why = (MaintenanceReason::Asked, Some(format!("by {actor}")));
-        self.stop(actor, id, MaintenanceState::Cancelled, why).await
+        self.stop(actor, id.into(), MaintenanceState::Cancelled, why).await
     }
 
     async fn stop(
         &self,
         actor: &str,
-        id: Uuid,
+        id: MaintenanceId,
         state: MaintenanceState,
         why: Why,
-    ) -> Result<Vec<Uuid>, MaintenanceError> {
+    ) -> Result<Vec<WindowId>, MaintenanceError> {
         let mut change = Change::begin(self, actor).await?;
         let now = lock(change.connection()).await?;
         let all = super::listed(change.connection(), true, Some(id), i64::MAX).await;
@@ -420,15 +420,15 @@ fn event(window: &MaintenanceWindow) -> Name {
 }
 
 /// The window that an event is of, by its id.
-pub(crate) fn window_of(event: &str) -> Option<Uuid> {
-    Uuid::parse_str(event.strip_prefix("maintenance/")?).ok()
+pub(crate) fn window_of(event: &str) -> Option<WindowId> {
+    event.strip_prefix("maintenance/")?.parse().ok()
 }
 
 /// Which of these windows were planned here.
 pub(crate) async fn known(
     db: &mut PgConnection,
-    windows: &[Uuid],
-) -> Result<BTreeSet<Uuid>, DbError> {
+    windows: &[WindowId],
+) -> Result<BTreeSet<WindowId>, DbError> {
     let known = sqlx::query_scalar(sql::KNOWN).bind(windows).fetch_all(db).await;
     Ok(known.doing("looking for windows of maintenance")?.into_iter().collect())
 }

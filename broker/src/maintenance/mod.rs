@@ -20,6 +20,7 @@ mod year;
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::{MaintenanceId, MaintenancePlanId, WindowId};
 use crate::infra::state::{MaintenanceState, State};
 use crate::log::change::Change;
 use crate::log::trail::Action;
@@ -36,7 +37,6 @@ use rules::{Out, TooMuch};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::time::Duration;
-use uuid::Uuid;
 use view::Situation;
 
 /// No window and no drain is longer.
@@ -165,9 +165,9 @@ impl MaintenanceReason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaintenanceWindow {
     /// Its id, ordered by time.
-    pub id: Uuid,
+    pub id: WindowId,
     /// What windows that were asked for together share; of one alone, its own id.
-    pub plan: Uuid,
+    pub plan: MaintenancePlanId,
     /// What the plan is for.
     pub asked_for: Scope,
     /// A server or a rack.
@@ -255,9 +255,9 @@ impl Broker {
         let windows: Vec<_> = (batches.iter())
             .flat_map(|batch| batch.parts.iter().map(move |part| (part, &batch.out)))
             .collect();
-        let plan = Uuid::now_v7();
+        let plan = MaintenancePlanId::now_v7();
         for ((part, part_name), out) in &windows {
-            let id = if windows.len() == 1 { plan } else { Uuid::now_v7() };
+            let id = if windows.len() == 1 { plan.into() } else { WindowId::now_v7() };
             let planned = sqlx::query(sql::PLAN)
                 .bind(id)
                 .bind(plan)
@@ -275,7 +275,9 @@ impl Broker {
                 .bind(request.recall_minutes.and_then(|minutes| i32::try_from(minutes).ok()));
             planned.execute(&mut *db).await.doing("planning maintenance")?;
         }
-        for window in listed(db, true, Some(plan), i64::MAX).await.doing("planning maintenance")? {
+        for window in
+            listed(db, true, Some(plan.into()), i64::MAX).await.doing("planning maintenance")?
+        {
             let detail = serde_json::json!({
                 "plan": window.plan.to_string(), "asked_for": scope.as_str(),
                 "scope": window.scope.as_str(), "scope_id": window.name, "msb": window.msb,
@@ -286,7 +288,7 @@ impl Broker {
             change.record(Action::MaintenancePlanned, &window.id.to_string(), detail);
         }
         change.commit().await?;
-        Ok(self.maintenance(true, Some(plan), u32::MAX).await?)
+        Ok(self.maintenance(true, Some(plan.into()), u32::MAX).await?)
     }
 
     /// Windows, those still to come or under way first, in order of time; all of them, or only
@@ -297,7 +299,7 @@ impl Broker {
     pub async fn maintenance(
         &self,
         all: bool,
-        of: Option<Uuid>,
+        of: Option<MaintenanceId>,
         limit: u32,
     ) -> Result<Vec<MaintenanceWindow>, DbError> {
         let doing = "listing maintenance";
@@ -447,7 +449,7 @@ async fn open(db: &mut PgConnection) -> Result<Vec<MaintenanceWindow>, DbError> 
 async fn listed(
     db: &mut PgConnection,
     all: bool,
-    of: Option<Uuid>,
+    of: Option<MaintenanceId>,
     limit: i64,
 ) -> Result<Vec<MaintenanceWindow>, sqlx::Error> {
     let rows = sqlx::query(sql::LIST).bind(all).bind(of).bind(limit);

@@ -12,6 +12,7 @@ use super::{MaintenanceReason, MaintenanceWindow, lock};
 use crate::health::unavailability;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::WindowId;
 use crate::infra::state::MaintenanceState;
 use crate::log::change::Change;
 use crate::log::trail::{Action, TargetVersion};
@@ -130,7 +131,7 @@ impl WindowRecall {
 
 /// What one event has out of use.
 struct Covered {
-    window: Option<Uuid>,
+    window: Option<WindowId>,
     recall_minutes: u32,
     ended_at: Option<DateTime<Utc>>,
     /// Server, name, and whether its MSB is lost.
@@ -236,7 +237,7 @@ impl Broker {
             // Text holds no zero character.
             let said =
                 said.map(|why| why.replace('\0', " ").chars().take(SAID_MAX).collect::<String>());
-            let noted: Option<(String, String, Option<Uuid>)> = sqlx::query_as(sql::NOTED)
+            let noted: Option<(String, String, Option<WindowId>)> = sqlx::query_as(sql::NOTED)
                 .bind(id)
                 .bind(state)
                 .bind(&said)
@@ -292,8 +293,8 @@ impl Broker {
 }
 
 /// Cancels a window all of whose servers are back.
-async fn give_back(change: &mut Change, id: Uuid, now: DateTime<Utc>) -> Result<(), DbError> {
-    let listed = super::listed(change.connection(), true, Some(id), 1).await;
+async fn give_back(change: &mut Change, id: WindowId, now: DateTime<Utc>) -> Result<(), DbError> {
+    let listed = super::listed(change.connection(), true, Some(id.into()), 1).await;
     let listed = listed.doing("looking a recalled window up")?;
     for mut window in listed.into_iter().filter(|of| of.state == MaintenanceState::Recalling) {
         let why = "its servers are back; plan it again".to_owned();

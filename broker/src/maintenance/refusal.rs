@@ -3,9 +3,9 @@
 use super::instead::MaintenanceInstead;
 use super::rules::{Left, TooMuch};
 use crate::infra::error::DbError;
+use crate::infra::id::MaintenanceId;
 use chrono::{DateTime, Utc};
 use fleet::{Name, Scope};
-use uuid::Uuid;
 
 /// Why maintenance is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -135,11 +135,11 @@ pub enum MaintenanceError {
     #[error(transparent)]
     Refused(#[from] MaintenanceRefusal),
     #[error("there is no maintenance {id}")]
-    Unknown { id: Uuid },
+    Unknown { id: MaintenanceId },
     #[error("maintenance {id} is over")]
-    Over { id: Uuid },
+    Over { id: MaintenanceId },
     #[error("maintenance {id} has not begun; it can be cancelled")]
-    NotActive { id: Uuid },
+    NotActive { id: MaintenanceId },
     #[error(transparent)]
     Db(#[from] DbError),
 }

@@ -3,13 +3,13 @@
 use super::rules::{Held, Out, Promised, Site, View, check};
 use super::{MaintenanceWindow, TooMuch};
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::WindowId;
 use crate::infra::state::MaintenanceState;
 use chrono::{DateTime, Utc};
 use fleet::{Name, RECALL_WITHIN_MINUTES, Rru, Scope};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::{BTreeMap, BTreeSet};
-use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -69,7 +69,7 @@ pub(crate) struct Situation {
     /// How important reservations are, 0 most.
     pub(crate) priority: BTreeMap<Name, i32>,
     /// By window.
-    servers: BTreeMap<Uuid, BTreeSet<i32>>,
+    servers: BTreeMap<WindowId, BTreeSet<i32>>,
     /// Maintenance that is no window of ours.
     events: Vec<Out>,
     /// What is asked for.
@@ -100,7 +100,7 @@ impl Situation {
         let asked = parts.remove("").unwrap_or_default();
         let (mut servers, mut events) = (BTreeMap::new(), BTreeMap::new());
         for (part, covered) in parts {
-            match Uuid::parse_str(&part) {
+            match part.parse::<WindowId>() {
                 Ok(window) => drop(servers.insert(window, covered)),
                 Err(_) => drop(events.insert(part, covered)),
             }

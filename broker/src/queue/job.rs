@@ -6,12 +6,12 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::{BatchId, JobId};
 use crate::queue::solve::{self, FailureReason};
 use serde_json::Value;
 use sqlx::postgres::{PgListener, PgPoolOptions, PgRow};
 use sqlx::{PgConnection, Row};
 use std::time::Duration;
-use uuid::Uuid;
 
 /// How often a job's worker may be lost before the job is given up: what kills its worker three
 /// times is more likely the job than the machines.
@@ -97,7 +97,7 @@ impl JobKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The job.
-    pub job: Uuid,
+    pub job: JobId,
     /// How often it has been taken, this time included.
     pub attempt: i32,
 }
@@ -110,7 +110,7 @@ pub struct Job {
     /// What it is.
     pub kind: JobKind,
     /// Those it belongs to.
-    pub batch: Option<Uuid>,
+    pub batch: Option<BatchId>,
     /// What is to be done.
     pub task: Value,
     /// How often its worker was lost before.
@@ -121,7 +121,7 @@ pub struct Job {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchJob {
     /// The job.
-    pub job: Uuid,
+    pub job: JobId,
     /// A word of [`crate::JobState`].
     pub state: String,
     /// What was to be done.
@@ -168,10 +168,10 @@ impl Broker {
     /// If Postgres fails.
     pub async fn request_replays(
         &self,
-        batch: Uuid,
-        jobs: &[(Uuid, Value)],
+        batch: BatchId,
+        jobs: &[(JobId, Value)],
     ) -> Result<(), DbError> {
-        let ids: Vec<Uuid> = jobs.iter().map(|(id, _)| *id).collect();
+        let ids: Vec<JobId> = jobs.iter().map(|(id, _)| *id).collect();
         let tasks: Vec<Value> = jobs.iter().map(|(_, task)| task.clone()).collect();
         let added = sqlx::query(sql::ADD)
             .bind(ids)
@@ -212,7 +212,7 @@ impl Broker {
             other => other?,
         };
         if let Some(job) = claimed.as_ref().filter(|job| job.kind == JobKind::Solve) {
-            solve::begin(&mut tx, job.lease.job).await.doing(doing)?;
+            solve::begin(&mut tx, job.lease.job.into()).await.doing(doing)?;
         }
         tx.commit().await.doing(doing)?;
         Ok(claimed)
@@ -241,7 +241,7 @@ impl Broker {
         let given = sqlx::query(sql::GIVE_BACK).bind(lease.job).bind(lease.attempt);
         let given = given.execute(&mut *tx).await.doing(doing)?.rows_affected() == 1;
         if given {
-            solve::hand_back(&mut tx, lease.job).await.doing(doing)?;
+            solve::hand_back(&mut tx, lease.job.into()).await.doing(doing)?;
         }
         tx.commit().await.doing(doing)?;
         Ok(given)
@@ -269,7 +269,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn batch(&self, batch: Uuid) -> Result<Vec<BatchJob>, DbError> {
+    pub async fn batch(&self, batch: BatchId) -> Result<Vec<BatchJob>, DbError> {
         let rows = sqlx::query(sql::BATCH).bind(batch).try_map(|row: PgRow| {
             Ok(BatchJob {
                 job: row.try_get(0)?,
@@ -303,7 +303,7 @@ pub(crate) async fn fail(
 }
 
 async fn bury(db: &mut PgConnection) -> Result<(), sqlx::Error> {
-    let buried: Vec<(Uuid, String)> = sqlx::query_as(sql::BURY)
+    let buried: Vec<(JobId, String)> = sqlx::query_as(sql::BURY)
         .bind(LOSSES_MAX)
         .bind(LEASE_MAX.as_secs_f64())
         .fetch_all(&mut *db)
@@ -311,7 +311,8 @@ async fn bury(db: &mut PgConnection) -> Result<(), sqlx::Error> {
     for (job, kind) in buried {
         tracing::warn!(%job, kind, "a job was given up: its workers were lost");
         if kind == JobKind::Solve.as_str() {
-            solve::fail(db, job, FailureReason::WorkersLost, "its workers were lost").await?;
+            solve::fail(db, job.into(), FailureReason::WorkersLost, "its workers were lost")
+                .await?;
         }
     }
     Ok(())

@@ -2,11 +2,11 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::JobId;
 use crate::infra::state::{self, JobState};
 use crate::queue::job::JobKind;
 use serde_json::Value;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// A plan is waited for by a person, for a minute at most. What is older was left behind by a process that ended.
 const PLAN_JOBS_KEPT: Duration = Duration::from_secs(600);
@@ -41,7 +41,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn request_plan(&self, id: Uuid, task: &Value) -> Result<(), DbError> {
+    pub async fn request_plan(&self, id: JobId, task: &Value) -> Result<(), DbError> {
         let added = sqlx::query(sql::ADD).bind(id).bind(JobKind::Plan.as_str()).bind(task);
         added.execute(&self.pool).await.map(|_| ()).doing("asking for a plan")
     }
@@ -50,7 +50,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn plan_job(&self, id: Uuid) -> Result<PlanJob, DbError> {
+    pub async fn plan_job(&self, id: JobId) -> Result<PlanJob, DbError> {
         let doing = "looking at a plan that was asked for";
         let row: Option<(String, Option<Value>, Option<String>)> =
             sqlx::query_as(sql::LOOK).bind(id).fetch_optional(&self.pool).await.doing(doing)?;
@@ -67,7 +67,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn withdraw_plan(&self, id: Uuid) -> Result<(), DbError> {
+    pub async fn withdraw_plan(&self, id: JobId) -> Result<(), DbError> {
         let withdrawn = sqlx::query(sql::WITHDRAW).bind(id).execute(&self.pool).await;
         withdrawn.map(|_| ()).doing("withdrawing a plan")
     }

@@ -2,16 +2,16 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::{BatchId, SolveId};
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq, TargetVersion};
 use crate::queue::job::{self, JobKind, Lease};
 use chrono::{DateTime, Utc};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::time::Duration;
-use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -159,8 +159,7 @@ impl FailureReason {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SolveRow {
     /// Its id.
-    #[serde(serialize_with = "as_text")]
-    pub id: Uuid,
+    pub id: SolveId,
     /// Why it was started.
     pub cause: String,
     /// A word of [`crate::SolveState`].
@@ -210,10 +209,10 @@ impl Broker {
     pub async fn request_solve(
         &self,
         actor: &str,
-        id: Uuid,
+        id: SolveId,
         cause: Cause,
         since: Option<DateTime<Utc>>,
-    ) -> Result<Option<(Uuid, bool)>, DbError> {
+    ) -> Result<Option<(SolveId, bool)>, DbError> {
         let doing = "asking for a solve";
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
@@ -223,7 +222,7 @@ impl Broker {
         if before {
             return Ok(Some((id, false)));
         }
-        let waiting: Option<Uuid> =
+        let waiting: Option<SolveId> =
             sqlx::query_scalar(sql::WAITING).fetch_optional(&mut *db).await.doing(doing)?;
         if let Some(waiting) = waiting {
             return Ok(Some((waiting, false)));
@@ -241,7 +240,7 @@ impl Broker {
         sqlx::query(job::sql::ADD)
             .bind(vec![id])
             .bind(JobKind::Solve.as_str())
-            .bind(None::<Uuid>)
+            .bind(None::<BatchId>)
             .bind(vec![json!({})])
             .execute(&mut *db)
             .await
@@ -293,7 +292,7 @@ impl Broker {
         let mut tx = self.begin().await.doing(doing)?;
         let ours = job::fail(&mut tx, lease, failure).await.doing(doing)?;
         if ours {
-            fail(&mut tx, lease.job, reason, failure).await.doing(doing)?;
+            fail(&mut tx, lease.job.into(), reason, failure).await.doing(doing)?;
         }
         tx.commit().await.doing(doing)?;
         Ok(ours)
@@ -338,7 +337,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn solve(&self, id: Uuid) -> Result<Option<SolveRow>, DbError> {
+    pub async fn solve(&self, id: SolveId) -> Result<Option<SolveRow>, DbError> {
         let row = sqlx::query(sql::ONE).bind(id).try_map(|row: PgRow| solve(&row));
         row.fetch_optional(&self.pool).await.doing("looking a solve up")
     }
@@ -347,7 +346,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn solve_report(&self, id: Uuid) -> Result<Option<Value>, DbError> {
+    pub async fn solve_report(&self, id: SolveId) -> Result<Option<Value>, DbError> {
         let report = sqlx::query_scalar(sql::REPORT).bind(id).fetch_optional(&self.pool);
         report.await.doing("reading the report of a solve")
     }
@@ -356,7 +355,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn solve_config(&self, id: Uuid) -> Result<Option<Value>, DbError> {
+    pub async fn solve_config(&self, id: SolveId) -> Result<Option<Value>, DbError> {
         let config = sqlx::query_scalar(sql::CONFIG).bind(id).fetch_optional(&self.pool);
         config.await.map(Option::flatten).doing("reading the settings of a solve")
     }
@@ -383,7 +382,7 @@ impl Broker {
         least: u32,
         most: u32,
         age: Duration,
-    ) -> Result<Vec<Uuid>, DbError> {
+    ) -> Result<Vec<SolveId>, DbError> {
         let ids = sqlx::query_scalar(sql::TO_FORGET)
             .bind(i64::from(least))
             .bind(i64::from(most.max(least)))
@@ -396,7 +395,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn forget_solve(&self, id: Uuid) -> Result<(), DbError> {
+    pub async fn forget_solve(&self, id: SolveId) -> Result<(), DbError> {
         let doing = "forgetting a solve";
         let mut tx = self.begin().await.doing(doing)?;
         for statement in [sql::FORGET_REPORT, sql::FORGET] {
@@ -416,28 +415,24 @@ impl Broker {
 }
 
 /// A worker took it, for the first time or after another.
-pub(crate) async fn begin(db: &mut PgConnection, solve: Uuid) -> Result<(), sqlx::Error> {
+pub(crate) async fn begin(db: &mut PgConnection, solve: SolveId) -> Result<(), sqlx::Error> {
     hand_back(db, solve).await?;
     sqlx::query(sql::BEGIN).bind(solve).execute(db).await.map(|_| ())
 }
 
 /// Nobody has it. Of anything but a solve there is no row, and nothing happens.
-pub(crate) async fn hand_back(db: &mut PgConnection, solve: Uuid) -> Result<(), sqlx::Error> {
+pub(crate) async fn hand_back(db: &mut PgConnection, solve: SolveId) -> Result<(), sqlx::Error> {
     sqlx::query(sql::HAND_BACK).bind(solve).execute(db).await.map(|_| ())
 }
 
 pub(crate) async fn fail(
     db: &mut PgConnection,
-    solve: Uuid,
+    solve: SolveId,
     reason: FailureReason,
     failure: &str,
 ) -> Result<(), sqlx::Error> {
     let failed = sqlx::query(sql::FAIL).bind(solve).bind(reason.as_str()).bind(failure);
     failed.execute(db).await.map(|_| ())
-}
-
-pub(crate) fn as_text<S: Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(id)
 }
 
 pub(crate) fn solve(row: &PgRow) -> Result<SolveRow, sqlx::Error> {

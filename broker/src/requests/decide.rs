@@ -2,6 +2,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::{OperationId, PlanId, RequestId};
 use crate::infra::state::{OperationState, RequestState, State};
 use crate::log::change::Change;
 use crate::log::trail::Action;
@@ -13,7 +14,6 @@ use fleet::{CapacityRequest, Name};
 use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use std::time::Duration;
-use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -102,7 +102,12 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn note_planned(&self, worker: &str, id: Uuid, plan: Uuid) -> Result<bool, DbError> {
+    pub async fn note_planned(
+        &self,
+        worker: &str,
+        id: RequestId,
+        plan: PlanId,
+    ) -> Result<bool, DbError> {
         let planned = sqlx::query(sql::PLANNED).bind(id).bind(worker).bind(plan);
         let planned = planned.execute(&self.pool).await.doing("noting a plan")?;
         Ok(planned.rows_affected() == 1)
@@ -115,7 +120,7 @@ impl Broker {
     pub async fn put_request_back(
         &self,
         worker: &str,
-        id: Uuid,
+        id: RequestId,
         pause: Duration,
     ) -> Result<(), DbError> {
         let back = sqlx::query(sql::PUT_BACK).bind(id).bind(worker).bind(pause.as_secs_f64());
@@ -130,12 +135,12 @@ impl Broker {
         &self,
         actor: &str,
         worker: &str,
-        id: Uuid,
+        id: RequestId,
         answer: &Value,
     ) -> Result<bool, DbError> {
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        let refused: Option<(Option<Uuid>, String)> = sqlx::query_as(sql::REFUSE)
+        let refused: Option<(Option<OperationId>, String)> = sqlx::query_as(sql::REFUSE)
             .bind(id)
             .bind(worker)
             .bind(answer)
@@ -169,7 +174,7 @@ impl Broker {
         let mut done = 0;
         for (reservation, owner) in ended {
             let asking = removal(reservation.as_str().into(), owner.as_str().into());
-            let (id, operation) = (Uuid::now_v7(), Some(Uuid::now_v7()));
+            let (id, operation) = (RequestId::now_v7(), Some(OperationId::now_v7()));
             let submission =
                 Submission { id, operation, asking: &asking, expected: None, key: None };
             match self.submit_request(actor, &submission).await {
@@ -181,7 +186,7 @@ impl Broker {
         }
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        let overdue: Vec<(Uuid, String, Option<Uuid>)> =
+        let overdue: Vec<(RequestId, String, Option<OperationId>)> =
             sqlx::query_as(sql::OVERDUE).fetch_all(&mut *db).await.doing(doing)?;
         if overdue.is_empty() {
             change.abandon().await?;
@@ -217,7 +222,7 @@ impl Broker {
     /// If Postgres fails.
     pub async fn note_states(
         &self,
-        states: &[(Uuid, RequestState, RequestState)],
+        states: &[(RequestId, RequestState, RequestState)],
     ) -> Result<u64, DbError> {
         let noted = sqlx::query(sql::NOTE)
             .bind(states.iter().map(|(id, ..)| *id).collect::<Vec<_>>())

@@ -6,7 +6,7 @@ pub(crate) mod plan_store;
 pub(crate) mod request;
 pub(crate) mod submit;
 
-pub use operation::{Operation, OperationKind};
+pub use operation::{Operation, OperationSubject};
 pub use plan_store::{NewPlan, PLAN_LASTS, StoredPlan, UnreadablePlan};
 pub use request::{
     Asking, GrantPolicy, Labels, REQUESTS_PAGE_MAX, Request, RequestChangeKind, RequestFilter,

@@ -2,11 +2,13 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::{OperationId, PlanId, RequestId};
 use crate::infra::state::{self, OperationState, State};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
+use std::fmt;
 use uuid::Uuid;
 
 pub(crate) mod sql {
@@ -21,22 +23,47 @@ pub(crate) mod sql {
     }
 }
 
-/// What an operation is for.
+/// The work of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OperationKind {
-    /// A request is decided.
-    Request,
-    /// A plan is carried out.
-    Apply,
+pub enum OperationSubject {
+    /// The decision on a request.
+    Request(RequestId),
+    /// The application of a plan.
+    Plan(PlanId),
 }
 
-impl OperationKind {
+impl OperationSubject {
+    /// The words of the table.
+    pub const KINDS: [&str; 2] = ["request", "apply"];
+
     /// The word of the table.
-    pub const fn as_str(self) -> &'static str {
+    pub const fn kind(self) -> &'static str {
+        let [request, apply] = Self::KINDS;
         match self {
-            OperationKind::Request => "request",
-            OperationKind::Apply => "apply",
+            OperationSubject::Request(_) => request,
+            OperationSubject::Plan(_) => apply,
         }
+    }
+
+    fn id(self) -> Uuid {
+        match self {
+            OperationSubject::Request(id) => id.into(),
+            OperationSubject::Plan(id) => id.into(),
+        }
+    }
+
+    fn read(kind: &str, id: Uuid) -> Result<OperationSubject, sqlx::Error> {
+        match kind {
+            "request" => Ok(OperationSubject::Request(id.into())),
+            "apply" => Ok(OperationSubject::Plan(id.into())),
+            _ => Err(state::unknown_word("operations.kind", kind)),
+        }
+    }
+}
+
+impl fmt::Display for OperationSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id().fmt(f)
     }
 }
 
@@ -44,11 +71,9 @@ impl OperationKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
     /// Its id.
-    pub id: Uuid,
-    /// What it is for: `request` or `apply`.
-    pub kind: String,
-    /// The request, or the plan.
-    pub subject: Uuid,
+    pub id: OperationId,
+    /// What it is for.
+    pub subject: OperationSubject,
     /// The owner it is for; `None`: several.
     pub owner: Option<String>,
     /// How far it is.
@@ -71,7 +96,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn operation(&self, id: Uuid) -> Result<Option<Operation>, DbError> {
+    pub async fn operation(&self, id: OperationId) -> Result<Option<Operation>, DbError> {
         let row = sqlx::query(sql::OPERATION).bind(id).try_map(|row: PgRow| operation(&row));
         row.fetch_optional(&self.pool).await.doing("reading an operation")
     }
@@ -80,21 +105,24 @@ impl Broker {
 /// Begins one, in the transaction of what it is for.
 pub(crate) async fn begin(
     db: &mut PgConnection,
-    id: Uuid,
-    kind: OperationKind,
-    subject: Uuid,
+    id: OperationId,
+    subject: OperationSubject,
     owner: Option<&str>,
     actor: &str,
 ) -> Result<(), DbError> {
-    let begun =
-        sqlx::query(sql::BEGIN).bind(id).bind(kind.as_str()).bind(subject).bind(owner).bind(actor);
+    let begun = sqlx::query(sql::BEGIN)
+        .bind(id)
+        .bind(subject.kind())
+        .bind(subject.id())
+        .bind(owner)
+        .bind(actor);
     begun.execute(db).await.map(|_| ()).doing("beginning an operation")
 }
 
 /// Ends one that runs.
 pub(crate) async fn end(
     db: &mut PgConnection,
-    id: Uuid,
+    id: OperationId,
     state: OperationState,
     result: &Value,
 ) -> Result<(), DbError> {
@@ -105,8 +133,7 @@ pub(crate) async fn end(
 fn operation(row: &PgRow) -> Result<Operation, sqlx::Error> {
     Ok(Operation {
         id: row.try_get(0)?,
-        kind: row.try_get(1)?,
-        subject: row.try_get(2)?,
+        subject: OperationSubject::read(row.try_get(1)?, row.try_get(2)?)?,
         owner: row.try_get(3)?,
         state: state::read(row.try_get(4)?)?,
         state_at: row.try_get(5)?,

@@ -3,6 +3,7 @@
 use crate::access::idempotency::{self, KeyClaim};
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::PlanId;
 use crate::infra::state::{self, PlanState};
 use crate::log::trail::{Seq, TargetVersion};
 use crate::requests::request::Asking;
@@ -16,7 +17,6 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row};
 use std::time::Duration;
-use uuid::Uuid;
 
 /// How long a plan can be applied. The region moves on; a plan is checked against it in any case.
 pub const PLAN_LASTS: Duration = Duration::from_secs(15 * 60);
@@ -44,7 +44,7 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewPlan {
     /// Its id.
-    pub id: Uuid,
+    pub id: PlanId,
     /// The changes.
     pub changes: Vec<Asking>,
     /// The version of the targets it was made on.
@@ -83,7 +83,7 @@ pub struct StoredPlan {
 #[error("plan {plan} cannot be read: {why}")]
 pub struct UnreadablePlan {
     /// The plan.
-    pub plan: Uuid,
+    pub plan: PlanId,
     /// Whose reservations it changes.
     pub owners: Vec<String>,
     /// Which part, and what is wrong.
@@ -140,7 +140,7 @@ impl Broker {
     /// If Postgres fails.
     pub async fn stored_plan(
         &self,
-        id: Uuid,
+        id: PlanId,
     ) -> Result<Option<Result<StoredPlan, UnreadablePlan>>, DbError> {
         let row = sqlx::query(sql::PLAN).bind(id).try_map(|row: PgRow| plan(&row));
         row.fetch_optional(&self.pool).await.doing("reading a plan")
@@ -150,7 +150,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn note_stale(&self, id: Uuid) -> Result<(), DbError> {
+    pub async fn note_stale(&self, id: PlanId) -> Result<(), DbError> {
         let noted = sqlx::query(sql::STALE).bind(id).execute(&self.pool).await;
         noted.map(|_| ()).doing("noting that a plan is stale")
     }
@@ -168,14 +168,14 @@ impl Broker {
 }
 
 /// Notes that a plan is applied, in the transaction that does it; false: it cannot be.
-pub(crate) async fn applied(db: &mut PgConnection, id: Uuid) -> Result<bool, DbError> {
+pub(crate) async fn applied(db: &mut PgConnection, id: PlanId) -> Result<bool, DbError> {
     let applied = sqlx::query(sql::APPLIED).bind(id).execute(db).await;
     Ok(applied.doing("applying a plan")?.rows_affected() == 1)
 }
 
 /// A plan of a row. What a part of it says is read strictly: an error names the part.
 fn plan(row: &PgRow) -> Result<Result<StoredPlan, UnreadablePlan>, sqlx::Error> {
-    let (id, owners): (Uuid, Vec<String>) = (row.try_get(0)?, row.try_get(6)?);
+    let (id, owners): (PlanId, Vec<String>) = (row.try_get(0)?, row.try_get(6)?);
     let (changes, quotes, targets): (Value, Value, Value) =
         (row.try_get(7)?, row.try_get(11)?, row.try_get(12)?);
     let parts = || {

@@ -6,6 +6,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::{OperationId, PlanId, RequestId};
 use crate::infra::state::{self, RequestState, State};
 use crate::promises::contract::Contract;
 use chrono::{DateTime, Utc};
@@ -14,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use std::collections::BTreeMap;
-use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -150,7 +150,7 @@ impl Asking {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// Its id.
-    pub id: Uuid,
+    pub id: RequestId,
     /// What is asked.
     pub asking: Asking,
     /// How far it is.
@@ -162,9 +162,9 @@ pub struct Request {
     /// What was said to it: the plan, or why not and what instead.
     pub answer: Option<serde_json::Value>,
     /// The plan that grants it.
-    pub plan: Option<Uuid>,
+    pub plan: Option<PlanId>,
     /// What is waited on for its answer.
-    pub operation: Option<Uuid>,
+    pub operation: Option<OperationId>,
     /// Counts what owners and decisions changed of it.
     pub version: i64,
     /// When it was asked.
@@ -191,7 +191,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn request(&self, id: Uuid) -> Result<Option<Request>, DbError> {
+    pub async fn request(&self, id: RequestId) -> Result<Option<Request>, DbError> {
         let row = sqlx::query(sql::REQUEST).bind(id).try_map(|row: PgRow| request(&row));
         row.fetch_optional(&self.pool).await.doing("reading a request")
     }
@@ -204,7 +204,7 @@ impl Broker {
     pub async fn requests(
         &self,
         filter: &RequestFilter,
-        before: Option<Uuid>,
+        before: Option<RequestId>,
         limit: u32,
     ) -> Result<Vec<Request>, DbError> {
         let rows = sqlx::query(sql::REQUESTS)

@@ -3,16 +3,16 @@
 use crate::access::idempotency::{self, KeyClaim};
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::{OperationId, RequestId};
 use crate::infra::state::{self, OperationState, RequestState, State};
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
-use crate::requests::operation::{self, OperationKind};
+use crate::requests::operation::{self, OperationSubject};
 use crate::requests::request::{Asking, RequestChangeKind};
 use fleet::Name;
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use sqlx::types::Json;
-use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -41,9 +41,9 @@ pub(crate) mod sql {
 #[derive(Clone, Copy, Debug)]
 pub struct Submission<'a> {
     /// Its id.
-    pub id: Uuid,
+    pub id: RequestId,
     /// What is waited on for its answer; `None`: a draft, which is not decided.
-    pub operation: Option<Uuid>,
+    pub operation: Option<OperationId>,
     /// What is asked.
     pub asking: &'a Asking,
     /// The version of the reservation that whoever asks has seen ([`crate::ReservationCard::version`]).
@@ -70,13 +70,13 @@ pub enum AskError {
     #[error("reservation {reservation:?} is {kind}; guaranteed ones are asked for")]
     NotGuaranteed { reservation: Name, kind: String },
     #[error("request {request} for reservation {reservation:?} waits for its answer")]
-    Open { reservation: Name, request: Uuid },
+    Open { reservation: Name, request: RequestId },
     #[error("it has changed meanwhile; its version is {current:?} now")]
     Stale { current: String },
     #[error("there is no request {id}")]
-    UnknownRequest { id: Uuid },
+    UnknownRequest { id: RequestId },
     #[error("request {id} is {} already", state.as_str())]
-    Over { id: Uuid, state: RequestState },
+    Over { id: RequestId, state: RequestState },
     #[error("the key was claimed by another request, because this one took too long")]
     KeyLost,
     #[error(transparent)]
@@ -146,9 +146,9 @@ impl Broker {
     pub async fn submit_draft(
         &self,
         actor: &str,
-        id: Uuid,
+        id: RequestId,
         expected: Option<i64>,
-        operation: Uuid,
+        operation: OperationId,
     ) -> Result<Submitted, AskError> {
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
@@ -161,7 +161,7 @@ impl Broker {
             return Err(AskError::Open { reservation: found.reservation, request });
         }
         let owner = found.asking.owner.clone();
-        operation::begin(db, operation, OperationKind::Request, id, Some(&owner), actor).await?;
+        operation::begin(db, operation, OperationSubject::Request(id), Some(&owner), actor).await?;
         let submitted = sqlx::query(sql::SUBMIT).bind(id).bind(operation);
         submitted.execute(db).await.doing("submitting a draft")?;
         let detail = json!({
@@ -179,7 +179,7 @@ impl Broker {
     pub async fn cancel_request(
         &self,
         actor: &str,
-        id: Uuid,
+        id: RequestId,
         expected: Option<i64>,
     ) -> Result<Seq, AskError> {
         let mut change = Change::begin(self, actor).await?;
@@ -204,13 +204,17 @@ impl Broker {
 struct Found {
     state: RequestState,
     reservation: Name,
-    operation: Option<Uuid>,
+    operation: Option<OperationId>,
     asking: Asking,
 }
 
-type FoundRow = (String, i64, String, Option<Uuid>, Json<Asking>);
+type FoundRow = (String, i64, String, Option<OperationId>, Json<Asking>);
 
-async fn find(db: &mut PgConnection, id: Uuid, expected: Option<i64>) -> Result<Found, AskError> {
+async fn find(
+    db: &mut PgConnection,
+    id: RequestId,
+    expected: Option<i64>,
+) -> Result<Found, AskError> {
     let doing = "looking for a request";
     let found: Option<FoundRow> =
         sqlx::query_as(sql::FIND).bind(id).fetch_optional(db).await.doing(doing)?;
@@ -251,7 +255,7 @@ pub(crate) async fn revisions(db: &mut PgConnection, name: &str) -> Result<i64, 
 pub(crate) async fn open_request(
     db: &mut PgConnection,
     name: &str,
-) -> Result<Option<Uuid>, DbError> {
+) -> Result<Option<RequestId>, DbError> {
     let open = sqlx::query_scalar(sql::OPEN).bind(name).fetch_optional(db).await;
     open.doing("looking for a request that waits")
 }
@@ -260,14 +264,14 @@ pub(crate) async fn open_request(
 pub(crate) async fn add(
     db: &mut PgConnection,
     actor: &str,
-    id: Uuid,
-    operation: Option<Uuid>,
+    id: RequestId,
+    operation: Option<OperationId>,
     asking: &Asking,
     state: RequestState,
 ) -> Result<(), AskError> {
     if let Some(operation) = operation {
         let owner = Some(asking.owner.as_ref());
-        operation::begin(db, operation, OperationKind::Request, id, owner, actor).await?;
+        operation::begin(db, operation, OperationSubject::Request(id), owner, actor).await?;
     }
     insert(db, actor, id, operation, asking, state).await
 }
@@ -276,8 +280,8 @@ pub(crate) async fn add(
 pub(crate) async fn insert(
     db: &mut PgConnection,
     actor: &str,
-    id: Uuid,
-    operation: Option<Uuid>,
+    id: RequestId,
+    operation: Option<OperationId>,
     asking: &Asking,
     state: RequestState,
 ) -> Result<(), AskError> {
@@ -298,7 +302,7 @@ pub(crate) async fn insert(
         // Another was first, this very instant.
         Err(error) if error.refused_by("capacity_requests_one_open") => {
             let reservation = asking.reservation().clone();
-            Err(AskError::Open { reservation, request: Uuid::nil() })
+            Err(AskError::Open { reservation, request: RequestId::nil() })
         }
         added => Ok(added.map(|_| ())?),
     }

@@ -6,6 +6,7 @@ pub(crate) mod write;
 use crate::health::unavailability;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::WindowId;
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq, TargetVersion};
 use crate::maintenance;
@@ -15,7 +16,6 @@ use crate::snapshot::region_read::Stored;
 use fleet::{Coverage, Name, RegionSnapshot, SnapshotError, SnapshotParts};
 use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
-use uuid::Uuid;
 pub(crate) use write::sql;
 
 /// What becomes of what is stored and not in the snapshot.
@@ -159,7 +159,7 @@ pub(crate) async fn without_planned(
     let there =
         |id: &Name| stored.unavailability.binary_search_by(|row| row.event_id.cmp(id)).is_ok();
     let new = snapshot.unavailability.iter().map(|event| &event.id).filter(|id| !there(id));
-    let windows: Vec<Uuid> = new.filter_map(|id| maintenance::window_of(id)).collect();
+    let windows: Vec<WindowId> = new.filter_map(|id| maintenance::window_of(id)).collect();
     if windows.is_empty() {
         return Ok(None);
     }

@@ -7,6 +7,7 @@
 use crate::access::idempotency::{self, KeyClaim};
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::{OperationId, PlanId, RequestId};
 use crate::infra::state::{OperationState, RequestState, State};
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq, TargetVersion};
@@ -14,7 +15,7 @@ use crate::moves::lifecycle;
 use crate::promises::contract::{self, ContractError};
 use crate::promises::promise::{self, Promise};
 use crate::promises::quota;
-use crate::requests::operation::{self, OperationKind};
+use crate::requests::operation::{self, OperationSubject};
 use crate::requests::plan_store;
 use crate::requests::request::Asking;
 use crate::requests::submit::{self, AskError};
@@ -26,7 +27,6 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use std::collections::BTreeMap;
-use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -66,7 +66,7 @@ const NAMED_MAX: usize = 10;
 /// A plan as it is applied: what it promises and moves, and what that rests on.
 #[derive(Clone, Debug)]
 pub struct Application {
-    plan: Uuid,
+    plan: PlanId,
     promises: Vec<Promised>,
     targets: Vec<TargetRow>,
 }
@@ -88,7 +88,7 @@ impl Application {
     /// # Panics
     /// If the two regions do not have the same servers, or the second lacks a reservation.
     pub fn new(
-        plan: Uuid,
+        plan: PlanId,
         before: &RegionSnapshot,
         generations: &[i64],
         after: &RegionSnapshot,
@@ -115,7 +115,7 @@ impl Application {
     }
 
     /// Its plan.
-    pub fn plan(&self) -> Uuid {
+    pub fn plan(&self) -> PlanId {
         self.plan
     }
 }
@@ -124,7 +124,7 @@ impl Application {
 #[derive(Clone, Debug)]
 pub struct Granting<'a> {
     /// Its id.
-    pub request: Uuid,
+    pub request: RequestId,
     /// What it asks.
     pub asking: &'a Asking,
     /// Who decides it; `None`: it was never submitted, and is stored now.
@@ -145,7 +145,7 @@ pub struct Applying<'a> {
     /// The requests that are granted by it.
     pub grants: &'a [Granting<'a>],
     /// An operation for all of it, begun and ended here, if the plan is applied by name.
-    pub operation: Option<Uuid>,
+    pub operation: Option<OperationId>,
     /// A key, and what is answered to whoever sends it again.
     pub key: Option<(KeyClaim, &'a Value)>,
 }
@@ -164,7 +164,7 @@ pub struct Applied {
 #[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum ApplyError {
     #[error("plan {plan} was applied, is stale or expired")]
-    NotApplicable { plan: Uuid },
+    NotApplicable { plan: PlanId },
     #[error(
         "the region moved: {} servers and {} promises are not as they were",
         servers.len(), reservations.len()
@@ -173,7 +173,7 @@ pub enum ApplyError {
     #[error("owner {owner:?} may be promised {limit} {of}; with this it would be {promised}")]
     Quota { owner: Name, of: String, limit: Rru, promised: Rru },
     #[error("request {request} was taken back, or is decided by another")]
-    NotOurs { request: Uuid },
+    NotOurs { request: RequestId },
     #[error(transparent)]
     Contract(#[from] ContractError),
     #[error(transparent)]
@@ -216,7 +216,7 @@ impl Broker {
         target(db, targets, head).await?;
         if let Some(operation) = applying.operation {
             let owner = one_owner(applying.grants);
-            operation::begin(db, operation, OperationKind::Apply, *plan, owner, actor).await?;
+            operation::begin(db, operation, OperationSubject::Plan(*plan), owner, actor).await?;
         }
         settle(&mut change, actor, applying).await?;
         let db = change.connection();
@@ -300,7 +300,7 @@ async fn settle(
             let state = RequestState::Planned;
             submit::insert(db, actor, of.request, operation, of.asking, state).await?;
         }
-        let granted: Option<Option<Uuid>> = sqlx::query_scalar(sql::GRANT)
+        let granted: Option<Option<OperationId>> = sqlx::query_scalar(sql::GRANT)
             .bind(of.request)
             .bind(of.worker)
             .bind(of.state.as_str())

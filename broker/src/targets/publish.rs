@@ -3,6 +3,7 @@
 use crate::infra::connection::Broker;
 use crate::infra::copy::Rows;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::{PublicationId, SolveId};
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq, TargetVersion};
 use crate::promises::promise::{self, Promise};
@@ -17,7 +18,6 @@ use fleet::{
 };
 use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
-use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -93,7 +93,7 @@ pub struct TargetRow {
 pub struct Publication {
     /// The publisher's own id of this publication: publishing it twice does it once, so whoever
     /// lost the answer may simply ask again.
-    pub id: Uuid,
+    pub id: PublicationId,
     /// The version it was decided on.
     pub parent: TargetVersion,
     /// The solve it comes from, if any, which ends with it.
@@ -120,7 +120,7 @@ impl Publication {
     /// # Panics
     /// If there is not one generation for each server of the snapshot.
     pub fn new(
-        id: Uuid,
+        id: PublicationId,
         version: TargetVersion,
         generations: &[i64],
         snapshot: &RegionSnapshot,
@@ -168,9 +168,9 @@ pub enum PublishError {
     #[error("server {server:?}: its target {target:?} is not a reservation of the region")]
     UnknownReservation { server: Name, target: Name },
     #[error("solve {solve} is not running on version {parent}; its targets are not taken")]
-    SolveNotRunning { solve: Uuid, parent: TargetVersion },
+    SolveNotRunning { solve: SolveId, parent: TargetVersion },
     #[error("solve {solve}: its lease was lost, another worker has it or it was given up")]
-    LeaseLost { solve: Uuid },
+    LeaseLost { solve: SolveId },
     #[error(
         "{skipped} servers moved since the snapshot, and without them the targets break a rule: {}",
         broken.join("; ")
@@ -352,7 +352,7 @@ async fn end_solve(
     version: TargetVersion,
 ) -> Result<(), PublishError> {
     let doing = "ending a solve";
-    let solve = end.lease.job;
+    let solve = SolveId::from(end.lease.job);
     let outcome = serde_json::json!({ "version": version.0 });
     if !job::finish(db, end.lease, &outcome).await.doing(doing)? {
         return Err(PublishError::LeaseLost { solve });

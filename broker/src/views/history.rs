@@ -2,11 +2,11 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::SolveId;
 use crate::log::trail::TargetVersion;
 use chrono::{DateTime, Utc};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -28,7 +28,7 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SolveFigures {
     /// The solve.
-    pub id: Uuid,
+    pub id: SolveId,
     /// When it was published.
     pub at: DateTime<Utc>,
     /// The version of the targets that it is.

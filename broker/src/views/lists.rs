@@ -4,6 +4,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::SolveId;
 use crate::infra::state::{self, MoveState};
 use crate::log::trail::{ENTRIES_MAX, Entry, Seq, TargetVersion, entry};
 use crate::queue::solve::{SolveRow, solve};
@@ -86,7 +87,7 @@ pub struct SolvesAsked {
     /// For this cause.
     pub cause: Option<String>,
     /// Older than this one: when it was asked for, and its id.
-    pub before: Option<(DateTime<Utc>, Uuid)>,
+    pub before: Option<(DateTime<Utc>, SolveId)>,
 }
 
 /// Which moves.

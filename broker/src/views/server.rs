@@ -2,6 +2,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::WindowId;
 use crate::log::trail::TargetVersion;
 use crate::views::lists::{EventRow, MoveRow, event, moved, optional};
 use chrono::{DateTime, Utc};
@@ -9,7 +10,6 @@ use fleet::Name;
 use serde_json::Value;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -117,7 +117,7 @@ pub struct ServerTarget {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerMaintenance {
     /// Its id.
-    pub window: Uuid,
+    pub window: WindowId,
     /// `server` or `rack`.
     pub scope: String,
     /// A word of [`crate::MaintenanceState`].

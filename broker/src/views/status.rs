@@ -2,6 +2,7 @@
 
 use crate::infra::connection::{self, Broker};
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::JobId;
 use crate::log::trail::{Seq, TargetVersion};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -9,7 +10,6 @@ use sqlx::postgres::PgRow;
 use sqlx::{Executor, PgConnection, Row};
 use std::time::Duration;
 use tokio::time::timeout;
-use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -72,8 +72,7 @@ pub struct QueueCount {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunningJob {
     /// Its id.
-    #[serde(serialize_with = "crate::queue::solve::as_text")]
-    pub id: Uuid,
+    pub id: JobId,
     /// A word of [`crate::JobKind`].
     pub kind: String,
     /// How often it was taken.

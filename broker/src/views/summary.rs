@@ -2,6 +2,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::RequestId;
 use crate::infra::state::{self, RequestState};
 use crate::moves::rollout::Rollout;
 use crate::promises::contract::Contract;
@@ -15,7 +16,6 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use std::collections::HashMap;
 use std::sync::Arc;
-use uuid::Uuid;
 
 /// The most reservations of one page: a thousand, and one more that says whether there is another.
 pub const CARDS_PAGE_MAX: u32 = 1_001;
@@ -105,7 +105,7 @@ pub struct ReservationCard {
     /// Changes with everything above that an owner or a decision on what was asked changed.
     pub version: String,
     /// The request that waits for its answer.
-    pub open: Option<(Uuid, RequestState)>,
+    pub open: Option<(RequestId, RequestState)>,
     /// The request it is promised by; `None`: it was loaded from a snapshot.
     pub in_force: Option<InForce>,
     /// The last change of its host profile; `None`: it never changed.
@@ -116,7 +116,7 @@ pub struct ReservationCard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InForce {
     /// Its id.
-    pub request: Uuid,
+    pub request: RequestId,
     /// How the reservation stands, as it was noted last.
     pub state: RequestState,
     /// The capacity that was asked for, if it was named.

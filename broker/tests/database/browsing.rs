@@ -5,11 +5,10 @@ use crate::publish::{publication, target};
 use crate::regions::{at, changed, small};
 use broker::{
     Cause, EventsAsked, FailureReason, ImportOptions, JobKind, MoveState, MoverInstance,
-    MovesAsked, Occurrence, Seq, SolvesAsked, TrailAsked, Wanted,
+    MovesAsked, Occurrence, Seq, SolveId, SolvesAsked, TrailAsked, Wanted,
 };
 use fleet::{Rru, Scope, UnavailabilityKind};
 use std::time::Duration;
-use uuid::Uuid;
 
 async fn with_small() -> Database {
     let database = Database::new().await;
@@ -23,7 +22,7 @@ async fn pages_have_every_row_once_and_the_youngest_first() {
     let broker = &database.broker;
     // Each ends before the next is asked for: one that waits would be it.
     for number in 1..=5 {
-        let id = Uuid::from_u128(number);
+        let id = SolveId::from_u128(number);
         broker
             .request_solve("operator", id, Cause::Demand, None)
             .await
@@ -39,9 +38,9 @@ async fn pages_have_every_row_once_and_the_youngest_first() {
         let page = broker.solves_page(&asked, 2).await.expect("listed");
         let Some(last) = page.last() else { break };
         asked.before = Some((last.requested_at, last.id));
-        found.extend(page.iter().map(|solve| solve.id.as_u128()));
+        found.extend(page.iter().map(|solve| solve.id));
     }
-    assert_eq!(found, [5, 4, 3, 2, 1]);
+    assert_eq!(found, [5, 4, 3, 2, 1].map(SolveId::from_u128));
     let none = SolvesAsked { cause: Some("event".into()), ..SolvesAsked::default() };
     assert!(broker.solves_page(&none, 10).await.expect("listed").is_empty());
 

@@ -6,14 +6,13 @@ use crate::publish::{publication, target};
 use crate::regions::small;
 use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{
-    Action, Broker, Cause, DbError, ImportOptions, JobKind, PublishError, Recorded, Seq,
-    SolveBasis, TargetVersion,
+    Action, Broker, Cause, DbError, ImportOptions, JobKind, PublicationId, PublishError, Recorded,
+    Seq, SolveBasis, SolveId, TargetVersion,
 };
 use serde_json::json;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use uuid::Uuid;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const CRASHES: u32 = 3;
@@ -56,7 +55,7 @@ impl World {
     }
 
     /// Publishes on what there is; what was not answered is asked again. Gives the versions made.
-    async fn publish(&self, publisher: u128) -> Vec<(Uuid, TargetVersion)> {
+    async fn publish(&self, publisher: u128) -> Vec<(PublicationId, TargetVersion)> {
         let mut made = Vec::new();
         let mut id = publisher << 64;
         while !self.is_over() {
@@ -99,13 +98,13 @@ impl World {
     }
 
     /// Asks for solves, takes them and ends them, as a worker does. Gives the versions made.
-    async fn work(&self) -> Vec<(Uuid, TargetVersion)> {
+    async fn work(&self) -> Vec<(PublicationId, TargetVersion)> {
         let (broker, mut made) = (&self.broker, Vec::new());
         let mut id = 3_u128 << 64;
         while !self.is_over() {
             id += 1;
             let ask = async || {
-                broker.request_solve("test", Uuid::from_u128(id), Cause::Demand, None).await
+                broker.request_solve("test", SolveId::from_u128(id), Cause::Demand, None).await
             };
             self.until_answered(ask).await;
             // One whose answer was lost is free again when its lease is over.

@@ -2,12 +2,11 @@
 
 use crate::jobs::with_small;
 use crate::requests::{create, submit};
-use broker::{Cause, Occurrence, QuotaAsked};
+use broker::{Cause, Occurrence, QuotaAsked, SolveId};
 use chrono::TimeDelta;
 use fleet::{Rru, Scope, UnavailabilityKind};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// A snapshot is as good as a new one, until something that stands in it is written or the clock changes it.
 #[tokio::test]
@@ -42,7 +41,7 @@ async fn what_stands_in_no_snapshot_does_not_age_one() {
     went_on("a profile").await;
     broker.remove_rru_profile("ann", "general", None).await.expect("removed");
     went_on("its end").await;
-    let asked = broker.request_solve("ann", Uuid::now_v7(), Cause::Demand, None).await;
+    let asked = broker.request_solve("ann", SolveId::now_v7(), Cause::Demand, None).await;
     asked.expect("asked");
     went_on("a solve that is asked for").await;
     let (request, _) = submit(&database, &create("new", 2.0)).await.expect("submitted");

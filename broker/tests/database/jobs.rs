@@ -4,13 +4,12 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::small;
 use broker::{
-    Cause, FailureReason, ImportOptions, Job, JobKind, LEASE_MAX, Lease, PublishError, SolveBasis,
-    SolveEnd, TargetVersion,
+    BatchId, Cause, FailureReason, ImportOptions, Job, JobId, JobKind, LEASE_MAX, Lease,
+    PublishError, SolveBasis, SolveEnd, SolveId, TargetVersion,
 };
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use uuid::Uuid;
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -31,10 +30,10 @@ pub async fn cut_off(database: &Database, lease: Lease) {
     database.execute(&format!("{past} WHERE job_id = '{}'", lease.job)).await;
 }
 
-pub async fn request(database: &Database) -> Uuid {
+pub async fn request(database: &Database) -> SolveId {
     let asked = database
         .broker
-        .request_solve("test", Uuid::now_v7(), Cause::Demand, None)
+        .request_solve("test", SolveId::now_v7(), Cause::Demand, None)
         .await
         .expect("asked");
     asked.expect("always, without a time").0
@@ -47,9 +46,9 @@ pub fn end(lease: Lease) -> Option<SolveEnd> {
 #[tokio::test]
 async fn every_job_is_taken_once_by_many_who_take() {
     let database = Database::new().await;
-    let jobs: Vec<(Uuid, serde_json::Value)> =
-        (0..100).map(|n| (Uuid::now_v7(), json!({ "n": n }))).collect();
-    let batch = Uuid::now_v7();
+    let jobs: Vec<(JobId, serde_json::Value)> =
+        (0..100).map(|n| (JobId::now_v7(), json!({ "n": n }))).collect();
+    let batch = BatchId::now_v7();
     database.broker.request_replays(batch, &jobs).await.expect("asked");
     let take = async |worker: &str| {
         let mut taken = Vec::new();
@@ -60,7 +59,7 @@ async fn every_job_is_taken_once_by_many_who_take() {
         taken
     };
     let (a, b, c, d) = tokio::join!(take("a"), take("b"), take("c"), take("d"));
-    let all: Vec<Uuid> = [a, b, c, d].concat();
+    let all: Vec<JobId> = [a, b, c, d].concat();
     assert_eq!(all.len(), 100, "none twice");
     assert_eq!(all.into_iter().collect::<BTreeSet<_>>().len(), 100, "none left out");
     let ended = database.broker.batch(batch).await.expect("looked");
@@ -82,7 +81,7 @@ async fn a_worker_that_was_cut_off_can_write_nothing() {
     let database = with_small().await;
     let id = request(&database).await;
     let first = claim(&database, "first", JobKind::Solve).await.expect("a job").lease;
-    assert_eq!((first.job, first.attempt), (id, 1));
+    assert_eq!((first.job, first.attempt), (id.into(), 1));
     assert!(claim(&database, "second", JobKind::Solve).await.is_none(), "it is taken");
     cut_off(&database, first).await;
     let second = claim(&database, "second", JobKind::Solve).await.expect("lost, so free");
@@ -160,10 +159,10 @@ async fn solves_never_run_at_once_and_one_that_waits_is_enough() {
     assert!(refused.expect_err("one").to_string().contains("jobs_one_solve"));
     assert!(database.broker.give_back(lease).await.expect("asked"));
     let again = claim(&database, "b", JobKind::Solve).await.expect("given back").lease;
-    assert_eq!((again.job, again.attempt), (first, 2));
+    assert_eq!((again.job, again.attempt), (first.into(), 2));
     let broker = &database.broker;
     assert!(broker.fail_solve(again, FailureReason::OutOfTime, "late").await.expect("asked"));
-    assert_eq!(claim(&database, "b", JobKind::Solve).await.expect("next").lease.job, second);
+    assert_eq!(claim(&database, "b", JobKind::Solve).await.expect("next").lease.job, second.into());
 }
 
 #[tokio::test]
@@ -174,7 +173,7 @@ async fn a_missed_time_is_made_up_for_once_whatever_the_clock_did() {
     let slot = now - chrono::TimeDelta::minutes(5);
     let ask = async || {
         broker
-            .request_solve("test", Uuid::now_v7(), Cause::Schedule, Some(slot))
+            .request_solve("test", SolveId::now_v7(), Cause::Schedule, Some(slot))
             .await
             .expect("asked")
     };
@@ -210,7 +209,7 @@ async fn a_clock_that_is_set_back_keeps_no_lease_alive() {
     assert!(claim(&database, "second", JobKind::Solve).await.is_none(), "and keeps it");
     ahead().await;
     let second = claim(&database, "second", JobKind::Solve).await.expect("it is gone");
-    assert_eq!((second.lease.job, second.lease.attempt, second.losses), (id, 2, 1));
+    assert_eq!((second.lease.job, second.lease.attempt, second.losses), (id.into(), 2, 1));
     assert!(!broker.renew(first, LONG).await.expect("asked"));
     // However long a lease is asked for, it never looks like one of those.
     assert!(broker.renew(second.lease, 100 * LEASE_MAX).await.expect("asked"));
@@ -229,7 +228,7 @@ async fn what_loses_its_workers_again_and_again_is_given_up() {
     }
     let next = request(&database).await;
     let taken = claim(&database, "w", JobKind::Solve).await.expect("the next one");
-    assert_eq!(taken.lease.job, next);
+    assert_eq!(taken.lease.job, next.into());
     let solve = database.broker.solve(id).await.expect("asked").expect("there");
     assert_eq!((solve.state.as_str(), solve.reason.as_deref()), ("failed", Some("workers_lost")));
     // The queue may be read, not rewritten.

@@ -3,10 +3,9 @@
 
 use crate::jobs::with_small;
 use crate::requests::{create, resize};
-use broker::{AskError, Key, RequestFilter, RequestState, Submission};
+use broker::{AskError, Key, OperationId, RequestFilter, RequestId, RequestState, Submission};
 use serde_json::json;
 use std::time::Duration;
-use uuid::Uuid;
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -24,8 +23,8 @@ async fn a_key_is_answered_as_the_first_time() {
     let said = json!({ "status": 202, "body": {} });
     let wanted = create("new", 2.0);
     let submission = |key| Submission {
-        id: Uuid::now_v7(),
-        operation: Some(Uuid::now_v7()),
+        id: RequestId::now_v7(),
+        operation: Some(OperationId::now_v7()),
         asking: &wanted,
         expected: None,
         key: Some(key),
@@ -55,14 +54,14 @@ async fn a_key_is_answered_as_the_first_time() {
 async fn a_draft_waits_for_whoever_wrote_it() {
     let database = with_small().await;
     let broker = &database.broker;
-    let (id, draft) = (Uuid::now_v7(), create("new", 3.0));
+    let (id, draft) = (RequestId::now_v7(), create("new", 3.0));
     let submission = Submission { id, operation: None, asking: &draft, expected: None, key: None };
     broker.submit_request("asker", &submission).await.expect("stored");
     assert!(broker.take_request("worker", LONG).await.expect("asked").is_none());
-    broker.submit_draft("asker", id, Some(1), Uuid::now_v7()).await.expect("submitted");
+    broker.submit_draft("asker", id, Some(1), OperationId::now_v7()).await.expect("submitted");
     let taken = broker.take_request("worker", LONG).await.expect("asked").expect("one");
     assert_eq!((taken.id, taken.state), (id, RequestState::Submitted));
-    let again = broker.submit_draft("asker", id, None, Uuid::now_v7()).await;
+    let again = broker.submit_draft("asker", id, None, OperationId::now_v7()).await;
     assert!(matches!(again, Err(AskError::Over { .. })));
 }
 
@@ -74,8 +73,8 @@ async fn whoever_saw_an_older_version_is_told_so() {
     let card = broker.reservation_card("web").await.expect("read").expect("there");
     let wanted = resize("web", 7.0);
     let submission = |expected| Submission {
-        id: Uuid::now_v7(),
-        operation: Some(Uuid::now_v7()),
+        id: RequestId::now_v7(),
+        operation: Some(OperationId::now_v7()),
         asking: &wanted,
         expected: Some(expected),
         key: None,

@@ -6,12 +6,12 @@ use crate::proxy::{Proxy, Way};
 use crate::publish::{publication, target};
 use crate::regions::{at, small};
 use broker::{
-    Broker, Cause, DbError, FailureReason, Fault, ImportOptions, JobKind, LoadError, OpenError,
-    PublishError, Seq, SolveBasis, TargetVersion, UnavailabilityError,
+    BatchId, Broker, Cause, DbError, FailureReason, Fault, ImportOptions, JobId, JobKind,
+    LoadError, OpenError, PublishError, Seq, SolveBasis, SolveId, TargetVersion,
+    UnavailabilityError,
 };
 use serde_json::json;
 use std::time::Duration;
-use uuid::Uuid;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const LONG: Duration = Duration::from_secs(600);
@@ -54,7 +54,7 @@ async fn what_was_committed_and_not_answered_is_neither_doubled_nor_lost() {
     assert_eq!(record().await.expect("recorded before"), None);
 
     lost();
-    let id = Uuid::from_u128(77);
+    let id = SolveId::from_u128(77);
     let ask = async || broker.request_solve("test", id, Cause::Demand, None).await;
     unreachable(&ask().await.expect_err("lost"));
     reached();
@@ -66,10 +66,10 @@ async fn what_was_committed_and_not_answered_is_neither_doubled_nor_lost() {
     reached();
     assert_eq!(take().await.expect("asked"), None, "somebody has it, for as long as the lease");
     assert_eq!(ask().await.expect("asked"), Some((id, false)), "asked for once, taken or not");
-    let unknown = broker::Lease { job: id, attempt: 1 };
+    let unknown = broker::Lease { job: id.into(), attempt: 1 };
     cut_off(&database, unknown).await;
     let lease = take().await.expect("asked").expect("its lease ran out").lease;
-    assert_eq!((lease.job, lease.attempt), (id, 2));
+    assert_eq!((lease.job, lease.attempt), (id.into(), 2));
 
     lost();
     unreachable(&broker.give_back(lease).await.expect_err("lost"));
@@ -97,7 +97,7 @@ async fn what_was_committed_and_not_answered_is_neither_doubled_nor_lost() {
     let again = publish().await.expect("published before");
     assert_eq!((again.version, again.taken, again.seq), (TargetVersion(2), 1, None));
 
-    let second = Uuid::from_u128(78);
+    let second = SolveId::from_u128(78);
     broker.request_solve("test", second, Cause::Demand, None).await.expect("asked");
     let lease = take().await.expect("asked").expect("a job").lease;
     lost();
@@ -110,8 +110,8 @@ async fn what_was_committed_and_not_answered_is_neither_doubled_nor_lost() {
     reached();
     broker.forget_solve(second).await.expect("forgotten again");
 
-    let batch = Uuid::from_u128(79);
-    let jobs = [(Uuid::from_u128(80), json!({})), (Uuid::from_u128(81), json!({}))];
+    let batch = BatchId::from_u128(79);
+    let jobs = [(JobId::from_u128(80), json!({})), (JobId::from_u128(81), json!({}))];
     for _ in 0..2 {
         broker.request_replays(batch, &jobs).await.expect("asked");
     }

@@ -3,9 +3,9 @@
 use crate::harness::Database;
 use crate::regions::{reservation, server};
 use broker::{
-    Broker, Epoch, ImportOptions, MaintenanceError, MaintenanceLeft, MaintenanceReason,
-    MaintenanceRefusal, MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoveOrigin,
-    MoveState, MoverError, MoverInstance, Occurrence, Seq,
+    Broker, Epoch, ImportOptions, MaintenanceError, MaintenanceId, MaintenanceLeft,
+    MaintenanceReason, MaintenanceRefusal, MaintenanceRequest, MaintenanceState, MaintenanceWindow,
+    MoveOrigin, MoveState, MoverError, MoverInstance, Occurrence, Seq, WindowId,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{
@@ -13,7 +13,6 @@ use fleet::{
     Weights,
 };
 use std::time::Duration;
-use uuid::Uuid;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -126,11 +125,11 @@ impl Place {
             .await;
     }
 
-    async fn window(&self, id: Uuid) -> MaintenanceWindow {
-        self.broker().maintenance(true, Some(id), 9).await.expect("listed").remove(0)
+    async fn window(&self, id: WindowId) -> MaintenanceWindow {
+        self.broker().maintenance(true, Some(id.into()), 9).await.expect("listed").remove(0)
     }
 
-    async fn state(&self, id: Uuid) -> (MaintenanceState, Option<MaintenanceReason>) {
+    async fn state(&self, id: WindowId) -> (MaintenanceState, Option<MaintenanceReason>) {
         let window = self.window(id).await;
         (window.state, window.reason)
     }
@@ -149,7 +148,7 @@ impl Place {
     async fn end_drains(&self) {
         let moves = self.broker().moves_under_way().await.expect("listed");
         let drains = moves.iter().filter(|of| of.origin == MoveOrigin::Drain);
-        let ids: Vec<Uuid> = drains.map(|of| of.id).collect();
+        let ids: Vec<_> = drains.map(|of| of.id).collect();
         let steps: Vec<_> =
             ids.iter().map(|id| (*id, MoveState::Pending, MoveState::Preempting)).collect();
         self.broker().advance_moves(self.epoch, &steps).await.expect("advanced");
@@ -197,10 +196,11 @@ fn rack(number: usize) -> MaintenanceRequest {
 async fn a_window_lives_its_life() {
     let place = Place::new().await;
     let broker = place.broker();
-    let id = place.plan(&rack(0)).await.remove(0).id;
+    let MaintenanceWindow { id, plan, .. } = place.plan(&rack(0)).await.remove(0);
+    assert_eq!(WindowId::from(plan), id, "a window requested alone");
     let planned = place.window(id).await;
     assert_eq!((planned.state, planned.servers, planned.in_use), (MaintenanceState::Planned, 2, 1));
-    assert_eq!((planned.plan, &*planned.msb, &*planned.requested_by), (id, "msb0", "ann"));
+    assert_eq!((planned.plan, &*planned.msb, &*planned.requested_by), (plan, "msb0", "ann"));
     assert_eq!(planned.ends_at - planned.starts_at, TimeDelta::hours(1));
     place.look().await;
     assert_eq!(place.state(id).await, (MaintenanceState::Draining, None));
@@ -566,7 +566,7 @@ async fn who_may_not_changes_nothing() {
     assert!(matches!(late, Err(MoverError::TakenOver)), "{late:?}");
     let early = broker.end_maintenance("ann", id).await;
     assert!(matches!(early, Err(MaintenanceError::NotActive { .. })), "{early:?}");
-    let unknown = broker.cancel_maintenance("ann", Uuid::nil()).await;
+    let unknown = broker.cancel_maintenance("ann", MaintenanceId::nil()).await;
     assert!(matches!(unknown, Err(MaintenanceError::Unknown { .. })), "{unknown:?}");
     assert_eq!(place.state(id).await.0, MaintenanceState::Planned);
     // Of many at once that together are too much, some are refused.

@@ -3,20 +3,19 @@
 use crate::harness::Database;
 use crate::regions::{at, generated, reservation, server, small, small_parts};
 use broker::{
-    Action, Export, Fault, ImportOptions, Lease, Publication, PublishError, Published, Seq,
-    SolveEnd, TargetRow, TargetVersion,
+    Action, Export, Fault, ImportOptions, Lease, Publication, PublicationId, PublishError,
+    Published, Seq, SolveEnd, SolveId, TargetRow, TargetVersion,
 };
 use fleet::{
     Name, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Targets, Weights,
 };
-use uuid::Uuid;
 
 pub fn target(server: &str, generation: i64, target: Option<&str>) -> TargetRow {
     TargetRow { server: server.into(), generation, target: target.map(Name::from) }
 }
 
 pub fn publication(id: u128, parent: i64, targets: Vec<TargetRow>) -> Publication {
-    let (id, parent) = (Uuid::from_u128(id), TargetVersion(parent));
+    let (id, parent) = (PublicationId::from_u128(id), TargetVersion(parent));
     Publication { id, parent, solve: None, targets }
 }
 
@@ -101,7 +100,7 @@ async fn a_whole_solve_is_published_and_seen_by_the_next() {
     }
     let targets = Targets::new(&snapshot, holders);
     let publication = Publication::new(
-        Uuid::from_u128(7),
+        PublicationId::from_u128(7),
         export_before.version,
         &export_before.generations,
         &snapshot,
@@ -218,7 +217,7 @@ async fn a_shared_buffer_is_made_where_a_solve_needs_one() {
 #[tokio::test]
 async fn a_solve_publishes_only_while_it_runs() {
     let database = with_small().await;
-    let solve = Uuid::from_u128(5);
+    let solve = SolveId::from_u128(5);
     database
         .execute(&format!(
             "INSERT INTO solves (solve_id, state, cause, parent) VALUES ('{solve}', 'requested', 'schedule', 1); \
@@ -228,7 +227,7 @@ async fn a_solve_publishes_only_while_it_runs() {
         .await;
     let mut publication = publication(1, 1, vec![target("s000", 1, None)]);
     publication.solve = Some(SolveEnd {
-        lease: Lease { job: solve, attempt: 1 },
+        lease: Lease { job: solve.into(), attempt: 1 },
         result_url: String::new(),
         report: serde_json::json!({}),
     });

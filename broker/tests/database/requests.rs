@@ -6,15 +6,14 @@ use crate::publish::{publication, target};
 use broker::{
     Action, Application, Applied, ApplyError, Applying, AskError, Asking, CardFilter, Contract,
     Epoch, Export, GrantPolicy, Granting, JobKind, Key, MoveOrigin, MoverInstance, NewPlan,
-    OperationState, PlanState, QuietTime, RequestChangeKind, RequestFilter, RequestState, Seq,
-    SolveBasis, Submission, Wanted,
+    OperationId, OperationState, OperationSubject, PlanId, PlanState, QuietTime, RequestChangeKind,
+    RequestFilter, RequestId, RequestState, Seq, SolveBasis, Submission, Wanted,
 };
 use fleet::quote::Quote;
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use uuid::Uuid;
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -59,8 +58,11 @@ fn remove(name: &str) -> Asking {
 }
 
 /// A submission and the ids it has.
-pub async fn submit(database: &Database, asking: &Asking) -> Result<(Uuid, Uuid), AskError> {
-    let (id, operation) = (Uuid::now_v7(), Uuid::now_v7());
+pub async fn submit(
+    database: &Database,
+    asking: &Asking,
+) -> Result<(RequestId, OperationId), AskError> {
+    let (id, operation) = (RequestId::now_v7(), OperationId::now_v7());
     let submission =
         Submission { id, operation: Some(operation), asking, expected: None, key: None };
     database.broker.submit_request("asker", &submission).await.map(|_| (id, operation))
@@ -96,7 +98,7 @@ pub async fn plan(
         holders[at] = to.then_some(ix);
     }
     let targets = Targets::new(&after, holders);
-    let id = Uuid::now_v7();
+    let id = PlanId::now_v7();
     let new = NewPlan {
         id,
         changes: vec![asking.clone()],
@@ -138,7 +140,7 @@ fn granting(asking: &Asking) -> Granting<'_> {
         _ => RequestState::Granted,
     };
     let granted = asking.change.capacity_rru.and_then(Rru::from_f64).unwrap_or_default();
-    Granting { request: Uuid::now_v7(), asking, worker: None, state, granted, answer: None }
+    Granting { request: RequestId::now_v7(), asking, worker: None, state, granted, answer: None }
 }
 
 /// Applies a plan by name, as nobody had submitted it.
@@ -148,7 +150,7 @@ pub async fn apply(
     application: &Application,
 ) -> Result<Applied, ApplyError> {
     let grants = [granting(asking)];
-    let operation = Some(Uuid::now_v7());
+    let operation = Some(OperationId::now_v7());
     let applying = Applying { application, grants: &grants, operation, key: None };
     database.broker.apply_plan("asker", &applying).await
 }
@@ -188,7 +190,7 @@ async fn carry_out(database: &Database, epoch: Epoch) {
     broker.open_moves("mover", epoch, Wanted::BetweenSolves).await.expect("opened");
     let moves = broker.moves_under_way().await.expect("listed");
     let plans = moves.iter().filter(|of| of.origin == MoveOrigin::Plan);
-    let ids: Vec<Uuid> = plans.map(|of| of.id).collect();
+    let ids: Vec<_> = plans.map(|of| of.id).collect();
     assert!(!ids.is_empty(), "{moves:?}");
     assert_eq!(broker.bind_moves("mover", epoch, &ids).await.expect("bound").len(), ids.len());
 }
@@ -202,7 +204,10 @@ async fn a_request_is_asked_once_and_may_be_taken_back() {
     assert_eq!((found.state, found.version), (RequestState::Submitted, 1));
     assert_eq!(found.asking, create("new", 3.0));
     let running = broker.operation(operation).await.expect("read").expect("there");
-    assert_eq!((running.state, running.subject), (OperationState::Running, id));
+    assert_eq!(
+        (running.state, running.subject),
+        (OperationState::Running, OperationSubject::Request(id))
+    );
     assert_eq!(running.owner.as_deref(), Some("owner"));
 
     let error = submit(&database, &create("new", 4.0)).await.expect_err("one waits");

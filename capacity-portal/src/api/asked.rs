@@ -8,12 +8,12 @@ use axum::http::request::Parts;
 use broker::State;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::str::FromStr;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
     ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
 };
 use utoipa::{PartialSchema, ToSchema};
-use uuid::Uuid;
 
 /// The most rows of one request.
 const ROWS_MAX: usize = 1_000;
@@ -68,8 +68,11 @@ pub(super) fn any_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
 }
 
 /// The id in a path, of something that `unknown` says there is none of.
-pub(super) fn id(said: &str, unknown: impl FnOnce(String) -> Problem) -> Result<Uuid, Problem> {
-    Uuid::parse_str(said).map_err(|_| unknown(format!("{said:?} is no id of any")))
+pub(super) fn id<T: FromStr>(
+    said: &str,
+    unknown: impl FnOnce(String) -> Problem,
+) -> Result<T, Problem> {
+    said.parse().map_err(|_| unknown(format!("{said:?} is no id of any")))
 }
 
 /// How many rows a page has, if that is from 1 to `most`.

@@ -6,7 +6,7 @@ use data_encoding::BASE64URL_NOPAD;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use uuid::Uuid;
+use std::str::FromStr;
 
 /// Bytes of a token that say which question it belongs to.
 const QUESTION: usize = 8;
@@ -45,9 +45,9 @@ impl Question {
     }
 
     /// Where the page begins, of rows that are told apart by an id.
-    pub(crate) fn id(self, token: Option<&str>) -> Result<Option<Uuid>, Problem> {
+    pub(crate) fn id<T: FromStr>(self, token: Option<&str>) -> Result<Option<T>, Problem> {
         let id: Option<String> = self.cursor(token)?;
-        Ok(id.and_then(|id| Uuid::parse_str(&id).ok()))
+        Ok(id.and_then(|id| id.parse().ok()))
     }
 
     /// The rows of a page, of which one more was asked for than it has, and the token of the next

@@ -9,7 +9,7 @@ use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
 use axum::extract::{Form, Query, State};
 use axum::response::{Html, Redirect};
-use broker::{Emergency, EmergencyRefusal, EmergencyState, State as _};
+use broker::{Emergency, EmergencyId, EmergencyRefusal, EmergencyState, State as _};
 use chrono::{DateTime, Utc};
 use decisions::emergency::{Pick, Stock};
 use fleet::{Name, ReservationKind, Rru};
@@ -17,7 +17,6 @@ use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use uuid::Uuid;
 
 /// Emergencies listed.
 const ROWS: u32 = 60;
@@ -188,7 +187,7 @@ fn grant(
         @if reader.may(Role::Emergency) {
             form.actions method="post" action="/emergencies" {
                 (reader.csrf())
-                input type="hidden" name="id" value=(Uuid::now_v7());
+                input type="hidden" name="id" value=(EmergencyId::now_v7());
                 input type="hidden" name="reservation" value=(form.reservation);
                 input type="hidden" name="rru" value=(form.rru);
                 input type="hidden" name="why" value=(form.why);
@@ -242,8 +241,8 @@ fn mood(state: EmergencyState) -> Mood {
     }
 }
 
-fn id(text: &str) -> Result<Uuid, Problem> {
-    Uuid::parse_str(text)
+fn id(text: &str) -> Result<EmergencyId, Problem> {
+    text.parse()
         .map_err(|_| Problem::bad_request("malformed", "this is not the id of an emergency"))
 }
 

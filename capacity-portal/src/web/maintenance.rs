@@ -9,14 +9,13 @@ use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
 use axum::extract::{Path, Query, State};
 use axum::response::{Html, Redirect};
-use broker::{MaintenanceState, MaintenanceWindow, State as _};
+use broker::{MaintenancePlanId, MaintenanceState, MaintenanceWindow, State as _};
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
 use fleet::Scope;
 use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use uuid::Uuid;
 
 /// The most windows read.
 const WINDOWS: u32 = 2_000;
@@ -101,7 +100,7 @@ pub(super) async fn cancel(
 
 fn calendar(windows: &[MaintenanceWindow], now: DateTime<Utc>, reader: &Reader) -> Markup {
     let range = Range::of(windows, now);
-    let mut plans: BTreeMap<Uuid, Vec<&MaintenanceWindow>> = BTreeMap::new();
+    let mut plans: BTreeMap<MaintenancePlanId, Vec<&MaintenanceWindow>> = BTreeMap::new();
     for window in windows {
         plans.entry(window.plan).or_default().push(window);
     }

@@ -8,13 +8,13 @@ use crate::api::{Site, in_time};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;
+use broker::SolveId;
 use broker::SolveRow;
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use report::number;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use uuid::Uuid;
 
 /// Expressions 1 to 4 of the paper: member of the report, label, colour class.
 const TERMS: [(&str, &str, &str); 4] = [
@@ -34,9 +34,9 @@ pub(super) async fn show(
     let unknown = || {
         Problem::new(StatusCode::NOT_FOUND, "unknown_solve", format!("there is no solve {id:?}"))
     };
-    let uuid = Uuid::parse_str(&id).map_err(|_| unknown())?;
-    let solve = in_time(broker.solve(uuid)).await?.ok_or_else(unknown)?;
-    let report = in_time(broker.solve_report(uuid)).await?;
+    let solve_id: SolveId = id.parse().map_err(|_| unknown())?;
+    let solve = in_time(broker.solve(solve_id)).await?.ok_or_else(unknown)?;
+    let report = in_time(broker.solve_report(solve_id)).await?;
     let now = in_time(broker.clock()).await?;
     let body = html! {
         p.kicker { a href="/solves" { "Solves" } " · " code { (solve.id) } }

@@ -1,14 +1,13 @@
 //! What operators read and switch.
 
 use crate::place::{Place, READER, ROOT, WATCH, answer};
-use broker::{JobKind, MoverInstance, Publication, SolveBasis, SolveEnd};
+use broker::{JobKind, MoverInstance, Publication, PublicationId, SolveBasis, SolveEnd};
 use capacity_portal::{Archive, ArchiveError, ArchivedFile, Chunks};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use uuid::Uuid;
 
 async fn post(place: &Place, path: &str, body: &str) -> (StatusCode, Value) {
     answer(place.send(Method::POST, path, Some(ROOT), body.to_owned()).await).await
@@ -212,7 +211,7 @@ async fn solves_are_asked_for_and_read_with_what_they_left() {
         "history": [{ "seconds": 0.1, "phase": 1, "step": "mip", "primal": 2.0, "dual_bound": null }] });
     let end = SolveEnd { lease, result_url: "result".to_owned(), report: report.clone() };
     let publication = Publication {
-        id: Uuid::now_v7(),
+        id: PublicationId::now_v7(),
         parent: broker::TargetVersion(1),
         solve: Some(end),
         targets: Vec::new(),

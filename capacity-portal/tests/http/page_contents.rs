@@ -3,13 +3,12 @@
 
 use crate::pages::page;
 use crate::place::{PATIENCE, Place, ROOT, answer, region};
-use broker::{JobKind, Publication, SolveBasis, SolveEnd};
+use broker::{JobKind, Publication, PublicationId, SolveBasis, SolveEnd};
 use capacity_portal::PortalSettings;
 use fleet::RegionSnapshot;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
-use uuid::Uuid;
 
 /// The list of racks on the page of an MSB.
 fn racks(text: &str) -> &str {
@@ -76,7 +75,7 @@ async fn solved(place: &Place, parent: i64, report: Value) -> String {
     let basis = SolveBasis { parent, seq, snapshot_url, config: json!({}) };
     assert!(place.broker.describe_solve(lease, &basis).await.expect("described"));
     let end = SolveEnd { lease, result_url: "result".to_owned(), report };
-    let (id, targets) = (Uuid::now_v7(), Vec::new());
+    let (id, targets) = (PublicationId::now_v7(), Vec::new());
     let publication = Publication { id, parent, solve: Some(end), targets };
     place.broker.publish("w", &publication).await.expect("published");
     format!("/solves/{}", asked["solve"].as_str().expect("an id"))

@@ -1,7 +1,7 @@
 //! A private Postgres with a small region in it, a portal in front, and a client.
 
 use broker::private::{PrivateOptions, PrivatePostgres};
-use broker::{Broker, ImportOptions, Publication, TargetRow};
+use broker::{Broker, ImportOptions, Publication, PublicationId, TargetRow};
 use capacity_portal::{Authority, Portal, PortalSettings, Rehearse, Rehearsed, Role, Stand, Token};
 use decisions::give_way::{GiveWay, RegionHeld, Standing, plan};
 use fleet::{
@@ -12,7 +12,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// How long anything here may take; a machine under load is slow.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -223,7 +222,7 @@ impl Place {
             generation: export.generations[server],
             target: to.map(Name::from),
         };
-        let (id, parent) = (Uuid::now_v7(), export.version);
+        let (id, parent) = (PublicationId::now_v7(), export.version);
         let publication = Publication { id, parent, solve: None, targets: vec![target] };
         self.broker.publish("test", &publication).await.expect("published");
     }

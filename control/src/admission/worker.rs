@@ -6,8 +6,8 @@ use crate::AdmissionError;
 use crate::plan_desk::DeskError;
 use crate::standing::state_of;
 use broker::{
-    ApplyError, Applying, AskError, Asking, Granting, InForce, NewPlan, Request, RequestChangeKind,
-    RequestState,
+    ApplyError, Applying, AskError, Asking, Granting, InForce, NewPlan, PlanId, Request,
+    RequestChangeKind, RequestState,
 };
 use fleet::quote::Grant;
 use fleet::{RequestError, Rru};
@@ -219,7 +219,7 @@ impl Worker {
             return Ok(Outcome::Refused(invalid("the reservation is gone")));
         };
         let plan = NewPlan {
-            id: Uuid::now_v7(),
+            id: PlanId::now_v7(),
             changes: vec![asking.clone()],
             base: held.version,
             seq: held.seq,

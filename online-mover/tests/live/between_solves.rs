@@ -1,7 +1,9 @@
 //! What cannot wait for a solve, on a real Postgres: failures, outages.
 
 use crate::place::{Place, town, until};
-use broker::{Broker, EmergencyRefusal, EmergencyState, Occurrence, ReplacementState, State};
+use broker::{
+    Broker, EmergencyId, EmergencyRefusal, EmergencyState, Occurrence, ReplacementState, State,
+};
 use decisions::outage::{OutageReason, StormGuard};
 use fleet::{Rru, Scope, UnavailabilityKind};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
@@ -271,7 +273,7 @@ async fn an_emergency_is_served_at_once_and_promised_from_then_on() {
     let mover = mover(&place.broker, SimulatedAgent::default());
     let broker = &place.broker;
     let ask = async |name: &str, rru: usize| {
-        let id = uuid::Uuid::now_v7();
+        let id = EmergencyId::now_v7();
         broker.ask_emergency("ann", id, name, Rru::units(rru), "site outage").await.expect("asked");
         broker.ask_emergency("ann", id, name, Rru::units(rru), "again").await.expect("the same");
         id
@@ -325,7 +327,7 @@ async fn of_two_emergencies_the_more_important_is_served_first() {
     let place = Place::with(&town()).await;
     let broker = &place.broker;
     let ask = async |name: &str| {
-        let id = uuid::Uuid::now_v7();
+        let id = EmergencyId::now_v7();
         let all = Rru::units(1_000);
         broker.ask_emergency("ann", id, name, all, "site outage").await.expect("asked");
         id

@@ -2,7 +2,7 @@
 
 use crate::place::{Place, region, settings, until};
 use broker::{
-    MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoveOrigin, OpenMove, State,
+    MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoveOrigin, OpenMove, State, WindowId,
 };
 use fleet::{RegionSnapshot, Scope};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
@@ -10,7 +10,6 @@ use online_mover::steps::Step;
 use online_mover::{HostAgent, Mover};
 use std::sync::Arc;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// Hosts that are looked at after the mover asked them.
 struct Hosts(Arc<SimulatedAgent>);
@@ -54,15 +53,15 @@ fn rack(length: u64, drain: u64) -> MaintenanceRequest {
     }
 }
 
-async fn plan(place: &Place, request: &MaintenanceRequest) -> Uuid {
+async fn plan(place: &Place, request: &MaintenanceRequest) -> WindowId {
     place.broker.plan_maintenance("ann", request).await.expect("planned").remove(0).id
 }
 
-async fn window(place: &Place, id: Uuid) -> MaintenanceWindow {
-    place.broker.maintenance(true, Some(id), 1).await.expect("listed").remove(0)
+async fn window(place: &Place, id: WindowId) -> MaintenanceWindow {
+    place.broker.maintenance(true, Some(id.into()), 1).await.expect("listed").remove(0)
 }
 
-async fn is(place: &Place, id: Uuid, state: MaintenanceState) -> bool {
+async fn is(place: &Place, id: WindowId, state: MaintenanceState) -> bool {
     window(place, id).await.state == state
 }
 

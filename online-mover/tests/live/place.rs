@@ -1,7 +1,10 @@
 //! A private Postgres with a small region in it, and how to look at it.
 
 use broker::private::{PrivateOptions, PrivatePostgres};
-use broker::{Broker, Epoch, ImportOptions, MoverInstance, Publication, TargetRow, TargetVersion};
+use broker::{
+    Broker, Epoch, ImportOptions, MoverInstance, Publication, PublicationId, TargetRow,
+    TargetVersion,
+};
 use fleet::{Name, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Weights};
 use online_mover::MoverSettings;
 use online_mover::agent::simulated::SimulatedAgent;
@@ -10,7 +13,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use uuid::Uuid;
 
 /// How long anything here may take; a machine under load is slow.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -198,7 +200,7 @@ impl Place {
             generation: export.generations[*number],
             target: to.map(Name::from),
         });
-        let (id, parent, targets) = (Uuid::now_v7(), export.version, targets.collect());
+        let (id, parent, targets) = (PublicationId::now_v7(), export.version, targets.collect());
         let publication = Publication { id, parent, solve: None, targets };
         let published = self.broker.publish("test", &publication).await.expect("published");
         assert_eq!(published.skipped, 0);
@@ -255,7 +257,8 @@ impl Place {
     /// No host was asked for a step of an older version after one of a newer, nor for an earlier step
     /// of a move after a later one.
     pub fn no_step_backwards(&self, agent: &SimulatedAgent) {
-        let mut last: BTreeMap<Name, (i64, Uuid, online_mover::steps::Step)> = BTreeMap::new();
+        let mut last: BTreeMap<Name, (i64, uuid::Uuid, online_mover::steps::Step)> =
+            BTreeMap::new();
         for done in agent.done() {
             if let Some((version, id, step)) = last.get(&done.server) {
                 assert!(*version <= done.version, "{done:?} after version {version}");

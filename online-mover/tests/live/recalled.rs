@@ -3,7 +3,7 @@
 use crate::place::{Crashes, Place, poll, settings, until};
 use broker::{
     MaintenanceReason, MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoverError,
-    Occurrence, RecallReport,
+    Occurrence, RecallReport, WindowId,
 };
 use chrono::{DateTime, Utc};
 use fleet::{
@@ -17,7 +17,6 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use uuid::Uuid;
 
 struct Hosts(Arc<SimulatedAgent>);
 
@@ -89,7 +88,7 @@ fn region(capacity: f64) -> RegionSnapshot {
     RegionSnapshot::new(parts).expect("a snapshot")
 }
 
-async fn plan(place: &Place, rack: &str, recall_minutes: Option<u32>) -> Uuid {
+async fn plan(place: &Place, rack: &str, recall_minutes: Option<u32>) -> WindowId {
     let request = MaintenanceRequest {
         scope: Scope::Rack,
         name: rack.into(),
@@ -103,11 +102,11 @@ async fn plan(place: &Place, rack: &str, recall_minutes: Option<u32>) -> Uuid {
     place.broker.plan_maintenance("ann", &request).await.expect("planned").remove(0).id
 }
 
-async fn window(place: &Place, id: Uuid) -> MaintenanceWindow {
-    place.broker.maintenance(true, Some(id), 1).await.expect("listed").remove(0)
+async fn window(place: &Place, id: WindowId) -> MaintenanceWindow {
+    place.broker.maintenance(true, Some(id.into()), 1).await.expect("listed").remove(0)
 }
 
-async fn is(place: &Place, id: Uuid, state: MaintenanceState) -> bool {
+async fn is(place: &Place, id: WindowId, state: MaintenanceState) -> bool {
     window(place, id).await.state == state
 }
 
@@ -237,7 +236,7 @@ async fn a_report_that_comes_twice_or_of_an_earlier_mover_changes_nothing() {
     let open = place.broker.recalls_under_way().await.expect("listed");
     assert_eq!(open.len(), 2);
     let said = |of: usize, report: RecallReport| vec![(open[of].id, report)];
-    let note = async |epoch, reports: Vec<(Uuid, RecallReport)>| {
+    let note = async |epoch, reports: Vec<(uuid::Uuid, RecallReport)>| {
         place.broker.note_recalls("one", epoch, &reports).await
     };
     assert_eq!(note(epoch, said(0, RecallReport::UnderWay)).await.expect("noted"), 1);

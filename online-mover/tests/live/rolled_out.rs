@@ -3,7 +3,8 @@
 use crate::place::{Crashes, Place, poll, settings, until};
 use broker::{
     Application, Applying, Asking, Contract, GrantPolicy, Granting, MoveReason, MoveState, NewPlan,
-    RequestChangeKind, RequestState, Rollout, RolloutError, Stopped,
+    OperationId, PlanId, RequestChangeKind, RequestId, RequestState, Rollout, RolloutError,
+    Stopped,
 };
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
 use futures_util::FutureExt;
@@ -16,7 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// Made-up hosts, and the profile that each was last configured with.
 #[derive(Default)]
@@ -69,7 +69,7 @@ async fn set_profile(place: &Place, profile: &str) {
     };
     let (after, _) = asking.change.apply(&region).expect("it fits");
     let targets = Targets::unchanged(&after);
-    let id = Uuid::now_v7();
+    let id = PlanId::now_v7();
     let new = NewPlan {
         id,
         changes: vec![asking.clone()],
@@ -83,14 +83,14 @@ async fn set_profile(place: &Place, profile: &str) {
     let names = [Name::from("a")];
     let application = Application::new(id, &region, &export.generations, &after, &targets, &names);
     let granting = Granting {
-        request: Uuid::now_v7(),
+        request: RequestId::now_v7(),
         asking: &asking,
         worker: None,
         state: RequestState::Granted,
         granted: Rru::from_f64(4.0).expect("an amount"),
         answer: None,
     };
-    let operation = Some(Uuid::now_v7());
+    let operation = Some(OperationId::now_v7());
     let applying =
         Applying { application: &application, grants: &[granting], operation, key: None };
     place.broker.apply_plan("ann", &applying).await.expect("applied");

@@ -2,8 +2,8 @@
 
 use crate::place::{Place, settings};
 use broker::{
-    Application, Applying, Asking, GiveWayCause, GrantPolicy, Granting, NewPlan, RequestChangeKind,
-    RequestState,
+    Application, Applying, Asking, GiveWayCause, GrantPolicy, Granting, NewPlan, OperationId,
+    PlanId, RequestChangeKind, RequestId, RequestState,
 };
 use decisions::give_way::GiveWay;
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
@@ -11,7 +11,6 @@ use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{Mover, MoverSettings};
 use std::time::Duration;
 use tokio::time::Instant;
-use uuid::Uuid;
 
 /// A mover that looks once when it begins, and then only when it is woken.
 fn woken() -> MoverSettings {
@@ -75,7 +74,7 @@ async fn grant(place: &Place) {
     let free = holders.iter().position(Option::is_none).expect("a free server");
     holders[free] = after.reservation("b");
     let targets = Targets::new(&after, holders);
-    let id = Uuid::now_v7();
+    let id = PlanId::now_v7();
     let new = NewPlan {
         id,
         changes: vec![asking.clone()],
@@ -89,7 +88,7 @@ async fn grant(place: &Place) {
     let names = [Name::from("b")];
     let application = Application::new(id, &region, &export.generations, &after, &targets, &names);
     let granting = Granting {
-        request: Uuid::now_v7(),
+        request: RequestId::now_v7(),
         asking: &asking,
         worker: None,
         state: RequestState::Granted,
@@ -99,7 +98,7 @@ async fn grant(place: &Place) {
     let applying = Applying {
         application: &application,
         grants: &[granting],
-        operation: Some(Uuid::now_v7()),
+        operation: Some(OperationId::now_v7()),
         key: None,
     };
     place.broker.apply_plan("ann", &applying).await.expect("applied");

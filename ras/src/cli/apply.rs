@@ -1,9 +1,9 @@
 //! Arguments of `ras apply`, `ras explain`, `ras result explain` and `ras snapshot next`.
 
 use super::ServerOptions;
+use broker::PlanId;
 use clap::Args;
 use std::path::PathBuf;
-use uuid::Uuid;
 
 /// `ras explain`
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ Examples:
 pub struct Apply {
     /// A plan of the server
     #[arg(long, value_name = "ID")]
-    pub plan: Option<Uuid>,
+    pub plan: Option<PlanId>,
     /// Requests, as for `ras plan`
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub request: Vec<PathBuf>,

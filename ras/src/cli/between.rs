@@ -3,11 +3,11 @@
 
 use super::{ServerOptions, StoreOptions};
 use crate::quantity;
+use broker::EmergencyId;
 use clap::{Args, Subcommand};
 use fleet::Rru;
 use std::path::PathBuf;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// `ras ops replacements`
 #[derive(Debug, Args)]
@@ -144,7 +144,7 @@ Exit code 2: less was granted than requested, or nothing.")]
     /// the surplus
     End {
         /// Id of the emergency
-        id: Uuid,
+        id: EmergencyId,
         /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,

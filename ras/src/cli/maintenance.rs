@@ -2,11 +2,11 @@
 
 use super::{ServerOptions, StoreOptions};
 use crate::quantity;
+use broker::MaintenanceId;
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use std::str::FromStr;
 use std::time::Duration;
-use uuid::Uuid;
 
 const MAINTENANCE_HELP: &str = "\
 A window covers a server or a rack. For --drain before it begins, the servers receive no new
@@ -135,7 +135,7 @@ pub struct ListMaintenance {
 #[derive(Debug, Args)]
 pub struct StopMaintenance {
     /// A window, or a plan: all of its windows
-    pub id: Uuid,
+    pub id: MaintenanceId,
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,

@@ -2,11 +2,11 @@
 
 use super::{ServerOptions, Waiting};
 use crate::quantity;
+use broker::RequestId;
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::str::FromStr;
-use uuid::Uuid;
 
 const REQUEST_HELP: &str = "\
 The server answers within seconds. On a terminal the command waits for the answer: granted, or the
@@ -95,7 +95,7 @@ pub struct DeleteRequest {
 #[derive(Debug, Args)]
 pub struct CancelRequest {
     /// The request
-    pub id: Uuid,
+    pub id: RequestId,
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,

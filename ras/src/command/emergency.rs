@@ -7,12 +7,11 @@ use crate::number::amount;
 use crate::store::{Need, Store, with_store};
 use crate::tables;
 use anyhow::{Context as _, Result, bail};
-use broker::{Emergency, EmergencyState};
+use broker::{Emergency, EmergencyId, EmergencyState};
 use fleet::Rru;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
-use uuid::Uuid;
 
 /// Interval between polls for the answer.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -64,13 +63,13 @@ pub(super) fn listed(all: &[Value], context: &Context) -> Result<Verdict> {
 }
 
 /// Reports that an emergency has ended.
-pub(super) fn ended(id: Uuid, context: &Context) -> Result<Verdict> {
+pub(super) fn ended(id: EmergencyId, context: &Context) -> Result<Verdict> {
     context.answer(|| format!("emergency {id} has ended"), &json!({ "ended": id.to_string() }))?;
     Ok(Verdict::Fine)
 }
 
 /// The message if no mover has answered in time.
-pub(super) fn unanswered(id: Uuid, acting: Option<&str>) -> String {
+pub(super) fn unanswered(id: EmergencyId, acting: Option<&str>) -> String {
     match acting {
         Some(mover) => format!("emergency {id} is submitted; {mover} has not answered yet"),
         None => format!(
@@ -87,7 +86,7 @@ async fn ask(
     why: &str,
     wait: Duration,
 ) -> Result<Emergency> {
-    let (broker, id) = (&store.broker, Uuid::now_v7());
+    let (broker, id) = (&store.broker, EmergencyId::now_v7());
     broker.ask_emergency(actor, id, reservation, rru, why).await?;
     let until = Instant::now() + wait;
     loop {

@@ -6,7 +6,7 @@ use crate::number::count;
 use crate::solve::claims;
 use crate::store::{Need, with_store};
 use anyhow::{Context as _, Result, ensure};
-use broker::{Publication, Published, TargetVersion};
+use broker::{Publication, PublicationId, Published, TargetVersion};
 use fleet::audit::audit;
 use serde_json::json;
 use uuid::Uuid;
@@ -68,16 +68,16 @@ fn publication(options: &Publish) -> Result<Publication> {
     );
     let parent = TargetVersion(basis.version);
     let mut publication =
-        Publication::new(Uuid::nil(), parent, &basis.generations, &snapshot, &targets);
+        Publication::new(PublicationId::nil(), parent, &basis.generations, &snapshot, &targets);
     publication.id = id(&publication, &snapshot.region);
     Ok(publication)
 }
 
 /// Equal contents have equal ids, so a publication can be retried if its answer was lost.
-fn id(publication: &Publication, region: &str) -> Uuid {
+fn id(publication: &Publication, region: &str) -> PublicationId {
     let mut content = format!("{region:?} {}\n", publication.parent);
     for row in &publication.targets {
         content.push_str(&format!("{:?} {} {:?}\n", row.server, row.generation, row.target));
     }
-    Uuid::new_v5(&Uuid::NAMESPACE_OID, content.as_bytes())
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, content.as_bytes()).into()
 }

@@ -11,12 +11,11 @@ use crate::service::{Archive, ServiceSettings};
 use crate::store::{self, Need, Places, Store};
 use crate::tables;
 use anyhow::{Context as _, Result, bail, ensure};
-use broker::{Broker, SolveRow};
+use broker::{BatchId, Broker, JobId, SolveId, SolveRow};
 use chrono::DateTime;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// The most solves replayed at once: a year of hourly ones.
 const SOLVES_MAX: u32 = 10_000;
@@ -69,7 +68,7 @@ async fn replay(options: &Replay, overrides: &Overrides) -> Result<Vec<Replayed>
     let config = options.store.config.as_deref();
     let settings = ServiceSettings::new(&options.worker, None, config, &places)?;
     let (ids, folders): (Vec<&String>, Vec<&String>) =
-        options.what.iter().partition(|what| Uuid::parse_str(what).is_ok());
+        options.what.iter().partition(|what| what.parse::<SolveId>().is_ok());
     let stored = !ids.is_empty() || options.last.is_some() || options.since.is_some();
     ensure!(
         stored || !folders.is_empty(),
@@ -113,7 +112,7 @@ async fn replay(options: &Replay, overrides: &Overrides) -> Result<Vec<Replayed>
 async fn chosen(broker: &Broker, options: &Replay, ids: &[&String]) -> Result<Vec<SolveRow>> {
     let mut solves = Vec::new();
     for id in ids {
-        let solve = broker.solve(Uuid::parse_str(id)?).await?;
+        let solve = broker.solve(id.parse()?).await?;
         solves.push(solve.with_context(|| format!("no solve {id}"))?);
     }
     if options.last.is_some() || options.since.is_some() {
@@ -187,14 +186,14 @@ impl Work {
 
     /// Replays by the workers of the queue; local folders are copied to the archive first.
     async fn fan_out(&mut self, broker: &Broker, archive: &Archive) -> Result<()> {
-        let batch = Uuid::now_v7();
-        let mut jobs: Vec<(Uuid, Value)> = Vec::new();
+        let batch = BatchId::now_v7();
+        let mut jobs: Vec<(JobId, Value)> = Vec::new();
         for (number, task) in self.tasks.iter_mut().enumerate() {
             if !task.snapshot.contains("://") {
                 let name = format!("replays/{batch}/{number}/snapshot");
                 task.snapshot = archive.put(&name, Path::new(&task.snapshot)).await?;
             }
-            jobs.push((Uuid::now_v7(), serde_json::to_value(&*task)?));
+            jobs.push((JobId::now_v7(), serde_json::to_value(&*task)?));
         }
         let mut doorbell = broker.job_doorbell().await?;
         broker.request_replays(batch, &jobs).await?;

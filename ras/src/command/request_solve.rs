@@ -4,9 +4,8 @@ use super::{Context, Verdict};
 use crate::cli::RequestSolve;
 use crate::store::{Need, with_store};
 use anyhow::{Context as _, Result, bail};
-use broker::{Broker, Cause, Fault, SolveRow, SolveState, State};
+use broker::{Broker, Cause, Fault, SolveId, SolveRow, SolveState, State};
 use std::time::Duration;
-use uuid::Uuid;
 
 /// Poll interval for a solve without notifications.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -29,8 +28,8 @@ pub(super) fn run(options: &RequestSolve, context: &Context) -> Result<Verdict> 
 }
 
 /// Retries until there is an answer; the id makes it idempotent.
-async fn ask(broker: &Broker, actor: &str) -> Result<Uuid> {
-    let id = Uuid::now_v7();
+async fn ask(broker: &Broker, actor: &str) -> Result<SolveId> {
+    let id = SolveId::now_v7();
     let mut attempts = 1;
     loop {
         match broker.request_solve(actor, id, Cause::Demand, None).await {
@@ -44,7 +43,7 @@ async fn ask(broker: &Broker, actor: &str) -> Result<Uuid> {
     }
 }
 
-async fn wait(broker: &Broker, id: Uuid) -> Result<SolveRow> {
+async fn wait(broker: &Broker, id: SolveId) -> Result<SolveRow> {
     let mut doorbell = broker.job_doorbell().await?;
     loop {
         let solve = find(broker, id).await?;
@@ -56,7 +55,7 @@ async fn wait(broker: &Broker, id: Uuid) -> Result<SolveRow> {
     }
 }
 
-async fn find(broker: &Broker, id: Uuid) -> Result<SolveRow> {
+async fn find(broker: &Broker, id: SolveId) -> Result<SolveRow> {
     broker.solve(id).await?.context("the solve no longer exists")
 }
 

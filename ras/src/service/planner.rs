@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use crate::warm;
 use anyhow::{Context, Result};
 use async_solver::{Question, RequestsError, Warm, answer_all};
-use broker::{Broker, SolveRow, SolveState, State};
+use broker::{Broker, SolveId, SolveRow, SolveState, State};
 use chrono::{DateTime, Utc};
 use control::{PlanRefused, Planned, Planner};
 use datasets::schema::WARM_FILE;
@@ -18,7 +18,6 @@ use fleet::quote::QuoteSeconds;
 use fleet::{CapacityRequest, RegionSnapshot};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
-use uuid::Uuid;
 
 /// Interval between checks for a newer solve.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -58,7 +57,7 @@ impl SolvingPlanner {
     /// Reads the warm starts of published solves until dropped. Without one, plans only take
     /// longer, so failures are only logged.
     pub async fn keep_warm(&self, broker: &Broker, settings: &ServiceSettings) {
-        let mut from: Option<Uuid> = None;
+        let mut from: Option<SolveId> = None;
         loop {
             if let Err(error) = self.look(broker, settings, &mut from).await {
                 tracing::warn!(
@@ -74,7 +73,7 @@ impl SolvingPlanner {
         &self,
         broker: &Broker,
         settings: &ServiceSettings,
-        from: &mut Option<Uuid>,
+        from: &mut Option<SolveId>,
     ) -> Result<()> {
         let solves = broker.solves(DateTime::<Utc>::UNIX_EPOCH, LAST_SOLVES).await?;
         let published = |row: &SolveRow| row.state == SolveState::Published.as_str();

@@ -6,12 +6,11 @@
 use super::settings::ServiceSettings;
 use super::worker::in_time;
 use anyhow::{Context, Result};
-use broker::{Broker, Cause, DbError, TargetVersion};
+use broker::{Broker, Cause, DbError, SolveId, TargetVersion};
 use chrono::{DateTime, Utc};
 use croner::Cron;
 use std::str::FromStr;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// Interval between checks whether a solve is due. Unavailability is checked as soon as it is
 /// recorded.
@@ -81,20 +80,20 @@ async fn look(broker: &Broker, settings: &ServiceSettings) -> Result<(), DbError
         && let Some(due) = schedule.last_due(broker.clock().await?)
     {
         let cause = Cause::Schedule;
-        tell(broker.request_solve(ACTOR, Uuid::now_v7(), cause, Some(due)).await?, cause);
+        tell(broker.request_solve(ACTOR, SolveId::now_v7(), cause, Some(due)).await?, cause);
     }
     if settings.event_servers > 0 {
         let (servers, at) = broker.newly_unavailable().await?;
         // Since the last request: a failed solve is not requested repeatedly.
         if servers >= i64::from(settings.event_servers) {
             let cause = Cause::Event;
-            tell(broker.request_solve(ACTOR, Uuid::now_v7(), cause, at).await?, cause);
+            tell(broker.request_solve(ACTOR, SolveId::now_v7(), cause, at).await?, cause);
         }
     }
     Ok(())
 }
 
-fn tell(requested: Option<(Uuid, bool)>, cause: Cause) {
+fn tell(requested: Option<(SolveId, bool)>, cause: Cause) {
     if let Some((solve, true)) = requested {
         tracing::info!(%solve, cause = cause.as_str(), "requested a solve");
     }

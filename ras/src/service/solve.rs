@@ -248,7 +248,7 @@ impl SolveJob<'_> {
             // One publication id per attempt, so that it can be retried if its answer is lost.
             let name = format!("{} {}", lease.job, lease.attempt);
             let publication = Publication::new(
-                Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()),
+                Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).into(),
                 TargetVersion(basis.version),
                 &basis.generations,
                 &solved.snapshot,

@@ -6,7 +6,7 @@ use crate::place::{PATIENCE, Place, Running, until_true};
 use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{
     Action, Broker, ImportOptions, MaintenanceRequest, MaintenanceState, MoveState, Occurrence,
-    Publication, Recorded, Seq, TargetRow,
+    Publication, PublicationId, Recorded, Seq, TargetRow, WindowId,
 };
 use chrono::{DateTime, Utc};
 use fleet::{
@@ -18,7 +18,6 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
-use uuid::Uuid;
 
 /// Eight MSBs of four racks of two servers of `web`, and 80 servers more of `app`, some in use.
 fn region(profile: &str) -> RegionSnapshot {
@@ -150,7 +149,7 @@ fn rolling_reconfiguration_survives_repeated_kills() {
     let begun = Instant::now();
     let region = Region::new();
     region.load("newer");
-    let mut taken: Option<(Name, Uuid, usize)> = None;
+    let mut taken: Option<(Name, uuid::Uuid, usize)> = None;
     let outdated = || {
         let card = region.runtime.block_on(region.broker.reservation_card("app")).expect("read");
         card.expect("there").rollout.expect("it changed").outdated
@@ -229,7 +228,7 @@ async fn give(broker: &Broker, server: &Name, to: &str) {
     let number = export.parts.servers.iter().position(|row| row.server_id == *server);
     let generation = export.generations[number.expect("it is there")];
     let target = TargetRow { server: server.clone(), generation, target: Some(to.into()) };
-    let (id, parent) = (Uuid::now_v7(), export.version);
+    let (id, parent) = (PublicationId::now_v7(), export.version);
     let publication = Publication { id, parent, solve: None, targets: vec![target] };
     assert_eq!(broker.publish("test", &publication).await.expect("published").skipped, 0);
 }
@@ -255,7 +254,7 @@ fn recall_survives_repeated_kills() {
     let begun = Instant::now();
     let region = Region::new();
     let mut running = region.start();
-    let windows: Vec<Uuid> = (0..4)
+    let windows: Vec<WindowId> = (0..4)
         .map(|msb| {
             let request = MaintenanceRequest {
                 scope: Scope::Rack,
@@ -273,7 +272,8 @@ fn recall_survives_repeated_kills() {
         .collect();
     let all_are = |state: MaintenanceState| {
         windows.iter().all(|id| {
-            let found = region.runtime.block_on(region.broker.maintenance(true, Some(*id), 1));
+            let found =
+                region.runtime.block_on(region.broker.maintenance(true, Some((*id).into()), 1));
             found.expect("listed").remove(0).state == state
         })
     };
@@ -312,7 +312,7 @@ fn recall_survives_repeated_kills() {
     assert_eq!(region.received("end_maintenance"), received, "what is back is not asked again");
     running.stop();
     for id in &windows {
-        let found = region.runtime.block_on(region.broker.maintenance(true, Some(*id), 1));
+        let found = region.runtime.block_on(region.broker.maintenance(true, Some((*id).into()), 1));
         let recall = found.expect("listed").remove(0).recall.expect("it was recalled");
         assert_eq!((recall.servers, recall.returned, recall.refused), (2, 2, 0));
     }

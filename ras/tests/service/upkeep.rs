@@ -1,7 +1,7 @@
 //! Churn contracts and planned maintenance by the binary.
 
 use crate::place::{PATIENCE, Place, until_true};
-use broker::{Address, Broker, Publication, TargetRow};
+use broker::{Address, Broker, Publication, PublicationId, TargetRow};
 use fleet::{Name, ServerRow};
 use serde_json::Value;
 use std::time::Instant;
@@ -67,7 +67,7 @@ fn release(place: &Place, servers: &[Name]) {
             generation: *generation,
             target: None,
         };
-        let (id, parent) = (uuid::Uuid::now_v7(), export.version);
+        let (id, parent) = (PublicationId::now_v7(), export.version);
         let targets = wanted.map(target).collect();
         let publication = Publication { id, parent, solve: None, targets };
         let published = broker.publish("test", &publication).await.expect("published");

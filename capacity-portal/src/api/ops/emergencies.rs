@@ -10,14 +10,15 @@ use axum::extract::{Path, State as Extension};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use broker::{Emergency, EmergencyError, EmergencyRefusal, EmergencyState, Grant, State};
+use broker::{
+    Emergency, EmergencyError, EmergencyId, EmergencyRefusal, EmergencyState, Grant, State,
+};
 use chrono::{DateTime, Utc};
 use fleet::Rru;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::time::sleep;
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
 
 /// The longest wait for an answer: balancers give up after about as long.
 const WAIT_MAX: u32 = 30;
@@ -142,7 +143,7 @@ fn unknown(detail: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown_emergency", detail)
 }
 
-fn read(said: &str) -> Result<Uuid, Problem> {
+fn read(said: &str) -> Result<EmergencyId, Problem> {
     asked::id(said, unknown)
 }
 
@@ -165,7 +166,7 @@ pub(super) async fn ask(
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Emergency)?;
     let body: AskBody = asked::json(&body)?;
-    let id = body.emergency.as_deref().map_or_else(|| Ok(Uuid::now_v7()), read)?;
+    let id = body.emergency.as_deref().map_or_else(|| Ok(EmergencyId::now_v7()), read)?;
     let amount = Rru::from_f64(body.rru).ok_or(EmergencyError::Amount)?;
     let broker = &site.broker;
     in_time(broker.ask_emergency(&actor, id, &body.reservation, amount, &body.why)).await?;

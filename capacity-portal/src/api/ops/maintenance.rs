@@ -10,8 +10,8 @@ use axum::body::Bytes;
 use axum::extract::{Path, State as Extension};
 use axum::http::StatusCode;
 use broker::{
-    MaintenanceError, MaintenancePreview, MaintenanceReason, MaintenanceRefusal,
-    MaintenanceRequest, MaintenanceState, MaintenanceWindow, State,
+    MaintenanceError, MaintenanceId, MaintenancePreview, MaintenanceReason, MaintenanceRefusal,
+    MaintenanceRequest, MaintenanceState, MaintenanceWindow, State, WindowId,
 };
 use chrono::{DateTime, Utc};
 use fleet::Scope;
@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
 
 /// The most windows of one answer.
 const WINDOWS_MAX: u32 = 1_000;
@@ -286,11 +285,11 @@ fn unknown(detail: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown_maintenance", detail)
 }
 
-fn read(said: &str) -> Result<Uuid, Problem> {
+fn read(said: &str) -> Result<MaintenanceId, Problem> {
     asked::id(said, unknown)
 }
 
-fn texts(ids: &[Uuid]) -> Vec<String> {
+fn texts(ids: &[WindowId]) -> Vec<String> {
     ids.iter().map(ToString::to_string).collect()
 }
 
@@ -389,7 +388,7 @@ pub(crate) async fn ended_for(
     site: &Site,
     caller: &Caller,
     id: &str,
-) -> Result<Vec<Uuid>, Problem> {
+) -> Result<Vec<WindowId>, Problem> {
     let actor = caller.needs(Role::Operator)?;
     in_time(site.broker.end_maintenance(&actor, read(id)?)).await
 }
@@ -414,7 +413,7 @@ pub(crate) async fn cancelled_for(
     site: &Site,
     caller: &Caller,
     id: &str,
-) -> Result<Vec<Uuid>, Problem> {
+) -> Result<Vec<WindowId>, Problem> {
     let actor = caller.needs(Role::Operator)?;
     in_time(site.broker.cancel_maintenance(&actor, read(id)?)).await
 }

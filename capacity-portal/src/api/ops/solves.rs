@@ -10,12 +10,11 @@ use axum::extract::{Path, State as Extension};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use broker::{Cause, FailureReason, SolveRow, SolveState, SolvesAsked, State};
+use broker::{Cause, FailureReason, SolveId, SolveRow, SolveState, SolvesAsked, State};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
 
 /// Solves of a page, unless told otherwise, and at most.
 const PAGE: u32 = 50;
@@ -198,7 +197,7 @@ pub(super) async fn list(
     caller.reads_region()?;
     let question = Question::new(&("solves", &which));
     let before: Option<(DateTime<Utc>, String)> = question.cursor(which.page_token.as_deref())?;
-    let before = before.and_then(|(at, id)| Some((at, Uuid::parse_str(&id).ok()?)));
+    let before = before.and_then(|(at, id)| Some((at, id.parse().ok()?)));
     let limit = asked::limit(which.limit, PAGE, PAGE_MAX)?;
     let state = asked::state_of::<SolveState>(which.state.as_deref())?;
     let state = state.map(|state| state.as_str().to_owned());
@@ -261,7 +260,7 @@ pub(super) async fn ask(
     caller: Caller,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let id = Uuid::now_v7();
+    let id = SolveId::now_v7();
     let asked = in_time(site.broker.request_solve(&actor, id, Cause::Demand, None)).await?;
     let (solve, new) = asked.ok_or_else(|| unknown("no solve was asked for".to_owned()))?;
     tracing::info!(%actor, %solve, new, "a solve is asked for");

@@ -8,7 +8,7 @@ use crate::api::{Site, in_time};
 use axum::Json;
 use axum::extract::{Path, State as Extension};
 use axum::http::StatusCode;
-use broker::{Operation, OperationKind, OperationState, State};
+use broker::{Operation, OperationState, OperationSubject, State};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -55,14 +55,14 @@ pub(super) struct OperationView {
 }
 
 fn kinds() -> utoipa::openapi::Schema {
-    asked::words([OperationKind::Request, OperationKind::Apply].map(OperationKind::as_str))
+    asked::words(OperationSubject::KINDS)
 }
 
 impl From<Operation> for OperationView {
     fn from(of: Operation) -> OperationView {
         OperationView {
             operation: of.id.to_string(),
-            kind: of.kind,
+            kind: of.subject.kind().to_string(),
             subject: of.subject.to_string(),
             state: of.state.as_str(),
             state_at: of.state_at,

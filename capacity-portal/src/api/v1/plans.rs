@@ -13,8 +13,8 @@ use axum::extract::{Path, State as Extension};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::{
-    ApplyError, Asking, Granting, KeyClaim, NewPlan, PlanState, Quota, RequestChangeKind,
-    RequestState, State, StoredPlan,
+    ApplyError, Asking, Granting, KeyClaim, NewPlan, OperationId, PlanState, Quota,
+    RequestChangeKind, RequestId, RequestState, State, StoredPlan,
 };
 use chrono::{DateTime, Utc};
 use control::admission::{OverQuota, promised, reasons, refused_by_quota};
@@ -26,7 +26,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 /// The most changes of one plan: each is solved.
 const CHANGES_MAX: usize = 20;
@@ -485,7 +484,7 @@ async fn apply_now(
 ) -> Result<Answer, Problem> {
     may_be_applied(site, found).await?;
     let NewPlan { id, changes, quotes, .. } = &found.plan;
-    let operation = Uuid::now_v7();
+    let operation = OperationId::now_v7();
     let body = PlanApplied { plan: id.to_string(), operation: operation.to_string() };
     let place = format!("/v1/operations/{operation}");
     let answer = Answer::new(StatusCode::ACCEPTED, Some(place), json!(body));
@@ -522,5 +521,5 @@ fn granting<'a>(asking: &'a Asking, quote: &'a Quote) -> Granting<'a> {
         }
     };
     let answer = Some(quote);
-    Granting { request: Uuid::now_v7(), asking, worker: None, state, granted, answer }
+    Granting { request: RequestId::now_v7(), asking, worker: None, state, granted, answer }
 }

@@ -11,14 +11,15 @@ use axum::Json;
 use axum::extract::{Path, State as Extension};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use broker::{GrantPolicy, Request, RequestChangeKind, RequestFilter, RequestState, State};
+use broker::{
+    GrantPolicy, OperationId, Request, RequestChangeKind, RequestFilter, RequestState, State,
+};
 use chrono::{DateTime, SecondsFormat, Utc};
 use fleet::{CapacityRequest, Rru};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
 
 /// Requests of a page, unless told otherwise.
 const PAGE: u32 = 100;
@@ -248,7 +249,7 @@ pub(super) async fn submit(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (actor, found, seen) = writes(&site, &caller, &headers, &id).await?;
-    let operation = Uuid::now_v7();
+    let operation = OperationId::now_v7();
     in_time(site.broker.submit_draft(&actor, found.id, seen, operation)).await?;
     site.submitted.notify_one();
     Ok(accepted(&found.asking, found.id, operation).into_response())

@@ -16,8 +16,8 @@ use axum::extract::{Path, State as Extension};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::{
-    AskError, Asking, CardFilter, GrantPolicy, KeyClaim, Labels, RequestChangeKind, RequestState,
-    ReservationCard, Submission,
+    AskError, Asking, CardFilter, GrantPolicy, KeyClaim, Labels, OperationId, RequestChangeKind,
+    RequestId, RequestState, ReservationCard, Submission,
 };
 use control::HeldRegion;
 use fleet::{CapacityRequest, Name, RegionSnapshot, ReservationKind};
@@ -25,7 +25,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
 
 /// Reservations of a page, unless told otherwise.
 const PAGE: u32 = 100;
@@ -108,11 +107,11 @@ pub(super) struct Accepted {
 }
 
 /// What a 202 says. It never means granted.
-pub(super) fn accepted(asking: &Asking, request: Uuid, operation: Uuid) -> Answer {
+pub(super) fn accepted(asking: &Asking, request: RequestId, operation: OperationId) -> Answer {
     answer(asking, request, Some(operation))
 }
 
-fn answer(asking: &Asking, request: Uuid, operation: Option<Uuid>) -> Answer {
+fn answer(asking: &Asking, request: RequestId, operation: Option<OperationId>) -> Answer {
     let body = Accepted {
         reservation: asking.reservation().to_string(),
         notice: asking.starts_at.map(not_set_aside),
@@ -425,7 +424,7 @@ async fn submit(
     seen: Option<&str>,
     claim: Option<KeyClaim>,
 ) -> Result<Answer, Problem> {
-    let (id, operation) = (Uuid::now_v7(), (!read.draft).then(Uuid::now_v7));
+    let (id, operation) = (RequestId::now_v7(), (!read.draft).then(OperationId::now_v7));
     let answer = answer(&read.asking, id, operation);
     let stored = answer.json();
     let submission = Submission {

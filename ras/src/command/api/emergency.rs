@@ -7,11 +7,11 @@ use crate::client::login::Server;
 use crate::client::problem::Problem;
 use crate::client::{Ask, Client, path, query};
 use anyhow::{Result, bail};
+use broker::EmergencyId;
 use fleet::Rru;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
-use uuid::Uuid;
 
 /// Longest long poll of the server, in seconds.
 const HELD_MAX: u64 = 30;
@@ -25,7 +25,7 @@ pub(in super::super) fn ask(
     context: &Context,
 ) -> Result<Verdict> {
     // The id makes it idempotent.
-    let id = Uuid::now_v7();
+    let id = EmergencyId::now_v7();
     let body = json!({
         "emergency": id.to_string(), "reservation": reservation, "rru": rru.to_f64(), "why": why,
     });
@@ -34,7 +34,7 @@ pub(in super::super) fn ask(
 }
 
 /// Polls for the outcome until it is answered.
-async fn answered(client: &Client, id: Uuid, body: Value, wait: Duration) -> Result<Value> {
+async fn answered(client: &Client, id: EmergencyId, body: Value, wait: Duration) -> Result<Value> {
     let until = Instant::now() + wait;
     let held = wait.as_secs().min(HELD_MAX);
     let asked = Ask::post(query("/ops/v1/emergencies", &[("wait", held.to_string())]), body);
@@ -67,7 +67,7 @@ pub(in super::super) fn list(server: Server, limit: u32, context: &Context) -> R
     emergency::listed(&all, context)
 }
 
-pub(in super::super) fn end(server: Server, id: Uuid, context: &Context) -> Result<Verdict> {
+pub(in super::super) fn end(server: Server, id: EmergencyId, context: &Context) -> Result<Verdict> {
     let path = path(&["ops", "v1", "emergencies", &id.to_string(), "end"]);
     with_server(server, async |client| client.ask(&Ask::post_once(path, json!({}))).await)?;
     emergency::ended(id, context)

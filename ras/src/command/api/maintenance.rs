@@ -8,10 +8,9 @@ use crate::client::login::Server;
 use crate::client::problem::Problem;
 use crate::client::{Ask, path, query};
 use anyhow::{Context as _, Result};
-use broker::{MaintenanceRefusal, MaintenanceRequest};
+use broker::{MaintenanceId, MaintenanceRefusal, MaintenanceRequest};
 use chrono::DateTime;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 /// Maximum number of windows in one answer.
 const WINDOWS_MAX: u32 = 1_000;
@@ -76,7 +75,7 @@ pub(in super::super) fn list(
 /// Ends or cancels windows; `how` is the verb in the path, `done` the member of the answer.
 pub(in super::super) fn stop(
     server: Server,
-    id: Uuid,
+    id: MaintenanceId,
     (how, done): (&str, &str),
     context: &Context,
 ) -> Result<Verdict> {

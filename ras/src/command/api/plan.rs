@@ -7,12 +7,12 @@ use crate::client::login::Server;
 use crate::client::{Ask, Client};
 use crate::{plan_text, request_file};
 use anyhow::{Context as _, Result, bail, ensure};
+use broker::PlanId;
 use fleet::quote::{Grant, Quote};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use uuid::Uuid;
 
 pub(in super::super) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
     let changes = changes(&options.request)?;
@@ -50,7 +50,7 @@ pub(super) async fn made(client: &Client, changes: &[Value]) -> Result<Value> {
 /// The members of a server's plan that are shown here.
 #[derive(Debug, Deserialize)]
 pub(super) struct MadePlan {
-    pub(super) plan: Uuid,
+    pub(super) plan: PlanId,
     state: String,
     servers: usize,
     servers_in_use: usize,
