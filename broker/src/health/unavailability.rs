@@ -3,6 +3,7 @@
 use crate::health::report::{Refusal, Report, Reported};
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::words;
 use crate::log::trail::Seq;
 use chrono::{DateTime, SubsecRound, Utc};
 use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
@@ -111,25 +112,25 @@ impl Broker {
         event: &str,
         ended_at: DateTime<Utc>,
     ) -> Result<Option<Seq>, UnavailabilityError> {
+        let doing = "looking an unavailability event up";
         // What it covers never changes, so it may be looked up before.
-        let found: Option<(String, String, String, DateTime<Utc>)> = sqlx::query_as(sql::FIND)
-            .bind(event)
-            .fetch_optional(&self.pool)
-            .await
-            .doing("looking an unavailability event up")?;
+        let found: Option<(String, String, String, DateTime<Utc>)> =
+            sqlx::query_as(sql::FIND).bind(event).fetch_optional(&self.pool).await.doing(doing)?;
         let event = Name::from(event);
-        let known = found.and_then(|(scope, scope_id, kind, started_at)| {
-            let (scope, kind) = (Scope::parse(&scope)?, UnavailabilityKind::parse(&kind)?);
-            Some(Report {
-                event: event.clone(),
-                scope,
-                scope_id: scope_id.into(),
-                kind,
-                started_at,
-                ended_at: Some(ended_at),
-            })
-        });
-        let report = known.ok_or(UnavailabilityError::Unknown { event })?;
+        let Some((scope, scope_id, kind, started_at)) = found else {
+            return Err(UnavailabilityError::Unknown { event });
+        };
+        let scope = words::read("unavailability.scope", Scope::ALL, Scope::as_str, &scope);
+        let (all, as_str) = (UnavailabilityKind::ALL, UnavailabilityKind::as_str);
+        let kind = words::read("unavailability.kind", all, as_str, &kind);
+        let report = Report {
+            event,
+            scope: scope.doing(doing)?,
+            scope_id: scope_id.into(),
+            kind: kind.doing(doing)?,
+            started_at,
+            ended_at: Some(ended_at),
+        };
         self.report_one(actor, report).await
     }
 

@@ -5,6 +5,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::words;
 use crate::log::change::Change;
 use crate::log::trail::Action;
 use crate::moves::mover::{Epoch, MoverError, still_ours};
@@ -179,12 +180,14 @@ fn health(row: &PgRow, sizes: &BTreeMap<Name, u64>) -> Result<MsbHealth, sqlx::E
 }
 
 fn outage(row: &PgRow) -> Result<Outage, sqlx::Error> {
-    let word: &str = row.try_get(1)?;
-    let reason = OutageReason::ALL.into_iter().find(|reason| reason.as_str() == word);
     Ok(Outage {
         msb: row.try_get::<&str, _>(0)?.into(),
-        reason: reason
-            .ok_or_else(|| sqlx::Error::Decode(format!("{word:?} is of another program").into()))?,
+        reason: words::read(
+            "outages.reason",
+            OutageReason::ALL,
+            OutageReason::as_str,
+            row.try_get(1)?,
+        )?,
         began_at: row.try_get(2)?,
         ended_at: row.try_get(3)?,
         servers: row.try_get(4)?,

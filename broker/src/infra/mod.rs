@@ -10,6 +10,7 @@ pub(crate) mod lease;
 pub(crate) mod read_throttle;
 pub(crate) mod state;
 pub(crate) mod text;
+pub(crate) mod words;
 
 pub use connection::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
 pub use error::{DbError, Fault};

@@ -4,6 +4,7 @@ mod requests;
 
 pub use requests::{OperationState, PlanState, RequestState};
 
+use crate::infra::words;
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -31,20 +32,15 @@ pub trait State: Copy + PartialEq + 'static {
     }
 }
 
+words::serialize_as_word! { SolveState, JobState }
+
 /// Reads a state's word.
 ///
 /// # Errors
-/// [`unknown_word`].
+/// [`words::unknown`].
 pub(crate) fn read<S: State>(word: &str) -> Result<S, sqlx::Error> {
     let found = S::ALL.iter().copied().find(|known| known.as_str() == word);
-    found.ok_or_else(|| unknown_word(&format!("{}.state", S::MACHINE), word))
-}
-
-/// The error for a word that the program does not know: another version of the program wrote it.
-pub(crate) fn unknown_word(column: &str, word: &str) -> sqlx::Error {
-    sqlx::Error::Decode(
-        format!("{column} has the word {word:?}, which this program does not know").into(),
-    )
+    found.ok_or_else(|| words::unknown(&format!("{}.state", S::MACHINE), word))
 }
 
 /// How far a move is.

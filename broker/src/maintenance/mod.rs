@@ -21,7 +21,8 @@ mod year;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{MaintenanceId, MaintenancePlanId, WindowId};
-use crate::infra::state::{MaintenanceState, State};
+use crate::infra::state::{self, MaintenanceState, State};
+use crate::infra::words;
 use crate::log::change::Change;
 use crate::log::trail::Action;
 pub use advance::Due;
@@ -457,19 +458,12 @@ async fn listed(
 }
 
 fn window(row: &PgRow) -> Result<MaintenanceWindow, sqlx::Error> {
-    fn known<T>(word: &str, found: Option<T>) -> Result<T, sqlx::Error> {
-        let unknown = || sqlx::Error::Decode(format!("{word:?} is of another program").into());
-        found.ok_or_else(unknown)
-    }
     let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
     let scope = |column: usize| {
-        let word: &str = row.try_get(column)?;
-        known(word, Scope::parse(word))
+        words::read("maintenance.scope", Scope::ALL, Scope::as_str, row.try_get(column)?)
     };
     let whole = |column: usize| row.try_get(column).map(|n: i32| n.unsigned_abs());
     let count = |column: usize| row.try_get(column).map(|n: i64| n.unsigned_abs());
-    let state: &str = row.try_get(13)?;
-    let states = MaintenanceState::ALL.iter().copied();
     let reason: Option<&str> = row.try_get(15)?;
     let recall = match count(22)? {
         0 => None,
@@ -482,7 +476,9 @@ fn window(row: &PgRow) -> Result<MaintenanceWindow, sqlx::Error> {
             back_at: row.try_get(27)?,
         }),
     };
-    let reasons = |word: &str| MaintenanceReason::ALL.into_iter().find(|r| r.as_str() == word);
+    let known = |word| {
+        words::read("maintenance.reason", MaintenanceReason::ALL, MaintenanceReason::as_str, word)
+    };
     Ok(MaintenanceWindow {
         id: row.try_get(0)?,
         plan: row.try_get(1)?,
@@ -497,9 +493,9 @@ fn window(row: &PgRow) -> Result<MaintenanceWindow, sqlx::Error> {
         why: row.try_get(10)?,
         requested_by: row.try_get(11)?,
         requested_at: row.try_get(12)?,
-        state: known(state, states.clone().find(|known| known.as_str() == state))?,
+        state: state::read(row.try_get(13)?)?,
         state_at: row.try_get(14)?,
-        reason: reason.map(|word| known(word, reasons(word))).transpose()?,
+        reason: reason.map(known).transpose()?,
         detail: row.try_get(16)?,
         drained_at: row.try_get(17)?,
         gone: row.try_get(18)?,

@@ -12,6 +12,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::state::{self, MoveState, State};
 use crate::infra::text::storable;
+use crate::infra::words;
 use crate::log::change::Change;
 use crate::log::trail::{Action, TargetVersion};
 use crate::moves::mover::{Epoch, MoverError, still_ours, still_ours_at_head};
@@ -510,9 +511,6 @@ fn open_move(row: &PgRow) -> Result<OpenMove, sqlx::Error> {
     let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
     let optional =
         |column: usize| row.try_get::<Option<&str>, _>(column).map(|name| name.map(Name::from));
-    let (state, origin): (&str, &str) = (row.try_get(8)?, row.try_get(11)?);
-    let unknown =
-        |word: &str| sqlx::Error::Decode(format!("{word:?} is of another program").into());
     Ok(OpenMove {
         id: row.try_get(0)?,
         server: name(1)?,
@@ -522,13 +520,10 @@ fn open_move(row: &PgRow) -> Result<OpenMove, sqlx::Error> {
         target: optional(5)?,
         host_profile: optional(6)?,
         version: TargetVersion(row.try_get(7)?),
-        state: state::read(state)?,
+        state: state::read(row.try_get(8)?)?,
         state_at: row.try_get(9)?,
         opened_at: row.try_get(10)?,
-        origin: MoveOrigin::ALL
-            .into_iter()
-            .find(|known| known.as_str() == origin)
-            .ok_or_else(|| unknown(origin))?,
+        origin: words::read("moves.origin", MoveOrigin::ALL, MoveOrigin::as_str, row.try_get(11)?)?,
         in_use: row.try_get(12)?,
         out_of_use: row.try_get(13)?,
     })

@@ -7,10 +7,11 @@
 use crate::health::unavailability;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use crate::infra::state::MoveState;
+use crate::infra::state::{self, MoveState};
+use crate::infra::words;
 use crate::log::change::Change;
 use crate::log::trail::Action;
-use crate::moves::lifecycle::MoveOrigin;
+use crate::moves::lifecycle::{MoveOrigin, MoveReason};
 use chrono::{DateTime, Utc};
 use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
 use sqlx::Row;
@@ -54,9 +55,9 @@ pub struct Unfinished {
     /// The last move that failed.
     pub last_move: Uuid,
     /// The step at which it did, by the state of the move.
-    pub step: String,
-    /// Why, as in [`crate::MoveReason`].
-    pub reason: String,
+    pub step: MoveState,
+    /// Why.
+    pub reason: MoveReason,
     /// What the host said, for people.
     pub detail: Option<String>,
     /// Since when.
@@ -146,8 +147,13 @@ impl Broker {
                 source: optional(&row, 1)?,
                 target: optional(&row, 2)?,
                 last_move: row.try_get(3)?,
-                step: row.try_get(4)?,
-                reason: row.try_get(5)?,
+                step: state::read(row.try_get(4)?)?,
+                reason: words::read(
+                    "unfinished.reason",
+                    MoveReason::ALL,
+                    MoveReason::as_str,
+                    row.try_get(5)?,
+                )?,
                 detail: row.try_get(6)?,
                 since: row.try_get(7)?,
                 attempts: row.try_get(8)?,

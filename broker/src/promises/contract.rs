@@ -5,10 +5,11 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::words;
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
 use chrono::{DateTime, Utc};
-use fleet::Name;
+use fleet::{Name, ReservationKind};
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -182,8 +183,8 @@ impl Contract {
 pub enum ContractError {
     #[error("there is no reservation {reservation:?}")]
     UnknownReservation { reservation: Name },
-    #[error("reservation {reservation:?} is {kind}; guaranteed ones have contracts")]
-    NotGuaranteed { reservation: Name, kind: String },
+    #[error("reservation {reservation:?} is {}; guaranteed ones have contracts", kind.as_str())]
+    NotGuaranteed { reservation: Name, kind: ReservationKind },
     #[error("a share is at most 100 %")]
     Share,
     #[error("the window of a contract is from a minute to 31 days")]
@@ -217,7 +218,7 @@ impl Broker {
         let found = hold(change.connection(), reservation).await.doing(doing)?;
         let (id, kind) =
             found.ok_or_else(|| ContractError::UnknownReservation { reservation: name() })?;
-        if kind != "guaranteed" {
+        if kind != ReservationKind::Guaranteed {
             return Err(ContractError::NotGuaranteed { reservation: name(), kind });
         }
         put(&mut change, actor, id, reservation, Some(contract)).await?;
@@ -280,8 +281,12 @@ async fn knows_zone(db: &mut PgConnection, zone: &str) -> Result<bool, DbError> 
 async fn hold(
     db: &mut PgConnection,
     reservation: &str,
-) -> Result<Option<(i32, String)>, sqlx::Error> {
-    sqlx::query_as(sql::OF_RESERVATION).bind(reservation).fetch_optional(db).await
+) -> Result<Option<(i32, ReservationKind)>, sqlx::Error> {
+    let held = sqlx::query(sql::OF_RESERVATION).bind(reservation).try_map(|row: PgRow| {
+        let kind = words::reservation_kind("reservations.kind", row.try_get(1)?)?;
+        Ok((row.try_get(0)?, kind))
+    });
+    held.fetch_optional(db).await
 }
 
 /// Removes the contract of a reservation that is held; false: it has none.

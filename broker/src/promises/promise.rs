@@ -1,6 +1,7 @@
 //! What is promised to reservations: read, compared and added to, never changed.
 
 use crate::infra::error::{DbError, Doing};
+use crate::infra::words;
 use crate::moves::rollout;
 use crate::topology::places::{Names, Topology};
 use fleet::{
@@ -237,8 +238,7 @@ async fn select(
     for row in sqlx::query(sql::RESERVATIONS).fetch_all(&mut *db).await? {
         let name: Name = row.try_get::<&str, _>(2)?.into();
         let promise_id: i64 = row.try_get(1)?;
-        let word: &str = row.try_get(3)?;
-        let kind = ReservationKind::parse(word).expect("a CHECK names the same words");
+        let kind = words::reservation_kind("reservations.kind", row.try_get(3)?)?;
         let mut rru = values.remove(&promise_id).unwrap_or_default();
         rru.sort_unstable();
         let mut affinity = shares.remove(&promise_id).unwrap_or_default();

@@ -2,8 +2,9 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::words;
 use chrono::{DateTime, Utc};
-use fleet::{Name, ReplicaRule, Rru};
+use fleet::{Name, ReplicaRule, ReservationKind, Rru};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,8 +30,8 @@ pub(crate) mod sql {
 pub struct PromiseVersion {
     /// 1, 2, 3, ...
     pub version: i32,
-    /// A word of [`fleet::ReservationKind`].
-    pub kind: String,
+    /// The kind of the reservation.
+    pub kind: ReservationKind,
     /// Who asked.
     pub owner: String,
     /// How much.
@@ -86,7 +87,7 @@ fn version(row: &PgRow) -> Result<PromiseVersion, sqlx::Error> {
     let allowed: Vec<String> = row.try_get(13)?;
     Ok(PromiseVersion {
         version: row.try_get(0)?,
-        kind: row.try_get(1)?,
+        kind: words::reservation_kind("promises.kind", row.try_get(1)?)?,
         owner: row.try_get(2)?,
         capacity: Rru(row.try_get(3)?),
         msb_buffer: row.try_get(4)?,

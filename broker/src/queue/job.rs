@@ -7,6 +7,8 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{BatchId, JobId};
+use crate::infra::state::{self, JobState};
+use crate::infra::words::{self, serialize_as_word};
 use crate::queue::solve::{self, FailureReason};
 use serde_json::Value;
 use sqlx::postgres::{PgListener, PgPoolOptions, PgRow};
@@ -88,10 +90,12 @@ impl JobKind {
         }
     }
 
-    fn parse(word: &str) -> Option<JobKind> {
-        JobKind::ALL.into_iter().find(|kind| kind.as_str() == word)
+    pub(crate) fn read(word: &str) -> Result<JobKind, sqlx::Error> {
+        words::read("jobs.kind", JobKind::ALL, JobKind::as_str, word)
     }
 }
+
+serialize_as_word! { JobKind }
 
 /// The right to end a job: worth something as long as nobody else has taken it since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +126,8 @@ pub struct Job {
 pub struct BatchJob {
     /// The job.
     pub job: JobId,
-    /// A word of [`crate::JobState`].
-    pub state: String,
+    /// How far it is.
+    pub state: JobState,
     /// What was to be done.
     pub task: Value,
     /// What came of it, once it is done.
@@ -273,7 +277,7 @@ impl Broker {
         let rows = sqlx::query(sql::BATCH).bind(batch).try_map(|row: PgRow| {
             Ok(BatchJob {
                 job: row.try_get(0)?,
-                state: row.try_get(1)?,
+                state: state::read(row.try_get(1)?)?,
                 task: row.try_get(2)?,
                 outcome: row.try_get(3)?,
                 failure: row.try_get(4)?,
@@ -310,7 +314,7 @@ async fn bury(db: &mut PgConnection) -> Result<(), sqlx::Error> {
         .await?;
     for (job, kind) in buried {
         tracing::warn!(%job, kind, "a job was given up: its workers were lost");
-        if kind == JobKind::Solve.as_str() {
+        if JobKind::read(&kind)? == JobKind::Solve {
             solve::fail(db, job.into(), FailureReason::WorkersLost, "its workers were lost")
                 .await?;
         }
@@ -319,12 +323,9 @@ async fn bury(db: &mut PgConnection) -> Result<(), sqlx::Error> {
 }
 
 fn job(row: &PgRow) -> Result<Job, sqlx::Error> {
-    let word: &str = row.try_get(2)?;
-    let kind = JobKind::parse(word)
-        .ok_or_else(|| sqlx::Error::Decode(format!("kind of job {word:?}").into()))?;
     Ok(Job {
         lease: Lease { job: row.try_get(0)?, attempt: row.try_get(1)? },
-        kind,
+        kind: JobKind::read(row.try_get(2)?)?,
         batch: row.try_get(3)?,
         task: row.try_get(4)?,
         losses: row.try_get(5)?,

@@ -3,6 +3,8 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{BatchId, SolveId};
+use crate::infra::state::{self, SolveState};
+use crate::infra::words::{self, serialize_as_word};
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq, TargetVersion};
 use crate::queue::job::{self, JobKind, Lease};
@@ -155,17 +157,19 @@ impl FailureReason {
     }
 }
 
+serialize_as_word! { Cause, FailureReason }
+
 /// One solve, as it stands.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SolveRow {
     /// Its id.
     pub id: SolveId,
     /// Why it was started.
-    pub cause: String,
-    /// A word of [`crate::SolveState`].
-    pub state: String,
-    /// Of a failed one: a word of [`FailureReason`].
-    pub reason: Option<String>,
+    pub cause: Cause,
+    /// How far it is.
+    pub state: SolveState,
+    /// Why it failed, if it did.
+    pub reason: Option<FailureReason>,
     /// What happened, for people.
     pub failure: Option<String>,
     /// When it was asked for.
@@ -436,11 +440,14 @@ pub(crate) async fn fail(
 }
 
 pub(crate) fn solve(row: &PgRow) -> Result<SolveRow, sqlx::Error> {
+    let reason: Option<&str> = row.try_get(3)?;
+    let known =
+        |word| words::read("solves.reason", FailureReason::ALL, FailureReason::as_str, word);
     Ok(SolveRow {
         id: row.try_get(0)?,
-        cause: row.try_get(1)?,
-        state: row.try_get(2)?,
-        reason: row.try_get(3)?,
+        cause: words::read("solves.cause", Cause::ALL, Cause::as_str, row.try_get(1)?)?,
+        state: state::read(row.try_get(2)?)?,
+        reason: reason.map(known).transpose()?,
         failure: row.try_get(4)?,
         requested_at: row.try_get(5)?,
         started_at: row.try_get(6)?,

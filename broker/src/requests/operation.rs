@@ -4,6 +4,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{OperationId, PlanId, RequestId};
 use crate::infra::state::{self, OperationState, State};
+use crate::infra::words;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
@@ -56,7 +57,7 @@ impl OperationSubject {
         match kind {
             "request" => Ok(OperationSubject::Request(id.into())),
             "apply" => Ok(OperationSubject::Plan(id.into())),
-            _ => Err(state::unknown_word("operations.kind", kind)),
+            _ => Err(words::unknown("operations.kind", kind)),
         }
     }
 }

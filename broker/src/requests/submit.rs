@@ -5,14 +5,16 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{OperationId, RequestId};
 use crate::infra::state::{self, OperationState, RequestState, State};
+use crate::infra::words;
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
 use crate::requests::operation::{self, OperationSubject};
 use crate::requests::request::{Asking, RequestChangeKind};
-use fleet::Name;
+use fleet::{Name, ReservationKind};
 use serde_json::{Value, json};
-use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
 use sqlx::types::Json;
+use sqlx::{PgConnection, Row};
 
 pub(crate) mod sql {
     crate::statements! {
@@ -67,8 +69,8 @@ pub enum AskError {
     Exists { reservation: Name },
     #[error("there is no reservation {reservation:?}")]
     UnknownReservation { reservation: Name },
-    #[error("reservation {reservation:?} is {kind}; guaranteed ones are asked for")]
-    NotGuaranteed { reservation: Name, kind: String },
+    #[error("reservation {reservation:?} is {}; guaranteed ones are asked for", kind.as_str())]
+    NotGuaranteed { reservation: Name, kind: ReservationKind },
     #[error("request {request} for reservation {reservation:?} waits for its answer")]
     Open { reservation: Name, request: RequestId },
     #[error("it has changed meanwhile; its version is {current:?} now")]
@@ -231,19 +233,20 @@ async fn find(
 /// should be.
 async fn hold(db: &mut PgConnection, asking: &Asking) -> Result<Option<i32>, AskError> {
     let reservation = asking.reservation().clone();
-    let held: Option<(String, String, i32)> = sqlx::query_as(sql::HOLD)
-        .bind(reservation.as_ref())
-        .fetch_optional(db)
-        .await
-        .doing("holding a reservation")?;
+    let doing = "holding a reservation";
+    let held = sqlx::query(sql::HOLD).bind(reservation.as_ref()).try_map(|row: PgRow| {
+        let kind = words::reservation_kind("reservations.kind", row.try_get(0)?)?;
+        Ok((kind, row.try_get::<i32, _>(2)?))
+    });
+    let held = held.fetch_optional(db).await.doing(doing)?;
     match (asking.kind, held) {
         (RequestChangeKind::Create, None) => Ok(None),
         (RequestChangeKind::Create, Some(_)) => Err(AskError::Exists { reservation }),
         (_, None) => Err(AskError::UnknownReservation { reservation }),
-        (_, Some((kind, ..))) if kind != "guaranteed" => {
+        (_, Some((kind, _))) if kind != ReservationKind::Guaranteed => {
             Err(AskError::NotGuaranteed { reservation, kind })
         }
-        (_, Some((.., version))) => Ok(Some(version)),
+        (_, Some((_, version))) => Ok(Some(version)),
     }
 }
 

@@ -5,11 +5,13 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::SolveId;
-use crate::infra::state::{self, MoveState};
+use crate::infra::state::{self, MoveState, SolveState, State};
+use crate::infra::words;
 use crate::log::trail::{ENTRIES_MAX, Entry, Seq, TargetVersion, entry};
-use crate::queue::solve::{SolveRow, solve};
+use crate::moves::lifecycle::{MoveOrigin, MoveReason};
+use crate::queue::solve::{Cause, SolveRow, solve};
 use chrono::{DateTime, Utc};
-use fleet::Name;
+use fleet::{Name, Scope, UnavailabilityKind};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
@@ -83,9 +85,9 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SolvesAsked {
     /// In this state.
-    pub state: Option<String>,
+    pub state: Option<SolveState>,
     /// For this cause.
-    pub cause: Option<String>,
+    pub cause: Option<Cause>,
     /// Older than this one: when it was asked for, and its id.
     pub before: Option<(DateTime<Utc>, SolveId)>,
 }
@@ -124,12 +126,12 @@ pub struct MoveRow {
     pub state_at: DateTime<Utc>,
     /// When it was opened.
     pub opened_at: DateTime<Utc>,
-    /// A word of [`crate::MoveOrigin`].
-    pub origin: String,
+    /// Why it was opened.
+    pub origin: MoveOrigin,
     /// Whether containers ran on it when it was opened.
     pub in_use: bool,
-    /// Why it ended without being bound: a word of [`crate::MoveReason`].
-    pub reason: Option<String>,
+    /// Why it ended without being bound.
+    pub reason: Option<MoveReason>,
     /// What the host said, for people.
     pub detail: Option<String>,
 }
@@ -138,9 +140,9 @@ pub struct MoveRow {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventsAsked {
     /// Of this scope.
-    pub scope: Option<fleet::Scope>,
+    pub scope: Option<Scope>,
     /// Of this kind.
-    pub kind: Option<fleet::UnavailabilityKind>,
+    pub kind: Option<UnavailabilityKind>,
     /// About what has this name.
     pub scope_id: Option<String>,
     /// Still to end, or ended.
@@ -154,12 +156,12 @@ pub struct EventsAsked {
 pub struct EventRow {
     /// Its name.
     pub event: Name,
-    /// A word of [`fleet::Scope`].
-    pub scope: String,
+    /// What kind of place it covers.
+    pub scope: Scope,
     /// What it covers, by name.
     pub scope_id: Name,
-    /// A word of [`fleet::UnavailabilityKind`].
-    pub kind: String,
+    /// Why it takes servers out of use.
+    pub kind: UnavailabilityKind,
     /// When it began, or will.
     pub started_at: DateTime<Utc>,
     /// When it ended, or will.
@@ -192,8 +194,8 @@ impl Broker {
         limit: u32,
     ) -> Result<Vec<SolveRow>, DbError> {
         let rows = sqlx::query(sql::SOLVES)
-            .bind(&asked.state)
-            .bind(&asked.cause)
+            .bind(asked.state.map(State::as_str))
+            .bind(asked.cause.map(Cause::as_str))
             .bind(asked.before.map(|(at, _)| at))
             .bind(asked.before.map(|(_, id)| id))
             .bind(i64::from(limit))
@@ -219,7 +221,7 @@ impl Broker {
         let rows = sqlx::query(statement)
             .bind(&asked.reservation)
             .bind(&asked.server)
-            .bind(asked.state.map(state::State::as_str))
+            .bind(asked.state.map(State::as_str))
             .bind(asked.open)
             .bind(asked.before)
             .bind(i64::from(limit))
@@ -238,8 +240,8 @@ impl Broker {
     ) -> Result<Vec<EventRow>, DbError> {
         let (began, name) = asked.before.as_ref().map(|(at, name)| (at, name)).unzip();
         let rows = sqlx::query(sql::EVENTS)
-            .bind(asked.scope.map(fleet::Scope::as_str))
-            .bind(asked.kind.map(fleet::UnavailabilityKind::as_str))
+            .bind(asked.scope.map(Scope::as_str))
+            .bind(asked.kind.map(UnavailabilityKind::as_str))
             .bind(&asked.scope_id)
             .bind(asked.open)
             .bind(began)
@@ -275,6 +277,8 @@ pub(crate) fn optional(row: &PgRow, column: usize) -> Result<Option<Name>, sqlx:
 }
 
 pub(crate) fn moved(row: &PgRow) -> Result<MoveRow, sqlx::Error> {
+    let reason: Option<&str> = row.try_get(10)?;
+    let known = |word| words::read("moves.reason", MoveReason::ALL, MoveReason::as_str, word);
     Ok(MoveRow {
         id: row.try_get(0)?,
         server: name(row, 1)?,
@@ -284,9 +288,9 @@ pub(crate) fn moved(row: &PgRow) -> Result<MoveRow, sqlx::Error> {
         state: state::read(row.try_get(5)?)?,
         state_at: row.try_get(6)?,
         opened_at: row.try_get(7)?,
-        origin: row.try_get(8)?,
+        origin: words::read("moves.origin", MoveOrigin::ALL, MoveOrigin::as_str, row.try_get(8)?)?,
         in_use: row.try_get(9)?,
-        reason: row.try_get(10)?,
+        reason: reason.map(known).transpose()?,
         detail: row.try_get(11)?,
     })
 }
@@ -294,9 +298,14 @@ pub(crate) fn moved(row: &PgRow) -> Result<MoveRow, sqlx::Error> {
 pub(crate) fn event(row: &PgRow) -> Result<EventRow, sqlx::Error> {
     Ok(EventRow {
         event: name(row, 0)?,
-        scope: row.try_get(1)?,
+        scope: words::read("unavailability.scope", Scope::ALL, Scope::as_str, row.try_get(1)?)?,
         scope_id: name(row, 2)?,
-        kind: row.try_get(3)?,
+        kind: words::read(
+            "unavailability.kind",
+            UnavailabilityKind::ALL,
+            UnavailabilityKind::as_str,
+            row.try_get(3)?,
+        )?,
         started_at: row.try_get(4)?,
         ended_at: row.try_get(5)?,
         active: row.try_get(6)?,

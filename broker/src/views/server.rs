@@ -3,10 +3,13 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::WindowId;
+use crate::infra::state::{self, MaintenanceState};
+use crate::infra::words;
 use crate::log::trail::TargetVersion;
+use crate::moves::lifecycle::MoveOrigin;
 use crate::views::lists::{EventRow, MoveRow, event, moved, optional};
 use chrono::{DateTime, Utc};
-use fleet::Name;
+use fleet::{Name, Scope};
 use serde_json::Value;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -110,7 +113,7 @@ pub struct ServerTarget {
     /// The version of the targets that says so.
     pub version: TargetVersion,
     /// Of what was decided between two solves: for what.
-    pub origin: Option<String>,
+    pub origin: Option<MoveOrigin>,
 }
 
 /// A window of maintenance of a server or its rack.
@@ -118,10 +121,10 @@ pub struct ServerTarget {
 pub struct ServerMaintenance {
     /// Its id.
     pub window: WindowId,
-    /// `server` or `rack`.
-    pub scope: String,
-    /// A word of [`crate::MaintenanceState`].
-    pub state: String,
+    /// A server or a rack.
+    pub scope: Scope,
+    /// How far it is.
+    pub state: MaintenanceState,
     /// When work begins.
     pub starts_at: DateTime<Utc>,
     /// When it ends.
@@ -158,8 +161,13 @@ impl Broker {
         let windows = sqlx::query(sql::MAINTENANCE).bind(id).try_map(|row: PgRow| {
             Ok(ServerMaintenance {
                 window: row.try_get(0)?,
-                scope: row.try_get(1)?,
-                state: row.try_get(2)?,
+                scope: words::read(
+                    "maintenance.scope",
+                    Scope::ALL,
+                    Scope::as_str,
+                    row.try_get(1)?,
+                )?,
+                state: state::read(row.try_get(2)?)?,
                 starts_at: row.try_get(3)?,
                 ends_at: row.try_get(4)?,
             })
@@ -204,7 +212,10 @@ fn detail(row: &PgRow) -> Result<(i32, ServerDetail), sqlx::Error> {
     let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
     let target = if row.try_get(6)? {
         let (reservation, version) = (optional(row, 7)?, TargetVersion(row.try_get(8)?));
-        Some(ServerTarget { reservation, version, origin: row.try_get(9)? })
+        let origin: Option<&str> = row.try_get(9)?;
+        let known =
+            |word| words::read("servers.target_origin", MoveOrigin::ALL, MoveOrigin::as_str, word);
+        Some(ServerTarget { reservation, version, origin: origin.map(known).transpose()? })
     } else {
         None
     };

@@ -3,7 +3,9 @@
 use crate::infra::connection::{self, Broker};
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::JobId;
+use crate::infra::state::{self, JobState};
 use crate::log::trail::{Seq, TargetVersion};
+use crate::queue::job::JobKind;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::postgres::PgRow;
@@ -60,10 +62,10 @@ pub struct Status {
 /// Jobs of one kind in one state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueCount {
-    /// A word of [`crate::JobKind`].
-    pub kind: String,
-    /// A word of [`crate::JobState`].
-    pub state: String,
+    /// What they are.
+    pub kind: JobKind,
+    /// How far they are.
+    pub state: JobState,
     /// How many.
     pub count: i64,
 }
@@ -73,8 +75,8 @@ pub struct QueueCount {
 pub struct RunningJob {
     /// Its id.
     pub id: JobId,
-    /// A word of [`crate::JobKind`].
-    pub kind: String,
+    /// What it is.
+    pub kind: JobKind,
     /// How often it was taken.
     pub attempt: i32,
     /// Who has it.
@@ -140,13 +142,11 @@ impl Broker {
         let (version, published_at, seq, region): (i64, _, i64, _) =
             sqlx::query_as(sql::HEAD).fetch_one(&mut *tx).await.doing(doing)?;
         let servers = servers(&mut tx).await.doing(doing)?;
-        let queue = sqlx::query_as::<_, (String, String, i64)>(crate::queue::job::sql::QUEUE)
+        let queue = sqlx::query(crate::queue::job::sql::QUEUE)
+            .try_map(|row: PgRow| queued(&row))
             .fetch_all(&mut *tx)
             .await
-            .doing(doing)?
-            .into_iter()
-            .map(|(kind, state, count)| QueueCount { kind, state, count })
-            .collect();
+            .doing(doing)?;
         let running = sqlx::query(crate::queue::job::sql::RUNNING)
             .try_map(|row: PgRow| running(&row))
             .fetch_all(&mut *tx)
@@ -185,10 +185,18 @@ pub(crate) async fn servers(db: &mut PgConnection) -> Result<ServerCounts, sqlx:
     Ok(ServerCounts { unavailable, ..counted })
 }
 
+fn queued(row: &PgRow) -> Result<QueueCount, sqlx::Error> {
+    Ok(QueueCount {
+        kind: JobKind::read(row.try_get(0)?)?,
+        state: state::read(row.try_get(1)?)?,
+        count: row.try_get(2)?,
+    })
+}
+
 fn running(row: &PgRow) -> Result<RunningJob, sqlx::Error> {
     Ok(RunningJob {
         id: row.try_get(0)?,
-        kind: row.try_get(1)?,
+        kind: JobKind::read(row.try_get(1)?)?,
         attempt: row.try_get(2)?,
         worker: row.try_get(3)?,
         lease_until: row.try_get(4)?,

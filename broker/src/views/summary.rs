@@ -4,6 +4,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::RequestId;
 use crate::infra::state::{self, RequestState};
+use crate::infra::words;
 use crate::moves::rollout::Rollout;
 use crate::promises::contract::Contract;
 use crate::promises::terms::Valued;
@@ -188,7 +189,7 @@ impl Broker {
 }
 
 fn card(row: &PgRow, all: &HashMap<i64, Arc<Valued>>) -> Result<ReservationCard, sqlx::Error> {
-    let kind = ReservationKind::parse(row.try_get(1)?).expect("a CHECK names the same words");
+    let kind = words::reservation_kind("reservations.kind", row.try_get(1)?)?;
     let promise_version: i32 = row.try_get(10)?;
     let Json(labels) = row.try_get(12)?;
     let valued = all.get(&row.try_get(13)?).cloned().unwrap_or_default();

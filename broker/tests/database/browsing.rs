@@ -4,8 +4,9 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::{at, changed, small};
 use broker::{
-    Cause, EventsAsked, FailureReason, ImportOptions, JobKind, MoveState, MoverInstance,
-    MovesAsked, Occurrence, Seq, SolveId, SolvesAsked, TrailAsked, Wanted,
+    Cause, EventsAsked, FailureReason, ImportOptions, JobKind, MoveOrigin, MoveState,
+    MoverInstance, MovesAsked, Occurrence, Seq, SolveId, SolveState, SolvesAsked, TrailAsked,
+    Wanted,
 };
 use fleet::{Rru, Scope, UnavailabilityKind};
 use std::time::Duration;
@@ -32,7 +33,7 @@ async fn pages_have_every_row_once_and_the_youngest_first() {
         let job = broker.claim("w", &[JobKind::Solve], lease).await.expect("asked").expect("a job");
         broker.fail_solve(job.lease, FailureReason::Crashed, "x").await.expect("ended");
     }
-    let mut asked = SolvesAsked { state: Some("failed".into()), ..SolvesAsked::default() };
+    let mut asked = SolvesAsked { state: Some(SolveState::Failed), ..SolvesAsked::default() };
     let mut found = Vec::new();
     loop {
         let page = broker.solves_page(&asked, 2).await.expect("listed");
@@ -41,7 +42,7 @@ async fn pages_have_every_row_once_and_the_youngest_first() {
         found.extend(page.iter().map(|solve| solve.id));
     }
     assert_eq!(found, [5, 4, 3, 2, 1].map(SolveId::from_u128));
-    let none = SolvesAsked { cause: Some("event".into()), ..SolvesAsked::default() };
+    let none = SolvesAsked { cause: Some(Cause::Event), ..SolvesAsked::default() };
     assert!(broker.solves_page(&none, 10).await.expect("listed").is_empty());
 
     let open = EventsAsked { open: Some(true), ..EventsAsked::default() };
@@ -103,7 +104,7 @@ async fn a_server_is_known_with_its_way() {
     let goes = moving.target.expect("it goes");
     assert_eq!((goes.reservation, goes.version.0), (None, 1));
     let of = moving.moving.expect("its move");
-    assert_eq!((of.state, of.target, of.origin.as_str()), (MoveState::Pending, None, "targets"));
+    assert_eq!((of.state, of.target, of.origin), (MoveState::Pending, None, MoveOrigin::Targets));
     let lent = broker.server("s008").await.expect("asked").expect("there");
     assert_eq!(lent.loaned_to.as_deref(), Some("spare"));
     // An event that is planned covers its whole MSB, msb1, which has s010 as well.

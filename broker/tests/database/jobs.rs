@@ -4,8 +4,8 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::small;
 use broker::{
-    BatchId, Cause, FailureReason, ImportOptions, Job, JobId, JobKind, LEASE_MAX, Lease,
-    PublishError, SolveBasis, SolveEnd, SolveId, TargetVersion,
+    BatchId, Cause, FailureReason, ImportOptions, Job, JobId, JobKind, JobState, LEASE_MAX, Lease,
+    PublishError, SolveBasis, SolveEnd, SolveId, SolveState, TargetVersion,
 };
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -63,7 +63,7 @@ async fn every_job_is_taken_once_by_many_who_take() {
     assert_eq!(all.len(), 100, "none twice");
     assert_eq!(all.into_iter().collect::<BTreeSet<_>>().len(), 100, "none left out");
     let ended = database.broker.batch(batch).await.expect("looked");
-    assert!(ended.iter().all(|job| job.state == "done"));
+    assert!(ended.iter().all(|job| job.state == JobState::Done));
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_worker_that_was_cut_off_can_write_nothing() {
     let published = broker.publish("second", &ours).await.expect("published");
     assert_eq!(published.version, TargetVersion(2));
     let solve = broker.solve(id).await.expect("asked").expect("there");
-    assert_eq!((solve.state.as_str(), solve.version), ("published", Some(TargetVersion(2))));
+    assert_eq!((solve.state, solve.version), (SolveState::Published, Some(TargetVersion(2))));
     assert!(broker.solve_report(id).await.expect("asked").is_some());
     // The answer was lost: asked again, it is the same publication.
     let again = broker.publish("second", &ours).await.expect("published before");
@@ -230,7 +230,7 @@ async fn what_loses_its_workers_again_and_again_is_given_up() {
     let taken = claim(&database, "w", JobKind::Solve).await.expect("the next one");
     assert_eq!(taken.lease.job, next.into());
     let solve = database.broker.solve(id).await.expect("asked").expect("there");
-    assert_eq!((solve.state.as_str(), solve.reason.as_deref()), ("failed", Some("workers_lost")));
+    assert_eq!((solve.state, solve.reason), (SolveState::Failed, Some(FailureReason::WorkersLost)));
     // The queue may be read, not rewritten.
     let mut db = database.connect().await;
     for statement in [

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use broker::{Broker, Status};
+use broker::{Broker, State as _, Status};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -127,12 +127,16 @@ impl From<Status> for RegionStatus {
                 elastic: reservations.elastic,
             },
             queue: (status.queue.into_iter())
-                .map(|of| StatusQueue { kind: of.kind, state: of.state, count: of.count })
+                .map(|of| StatusQueue {
+                    kind: of.kind.as_str().to_owned(),
+                    state: of.state.as_str().to_owned(),
+                    count: of.count,
+                })
                 .collect(),
             running: (status.running.into_iter())
                 .map(|of| StatusJob {
                     id: of.id.to_string(),
-                    kind: of.kind,
+                    kind: of.kind.as_str().to_owned(),
                     attempt: of.attempt,
                     worker: of.worker,
                     lease_until: of.lease_until,

@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use axum::response::Html;
 use broker::{EventRow, MoveRow, ServerDetail, ServerPast, State as _};
 use chrono::{DateTime, Utc};
-use fleet::{Name, UnavailabilityKind};
+use fleet::Name;
 use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
@@ -137,8 +137,7 @@ impl ServerPage<'_> {
     }
 
     fn active(&self, planned: bool) -> impl Iterator<Item = &EventRow> {
-        let word = UnavailabilityKind::PlannedMaintenance.as_str();
-        self.server.events.iter().filter(move |of| of.active && (of.kind == word) == planned)
+        self.server.events.iter().filter(move |of| of.active && of.kind.is_planned() == planned)
     }
 
     fn availability(&self) -> Markup {
@@ -160,7 +159,7 @@ impl ServerPage<'_> {
                 @match &of.target {
                     Some(target) => (ui::tile(Mood::Warn, "Target", &self.holder(target.reservation.as_ref()),
                         &html! { "by version " (ui::count(target.version.0))
-                            @if let Some(origin) = &target.origin { ", " (origin.replace('_', " ")) } })),
+                            @if let Some(origin) = target.origin { ", " (origin.as_str().replace('_', " ")) } })),
                     None => (ui::tile(Mood::Plain, "Target", &html! { "unchanged" }, &html! { "no move is decided" })),
                 }
                 (ui::tile(Mood::Plain, "Lent to", &self.holder(of.loaned_to.as_ref()),
@@ -179,8 +178,8 @@ impl ServerPage<'_> {
                         thead { tr { th scope="col" { "Kind" } th scope="col" { "Covers" } th scope="col" { "Since" } th scope="col" { "Until" }
                             @if !self.reader.is_scoped() { th scope="col" { "Event" } } } }
                         tbody { @for event in &self.server.events { tr {
-                            th scope="row" { (ui::state(if event.active { Mood::Bad } else { Mood::Plain }, &event.kind)) }
-                            td { (event.scope) " " (event.scope_id) }
+                            th scope="row" { (ui::state(if event.active { Mood::Bad } else { Mood::Plain }, event.kind.as_str())) }
+                            td { (event.scope.as_str()) " " (event.scope_id) }
                             td.when { (ui::when(event.started_at)) " " span.dim { (ui::ago(event.started_at, self.now)) } }
                             td.when { @match event.ended_at { Some(at) => (ui::when(at)), None => span.dim { "open" } } }
                             @if !self.reader.is_scoped() {
@@ -211,7 +210,7 @@ impl ServerPage<'_> {
                 (ui::state(Mood::Plain, of.state.as_str())) " since " (ui::when(of.state_at)) ", "
                 (ui::ago(of.state_at, self.now)) "." }
             p.note { "Opened " (ui::when(of.opened_at)) " for version " (ui::count(of.version.0)) " ("
-                (of.origin.replace('_', " ")) ")"
+                (of.origin.as_str().replace('_', " ")) ")"
                 @if of.in_use { ", while containers were running" } "."
                 @if let Some(detail) = &of.detail { " " (detail) } }
         }
@@ -226,8 +225,8 @@ impl ServerPage<'_> {
                         caption.quiet { "Windows that are planned or under way" }
                         thead { tr { th scope="col" { "Covers" } th scope="col" { "State" } th scope="col" { "From" } th scope="col" { "To" } } }
                         tbody { @for window in &self.server.maintenance { tr {
-                            th scope="row" { (window.scope) }
-                            td { (ui::state(Mood::Plain, &window.state)) }
+                            th scope="row" { (window.scope.as_str()) }
+                            td { (ui::state(Mood::Plain, window.state.as_str())) }
                             td.when { (ui::when(window.starts_at)) }
                             td.when { (ui::when(window.ends_at)) }
                         } } }

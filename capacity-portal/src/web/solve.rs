@@ -8,8 +8,7 @@ use crate::api::{Site, in_time};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;
-use broker::SolveId;
-use broker::SolveRow;
+use broker::{SolveId, SolveRow, SolveState, State as _};
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use report::number;
@@ -42,16 +41,16 @@ pub(super) async fn show(
         p.kicker { a href="/solves" { "Solves" } " · " code { (solve.id) } }
         h1 { "Solve of " (ui::when(solve.requested_at)) }
         p.facts {
-            (ui::state(solves::mood(&solve.state), &solve.state))
-            span { "cause: " (solve.cause) }
-            span { @if solve.state == "running" { "running for " } @else { "took " } (solves::took(&solve, now)) }
+            (ui::state(solves::mood(solve.state), solve.state.as_str()))
+            span { "cause: " (solve.cause.as_str()) }
+            span { @if solve.state == SolveState::Running { "running for " } @else { "took " } (solves::took(&solve, now)) }
             span { "started from version " (ui::count(solve.parent.0)) }
             @if let Some(version) = solve.version { span { "published as version " (ui::count(version.0)) } }
         }
         (outcome(&solve, now))
         @match &report {
             Some(report) => { (report_sections(report)) (heat::section(report)) },
-            None if solve.state == "published" => { (ui::missing("The report of this solve was deleted.")) (heat::without_report()) },
+            None if solve.state == SolveState::Published => { (ui::missing("The report of this solve was deleted.")) (heat::without_report()) },
             None => {},
         }
     };
@@ -60,14 +59,14 @@ pub(super) async fn show(
 }
 
 fn outcome(solve: &SolveRow, now: DateTime<Utc>) -> Markup {
-    let mood = solves::mood(&solve.state);
+    let mood = solves::mood(solve.state);
     html! {
         @if let Some(failure) = &solve.failure {
             div class={ "notice " (mood.class()) } {
-                @if let Some(reason) = &solve.reason { strong.verdict { (reason.replace('_', " ")) } }
+                @if let Some(reason) = solve.reason { strong.verdict { (reason.as_str().replace('_', " ")) } }
                 p { (failure) }
             }
-        } @else if solve.state == "running" {
+        } @else if solve.state == SolveState::Running {
             div.notice { p { "Running. Started " @match solve.started_at { Some(at) => (ui::ago(at, now)), None => "just now" } "." } }
         }
     }

@@ -6,7 +6,7 @@ use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
 use axum::extract::State;
 use axum::response::Html;
-use broker::{HourOfMoves, SolveFigures, SolveRow};
+use broker::{HourOfMoves, SolveFigures, SolveRow, SolveState, State as _};
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use report::number;
@@ -48,12 +48,12 @@ pub(super) async fn show(
 }
 
 /// How a state of a solve is coloured.
-pub(super) fn mood(state: &str) -> Mood {
+pub(super) fn mood(state: SolveState) -> Mood {
     match state {
-        "published" => Mood::Good,
-        "failed" => Mood::Bad,
-        "stale" => Mood::Warn,
-        _ => Mood::Plain,
+        SolveState::Published => Mood::Good,
+        SolveState::Failed => Mood::Bad,
+        SolveState::Stale => Mood::Warn,
+        SolveState::Requested | SolveState::Running => Mood::Plain,
     }
 }
 
@@ -69,9 +69,9 @@ pub(super) fn table(solves: &[SolveRow], now: DateTime<Utc>) -> Markup {
                 th.n scope="col" { "Time" } th.n scope="col" { "Version" } } }
             tbody { @for solve in solves { tr {
                 th scope="row" { a href={ "/solves/" (solve.id) } { (ui::ago(solve.requested_at, now)) } }
-                td { (solve.cause) }
-                td { (ui::state(mood(&solve.state), &solve.state))
-                    @if let Some(reason) = &solve.reason { " " span.dim { (reason.replace('_', " ")) } } }
+                td { (solve.cause.as_str()) }
+                td { (ui::state(mood(solve.state), solve.state.as_str()))
+                    @if let Some(reason) = solve.reason { " " span.dim { (reason.as_str().replace('_', " ")) } } }
                 td.n { (took(solve, now)) }
                 td.n { @match solve.version { Some(version) => (ui::count(version.0)), None => (number::NOTHING) } }
             } } }
@@ -82,7 +82,7 @@ pub(super) fn table(solves: &[SolveRow], now: DateTime<Utc>) -> Markup {
 /// Duration of a solve, up to now while it runs.
 pub(super) fn took(solve: &SolveRow, now: DateTime<Utc>) -> String {
     let Some(began) = solve.started_at else { return number::NOTHING.to_owned() };
-    let end = if solve.state == "running" { now } else { solve.state_at };
+    let end = if solve.state == SolveState::Running { now } else { solve.state_at };
     number::seconds((end - began).as_seconds_f64())
 }
 

@@ -39,7 +39,10 @@ async fn fails_half_way(place: &Place, agent: &SimulatedAgent, times: usize) {
     assert!(wiped, "it was cleaned up");
     let of = place.broker.unfinished(9).await.expect("listed").remove(0);
     println!("{of:?}");
-    assert_eq!((&*of.server, &*of.step, &*of.reason), ("s00", "reconfiguring", "host_refused"));
+    assert_eq!(
+        (&*of.server, of.step, of.reason),
+        ("s00", broker::MoveState::Reconfiguring, broker::MoveReason::HostRefused)
+    );
     assert_eq!((of.source.as_deref(), of.target.as_deref()), (Some("a"), Some("b")));
     assert_eq!(place.owners().await["s00"].as_deref(), Some("a"), "by name");
     // It is not in use, counts for nothing, and is not to be placed on.

@@ -4,7 +4,7 @@ use super::{Context, Verdict};
 use crate::cli::RequestSolve;
 use crate::store::{Need, with_store};
 use anyhow::{Context as _, Result, bail};
-use broker::{Broker, Cause, Fault, SolveId, SolveRow, SolveState, State};
+use broker::{Broker, Cause, FailureReason, Fault, SolveId, SolveRow, SolveState, State};
 use std::time::Duration;
 
 /// Poll interval for a solve without notifications.
@@ -47,8 +47,7 @@ async fn wait(broker: &Broker, id: SolveId) -> Result<SolveRow> {
     let mut doorbell = broker.job_doorbell().await?;
     loop {
         let solve = find(broker, id).await?;
-        let ended = SolveState::ALL.iter().any(|s| s.as_str() == solve.state && s.is_terminal());
-        if ended {
+        if solve.state.is_terminal() {
             return Ok(solve);
         }
         doorbell.wait(LOOK_EVERY).await;
@@ -63,11 +62,12 @@ async fn find(broker: &Broker, id: SolveId) -> Result<SolveRow> {
 pub(super) fn text(solve: &SolveRow) -> String {
     let SolveRow { id, state, cause, requested_at, .. } = solve;
     let at = requested_at.format("%Y-%m-%d %H:%M:%S");
-    let mut text = format!("{id} {at} {cause}: {state}");
+    let mut text = format!("{id} {at} {}: {}", cause.as_str(), state.as_str());
     if let Some(version) = solve.version {
         text.push_str(&format!(" as version {version}"));
     }
-    for said in [&solve.reason, &solve.failure].into_iter().flatten() {
+    let reason = solve.reason.map(FailureReason::as_str);
+    for said in reason.into_iter().chain(solve.failure.as_deref()) {
         text.push_str(&format!("; {}", said.lines().next().unwrap_or_default()));
     }
     text

@@ -76,7 +76,7 @@ impl SolvingPlanner {
         from: &mut Option<SolveId>,
     ) -> Result<()> {
         let solves = broker.solves(DateTime::<Utc>::UNIX_EPOCH, LAST_SOLVES).await?;
-        let published = |row: &SolveRow| row.state == SolveState::Published.as_str();
+        let published = |row: &SolveRow| row.state == SolveState::Published;
         let Some(last) = solves.into_iter().find(published) else { return Ok(()) };
         let (Some(url), true) = (&last.result_url, *from != Some(last.id)) else { return Ok(()) };
         // Only once: a missing warm start does not appear later.

@@ -176,7 +176,7 @@ impl SolveJob<'_> {
     /// it, too. Without it the solve only takes longer.
     async fn warm(&self, scratch: &Scratch) -> Result<(), Trouble> {
         let solves = self.broker.solves(DateTime::UNIX_EPOCH, LAST_SOLVES).await?;
-        let published = |row: &SolveRow| row.state == SolveState::Published.as_str();
+        let published = |row: &SolveRow| row.state == SolveState::Published;
         let last = solves.into_iter().find(published).and_then(|row| row.result_url);
         let Some(url) = last else { return Ok(()) };
         let (last, snapshot) = (scratch.path("last"), scratch.path("snapshot"));

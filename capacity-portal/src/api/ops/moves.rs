@@ -59,12 +59,12 @@ pub(super) struct MoveView {
     opened_at: DateTime<Utc>,
     /// Why it was opened.
     #[schema(schema_with = origins)]
-    origin: String,
+    origin: &'static str,
     /// Whether containers ran on it when it was opened.
     in_use: bool,
     /// Why it ended without being bound.
     #[schema(schema_with = reasons)]
-    reason: Option<String>,
+    reason: Option<&'static str>,
     /// What the host said, for people.
     detail: Option<String>,
 }
@@ -88,9 +88,9 @@ impl From<MoveRow> for MoveView {
             state: of.state.as_str(),
             state_at: of.state_at,
             opened_at: of.opened_at,
-            origin: of.origin,
+            origin: of.origin.as_str(),
             in_use: of.in_use,
-            reason: of.reason,
+            reason: of.reason.map(MoveReason::as_str),
             detail: of.detail,
         }
     }

@@ -10,7 +10,9 @@ use crate::api::{Site, in_time};
 use axum::Json;
 use axum::extract::{Path, State as Extension};
 use axum::http::StatusCode;
-use broker::{MaintenanceState, ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
+use broker::{
+    MaintenanceState, ServerDetail, ServerMaintenance, ServerPast, ServerTarget, State as _,
+};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -84,7 +86,7 @@ struct WindowView {
     /// server or rack.
     scope: String,
     #[schema(schema_with = asked::state::<MaintenanceState>)]
-    state: String,
+    state: &'static str,
     starts_at: DateTime<Utc>,
     ends_at: DateTime<Utc>,
 }
@@ -120,17 +122,16 @@ impl From<ServerDetail> for ServerView {
         let target = |of: ServerTarget| TargetView {
             reservation: of.reservation.map(|name| name.to_string()),
             version: of.version.0,
-            origin: of.origin,
+            origin: of.origin.map(|origin| origin.as_str().to_owned()),
         };
         let window = |of: ServerMaintenance| WindowView {
             window: of.window.to_string(),
-            scope: of.scope,
-            state: of.state,
+            scope: of.scope.as_str().to_owned(),
+            state: of.state.as_str(),
             starts_at: of.starts_at,
             ends_at: of.ends_at,
         };
-        let planned = fleet::UnavailabilityKind::PlannedMaintenance.as_str();
-        let available = !of.events.iter().any(|event| event.active && event.kind != planned);
+        let available = !of.events.iter().any(|event| event.active && !event.kind.is_planned());
         ServerView {
             server: of.server.to_string(),
             datacenter: of.datacenter.to_string(),

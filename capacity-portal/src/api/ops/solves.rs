@@ -53,9 +53,9 @@ pub(super) struct SolveView {
     solve: String,
     /// Why it was started.
     #[schema(schema_with = causes)]
-    cause: String,
+    cause: &'static str,
     #[schema(schema_with = asked::state::<SolveState>)]
-    state: String,
+    state: &'static str,
     state_at: DateTime<Utc>,
     requested_at: DateTime<Utc>,
     /// When a worker took it.
@@ -66,7 +66,7 @@ pub(super) struct SolveView {
     version: Option<i64>,
     /// Why it ended without a version, for programs.
     #[schema(schema_with = reasons)]
-    reason: Option<String>,
+    reason: Option<&'static str>,
     /// Why it ended without a version, for people.
     failure: Option<String>,
 }
@@ -75,14 +75,14 @@ impl From<SolveRow> for SolveView {
     fn from(of: SolveRow) -> SolveView {
         SolveView {
             solve: of.id.to_string(),
-            cause: of.cause,
-            state: of.state,
+            cause: of.cause.as_str(),
+            state: of.state.as_str(),
             state_at: of.state_at,
             requested_at: of.requested_at,
             started_at: of.started_at,
             parent: of.parent.0,
             version: of.version.map(|version| version.0),
-            reason: of.reason,
+            reason: of.reason.map(FailureReason::as_str),
             failure: of.failure,
         }
     }
@@ -200,9 +200,9 @@ pub(super) async fn list(
     let before = before.and_then(|(at, id)| Some((at, id.parse().ok()?)));
     let limit = asked::limit(which.limit, PAGE, PAGE_MAX)?;
     let state = asked::state_of::<SolveState>(which.state.as_deref())?;
-    let state = state.map(|state| state.as_str().to_owned());
     asked::word(which.cause.as_deref(), "cause", Cause::ALL.map(Cause::as_str))?;
-    let asked = SolvesAsked { state, cause: which.cause, before };
+    let cause = Cause::ALL.into_iter().find(|of| which.cause.as_deref() == Some(of.as_str()));
+    let asked = SolvesAsked { state, cause, before };
     let rows = in_time(site.broker.solves_page(&asked, limit + 1)).await?;
     let (rows, next_page_token) =
         question.page(rows, limit, |of| (of.requested_at, of.id.to_string()));

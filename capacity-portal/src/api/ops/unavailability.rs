@@ -44,11 +44,11 @@ pub(super) struct Which {
 pub(super) struct EventView {
     event: String,
     #[schema(schema_with = scopes)]
-    scope: String,
+    scope: &'static str,
     /// What it covers, by name.
     scope_id: String,
     #[schema(schema_with = kinds)]
-    kind: String,
+    kind: &'static str,
     started_at: DateTime<Utc>,
     /// Null: nobody knows.
     ended_at: Option<DateTime<Utc>>,
@@ -60,9 +60,9 @@ impl From<EventRow> for EventView {
     fn from(of: EventRow) -> EventView {
         EventView {
             event: of.event.to_string(),
-            scope: of.scope,
+            scope: of.scope.as_str(),
             scope_id: of.scope_id.to_string(),
-            kind: of.kind,
+            kind: of.kind.as_str(),
             started_at: of.started_at,
             ended_at: of.ended_at,
             active: of.active,

@@ -73,7 +73,7 @@ impl From<PromiseVersion> for Promised {
         Promised {
             version: of.version,
             promised_at: of.promised_at,
-            kind: of.kind,
+            kind: of.kind.as_str().to_owned(),
             owner: of.owner,
             capacity_rru: of.capacity.to_f64(),
             msb_buffer: of.msb_buffer,
