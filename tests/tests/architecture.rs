@@ -257,6 +257,48 @@ fn no_test_passes_because_its_data_is_absent() {
     assert!(counted >= 5, "{counted} tests of real data");
 }
 
+/// Public fields whose type names `word`: file and field.
+fn fields_of_type(folder: &str, word: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    for (path, text) in sources(folder) {
+        let path = path.strip_prefix(root()).expect("in the project").display().to_string();
+        for line in text.lines() {
+            let Some((field, ty)) =
+                line.trim_start().strip_prefix("pub ").and_then(|rest| rest.split_once(": "))
+            else {
+                continue;
+            };
+            if field.chars().all(is_part) && ty.split(|c: char| !is_part(c)).any(|of| of == word) {
+                found.insert(format!("{path}: {field}"));
+            }
+        }
+    }
+    found
+}
+
+/// The compiler keeps the id of a plan from a place for the id of a request.
+#[test]
+fn public_fields_have_typed_ids() {
+    let members = fs::read_dir(root()).expect("the project").map(|entry| entry.expect("an entry"));
+    let crates = members.filter(|entry| entry.path().join("src/lib.rs").exists());
+    let mut found = BTreeSet::new();
+    for krate in crates {
+        let folder = format!("{}/src", krate.file_name().to_string_lossy());
+        found.extend(fields_of_type(&folder, "Uuid"));
+    }
+    let left = [
+        "broker/src/maintenance/recall.rs: id",
+        "broker/src/moves/lifecycle.rs: id",
+        "broker/src/moves/unfinished.rs: last_move",
+        "broker/src/views/lists.rs: before",
+        "broker/src/views/lists.rs: id",
+        "online-mover/src/agent.rs: move_id",
+        "online-mover/src/agent/simulated.rs: move_id",
+    ];
+    assert_eq!(found, left.map(str::to_owned).into(), "fields of a bare Uuid");
+}
+
 #[test]
 fn one_file_calls_highs() {
     let backend = root().join("async-solver/src/backend.rs");
