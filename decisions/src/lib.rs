@@ -6,6 +6,7 @@
 //!
 //! | module | what it decides, on which view |
 //! |---|---|
+//! | [`admission`] | which pending moves begin, within limits and churn contracts: [`admission::MoveView`], [`admission::ContractView`] |
 //! | [`replace`] | which spare takes the place of a failed server: [`replace::Failed`], [`replace::Spare`], [`replace::Worth`] |
 //! | [`outage`] | which MSBs are lost: [`outage::MsbHealth`] |
 //! | [`elastic`] | what elastic reservations borrow, and what they give back: [`elastic::LoanView`] |
@@ -16,6 +17,7 @@
 //!
 //! `examples/lost_msb.rs` rehearses the loss of an MSB: `cargo run -p decisions --example lost_msb`.
 
+pub mod admission;
 pub mod elastic;
 pub mod emergency;
 pub mod give_way;

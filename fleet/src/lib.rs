@@ -12,6 +12,7 @@
 //! | `topology`, `server`, `reservation`, `unavailability` | the nouns; default spread limits are on [`Reservation`] |
 //! | `parts`, `coverage` | a snapshot as rows, a struct for each table; the columns that its source knows |
 //! | `snapshot`, `error` | [`RegionSnapshot`] and every rule across rows; errors name file, row and rule |
+//! | `origin` | the reason for which a move was opened |
 //! | `ahead`, `move_budget`, [`pace`] | the region until the next solve: maintenance, cordons, limits of moves, arrival times |
 //! | `targets`, `publishable` | targets, the moves they imply, and the region after them; which may still be published |
 //! | [`audit`] | recomputes guarantees and objective; certificates of single MSB losses |
@@ -31,6 +32,7 @@ pub mod explain;
 mod id;
 mod move_budget;
 pub mod number;
+mod origin;
 pub mod pace;
 mod parts;
 mod publishable;
@@ -51,6 +53,7 @@ pub use id::{
     DatacenterIx, HardwareTypeIx, MsbIx, NAME_CHARS_MAX, Name, RackIx, ReservationIx, ServerIx,
 };
 pub use move_budget::{BudgetCause, BudgetScope, HORIZON_MINUTES_MAX, MoveBudget};
+pub use origin::MoveOrigin;
 pub use parts::{
     AffinityRow, AheadParts, AllowedDatacenterRow, MoveBudgetRow, ReservationRow, RruRow,
     SHARED_BUFFER_FRACTION_DEFAULT, ServerRow, SnapshotParts, UnavailabilityRow, Weights,

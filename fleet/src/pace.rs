@@ -19,7 +19,7 @@ pub struct Caps {
 /// Limits of one scope.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Pace {
+pub struct ScopeLimits {
     /// Of servers on which containers run.
     pub in_use: Caps,
     /// Of all others.
@@ -31,13 +31,13 @@ pub struct Pace {
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Of the region.
-    pub region: Pace,
+    pub region: ScopeLimits,
     /// Of each MSB.
-    pub msb: Pace,
+    pub msb: ScopeLimits,
     /// Of each rack.
-    pub rack: Pace,
+    pub rack: ScopeLimits,
     /// Of each reservation that servers leave.
-    pub reservation: Pace,
+    pub reservation: ScopeLimits,
     /// The window, in seconds.
     pub window_seconds: u32,
 }
@@ -46,7 +46,7 @@ impl Default for Limits {
     /// What a region bears without anyone looking: a hundredth of a large one at once, no more than
     /// a few servers in use of one rack, whose switch and power they share.
     fn default() -> Limits {
-        let at_once = |in_use, idle| Pace {
+        let at_once = |in_use, idle| ScopeLimits {
             in_use: Caps { at_once: Some(in_use), per_window: None },
             idle: Caps { at_once: Some(idle), per_window: None },
         };
@@ -70,7 +70,7 @@ impl Limits {
     pub fn looks_back(&self) -> bool {
         [self.region, self.msb, self.rack, self.reservation]
             .iter()
-            .any(|pace| pace.in_use.per_window.is_some() || pace.idle.per_window.is_some())
+            .any(|limits| limits.in_use.per_window.is_some() || limits.idle.per_window.is_some())
     }
 }
 
@@ -106,6 +106,18 @@ pub struct OpenMoves {
     pub urgent: bool,
     /// How many.
     pub count: u64,
+}
+
+/// The number of servers in use that may leave a reservation within the window of its churn contract:
+/// the share of the servers that are in use or left within the window, rounded down, but at least one if
+/// the share is positive. Otherwise a contract of 2 % would freeze every reservation with fewer than 50
+/// servers in use.
+///
+/// `share_micro` is in millionths.
+pub fn contract_allowance(share_micro: u32, in_use: u64, left: u64) -> u64 {
+    let micro = u64::from(share_micro);
+    let share = u128::from(in_use + left) * u128::from(micro) / 1_000_000;
+    u64::try_from(share).unwrap_or(u64::MAX).max(u64::from(micro > 0))
 }
 
 /// A churn contract, and what is used of it.
@@ -214,20 +226,22 @@ pub enum Scope {
 }
 
 impl MoveKind {
-    fn scopes(&self) -> impl Iterator<Item = Scope> {
+    /// The scopes whose limits a move of this kind counts against.
+    pub fn scopes(&self) -> impl Iterator<Item = Scope> {
         let places = [Scope::Region, Scope::Msb(self.msb.clone()), Scope::Rack(self.rack.clone())];
         places.into_iter().chain(self.source.clone().map(Scope::Reservation))
     }
 }
 
 impl Limits {
-    fn caps(&self, scope: &Scope, in_use: bool) -> Caps {
-        let pace = match scope {
+    /// The limits of a scope for servers in use or for idle ones.
+    pub fn caps(&self, scope: &Scope, in_use: bool) -> Caps {
+        let limits = match scope {
             Scope::Region => self.region,
             Scope::Msb(_) => self.msb,
             Scope::Rack(_) => self.rack,
             Scope::Reservation(_) => self.reservation,
         };
-        if in_use { pace.in_use } else { pace.idle }
+        if in_use { limits.in_use } else { limits.idle }
     }
 }

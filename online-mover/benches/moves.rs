@@ -10,8 +10,9 @@ mod common;
 
 use broker::{MoveState, Publication, PublicationId, TargetRow};
 use common::{Place, memory, option, processor};
+use fleet::pace::{Limits, ScopeLimits};
 use online_mover::agent::simulated::SimulatedAgent;
-use online_mover::{Limits, Mover, MoverSettings, Pace};
+use online_mover::{Mover, MoverSettings};
 use std::time::{Duration, Instant};
 
 fn main() {
@@ -36,10 +37,10 @@ async fn measure() {
     let (id, parent) = (PublicationId::now_v7(), broker.version().await.expect("asked"));
     let publication = Publication { id, parent, solve: None, targets: targets.collect() };
     let limits = Limits {
-        region: Pace::default(),
-        msb: Pace::default(),
-        rack: Pace::default(),
-        reservation: Pace::default(),
+        region: ScopeLimits::default(),
+        msb: ScopeLimits::default(),
+        rack: ScopeLimits::default(),
+        reservation: ScopeLimits::default(),
         ..Limits::default()
     };
     let settings = MoverSettings { limits, asking_max: moves, ..MoverSettings::default() };

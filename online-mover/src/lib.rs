@@ -10,8 +10,6 @@
 //! | module | one line |
 //! |---|---|
 //! | [`steps`] | which step comes next |
-//! | [`limits`] | how many moves at once and per hour, and which of those that wait may begin |
-//! | [`contracts`] | what churn contracts leave of the servers in use of a reservation |
 //! | [`agent`] | what is asked of a host and what it answers; over HTTP, by a program, or made up |
 //! | [`wake`] | what an entry of the audit trail wakes the mover for |
 //! | `recall` | work that is recalled because an MSB is lost |
@@ -23,15 +21,11 @@
 
 pub mod agent;
 mod clock;
-pub mod contracts;
 pub mod drill;
-pub mod limits;
 pub mod mover;
 mod recall;
 pub mod steps;
 pub mod wake;
 
 pub use agent::{AgentError, HostAgent, StepOrder, StepReport};
-pub use fleet::pace::{Caps, Limits, Pace};
-pub use limits::{Admission, Wait, admit};
 pub use mover::{Mover, MoverSettings};

@@ -10,15 +10,14 @@ pub use settings::MoverSettings;
 
 use crate::agent::{HostAgent, StepOrder, StepReport};
 use crate::clock::{ClockWatch, until};
-use crate::contracts;
-use crate::limits::admit;
 use crate::recall;
 use crate::steps::{Step, next};
 use crate::wake::Wake;
 use broker::{
-    Broker, DbError, Epoch, LeaseTerm, Lent, MoveReason, MoveState, MoverError, MoverInstance,
-    OpenMove, Seq, Wanted, keep_lease, since_boot,
+    Broker, ContractUse, DbError, Epoch, LeaseTerm, Lent, MoveReason, MoveState, MoverError,
+    MoverInstance, OpenMove, Seq, Wanted, keep_lease, since_boot,
 };
+use decisions::admission::{MoveView, admit, concerned};
 use decisions::elastic::{self, LoanView};
 use decisions::outage::{self, MsbHealth};
 use decisions::{emergency, replace};
@@ -364,14 +363,14 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         turns.paused.retain(|id, _| self.moves.contains_key(id));
         turns.waiting.retain(|id| self.moves.contains_key(id));
         let limits = &self.mover.settings.limits;
-        let moves: Vec<OpenMove> = self.moves.values().cloned().collect();
-        let concerned = contracts::concerned(&moves);
-        // None of them rests on another: together they take as long as one.
-        let (status, late, contracts) = tokio::try_join!(
+        let moves: Vec<MoveView<Uuid>> = self.moves.values().map(OpenMove::view).collect();
+        let concerned = concerned(&moves);
+        // Independent statements: together they take one round trip.
+        let (status, begun, contracts) = tokio::try_join!(
             broker.mover_status(),
             async {
                 match limits.looks_back() {
-                    true => broker.begun_of_late(limits.window()).await,
+                    true => broker.recently_begun(limits.window()).await,
                     false => Ok(Vec::new()),
                 }
             },
@@ -387,7 +386,8 @@ impl<'a, A: HostAgent> Acting<'a, A> {
             self.mover.recalls.notify_one();
         }
         if !self.stopped {
-            let admission = admit(limits, &contracts, &moves, &late);
+            let contracts: Vec<_> = contracts.iter().map(ContractUse::view).collect();
+            let admission = admit(limits, &contracts, &moves, &begun);
             self.advance(&admission.begin, turns).await?;
         }
         self.line_up(turns);

@@ -76,13 +76,34 @@ pub fn next(of: &OpenMove) -> Option<Step> {
 #[cfg(test)]
 mod tests {
     use super::{Step, next};
-    use crate::limits::tests::open_move;
-    use broker::{MoveOrigin, MoveState};
+    use broker::{MoveOrigin, MoveState, OpenMove, TargetVersion};
+    use chrono::DateTime;
+    use uuid::Uuid;
+
+    fn open_move(source: Option<&str>, target: Option<&str>) -> OpenMove {
+        let opened_at = DateTime::UNIX_EPOCH;
+        OpenMove {
+            id: Uuid::from_u128(1),
+            server: "s1".into(),
+            rack: "rack".into(),
+            msb: "msb".into(),
+            source: source.map(Into::into),
+            target: target.map(Into::into),
+            host_profile: None,
+            version: TargetVersion(1),
+            state: MoveState::Pending,
+            state_at: opened_at,
+            opened_at,
+            origin: MoveOrigin::Targets,
+            in_use: false,
+            out_of_use: false,
+        }
+    }
 
     #[test]
     fn steps_are_left_out_but_never_gone_back() {
         let steps = |source: Option<&str>, target: Option<&str>, origin| {
-            let mut of = open_move(1, source, target);
+            let mut of = open_move(source, target);
             of.origin = origin;
             std::iter::from_fn(move || {
                 let step = next(&of)?;

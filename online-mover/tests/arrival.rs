@@ -1,13 +1,12 @@
 //! What a plan says of the arrival of servers is what the mover does: the calendar of `fleet::pace` against
 //! the mover's own admission, asked again and again while a clock goes on.
 
-use broker::{BegunOfLate, Contract, ContractUse, MoveOrigin, MoveState, OpenMove, TargetVersion};
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
-use fleet::pace::{Caps, ContractPace, Limits, MoveKind, OpenMoves, Pace, Pacing};
-use online_mover::admit;
+use decisions::admission::{ContractView, MoveView, admit};
+use fleet::MoveOrigin;
+use fleet::pace::{Caps, ContractPace, Limits, MoveKind, OpenMoves, Pacing, ScopeLimits};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use uuid::Uuid;
 
 const IDLE_SECONDS: u32 = 300;
 const IN_USE_SECONDS: u32 = 900;
@@ -30,45 +29,35 @@ struct Clockwork {
     now: DateTime<Utc>,
     limits: Limits,
     contract: ContractPace,
-    moves: Vec<OpenMove>,
+    moves: Vec<MoveView<usize>>,
     /// Kind, when it began and when it ends or ended.
-    begun: BTreeMap<Uuid, (MoveKind, DateTime<Utc>)>,
+    begun: BTreeMap<usize, (MoveKind, DateTime<Utc>)>,
 }
 
 impl Clockwork {
-    fn open(&mut self, kinds: &[MoveKind], state: MoveState) {
+    fn open(&mut self, kinds: &[MoveKind], pending: bool) {
         for kind in kinds {
-            let number = self.moves.len() + self.begun.len();
-            let id = Uuid::from_u128(number as u128);
-            self.moves.push(OpenMove {
+            let id = self.moves.len() + self.begun.len();
+            self.moves.push(MoveView {
                 id,
-                server: format!("s{number}").into(),
-                rack: kind.rack.clone(),
-                msb: kind.msb.clone(),
-                source: kind.source.clone(),
-                target: Some("ours".into()),
-                host_profile: None,
-                version: TargetVersion(1),
-                state,
-                state_at: self.now,
-                opened_at: noon() + TimeDelta::microseconds(number as i64),
+                kind: kind.clone(),
                 origin: MoveOrigin::Plan,
-                in_use: kind.in_use,
-                out_of_use: false,
+                pending,
+                out_of_service: false,
+                opened_at: noon() + TimeDelta::microseconds(id as i64),
             });
-            if state != MoveState::Pending {
+            if !pending {
                 self.begin(id);
             }
         }
     }
 
-    fn begin(&mut self, id: Uuid) {
+    fn begin(&mut self, id: usize) {
         let of = self.moves.iter_mut().find(|of| of.id == id).expect("it is open");
-        of.state = MoveState::Preempting;
-        let (rack, msb) = (of.rack.clone(), of.msb.clone());
-        let kind = MoveKind { rack, msb, source: of.source.clone(), in_use: of.in_use };
-        let seconds = if of.in_use { IN_USE_SECONDS } else { IDLE_SECONDS };
-        self.begun.insert(id, (kind, self.now + TimeDelta::seconds(seconds.into())));
+        of.pending = false;
+        let seconds = if of.kind.in_use { IN_USE_SECONDS } else { IDLE_SECONDS };
+        let ends = self.now + TimeDelta::seconds(seconds.into());
+        self.begun.insert(id, (of.kind.clone(), ends));
     }
 
     fn is_quiet(&self) -> bool {
@@ -83,54 +72,35 @@ impl Clockwork {
     }
 
     /// A minute at a time, until every one of these has ended or a day has gone: when each did.
-    fn run(&mut self, ours: &[Uuid]) -> Vec<Option<DateTime<Utc>>> {
+    fn run(&mut self, ours: &[usize]) -> Vec<Option<DateTime<Utc>>> {
         let until = self.now + TimeDelta::days(1);
         while self.now < until {
             // What has ended is bound.
             let ended = |(_, end): &(MoveKind, DateTime<Utc>)| *end <= self.now;
             self.moves.retain(|of| !self.begun.get(&of.id).is_some_and(ended));
             let window = TimeDelta::seconds(self.limits.window_seconds.into());
-            let mut late: BTreeMap<MoveKind, i64> = BTreeMap::new();
+            let mut ended: BTreeMap<MoveKind, u64> = BTreeMap::new();
             let mut left = 0;
             for (kind, end) in self.begun.values() {
                 if *end <= self.now && *end > self.now - window {
-                    *late.entry(kind.clone()).or_default() += 1;
+                    *ended.entry(kind.clone()).or_default() += 1;
                 }
                 let leaves = kind.in_use && kind.source.as_deref() == Some("feed");
                 if leaves && *end <= self.now && *end > self.now - self.contract.window {
                     left += 1;
                 }
             }
-            let late: Vec<BegunOfLate> = late
-                .into_iter()
-                .map(|(MoveKind { rack, msb, source, in_use }, count)| BegunOfLate {
-                    rack,
-                    msb,
-                    source,
-                    in_use,
-                    count,
-                })
-                .collect();
-            let used = ContractUse {
+            let ended: Vec<(MoveKind, u64)> = ended.into_iter().collect();
+            let allowed = self.contract.allowed;
+            let used = ContractView {
                 reservation: "feed".into(),
-                contract: Contract {
-                    in_use_micro: 1_000_000,
-                    window: self.contract.window.to_std().expect("positive"),
-                    quiet: Vec::new(),
-                    zone: "UTC".to_owned(),
-                },
-                set_by: String::new(),
-                set_at: noon(),
+                // There are as many servers in use as the contract allows to leave: all or none may.
+                in_use_micro: if left < allowed { 1_000_000 } else { 0 },
                 quiet_now: self.is_quiet(),
-                // Of all in use all may leave: so many.
-                in_use: self.contract.allowed.saturating_sub(left),
+                in_use: allowed.saturating_sub(left),
                 left,
-                leaving: 0,
             };
-            let contracts =
-                if used.allowed() == self.contract.allowed { vec![used] } else { Vec::new() };
-            assert!(!contracts.is_empty() || left > self.contract.allowed, "the contract as it is");
-            for id in admit(&self.limits, &contracts, &self.moves, &late).begin {
+            for id in admit(&self.limits, &[used], &self.moves, &ended).begin {
                 self.begin(id);
             }
             if ours.iter().all(|id| self.begun.get(id).is_some_and(|(_, end)| *end <= self.now)) {
@@ -166,7 +136,7 @@ proptest! {
     ) {
         let pace = |at_once| {
             let caps = Caps { at_once: Some(at_once), per_window: None };
-            Pace { in_use: caps, idle: caps }
+            ScopeLimits { in_use: caps, idle: caps }
         };
         let mut limits = Limits {
             region: pace(at_once[0]),
@@ -194,13 +164,13 @@ proptest! {
             moves: Vec::new(),
             begun: BTreeMap::new(),
         };
-        clockwork.open(&running, MoveState::Preempting);
-        clockwork.open(&waiting, MoveState::Pending);
+        clockwork.open(&running, false);
+        clockwork.open(&waiting, true);
         let mut sorted = ours.clone();
         sorted.sort();
         let first = clockwork.moves.len();
-        clockwork.open(&sorted, MoveState::Pending);
-        let ids: Vec<Uuid> = clockwork.moves[first..].iter().map(|of| of.id).collect();
+        clockwork.open(&sorted, true);
+        let ids: Vec<usize> = clockwork.moves[first..].iter().map(|of| of.id).collect();
         let open = |kinds: &[MoveKind], waiting| {
             kinds.iter().map(move |kind| OpenMoves { kind: kind.clone(), waiting, urgent: false, count: 1 })
                 .collect::<Vec<_>>()

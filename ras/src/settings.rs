@@ -86,7 +86,7 @@ pub struct MoverFile {
     #[serde(deserialize_with = "optional_duration")]
     pub give_up_after: Option<Duration>,
     /// Limits of moves at once and per window.
-    pub limits: Option<online_mover::Limits>,
+    pub limits: Option<fleet::pace::Limits>,
     /// How long a failure must last before the mover reacts.
     #[serde(deserialize_with = "optional_duration")]
     pub settle: Option<Duration>,

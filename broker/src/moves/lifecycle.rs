@@ -6,7 +6,8 @@
 
 mod why;
 
-pub use why::{MoveOrigin, MoveReason};
+pub use fleet::MoveOrigin;
+pub use why::MoveReason;
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -20,7 +21,9 @@ use crate::moves::rollout;
 use crate::moves::unfinished;
 use crate::snapshot::region_read;
 use chrono::{DateTime, Utc};
+use decisions::admission::MoveView;
 use fleet::Name;
+use fleet::pace::MoveKind;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
@@ -101,8 +104,8 @@ pub(crate) mod sql {
             LEFT JOIN promises p USING (promise_id) \
             LEFT JOIN servers_under_repair() AS o ON o = m.server_id \
             WHERE m.open ORDER BY m.opened_at, m.move_id";
-        /// However they ended: one that was superseded half-way had begun as well.
-        BEGUN_OF_LATE = "SELECT k.rack::text, b.msb::text, m.source_reservation, m.in_use, count(*) \
+        /// In any final state: a move that was superseded half-way had begun as well.
+        RECENTLY_BEGUN = "SELECT k.rack::text, b.msb::text, m.source_reservation, m.in_use, count(*) \
             FROM moves m JOIN servers s USING (server_id) JOIN racks k USING (rack_id) \
             JOIN msbs b USING (msb_id) \
             WHERE NOT m.open AND m.begun_at IS NOT NULL AND m.state_at > clock_timestamp() - make_interval(secs => $1) \
@@ -208,21 +211,23 @@ impl OpenMove {
         let longest = self.state.longest_stay().filter(|_| !self.out_of_use);
         longest.is_some_and(|longest| (now - self.state_at).to_std().is_ok_and(|age| age > longest))
     }
-}
 
-/// Moves that had begun and ended recently, however they ended, from one rack and reservation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BegunOfLate {
-    /// The rack.
-    pub rack: Name,
-    /// Its MSB.
-    pub msb: Name,
-    /// Whom they left.
-    pub source: Option<Name>,
-    /// Whether containers ran on them.
-    pub in_use: bool,
-    /// How many.
-    pub count: i64,
+    /// The move as admission sees it.
+    pub fn view(&self) -> MoveView<Uuid> {
+        MoveView {
+            id: self.id,
+            kind: MoveKind {
+                rack: self.rack.clone(),
+                msb: self.msb.clone(),
+                source: self.source.clone(),
+                in_use: self.in_use,
+            },
+            origin: self.origin,
+            pending: self.state == MoveState::Pending,
+            out_of_service: self.out_of_use,
+            opened_at: self.opened_at,
+        }
+    }
 }
 
 /// A move that was bound: id, server, owner before and after, version served, origin, and the event of a server
@@ -313,21 +318,21 @@ impl Broker {
         rows.fetch_all(&self.pool).await.doing("listing moves under way")
     }
 
-    /// Moves bound within so long, counted by rack, reservation left and use.
+    /// Moves that had begun and ended within a duration before now, bound or not, counted by kind.
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn begun_of_late(&self, within: Duration) -> Result<Vec<BegunOfLate>, DbError> {
-        let rows =
-            sqlx::query(sql::BEGUN_OF_LATE).bind(within.as_secs_f64()).try_map(|row: PgRow| {
-                Ok(BegunOfLate {
-                    rack: row.try_get::<&str, _>(0)?.into(),
-                    msb: row.try_get::<&str, _>(1)?.into(),
-                    source: row.try_get::<Option<&str>, _>(2)?.map(Name::from),
-                    in_use: row.try_get(3)?,
-                    count: row.try_get(4)?,
-                })
-            });
+    pub async fn recently_begun(&self, within: Duration) -> Result<Vec<(MoveKind, u64)>, DbError> {
+        let kind = |row: PgRow| {
+            let kind = MoveKind {
+                rack: row.try_get::<&str, _>(0)?.into(),
+                msb: row.try_get::<&str, _>(1)?.into(),
+                source: row.try_get::<Option<&str>, _>(2)?.map(Name::from),
+                in_use: row.try_get(3)?,
+            };
+            Ok((kind, row.try_get::<i64, _>(4)?.unsigned_abs()))
+        };
+        let rows = sqlx::query(sql::RECENTLY_BEGUN).bind(within.as_secs_f64()).try_map(kind);
         rows.fetch_all(&self.pool).await.doing("counting moves that began recently")
     }
 

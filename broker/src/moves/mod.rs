@@ -6,7 +6,7 @@ pub(crate) mod pacing;
 pub(crate) mod rollout;
 pub(crate) mod unfinished;
 
-pub use lifecycle::{BegunOfLate, MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
+pub use lifecycle::{MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
 pub use mover::{Epoch, MoverDistance, MoverError, MoverInstance, MoverStatus, Stopped};
 pub use pacing::HORIZON;
 pub use rollout::{Rollout, RolloutError};

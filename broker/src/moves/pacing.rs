@@ -84,14 +84,9 @@ impl Broker {
         let open = sqlx::query(sql::OPEN).bind(urgent).try_map(|row: PgRow| open(&row));
         let open = open.fetch_all(&self.pool).await.doing(doing)?;
         let begun = match &limits {
-            Some(limits) if limits.looks_back() => self.begun_of_late(limits.window()).await?,
+            Some(limits) if limits.looks_back() => self.recently_begun(limits.window()).await?,
             _ => Vec::new(),
         };
-        let begun = begun.into_iter().map(|of| {
-            let count = u64::try_from(of.count).unwrap_or(0);
-            (MoveKind { rack: of.rack, msb: of.msb, source: of.source, in_use: of.in_use }, count)
-        });
-        let begun = begun.collect();
         let contracts = self.contract_paces().await?;
         Ok(Pacing { now, limits, idle_seconds, in_use_seconds, open, begun, contracts })
     }

@@ -9,6 +9,8 @@ use crate::infra::words;
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
 use chrono::{DateTime, Utc};
+use decisions::admission::ContractView;
+use fleet::pace::contract_allowance;
 use fleet::{Name, ReservationKind};
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgRow;
@@ -154,13 +156,20 @@ pub struct ContractUse {
 }
 
 impl ContractUse {
-    /// How many servers in use may leave it within the window: the share of those that are in use
-    /// or left within it, rounded down; but where the share is above nothing, one. A contract of
-    /// 2 % would else mean "never" below 50 servers.
+    /// The number of servers in use that may leave the reservation within the window.
     pub fn allowed(&self) -> u64 {
-        let micro = u64::from(self.contract.in_use_micro);
-        let share = u128::from(self.in_use + self.left) * u128::from(micro) / 1_000_000;
-        u64::try_from(share).unwrap_or(u64::MAX).max(u64::from(micro > 0))
+        contract_allowance(self.contract.in_use_micro, self.in_use, self.left)
+    }
+
+    /// The contract as admission sees it.
+    pub fn view(&self) -> ContractView {
+        ContractView {
+            reservation: self.reservation.clone(),
+            in_use_micro: self.contract.in_use_micro,
+            quiet_now: self.quiet_now,
+            in_use: self.in_use,
+            left: self.left,
+        }
     }
 }
 
@@ -372,39 +381,7 @@ fn contract(row: &PgRow) -> Result<ContractUse, sqlx::Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Contract, ContractUse, QuietTime};
-    use chrono::DateTime;
-    use std::time::Duration;
-
-    #[test]
-    fn a_share_is_rounded_down_but_never_to_nothing() {
-        let allowed = |in_use_micro, in_use, left| {
-            let window = Duration::from_secs(86_400);
-            let quiet = Vec::new();
-            let contract = Contract { in_use_micro, window, quiet, zone: "UTC".to_owned() };
-            let (set_by, set_at) = (String::new(), DateTime::UNIX_EPOCH);
-            let reservation = "web".into();
-            let (quiet_now, leaving) = (false, 0);
-            let used = ContractUse {
-                reservation,
-                contract,
-                set_by,
-                set_at,
-                quiet_now,
-                in_use,
-                left,
-                leaving,
-            };
-            used.allowed()
-        };
-        assert_eq!(allowed(20_000, 100, 0), 2);
-        assert_eq!(allowed(20_000, 149, 0), 2);
-        assert_eq!(allowed(20_000, 98, 2), 2, "what left is counted among what it is a share of");
-        assert_eq!(allowed(20_000, 49, 0), 1, "a small one is not frozen");
-        assert_eq!(allowed(290_000, 100, 0), 29, "exactly");
-        assert_eq!(allowed(0, 1_000, 0), 0);
-        assert_eq!(allowed(1_000_000, 7, 0), 7);
-    }
+    use super::QuietTime;
 
     #[test]
     fn times_of_day_are_read_and_shown() {

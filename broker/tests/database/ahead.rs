@@ -4,7 +4,7 @@ use crate::harness::Database;
 use crate::regions::small;
 use broker::{Contract, HORIZON, ImportOptions, MaintenanceRequest, MoverInstance, QuietTime};
 use chrono::TimeDelta;
-use fleet::pace::{Caps, Limits, Pace};
+use fleet::pace::{Caps, Limits, ScopeLimits};
 use fleet::{AheadParts, Coverage, MoveBudgetRow, RegionSnapshot, Scope};
 use std::time::Duration;
 
@@ -53,10 +53,10 @@ async fn contracts_and_limits_are_what_may_move_before_the_next_solve() {
 
     // Idle servers: one at once in each MSB; a move is taken to last five minutes until some are done.
     let caps = |at_once| Caps { at_once, per_window: None };
-    let free = Pace { in_use: caps(None), idle: caps(None) };
+    let free = ScopeLimits { in_use: caps(None), idle: caps(None) };
     let limits = Limits {
-        region: Pace { idle: Caps { at_once: None, per_window: Some(15) }, ..free },
-        msb: Pace { idle: caps(Some(0)), ..free },
+        region: ScopeLimits { idle: Caps { at_once: None, per_window: Some(15) }, ..free },
+        msb: ScopeLimits { idle: caps(Some(0)), ..free },
         rack: free,
         reservation: free,
         window_seconds: 3_600,

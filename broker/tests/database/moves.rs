@@ -108,8 +108,8 @@ async fn targets_become_moves_and_moves_become_owners() {
         (trail[0].action.as_str(), &trail[0].detail["target"]),
         ("server_bound", &"web".into())
     );
-    let late = broker.begun_of_late(LONG).await.expect("counted");
-    assert_eq!(late.iter().map(|l| l.count).sum::<i64>(), 2);
+    let begun = broker.recently_begun(LONG).await.expect("counted");
+    assert_eq!(begun.iter().map(|(_, count)| count).sum::<u64>(), 2);
     assert!(broker.metrics().await.expect("read").moves.is_empty());
     assert_eq!(broker.moves_ended().await.expect("counted"), [("bound".to_owned(), None, 2)]);
     assert!(under_way(&database).await.is_empty());

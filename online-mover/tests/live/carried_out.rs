@@ -2,9 +2,10 @@
 
 use crate::place::{Crashes, Place, settings, until};
 use broker::{Broker, MoverError, State};
+use fleet::pace::{Caps, Limits, ScopeLimits};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
 use online_mover::steps::Step;
-use online_mover::{Caps, Limits, Mover, MoverSettings, Pace};
+use online_mover::{Mover, MoverSettings};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestRunner};
 use std::collections::BTreeMap;
@@ -189,7 +190,7 @@ async fn limits_hold_while_moves_run() {
     let all: Vec<(usize, Option<&str>)> = (0..24).map(|n| (n, Some("b"))).collect();
     let wanted = place.publish(&all).await;
     let caps = Caps { at_once: Some(2), per_window: None };
-    let limits = Limits { msb: Pace { in_use: caps, idle: caps }, ..Limits::default() };
+    let limits = Limits { msb: ScopeLimits { in_use: caps, idle: caps }, ..Limits::default() };
     let mover = mover(&place.broker, &agent, MoverSettings { limits, ..settings() });
     let seen = std::cell::Cell::new(0);
     let looked = async || {
@@ -216,7 +217,7 @@ async fn a_limit_per_window_holds_through_restarts_and_changes_of_mind() {
         agent.script(&format!("s{number:02}"), Step::Preempt, &[Trouble::Busy; 100_000]);
     }
     let caps = Caps { at_once: None, per_window: Some(6) };
-    let limits = Limits { region: Pace { in_use: caps, idle: caps }, ..Limits::default() };
+    let limits = Limits { region: ScopeLimits { in_use: caps, idle: caps }, ..Limits::default() };
     let settings = MoverSettings { limits, ..settings() };
     let begun = async || {
         let moves = place.broker.moves_page(&Default::default(), 500).await.expect("listed");

@@ -6,13 +6,14 @@ use broker::{
     OperationId, PlanId, RequestChangeKind, RequestId, RequestState, Rollout, RolloutError,
     Stopped,
 };
+use fleet::pace::{Caps, Limits, ScopeLimits};
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
 use online_mover::agent::{AgentError, HostAgent, StepOrder, StepReport};
 use online_mover::steps::Step;
-use online_mover::{Caps, Limits, Mover, MoverSettings, Pace};
+use online_mover::{Mover, MoverSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Mutex;
@@ -174,7 +175,8 @@ async fn a_rollout_that_is_paused_begins_nothing_and_goes_on_when_it_is_resumed(
     let unknown = place.broker.pause_rollout("ann", "zzz", "a look").await;
     assert!(matches!(unknown, Err(RolloutError::Unknown { .. })));
     let at_once = Caps { at_once: Some(2), per_window: None };
-    let limits = Limits { region: Pace { in_use: at_once, idle: at_once }, ..Limits::default() };
+    let limits =
+        Limits { region: ScopeLimits { in_use: at_once, idle: at_once }, ..Limits::default() };
     let slow = MoverSettings { limits, ..settings() };
     for server in ["s00", "s01", "s02", "s03", "s04", "s05", "s06", "s07"] {
         hosts.agent.script(server, Step::Reconfigure, &[Trouble::Busy; 10_000]);

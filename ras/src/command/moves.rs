@@ -6,9 +6,9 @@ use crate::client::login::Server;
 use crate::store::{Need, with_store};
 use crate::{settings, tables};
 use anyhow::Result;
-use broker::{MoverStatus, OpenMove, State, Stuck};
+use broker::{ContractUse, MoverStatus, OpenMove, State, Stuck};
 use chrono::{DateTime, SubsecRound, Utc};
-use online_mover::{Wait, admit, contracts};
+use decisions::admission::{MoveView, Wait, admit, concerned};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -63,7 +63,7 @@ struct Shown {
 impl Shown {
     /// Whether a move needs attention. Waiting because of a contract is expected.
     fn is_stuck(&self, of: &OpenMove) -> bool {
-        let agreed = matches!(self.wait.get(&of.id), Some(Wait::Contract | Wait::Quiet));
+        let agreed = matches!(self.wait.get(&of.id), Some(Wait::Contract | Wait::QuietTime));
         of.is_stuck(self.now) && !agreed
     }
 
@@ -77,13 +77,14 @@ fn list(options: &Moves, context: &Context) -> Result<Verdict> {
     let shown = with_store(&options.store, Need::There, async |store| {
         let broker = &store.broker;
         let moves = broker.moves_under_way().await?;
-        let concerned = contracts::concerned(&moves);
-        let contracts = broker.contracts(Some(&concerned)).await?;
-        let late = broker.begun_of_late(limits.window()).await?;
+        let views: Vec<MoveView<Uuid>> = moves.iter().map(OpenMove::view).collect();
+        let contracts = broker.contracts(Some(&concerned(&views))).await?;
+        let contracts: Vec<_> = contracts.iter().map(ContractUse::view).collect();
+        let begun = broker.recently_begun(limits.window()).await?;
         Ok(Shown {
             mover: broker.mover_status().await?,
             now: broker.clock().await?,
-            wait: admit(&limits, &contracts, &moves, &late).wait,
+            wait: admit(&limits, &contracts, &views, &begun).wait,
             moves,
             ended: broker.moves_ended().await?,
             elsewhere: broker
@@ -158,8 +159,8 @@ fn text(shown: &Shown, chosen: &[&OpenMove], listed: &[&OpenMove]) -> String {
 /// Why a move waits, to append to its state.
 fn because(wait: Wait) -> &'static str {
     match wait {
-        Wait::OutOfUse => ": out of use",
-        Wait::Quiet => ": quiet time",
+        Wait::OutOfService => ": out of use",
+        Wait::QuietTime => ": quiet time",
         Wait::Contract => ": contract",
         Wait::Limit => ": limit",
     }
