@@ -9,57 +9,16 @@
 //! important that does not miss it. What elastic reservations borrow is the owner's in any case: loans come
 //! back when an MSB is lost, before any reservation gives way.
 
-use crate::place::PlaceLimits;
+mod view;
+
 use chrono::{DateTime, Utc};
 use fleet::{Name, Rru};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+pub use view::{HeldGroup, Holder, RegionHeld};
 
 /// MSBs that must be lost before reservations give way: embedded buffers cover the loss of one.
 pub const GIVE_WAY_LOST_MIN: usize = 2;
-
-/// A guaranteed reservation, and what it wants.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
-    /// Its name.
-    pub reservation: Name,
-    /// 0 is the most important.
-    pub priority: i32,
-    /// C.
-    pub capacity: Rru,
-    /// V, by hardware type.
-    pub values: BTreeMap<Name, Rru>,
-    /// The rules of its places.
-    pub place: PlaceLimits,
-}
-
-/// Servers that work or are back in time from maintenance, of one holder, place, type and use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldGroup {
-    /// The reservation that holds them; `None`: they are free.
-    pub holder: Option<Name>,
-    /// Whether that is a shared buffer.
-    pub shared: bool,
-    /// Their MSB.
-    pub msb: Name,
-    /// Their type.
-    pub hardware_type: Name,
-    /// Whether containers run on them.
-    pub in_use: bool,
-    /// How many.
-    pub held: u64,
-    /// How many of them are not on the move.
-    pub takable: u64,
-}
-
-/// Who holds what of what works.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RegionHeld {
-    /// Guaranteed reservations, by name.
-    pub holders: Vec<Holder>,
-    /// Free servers, those of shared buffers and those of guaranteed reservations.
-    pub groups: Vec<HeldGroup>,
-}
 
 /// Servers that change hands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

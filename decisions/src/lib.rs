@@ -13,15 +13,19 @@
 //! | [`emergency`] | which servers serve an emergency: [`emergency::Stock`] |
 //! | [`give_way`] | which reservations give way to more important ones, and when: [`give_way::RegionHeld`] |
 //! | [`place`] | in which MSBs a reservation may have servers, and how many: what all of these keep |
-//! | [`rehearsal`] | the loss of an MSB, decided on a snapshot |
+//! | [`region`] | the state of a region from which the views are made without a database |
+//! | [`msb_loss`] | simulates the loss of an MSB |
+//! | [`failure_replay`] | replays a log of failures |
 //!
 //! `examples/lost_msb.rs` rehearses the loss of an MSB: `cargo run -p decisions --example lost_msb`.
 
 pub mod admission;
 pub mod elastic;
 pub mod emergency;
+pub mod failure_replay;
 pub mod give_way;
+pub mod msb_loss;
 pub mod outage;
 pub mod place;
-pub mod rehearsal;
+pub mod region;
 pub mod replace;

@@ -8,8 +8,9 @@
 //! lately and that no solve has seen since: servers that die one by one are never a storm, however many
 //! of them are dead, and every storm ends by itself.
 
+use crate::region::Region;
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet::Name;
+use fleet::{MsbIx, Name, is_stand_in};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -37,6 +38,44 @@ pub struct OutServer {
     pub since: DateTime<Utc>,
     /// What tells its rack from others; `None`: its rack is not known.
     pub rack: Option<i32>,
+}
+
+impl MsbHealth {
+    /// The health of every MSB of a region that is lost or has a failed server, in order of name. Racks
+    /// are told apart by their positions in the snapshot.
+    pub fn all(region: &Region) -> Vec<MsbHealth> {
+        let snapshot = region.snapshot;
+        let mut all: BTreeMap<MsbIx, MsbHealth> = BTreeMap::new();
+        let mut servers: Vec<u64> = vec![0; snapshot.msbs.len()];
+        let health = |msb: MsbIx| MsbHealth {
+            msb: snapshot.msbs[msb.ix()].id.clone(),
+            servers: 0,
+            out: 0,
+            failed: Vec::new(),
+            reported: false,
+            was_lost: region.lost.contains(&msb),
+        };
+        for msb in &region.lost {
+            all.insert(*msb, health(*msb));
+        }
+        for (server, state, msb) in region.servers() {
+            servers[msb.ix()] += 1;
+            let Some(down) = &state.down else { continue };
+            let Some(since) = down.failed_at else { continue };
+            let health = all.entry(msb).or_insert_with(|| health(msb));
+            health.out += 1;
+            health.reported |= down.reported;
+            if !down.seen {
+                let known = !is_stand_in(&snapshot.racks[server.rack.ix()].id, &health.msb);
+                let rack = i32::try_from(server.rack.ix()).ok().filter(|_| known);
+                health.failed.push(OutServer { since, rack });
+            }
+        }
+        for (msb, health) in &mut all {
+            health.servers = servers[msb.ix()];
+        }
+        all.into_values().collect()
+    }
 }
 
 /// Why an MSB counts as lost.

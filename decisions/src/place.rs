@@ -27,6 +27,11 @@ impl PlaceLimits {
         }
     }
 
+    /// Whether there is any rule: else every MSB may hold any amount.
+    pub fn has_rule(&self) -> bool {
+        self.msbs.is_some() || self.rule.is_some()
+    }
+
     /// Whether it may have servers in an MSB.
     pub fn allows(&self, msb: &Name) -> bool {
         self.msbs.as_ref().is_none_or(|msbs| msbs.contains(msb))

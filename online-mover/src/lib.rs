@@ -21,7 +21,6 @@
 
 pub mod agent;
 mod clock;
-pub mod drill;
 pub mod mover;
 mod recall;
 pub mod steps;

@@ -14,6 +14,7 @@ use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, still_ours};
 use chrono::{DateTime, Utc};
 use decisions::give_way::{GIVE_WAY_LOST_MIN, GiveWay, HeldGroup, Holder, RegionHeld};
+use decisions::place::PlaceLimits;
 use fleet::{Name, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -233,7 +234,8 @@ async fn read(db: &mut PgConnection) -> Result<RegionHeld, sqlx::Error> {
     for (reservation, priority, capacity, hardware_type, value) in rows {
         if holders.last().is_none_or(|last| *last.reservation != *reservation) {
             let (reservation, capacity) = (Name::from(reservation), Rru(capacity));
-            let place = places.remove(&reservation).unwrap_or_default();
+            let place = places.remove(&reservation);
+            let place = place.unwrap_or(PlaceLimits { capacity, ..PlaceLimits::default() });
             let values = BTreeMap::new();
             holders.push(Holder { reservation, priority, capacity, values, place });
         }

@@ -43,14 +43,15 @@ pub(crate) mod sql {
             JOIN msbs m USING (msb_id) JOIN hardware_types h USING (hardware_type_id) \
             LEFT JOIN rru_values v ON v.promise_id = r.promise_id \
                 AND v.hardware_type_id = g.hardware_type_id \
-            WHERE r.kind IN ('guaranteed', 'shared_buffer') AND (g.idle > 0 OR g.lent > 0 OR r.kind = 'guaranteed') \
+            WHERE r.kind IN ('guaranteed', 'shared_buffer') \
             ORDER BY r.reservation, m.msb, h.hardware_type";
         BORROWED = "SELECT b.reservation, r.reservation, m.msb::text, h.hardware_type::text, count(*) \
             FROM servers s JOIN reservations b ON b.reservation_id = s.loan_reservation_id \
             JOIN reservations r ON r.reservation_id = s.current_reservation_id \
             JOIN racks k USING (rack_id) JOIN msbs m USING (msb_id) \
             JOIN hardware_types h USING (hardware_type_id) \
-            WHERE NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
+            WHERE NOT s.target_pending \
+                AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
             GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4";
         BORROWERS = "SELECT r.reservation, h.hardware_type::text, v.value_micro, r.loan_share \
             FROM reservations r \

@@ -78,7 +78,7 @@ pub(crate) mod sql {
                 AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = k.msb_id AND o.ended_at IS NULL) \
                 AND NOT EXISTS (SELECT FROM replacements p WHERE p.server_id = s.server_id \
                     AND (p.event_id = u.event_id OR p.state IN ('owed', 'swapped'))) \
-            ORDER BY s.server, u.recorded_at, u.event_id";
+            ORDER BY s.server, u.started_at, u.event_id";
         ADD = "INSERT INTO replacements (replacement_id, server_id, server, reservation, event_id, \
                 started_at, recorded_at, state) \
             SELECT w.*, 'owed' FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], \
@@ -379,8 +379,12 @@ pub(crate) async fn worth(
     };
     let values = sqlx::query_as(sql::VALUES).bind(&names).fetch_all(&mut *db).await?;
     let held = sqlx::query_as(sql::HELD).bind(&names).fetch_all(&mut *db).await?;
-    let places = placement::read(db).await?;
-    Ok(Worth { values: table(values), held: table(held), places })
+    let mut places = placement::read(db).await?;
+    places.retain(|name, _| of.contains(name));
+    // V is zero outside the allowed datacenters.
+    let mut held = table(held);
+    held.retain(|(name, msb), _| places.get(name).is_none_or(|place| place.allows(msb)));
+    Ok(Worth { values: table(values), held, places })
 }
 
 fn listed(row: &PgRow) -> Result<ReplacementRow, sqlx::Error> {

@@ -33,3 +33,4 @@ mod reserved;
 mod schema;
 mod tokens;
 mod unavailability;
+mod views;

@@ -10,10 +10,12 @@ use crate::settings::Settings;
 use crate::tables;
 use anyhow::{Context as _, Result, ensure};
 use datasets::import::read_log;
+use decisions::failure_replay::{
+    Downtime, ReplayReport, ReplaySettings, ReservationReplay, replay,
+};
 use decisions::outage::StormGuard;
 use fleet::{RegionSnapshot, Targets, UnavailabilityKind};
 use online_mover::MoverSettings;
-use online_mover::drill::{Downtime, DrillReport, DrillSettings, ReservationDrill, drill};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -57,7 +59,7 @@ fn one(
     options: &Rehearse,
     (own, (storm_guard, settle)): (&Settings, (StormGuard, Duration)),
     context: &Context,
-) -> Result<DrillReport> {
+) -> Result<ReplayReport> {
     let scratch = tempfile::tempdir().context("making a folder for results")?;
     // Each solve has a deadline of its own.
     let solved = |region: RegionSnapshot| -> Result<(RegionSnapshot, Targets)> {
@@ -81,7 +83,7 @@ fn one(
         Some(span) => region.taken_at + span,
         None => last.context("the log is empty")?,
     };
-    let settings = DrillSettings {
+    let settings = ReplaySettings {
         until,
         settle,
         move_takes: options.move_takes,
@@ -89,7 +91,7 @@ fn one(
         solve_every: options.solve_every.filter(|every| !every.is_zero()),
     };
     let mut failed = None;
-    let report = drill(&region, &downtimes, &settings, |region| match solved(region.clone()) {
+    let report = replay(&region, &downtimes, &settings, |region| match solved(region.clone()) {
         Ok((_, targets)) => targets,
         Err(error) => {
             failed.get_or_insert(error);
@@ -102,8 +104,8 @@ fn one(
     }
 }
 
-fn to_json(share: f64, report: &DrillReport) -> Value {
-    let sum = |of: fn(&ReservationDrill) -> f64| report.reservations.iter().map(of).sum::<f64>();
+fn to_json(share: f64, report: &ReplayReport) -> Value {
+    let sum = |of: fn(&ReservationReplay) -> f64| report.reservations.iter().map(of).sum::<f64>();
     json!({
         "shared_buffer": share, "hours": report.hours, "failures": report.failures,
         "replaced": report.replaced, "recovered": report.recovered, "paid": report.paid,
@@ -127,7 +129,7 @@ fn to_json(share: f64, report: &DrillReport) -> Value {
     })
 }
 
-fn text(drills: &[(f64, DrillReport)], events: usize, others: usize) -> String {
+fn text(drills: &[(f64, ReplayReport)], events: usize, others: usize) -> String {
     let Some((_, first)) = drills.first() else { return String::new() };
     let mut text = format!(
         "{events} events in {:.0} h; {others} more of servers outside the region\n\n",
@@ -178,15 +180,15 @@ fn text(drills: &[(f64, DrillReport)], events: usize, others: usize) -> String {
     let header: Vec<&str> =
         ["reservation"].into_iter().chain(names.iter().map(String::as_str)).collect();
     let mut table = tables::table(&header, 1..header.len());
-    let cell = |of: &ReservationDrill| {
+    let cell = |of: &ReservationReplay| {
         format!("{:.1} / {:.1} / {:.1}", of.missing, of.short, of.unguaranteed)
     };
     for (place, row) in first.reservations.iter().enumerate() {
         let cells = drills.iter().map(|(_, report)| cell(&report.reservations[place]));
         table.add_row([row.reservation.to_string()].into_iter().chain(cells));
     }
-    let total = |report: &DrillReport| {
-        let mut all = ReservationDrill {
+    let total = |report: &ReplayReport| {
+        let mut all = ReservationReplay {
             reservation: "all".into(),
             capacity: fleet::Rru::ZERO,
             failures: 0,

@@ -2,7 +2,7 @@
 
 use capacity_portal::{Rehearse, Rehearsed, Stand};
 use decisions::give_way::{self, GiveWay, RegionHeld, Standing};
-use decisions::rehearsal::rehearse;
+use decisions::msb_loss::simulate;
 use fleet::{MsbIx, RegionSnapshot};
 
 /// Calls the mover's own decisions.
@@ -11,7 +11,7 @@ pub struct MoverRehearsal;
 
 impl Rehearse for MoverRehearsal {
     fn loss(&self, region: &RegionSnapshot, msb: MsbIx) -> Rehearsed {
-        let found = rehearse(region, msb);
+        let found = simulate(region, msb);
         Rehearsed {
             recalled: found.recalled,
             recalled_later: found.recalled_later,

@@ -1,8 +1,9 @@
 //! Tiny towns in which servers fail.
 
-use super::{Downtime, DrillReport, DrillSettings, drill};
+use super::{Downtime, ReplayReport, ReplaySettings, replay};
+use crate::outage::StormGuard;
 use chrono::{DateTime, TimeDelta, Utc};
-use decisions::outage::StormGuard;
+
 use fleet::{
     RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Targets, UnavailabilityKind,
     Weights,
@@ -59,7 +60,7 @@ fn region(spares: usize) -> RegionSnapshot {
 }
 
 /// Servers that fail at a minute, and for how many.
-fn run(spares: usize, rows: &[(&str, i64, i64)], solve_every: Option<Duration>) -> DrillReport {
+fn run(spares: usize, rows: &[(&str, i64, i64)], solve_every: Option<Duration>) -> ReplayReport {
     let region = region(spares);
     let downtime = |(server, from, minutes): &(&str, i64, i64)| Downtime {
         server: region.server(server).expect("there"),
@@ -68,14 +69,14 @@ fn run(spares: usize, rows: &[(&str, i64, i64)], solve_every: Option<Duration>) 
         until: Some(at(from + minutes)),
     };
     let downtimes: Vec<Downtime> = rows.iter().map(downtime).collect();
-    let settings = DrillSettings {
+    let settings = ReplaySettings {
         until: at(600),
         settle: Duration::from_secs(60),
         move_takes: Duration::from_secs(120),
         storm_guard: StormGuard::default(),
         solve_every,
     };
-    drill(&region, &downtimes, &settings, Targets::unchanged)
+    replay(&region, &downtimes, &settings, Targets::unchanged)
 }
 
 #[test]
@@ -134,29 +135,29 @@ fn town() -> RegionSnapshot {
     RegionSnapshot::new(parts).expect("a region")
 }
 
-fn replay(
+fn ninety_days(
     rows: impl Iterator<Item = (usize, UnavailabilityKind, i64, Option<i64>)>,
-) -> DrillReport {
+) -> ReplayReport {
     let town = town();
     let downtime = |(number, kind, from, until): (usize, UnavailabilityKind, i64, Option<i64>)| {
         let server = town.server(&format!("s{number:03}")).expect("there");
         Downtime { server, kind, from: at(from), until: until.map(at) }
     };
     let downtimes: Vec<Downtime> = rows.map(downtime).collect();
-    let settings = DrillSettings {
+    let settings = ReplaySettings {
         until: at(90 * 24 * 60),
         settle: Duration::from_secs(1),
         move_takes: Duration::from_secs(30),
         storm_guard: StormGuard::default(),
         solve_every: None,
     };
-    drill(&town, &downtimes, &settings, Targets::unchanged)
+    replay(&town, &downtimes, &settings, Targets::unchanged)
 }
 
 #[test]
 fn an_msb_that_never_comes_back_is_lost_for_hours_and_not_for_months() {
     use UnavailabilityKind::RandomFailure;
-    let report = replay((0..40).map(|n| (n, RandomFailure, 60, None)));
+    let report = ninety_days((0..40).map(|n| (n, RandomFailure, 60, None)));
     assert_eq!(report.storms, 1);
     assert!((1.9..2.2).contains(&report.lost_hours), "{}", report.lost_hours);
     // What is left of the buffer serves then: twenty spares in the other MSBs.
@@ -166,18 +167,18 @@ fn an_msb_that_never_comes_back_is_lost_for_hours_and_not_for_months() {
 #[test]
 fn servers_that_die_one_by_one_are_no_storm() {
     use UnavailabilityKind::RandomFailure;
-    let report = replay((0..40).map(|n| (n, RandomFailure, 60 * n as i64, None)));
+    let report = ninety_days((0..40).map(|n| (n, RandomFailure, 60 * n as i64, None)));
     assert_eq!((report.storms, report.lost_hours), (0, 0.0));
 }
 
 #[test]
 fn maintenance_is_no_failure() {
     use UnavailabilityKind::{CorrelatedFailure, PlannedMaintenance};
-    let report = replay((0..40).map(|n| (n, PlannedMaintenance, 60, Some(120))));
+    let report = ninety_days((0..40).map(|n| (n, PlannedMaintenance, 60, Some(120))));
     assert_eq!((report.failures, report.storms, report.maintenance), (0, 0, 40));
     assert!(report.reservations[0].missing == 0.0 && report.reservations[0].short == 0.0);
     // One event that says a shared device failed is believed, for as long as it lasts.
-    let report = replay([(0, CorrelatedFailure, 60, Some(360))].into_iter());
+    let report = ninety_days([(0, CorrelatedFailure, 60, Some(360))].into_iter());
     assert_eq!((report.storms, report.replaced), (1, 0));
     assert!((report.lost_hours - 5.0).abs() < 0.01, "{}", report.lost_hours);
 }

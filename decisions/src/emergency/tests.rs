@@ -1,0 +1,99 @@
+use super::{Pick, Stock, StockGroup, choose};
+use crate::place::PlaceLimits;
+use crate::replace::Worth;
+use fleet::{ReplicaRule, Rru};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn group(msb: &str, hardware_type: &str, shared: bool, count: u64) -> StockGroup {
+    StockGroup { msb: msb.into(), hardware_type: hardware_type.into(), shared, count }
+}
+
+fn stock(asked: usize, groups: Vec<StockGroup>) -> Stock {
+    let values =
+        [(("web".into(), "a".into()), Rru::units(1)), (("web".into(), "b".into()), Rru::units(3))];
+    let held = [(("web".into(), "m1".into()), Rru::units(5))];
+    let places = BTreeMap::new();
+    let worth = Worth { values: values.into(), held: held.into(), places };
+    Stock { reservation: "web".into(), asked: Rru::units(asked), groups, worth }
+}
+
+/// MSB, type, whether shared, and how many.
+fn picks(stock: &Stock) -> Vec<(String, String, bool, u64)> {
+    let row = |pick: &Pick| {
+        let group = &pick.group;
+        (group.msb.to_string(), group.hardware_type.to_string(), group.shared, pick.count)
+    };
+    choose(stock).iter().map(row).collect()
+}
+
+fn row(msb: &str, hardware_type: &str, shared: bool, count: u64) -> (String, String, bool, u64) {
+    (msb.into(), hardware_type.into(), shared, count)
+}
+
+#[test]
+fn what_is_free_comes_first_and_it_spreads() {
+    let groups = vec![
+        group("m1", "a", false, 9),
+        group("m2", "a", false, 2),
+        group("m3", "a", false, 2),
+        group("m3", "a", true, 9),
+        group("m3", "x", false, 9),
+    ];
+    let few = stock(4, groups.clone());
+    assert_eq!(picks(&few), [row("m2", "a", false, 2), row("m3", "a", false, 2)]);
+    let all = stock(100, groups);
+    let expected = [
+        row("m1", "a", false, 9),
+        row("m2", "a", false, 2),
+        row("m3", "a", false, 2),
+        row("m3", "a", true, 9),
+    ];
+    assert_eq!(picks(&all), expected, "all there is, and nothing of a type it cannot use");
+    let none = stock(1, vec![group("m1", "x", false, 9)]);
+    assert_eq!(picks(&none), []);
+}
+
+#[test]
+fn nothing_is_picked_where_it_is_not_allowed() {
+    let groups = vec![group("m1", "a", false, 9), group("m2", "a", false, 9)];
+    let mut stock = stock(4, groups);
+    let place = PlaceLimits { msbs: Some(["m1".into()].into()), ..PlaceLimits::default() };
+    stock.worth.places.insert("web".into(), place.clone());
+    assert_eq!(picks(&stock), [row("m1", "a", false, 4)]);
+    // One of two replicas in an MSB: m1 has 5 of 10. It may have 7 of 14, but then 2 are granted,
+    // and 6 of 12, of which 1 is, and so on: none.
+    let rule = Some(ReplicaRule { replicas: 2, per_msb: 1 });
+    let capacity = Rru::units(10);
+    stock.worth.places.insert("web".into(), PlaceLimits { rule, capacity, ..place });
+    assert_eq!(picks(&stock), []);
+    let both = PlaceLimits { rule, capacity, msbs: None };
+    stock.worth.places.insert("web".into(), both);
+    assert_eq!(picks(&stock), [row("m2", "a", false, 4)]);
+}
+
+proptest! {
+    /// Enough if there is enough, no server that could be left out, and never more than there is.
+    #[test]
+    fn as_much_as_was_asked_and_not_a_server_more(
+        asked in 1_usize..40,
+        rows in prop::collection::vec((0_usize..3, 0_usize..2, any::<bool>(), 0_u64..8), 0..8),
+    ) {
+        let mut groups: Vec<StockGroup> = Vec::new();
+        for (msb, ty, shared, count) in rows {
+            let new = group(["m1", "m2", "m3"][msb], ["a", "b"][ty], shared, count);
+            if !groups.iter().any(|of| (&of.msb, &of.hardware_type, of.shared) == (&new.msb, &new.hardware_type, new.shared)) {
+                groups.push(new);
+            }
+        }
+        let stock = stock(asked, groups);
+        let worth = |ty: &str| if ty == "a" { 1 } else { 3 };
+        let there: u64 = stock.groups.iter().map(|of| of.count * worth(&of.hardware_type)).sum();
+        let picks = choose(&stock);
+        let got: u64 = picks.iter().map(|of| of.count * worth(&of.group.hardware_type)).sum();
+        let asked = asked as u64;
+        prop_assert!(got >= asked.min(there), "{got} of {asked}, {there} there");
+        prop_assert!(got < asked + 3);
+        prop_assert!(picks.iter().all(|of| of.count <= of.group.count));
+    }
+}

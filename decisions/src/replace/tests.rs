@@ -1,0 +1,188 @@
+use super::{Failed, Spare, Swap, Worth, choose};
+use crate::place::PlaceLimits;
+use chrono::{DateTime, TimeDelta};
+use fleet::{ReplicaRule, Rru};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn rru(value: usize) -> Rru {
+    Rru::units(value)
+}
+
+fn failed(number: u32, reservation: &str, priority: i32, ty: &str) -> Failed {
+    Failed {
+        server: format!("f{number}").into(),
+        reservation: reservation.into(),
+        priority,
+        hardware_type: ty.into(),
+        since: DateTime::UNIX_EPOCH + TimeDelta::seconds(number.into()),
+    }
+}
+
+fn spare(name: &str, msb: &str, ty: &str, lent: bool) -> Spare {
+    Spare { server: name.into(), msb: msb.into(), hardware_type: ty.into(), lent }
+}
+
+fn worth(values: &[(&str, &str, usize)], held: &[(&str, &str, usize)]) -> Worth {
+    let table = |rows: &[(&str, &str, usize)]| {
+        rows.iter().map(|(a, b, v)| (((*a).into(), (*b).into()), rru(*v))).collect()
+    };
+    Worth { values: table(values), held: table(held), places: BTreeMap::new() }
+}
+
+fn pairs(swaps: &[Swap]) -> Vec<(&str, &str)> {
+    swaps.iter().map(|swap| (&*swap.failed, &*swap.spare)).collect()
+}
+
+#[test]
+fn the_spare_is_as_good_and_spreads_best() {
+    let worth = worth(
+        &[("web", "old", 2), ("web", "new", 3), ("web", "weak", 1)],
+        &[("web", "m1", 9), ("web", "m2", 4)],
+    );
+    let one = [failed(1, "web", 1, "old")];
+    let chosen =
+        |spares: &[Spare]| choose(&one, spares, &worth).first().map(|swap| swap.spare.to_string());
+    let (weak, foreign) = (spare("w", "m2", "weak", false), spare("x", "m2", "gpu", false));
+    assert_eq!(chosen(&[weak.clone(), foreign.clone()]), None);
+    let near = spare("a", "m1", "old", false);
+    let far = spare("b", "m2", "new", false);
+    let third = spare("c", "m3", "new", false);
+    assert_eq!(chosen(&[weak, foreign, near.clone(), far.clone()]).as_deref(), Some("b"));
+    assert_eq!(chosen(&[near.clone(), far.clone(), third]).as_deref(), Some("c"));
+    let lent = spare("b", "m2", "new", true);
+    assert_eq!(chosen(&[near, lent]).as_deref(), Some("a"), "one that is not lent");
+    // In one MSB: the least worth, then the first by name.
+    let (d, e, f) = (
+        spare("d", "m2", "new", false),
+        spare("f", "m2", "old", false),
+        spare("e", "m2", "old", false),
+    );
+    assert_eq!(chosen(&[d, e, f]).as_deref(), Some("e"));
+}
+
+#[test]
+fn a_spare_outside_the_allowed_datacenters_is_not_chosen() {
+    let mut worth = worth(&[("web", "t", 1)], &[("web", "m1", 3)]);
+    let one = [failed(1, "web", 1, "t")];
+    let spares = [spare("a", "m1", "t", true), spare("b", "m2", "t", false)];
+    assert_eq!(pairs(&choose(&one, &spares, &worth)), [("f1", "b")]);
+    let held_to = |msbs: &[&str]| Some(msbs.iter().map(|msb| (*msb).into()).collect());
+    let place = PlaceLimits { msbs: held_to(&["m1"]), ..PlaceLimits::default() };
+    worth.places.insert("web".into(), place.clone());
+    assert_eq!(pairs(&choose(&one, &spares, &worth)), [("f1", "a")]);
+    assert_eq!(pairs(&choose(&one, &spares[1..], &worth)), []);
+    // With one of three replicas in an MSB, m1 has its part of 9 RRU already.
+    let rule = Some(ReplicaRule { replicas: 3, per_msb: 1 });
+    let full = PlaceLimits { rule, capacity: rru(9), ..place };
+    worth.places.insert("web".into(), full.clone());
+    assert_eq!(pairs(&choose(&one, &spares, &worth)), []);
+    worth.places.insert("web".into(), PlaceLimits { capacity: rru(12), ..full });
+    assert_eq!(pairs(&choose(&one, &spares, &worth)), [("f1", "a")]);
+}
+
+#[test]
+fn the_most_important_are_served_first_then_who_waits_longest() {
+    let worth = worth(&[("web", "t", 1), ("ads", "t", 1)], &[]);
+    let three = [failed(1, "web", 2, "t"), failed(2, "ads", 1, "t"), failed(3, "ads", 1, "t")];
+    let spares = [spare("a", "m1", "t", false), spare("b", "m1", "t", false)];
+    assert_eq!(pairs(&choose(&three, &spares, &worth)), [("f2", "a"), ("f3", "b")]);
+    // What was just given counts for the next: they spread.
+    let spares =
+        [spare("a", "m1", "t", false), spare("b", "m1", "t", false), spare("c", "m2", "t", false)];
+    assert_eq!(pairs(&choose(&three, &spares, &worth)), [("f2", "a"), ("f3", "c"), ("f1", "b")]);
+}
+
+/// The least that can be left without a spare, by priority, the most important first: every way
+/// to hand spares out.
+fn fewest(
+    of: &[Failed],
+    spares: &[Spare],
+    used: &mut Vec<bool>,
+    fits: &dyn Fn(&Failed, &Spare) -> bool,
+) -> Vec<usize> {
+    let Some((first, rest)) = of.split_first() else { return vec![0; 3] };
+    let mut without = fewest(rest, spares, used, fits);
+    without[usize::try_from(first.priority).expect("0 to 2")] += 1;
+    let mut best = without;
+    for number in 0..spares.len() {
+        if !used[number] && fits(first, &spares[number]) {
+            used[number] = true;
+            best = best.min(fewest(rest, spares, used, fits));
+            used[number] = false;
+        }
+    }
+    best
+}
+
+proptest! {
+    /// Of each priority as many are replaced as can be, the more important first.
+    #[test]
+    fn fewest_of_the_most_important_go_without(
+        rows in prop::collection::vec((0_usize..4, 0_usize..3, 0_i32..3), 0..6),
+        spares in prop::collection::vec((0_usize..2, 0_usize..3, any::<bool>()), 0..6),
+    ) {
+        let types = ["t0", "t1", "t2"];
+        let worth = worth(
+            &[
+                ("r0", "t0", 1), ("r0", "t1", 2), ("r1", "t1", 1), ("r1", "t2", 1), ("r2", "t2", 5),
+                ("r3", "t0", 3), ("r3", "t1", 2), ("r3", "t2", 1),
+            ],
+            &[("r0", "m0", 3), ("r1", "m1", 2)],
+        );
+        let failed: Vec<Failed> = (0..).zip(&rows)
+            .map(|(n, (r, ty, p))| failed(n, &format!("r{r}"), *p, types[*ty])).collect();
+        let spares: Vec<Spare> = (0..).zip(&spares)
+            .map(|(n, (m, ty, lent))| spare(&format!("s{n}"), &format!("m{m}"), types[*ty], *lent))
+            .collect();
+        let value = |r: &str, ty: &str| worth.values.get(&(r.into(), ty.into())).copied();
+        let fits = |of: &Failed, spare: &Spare| {
+            let least = value(&of.reservation, &of.hardware_type).unwrap_or(Rru::ZERO);
+            value(&of.reservation, &spare.hardware_type).is_some_and(|v| v >= least)
+        };
+        let swaps = choose(&failed, &spares, &worth);
+        let mut without = vec![0; 3];
+        for of in failed.iter().filter(|of| !swaps.iter().any(|swap| swap.failed == of.server)) {
+            without[usize::try_from(of.priority).expect("0 to 2")] += 1;
+        }
+        let least = fewest(&failed, &spares, &mut vec![false; spares.len()], &fits);
+        prop_assert_eq!(without, least);
+    }
+
+    /// Each spare is used once and fits, and no failed server is left out while a spare that fits is left.
+    #[test]
+    fn spares_are_used_once_and_up(
+        rows in prop::collection::vec((0_usize..3, 0_usize..3, 0_i32..3), 0..12),
+        spares in prop::collection::vec((0_usize..3, 0_usize..3, any::<bool>()), 0..12),
+    ) {
+        let types = ["t0", "t1", "t2"];
+        let worth = worth(
+            &[("r0", "t0", 1), ("r0", "t1", 2), ("r1", "t1", 1), ("r1", "t2", 1), ("r2", "t2", 5)],
+            &[("r0", "m0", 3), ("r1", "m1", 2)],
+        );
+        let failed: Vec<Failed> = (0..).zip(&rows)
+            .map(|(n, (r, ty, p))| failed(n, &format!("r{r}"), *p, types[*ty])).collect();
+        let spares: Vec<Spare> = (0..).zip(&spares)
+            .map(|(n, (m, ty, lent))| spare(&format!("s{n}"), &format!("m{m}"), types[*ty], *lent))
+            .collect();
+        let swaps = choose(&failed, &spares, &worth);
+        let value = |r: &str, ty: &str| worth.values.get(&(r.into(), ty.into())).copied();
+        let fits = |of: &Failed, spare: &Spare| {
+            let least = value(&of.reservation, &of.hardware_type).unwrap_or(Rru::ZERO);
+            value(&of.reservation, &spare.hardware_type).is_some_and(|v| v >= least)
+        };
+        let used: BTreeSet<_> = swaps.iter().map(|swap| &swap.spare).collect();
+        let served: BTreeSet<_> = swaps.iter().map(|swap| &swap.failed).collect();
+        prop_assert_eq!((used.len(), served.len()), (swaps.len(), swaps.len()));
+        for swap in &swaps {
+            let of = failed.iter().find(|of| of.server == swap.failed).expect("asked for");
+            let spare = spares.iter().find(|s| s.server == swap.spare).expect("there");
+            prop_assert!(fits(of, spare));
+        }
+        for of in failed.iter().filter(|of| !served.contains(&of.server)) {
+            for spare in spares.iter().filter(|s| !used.contains(&s.server)) {
+                prop_assert!(!fits(of, spare), "{} could have {}", of.server, spare.server);
+            }
+        }
+    }
+}

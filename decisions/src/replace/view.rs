@@ -1,0 +1,138 @@
+//! The view of a decision about replacements.
+
+use crate::place::PlaceLimits;
+use crate::region::{Region, ServerState};
+use chrono::{DateTime, Utc};
+use fleet::{
+    HardwareTypeIx, MoveOrigin, MsbIx, Name, RegionSnapshot, ReservationIx, ReservationKind, Rru,
+    Server,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A failed server that a reservation is short of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// The server.
+    pub server: Name,
+    /// The reservation that held it.
+    pub reservation: Name,
+    /// The priority of the reservation; 0 is the most important.
+    pub priority: i32,
+    /// The hardware type of the server.
+    pub hardware_type: Name,
+    /// When it failed.
+    pub since: DateTime<Utc>,
+}
+
+impl Failed {
+    /// A server that failed while a reservation held it.
+    pub fn of(
+        snapshot: &RegionSnapshot,
+        server: &Server,
+        reservation: ReservationIx,
+        since: DateTime<Utc>,
+    ) -> Failed {
+        let of = &snapshot.reservations[reservation.ix()];
+        Failed {
+            server: server.id.clone(),
+            reservation: of.id.clone(),
+            priority: of.priority,
+            hardware_type: snapshot.hardware_types[server.hardware_type.ix()].clone(),
+            since,
+        }
+    }
+}
+
+/// A server of a shared buffer that can replace a failed one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spare {
+    /// The server.
+    pub server: Name,
+    /// Its MSB.
+    pub msb: Name,
+    /// Its hardware type.
+    pub hardware_type: Name,
+    /// Whether it is lent to an elastic reservation or in use.
+    pub lent: bool,
+}
+
+impl Spare {
+    /// The spares of a region outside lost MSBs, ordered by name; of each MSB, hardware type and use at
+    /// most `most`, the first by name. A server that its owner takes back from a borrower is a spare.
+    pub fn all(region: &Region, most: usize) -> Vec<Spare> {
+        let snapshot = region.snapshot;
+        let mut taken: BTreeMap<(MsbIx, HardwareTypeIx, bool), usize> = BTreeMap::new();
+        let spare = |(server, state, msb): (&Server, &ServerState, MsbIx)| {
+            let recalled = state.staying_move.is_none_or(|origin| origin == MoveOrigin::Recall);
+            let takable = state.target.is_none()
+                && recalled
+                && state.is_in_service()
+                && region.is(state.owner, ReservationKind::SharedBuffer)
+                && !region.lost.contains(&msb);
+            let lent = state.in_use || state.borrower.is_some();
+            let taken = taken.entry((msb, server.hardware_type, lent)).or_default();
+            if !takable || *taken >= most {
+                return None;
+            }
+            *taken += 1;
+            Some(Spare {
+                server: server.id.clone(),
+                msb: snapshot.msbs[msb.ix()].id.clone(),
+                hardware_type: snapshot.hardware_types[server.hardware_type.ix()].clone(),
+                lent,
+            })
+        };
+        region.servers().filter_map(spare).collect()
+    }
+}
+
+/// The reservations that get servers: what hardware is worth to them, what they hold, and where they
+/// may have servers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Worth {
+    /// V, by reservation and hardware type.
+    pub values: BTreeMap<(Name, Name), Rru>,
+    /// RRU that a reservation holds in an MSB, without servers out of service, by reservation and MSB.
+    pub held: BTreeMap<(Name, Name), Rru>,
+    /// The placement rules of the reservations that have any.
+    pub places: BTreeMap<Name, PlaceLimits>,
+}
+
+impl Worth {
+    /// The values, holdings and rules of some reservations of a region. Servers on their way to a
+    /// reservation are part of what it holds; servers that leave it are not.
+    pub fn of(region: &Region, reservations: &BTreeSet<ReservationIx>) -> Worth {
+        let snapshot = region.snapshot;
+        let mut worth = Worth::default();
+        for ix in reservations {
+            let of = region.reservation(*ix);
+            for (ty, value) in &of.rru {
+                let ty = snapshot.hardware_types[ty.ix()].clone();
+                worth.values.insert((of.id.clone(), ty), *value);
+            }
+            let limits = PlaceLimits::of(snapshot, of);
+            if limits.has_rule() {
+                worth.places.insert(of.id.clone(), limits);
+            }
+        }
+        let mut held: BTreeMap<(ReservationIx, MsbIx), Rru> = BTreeMap::new();
+        for (server, state, msb) in region.servers() {
+            let holder = state.holder().filter(|ix| reservations.contains(ix));
+            let Some(holder) = holder.filter(|_| state.down.is_none()) else { continue };
+            let value = snapshot.value(server, holder);
+            if value > Rru::ZERO {
+                *held.entry((holder, msb)).or_default() += value;
+            }
+        }
+        for ((holder, msb), amount) in held {
+            let key = (region.reservation(holder).id.clone(), snapshot.msbs[msb.ix()].id.clone());
+            worth.held.insert(key, amount);
+        }
+        worth
+    }
+
+    /// Whether a reservation may hold this much in an MSB.
+    pub fn fits(&self, reservation: &Name, msb: &Name, amount: Rru) -> bool {
+        self.places.get(reservation).is_none_or(|place| place.fits(msb, amount))
+    }
+}
