@@ -1,14 +1,14 @@
-//! What is asked of a host, and what it answers.
+//! The contract with host agents: orders and reports.
 //!
-//! The doing is not ours: operators have automation that drains, wipes and configures. An agent asks
-//! it to bring one step about and is told how far it is. **Asking again for the same step of the same
-//! move must be harmless**: after a crash, or when an answer was lost, that is all we can do. What
-//! counts is what the host reports, never what was sent.
+//! Operators have automation that drains, wipes and configures servers. An agent orders one step from it
+//! and learns the progress. **Repeating an order for a step of a move must be harmless**: after a crash or
+//! a lost answer the mover repeats it. Only the host's report counts, never the fact that an order was
+//! sent.
 //!
-//! **A host must refuse what an earlier mover says.** A mover that was stopped and goes on may send an order
-//! after another has taken over: it looks at its lease right before it sends, and between the look and the
-//! sending there is always a gap. So every order carries the epoch of its mover, and whoever carries orders out
-//! keeps the highest epoch that each server has seen and answers a lower one with [`StepReport::Outdated`].
+//! **A host must refuse orders of an earlier mover.** A mover that was suspended may send an order after
+//! another has taken over: it checks its lease directly before sending, but between check and sending there
+//! is always a gap. So every order has the epoch of its mover. The receiver stores the highest epoch seen
+//! for each server and answers lower ones with [`StepReport::Outdated`].
 
 pub mod command;
 pub mod http;
@@ -22,37 +22,37 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// One step of one move.
+/// An order for one step of one move.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepOrder {
-    /// The move: with the step, the key by which a host knows that it was asked before.
+    /// The move. Move and step together identify a repeated order.
     #[serde(rename = "move", serialize_with = "as_text")]
     pub move_id: Uuid,
-    /// What to do.
+    /// The step.
     pub step: Step,
     /// The server.
     pub server: Name,
-    /// Who owns it; `None`: nobody.
+    /// The owner; `None`: the server is free.
     pub source: Option<Name>,
-    /// Who shall; `None`: nobody.
+    /// The next owner; `None`: the server becomes free.
     pub target: Option<Name>,
-    /// The host profile of that one.
+    /// The host profile of the next owner.
     pub host_profile: Option<Name>,
-    /// The version of the targets: of two orders for a server the higher one counts.
+    /// The version of the targets. Of two orders for a server the one with the higher version counts.
     pub version: i64,
-    /// Counts the movers: of two orders for a server the one with the higher epoch counts, whatever their
-    /// versions.
+    /// The epoch of the mover. Of two orders for a server the one with the higher epoch counts, regardless
+    /// of their versions.
     pub epoch: i64,
-    /// It must not be sent when this is over.
+    /// The order must not be sent after this lease.
     #[serde(skip)]
     pub lease: LeaseTerm,
 }
 
 impl StepOrder {
-    /// Whether it may be sent: asked right before it is.
+    /// Checks that the lease still holds. Called directly before sending.
     ///
     /// # Errors
-    /// [`AgentError::NotSent`].
+    /// [`AgentError::NotSent`] if the lease is over.
     pub fn may_be_sent(&self) -> Result<(), AgentError> {
         if self.lease.holds() { Ok(()) } else { Err(AgentError::NotSent) }
     }
@@ -62,52 +62,55 @@ fn as_text<S: serde::Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::E
     serializer.collect_str(id)
 }
 
-/// How far a step is, as the host says.
+/// The progress of a step, as the host reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum StepReport {
-    /// It is done.
+    /// The step is done.
     Done,
-    /// It was begun and is to be asked for again.
+    /// The step is executing; the order is to be repeated later.
     UnderWay {
-        /// When to ask again; without it, after a pause of our own.
+        /// Seconds until then; `None`: the mover's own pause.
         #[serde(default)]
         again_after_seconds: Option<u32>,
     },
-    /// It will not be done, however often it is asked for.
+    /// The host will not execute the step, even if the order is repeated.
     Refused {
-        /// Why, for people.
+        /// The reason, for people.
         #[serde(default)]
         why: String,
     },
-    /// A mover of a later epoch has given orders for this server; nothing was done.
+    /// A mover of a later epoch has given orders for this server. The step was not executed.
     Outdated {
-        /// The highest epoch that the server has seen.
+        /// The highest epoch seen for the server.
         #[serde(default)]
         epoch: i64,
     },
 }
 
-/// A host was not asked, or its answer is not known: it may have done the step.
+/// The host's answer is not known. Except for [`AgentError::NotSent`], it may have executed the step.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The mover's lease was over before it was sent.
-    #[error("it was not sent: the mover's lease is over")]
+    /// The mover's lease was over before the order was sent.
+    #[error("the order was not sent: the mover's lease is over")]
     NotSent,
-    /// Nobody answered, or not in time.
+    /// No answer arrived in time.
     #[error("no answer within {} s", .0.as_secs_f32())]
     TooLate(Duration),
-    /// It could not be asked, or the answer was lost.
-    #[error("the automation cannot be reached: {0}")]
+    /// The order could not be delivered, or the answer was lost.
+    #[error("cannot reach the host automation: {0}")]
     Unreachable(String),
-    /// The answer is none of the contract.
-    #[error("the automation's answer is none: {0}")]
+    /// The answer is not a [`StepReport`].
+    #[error("invalid answer from the host automation: {0}")]
     NotAnAnswer(String),
 }
 
-/// Asks hosts for steps.
+/// Orders steps from hosts.
 pub trait HostAgent: Send + Sync {
-    /// Asks for a step, for the first time or again, and gives how far it is.
+    /// Orders a step, for the first time or again, and gives its progress.
+    ///
+    /// # Errors
+    /// [`AgentError`]; the mover repeats the order after a pause.
     fn ask<'a>(&'a self, order: &'a StepOrder) -> BoxFuture<'a, Result<StepReport, AgentError>>;
 }
 
@@ -117,17 +120,20 @@ impl<A: HostAgent + ?Sized> HostAgent for &A {
     }
 }
 
-/// The most bytes of an answer. It is a few words; what is longer is something else.
+/// Maximum length of an answer in bytes. A report has a few words; anything longer is not a report.
 const ANSWER_MAX: usize = 64 << 10;
 
-/// Characters kept of what a host says.
+/// Characters of a host's reason that are stored.
 const SAID_MAX: usize = 2_000;
 
-/// Characters kept of what is wrong with an answer.
+/// Characters of the description of an invalid answer that are stored.
 const WRONG_MAX: usize = 300;
 
-/// Reads an answer. Whatever the bytes are, this ends, and what it gives can be stored: size and nesting are
-/// bounded, and texts are legible.
+/// Reads an answer. For any bytes this ends, and the texts can be stored: size and nesting are bounded, and
+/// control characters are replaced.
+///
+/// # Errors
+/// [`AgentError::NotAnAnswer`] if the bytes are not a [`StepReport`] as JSON, or too many.
 pub fn read(answer: &[u8]) -> Result<StepReport, AgentError> {
     let wrong = |why: &str| AgentError::NotAnAnswer(storable(why, WRONG_MAX));
     if answer.len() > ANSWER_MAX {
@@ -163,7 +169,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_contract_is_what_is_written() {
+    fn orders_and_reports_have_the_documented_format() {
         let json = serde_json::to_value(order(1, Step::CleanUp)).expect("JSON");
         let expected = serde_json::json!({
             "move": "00000000-0000-0000-0000-000000000001", "step": "clean_up", "server": "s1",
@@ -198,7 +204,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Bytes like those of an answer, and others.
+    /// Bytes that resemble an answer, and arbitrary ones.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let text = prop_oneof![
             Just("\\u0000".to_owned()),
@@ -232,9 +238,9 @@ pub(crate) mod tests {
     }
 
     proptest! {
-        /// Whatever a host answers is read or refused, and what is kept of it can be stored.
+        /// Any answer is read or refused, and its text can be stored.
         #[test]
-        fn whatever_a_host_answers_can_be_stored(answer in bytes()) {
+        fn any_answer_of_a_host_can_be_stored(answer in bytes()) {
             let kept = match read(&answer) {
                 Ok(StepReport::Refused { why }) => why,
                 Ok(_) => String::new(),

@@ -1,22 +1,23 @@
-//! Whether the database's clock jumped: windows of maintenance end by it, and must not end early.
+//! Detects that the database's clock was set forward. Maintenance windows end by that clock, and must not
+//! end early.
 
 use broker::{Broker, Due, Epoch, MoverError};
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::{Instant, sleep_until};
 
-/// A clock that is set forward by less than this is being adjusted.
+/// A smaller jump is an ordinary adjustment.
 const JUMP_LEAST: TimeDelta = TimeDelta::seconds(30);
 
 /// Compares the database's clock with a monotonic one.
 #[derive(Debug, Default)]
 pub(crate) struct ClockWatch {
-    /// A reading, and an instant before it was asked for.
+    /// The last reading, and an instant before it was requested.
     last: Option<(Instant, DateTime<Utc>)>,
 }
 
 impl ClockWatch {
-    /// Looks what is due, and puts the end of maintenance under way off where the database's clock was set
-    /// forward: then all of it is looked at again.
+    /// Reads what is due. If the database's clock was set forward, the ends of active maintenance are
+    /// postponed by as much.
     pub(crate) async fn due(
         &mut self,
         broker: &Broker,
@@ -32,8 +33,8 @@ impl ClockWatch {
         Ok(due)
     }
 
-    /// Takes a reading that was asked for between two instants; gives how far the clock was set forward
-    /// since the last one, at the least. A clock that was set back ends nothing early.
+    /// Takes a reading that was made between two instants. Gives a lower bound on the jump since the last
+    /// reading. A clock that was set back ends nothing early, so it does not count.
     fn jump(
         &mut self,
         asked: Instant,
@@ -47,7 +48,7 @@ impl ClockWatch {
     }
 }
 
-/// Waits for an instant; without one, for ever.
+/// Waits for an instant; `None`: forever.
 pub(crate) async fn until(instant: Option<Instant>) {
     match instant {
         Some(instant) => sleep_until(instant).await,
@@ -63,7 +64,7 @@ mod tests {
     use tokio::time::Instant;
 
     #[test]
-    fn only_a_clock_that_was_set_forward_jumped() {
+    fn clock_watch_reports_forward_jumps_only() {
         let begin = Instant::now();
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
         let read = |seconds: i64| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
@@ -73,7 +74,7 @@ mod tests {
         assert_eq!(watch.jump(at(60), read(3_661), at(61)), Some(TimeDelta::seconds(3_599)));
         assert_eq!(watch.jump(at(90), read(3_691), at(91)), None, "once");
         assert_eq!(watch.jump(at(120), read(121), at(121)), None, "set back");
-        // A mover that slept, or an answer that took long, is no jump.
+        // A pause of the mover or a slow answer is not a jump.
         assert_eq!(watch.jump(at(4_000), read(4_400), at(4_500)), None);
     }
 }

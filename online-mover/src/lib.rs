@@ -1,21 +1,23 @@
-//! The online mover: makes owners of targets.
+//! The online mover executes targets and decisions: it turns the target of each server into its owner.
 //!
-//! It finds nothing out and chooses nothing that a solve has not chosen. It looks at what the broker
-//! says is wanted, lets as many moves begin as the limits allow, asks the hosts' automation for one
-//! step after another, and writes down what the hosts report. A doorbell or a timer tells it when to
-//! look; neither tells it what to do, so losing one costs time and nothing else. It may be killed at
-//! any instant: the next one reads where each move certainly is and asks for that step again, which
-//! is why every step must bear being asked for twice.
+//! It chooses nothing itself. In each pass it takes the decisions that cannot wait for a solve (crate
+//! `decisions`), opens a move for each target, begins as many moves as limits and contracts allow, asks
+//! host agents for one step after another, and records the answers. The audit trail and a timer only tell
+//! it when to run which part of a pass: a lost notification delays work and changes nothing else.
 //!
-//! | module | one line |
+//! It may be killed at any instant. The next mover reads the recorded state of each move and requests the
+//! same step again, so agents must accept repeated requests.
+//!
+//! | module | content |
 //! |---|---|
-//! | [`steps`] | which step comes next |
-//! | [`agent`] | what is asked of a host and what it answers; over HTTP, by a program, or made up |
-//! | [`wake`] | what an entry of the audit trail wakes the mover for |
-//! | `recall` | work that is recalled because an MSB is lost |
-//! | [`mover`] | the loop: look, admit, ask, write down |
+//! | [`mover`] | one mover acts under a lease: the reconcile loop, the queue of steps |
+//! | [`steps`] | the next step of a move |
+//! | [`agent`] | the contract with host agents: over HTTP, through a program, or simulated |
+//! | [`wake`] | the parts of a pass that each action of the audit trail makes due |
+//! | `recall` | recalls of maintenance while an MSB is lost |
+//! | `clock` | detects that the database's clock was set forward |
 //!
-//! It does not know SQL, and it does not know how targets are found. Start with [`Mover`].
+//! The crate knows no SQL and no solver. Start with [`Mover`].
 //!
 //! `examples/execute.rs` executes a target: `cargo run -p online-mover --example execute`.
 

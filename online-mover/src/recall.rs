@@ -1,32 +1,37 @@
-//! Recalls: hosts are asked to end maintenance and bring their servers back, because an MSB is lost.
+//! Recalls of maintenance: while an MSB is lost, hosts are asked to end maintenance and return their
+//! servers.
 //!
-//! Which servers and in which order the broker decides (`Broker::begin_recalls`); here hosts are asked
-//! in that order, and what they say is written down. Nothing is remembered: what is open is read from
-//! the tables again whenever something changed, so whoever acts next goes on where this one was.
+//! The broker decides which servers are recalled, and in which order (`Broker::begin_recalls`). This loop
+//! asks the hosts in that order and records the answers. It holds no state: open recalls are read from the
+//! tables again after every change, so the next mover continues where this one stopped.
 //!
-//! Limits on moves do not hold here: nothing is drained or wiped, and an MSB is lost. The stop switch
-//! does: while it is pulled no host is asked for anything.
+//! Limits of moves do not apply, because nothing is drained or wiped and an MSB is lost. The stop switch
+//! does: while it is pulled, no host is asked.
 
 use crate::agent::{HostAgent, StepOrder};
 use crate::clock::until;
-use crate::mover::{Answer, Ended, Mover, Outcome, ask};
+use crate::mover::ask::{Answer, Outcome, Requests, ask, gather};
+use crate::mover::instance::{Ended, Mover};
 use crate::steps::Step;
 use broker::{Epoch, LeaseTerm, OpenRecall, RecallReport};
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::time::Duration;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use uuid::Uuid;
 
-/// How long answers are gathered before they are written down together, and how many.
-const GATHER: Duration = Duration::from_millis(20);
+/// Answers recorded in one transaction, at most.
 const GATHER_MAX: usize = 500;
 
-/// Recalls work whenever an MSB is lost, as long as the mover acts.
-pub(crate) async fn carry_out<A: HostAgent>(
+/// Recalls maintenance whenever an MSB is lost, until the lease or the database is lost.
+pub(crate) async fn run<A: HostAgent>(mover: &Mover<A>, epoch: Epoch, lease: &LeaseTerm) -> Ended {
+    match recall(mover, epoch, lease).await {
+        Ok(never) => match never {},
+        Err(ended) => ended,
+    }
+}
+
+async fn recall<A: HostAgent>(
     mover: &Mover<A>,
     epoch: Epoch,
     lease: &LeaseTerm,
@@ -35,39 +40,19 @@ pub(crate) async fn carry_out<A: HostAgent>(
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut stopped = false;
     let mut looked = Instant::now();
-    let mut asking: BTreeSet<Uuid> = BTreeSet::new();
+    let mut in_flight: BTreeSet<Uuid> = BTreeSet::new();
     let mut paused: BTreeMap<Uuid, (u32, Instant)> = BTreeMap::new();
-    let mut questions: FuturesUnordered<BoxFuture<'_, Answer>> = FuturesUnordered::new();
+    let mut requests: Requests<'_> = Requests::new();
     loop {
-        // Those whose pause is over wait for their turn, or for the stop switch.
+        // Recalls whose pause is over wait for their turn or for the stop switch, not for this.
         let again = paused.values().map(|(_, until)| *until).filter(|until| *until > looked).min();
         tokio::select! {
             _ = look.tick() => {}
             () = mover.recalls.notified() => {}
-            Some(answer) = questions.next(), if !questions.is_empty() => {
-                let mut answers: Vec<Answer> = vec![answer];
-                let until = Instant::now() + GATHER;
-                while answers.len() < GATHER_MAX && !questions.is_empty() {
-                    match timeout_at(until, questions.next()).await {
-                        Ok(Some(answer)) => answers.push(answer),
-                        _ => break,
-                    }
-                }
-                let mut reports: Vec<(Uuid, RecallReport)> = Vec::new();
-                for answer in answers {
-                    asking.remove(&answer.id);
-                    match answer.outcome {
-                        Outcome::Done => reports.push((answer.id, RecallReport::Returned)),
-                        Outcome::Refused(why) => {
-                            tracing::warn!(recall = %answer.id, why, "recall refused");
-                            reports.push((answer.id, RecallReport::Refused(why)));
-                        }
-                        Outcome::Again { after, begun } => {
-                            paused.insert(answer.id, (answer.tries + 1, Instant::now() + after));
-                            reports.extend(begun.then_some((answer.id, RecallReport::UnderWay)));
-                        }
-                    }
-                }
+            Some(answer) = requests.next(), if !requests.is_empty() => {
+                let answers = gather(answer, &mut requests, GATHER_MAX).await;
+                in_flight.retain(|id| answers.iter().all(|answer| answer.id != *id));
+                let reports = reports(answers, &mut paused);
                 if !reports.is_empty() {
                     mover.recalling.note_recalls(&mover.name, epoch, &reports).await?;
                 }
@@ -78,7 +63,7 @@ pub(crate) async fn carry_out<A: HostAgent>(
         if recalled > 0 {
             tracing::warn!(recalled, "an MSB is lost: maintenance is recalled");
         }
-        // Mostly there is nothing: then this is all that is asked of Postgres.
+        // In the usual case no recall is open, and these two statements are all.
         let open = mover.recalling.recalls_under_way().await?;
         if !open.is_empty() {
             stopped = mover.recalling.mover_status().await?.stopped.is_some();
@@ -90,7 +75,7 @@ pub(crate) async fn carry_out<A: HostAgent>(
         let ids: BTreeSet<Uuid> = open.iter().map(|of| of.id).collect();
         paused.retain(|id, _| ids.contains(id));
         for of in open.iter().filter(|_| !stopped) {
-            if asking.len() >= mover.settings.asking_max {
+            if in_flight.len() >= mover.settings.asking_max {
                 break;
             }
             let tries = match paused.get(&of.id) {
@@ -98,12 +83,34 @@ pub(crate) async fn carry_out<A: HostAgent>(
                 Some((tries, _)) => *tries,
                 None => 0,
             };
-            if asking.insert(of.id) {
+            if in_flight.insert(of.id) {
                 paused.remove(&of.id);
-                questions.push(ask(mover, order(of, epoch, lease), tries).boxed());
+                requests.push(ask(mover, order(of, epoch, lease), tries).boxed());
             }
         }
     }
+}
+
+/// The answers to record. Recalls that are not done pause before the next request.
+fn reports(
+    answers: Vec<Answer>,
+    paused: &mut BTreeMap<Uuid, (u32, Instant)>,
+) -> Vec<(Uuid, RecallReport)> {
+    let mut reports = Vec::new();
+    for Answer { id, tries, outcome, .. } in answers {
+        match outcome {
+            Outcome::Done => reports.push((id, RecallReport::Returned)),
+            Outcome::Refused(why) => {
+                tracing::warn!(recall = %id, why, "recall refused");
+                reports.push((id, RecallReport::Refused(why)));
+            }
+            Outcome::Retry { after, begun } => {
+                paused.insert(id, (tries + 1, Instant::now() + after));
+                reports.extend(begun.then_some((id, RecallReport::UnderWay)));
+            }
+        }
+    }
+    reports
 }
 
 fn order(of: &OpenRecall, epoch: Epoch, lease: &LeaseTerm) -> StepOrder {

@@ -1,20 +1,20 @@
-//! Which step of a move comes next.
+//! The next step of a move.
 
 use broker::{MoveOrigin, MoveState, OpenMove};
 use serde::Serialize;
 
-/// Something a host must do.
+/// A step that a host executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// End the containers that run on it.
+    /// End the running containers.
     Preempt,
-    /// Remove the traces of its last owner.
+    /// Remove the data of the last owner.
     CleanUp,
-    /// Set the host profile of its next owner.
+    /// Apply the host profile of the next owner.
     Reconfigure,
-    /// Stop the maintenance under way on it and bring it back into service, with its owner's host profile
-    /// and nothing lost: an MSB is lost elsewhere. It belongs to a recall and to no move.
+    /// Stop maintenance and return the server to service with its owner's host profile and data, because
+    /// an MSB is lost. This step belongs to a recall, not to a move.
     EndMaintenance,
 }
 
@@ -22,7 +22,7 @@ impl Step {
     /// Every step of a move, in order.
     pub const ALL: [Step; 3] = [Step::Preempt, Step::CleanUp, Step::Reconfigure];
 
-    /// The word of the contract with agents.
+    /// The word in the contract with agents.
     pub const fn as_str(self) -> &'static str {
         match self {
             Step::Preempt => "preempt",
@@ -32,7 +32,7 @@ impl Step {
         }
     }
 
-    /// The state of a move while a host does it; `None`: no move has this step.
+    /// The state of a move during this step; `None`: it is not a step of moves.
     pub const fn state(self) -> Option<MoveState> {
         match self {
             Step::Preempt => Some(MoveState::Preempting),
@@ -42,18 +42,18 @@ impl Step {
         }
     }
 
-    /// What a move in this state is having done.
+    /// The step that a move in this state is executing.
     pub fn of(state: MoveState) -> Option<Step> {
         Step::ALL.into_iter().find(|step| step.state() == Some(state))
     }
 
-    /// Whether a move needs it: what nobody owned needs no cleaning up, what nobody shall own no
-    /// profile; a server that keeps its owner keeps the most of what it has. Containers are ended wherever somebody could have started some: whether any run is
-    /// for the host to say, not for what was true when the move was opened.
+    /// Whether a move needs this step. A server without an owner needs no cleaning, and one without a next
+    /// owner no profile. A server that keeps its owner keeps its data, unless it was lent. Containers are
+    /// ended wherever an owner could have started some: the host knows whether any run now.
     fn is_needed(self, of: &OpenMove) -> bool {
         match self {
             Step::Preempt => of.source.is_some(),
-            // What is restored to nobody has what was meant for somebody on it.
+            // A server restored to no owner may hold data of the target of the move that was given up.
             Step::CleanUp if of.origin == MoveOrigin::Restore => of.source.is_none(),
             Step::CleanUp => {
                 let kept = matches!(of.origin, MoveOrigin::Drain | MoveOrigin::Reconfigure);
@@ -68,7 +68,7 @@ impl Step {
     }
 }
 
-/// The step after what a move has done so far; `None`: it can be bound.
+/// The step after the current state of a move; `None`: the server can be bound.
 pub fn next(of: &OpenMove) -> Option<Step> {
     Step::ALL.into_iter().find(|step| step.state() > Some(of.state) && step.is_needed(of))
 }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_left_out_but_never_gone_back() {
+    fn next_step_skips_unneeded_steps_and_never_goes_back() {
         let steps = |source: Option<&str>, target: Option<&str>, origin| {
             let mut of = open_move(source, target);
             of.origin = origin;

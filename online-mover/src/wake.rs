@@ -1,26 +1,27 @@
-//! What an entry of the audit trail wakes the mover for.
+//! The parts of a pass that an entry of the audit trail makes due.
 //!
-//! The trail is a doorbell: what has to be done is read from the tables. An action that is missing here
-//! costs up to [`crate::MoverSettings::look_every`], so the match is exhaustive.
+//! An entry is a hint: the tables tell what has to be done. An action that made nothing due by mistake
+//! would delay work by up to [`crate::MoverSettings::look_every`], so the match is exhaustive.
 
 use broker::{Action, Recorded, Wanted};
 
-/// What the mover has to look at.
+/// The parts of a pass that are due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wake {
-    /// Targets were written, or what holds moves back has changed: which targets to open moves for.
+    /// Targets were written, or a condition that holds moves back has changed: the targets for which moves
+    /// are opened.
     pub look: Option<Wanted>,
-    /// Servers may be out of use, or back in use. Decided once no further report has arrived for
+    /// Servers may have failed or recovered. Decisions are taken once no further report has arrived for
     /// [`crate::MoverSettings::settle`].
     pub health: bool,
-    /// What can be lent may have changed.
+    /// The servers that can be lent, or their borrowers, may have changed.
     pub loans: bool,
-    /// Capacity was asked for at once.
+    /// Emergency capacity was requested.
     pub emergency: bool,
 }
 
 impl Wake {
-    /// What one entry wakes.
+    /// The parts that one action makes due.
     pub fn of(action: &Recorded) -> Wake {
         let none = Wake::default();
         let look = |wanted| Wake { look: Some(wanted), ..none };
@@ -38,12 +39,12 @@ impl Wake {
         match action {
             // Targets of any number of servers.
             Action::SnapshotLoaded | Action::TargetsPublished => look(Wanted::All),
-            // Targets between two solves, which an index finds.
+            // Targets between two solves. An index finds them.
             Action::PlanApplied
             | Action::ReservationsGaveWay
             | Action::DecommissionAsked
             | Action::DecommissionCancelled => look(Wanted::BetweenSolves),
-            // What holds moves back.
+            // Conditions that hold moves back.
             Action::MoverStopped
             | Action::MoverResumed
             | Action::ContractSet
@@ -57,8 +58,8 @@ impl Wake {
             }
             Action::UsageReported => Wake { loans: true, ..none },
             Action::EmergencyAsked => Wake { emergency: true, ..none },
-            // The mover that acts writes these, and looks for their moves itself; one that takes over
-            // looks at everything first.
+            // The acting mover writes these and opens the moves itself; a mover that takes over begins
+            // with a full pass.
             Action::MovesOpened
             | Action::ServerBound
             | Action::MoveEnded
@@ -69,7 +70,7 @@ impl Wake {
             | Action::ServersRecalled
             | Action::OutageBegan
             | Action::OutageEnded => none,
-            // No target, and nothing that holds a move back.
+            // Neither a target nor a condition that holds moves back.
             Action::EmergencyEnded
             | Action::TokenCreated
             | Action::TokenRevoked
@@ -84,7 +85,7 @@ impl Wake {
             | Action::HardwareTypeRenamed
             | Action::HardwareTypeRemoved
             | Action::HardwareTypeAdded => none,
-            // What there is to lend, and to whom.
+            // Servers that can be lent, and borrowers.
             Action::RegionSettingsSet
             | Action::SharedBufferSet
             | Action::ElasticSet
@@ -95,7 +96,7 @@ impl Wake {
         }
     }
 
-    /// What either of two wakes.
+    /// The parts that are due after both.
     #[must_use]
     pub fn and(self, other: Wake) -> Wake {
         Wake {
@@ -115,8 +116,8 @@ mod tests {
     use super::Wake;
     use broker::{Action, Recorded, Wanted};
 
-    /// Actions that others than the mover write, by their words: those that write targets, with the
-    /// statement that does, and those that hold moves back, let them go on or have servers drained.
+    /// Actions not written by the mover: those that write targets, and those that hold moves back, release
+    /// them or drain servers.
     const WRITE_TARGETS: [&str; 4] =
         ["snapshot_loaded", "targets_published", "plan_applied", "reservations_gave_way"];
     const HOLD_BACK: [&str; 10] = [
@@ -132,7 +133,7 @@ mod tests {
         "decommission_cancelled",
     ];
 
-    /// Actions that change what can be lent, or to whom.
+    /// Actions that change which servers can be lent, or the borrowers.
     const LEND: [&str; 9] = [
         "usage_reported",
         "maintenance_changed",
@@ -146,7 +147,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_action_that_writes_a_target_wakes() {
+    fn wake_is_due_for_every_action_that_writes_a_target() {
         for action in Action::ALL {
             let word = action.as_str();
             let looks = WRITE_TARGETS.contains(&word) || HOLD_BACK.contains(&word);
@@ -160,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_a_newer_program_wakes_for_everything() {
+    fn unknown_action_makes_every_part_due() {
         let wake = Wake::of(&Recorded::read("servers_painted"));
         let all = Wake { look: Some(Wanted::All), health: true, loans: true, emergency: true };
         assert_eq!(wake, all);
     }
 
     #[test]
-    fn of_two_looks_the_wider_one_counts() {
+    fn combined_wakes_open_moves_for_the_wider_set_of_targets() {
         let narrow = Wake::of(&Action::PlanApplied.into());
         let wide = Wake::of(&Action::TargetsPublished.into());
         assert_eq!(narrow.look, Some(Wanted::BetweenSolves));

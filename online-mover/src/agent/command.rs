@@ -1,9 +1,9 @@
-//! Asks by running a program for each step.
+//! Orders steps by running a program for each one.
 //!
-//! It is given the step and the server as arguments and the whole [`StepOrder`] as JSON on standard
-//! input. Exit code 0 means done, 3 under way, 4 refused with the reason on standard output, 5 that a mover
-//! of a later epoch was there; a [`StepReport`] as JSON there with code 0 says the same. Anything else is no
-//! answer.
+//! The program gets step and server as arguments and the [`StepOrder`] as JSON on standard input. Exit code
+//! 0 means done, 3 under way, 4 refused with the reason on standard output, 5 outdated. With exit code 0 the
+//! program may instead write a [`StepReport`] as JSON to standard output. Any other result is an error, and
+//! the order is repeated.
 
 use super::{ANSWER_MAX, AgentError, HostAgent, SAID_MAX, StepOrder, StepReport, read};
 use broker::storable;
@@ -15,19 +15,19 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-/// The exit codes that mean something, beside 0.
+/// The exit codes with a meaning, beside 0.
 const UNDER_WAY: i32 = 3;
 const REFUSED: i32 = 4;
 const OUTDATED: i32 = 5;
 
-/// A program that asks the automation.
+/// Orders steps through a program.
 pub struct CommandAgent {
     program: PathBuf,
     timeout: Duration,
 }
 
 impl CommandAgent {
-    /// Runs this program; one that takes longer is killed.
+    /// Runs this program for each order, and kills it after the timeout.
     pub fn new(program: PathBuf, timeout: Duration) -> CommandAgent {
         CommandAgent { program, timeout }
     }
@@ -48,7 +48,7 @@ impl CommandAgent {
         let json = serde_json::to_vec(order).expect("an order has no map and no float");
         let mut input = child.stdin.take().expect("piped");
         let give = async move {
-            // One that does not want it may have ended.
+            // A program that does not read its input may have ended.
             let _ = input.write_all(&json).await;
         };
         let said = all_of(child.stdout.take().expect("piped"));
@@ -73,7 +73,7 @@ impl CommandAgent {
     }
 }
 
-/// What a program writes, no more than can be an answer: one that writes on finds its output closed.
+/// The output of a program, up to the length of an answer; the rest is not read.
 async fn all_of(pipe: impl AsyncRead + Unpin) -> std::io::Result<Vec<u8>> {
     let mut all = Vec::new();
     pipe.take(ANSWER_MAX as u64 + 1).read_to_end(&mut all).await?;
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn exit_codes_and_words_are_answers() {
+    async fn exit_codes_and_output_are_read_as_reports() {
         let under_way = |again_after_seconds| StepReport::UnderWay { again_after_seconds };
         let seen = r#"[ "$1 $2" = "clean_up s1" ] && grep -q '"version":7'"#;
         assert_eq!(ask(seen).await.expect("an answer"), StepReport::Done);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_does_not_end_is_killed() {
+    async fn program_is_killed_after_the_timeout() {
         let order = order(1, Step::Preempt);
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("agent");

@@ -1,13 +1,13 @@
-//! Asks the operator's automation over HTTP.
+//! Orders steps from the operator's automation over HTTP.
 //!
-//! `POST` of a [`StepOrder`] as JSON; the answer is a [`StepReport`] as JSON with status 200. Any
-//! other status, or none, is no answer, and the step is asked for again.
+//! The request is a `POST` of a [`StepOrder`] as JSON, the answer a [`StepReport`] as JSON with status 200.
+//! After any other status, or none, the order is repeated.
 //!
-//! An order can have a server wiped, so it is protected twice. By TLS: `https`, with the certificates
-//! that the system trusts or with those of one's own authority. And by a signature: `X-Ras-Timestamp`
-//! has the seconds since 1970, `X-Ras-Signature` the HMAC-SHA256 of timestamp, a dot and the body, in
-//! hexadecimal. The receiver computes the same and refuses what is minutes old, so that no one else can
-//! have servers wiped, and no one can repeat an order. Going without either must be said ([`Protection`]).
+//! An order can wipe a server, so it is protected twice. First by TLS, with the authorities that the system
+//! trusts or with the operator's own. Second by a signature: `X-Ras-Timestamp` has the seconds since 1970,
+//! `X-Ras-Signature` the HMAC-SHA256 of timestamp, a dot and the body, in hexadecimal. The receiver verifies
+//! it and refuses orders that are minutes old, so that no third party can forge or repeat one. Each
+//! protection is waived only explicitly ([`Protection`]).
 
 use super::{ANSWER_MAX, AgentError, HostAgent, StepOrder, StepReport, read};
 use broker::LeaseTerm;
@@ -35,17 +35,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How orders are protected on their way. By default only what is encrypted, or stays on this machine,
-/// and is signed goes out.
+/// The protection of orders. By default an order is sent only if it is signed, and either encrypted or
+/// addressed to this machine.
 #[derive(Clone, Default)]
 pub struct Protection {
     /// The key of the signature.
     pub key: Option<Vec<u8>>,
-    /// Without a key, orders go unsigned.
+    /// Allows orders without a signature.
     pub unsigned: bool,
-    /// Orders go to another machine by `http`, which everybody on the way can read and change.
+    /// Allows `http` to other machines, where the network can read and change orders.
     pub cleartext: bool,
-    /// Certificates of authorities in PEM, trusted in place of those of the system.
+    /// Certificates of authorities in PEM. They replace those of the system.
     pub authorities: Option<Vec<u8>>,
 }
 
@@ -57,57 +57,57 @@ pub struct HttpAgent {
     timeout: Duration,
 }
 
-/// The automation cannot be asked over HTTP.
+/// The settings do not give an agent over HTTP.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpAgentError {
-    /// The URL is none.
+    /// The address is not an HTTP URL.
     #[error(
         "the automation's address {url:?} is not a URL of the form https://host:port/path or \
          http://host:port/path"
     )]
     Url {
-        /// What it is.
+        /// The address.
         url: String,
     },
-    /// It is another machine's, without TLS.
+    /// The address is on another machine, without TLS.
     #[error(
         "orders to {host} would go in clear, and they can have servers wiped: use https, or say \
          --agent-cleartext (agent_cleartext in [mover]) to waive that"
     )]
     Cleartext {
-        /// The machine.
+        /// The host name.
         host: String,
     },
-    /// There is no key to sign with.
+    /// No key is set, and the signature is not waived.
     #[error(
         "orders would go unsigned, and they can have servers wiped: name a key with --agent-key \
          (agent_key in [mover]), or say --agent-unsigned (agent_unsigned) to waive that"
     )]
     Unsigned,
-    /// There is a key, and it is waived.
+    /// A key is set, and the signature is waived.
     #[error("a key is named, and --agent-unsigned says that orders go without a signature")]
     KeyAndUnsigned,
-    /// The file of authorities has none.
+    /// The certificates of authorities cannot be read.
     #[error("the certificates of authorities (agent_ca): {why}")]
     Authorities {
-        /// Why not.
+        /// The cause.
         why: String,
     },
-    /// The client cannot be made.
+    /// The TLS client cannot be created.
     #[error("TLS")]
     Tls(#[source] rustls::Error),
-    /// The system has no certificates that it trusts.
+    /// The system's trusted certificates cannot be read.
     #[error("certificates that the system trusts")]
     Roots(#[source] std::io::Error),
 }
 
-/// Whether a host is this machine, so that what is sent there passes no network.
+/// Whether a host is this machine, so that orders pass no network.
 fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// What is trusted.
+/// The TLS configuration: which authorities are trusted.
 fn tls(authorities: Option<&[u8]>, is_https: bool) -> Result<ClientConfig, HttpAgentError> {
     let provider = rustls::crypto::ring::default_provider();
     let config = ClientConfig::builder_with_provider(provider.into())
@@ -127,14 +127,14 @@ fn tls(authorities: Option<&[u8]>, is_https: bool) -> Result<ClientConfig, HttpA
             config.with_root_certificates(roots)
         }
         None if is_https => config.with_native_roots().map_err(HttpAgentError::Roots)?,
-        // Nothing is encrypted, so nothing is trusted, and no certificates are looked for.
+        // Without encryption no certificates are needed.
         None => config.with_root_certificates(RootCertStore::empty()),
     };
     Ok(config.with_no_client_auth())
 }
 
 impl HttpAgent {
-    /// Asks there; a request takes so long at most.
+    /// Orders steps at a URL. A request fails after the timeout.
     ///
     /// # Errors
     /// [`HttpAgentError`].
@@ -162,7 +162,7 @@ impl HttpAgent {
         let config = tls(protection.authorities.as_deref(), is_https)?;
         let connector = HttpsConnectorBuilder::new().with_tls_config(config);
         let connector = if is_https { connector.https_only() } else { connector.https_or_http() };
-        // It follows no redirect and no proxy of the environment: an answer from elsewhere is none.
+        // The client follows no redirect and no proxy of the environment: only this URL may answer.
         let client = Client::builder(TokioExecutor::new()).build(connector.enable_http1().build());
         Ok(HttpAgent { client, uri, key: protection.key, timeout })
     }
@@ -200,7 +200,7 @@ impl HttpAgent {
     }
 }
 
-/// The address is known, and the last cause is what tells.
+/// The last cause of a failed request: the address is known to the caller.
 fn lost(error: &(dyn Error + 'static)) -> AgentError {
     let mut cause = error;
     while let Some(next) = cause.source() {
@@ -215,9 +215,9 @@ impl HostAgent for HttpAgent {
     }
 }
 
-/// A body that is sent only while the lease holds. It is asked for when the connection is there and the head
-/// of the request is written, which may be long after the request was begun; without it the request is
-/// incomplete, and no server acts on it.
+/// A body that is sent only while the lease holds. The client asks for the body once the connection is open
+/// and the head of the request is written, which may be long after the start of the request. Without the
+/// body the request is incomplete, and no server acts on it.
 struct WhileItHolds {
     bytes: Option<Bytes>,
     lease: LeaseTerm,
@@ -247,7 +247,7 @@ impl Body for WhileItHolds {
     }
 }
 
-/// Signs a body at a time.
+/// The signature of a body: hexadecimal HMAC-SHA256 of timestamp, a dot and the body.
 pub fn signature(key: &[u8], timestamp: &str, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     mac.update(timestamp.as_bytes());
@@ -272,7 +272,7 @@ mod tests {
     use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// Answers one request with these bytes and gives what was asked.
+    /// Answers one request with these bytes and gives the request.
     async fn once(listener: TcpListener, answer: &'static str) -> String {
         let (stream, _) = listener.accept().await.expect("a caller");
         reply(stream, answer).await
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn orders_are_posted_and_signed() {
+    async fn order_is_posted_and_signed() {
         let done = "HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n{\"state\":\"done\"}";
         let (report, asked) = ask(done).await;
         assert_eq!(report.expect("an answer"), StepReport::Done);
@@ -322,22 +322,22 @@ mod tests {
         let at = header("x-ras-timestamp");
         assert_eq!(header("x-ras-signature"), signature(b"secret", &at, body.as_bytes()));
         assert!(body.contains("\"step\":\"preempt\""), "{body}");
-        // As Python's hmac has it.
+        // Computed with Python's hmac.
         assert_eq!(
-            signature(b"Jefe", "what do ya want for nothing?", b""),
-            "38c6c848e5a2f57451f5095df6370d5c9b83175b99df46422b34960c28def6ae"
+            signature(b"Jefe", "1767225600", b"{}"),
+            "f9af0253920f01f15d2f7025018fea13eee543695b72830cba02e45e7db6a7c5"
         );
     }
 
-    /// The lease ends while the connection is being made: the order does not arrive.
+    /// The lease ends while the connection is opened: the order does not arrive.
     #[tokio::test]
-    async fn an_order_is_not_sent_after_the_lease() {
+    async fn order_is_not_sent_after_the_lease_ended() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/steps", listener.local_addr().expect("an address"));
         let agent = HttpAgent::new(&url, signed(), Duration::from_secs(5)).expect("an agent");
         let order = order(1, Step::Reconfigure);
         let mut asking = std::pin::pin!(agent.ask(&order));
-        // Once: nothing else runs meanwhile, so the connection is not there yet.
+        // One poll: the connection is not open yet.
         assert!(
             futures_util::FutureExt::now_or_never(asking.as_mut()).is_none(),
             "it is under way"
@@ -351,12 +351,12 @@ mod tests {
         });
         assert!(matches!(refused, Err(AgentError::NotSent)), "{refused:?}");
         assert!(!arrived.contains("reconfigure"), "{arrived}");
-        // Nor is a connection made for one that comes later.
+        // A later order opens no connection.
         assert!(matches!(agent.ask(&order).await, Err(AgentError::NotSent)));
     }
 
     #[tokio::test]
-    async fn what_is_no_answer_is_told_apart() {
+    async fn invalid_answers_are_distinguished_from_lost_ones() {
         let (report, _) = ask("HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n").await;
         assert!(matches!(report, Err(AgentError::Unreachable(said)) if said.contains("503")));
         let (report, _) = ask("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await;
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_in_clear_or_unsigned_must_be_said() {
+    fn cleartext_and_unsigned_orders_must_be_allowed_explicitly() {
         let new = |url: &str, protection: &Protection| {
             HttpAgent::new(url, protection.clone(), Duration::from_secs(1)).err()
         };
@@ -421,7 +421,7 @@ mod tests {
     const KEY: &[u8] = include_bytes!("../../../capacity-portal/tests/http/tls/one.key.pem");
     const OTHER: &[u8] = include_bytes!("../../../capacity-portal/tests/http/tls/two.cert.pem");
 
-    /// Answers one request over TLS and gives what was asked; `None`: the caller went away.
+    /// Answers one request over TLS and gives it; `None`: the client closed the connection.
     async fn once_by_tls(listener: TcpListener, answer: &'static str) -> Option<String> {
         let chain = CertificateDer::pem_slice_iter(CERTIFICATE).collect::<Result<Vec<_>, _>>();
         let key = PrivateKeyDer::from_pem_slice(KEY).expect("a key");
@@ -439,13 +439,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn orders_go_by_tls_to_whom_the_authority_knows() {
+    async fn order_is_sent_over_tls_only_to_a_trusted_host() {
         let done = "HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n{\"state\":\"done\"}";
         for (host, authority, heard) in [
             ("localhost", CERTIFICATE, true),
             ("127.0.0.1", CERTIFICATE, true),
             ("localhost", OTHER, false),
-            // A name that the certificate does not have, although it leads here.
+            // This address reaches the listener, but the certificate does not name it.
             ("127.0.0.2", CERTIFICATE, false),
         ] {
             let listener = TcpListener::bind("0.0.0.0:0").await.expect("a port");

@@ -1,9 +1,8 @@
-//! Hosts that are made up: for tests, drills and trying things out.
+//! Simulated hosts, for tests and trials.
 //!
-//! Each host remembers what was done to it, as a real one would, and a script says where it makes
-//! trouble. A step that was done stays done, and asking again says so. As the contract asks of real
-//! automation, a step asked for by an older version of the targets than one it has seen is refused, and one
-//! of an earlier epoch is outdated.
+//! Each host remembers the steps that it executed, and a script makes requests fail. A step that was
+//! executed is not executed again; a repeated order is answered with `Done`. As the contract requires,
+//! orders of an older version of the targets are refused, and orders of an earlier epoch are outdated.
 
 use super::{AgentError, HostAgent, StepOrder, StepReport};
 use crate::steps::Step;
@@ -15,20 +14,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What happens at one asking.
+/// The fault of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// It says that it is under way.
+    /// The host answers that the step is under way.
     Busy,
-    /// Nobody answers, and nothing was done.
+    /// The host does not answer, and does not execute the step.
     Silent,
-    /// It does it, and the answer is lost.
+    /// The host executes the step, and the answer is lost.
     AnswerLost,
-    /// It refuses for good.
+    /// The host refuses the step.
     Refuses,
 }
 
-/// Something a host did.
+/// A step that a host executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
     /// The server.
@@ -37,9 +36,9 @@ pub struct Done {
     pub move_id: Uuid,
     /// The step.
     pub step: Step,
-    /// The version of the targets it was done for.
+    /// The version of the targets in the order.
     pub version: i64,
-    /// The epoch of the mover that asked for it.
+    /// The epoch of the mover that ordered it.
     pub epoch: i64,
 }
 
@@ -47,16 +46,16 @@ pub struct Done {
 struct Hosts {
     script: BTreeMap<(Name, Step), VecDeque<Trouble>>,
     done: Vec<Done>,
-    /// The highest epoch that each server has seen.
+    /// The highest epoch seen for each server.
     epochs: BTreeMap<Name, i64>,
-    /// Every move that a step was asked for of.
+    /// Every move for which a step was ordered.
     moves: BTreeSet<Uuid>,
     asked: u64,
-    /// Orders of an earlier epoch than their server had seen.
+    /// Orders of an epoch earlier than the highest one seen for their server.
     outdated: u64,
 }
 
-/// All hosts of a region, made up.
+/// All hosts of a region, simulated.
 #[derive(Default)]
 pub struct SimulatedAgent {
     hosts: Mutex<Hosts>,
@@ -65,44 +64,43 @@ pub struct SimulatedAgent {
 }
 
 impl SimulatedAgent {
-    /// Hosts that take so long for a step, whatever it is.
+    /// Hosts that answer every order after this delay.
     pub fn new(delay: Duration) -> SimulatedAgent {
         SimulatedAgent { delay, ..SimulatedAgent::default() }
     }
 
-    /// Hosts that take so long and remember nothing: for regions too large for that.
+    /// Hosts that answer after this delay and remember nothing, for large regions.
     pub fn forgetful(delay: Duration) -> SimulatedAgent {
         SimulatedAgent { forgets: true, ..SimulatedAgent::new(delay) }
     }
 
-    /// Says what happens at the next askings for a step of a server, one after another; then it
-    /// is done.
+    /// Sets the faults of the next requests for a step of a server, in order. Requests after them succeed.
     pub fn script(&self, server: &str, step: Step, trouble: &[Trouble]) {
         let mut hosts = self.hosts();
         hosts.script.entry((server.into(), step)).or_default().extend(trouble);
     }
 
-    /// Drops what [`script`](Self::script) said and has not happened yet.
+    /// Removes the faults that have not happened yet.
     pub fn forget_script(&self) {
         self.hosts().script.clear();
     }
 
-    /// Everything that was done, in order.
+    /// Every executed step, in order.
     pub fn done(&self) -> Vec<Done> {
         self.hosts().done.clone()
     }
 
-    /// Whether any step of a move was asked for.
+    /// Whether any step of a move was ordered.
     pub fn has_asked(&self, of: Uuid) -> bool {
         self.hosts().moves.contains(&of)
     }
 
-    /// How often anything was asked for.
+    /// Number of requests.
     pub fn asked(&self) -> u64 {
         self.hosts().asked
     }
 
-    /// How many orders were of an earlier epoch than their server had seen.
+    /// Number of orders that were answered with [`StepReport::Outdated`].
     pub fn outdated(&self) -> u64 {
         self.hosts().outdated
     }
@@ -161,7 +159,7 @@ impl HostAgent for SimulatedAgent {
     fn ask<'a>(&'a self, order: &'a StepOrder) -> BoxFuture<'a, Result<StepReport, AgentError>> {
         let ask = async {
             if self.delay.is_zero() {
-                // Whoever waits for a host gives way, here too.
+                // Waiting for a real host yields, too.
                 tokio::task::yield_now().await;
             } else {
                 tokio::time::sleep(self.delay).await;
@@ -180,7 +178,7 @@ mod tests {
     use crate::steps::Step;
 
     #[tokio::test]
-    async fn hosts_remember_what_was_done() {
+    async fn host_executes_a_step_once() {
         let agent = SimulatedAgent::default();
         let wipe = order(1, Step::CleanUp);
         let trouble = [Trouble::Silent, Trouble::Busy, Trouble::AnswerLost, Trouble::Refuses];
@@ -190,7 +188,7 @@ mod tests {
         assert!(matches!(busy, StepReport::UnderWay { .. }));
         assert!(agent.done().is_empty());
         assert!(agent.ask(&wipe).await.is_err());
-        assert_eq!(agent.done().len(), 1, "done, although nobody heard");
+        assert_eq!(agent.done().len(), 1, "executed, although the answer was lost");
         assert!(matches!(agent.ask(&wipe).await, Ok(StepReport::Refused { .. })));
         assert_eq!(agent.ask(&wipe).await.expect("an answer"), StepReport::Done);
         assert_eq!((agent.done().len(), agent.asked()), (1, 5), "once");
@@ -200,14 +198,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_earlier_mover_is_refused_server_by_server() {
+    async fn host_refuses_an_earlier_epoch_per_server() {
         let agent = SimulatedAgent::default();
         let mut late = order(1, Step::Preempt);
         let mut now = order(2, Step::Preempt);
         (late.epoch, now.epoch) = (4, 5);
         assert_eq!(agent.ask(&now).await.expect("an answer"), StepReport::Done);
         assert_eq!(agent.ask(&late).await.expect("an answer"), StepReport::Outdated { epoch: 5 });
-        // Its version does not help.
+        // A higher version does not help.
         late.version = 100;
         assert_eq!(agent.ask(&late).await.expect("an answer"), StepReport::Outdated { epoch: 5 });
         assert_eq!((agent.done().len(), agent.outdated()), (1, 2), "nothing was done");

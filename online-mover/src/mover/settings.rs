@@ -1,36 +1,36 @@
-//! How a mover behaves.
+//! The settings of a mover.
 
 use decisions::elastic::Elastic;
 use decisions::outage::StormGuard;
 use fleet::pace::Limits;
 use std::time::Duration;
 
-/// How a mover behaves.
+/// The settings of a mover.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MoverSettings {
-    /// How many moves at once and per hour.
+    /// Limits of moves at once and per window.
     pub limits: Limits,
-    /// How long it may be silent before another takes over.
+    /// Duration of the lease: another mover takes over after so much silence.
     pub lease: Duration,
-    /// How often it looks although nothing rang.
+    /// Interval of full passes. A hint that is lost delays work by at most this.
     pub look_every: Duration,
-    /// The pause before a step is asked for again, doubled each time up to [`Self::pause_max`].
+    /// Pause before a step is requested again. It doubles with each retry, up to [`Self::pause_max`].
     pub pause: Duration,
-    /// The longest such pause.
+    /// The longest pause before a retry.
     pub pause_max: Duration,
-    /// Questions to hosts at the same time.
+    /// Requests to hosts at the same time.
     pub asking_max: usize,
-    /// How long a move may take before it is given up.
+    /// Age at which a move is given up.
     pub give_up_after: Duration,
-    /// How long a failure is left alone before it is dealt with: what else fails meanwhile says
-    /// whether it was one of many.
+    /// Time from the last report of a failure to the decision about it. Other reports in this time tell
+    /// whether it is one of many.
     pub settle: Duration,
     /// When single failures count as the loss of an MSB.
     pub storm_guard: StormGuard,
-    /// How idle buffers are lent.
+    /// Settings of loans.
     pub elastic: Elastic,
-    /// How long two MSBs or more are lost before reservations give way by declared priority without
-    /// an operator's word; `None`: they never do.
+    /// Time after the loss of the second MSB at which less important reservations are preempted without
+    /// an operator; `None`: never.
     pub give_way_after: Option<Duration>,
 }
 

@@ -1,14 +1,14 @@
-//! Reservations that give way without an operator's word, where the mover is set so.
+//! Preemption without an operator, if the settings allow it.
 
 use broker::{Broker, Epoch, GiveWayCause, GiveWayError, MoverError};
 use decisions::give_way::{Due, RegionHeld, due, plan};
 use std::time::Duration;
 
-/// The most outages looked at: more MSBs are not lost at once.
+/// The largest number of outages that are read; more MSBs are not lost at once.
 const OUTAGES_MAX: u32 = 1_000;
 
-/// Lets reservations give way, once enough MSBs have been lost for so long. Gives when to look again,
-/// if that time is to come.
+/// Preempts less important reservations once enough MSBs have been lost for this long. Gives the time
+/// until that is the case, if enough MSBs are lost now.
 pub(super) async fn after_delay(
     broker: &Broker,
     mover: &str,
@@ -23,19 +23,19 @@ pub(super) async fn after_delay(
         Due::At(at) => return Ok(Some((at - now).to_std().unwrap_or_default())),
         Due::Now(since) => since,
     };
-    // Without a lock first: most looks find that nobody has to give way any more.
+    // First without a lock: most passes find nothing to preempt any more.
     if plan(&broker.region_held().await?).0.is_empty() {
         return Ok(None);
     }
     let cause = GiveWayCause::Delay { epoch, after, since };
     match broker.give_way(mover, &cause, None, |held: &RegionHeld| plan(held).0).await {
         Ok(gave) => {
-            tracing::warn!(gave.servers, "reservations gave way: MSBs are lost for too long");
+            tracing::warn!(gave.servers, "less important reservations were preempted");
         }
         Err(GiveWayError::Mover(error)) => return Err(error),
         Err(GiveWayError::Db(error)) => return Err(error.into()),
-        // An MSB came back meanwhile; the rest is about what operators ask.
-        Err(error) => tracing::info!(%error, "reservations did not give way"),
+        // An MSB has returned; the other errors concern requests of operators.
+        Err(error) => tracing::info!(%error, "no reservation was preempted"),
     }
     Ok(None)
 }
