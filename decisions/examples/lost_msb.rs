@@ -3,7 +3,7 @@
 //! `cargo run -p decisions --example lost_msb`
 
 use datasets::generate::{GenerateOptions, State, generate};
-use decisions::rehearsal::rehearse;
+use decisions::msb_loss::simulate;
 use fleet::{MsbIx, RegionSnapshot};
 use std::error::Error;
 
@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = GenerateOptions { msbs: 12, state: State::Steady, ..GenerateOptions::new(1_000) };
     let region = RegionSnapshot::new(generate(&options)?)?;
     for (position, msb) in region.msbs.iter().enumerate() {
-        let decided = rehearse(&region, MsbIx::new(position));
+        let decided = simulate(&region, MsbIx::new(position));
         let servers: u64 = decided.give_way.iter().map(|of| of.count).sum();
         println!("without {}: {servers} servers could change their reservation", msb.id);
         for of in decided.standings {

@@ -1,11 +1,10 @@
-//! What is lent to elastic reservations, and what is taken back (RAS section 3.4).
+//! Loans of idle buffers to elastic reservations, and their recall (RAS section 3.4).
 //!
-//! Buffers lie idle until something fails, so they are lent. Of a guaranteed reservation that is as much
-//! as its embedded buffer, the largest share it has in one MSB (eq. 4); of a shared buffer all but a part
-//! that is kept, so that most replacements find a spare on which nothing runs. Who borrows least for its
-//! share is served first. While an MSB is lost the buffers of the others are needed: three quarters of
-//! what they had lent comes back at once, the rest before half an hour has passed (section 3.3.1), and
-//! nothing more is lent.
+//! Buffers are idle until a failure, so they are lent. A guaranteed reservation lends at most its embedded
+//! buffer: its largest share in one MSB (eq. 4). A shared buffer lends all but a reserved part, so that most
+//! replacements find a spare without containers. The reservation that borrows least relative to its share is
+//! served first. While an MSB is lost, the buffers elsewhere are needed: three quarters of the loans return
+//! at once, the rest before half an hour has passed (section 3.3.1), and no server is lent.
 
 mod view;
 
@@ -16,53 +15,53 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 pub use view::{Loan, LoanGroup, LoanView};
 
-/// What to lend and what to take back.
+/// Servers to lend and servers to recall.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoanPlan {
-    /// Lend these.
+    /// Servers to lend.
     pub lend: Vec<Loan>,
-    /// Take these back.
+    /// Servers to recall.
     pub recall: Vec<Loan>,
 }
 
-/// What of a lost MSB's neighbours' loans may stay for a while, as one over this.
+/// One of this many loans of guaranteed reservations may stay for a while after the loss of an MSB.
 const STAYS: u64 = 4;
 
-/// After so long the rest is asked back: within half an hour, with time for containers to end.
+/// Time after which the rest is recalled: before half an hour, with time for containers to end.
 const REST_AFTER: Duration = Duration::from_secs(20 * 60);
 
-/// One over this is the share of a borrower's servers that one round takes back for other borrowers:
-/// a new borrower must not end all the work of an old one at once.
+/// One round recalls at most one of this many servers of a borrower for other borrowers: a new borrower must
+/// not end all the work of an old one at once.
 const REBALANCED: u64 = 10;
 
-/// How idle buffers are lent.
+/// Settings of loans.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Elastic {
-    /// The share of each shared buffer that is not lent.
+    /// The part of each shared buffer that is not lent, of all its servers; 0 to 1.
     pub shared_kept: f64,
-    /// The shares by which borrowers are served, by name; 1 for those that are not here.
+    /// Shares of borrowers, by name; the default is 1.
     pub shares: BTreeMap<Name, f64>,
 }
 
 impl Default for Elastic {
-    /// A quarter covers the failures of several hours: about a hundredth of a fleet fails at any time
-    /// (RAS section 3.3), the buffer is two, and a repair takes half an hour or more.
+    /// A quarter covers the failures of several hours: at any time about 1 % of a fleet is failed (RAS
+    /// section 3.3), the buffer is 2 %, and a repair takes half an hour or more.
     fn default() -> Elastic {
         Elastic { shared_kept: 0.25, shares: BTreeMap::new() }
     }
 }
 
 impl Elastic {
-    /// The share of a borrower; what is no share counts as the smallest there is.
+    /// The share of a borrower; a share that is not positive counts as the smallest positive number.
     fn share(&self, borrower: &Name) -> f64 {
         let share = self.shares.get(borrower).copied().unwrap_or(1.0);
         if share > 0.0 { share } else { f64::MIN_POSITIVE }
     }
 }
 
-/// What to lend and what to take back. Doing it and asking again changes nothing, but for what is
-/// taken from some to be given to others, which takes a few looks.
+/// Decides which servers are lent and which are recalled. A second decision after the first was executed
+/// changes nothing, except that moving loans between borrowers takes several rounds.
 pub fn plan(view: &LoanView, settings: &Elastic) -> LoanPlan {
     if let Some((since, lent)) = view.outage {
         let stay = if since < REST_AFTER { lent / STAYS } else { 0 };
@@ -80,7 +79,7 @@ fn worth(group: &LoanGroup, servers: u64) -> Rru {
     group.value.times(usize::try_from(servers).unwrap_or(usize::MAX))
 }
 
-/// How much of each owner may be lent in all, in its own RRU.
+/// The RRU that each owner may lend in total, by its own values.
 fn budgets<'a>(groups: &'a [LoanGroup], settings: &Elastic) -> BTreeMap<&'a Name, Rru> {
     let mut by_msb: BTreeMap<(&Name, &Name), Rru> = BTreeMap::new();
     let mut budgets: BTreeMap<&Name, Rru> = BTreeMap::new();
@@ -115,13 +114,13 @@ fn index(view: &LoanView) -> Index<'_> {
     groups.map(|group| ((&group.owner, &group.msb, &group.hardware_type), group)).collect()
 }
 
-/// The group a loan is of; `None`: its servers are all leaving.
+/// The group of a loan; `None`: all servers of the group move to other reservations.
 fn group_of<'a>(index: &Index<'a>, loan: &Loan) -> Option<&'a LoanGroup> {
     index.get(&(&loan.owner, &loan.msb, &loan.hardware_type)).copied()
 }
 
-/// Loans to recall while an MSB is lost, so that at most `stay` servers of guaranteed reservations
-/// stay lent. Reservations that lost servers come first, then the most important.
+/// Loans to recall while an MSB is lost, so that at most `stay` servers of guaranteed reservations stay
+/// lent. Owners that lost servers come first, then owners of higher priority.
 fn returning(view: &LoanView, stay: u64) -> Vec<Loan> {
     let hit: BTreeSet<&Name> =
         view.groups.iter().filter(|group| group.lost).map(|group| &group.owner).collect();
@@ -146,7 +145,7 @@ fn returning(view: &LoanView, stay: u64) -> Vec<Loan> {
     back
 }
 
-/// What has become too much: the buffer it was lent from is smaller now.
+/// Loans beyond the budget of an owner, whose buffer has shrunk.
 fn beyond(view: &LoanView, budgets: &BTreeMap<&Name, Rru>) -> Vec<Loan> {
     let index = index(view);
     let mut lent: BTreeMap<&Name, Rru> = BTreeMap::new();
@@ -164,7 +163,7 @@ fn beyond(view: &LoanView, budgets: &BTreeMap<&Name, Rru>) -> Vec<Loan> {
     back
 }
 
-/// How many servers of a value fit into an amount.
+/// The number of servers of a value that fit into an amount.
 fn fits(amount: Rru, value: Rru) -> u64 {
     if value <= Rru::ZERO || amount < value {
         return 0;
@@ -172,10 +171,10 @@ fn fits(amount: Rru, value: Rru) -> u64 {
     u64::try_from(amount.0 / value.0).unwrap_or(0)
 }
 
-/// Who has what while it is dealt out.
+/// The state of the distribution.
 struct Table<'a> {
     groups: Vec<Deal<'a>>,
-    /// What may still be lent of each owner.
+    /// The remaining budget of each owner.
     left: BTreeMap<&'a Name, Rru>,
     borrowers: Vec<Borrower<'a>>,
 }
@@ -197,7 +196,7 @@ impl Borrower<'_> {
         self.values.get(hardware_type).copied().unwrap_or_default()
     }
 
-    /// What it has for its share, with so much more.
+    /// Borrowed RRU relative to the share, after borrowing more.
     fn served(&self, more: Rru) -> f64 {
         (self.borrowed + more).to_f64() / self.share
     }
@@ -207,12 +206,12 @@ impl<'a> Table<'a> {
     fn new(view: &'a LoanView, settings: &Elastic, budgets: &BTreeMap<&'a Name, Rru>) -> Table<'a> {
         let mut left = budgets.clone();
         for group in &view.groups {
-            // What is on its way back is still lent.
+            // Servers on their way back are still lent.
             *left.entry(&group.owner).or_default() -= worth(group, group.lent);
         }
         let mut groups: Vec<Deal> =
             view.groups.iter().map(|group| Deal { group, idle: group.idle }).collect();
-        // Shared buffers last: a replacement takes what is not lent first.
+        // Shared buffers come last: replacements prefer spares that are not lent.
         groups.sort_by_key(|deal| deal.group.shared);
         let borrowers = view.borrowers.iter().map(|(name, values)| {
             let of = |loan: &&Loan| loan.borrower == *name;
@@ -232,7 +231,7 @@ impl<'a> Table<'a> {
         Table { groups, left, borrowers }
     }
 
-    /// How many servers of a group a borrower could have.
+    /// The number of servers of a group that a borrower could get.
     fn open_to(&self, borrower: &Borrower, deal: &Deal) -> u64 {
         if borrower.value(&deal.group.hardware_type) <= Rru::ZERO {
             return 0;
@@ -241,14 +240,14 @@ impl<'a> Table<'a> {
         deal.idle.min(fits(left, deal.group.value))
     }
 
-    /// Lends idle servers, a few at a time, to the borrower that has least for its share.
+    /// Lends idle servers, a few at a time, to the borrower with the least RRU relative to its share.
     fn lend(&mut self) -> Vec<Loan> {
         let idle: u64 = self.groups.iter().map(|deal| deal.idle).sum();
-        // Small enough to be fair, large enough to end.
+        // Small portions are fair, large ones bound the number of rounds.
         let helping = (idle / 1_000).max(1);
         let mut lent: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         let mut hungry: Vec<usize> = (0..self.borrowers.len()).collect();
-        // Where each goes on looking: what was not open to it before is not later.
+        // The position at which each borrower continues: a group that was closed to it stays closed.
         let mut from = vec![0; self.borrowers.len()];
         while let Some(&b) = hungry.iter().min_by(|a, b| self.by_service(**a, **b)) {
             let found = (from[b]..self.groups.len()).find_map(|g| {
@@ -286,8 +285,8 @@ impl<'a> Table<'a> {
         served(a).total_cmp(&served(b)).then(a.cmp(&b))
     }
 
-    /// What the one that has most for its share gives back to the one that has least, where nothing
-    /// is left to lend.
+    /// A loan that the borrower with the most RRU relative to its share returns for the one with the least,
+    /// if no idle server is left.
     fn rebalance(&self, view: &LoanView) -> Option<Loan> {
         let count = 0..self.borrowers.len();
         let poor = &self.borrowers[count.clone().min_by(|a, b| self.by_service(*a, *b))?];
@@ -305,7 +304,7 @@ impl<'a> Table<'a> {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "both are above zero, and a cast that saturates is bounded by the loan"
+            reason = "both are positive, and the loan bounds a saturated cast"
         )]
         let equal = (apart / each).floor() as u64;
         let count = equal.min(loan.count.div_ceil(REBALANCED)).max(1);

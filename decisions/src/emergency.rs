@@ -1,8 +1,8 @@
-//! Which servers serve an emergency (RAS section 5.4).
+//! Servers for a request for emergency capacity (RAS section 5.4).
 //!
-//! Free servers come before those of shared buffers; then the MSB in which the reservation has least,
-//! because the loss of an MSB takes at most its largest share; then the server worth the most, so that few
-//! move, but not one worth more than what is still missing where a smaller one will do.
+//! Free servers come before those of shared buffers. Then comes the MSB in which the reservation holds least,
+//! because the loss of an MSB costs at most the largest share; then the most valuable server, so that few
+//! move, except that a server worth more than the missing amount comes after smaller ones.
 
 use crate::place::PlaceLimits;
 use crate::region::Region;
@@ -15,24 +15,24 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct StockGroup {
     /// Their MSB.
     pub msb: Name,
-    /// Their type.
+    /// Their hardware type.
     pub hardware_type: Name,
-    /// Whether a shared buffer has them; otherwise they are free.
+    /// Whether a shared buffer owns them; otherwise they are free.
     pub shared: bool,
-    /// How many.
+    /// Number of servers.
     pub count: u64,
 }
 
-/// What a grant is chosen from.
+/// The view of a decision about an emergency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stock {
-    /// Who needs it.
+    /// The reservation that asks.
     pub reservation: Name,
-    /// How much.
+    /// The requested RRU.
     pub asked: Rru,
-    /// What there is.
+    /// Servers that can be granted.
     pub groups: Vec<StockGroup>,
-    /// What types are worth to it, and what it has in each MSB.
+    /// Values, holdings and placement rules of the reservation.
     pub worth: Worth,
 }
 
@@ -68,19 +68,19 @@ impl Stock {
     }
 }
 
-/// Servers chosen of a group.
+/// Servers chosen from a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pick {
     /// The group.
     pub group: StockGroup,
-    /// How many of it.
+    /// Number of servers.
     pub count: u64,
 }
 
-/// Chooses servers worth as much as was asked, or all there are that the reservation may have.
+/// Chooses servers worth the requested amount, or all that the reservation may hold if they are worth less.
 pub fn choose(stock: &Stock) -> Vec<Pick> {
-    // A replica rule is of what is promised, which grows by what is granted: where that is less than
-    // what was asked, less may be in one MSB.
+    // A replica rule is a share of the capacity, which grows by the granted amount. If less than the request
+    // can be granted, the limit of an MSB is lower too, so the choice is repeated with the lower amount.
     let mut aim = stock.asked;
     loop {
         let (picks, picked) = choose_within(stock, aim);
@@ -93,7 +93,7 @@ pub fn choose(stock: &Stock) -> Vec<Pick> {
     }
 }
 
-/// Chooses for a promise that grows by `aim`; gives what the servers are worth, too.
+/// Chooses servers for a capacity that grows by `aim`; gives their value, too.
 fn choose_within(stock: &Stock, aim: Rru) -> (Vec<Pick>, Rru) {
     let none = PlaceLimits::default();
     let place = stock.worth.places.get(&stock.reservation).unwrap_or(&none);
@@ -120,7 +120,7 @@ fn choose_within(stock: &Stock, aim: Rru) -> (Vec<Pick>, Rru) {
         let best = left.iter().enumerate().filter(|(_, of)| fits(of)).min_by_key(
             |(_, (group, value, _))| {
                 let share = held.get(&group.msb).copied().unwrap_or_default();
-                // More than is missing is the worse the more it is; less, the better the more it is.
+                // Among servers worth more than the missing amount the smallest is best, else the largest.
                 let fit = if *value >= missing { (0, *value) } else { (1, Rru(-value.0)) };
                 (group.shared, share, fit, &group.hardware_type)
             },

@@ -1,13 +1,13 @@
-//! Who gives way to whom when more than one MSB is lost.
+//! Preemption: less important reservations give servers to more important ones when more than one MSB is lost.
 //!
-//! RAS treats all reservations alike then and says that this is not the last word (section 5.4). Here the
-//! declared priority decides. The most important reservation that is short is made whole first: from
-//! free servers, then from shared buffers, then from reservations that are less important than it,
-//! the least important first, idle servers before those in use. Who gave may be short by that, and takes
-//! from those below in its turn. Where nothing is left for one that is short, a more important one that can do
-//! with other servers leaves it what it was to take. Such an exchange may end with a server of one as
-//! important that does not miss it. What elastic reservations borrow is the owner's in any case: loans come
-//! back when an MSB is lost, before any reservation gives way.
+//! RAS treats all reservations alike in that case, as a first solution (section 5.4). Here the declared
+//! priority decides. The most important reservation that is short is served first: from free servers, then
+//! from shared buffers, then from less important reservations, the least important first, idle servers
+//! before servers in use. A preempted reservation may be short, and then preempts less important ones in its
+//! turn. If no server is left for a reservation that is short, more important reservations may exchange
+//! servers that were assigned to them for equivalent ones. Such an exchange may end with a server that a
+//! reservation of the same priority can spare. Loans to elastic reservations are recalled when an MSB is
+//! lost, before any reservation is preempted.
 
 mod view;
 
@@ -17,27 +17,27 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 pub use view::{HeldGroup, Holder, RegionHeld};
 
-/// MSBs that must be lost before reservations give way: embedded buffers cover the loss of one.
+/// The number of lost MSBs from which reservations are preempted: embedded buffers cover the loss of one.
 pub const GIVE_WAY_LOST_MIN: usize = 2;
 
-/// Servers that change hands.
+/// Servers that move from one holder to another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GiveWay {
-    /// The reservation that gives them; `None`: they are free.
+    /// The reservation that loses them; `None`: they are free.
     pub source: Option<Name>,
-    /// Who gets them.
+    /// The reservation that gets them.
     pub target: Name,
     /// Their MSB.
     pub msb: Name,
-    /// Their type.
+    /// Their hardware type.
     pub hardware_type: Name,
     /// Whether containers run on them.
     pub in_use: bool,
-    /// How many.
+    /// Number of servers.
     pub count: u64,
 }
 
-/// What a reservation has, of what it wants.
+/// The holdings of a reservation, before and after preemption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// The reservation.
@@ -46,13 +46,14 @@ pub struct Standing {
     pub priority: i32,
     /// C.
     pub capacity: Rru,
-    /// What works of what it has.
+    /// RRU of its working servers.
     pub before: Rru,
-    /// And would after the plan.
+    /// RRU of its working servers after the plan.
     pub after: Rru,
 }
 
-/// Which reservations give way, and what each reservation that is touched or short has before and after.
+/// Decides which servers move, and gives the holdings of each reservation that is short or whose holdings
+/// change.
 pub fn plan(held: &RegionHeld) -> (Vec<GiveWay>, Vec<Standing>) {
     let by_name: BTreeMap<&Name, &Holder> =
         held.holders.iter().map(|holder| (&holder.reservation, holder)).collect();
@@ -115,23 +116,23 @@ pub fn plan(held: &RegionHeld) -> (Vec<GiveWay>, Vec<Standing>) {
     (rows, standings)
 }
 
-/// Whether the mover lets reservations give way by itself.
+/// Whether the mover preempts without an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// Too few MSBs are lost.
     No,
-    /// Not before then.
+    /// Enough MSBs are lost, but not for long enough before this instant.
     At(DateTime<Utc>),
-    /// Now, because enough of them are lost since then.
+    /// Enough MSBs have been lost since this instant.
     Now(DateTime<Utc>),
 }
 
-/// Whether reservations are to give way: when [`GIVE_WAY_LOST_MIN`] MSBs have been lost at the same
-/// time for so long. `began` has the beginning of each outage that has not ended.
+/// Whether preemption is due: [`GIVE_WAY_LOST_MIN`] MSBs have been lost at the same time for the duration
+/// `after`. `began` has the start of each outage that has not ended.
 pub fn due(mut began: Vec<DateTime<Utc>>, now: DateTime<Utc>, after: Duration) -> Due {
     began.sort_unstable();
     let Some(since) = began.get(GIVE_WAY_LOST_MIN - 1).copied() else { return Due::No };
-    // A delay that leads out of the calendar never ends.
+    // A delay beyond the calendar never ends.
     let at =
         chrono::TimeDelta::from_std(after).ok().and_then(|after| since.checked_add_signed(after));
     match at {
@@ -141,17 +142,17 @@ pub fn due(mut began: Vec<DateTime<Utc>>, now: DateTime<Utc>, after: Duration) -
     }
 }
 
-/// Who takes what.
+/// The state of the assignment.
 struct Taking<'a> {
     held: &'a RegionHeld,
     by_name: &'a BTreeMap<&'a Name, &'a Holder>,
-    /// What each reservation has.
+    /// RRU of each reservation.
     has: BTreeMap<&'a Name, Rru>,
-    /// What each has in each MSB.
+    /// RRU of each reservation in each MSB.
     in_msb: BTreeMap<(&'a Name, &'a Name), Rru>,
-    /// What may still be taken of each group.
+    /// Remaining servers of each group.
     left: Vec<u64>,
-    /// Servers by who takes them and group.
+    /// Servers by the reservation that takes them, and group.
     taken: BTreeMap<(&'a Name, usize), u64>,
 }
 
@@ -164,12 +165,12 @@ impl<'a> Taking<'a> {
         value(holder, &self.held.groups[g])
     }
 
-    /// Where a group stands for a reservation, if it may be taken and counts.
+    /// The rank of a group for a reservation, if the reservation may take its servers and values them.
     fn rank(&self, holder: &Holder, g: usize) -> Option<Rank<'a>> {
         rank(holder, g, self.held, self.by_name).filter(|_| self.worth(holder, g) > Rru::ZERO)
     }
 
-    /// How many servers of a group a reservation may have beside what it has, by its replica rule.
+    /// The number of servers of a group that the replica rule of a reservation still allows.
     fn room(&self, holder: &Holder, g: usize) -> u64 {
         let msb = &self.held.groups[g].msb;
         let there = self.in_msb.get(&(&holder.reservation, msb)).copied().unwrap_or_default();
@@ -181,7 +182,7 @@ impl<'a> Taking<'a> {
         self.held.groups[g].holder.as_ref().and_then(|name| self.by_name.get(name)).copied()
     }
 
-    /// Moves servers of a group to one who takes them, or back.
+    /// Assigns servers of a group to a reservation, or returns them.
     fn shift(&mut self, holder: &'a Holder, g: usize, count: u64, back: bool) {
         let sign = if back { -1 } else { 1 };
         let worth = times(self.worth(holder, g), count);
@@ -201,7 +202,7 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// Takes from one group after another until nothing is missing.
+    /// Takes from one group after another until the reservation is not short.
     fn take(&mut self, holder: &'a Holder) {
         let mut sources: Vec<(Rank, usize)> =
             (0..self.held.groups.len()).filter_map(|g| Some((self.rank(holder, g)?, g))).collect();
@@ -220,15 +221,15 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// Takes one server that another reservation was to take or owns, which takes one as good instead:
-    /// the shortest chain of such exchanges (an augmenting path) that leaves no reservation as important
-    /// with less than its capacity. Returns whether there was one.
+    /// Takes one server that is assigned to or owned by another reservation, which takes an equivalent one
+    /// instead: the shortest chain of such exchanges (an augmenting path) that leaves no reservation of the
+    /// same priority below its capacity. Returns whether there was one.
     fn pass_on(&mut self, holder: &'a Holder) -> bool {
         let mut reached: BTreeMap<usize, Option<Link<'a>>> = BTreeMap::new();
         let mut open: VecDeque<usize> = VecDeque::new();
         let is_own =
             |g: usize| self.source(g).is_some_and(|of| of.reservation == holder.reservation);
-        // What it gave itself comes back to it.
+        // Servers that the reservation itself lost may return to it.
         let counts = |g: usize| {
             self.rank(holder, g).is_some() || is_own(g) && self.worth(holder, g) > Rru::ZERO
         };
@@ -257,8 +258,8 @@ impl<'a> Taking<'a> {
         false
     }
 
-    /// Whether a chain for `holder` may end with a server of a group: whose it is misses nothing, or is
-    /// less important.
+    /// Whether a chain for `holder` may end with a server of a group: its owner can spare it, or is less
+    /// important.
     fn gives(&self, holder: &Holder, g: usize) -> bool {
         self.source(g).is_none_or(|of| {
             let worth = self.worth(of, g);
@@ -268,20 +269,20 @@ impl<'a> Taking<'a> {
         })
     }
 
-    /// Who could do with other servers than those of a group: those who were to take some, who give them
-    /// back, and whose they are, while any are left.
+    /// The reservations that could exchange a server of a group: those to which some are assigned, which
+    /// return them, and the owner, while it has any left.
     fn users(&self, holder: &Holder, g: usize) -> Vec<(&'a Holder, bool)> {
         let takers = self.taken.iter().filter(|((_, of), count)| *of == g && **count > 0);
         let takers = takers.map(|((name, _), _)| (self.by_name[name], true));
         let owner = self.source(g).filter(|_| self.left[g] > 0).map(|of| (of, false));
-        // One whose MSBs are limited by a replica rule keeps what it has or was to take.
+        // A reservation with a replica rule exchanges no servers.
         takers
             .chain(owner)
             .filter(|(of, _)| of.reservation != holder.reservation && of.place.rule.is_none())
             .collect()
     }
 
-    /// Carries a chain out, from the group that has servers left back to the one for `holder`.
+    /// Executes a chain, from the group with remaining servers back to the one for `holder`.
     fn exchange(
         &mut self,
         holder: &'a Holder,
@@ -301,18 +302,18 @@ impl<'a> Taking<'a> {
     }
 }
 
-/// One exchange of a chain: who leaves a server of a group for another.
+/// One exchange of a chain: a reservation gives up a server of a group for one of another.
 struct Link<'a> {
     who: &'a Holder,
     from: usize,
-    /// Whether it was to take that server, and gives it back; else it is its own.
+    /// Whether the server was assigned to it and is returned; else the reservation owns it.
     back: bool,
 }
 
-/// Free, a buffer's or a reservation's; its priority, negated; in use; and names, for a total order.
+/// Free, of a shared buffer or of a reservation; the negated priority; in use; names for a total order.
 type Rank<'a> = (u8, i32, bool, Option<&'a Name>, &'a Name, &'a Name);
 
-/// The rank of a group in the order it is taken for a reservation; `None`: it may not be taken.
+/// The rank of a group in the order in which a reservation takes servers; `None`: it may not take them.
 fn rank<'a>(
     holder: &Holder,
     g: usize,
@@ -323,7 +324,7 @@ fn rank<'a>(
     let (step, priority) = match group.holder.as_ref().map(|name| by_name.get(name)) {
         None => (0, 0),
         Some(None) if group.shared => (1, 0),
-        // Less important: a larger number. The largest comes first.
+        // A larger number is less important, and comes first.
         Some(Some(source)) if source.priority > holder.priority => (2, -source.priority),
         Some(_) => return None,
     };
@@ -331,7 +332,7 @@ fn rank<'a>(
     Some((step, priority, group.in_use, name, &group.msb, &group.hardware_type))
 }
 
-/// What a server of a group is worth to a reservation: nothing where it is not allowed.
+/// The value of a server of a group to a reservation; zero outside its allowed datacenters.
 fn value(holder: &Holder, group: &HeldGroup) -> Rru {
     let worth = holder.values.get(&group.hardware_type).filter(|_| holder.place.allows(&group.msb));
     worth.copied().unwrap_or_default()

@@ -1,19 +1,19 @@
-//! What is decided between two solves: pure functions, each on a view of the region.
+//! Decisions between two solves: pure functions, each on a view of the region.
 //!
-//! The broker makes the views from its tables, within the transaction that writes what is decided; drills and
-//! previews make them from a snapshot. So a decision is the same in both, and nothing here knows SQL, a clock or a
-//! task: the instant is an argument.
+//! Each view has two makers. The broker reads it from its tables, in the transaction that writes the decision;
+//! simulations and previews derive it from a [`region::Region`]. A test holds the two equal, so a simulation
+//! decides as a live region does. The crate knows no SQL, clock or task: the instant is an argument.
 //!
-//! | module | what it decides, on which view |
+//! | module | decision, and the view it looks at |
 //! |---|---|
 //! | [`admission`] | which pending moves begin, within limits and churn contracts: [`admission::MoveView`], [`admission::ContractView`] |
-//! | [`replace`] | which spare takes the place of a failed server: [`replace::Failed`], [`replace::Spare`], [`replace::Worth`] |
+//! | [`replace`] | which spare replaces a failed server: [`replace::Failed`], [`replace::Spare`], [`replace::Worth`] |
 //! | [`outage`] | which MSBs are lost: [`outage::MsbHealth`] |
-//! | [`elastic`] | what elastic reservations borrow, and what they give back: [`elastic::LoanView`] |
-//! | [`emergency`] | which servers serve an emergency: [`emergency::Stock`] |
-//! | [`give_way`] | which reservations give way to more important ones, and when: [`give_way::RegionHeld`] |
-//! | [`place`] | in which MSBs a reservation may have servers, and how many: what all of these keep |
-//! | [`region`] | the state of a region from which the views are made without a database |
+//! | [`elastic`] | which servers are lent to elastic reservations, and which are recalled: [`elastic::LoanView`] |
+//! | [`emergency`] | which servers serve a request for emergency capacity: [`emergency::Stock`] |
+//! | [`give_way`] | which reservations are preempted for more important ones, and when: [`give_way::RegionHeld`] |
+//! | [`place`] | placement rules that all of these keep |
+//! | [`region`] | the state of a region, from which views are made without a database |
 //! | [`msb_loss`] | simulates the loss of an MSB |
 //! | [`failure_replay`] | replays a log of failures |
 //!

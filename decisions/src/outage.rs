@@ -1,12 +1,12 @@
-//! Which MSBs are lost: the storm guard (RAS section 3.3.1).
+//! Lost MSBs: the storm guard (RAS section 3.3.1).
 //!
-//! The loss of an MSB is one failure, not a thousand: its reservations live on their embedded buffers,
-//! and shared buffers are not drained for it. Events that say so are believed. But monitoring often says
-//! it server by server, so much of an MSB that fails within minutes counts as its loss, too: a storm.
+//! The loss of an MSB is one failure, not a thousand: its reservations use their embedded buffers, and no
+//! spares are spent on it. An event that reports the loss is believed. But monitoring often reports it server
+//! by server, so many failures in one MSB within minutes also count as its loss: a storm.
 //!
-//! A storm is a burst, not a stock. What is judged is when servers failed, and only those that failed
-//! lately and that no solve has seen since: servers that die one by one are never a storm, however many
-//! of them are dead, and every storm ends by itself.
+//! A storm is a burst, not a stock. Only the times of recent failures that no solve has seen are judged:
+//! servers that fail one by one are never a storm, regardless of their number, and every storm ends with
+//! time.
 
 use crate::region::Region;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -14,29 +14,29 @@ use fleet::{MsbIx, Name, is_stand_in};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How much of an MSB is out of use, planned maintenance aside.
+/// The failures in an MSB, without planned maintenance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MsbHealth {
     /// The MSB.
     pub msb: Name,
-    /// Its servers.
+    /// Number of servers.
     pub servers: u64,
-    /// Those out of use.
+    /// Failed servers.
     pub out: u64,
-    /// Of them, those that no solve has seen out of use, and so has not provided for.
+    /// The failed servers that no solve has seen, and so has not provided for.
     pub failed: Vec<OutServer>,
-    /// Whether an event says that the MSB, its datacenter or a device it shares failed.
+    /// Whether an event reports a failure of the MSB, its datacenter or a shared device.
     pub reported: bool,
-    /// Whether it counts as lost so far.
+    /// Whether it counts as lost until now.
     pub was_lost: bool,
 }
 
-/// A server that is out of use.
+/// A failed server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutServer {
-    /// Since when, by the event's own time.
+    /// The start of the failure, by the event's own time.
     pub since: DateTime<Utc>,
-    /// What tells its rack from others; `None`: its rack is not known.
+    /// Identifies its rack; `None`: the rack is not known.
     pub rack: Option<i32>,
 }
 
@@ -78,20 +78,20 @@ impl MsbHealth {
     }
 }
 
-/// Why an MSB counts as lost.
+/// The reason for which an MSB counts as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutageReason {
-    /// An event says so.
+    /// An event reports it.
     Reported,
-    /// So much of it failed within minutes that it was one failure.
+    /// Many of its servers failed within minutes.
     Storm,
 }
 
 impl OutageReason {
-    /// Every reason.
+    /// All reasons.
     pub const ALL: [OutageReason; 2] = [OutageReason::Reported, OutageReason::Storm];
 
-    /// The word of the table.
+    /// The word in tables and in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             OutageReason::Reported => "reported",
@@ -100,24 +100,24 @@ impl OutageReason {
     }
 }
 
-/// When single failures count as one.
+/// Settings: when single failures count as the loss of an MSB.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StormGuard {
-    /// The share of an MSB's servers that fails together.
+    /// The share of an MSB's servers that must fail together.
     pub share: f64,
-    /// The fewest servers that are a storm, or half of an MSB that has fewer than twice as many.
+    /// The least number of servers; half of an MSB with fewer than twice as many.
     pub servers: u64,
-    /// Within how long they fail.
+    /// The time within which they fail.
     pub within: Duration,
-    /// How long after its failures a storm is over, even if no server came back. By then a solve has
-    /// provided for them, or monitoring has reported the MSB as lost.
+    /// The time after which failures count no more, even if no server returned. By then a solve has provided
+    /// for them, or monitoring has reported the MSB as lost.
     pub lasts: Duration,
 }
 
 impl Default for StormGuard {
-    /// Random failures take about a hundredth of a fleet out of use at any time (RAS section 3.3). A
-    /// tenth of one MSB within ten minutes is far from that, and bounds what is replaced before the guard
-    /// can tell. Two hours leave room for two hourly solves.
+    /// At any time about 1 % of a fleet is failed (RAS section 3.3). A tenth of one MSB within ten minutes is
+    /// far from that, and bounds the replacements before the guard can tell. Two hours leave time for two
+    /// hourly solves.
     fn default() -> StormGuard {
         StormGuard {
             share: 0.1,
@@ -128,11 +128,11 @@ impl Default for StormGuard {
     }
 }
 
-/// Two failures are a coincidence, however small the MSB.
+/// The least number of failures of a storm: two are a coincidence, even in a small MSB.
 const FEWEST: u64 = 3;
 
 impl StormGuard {
-    /// How many of an MSB's servers are a storm if they fail together.
+    /// The number of servers of an MSB that are a storm if they fail together.
     fn needed(&self, servers: u64) -> u64 {
         #[expect(
             clippy::cast_precision_loss,
@@ -144,10 +144,9 @@ impl StormGuard {
         share.max(self.servers.min(servers.div_ceil(2))).max(FEWEST)
     }
 
-    /// Whether that much failed together that it was one failure. It goes on until less than half of
-    /// that is left.
+    /// Whether enough servers failed together. A storm goes on until less than half of that number is left.
     fn storms(&self, of: &MsbHealth, now: DateTime<Utc>) -> bool {
-        // An MSB whose servers were not counted yet is no storm.
+        // The servers of the MSB were not counted yet.
         if of.servers == 0 {
             return false;
         }
@@ -178,15 +177,15 @@ impl StormGuard {
     }
 }
 
-/// Whether the failures within one window are more than one rack's. One rack is one switch: a random
-/// failure, however large its share, unless it is all of the MSB.
+/// Whether the failures within one window are a storm. The failures of one rack are one failed switch and
+/// count as a random failure, unless the rack is the whole MSB.
 fn together(of: &MsbHealth, window: u64, racks: &BTreeMap<i32, u64>, needed: u64) -> bool {
     let one_rack = racks.values().copied().max().unwrap_or(0);
     let spread = window.saturating_sub(one_rack) >= needed.div_ceil(2);
     window >= needed && (spread || of.out >= of.servers)
 }
 
-/// The MSBs that are lost at an instant, and why.
+/// Decides which MSBs are lost at an instant, with the reason.
 pub fn lost(
     health: &[MsbHealth],
     guard: &StormGuard,

@@ -1,22 +1,22 @@
-//! Where guaranteed reservations may have servers between two solves, and how many in one MSB: what
-//! replacements, emergencies and giving way must keep as a solve does.
+//! Placement rules of guaranteed reservations: allowed datacenters and replica rules. Replacements, emergency
+//! grants and preemption keep them, as solves do.
 
 use fleet::{Name, RegionSnapshot, ReplicaRule, Reservation, Rru};
 use std::collections::BTreeSet;
 
-/// The rules of places of one reservation.
+/// The placement rules of one reservation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlaceLimits {
-    /// The MSBs of the datacenters it is held to; `None`: all.
+    /// The MSBs of its allowed datacenters; `None`: all MSBs.
     pub msbs: Option<BTreeSet<Name>>,
-    /// How much of it one MSB may hold, if that is limited.
+    /// The replica rule, if it has one.
     pub rule: Option<ReplicaRule>,
     /// C.
     pub capacity: Rru,
 }
 
 impl PlaceLimits {
-    /// Those of a reservation of a snapshot.
+    /// The rules of a reservation of a snapshot.
     pub fn of(snapshot: &RegionSnapshot, of: &Reservation) -> PlaceLimits {
         let allowed = snapshot.msbs.iter().filter(|msb| of.allows(msb.datacenter));
         let held_to = !of.allowed_datacenters.is_empty();
@@ -27,22 +27,22 @@ impl PlaceLimits {
         }
     }
 
-    /// Whether there is any rule: else every MSB may hold any amount.
+    /// Whether any rule exists. Without one every MSB may hold any amount.
     pub fn has_rule(&self) -> bool {
         self.msbs.is_some() || self.rule.is_some()
     }
 
-    /// Whether it may have servers in an MSB.
+    /// Whether the reservation may hold servers in an MSB.
     pub fn allows(&self, msb: &Name) -> bool {
         self.msbs.as_ref().is_none_or(|msbs| msbs.contains(msb))
     }
 
-    /// The most RRU that it may have in one MSB, were it promised `more`.
+    /// The most RRU that the reservation may hold in one MSB if its capacity grows by `more`.
     pub fn msb_max(&self, more: Rru) -> Rru {
         self.rule.map_or(Rru(i64::MAX), |rule| rule.msb_max(self.capacity + more))
     }
 
-    /// Whether it may have this much in an MSB.
+    /// Whether the reservation may hold this much in an MSB.
     pub fn fits(&self, msb: &Name, amount: Rru) -> bool {
         self.allows(msb) && amount <= self.msb_max(Rru::ZERO)
     }

@@ -1,14 +1,13 @@
-//! Which spare server takes the place of one that failed (RAS section 3.4).
+//! Spares that replace failed servers (RAS section 3.4).
 //!
-//! The spares are the servers of the shared buffers. One fits if its type is worth at least as much to
-//! the reservation as the one that failed, its datacenter is one that the reservation is allowed in,
-//! and its MSB has no more replicas with it than the reservation's rule allows. Reservations are served by
-//! priority, then by how long they have waited. Of the spares that fit, the best in this order: one that
-//! is not lent; the one with which the reservation's share in its MSB is smallest, because the loss of an
-//! MSB takes at most the largest share (eq. 4, 6); the one worth least, so that better spares stay for
-//! reservations that need them; the first by name. Where all spares that fit are taken, a reservation that
-//! can use another spare passes its own on (an augmenting path). So the number of failed servers replaced
-//! is the largest possible at each priority without replacing fewer of a more important one.
+//! Spares are the servers of shared buffers. A spare fits if the reservation values its hardware type at
+//! least as much as the failed server, and if the placement rules of the reservation allow it in its MSB.
+//! Reservations are served by priority, then by the age of the failure. The best fitting spare is, in this
+//! order: one that is not lent; the one with which the reservation's share in the MSB is smallest, because
+//! the loss of an MSB costs at most the largest share (eq. 4, 6); the least valuable, so that better spares
+//! remain for reservations that need them; the first by name. If all fitting spares are taken, a
+//! reservation that can use another one passes its own on (an augmenting path). So the number of replaced
+//! servers of each priority is the largest possible without replacing fewer of a higher priority.
 
 mod view;
 
@@ -16,32 +15,33 @@ use fleet::{Name, Rru};
 use std::collections::{BTreeMap, VecDeque};
 pub use view::{Failed, Spare, Worth};
 
-/// A server that failed and the spare that takes its place.
+/// A failed server and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Swap {
-    /// The server that failed.
+    /// The failed server.
     pub failed: Name,
-    /// Who gets the spare.
+    /// The reservation that gets the spare.
     pub reservation: Name,
     /// The spare.
     pub spare: Name,
 }
 
-/// Lent, MSB and type: spares alike but for their names are one choice. There are few kinds and many
-/// spares.
+/// Whether spares are lent, their MSB and hardware type. Spares of one kind differ only in name; there are few
+/// kinds and many spares.
 type Kind<'a> = (bool, &'a Name, &'a Name);
 
 struct Choice<'a> {
     worth: &'a Worth,
-    /// The spares of each kind that are left, the first by name last.
+    /// Remaining spares of each kind, in descending order of name.
     left: BTreeMap<Kind<'a>, Vec<&'a Name>>,
-    /// RRU by reservation and MSB, with what was chosen.
+    /// RRU by reservation and MSB, chosen spares included.
     held: BTreeMap<(Name, Name), Rru>,
-    /// Who has which spare.
+    /// The chosen spares.
     chosen: Vec<(&'a Failed, Kind<'a>, &'a Name)>,
 }
 
-/// Chooses spares; who is not in the answer finds none that fits. Each spare is used once.
+/// Chooses a spare for each failed server. For servers that are missing in the result no spare fits. Each
+/// spare is used once.
 pub fn choose(failed: &[Failed], spares: &[Spare], worth: &Worth) -> Vec<Swap> {
     let mut left: BTreeMap<Kind, Vec<&Name>> = BTreeMap::new();
     for spare in spares {
@@ -74,7 +74,7 @@ impl<'a> Choice<'a> {
         self.worth.values.get(&(of.reservation.clone(), ty.clone())).copied()
     }
 
-    /// What a spare of a kind is worth, if it fits.
+    /// The value of a spare of a kind, if it fits.
     fn fits(&self, of: &Failed, kind: Kind) -> Option<Rru> {
         let least = self.value(of, &of.hardware_type).unwrap_or(Rru::ZERO);
         let key = (of.reservation.clone(), kind.1.clone());
@@ -83,7 +83,7 @@ impl<'a> Choice<'a> {
         self.value(of, kind.2).filter(|worth| *worth >= least && *worth > Rru::ZERO).filter(fits)
     }
 
-    /// The best kind that fits and has spares left.
+    /// The best fitting kind with remaining spares.
     fn best(&self, of: &Failed) -> Option<Kind<'a>> {
         let fitting = self.left.iter().filter_map(|(&kind, names)| {
             let worth = self.fits(of, kind)?;
@@ -107,10 +107,10 @@ impl<'a> Choice<'a> {
         self.chosen.push((of, kind, name));
     }
 
-    /// Finds a spare for one for whom none is left, where others can do with one of another kind: the
-    /// shortest chain of such exchanges.
+    /// Finds a spare by exchanges if no fitting one remains: the shortest chain in which each reservation
+    /// gives up its spare for one of another kind.
     fn pass_on(&mut self, of: &'a Failed) {
-        // How each kind was reached: who passes a spare of it on, and of which kind it takes one.
+        // How each kind was reached: the choice that gives up a spare for one of this kind, and its old kind.
         let mut reached: BTreeMap<Kind, Option<(usize, Kind)>> = BTreeMap::new();
         let mut open: VecDeque<Kind> = VecDeque::new();
         for &kind in self.left.keys().filter(|&&kind| self.fits(of, kind).is_some()) {
@@ -119,7 +119,7 @@ impl<'a> Choice<'a> {
         }
         while let Some(kind) = open.pop_front() {
             for (number, &(holder, held, _)) in self.chosen.iter().enumerate() {
-                // One whose MSBs are limited by a replica rule keeps its own.
+                // A reservation with a replica rule keeps its spare.
                 let places = self.worth.places.get(&holder.reservation);
                 if held != kind || places.is_some_and(|of| of.rule.is_some()) {
                     continue;
@@ -138,7 +138,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Carries a chain out, from the kind that has spares left back to the one for `of`.
+    /// Executes a chain, from the kind with remaining spares back to the one for `of`.
     fn shift(
         &mut self,
         of: &'a Failed,

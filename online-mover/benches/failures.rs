@@ -1,14 +1,14 @@
-//! Measures how soon servers that fail are replaced in a large region, in a private Postgres, with
-//! made-up hosts that take no time:
+//! Measures the time until failed servers are replaced in a large region, in a private Postgres with simulated
+//! hosts that answer at once:
 //!
 //! `cargo bench -p online-mover --bench failures -- [--servers N] [--failures N] [--seconds S] [--moves N]
 //! [--events-per-second N]`
 //!
-//! Servers fail one after another, evenly over so many seconds, as monitoring would report them. What is
-//! measured is from the event that was recorded to the spare that is bound, by the database's own clock.
-//! With `--moves`, so many other moves of slow hosts are under way all the while. With
-//! `--events-per-second`, so many other events are reported, ten times a second in one batch: planned
-//! maintenance of single servers, which begins and ends and is no failure.
+//! Servers fail one after another, evenly over the given seconds, as monitoring would report them. The measured
+//! time is from the recorded event to the bound spare, by the database's clock. With `--moves`, that many
+//! other moves of slow hosts are under way at the same time. With `--events-per-second`, that many other events
+//! are reported in ten batches a second: planned maintenance of single servers, which begins and ends and is
+//! not a failure.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
 mod common;
@@ -25,7 +25,7 @@ use online_mover::{AgentError, HostAgent, Mover, MoverSettings, StepOrder, StepR
 use std::time::{Duration, Instant};
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Hosts of replacements answer at once, all others never end.
+/// Hosts of replacements answer at once; all other steps never end.
 struct Slow(SimulatedAgent);
 
 impl HostAgent for Slow {
@@ -44,7 +44,7 @@ fn main() {
     runtime.expect("a runtime").block_on(measure());
 }
 
-/// Reports so many events a second for so long; gives the longest that a batch took.
+/// Reports events at a rate for some seconds; gives the longest duration of a batch.
 async fn other_events(
     broker: &Broker,
     servers: usize,
@@ -57,7 +57,7 @@ async fn other_events(
     let mut began = chrono::Utc::now();
     for n in 0..seconds * 10 {
         tick.tick().await;
-        // What began in one batch ends in the next.
+        // Events that begin in one batch end in the next.
         let begun = n / 2;
         let ends = n % 2 == 1;
         if !ends {
@@ -89,7 +89,7 @@ async fn measure() {
         "{servers} servers, {failures} failures in {seconds} s, {moves} other moves, {events} other events a second"
     );
     if moves > 0 {
-        // Those of type 3 are in nobody's way.
+        // Servers of type 3 are not needed by any replacement.
         let targets = (0..moves).map(|n| TargetRow {
             server: common::name(n * (servers / moves) + 3),
             generation: 1,
@@ -105,7 +105,7 @@ async fn measure() {
         while broker.mover_status().await.expect("asked").acting.is_none() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        // The first look is at everything.
+        // The first pass is a full one.
         tokio::time::sleep(Duration::from_secs(5)).await;
         let (begin, used, theirs) = (Instant::now(), processor(), place.postgres_processor());
         let mut tick = interval(Duration::from_secs_f64(seconds as f64 / failures as f64));

@@ -1,9 +1,9 @@
-//! Measures moves carried out in a large region, in a private Postgres, with made-up hosts:
+//! Measures the execution of moves in a large region, in a private Postgres with simulated hosts:
 //!
 //! `cargo bench -p online-mover --bench moves -- [--servers N] [--moves N] [--step-ms MILLISECONDS]`
 //!
-//! From a publication until the last of its moves is bound, and what the process takes for it. All
-//! limits are off: what is measured is the mover and the database, not patience.
+//! The measured time is from a publication to the last bound server, with the resources of the process. All
+//! limits are off, so that mover and database are measured and not the limits.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
 mod common;
@@ -30,7 +30,7 @@ async fn measure() {
 
     let targets = (0..moves).map(|n| {
         let number = n * (servers / moves);
-        // Somebody else's, whoever has it.
+        // The next reservation.
         let target = common::holder(servers, number + 1);
         TargetRow { server: common::name(number), generation: 1, target: Some(target) }
     });

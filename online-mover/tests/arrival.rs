@@ -125,7 +125,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_plan_says_when_servers_arrive_as_the_mover_lets_them(
+    fn planned_arrival_matches_the_movers_admission(
         running in proptest::collection::vec((0_u8..4, 0_u8..3, any::<bool>()), 0..4),
         waiting in proptest::collection::vec((0_u8..4, 0_u8..3, any::<bool>()), 0..6),
         ours in proptest::collection::vec((0_u8..4, 0_u8..3, any::<bool>()), 1..12),
@@ -201,7 +201,7 @@ proptest! {
 
 /// The sentence of a plan: 40 servers in use of `feed`, of which ten may leave an hour.
 #[test]
-fn a_churn_contract_says_by_when() {
+fn arrival_names_the_churn_contract() {
     let contract = ContractPace {
         reservation: "feed".into(),
         allowed: 10,
@@ -231,7 +231,7 @@ fn a_churn_contract_says_by_when() {
 
 /// A large region: 20,000 moves wait in 1,000 racks under the limits as they come.
 #[test]
-fn many_moves_are_played_through_in_a_moment() {
+fn arrival_of_20_000_moves_is_computed() {
     let kinds: Vec<MoveKind> = (0..20_000_u32)
         .map(|number| MoveKind {
             rack: format!("k{}", number % 1_000).into(),

@@ -25,7 +25,7 @@ fn view(groups: Vec<LoanGroup>, borrowers: &[&str]) -> LoanView {
     LoanView { groups, loans: Vec::new(), borrowers, shares: BTreeMap::new(), outage: None }
 }
 
-/// What the view is after a plan was carried out.
+/// The view after a plan was executed.
 fn after(mut view: LoanView, plan: &LoanPlan) -> LoanView {
     let key = |loan: &Loan| (loan.borrower.clone(), loan.owner.clone(), loan.msb.clone());
     let mut loans: BTreeMap<_, Loan> =
@@ -47,7 +47,7 @@ fn after(mut view: LoanView, plan: &LoanPlan) -> LoanView {
     view
 }
 
-/// Servers each borrower has, once nothing changes any more.
+/// The final view and the servers of each borrower, once the plan is empty.
 fn settled(mut view: LoanView, settings: &Elastic) -> (LoanView, BTreeMap<Name, u64>) {
     for _ in 0..200 {
         let plan = plan(&view, settings);
@@ -68,8 +68,8 @@ fn has(by: &BTreeMap<Name, u64>) -> Vec<(&str, u64)> {
 }
 
 #[test]
-fn buffers_are_lent_and_no_more() {
-    // Web's embedded buffer is the 30 of its largest MSB; a quarter of the shared one is kept.
+fn loans_stay_within_the_buffers() {
+    // Web lends up to the 30 servers of its largest MSB; a quarter of the shared buffer is reserved.
     let groups =
         vec![group("shared/t", "m1", 8, 8), group("web", "m1", 30, 20), group("web", "m2", 25, 25)];
     let (_, by) = settled(view(groups, &["batch"]), &Elastic::default());
@@ -77,7 +77,7 @@ fn buffers_are_lent_and_no_more() {
 }
 
 #[test]
-fn borrowers_are_served_by_share_and_a_new_one_gets_its_part() {
+fn borrowers_are_served_by_share_and_rebalanced() {
     let groups = vec![group("web", "m1", 90, 90)];
     let shares = BTreeMap::from([("ml".into(), 2.0)]);
     let settings = Elastic { shares, ..Elastic::default() };
@@ -93,13 +93,13 @@ fn borrowers_are_served_by_share_and_a_new_one_gets_its_part() {
 }
 
 #[test]
-fn while_an_msb_is_lost_three_quarters_come_back_then_the_rest() {
+fn outage_recalls_three_quarters_then_the_rest() {
     let mut ads = group("ads", "m2", 40, 20);
     ads.priority = 0;
     let groups = vec![ads, group("web", "m1", 40, 40), group("web", "m3", 40, 40)];
     let (mut lent, by) = settled(view(groups, &["batch"]), &Elastic::default());
     assert_eq!(has(&by), [("batch", 60)]);
-    // Web lost m1 with what was lent there; ads is more important, but has lost nothing.
+    // Web lost m1 and the loans there; ads is more important, but lost no server.
     lent.groups[1].lost = true;
     lent.outage = Some((Duration::ZERO, 60));
     let first = plan(&lent, &Elastic::default());
@@ -113,7 +113,7 @@ fn while_an_msb_is_lost_three_quarters_come_back_then_the_rest() {
 }
 
 proptest! {
-    /// Only idle servers are lent, no buffer is overdrawn, and the rounds end.
+    /// Only idle servers are lent, no budget is exceeded, and the rounds end.
     #[test]
     fn no_buffer_is_overdrawn(
         rows in prop::collection::vec((0_usize..4, 0_u64..40, 0_u64..40), 0..12),

@@ -32,7 +32,7 @@ fn row(msb: &str, hardware_type: &str, shared: bool, count: u64) -> (String, Str
 }
 
 #[test]
-fn what_is_free_comes_first_and_it_spreads() {
+fn free_servers_come_first_and_spread_over_msbs() {
     let groups = vec![
         group("m1", "a", false, 9),
         group("m2", "a", false, 2),
@@ -49,20 +49,20 @@ fn what_is_free_comes_first_and_it_spreads() {
         row("m3", "a", false, 2),
         row("m3", "a", true, 9),
     ];
-    assert_eq!(picks(&all), expected, "all there is, and nothing of a type it cannot use");
+    assert_eq!(picks(&all), expected, "the whole stock, and no unusable type");
     let none = stock(1, vec![group("m1", "x", false, 9)]);
     assert_eq!(picks(&none), []);
 }
 
 #[test]
-fn nothing_is_picked_where_it_is_not_allowed() {
+fn no_server_is_picked_against_placement_rules() {
     let groups = vec![group("m1", "a", false, 9), group("m2", "a", false, 9)];
     let mut stock = stock(4, groups);
     let place = PlaceLimits { msbs: Some(["m1".into()].into()), ..PlaceLimits::default() };
     stock.worth.places.insert("web".into(), place.clone());
     assert_eq!(picks(&stock), [row("m1", "a", false, 4)]);
-    // One of two replicas in an MSB: m1 has 5 of 10. It may have 7 of 14, but then 2 are granted,
-    // and 6 of 12, of which 1 is, and so on: none.
+    // One of two replicas per MSB: m1 holds 5 of 10. With 14 promised it may hold 7, but then only 2 are
+    // granted; with 12 it may hold 6, and 1 is granted; and so on to none.
     let rule = Some(ReplicaRule { replicas: 2, per_msb: 1 });
     let capacity = Rru::units(10);
     stock.worth.places.insert("web".into(), PlaceLimits { rule, capacity, ..place });
@@ -73,9 +73,9 @@ fn nothing_is_picked_where_it_is_not_allowed() {
 }
 
 proptest! {
-    /// Enough if there is enough, no server that could be left out, and never more than there is.
+    /// The grant is enough if the stock is, has no surplus server, and never exceeds the stock.
     #[test]
-    fn as_much_as_was_asked_and_not_a_server_more(
+    fn grant_covers_the_request_without_surplus_servers(
         asked in 1_usize..40,
         rows in prop::collection::vec((0_usize..3, 0_usize..2, any::<bool>(), 0_u64..8), 0..8),
     ) {

@@ -29,7 +29,7 @@ pub struct ReplaySettings {
     pub move_takes: Duration,
     /// When single failures count as the loss of an MSB.
     pub storm_guard: StormGuard,
-    /// The interval between solves; `None`: there are none.
+    /// The interval between solves; `None`: no solves.
     pub solve_every: Option<Duration>,
 }
 

@@ -1,5 +1,3 @@
-//! Tiny towns in which servers fail.
-
 use super::{Downtime, ReplayReport, ReplaySettings, replay};
 use crate::outage::StormGuard;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -14,7 +12,7 @@ fn at(minutes: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::minutes(minutes)
 }
 
-/// Web has 9 servers in three MSBs and wants 6 of them; the shared buffer has so many more.
+/// Web holds 9 servers in three MSBs and has a capacity of 6; the shared buffer has `spares` more.
 fn region(spares: usize) -> RegionSnapshot {
     let server = |n: usize| ServerRow {
         server_id: format!("s{n:02}").into(),
@@ -59,7 +57,7 @@ fn region(spares: usize) -> RegionSnapshot {
     RegionSnapshot::new(parts).expect("a region")
 }
 
-/// Servers that fail at a minute, and for how many.
+/// Replays servers that fail at a minute, for a number of minutes.
 fn run(spares: usize, rows: &[(&str, i64, i64)], solve_every: Option<Duration>) -> ReplayReport {
     let region = region(spares);
     let downtime = |(server, from, minutes): &(&str, i64, i64)| Downtime {
@@ -80,39 +78,39 @@ fn run(spares: usize, rows: &[(&str, i64, i64)], solve_every: Option<Duration>) 
 }
 
 #[test]
-fn a_spare_takes_the_place_and_the_repaired_server_becomes_one() {
+fn replay_replaces_a_failure_and_keeps_the_repaired_spare() {
     let report = run(1, &[("s00", 10, 60), ("s03", 100, 60)], None);
     assert_eq!((report.failures, report.replaced, report.returned), (2, 2, 2));
-    // Settled for a minute, on the way for two.
+    // One minute until the decision, two minutes of moving.
     assert_eq!(report.waits, [180.0, 180.0]);
     assert_eq!(report.spares, (1, 0));
     let web = &report.reservations[0];
     assert!((web.missing - 0.1).abs() < 1e-9, "{web:?}");
-    // Nine servers, three in each MSB: without any one of them the guarantee is five of six.
+    // Nine servers, three per MSB: with one failed, the loss of an MSB leaves five of six.
     assert!((web.unguaranteed - 0.1).abs() < 1e-9 && web.short == 0.0, "{web:?}");
 }
 
 #[test]
-fn an_empty_buffer_owes_until_somebody_comes_back() {
+fn replay_with_empty_buffer_waits_for_repairs() {
     let report = run(0, &[("s00", 10, 60), ("s01", 20, 60)], None);
     assert_eq!((report.replaced, report.recovered, report.owed_most), (0, 2, 2));
     assert!((report.reservations[0].missing - 2.0).abs() < 1e-9);
     let report = run(1, &[("s00", 10, 60), ("s01", 20, 300)], None);
-    // The second waits for the first to be repaired and moved: until 72, settled at 73, bound at 75.
+    // The second failure waits until the first server is repaired and moved (72), decided (73) and bound (75).
     assert_eq!((report.replaced, report.waits[1]), (2, 55.0 * 60.0));
 }
 
 #[test]
-fn a_spare_that_fails_on_its_way_is_replaced_in_turn() {
+fn replay_replaces_a_spare_that_fails_on_its_way() {
     let report = run(2, &[("s00", 10, 60), ("s09", 12, 60)], None);
     assert_eq!((report.failures, report.replaced), (1, 1));
-    // Failed at 10, its spare at 12; settled at 13, bound at 15.
+    // Failed at 10, the spare at 12; decided at 13, bound at 15.
     assert_eq!(report.waits, [300.0]);
     assert!((report.reservations[0].missing - 5.0 / 60.0).abs() < 1e-9, "{report:?}");
 }
 
 #[test]
-fn what_a_solve_has_seen_is_owed_no_more() {
+fn replay_settles_failures_seen_by_a_solve() {
     let hourly = Some(Duration::from_secs(3600));
     let report = run(0, &[("s00", 10, 600)], hourly);
     assert_eq!((report.paid, report.owed, report.solves), (1, 0, 9));
@@ -155,29 +153,29 @@ fn ninety_days(
 }
 
 #[test]
-fn an_msb_that_never_comes_back_is_lost_for_hours_and_not_for_months() {
+fn replay_ends_a_storm_although_the_msb_stays_down() {
     use UnavailabilityKind::RandomFailure;
     let report = ninety_days((0..40).map(|n| (n, RandomFailure, 60, None)));
     assert_eq!(report.storms, 1);
     assert!((1.9..2.2).contains(&report.lost_hours), "{}", report.lost_hours);
-    // What is left of the buffer serves then: twenty spares in the other MSBs.
+    // Then the twenty spares in the other MSBs replace failures.
     assert_eq!((report.failures, report.replaced, report.owed), (30, 20, 10));
 }
 
 #[test]
-fn servers_that_die_one_by_one_are_no_storm() {
+fn replay_of_single_failures_has_no_storm() {
     use UnavailabilityKind::RandomFailure;
     let report = ninety_days((0..40).map(|n| (n, RandomFailure, 60 * n as i64, None)));
     assert_eq!((report.storms, report.lost_hours), (0, 0.0));
 }
 
 #[test]
-fn maintenance_is_no_failure() {
+fn replay_counts_no_maintenance_as_failure() {
     use UnavailabilityKind::{CorrelatedFailure, PlannedMaintenance};
     let report = ninety_days((0..40).map(|n| (n, PlannedMaintenance, 60, Some(120))));
     assert_eq!((report.failures, report.storms, report.maintenance), (0, 0, 40));
     assert!(report.reservations[0].missing == 0.0 && report.reservations[0].short == 0.0);
-    // One event that says a shared device failed is believed, for as long as it lasts.
+    // An event that reports a shared device is believed while it lasts.
     let report = ninety_days([(0, CorrelatedFailure, 60, Some(360))].into_iter());
     assert_eq!((report.storms, report.replaced), (1, 0));
     assert!((report.lost_hours - 5.0).abs() < 0.01, "{}", report.lost_hours);

@@ -24,7 +24,7 @@ fn group(holder: Option<&str>, hardware_type: &str, in_use: bool, held: u64) -> 
 }
 
 #[test]
-fn two_msbs_must_be_lost_for_the_whole_delay() {
+fn preemption_is_due_after_two_msbs_were_lost_for_the_delay() {
     let at = |seconds| chrono::DateTime::from_timestamp(seconds, 0).expect("an instant");
     let due = |began: &[i64], now| {
         due(began.iter().map(|began| at(*began)).collect(), at(now), Duration::from_secs(60))
@@ -48,7 +48,7 @@ fn row(source: &str, target: &str, in_use: bool, count: u64) -> (String, String,
 }
 
 #[test]
-fn the_least_important_gives_first_and_takes_in_its_turn() {
+fn least_important_reservation_is_preempted_first() {
     let held = RegionHeld {
         holders: vec![holder("ads", 1, 10), holder("batch", 5, 10), holder("web", 0, 20)],
         groups: vec![
@@ -79,7 +79,7 @@ fn the_least_important_gives_first_and_takes_in_its_turn() {
 }
 
 #[test]
-fn a_reservation_gives_nothing_to_an_equal_and_takes_nothing_when_whole() {
+fn equal_priority_and_full_reservations_preempt_nothing() {
     let held = RegionHeld {
         holders: vec![holder("ads", 1, 4), holder("web", 1, 10)],
         groups: vec![group(Some("ads"), "a", false, 9), group(Some("web"), "a", true, 2)],
@@ -96,7 +96,7 @@ fn using(name: &str, priority: i32, capacity: usize, types: &[&str]) -> Holder {
 }
 
 #[test]
-fn an_equal_gives_what_it_does_not_miss_and_what_it_can_have_otherwise() {
+fn equal_priority_exchanges_servers_it_can_spare() {
     let held = RegionHeld {
         holders: vec![
             using("web", 0, 1, &["a", "b"]),
@@ -163,7 +163,7 @@ fn least_missing(held: &RegionHeld, servers: &[(usize, u64)], got: &mut [i64]) -
 }
 
 #[test]
-fn a_reservation_held_to_datacenters_takes_nothing_elsewhere() {
+fn preemption_keeps_to_allowed_datacenters() {
     let mut web = holder("web", 0, 9);
     web.place.msbs = Some(["n".into()].into());
     let there = |msb: &str, held| HeldGroup { msb: msb.into(), ..group(None, "a", false, held) };
@@ -178,7 +178,7 @@ fn a_reservation_held_to_datacenters_takes_nothing_elsewhere() {
 proptest! {
     /// As little is missing as possible, the more important first, for any values of types.
     #[test]
-    fn nothing_less_is_missing_of_the_more_important(
+    fn preemption_minimizes_shortage_by_priority(
         holders in prop::collection::vec((0_i32..3, 0_usize..4, any::<[bool; 3]>()), 1..5),
         groups in prop::collection::vec((0_usize..6, 0_usize..3, 0_u64..3), 0..5),
     ) {
@@ -220,7 +220,7 @@ proptest! {
     /// No reservation gives to a less important one or gives what it does not have, and afterwards no
     /// short reservation is left beside a less important one that has what it could use.
     #[test]
-    fn priority_decides(
+    fn preemption_takes_from_lower_priority_only(
         holders in prop::collection::vec((0_i32..3, 0_usize..20), 1..5),
         groups in prop::collection::vec((0_usize..7, 0_usize..2, any::<bool>(), 0_u64..12), 0..12),
     ) {

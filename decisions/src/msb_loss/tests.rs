@@ -61,7 +61,7 @@ fn region() -> RegionSnapshot {
 }
 
 #[test]
-fn loans_come_back_and_the_less_important_could_give_way() {
+fn simulated_loss_recalls_loans_and_offers_preemption() {
     let found = simulate(&region(), MsbIx::new(0));
     // Eight were lent, two may stay; of the six that are left in m1, four come back.
     let count = |loans: &[Loan]| loans.iter().map(|loan| loan.count).sum::<u64>();

@@ -35,7 +35,7 @@ const WITHIN: i64 = 600;
 const LASTS: i64 = 7_200;
 
 #[test]
-fn much_of_an_msb_at_once_is_its_loss() {
+fn many_failures_at_once_are_the_loss_of_the_msb() {
     let racks = |count: i64, racks: i32| (0..count).map(move |n| (0, Some(n as i32 % racks)));
     assert!(!storms(&msb(1_000, racks(99, 9)), 1));
     assert!(storms(&msb(1_000, racks(100, 9)), 1));
@@ -46,20 +46,20 @@ fn much_of_an_msb_at_once_is_its_loss() {
 }
 
 #[test]
-fn one_server_elsewhere_does_not_make_a_switch_an_outage() {
+fn failed_rack_and_one_server_are_no_outage() {
     let mut failed: Vec<(i64, Option<i32>)> = (0..40).map(|_| (0, Some(1))).collect();
     failed.push((5, Some(2)));
     assert!(!storms(&msb(100, failed), 10));
 }
 
 #[test]
-fn racks_that_are_not_known_are_no_rack() {
+fn unknown_racks_do_not_count_as_one_rack() {
     assert!(storms(&msb(100, (0..30).map(|_| (0, None))), 1));
     assert!(!storms(&msb(100, (0..19).map(|_| (0, None))), 1));
 }
 
 #[test]
-fn a_small_msb_is_lost_where_half_of_it_is() {
+fn small_msb_is_lost_with_half_of_its_servers() {
     let out =
         |servers, count: i64| storms(&msb(servers, (0..count).map(|n| (n, Some(n as i32)))), 60);
     assert!(out(12, 6) && !out(12, 5));
@@ -70,7 +70,7 @@ fn a_small_msb_is_lost_where_half_of_it_is() {
 }
 
 #[test]
-fn a_stock_of_dead_servers_is_no_storm_and_hides_none() {
+fn old_failures_are_no_storm_and_hide_none() {
     // A tenth of an MSB, dead for months, one after another.
     let dead = (0..100).map(|n| (n * 86_400, Some(n as i32 % 9)));
     let now = 200 * 86_400;
@@ -80,7 +80,7 @@ fn a_stock_of_dead_servers_is_no_storm_and_hides_none() {
 }
 
 #[test]
-fn what_comes_back_ends_it() {
+fn storm_ends_when_servers_return() {
     let left = |count: i64| MsbHealth {
         was_lost: true,
         ..msb(1_000, (0..count).map(|n| (0, Some(n as i32 % 9))))
@@ -97,7 +97,7 @@ fn places() -> impl Strategy<Value = Vec<i32>> {
 
 proptest! {
     #[test]
-    fn an_msb_that_is_lost_at_once_is_lost_within_the_window(
+    fn msb_that_fails_at_once_is_lost_within_the_window(
         places in places(), known in any::<bool>(), seed in any::<u64>(),
     ) {
         let second = |n: usize| (seed.wrapping_mul(n as u64 + 1) % WITHIN as u64) as i64;
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn a_rack_switch_is_no_outage(places in places(), others in 0..40_usize) {
+    fn failed_rack_switch_is_no_outage(places in places(), others in 0..40_usize) {
         // All of rack 0, and a few elsewhere: fewer than half of what a storm takes.
         let few = ((needed(places.len() as u64) as usize).div_ceil(2) - 1).min(others);
         let rack = places.iter().filter(|rack| **rack == 0).map(|rack| (0, Some(*rack)));
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn slow_accumulation_never_is(servers in 20..2_000_u64, share in 1..=100_u64) {
+    fn slow_accumulation_is_no_storm(servers in 20..2_000_u64, share in 1..=100_u64) {
         // One fewer in each window than a storm takes, until so much of the MSB is dead.
         let gap = WITHIN / (needed(servers) as i64 - 1) + 1;
         let dead = (servers * share / 100) as i64;
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn it_always_ends(
+    fn storm_always_ends(
         servers in 1..500_u64,
         failed in prop::collection::vec((0..100_000_i64, prop::option::of(0..9_i32)), 0..500),
         was_lost in any::<bool>(),
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn more_failures_never_end_it(
+    fn further_failures_do_not_end_a_storm(
         servers in 1..300_u64,
         failed in prop::collection::vec((0..3_000_i64, prop::option::of(0..4_i32)), 0..200),
         more in prop::collection::vec((0..3_000_i64, prop::option::of(0..4_i32)), 0..100),

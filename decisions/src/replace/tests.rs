@@ -35,7 +35,7 @@ fn pairs(swaps: &[Swap]) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn the_spare_is_as_good_and_spreads_best() {
+fn best_spare_is_unlent_well_spread_and_least_valuable() {
     let worth = worth(
         &[("web", "old", 2), ("web", "new", 3), ("web", "weak", 1)],
         &[("web", "m1", 9), ("web", "m2", 4)],
@@ -52,7 +52,7 @@ fn the_spare_is_as_good_and_spreads_best() {
     assert_eq!(chosen(&[near.clone(), far.clone(), third]).as_deref(), Some("c"));
     let lent = spare("b", "m2", "new", true);
     assert_eq!(chosen(&[near, lent]).as_deref(), Some("a"), "one that is not lent");
-    // In one MSB: the least worth, then the first by name.
+    // Within one MSB: the least valuable, then the first by name.
     let (d, e, f) = (
         spare("d", "m2", "new", false),
         spare("f", "m2", "old", false),
@@ -62,7 +62,7 @@ fn the_spare_is_as_good_and_spreads_best() {
 }
 
 #[test]
-fn a_spare_outside_the_allowed_datacenters_is_not_chosen() {
+fn spare_outside_the_allowed_datacenters_is_not_chosen() {
     let mut worth = worth(&[("web", "t", 1)], &[("web", "m1", 3)]);
     let one = [failed(1, "web", 1, "t")];
     let spares = [spare("a", "m1", "t", true), spare("b", "m2", "t", false)];
@@ -72,7 +72,7 @@ fn a_spare_outside_the_allowed_datacenters_is_not_chosen() {
     worth.places.insert("web".into(), place.clone());
     assert_eq!(pairs(&choose(&one, &spares, &worth)), [("f1", "a")]);
     assert_eq!(pairs(&choose(&one, &spares[1..], &worth)), []);
-    // With one of three replicas in an MSB, m1 has its part of 9 RRU already.
+    // With one of three replicas per MSB, m1 holds its part of 9 RRU already.
     let rule = Some(ReplicaRule { replicas: 3, per_msb: 1 });
     let full = PlaceLimits { rule, capacity: rru(9), ..place };
     worth.places.insert("web".into(), full.clone());
@@ -82,19 +82,18 @@ fn a_spare_outside_the_allowed_datacenters_is_not_chosen() {
 }
 
 #[test]
-fn the_most_important_are_served_first_then_who_waits_longest() {
+fn failures_are_served_by_priority_then_age() {
     let worth = worth(&[("web", "t", 1), ("ads", "t", 1)], &[]);
     let three = [failed(1, "web", 2, "t"), failed(2, "ads", 1, "t"), failed(3, "ads", 1, "t")];
     let spares = [spare("a", "m1", "t", false), spare("b", "m1", "t", false)];
     assert_eq!(pairs(&choose(&three, &spares, &worth)), [("f2", "a"), ("f3", "b")]);
-    // What was just given counts for the next: they spread.
+    // Chosen spares count for the next choice, so they spread.
     let spares =
         [spare("a", "m1", "t", false), spare("b", "m1", "t", false), spare("c", "m2", "t", false)];
     assert_eq!(pairs(&choose(&three, &spares, &worth)), [("f2", "a"), ("f3", "c"), ("f1", "b")]);
 }
 
-/// The least that can be left without a spare, by priority, the most important first: every way
-/// to hand spares out.
+/// The fewest failures without a spare, by priority, over every assignment of spares.
 fn fewest(
     of: &[Failed],
     spares: &[Spare],
@@ -116,9 +115,9 @@ fn fewest(
 }
 
 proptest! {
-    /// Of each priority as many are replaced as can be, the more important first.
+    /// At each priority as many servers are replaced as possible.
     #[test]
-    fn fewest_of_the_most_important_go_without(
+    fn replacements_are_maximal_at_each_priority(
         rows in prop::collection::vec((0_usize..4, 0_usize..3, 0_i32..3), 0..6),
         spares in prop::collection::vec((0_usize..2, 0_usize..3, any::<bool>()), 0..6),
     ) {
@@ -151,7 +150,7 @@ proptest! {
 
     /// Each spare is used once and fits, and no failed server is left out while a spare that fits is left.
     #[test]
-    fn spares_are_used_once_and_up(
+    fn each_spare_is_used_once_and_is_worth_enough(
         rows in prop::collection::vec((0_usize..3, 0_usize..3, 0_i32..3), 0..12),
         spares in prop::collection::vec((0_usize..3, 0_usize..3, any::<bool>()), 0..12),
     ) {

@@ -1,4 +1,4 @@
-//! A large region in a private Postgres, and what a process takes.
+//! A large region in a private Postgres, and the resources of a process.
 
 use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{Broker, ImportOptions};
@@ -17,7 +17,7 @@ pub fn name(number: usize) -> Name {
     format!("s{number:07}").into()
 }
 
-/// The reservation that has a server, unless it is a spare: one for each 500 servers, all over the region.
+/// The reservation that holds a server, unless it is a spare: one per 500 servers, spread over the region.
 pub fn holder(servers: usize, number: usize) -> Name {
     format!("r{:04}", number % (servers / 500).max(2)).into()
 }

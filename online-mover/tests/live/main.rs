@@ -1,15 +1,15 @@
-//! The mover on a real Postgres, with made-up hosts.
+//! The mover on a real Postgres, with simulated hosts.
 
-mod agreed;
-mod between_solves;
-mod carried_out;
-mod decommissioned;
-mod far;
-mod giving_way;
-mod hostile;
-mod maintained;
+mod contracts;
+mod decommission;
+mod distance;
+mod execution;
+mod half_moved;
+mod hostile_host;
+mod incidents;
+mod maintenance;
 mod place;
-mod recalled;
-mod rolled_out;
-mod unfinished;
-mod woken;
+mod preemption;
+mod recalls;
+mod rollouts;
+mod wakeup;

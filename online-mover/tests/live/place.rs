@@ -1,4 +1,4 @@
-//! A private Postgres with a small region in it, and how to look at it.
+//! A private Postgres with a small region.
 
 use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{
@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long anything here may take; a machine under load is slow.
+/// Time limit of a wait. A machine under load is slow.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 const LEASE: Duration = Duration::from_secs(600);
@@ -29,7 +29,7 @@ pub fn settings() -> MoverSettings {
     }
 }
 
-/// Fields are dropped in this order: the folder last.
+/// A region in a private Postgres. Fields are dropped in order, the folder last.
 pub struct Place {
     pub broker: Broker,
     pub postgres: Option<PrivatePostgres>,
@@ -37,7 +37,7 @@ pub struct Place {
 }
 
 impl Drop for Place {
-    /// Waits for the end of the server before the folder goes.
+    /// Stops the server before its folder is removed.
     fn drop(&mut self) {
         let Some(postgres) = self.postgres.take() else { return };
         let stop = std::thread::spawn(move || {
@@ -98,8 +98,8 @@ pub fn region() -> RegionSnapshot {
     RegionSnapshot::new(parts).expect("a snapshot")
 }
 
-/// 120 servers of the types x and y in three MSBs of four racks; `web` and `ads` have 50 each, the
-/// shared buffers four of each type, nobody the rest. An elastic reservation borrows nothing yet.
+/// 120 servers of the types x and y in three MSBs of four racks; `web` and `ads` have 50 each, the shared
+/// buffers four of each type, and the rest is free. Two elastic reservations borrow nothing yet.
 pub fn town() -> RegionSnapshot {
     let reservation = |id: &str, kind: &str, priority: i32, capacity_rru: f64| ReservationRow {
         reservation_id: id.into(),
@@ -172,12 +172,12 @@ pub fn town() -> RegionSnapshot {
 }
 
 impl Place {
-    /// 24 servers in six racks and three MSBs: eight of `a`, eight of `b`, eight of nobody.
+    /// 24 servers in six racks and three MSBs: eight of `a`, eight of `b`, eight free.
     pub async fn new() -> Place {
         Place::with(&region()).await
     }
 
-    /// A region of one's own.
+    /// A given region.
     pub async fn with(region: &RegionSnapshot) -> Place {
         // The path of a socket is short, so it is not in a build's folder.
         let folder = tempfile::Builder::new().prefix("ras-mv-").tempdir_in("/tmp");
@@ -189,7 +189,7 @@ impl Place {
         Place { broker, postgres: Some(postgres), folder }
     }
 
-    /// Publishes targets on top of what is; gives the owners that are then wanted, by server.
+    /// Publishes targets on top of the current version; gives the holder of each server afterwards.
     pub async fn publish(
         &self,
         rows: &[(usize, Option<&str>)],
@@ -224,29 +224,29 @@ impl Place {
         owners.collect()
     }
 
-    /// Nothing that must hold is broken.
+    /// Asserts that the database is consistent.
     pub async fn at_rest(&self) {
         assert_eq!(self.broker.check().await.expect("asked"), [""; 0]);
     }
 
-    /// Stops Postgres under everybody's feet.
+    /// Stops Postgres while clients are connected.
     pub async fn stop_postgres(&mut self) {
         self.postgres.take().expect("it runs").stop().await.expect("it stops");
     }
 
-    /// Starts it again, where it was.
+    /// Starts Postgres again.
     pub async fn start_postgres(&mut self) {
         let started = PrivatePostgres::start(&PrivateOptions::new(self.folder.path())).await;
         self.postgres = Some(started.expect("it starts"));
     }
 
-    /// As if whoever holds the lease had been gone for long.
+    /// Ends the current lease, as if its holder had been silent for long.
     pub async fn free_the_lease(&self) {
         let status = self.broker.mover_status().await.expect("asked");
         self.broker.release_mover(status.epoch).await.expect("released");
     }
 
-    /// Takes the lease from whoever has it.
+    /// Takes the lease from its holder.
     pub async fn take_the_lease(&self, name: &str) -> Epoch {
         self.free_the_lease().await;
         let leased =
@@ -254,8 +254,8 @@ impl Place {
         leased.expect("it is free")
     }
 
-    /// No host was asked for a step of an older version after one of a newer, nor for an earlier step
-    /// of a move after a later one.
+    /// Asserts that no host executed a step of an older version after one of a newer, or an earlier step of
+    /// a move after a later one.
     pub fn no_step_backwards(&self, agent: &SimulatedAgent) {
         let mut last: BTreeMap<Name, (i64, uuid::Uuid, online_mover::steps::Step)> =
             BTreeMap::new();
@@ -269,14 +269,14 @@ impl Place {
     }
 }
 
-/// A future that is dropped after so many polls: a crash at that await.
+/// A future that is dropped after a number of polls: a crash at that await.
 pub struct Crashes<F> {
     pub future: F,
     pub polls: u64,
 }
 
 impl<F: Future + Unpin> Future for Crashes<F> {
-    /// Whether it crashed before its end.
+    /// The output; `None`: the future was dropped first.
     type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -292,14 +292,14 @@ impl<F: Future + Unpin> Future for Crashes<F> {
     }
 }
 
-/// Waits for something, looking every few milliseconds.
+/// Waits for a condition, checking every few milliseconds.
 pub async fn poll(mut look: impl AsyncFnMut() -> bool) {
     while !look().await {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// Runs something without an end until something else is so.
+/// Runs a future without end until a condition holds.
 pub async fn until<T>(run: impl Future<Output = T>, look: impl AsyncFnMut() -> bool) {
     let waited = tokio::time::timeout(PATIENCE, async {
         tokio::select! {

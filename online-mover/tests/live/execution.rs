@@ -1,4 +1,4 @@
-//! Targets carried out on a real Postgres, with made-up hosts that make trouble.
+//! Execution of targets, with hosts that fail.
 
 use crate::place::{Crashes, Place, settings, until};
 use broker::{Broker, MoverError, State};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 static NAMES: AtomicU64 = AtomicU64::new(0);
 
-/// Hosts outlive the movers that ask them.
+/// A mover with a name of its own. The hosts outlive it.
 fn mover<'a>(
     broker: &Broker,
     agent: &'a SimulatedAgent,
@@ -26,7 +26,7 @@ fn mover<'a>(
 }
 
 #[tokio::test]
-async fn a_publication_is_carried_out_step_by_step() {
+async fn published_targets_are_executed_step_by_step() {
     let place = Place::new().await;
     let agent = SimulatedAgent::default();
     let wanted = place.publish(&[(0, Some("b")), (1, None), (20, Some("a"))]).await;
@@ -43,7 +43,7 @@ async fn a_publication_is_carried_out_step_by_step() {
 }
 
 #[tokio::test]
-async fn trouble_of_hosts_costs_time_and_nothing_else() {
+async fn host_faults_delay_moves_and_change_no_outcome() {
     let place = Place::new().await;
     let agent = SimulatedAgent::default();
     for step in Step::ALL {
@@ -67,10 +67,10 @@ async fn trouble_of_hosts_costs_time_and_nothing_else() {
     place.at_rest().await;
 }
 
-/// Crashes at the first await, then at the second, and so on, until one mover finds nothing to do
-/// before it crashes.
+/// Crashes at the first await, then at the second, and so on, until one mover has executed all targets
+/// before its crash.
 #[tokio::test]
-async fn a_mover_that_crashes_at_any_await_is_taken_up_where_it_was() {
+async fn execution_survives_a_crash_at_any_await() {
     let place = Place::new().await;
     let agent = SimulatedAgent::default();
     for step in Step::ALL {
@@ -78,7 +78,7 @@ async fn a_mover_that_crashes_at_any_await_is_taken_up_where_it_was() {
     }
     let mut crashes = 0;
     for polls in 1.. {
-        // Every time something is wanted that was not before.
+        // Each round publishes new targets.
         let to = ["a", "b"][usize::try_from(polls % 2).expect("small")];
         let wanted = place.publish(&[(0, Some(to)), (1, None), (2, Some(to))]).await;
         let carried_out = async || place.owners().await == wanted;
@@ -105,17 +105,19 @@ async fn a_mover_that_crashes_at_any_await_is_taken_up_where_it_was() {
             break;
         }
     }
-    // The slower the machine, the more answers one poll finds: how many polls a run takes is not fixed.
+    // The number of polls of a run depends on the machine: on a slow one, a poll finds more answers.
     assert!(crashes >= 10, "{crashes} awaits");
     place.no_step_backwards(&agent);
 }
 
 #[tokio::test]
-async fn of_two_movers_one_acts_and_the_other_takes_over() {
+async fn one_of_two_movers_acts_and_the_other_takes_over() {
     let place = Place::new().await;
     let agent = SimulatedAgent::new(Duration::from_millis(5));
     let all: Vec<(usize, Option<&str>)> = (0..24).map(|n| (n, Some("b"))).collect();
     let wanted = place.publish(&all).await;
+    // Long enough that a slow machine does not lose it.
+    let settings = || MoverSettings { lease: Duration::from_secs(5), ..settings() };
     let (one, two) =
         (mover(&place.broker, &agent, settings()), mover(&place.broker, &agent, settings()));
     let half = async || agent.done().len() >= 10;
@@ -126,7 +128,11 @@ async fn of_two_movers_one_acts_and_the_other_takes_over() {
         }
     };
     until(both, half).await;
-    // Both are gone, and one of them had the lease: a third waits for it to run out.
+    // A second acting mover would have an epoch of its own, or would order steps that are done.
+    let steps = agent.done();
+    assert!(steps.iter().all(|done| done.epoch == steps[0].epoch), "one acted: {steps:?}");
+    assert_eq!(agent.asked(), steps.len() as u64, "each step was ordered once");
+    // Both are dropped without releasing the lease: the next mover waits until it expires.
     let three = mover(&place.broker, &agent, settings());
     let four = mover(&place.broker, &agent, settings());
     let both = async {
@@ -136,13 +142,15 @@ async fn of_two_movers_one_acts_and_the_other_takes_over() {
         }
     };
     until(both, async || place.owners().await == wanted).await;
+    let later = agent.done().split_off(steps.len());
+    assert!(later.iter().all(|done| done.epoch > steps[0].epoch), "another took over: {later:?}");
     place.no_step_backwards(&agent);
     place.at_rest().await;
 }
 
-/// A lease belongs to an instance, whatever its name: two of one name do not share it.
+/// A lease belongs to an instance: two movers of one name do not share it.
 #[tokio::test]
-async fn of_two_movers_under_one_name_one_acts() {
+async fn one_of_two_movers_of_one_name_acts() {
     let place = Place::new().await;
     let agent = SimulatedAgent::new(Duration::from_millis(20));
     let all: Vec<(usize, Option<&str>)> = (0..24).map(|n| (n, Some("b"))).collect();
@@ -164,7 +172,7 @@ async fn of_two_movers_under_one_name_one_acts() {
 }
 
 #[tokio::test]
-async fn what_the_stop_switch_holds_goes_on_after_it() {
+async fn stop_switch_holds_moves_until_it_is_released() {
     let place = Place::new().await;
     let agent = SimulatedAgent::default();
     place.broker.stop_mover("ann", "power work").await.expect("stopped");
@@ -208,9 +216,10 @@ async fn limits_hold_while_moves_run() {
     assert_eq!(seen.get(), 2, "two of an MSB at once, and no more");
 }
 
-/// A window counts what began in it, also where that was superseded half-way and the mover is another.
+/// The limit of a window counts every move that began in it, also superseded ones and those of an earlier
+/// mover.
 #[tokio::test]
-async fn a_limit_per_window_holds_through_restarts_and_changes_of_mind() {
+async fn window_limit_holds_across_restarts_and_superseded_moves() {
     let place = Place::new().await;
     let agent = SimulatedAgent::default();
     for number in 0..24 {
@@ -221,18 +230,18 @@ async fn a_limit_per_window_holds_through_restarts_and_changes_of_mind() {
     let settings = MoverSettings { limits, ..settings() };
     let begun = async || {
         let moves = place.broker.moves_page(&Default::default(), 500).await.expect("listed");
-        // What a host was asked about, by use; each server is moved by one move after another.
+        // Moves for which a host got an order.
         let begun = moves.iter().filter(|of| of.state != broker::MoveState::Pending);
         begun.filter(|of| !of.in_use && agent.has_asked(of.id)).count()
     };
-    // Idle ones of a, there and back again.
+    // Idle servers of a, to b and back.
     for round in 0..4 {
         let to = [Some("b"), None][round % 2];
         let all: Vec<(usize, Option<&str>)> = (4..16).map(|n| (n, to)).collect();
         place.publish(&all).await;
         let mover = mover(&place.broker, &agent, settings.clone());
         let _ = tokio::time::timeout(Duration::from_millis(700), mover.run()).await;
-        // Killed: it releases nothing.
+        // A killed mover does not release its lease.
         place.free_the_lease().await;
     }
     let begun = begun().await;
@@ -241,7 +250,7 @@ async fn a_limit_per_window_holds_through_restarts_and_changes_of_mind() {
 }
 
 #[tokio::test]
-async fn what_takes_too_long_is_given_up() {
+async fn move_is_given_up_after_its_time_limit() {
     let place = Place::new().await;
     let agent = SimulatedAgent::default();
     agent.script("s00", Step::Preempt, &[Trouble::Silent; 10_000]);
@@ -258,7 +267,7 @@ async fn what_takes_too_long_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_mover_that_was_taken_over_stops_acting() {
+async fn mover_stops_acting_after_a_takeover() {
     let place = Place::new().await;
     let agent = SimulatedAgent::default();
     let mover = mover(&place.broker, &agent, settings());
@@ -275,9 +284,9 @@ async fn a_mover_that_was_taken_over_stops_acting() {
     until(mover.run(), async || place.owners().await == wanted).await;
 }
 
-/// Publications, crashes and troubled hosts, in any order: the latest targets are carried out.
+/// After publications, crashes and host faults in any order, the latest targets are executed.
 #[test]
-fn whatever_happens_the_latest_targets_are_carried_out() {
+fn latest_targets_are_executed_after_any_faults() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     let place = runtime.block_on(Place::new());
@@ -287,7 +296,7 @@ fn whatever_happens_the_latest_targets_are_carried_out() {
         rng_algorithm: RngAlgorithm::ChaCha,
         rng_seed: RngSeed::Fixed(4),
         failure_persistence: None,
-        // A case that fails takes as long as our patience.
+        // A case that fails takes as long as the time limit of `until`.
         max_shrink_iters: 0,
         ..Config::default()
     };
@@ -327,7 +336,7 @@ fn whatever_happens_the_latest_targets_are_carried_out() {
 
 type Round<T> = (Vec<(usize, T)>, u64, usize);
 
-/// Each server once in a round, and owners by name.
+/// Rounds with each server at most once, and owners by name.
 fn rows_of(rounds: Vec<Round<usize>>) -> Vec<Round<Option<&'static str>>> {
     let name = |(server, to): (usize, usize)| (server, [None, Some("a"), Some("b")][to]);
     let rounds = rounds.into_iter().map(|(rows, polls, trouble)| {

@@ -1,4 +1,4 @@
-//! Servers that a move left half-way: seen, missing, offered to nobody, and restored or handed over.
+//! Servers of moves that were given up half-way: unavailable until they are restored or handed over.
 
 use crate::place::{Place, settings, until};
 use broker::{ServerState, Stuck};
@@ -12,7 +12,7 @@ async fn stuck(place: &Place) -> Vec<Stuck> {
     all.into_iter().filter(|of| of.machine == "unfinished").collect()
 }
 
-/// How many RRU of `a` are there, by the snapshot of this instant: each server is worth one.
+/// RRU of the available servers of `a`; each server is worth one.
 async fn there(place: &Place) -> usize {
     let export = place.broker.export(None).await.expect("exported");
     let region = RegionSnapshot::new(export.parts).expect("a snapshot");
@@ -45,7 +45,7 @@ async fn fails_half_way(place: &Place, agent: &SimulatedAgent, times: usize) {
     );
     assert_eq!((of.source.as_deref(), of.target.as_deref()), (Some("a"), Some("b")));
     assert_eq!(place.owners().await["s00"].as_deref(), Some("a"), "by name");
-    // It is not in use, counts for nothing, and is not to be placed on.
+    // The server is not in use, provides no capacity, and is not offered for placement.
     let export = place.broker.export(None).await.expect("exported");
     let row = export.parts.servers.iter().find(|row| &*row.server_id == "s00").expect("there");
     assert!(!row.in_use && !row.target_pending);
@@ -58,7 +58,7 @@ async fn fails_half_way(place: &Place, agent: &SimulatedAgent, times: usize) {
 }
 
 #[tokio::test]
-async fn a_server_left_half_way_is_restored_however_often_that_fails() {
+async fn half_moved_server_is_restored_after_repeated_failures() {
     let place = Place::new().await;
     let agent = SimulatedAgent::default();
     // The move and the first restoring.
@@ -81,7 +81,7 @@ async fn a_server_left_half_way_is_restored_however_often_that_fails() {
 }
 
 #[tokio::test]
-async fn a_server_left_half_way_may_be_handed_over() {
+async fn half_moved_server_can_be_handed_over() {
     let place = Place::new().await;
     let agent = SimulatedAgent::default();
     fails_half_way(&place, &agent, 1).await;

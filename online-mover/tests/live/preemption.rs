@@ -1,4 +1,4 @@
-//! Reservations that give way by the mover's setting, on a real Postgres.
+//! Preemption without an operator, by the mover's setting.
 
 use crate::place::{Place, town, until};
 use broker::{Occurrence, Seq};
@@ -20,14 +20,14 @@ async fn loses(place: &Place, msb: &str) {
     place.broker.record_unavailability("watch", &occurrence).await.expect("recorded");
 }
 
-/// What the trail says of reservations that gave way.
+/// The entries of the trail about preemption.
 async fn gave_way(place: &Place) -> Vec<(String, Value)> {
     let entries = place.broker.trail(Seq(0), 1_000).await.expect("read");
     let gave = entries.into_iter().filter(|of| of.action.as_str() == "reservations_gave_way");
     gave.map(|of| (of.actor, of.detail)).collect()
 }
 
-/// RRU of what works of what a reservation is to hold: x is worth 1 and y 2 to `web`.
+/// RRU of web's working servers: x is worth 1 and y 2 to it.
 async fn web_works(place: &Place) -> u64 {
     let export = place.broker.export(None).await.expect("exported");
     let mine = export.parts.servers.iter().filter(|row| {
@@ -58,9 +58,9 @@ async fn acts(give_way_after: Option<Duration>, done: impl AsyncFnMut(&Place) ->
 }
 
 #[tokio::test]
-async fn two_lost_msbs_make_the_less_important_give_way_after_the_delay() {
+async fn two_lost_msbs_cause_preemption_after_the_delay() {
     let delay = Duration::from_secs(2);
-    // What is left of `web` is a third of 75 RRU; 40 are promised.
+    // `web` still has a third of 75 RRU; 40 are promised.
     let place = acts(Some(delay), async |place| web_works(place).await >= 40).await;
     let gave = gave_way(&place).await;
     let (actor, detail) = gave.first().expect("it is in the trail");
@@ -80,7 +80,7 @@ async fn two_lost_msbs_make_the_less_important_give_way_after_the_delay() {
 }
 
 #[tokio::test]
-async fn without_the_setting_nobody_gives_way_until_an_operator_says_so() {
+async fn nothing_is_preempted_without_the_setting() {
     let begun = tokio::time::Instant::now();
     let place = acts(None, async |place| {
         let lost = place.broker.outages(true, 9).await.expect("listed").len();

@@ -1,4 +1,4 @@
-//! A host that answers with anything but an answer: its own step fails or waits, and nothing else.
+//! A host with invalid answers delays its own steps and no others.
 
 use crate::place::{Place, settings, until};
 use online_mover::agent::http::{HttpAgent, Protection};
@@ -9,20 +9,20 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What the hostile host says, one after another, and then for ever the last.
+/// The answers of the hostile host, in order; the last one repeats forever.
 #[derive(Clone, Copy, Debug)]
 enum Said {
-    /// An answer of this body.
+    /// An answer with this body.
     Body(&'static [u8]),
-    /// Bytes that are no HTTP.
+    /// Bytes that are not HTTP.
     Raw(&'static [u8]),
-    /// A body of so many bytes.
+    /// A body of this many bytes.
     Huge(usize),
-    /// So many brackets in a field that nobody reads.
+    /// This many brackets in an unknown field.
     Deep(usize),
-    /// A byte every few milliseconds, without an end.
+    /// A byte every few milliseconds, without end.
     Trickle,
-    /// A chunked body without an end, as fast as it is taken.
+    /// A chunked body without end, as fast as the client reads.
     Endless,
     /// Nothing.
     Silence,
@@ -45,7 +45,7 @@ const ALL: [Said; 14] = [
     Said::Silence,
 ];
 
-/// Refuses for good, with a zero character in its reason.
+/// A refusal with a zero character in the reason.
 const LAST: Said =
     Said::Body(b"{\"state\": \"refused\", \"why\": \"no\\u0000power \\u202e\xf0\x9f\x94\xa5\"}");
 
@@ -117,7 +117,7 @@ async fn serve(listener: TcpListener, turn: Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn one_hostile_host_stops_nothing_else() {
+async fn hostile_host_delays_no_other_move() {
     let place = Place::new().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/steps", listener.local_addr().expect("an address"));

@@ -1,4 +1,4 @@
-//! A changed host profile reaches the servers that are bound, on a real Postgres with made-up hosts.
+//! Rollouts of changed host profiles to bound servers.
 
 use crate::place::{Crashes, Place, poll, settings, until};
 use broker::{
@@ -19,7 +19,7 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Made-up hosts, and the profile that each was last configured with.
+/// Simulated hosts, with the last profile of each.
 #[derive(Default)]
 struct Hosts {
     agent: SimulatedAgent,
@@ -42,7 +42,7 @@ impl HostAgent for Hosts {
 }
 
 impl Hosts {
-    /// How often each of these servers was configured, and with what last.
+    /// The number of configurations and the last profile of each server.
     fn configured(&self) -> BTreeMap<Name, (usize, Option<Name>)> {
         let profiles = self.profiles.lock().expect("not poisoned");
         let last = |all: &Vec<Option<Name>>| (all.len(), all.last().cloned().flatten());
@@ -106,12 +106,12 @@ fn mover<'a>(place: &Place, hosts: &'a Hosts, settings: MoverSettings) -> Mover<
 }
 
 #[tokio::test]
-async fn a_changed_host_profile_reaches_the_servers_that_are_bound() {
+async fn changed_host_profile_reaches_bound_servers() {
     let place = Place::new().await;
     let hosts = Hosts::default();
     let before = place.owners().await;
     assert_eq!(rollout(&place).await, None);
-    // Half of its four servers in use within a day: two, and the four idle ones at once.
+    // Half of its four servers in use may be disturbed within a day: two, and the four idle ones at once.
     let contract = |in_use_micro| Contract {
         in_use_micro,
         window: Duration::from_secs(86_400),
@@ -133,7 +133,7 @@ async fn a_changed_host_profile_reaches_the_servers_that_are_bound() {
     assert!(configured.values().all(|of| *of == (1, Some("newer".into()))), "{configured:?}");
     assert_eq!(place.owners().await, before, "every server keeps its owner");
 
-    // The way back: the six, and not the two that have the old profile still.
+    // The rollback concerns the six changed servers, not the two that still have the old profile.
     place.broker.set_contract("ann", "a", &contract(1_000_000)).await.expect("set");
     set_profile(&place, "profile of a").await;
     let back = Rollout { servers: 6, outdated: 6, refused: 0, paused: None };
@@ -148,7 +148,7 @@ async fn a_changed_host_profile_reaches_the_servers_that_are_bound() {
 }
 
 #[tokio::test]
-async fn a_host_that_refuses_its_profile_is_counted_and_asked_once() {
+async fn refused_host_profile_is_counted_and_requested_once() {
     let place = Place::new().await;
     let hosts = Hosts::default();
     hosts.agent.script("s05", Step::Reconfigure, &[Trouble::Refuses]);
@@ -159,15 +159,15 @@ async fn a_host_that_refuses_its_profile_is_counted_and_asked_once() {
     let asked = hosts.agent.asked();
     let looked = tokio::time::timeout(Duration::from_millis(400), running.run()).await;
     assert!(looked.is_err() && hosts.agent.asked() == asked, "it is left alone");
-    // The old profile is what it has.
+    // The server has the old profile.
     set_profile(&place, "profile of a").await;
     let back = Rollout { servers: 7, outdated: 0, refused: 0, paused: None };
     until(running.run(), async || rollout(&place).await.as_ref() == Some(&back)).await;
 }
 
-/// Two servers at once; one whose host is busy for long is under way when it is paused.
+/// Two servers at a time; a server whose host is busy is under way when the rollout is paused.
 #[tokio::test]
-async fn a_rollout_that_is_paused_begins_nothing_and_goes_on_when_it_is_resumed() {
+async fn paused_rollout_begins_no_move_until_it_is_resumed() {
     let mut place = Place::new().await;
     let hosts = Hosts::default();
     let pause = async |place: &Place| place.broker.pause_rollout("ann", "a", "a look").await;
@@ -195,7 +195,7 @@ async fn a_rollout_that_is_paused_begins_nothing_and_goes_on_when_it_is_resumed(
             !at_pause.is_empty() && pause(&place).await.expect("paused")
         })
         .await;
-        // What began between the look and the pause is under way as well.
+        // Moves that began between the query and the pause are under way as well.
         &at_pause | &begun(&place).await
     };
     assert!(at_pause.len() <= 4 && hosts.configured().is_empty(), "{at_pause:?}");
@@ -209,7 +209,7 @@ async fn a_rollout_that_is_paused_begins_nothing_and_goes_on_when_it_is_resumed(
     let withdrawn = Some(MoveReason::RolloutPaused.as_str().to_owned());
     assert!(ended.iter().any(|(_, reason, _)| *reason == withdrawn), "{ended:?}");
 
-    // It stays paused when mover and Postgres are started again and the profile changes again.
+    // It stays paused across restarts of mover and Postgres and another change of the profile.
     drop(first);
     place.stop_postgres().await;
     place.start_postgres().await;
@@ -230,10 +230,9 @@ async fn a_rollout_that_is_paused_begins_nothing_and_goes_on_when_it_is_resumed(
     place.at_rest().await;
 }
 
-/// Crashes at the first await, then at the second, and so on; every server ends with the profile that
-/// was set last.
+/// Crashes at the first await, then at the second, and so on; every server ends with the last profile.
 #[tokio::test]
-async fn a_rollout_goes_on_after_a_crash_at_any_await() {
+async fn rollout_survives_a_crash_at_any_await() {
     let place = Place::new().await;
     let hosts = Hosts::default();
     let mut crashes = 0;

@@ -1,4 +1,4 @@
-//! Work under way when an MSB is lost comes back, on a real Postgres, driven by the mover.
+//! Recalls of maintenance while an MSB is lost.
 
 use crate::place::{Crashes, Place, poll, settings, until};
 use broker::{
@@ -40,7 +40,7 @@ fn mover(place: &Place, agent: &Arc<SimulatedAgent>, name: &str) -> Mover<Hosts>
     Mover::new(place.broker.clone(), Hosts(Arc::clone(agent)), quick(), name.to_owned())
 }
 
-/// 64 RRU of `web` in eight MSBs of four racks of two servers; it asks for so much.
+/// 64 RRU of `web` in eight MSBs of four racks of two servers; that is also its capacity.
 fn region(capacity: f64) -> RegionSnapshot {
     let server = |number: usize| {
         let msb = number / 8;
@@ -110,7 +110,7 @@ async fn is(place: &Place, id: WindowId, state: MaintenanceState) -> bool {
     window(place, id).await.state == state
 }
 
-/// What serves web now: counted server by server from the rows of an export.
+/// RRU that serve web now, counted server by server from an export.
 async fn serves(place: &Place) -> usize {
     let parts = place.broker.export(None).await.expect("exported").parts;
     let now = parts.taken_at;
@@ -139,7 +139,7 @@ async fn lose(place: &Place, event: &str, msb: &str, started_at: DateTime<Utc>) 
 }
 
 #[tokio::test]
-async fn the_loss_of_an_msb_recalls_work_in_the_others() {
+async fn outage_recalls_maintenance_in_other_msbs() {
     let place = Place::with(&region(56.0)).await;
     let agent = Arc::new(SimulatedAgent::default());
     let one = plan(&place, "m0-r0", Some(20)).await;
@@ -149,7 +149,7 @@ async fn the_loss_of_an_msb_recalls_work_in_the_others() {
     let before = fleet::audit::certificate(&before.expect("a region"));
     let said = (before.rows[0].left_at_once.to_f64(), before.rows[0].left.to_f64());
     assert_eq!((serves(&place).await, said), (62, (54.0, 56.0)));
-    // Its hosts take their time, so that the loss is seen before anything is back.
+    // The hosts are slow, so that the outage is noted before any server returns.
     for server in ["m0-s0", "m0-s1"] {
         agent.script(server, Step::EndMaintenance, &[Trouble::Busy; 3]);
     }
@@ -166,7 +166,7 @@ async fn the_loss_of_an_msb_recalls_work_in_the_others() {
     let recall = over.recall.expect("it was recalled");
     assert_eq!((recall.servers, recall.returned), (2, 2));
     assert!(recall.back_at.is_some_and(|at| at <= recall.due_at));
-    // Both are ordered at once, so either may be done first.
+    // Both are ordered at the same time, so either may end first.
     let mut done: Vec<_> =
         agent.done().into_iter().map(|of| (of.server.to_string(), of.step)).collect();
     done.sort_unstable_by(|a, b| a.0.cmp(&b.0));
@@ -176,7 +176,7 @@ async fn the_loss_of_an_msb_recalls_work_in_the_others() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_recalled_or_whose_host_refuses_stays_out_and_is_shown() {
+async fn refused_recall_keeps_the_server_out_and_is_shown() {
     let place = Place::with(&region(46.0)).await;
     let agent = Arc::new(SimulatedAgent::default());
     agent.script("m1-s0", Step::EndMaintenance, &[Trouble::Refuses]);
@@ -199,7 +199,7 @@ async fn what_cannot_be_recalled_or_whose_host_refuses_stays_out_and_is_shown() 
                 .is_some_and(|of| of.refused == 1 && of.returned == 1)
     })
     .await;
-    // 56 without m7, less the rack that stays out and the server whose host refused.
+    // 56 without m7, minus the rack that cannot be recalled and the server whose host refused.
     assert_eq!(serves(&place).await, 53);
     assert!(active(fixed).await && active(lost).await, "nothing would come of it");
     let held = window(&place, half).await;
@@ -207,7 +207,7 @@ async fn what_cannot_be_recalled_or_whose_host_refuses_stays_out_and_is_shown() 
     let region = RegionSnapshot::new(place.broker.export(None).await.expect("exported").parts);
     let certificate = fleet::audit::certificate(&region.expect("a region"));
     assert_eq!(certificate.rows[0].not_recallable.to_f64(), 3.0, "what is refused counts as gone");
-    // It is over when its operator says so, and then its last server is back.
+    // The window ends when its operator ends it; then the last server is back.
     place.broker.end_maintenance("ann", half).await.expect("ended");
     assert_eq!(serves(&place).await, 54);
     assert!(place.broker.recalls_under_way().await.expect("listed").is_empty());
@@ -215,7 +215,7 @@ async fn what_cannot_be_recalled_or_whose_host_refuses_stays_out_and_is_shown() 
 }
 
 #[tokio::test]
-async fn a_report_that_comes_twice_or_of_an_earlier_mover_changes_nothing() {
+async fn repeated_or_outdated_recall_report_changes_nothing() {
     let place = Place::with(&region(56.0)).await;
     let agent = Arc::new(SimulatedAgent::default());
     let id = plan(&place, "m0-r0", Some(20)).await;
@@ -252,9 +252,9 @@ async fn a_report_that_comes_twice_or_of_an_earlier_mover_changes_nothing() {
     place.at_rest().await;
 }
 
-/// Crashes at one await after another of a recall; the next mover ends it, and no host does anything twice.
+/// Crashes at each await of a recall; the next mover completes it, and no host executes a step twice.
 #[tokio::test]
-async fn a_recall_goes_on_after_a_crash_at_any_await() {
+async fn recall_survives_a_crash_at_any_await() {
     let place = Place::with(&region(56.0)).await;
     let agent = Arc::new(SimulatedAgent::default());
     let mut crashes = 0;

@@ -1,4 +1,4 @@
-//! Churn contracts on a real Postgres: what the mover holds back, and when it goes on.
+//! Churn contracts: moves that the mover holds back, and their release.
 
 use crate::place::{Place, settings, until};
 use broker::{Contract, MoveState, QuietTime};
@@ -12,7 +12,7 @@ fn contract(in_use_micro: u32, quiet: Vec<QuietTime>) -> Contract {
 }
 
 #[tokio::test]
-async fn servers_in_use_leave_as_slowly_as_was_agreed() {
+async fn churn_contract_limits_servers_in_use() {
     let place = Place::new().await;
     let broker = &place.broker;
     // Half of a's four servers in use, and the four that are idle at once.
@@ -32,12 +32,12 @@ async fn servers_in_use_leave_as_slowly_as_was_agreed() {
     assert!(waiting.iter().all(|of| of.state == MoveState::Pending && of.in_use), "{waiting:?}");
     let used = broker.contracts(None).await.expect("read").remove(0);
     assert_eq!((used.in_use, used.left, used.allowed()), (2, 2, 2));
-    // Quiet times hold back as well, whatever the share.
+    // Quiet times hold moves back regardless of the share.
     let always = QuietTime::new(0, 1_440).expect("a day");
     broker.set_contract("ann", "a", &contract(1_000_000, vec![always])).await.expect("set");
     let looked = tokio::time::timeout(Duration::from_millis(400), mover.run()).await;
     assert!(looked.is_err() && bound(6).await, "it is quiet");
-    // The mover is told that they are over.
+    // A new contract without quiet times wakes the mover.
     let run = async {
         tokio::join!(mover.run(), async {
             broker.set_contract("ann", "a", &contract(1_000_000, Vec::new())).await.expect("set");

@@ -1,4 +1,4 @@
-//! A Postgres that is far away: half a second each way.
+//! The mover far away from Postgres.
 
 use crate::place::{Place, poll, town, until};
 use broker::{Broker, Occurrence, ReplacementState};
@@ -14,15 +14,15 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// The name Postgres gives its socket.
+/// The file name of Postgres' socket.
 const SOCKET: &str = ".s.PGSQL.5432";
 
-/// A socket before that of a Postgres: what goes through it arrives so much later, either way.
+/// A proxy in front of Postgres' socket that delays all bytes, in both directions.
 struct Distance {
     folder: tempfile::TempDir,
-    /// What clients sent, each of which is answered once.
+    /// Messages that clients sent.
     sent: Arc<AtomicUsize>,
-    /// Connections made.
+    /// Opened connections.
     connections: Arc<AtomicUsize>,
 }
 
@@ -53,7 +53,7 @@ impl Distance {
     }
 }
 
-/// Passes bytes on, each so much after it came.
+/// Forwards bytes after a delay.
 async fn pass(
     mut from: impl AsyncRead + Unpin + Send + 'static,
     mut to: impl AsyncWrite + Unpin,
@@ -86,8 +86,8 @@ fn socket(place: &Place) -> PathBuf {
     options.get_socket().map(PathBuf::as_path).unwrap_or(Path::new("")).join(SOCKET)
 }
 
-/// From the failure to the spare that is bound, with the settings as they come, in times of the way: it takes about
-/// 140. Much of what is asked is asked for the first time, and takes a round trip more.
+/// Limit of the time from a failure to the bound spare with default settings, in one-way delays. It takes about
+/// 140; statements that are sent for the first time take another round trip.
 const REPLACED_WITHIN: u32 = 300;
 
 /// The town without elastic reservations.
@@ -99,12 +99,12 @@ fn without_loans() -> RegionSnapshot {
 }
 
 #[tokio::test]
-async fn a_failed_server_is_replaced_although_postgres_is_far_away() {
+async fn failed_server_is_replaced_with_postgres_100_ms_away() {
     replaced_over(Duration::from_millis(100)).await;
 }
 
 #[tokio::test]
-async fn a_failed_server_is_replaced_although_postgres_is_a_second_away() {
+async fn failed_server_is_replaced_with_postgres_500_ms_away() {
     replaced_over(Duration::from_millis(500)).await;
 }
 
@@ -154,9 +154,9 @@ async fn replaced_over(each_way: Duration) {
     place.at_rest().await;
 }
 
-/// So far away that no lease of ten seconds can be renewed in time: nobody acts, and it is said why.
+/// At this distance no lease can be renewed in time: no mover acts, and the status gives the reason.
 #[tokio::test]
-async fn a_mover_that_is_too_far_away_to_act_says_so() {
+async fn mover_too_far_from_postgres_reports_that_it_cannot_act() {
     let place = Place::with(&without_loans()).await;
     let distance = Distance::to(socket(&place), Duration::from_millis(400));
     let agent = SimulatedAgent::default();

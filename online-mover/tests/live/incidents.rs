@@ -1,4 +1,4 @@
-//! What cannot wait for a solve, on a real Postgres: failures, outages.
+//! Decisions that cannot wait for a solve: replacements, outages, loans, emergencies.
 
 use crate::place::{Place, town, until};
 use broker::{
@@ -65,7 +65,7 @@ fn count(of: &BTreeMap<String, i64>, state: ReplacementState) -> i64 {
 const RANDOM: UnavailabilityKind = UnavailabilityKind::RandomFailure;
 
 #[tokio::test]
-async fn a_server_that_fails_is_replaced_and_returns_to_the_buffer() {
+async fn failed_server_is_replaced_and_becomes_a_spare() {
     let place = Place::with(&town()).await;
     let mover = mover(&place.broker, SimulatedAgent::default());
     fails(&place, Scope::Server, "s000", RANDOM).await;
@@ -75,10 +75,10 @@ async fn a_server_that_fails_is_replaced_and_returns_to_the_buffer() {
     assert_eq!((&*row.server, &*row.reservation), ("s000", "web"));
     let spare = row.spare.expect("a spare");
     assert_eq!(owner(&place, &spare).await.as_deref(), Some("web"));
-    // It belongs to web until it has been wiped, but web is not where it is going.
+    // The failed server belongs to web until it is wiped, and moves to the shared buffer.
     assert_eq!(owner(&place, "s000").await.as_deref(), Some("web"));
     let moves = place.broker.moves_under_way().await.expect("listed");
-    // What was lent may be on its way back beside it.
+    // Lent servers may be on their way back at the same time.
     let of = moves.iter().find(|of| &*of.server == "s000");
     assert!(of.is_some_and(|of| of.out_of_use), "{moves:?}");
     returns(&place, "s000").await;
@@ -89,7 +89,7 @@ async fn a_server_that_fails_is_replaced_and_returns_to_the_buffer() {
 }
 
 #[tokio::test]
-async fn an_empty_buffer_owes_and_pays_by_priority() {
+async fn empty_buffer_serves_failures_by_priority() {
     let place = Place::with(&town()).await;
     // Ten of type x, five of each: four spares of x, and four of y, which are worth more to web.
     for number in [0, 2, 4, 6, 8, 50, 52, 54, 56, 58] {
@@ -101,7 +101,7 @@ async fn an_empty_buffer_owes_and_pays_by_priority() {
     assert_eq!(count(&counts(&place).await, ReplacementState::Owed), 2);
     let owed = place.broker.replacements(&[ReplacementState::Owed], 9).await.expect("listed");
     assert!(owed.iter().all(|row| &*row.reservation == "ads"), "web comes first: {owed:?}");
-    // One of the two comes back by itself; the other is served by a server that was repaired.
+    // One of the two recovers; the other is replaced by a repaired server.
     returns(&place, &owed[0].server).await;
     returns(&place, "s000").await;
     let settled = async || count(&counts(&place).await, ReplacementState::Owed) == 0;
@@ -112,10 +112,10 @@ async fn an_empty_buffer_owes_and_pays_by_priority() {
 }
 
 #[tokio::test]
-async fn a_spare_that_fails_or_refuses_is_replaced_in_turn() {
+async fn failed_or_refusing_spare_is_replaced() {
     let place = Place::with(&town()).await;
     let agent = SimulatedAgent::default();
-    // The first that is tried refuses, whichever it is.
+    // Every spare refuses its first clean-up.
     for number in 100..108 {
         agent.script(&format!("s{number}"), Step::CleanUp, &[Trouble::Refuses; 1]);
     }
@@ -131,7 +131,7 @@ async fn a_spare_that_fails_or_refuses_is_replaced_in_turn() {
 }
 
 #[tokio::test]
-async fn a_rack_is_replaced_and_an_msb_is_not() {
+async fn failed_rack_is_replaced_and_failed_msb_is_not() {
     let place = Place::with(&town()).await;
     fails(&place, Scope::Rack, "rack00", RANDOM).await;
     let mover = mover(&place.broker, SimulatedAgent::default());
@@ -151,7 +151,7 @@ async fn a_rack_is_replaced_and_an_msb_is_not() {
 }
 
 #[tokio::test]
-async fn a_storm_of_single_failures_drains_no_buffer() {
+async fn storm_of_single_failures_uses_no_spares() {
     let place = Place::with(&town()).await;
     // Four of an MSB of forty are a storm.
     let storm_guard = StormGuard { servers: 4, ..StormGuard::default() };
@@ -174,15 +174,15 @@ async fn a_storm_of_single_failures_drains_no_buffer() {
     let spares = |owners: &BTreeMap<String, Option<String>>| {
         owners.values().flatten().filter(|owner| owner.starts_with("shared")).count()
     };
-    // Fewer than make a storm may have been replaced before it was one.
+    // Up to three failures may have been replaced before the fourth made it a storm.
     let taken = spares(&before) - spares(&place.owners().await);
     assert!(taken < 4, "{taken} spares went");
     place.at_rest().await;
 }
 
 #[tokio::test]
-async fn a_storm_ends_by_itself_and_then_what_failed_is_replaced() {
-    // Nothing says which rack a server stands in, so each MSB is one of its own name.
+async fn storm_ends_with_time_and_its_failures_are_replaced() {
+    // The racks are unknown: each MSB has one rack of its own name.
     let mut parts = town().to_parts();
     parts.servers.iter_mut().for_each(|row| row.rack = row.msb.clone());
     let town = fleet::RegionSnapshot::new(parts).expect("a region");
@@ -199,7 +199,7 @@ async fn a_storm_ends_by_itself_and_then_what_failed_is_replaced() {
     let lost = async || place.broker.outages(true, 9).await.expect("listed").len();
     until(mover.run(), async || lost().await == 1).await;
     assert_eq!(counts(&place).await.values().sum::<i64>(), 0, "embedded buffers serve");
-    // Nothing comes back, and nobody clears anything.
+    // No server returns, and no event ends.
     until(mover.run(), async || lost().await == 0).await;
     let served = async || count(&counts(&place).await, ReplacementState::Bound) > 0;
     until(mover.run(), served).await;
@@ -218,11 +218,11 @@ async fn lent(place: &Place) -> BTreeMap<String, usize> {
 }
 
 #[tokio::test]
-async fn idle_buffers_are_lent_fairly_and_come_back_when_an_msb_is_lost() {
+async fn idle_buffers_are_lent_by_share_and_recalled_in_an_outage() {
     let place = Place::with(&town()).await;
     let agent = SimulatedAgent::default();
     let mover = mover(&place.broker, agent);
-    // Web may lend what it has in one MSB at most, and so may ads; of each shared buffer of four, three.
+    // Web and ads lend as much as their largest MSB share; shared buffers lend three of four servers.
     let all = async || {
         let lent = lent(&place).await;
         lent.values().sum::<usize>() >= 24 && lent["batch"].abs_diff(lent["trial"]) <= 1
@@ -233,7 +233,7 @@ async fn idle_buffers_are_lent_fairly_and_come_back_when_an_msb_is_lost() {
     let back = async || {
         let outage = place.broker.outages(true, 1).await.expect("listed");
         let Some(outage) = outage.first() else { return false };
-        // What shared buffers lent stays.
+        // Loans of shared buffers stay.
         let guaranteed = before.values().sum::<usize>() - 6;
         let export = place.broker.export(None).await.expect("exported");
         let still = export.parts.servers.iter().filter(|row| {
@@ -249,7 +249,7 @@ async fn idle_buffers_are_lent_fairly_and_come_back_when_an_msb_is_lost() {
 }
 
 #[tokio::test]
-async fn a_lent_spare_is_taken_from_its_borrower_and_an_owner_gets_its_server_back() {
+async fn lent_spare_replaces_a_failed_server() {
     let place = Place::with(&town()).await;
     let mover = mover(&place.broker, SimulatedAgent::default());
     until(mover.run(), async || lent(&place).await.values().sum::<usize>() >= 24).await;
@@ -268,7 +268,7 @@ async fn a_lent_spare_is_taken_from_its_borrower_and_an_owner_gets_its_server_ba
 }
 
 #[tokio::test]
-async fn an_emergency_is_served_at_once_and_promised_from_then_on() {
+async fn emergency_is_granted_at_once_and_raises_the_promise() {
     let place = Place::with(&town()).await;
     let mover = mover(&place.broker, SimulatedAgent::default());
     let broker = &place.broker;
@@ -279,10 +279,11 @@ async fn an_emergency_is_served_at_once_and_promised_from_then_on() {
         id
     };
     let answer = async |id| broker.emergency(id).await.expect("listed").expect("there");
-    // Six of each type are nobody's, worth 18 to web.
-    let (web, nobody, elastic) = (ask("web", 16).await, ask("nil", 1).await, ask("batch", 1).await);
+    // Six servers of each type are free, worth 18 to web.
+    let (web, unknown, elastic) =
+        (ask("web", 16).await, ask("nil", 1).await, ask("batch", 1).await);
     let answered = async || {
-        for id in [web, nobody, elastic] {
+        for id in [web, unknown, elastic] {
             if answer(id).await.state == EmergencyState::Asked {
                 return false;
             }
@@ -293,7 +294,7 @@ async fn an_emergency_is_served_at_once_and_promised_from_then_on() {
     let grant = answer(web).await.granted.expect("granted");
     assert_eq!((grant.amount, grant.from_shared), (Rru::units(16), 0));
     assert!(answer(web).await.debt, "no solve has seen it");
-    assert_eq!(answer(nobody).await.refusal, Some(EmergencyRefusal::NoSuchReservation));
+    assert_eq!(answer(unknown).await.refusal, Some(EmergencyRefusal::NoSuchReservation));
     assert_eq!(answer(elastic).await.refusal, Some(EmergencyRefusal::NotGuaranteed));
     let promised = async || {
         let export = broker.export(None).await.expect("exported");
@@ -307,7 +308,7 @@ async fn an_emergency_is_served_at_once_and_promised_from_then_on() {
         now == 50 + usize::try_from(grant.servers).expect("few")
     };
     until(mover.run(), bound).await;
-    // More than there is: what is left of free servers, then the shared buffers.
+    // More than there is: the remaining free servers, then the shared buffers.
     let more = ask("web", 1_000).await;
     until(mover.run(), async || answer(more).await.state != EmergencyState::Asked).await;
     assert_eq!(answer(more).await.granted.expect("some").from_shared, 8);
@@ -321,9 +322,10 @@ async fn an_emergency_is_served_at_once_and_promised_from_then_on() {
     place.at_rest().await;
 }
 
-/// Both asked before the mover looked: what there is goes to the more important one, though it asked later.
+/// Both requests precede the mover's first pass: the more important reservation gets the servers, although it
+/// asked later.
 #[tokio::test]
-async fn of_two_emergencies_the_more_important_is_served_first() {
+async fn emergencies_are_granted_by_priority() {
     let place = Place::with(&town()).await;
     let broker = &place.broker;
     let ask = async |name: &str| {
@@ -341,7 +343,7 @@ async fn of_two_emergencies_the_more_important_is_served_first() {
     place.at_rest().await;
 }
 
-/// Owners as people would put them right: who failed is replaced once, and no server serves twice.
+/// Asserts that each failed server is replaced once, and that no spare is used twice.
 async fn consistent(place: &Place) {
     let rows = place.broker.replacements(&[], 10_000).await.expect("listed");
     let open = |row: &&broker::ReplacementRow| !row.state.is_terminal();
@@ -359,7 +361,7 @@ async fn consistent(place: &Place) {
     place.at_rest().await;
 }
 
-/// Whether it comes to that in time.
+/// Whether the condition holds within a minute.
 async fn settles(mover: &Mover<SimulatedAgent>, settled: impl AsyncFnMut() -> bool) -> bool {
     let run = async {
         tokio::select! {
@@ -370,10 +372,10 @@ async fn settles(mover: &Mover<SimulatedAgent>, settled: impl AsyncFnMut() -> bo
     tokio::time::timeout(Duration::from_secs(60), run).await.is_ok()
 }
 
-/// Crashes at the first await, then at the second, and so on, while servers fail and come back, until
-/// one run settles everything before it would crash.
+/// Crashes at the first await, then at the second, and so on, while servers fail and recover, until one
+/// run settles everything before its crash.
 #[tokio::test]
-async fn a_mover_that_crashes_while_it_decides_is_taken_up_where_it_was() {
+async fn decisions_survive_a_crash_at_any_await() {
     let place = Place::with(&town()).await;
     let mut crashes = 0;
     for polls in 1.. {
@@ -419,7 +421,7 @@ async fn a_mover_that_crashes_while_it_decides_is_taken_up_where_it_was() {
             let moves = place.broker.moves_under_way().await.expect("listed");
             panic!("{event}, after {polls} polls: {of_event:?}; open {open:?}; moves {moves:?}");
         }
-        // Repaired, it becomes a spare again.
+        // After the repair it is a spare again.
         clear(&place, &event).await;
         // A crash may have left targets without moves: the next mover opens those.
         let rested = async || {
@@ -433,12 +435,12 @@ async fn a_mover_that_crashes_while_it_decides_is_taken_up_where_it_was() {
             break;
         }
     }
-    // The slower the machine, the more answers one poll finds: how many polls a run takes is not fixed.
+    // The number of polls of a run depends on the machine: on a slow one, a poll finds more answers.
     assert!(crashes >= 10, "{crashes} awaits");
 }
 
 #[tokio::test]
-async fn a_postgres_that_is_gone_for_a_minute_costs_time_and_nothing_else() {
+async fn replacement_continues_after_a_minute_without_postgres() {
     let mut place = Place::with(&town()).await;
     let mover = mover(&place.broker, SimulatedAgent::default());
     fails(&place, Scope::Server, "s000", RANDOM).await;

@@ -1,4 +1,4 @@
-//! What is decided while the mover acts begins at once, not at its next look.
+//! Targets written while the mover acts begin at once, not with its next full pass.
 
 use crate::place::{Place, settings};
 use broker::{
@@ -12,20 +12,19 @@ use online_mover::{Mover, MoverSettings};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A mover that looks once when it begins, and then only when it is woken.
+/// Settings of a mover that makes one full pass, and then acts only on hints.
 fn woken() -> MoverSettings {
     MoverSettings { look_every: Duration::from_secs(3_600), ..settings() }
 }
 
-/// How long it takes from the end of `decide`, made while a mover acts that has nothing to do, until a
-/// host is asked for a step.
+/// The time from the end of `decide` to the first order, while an idle mover acts.
 async fn begins_after(place: &Place, decide: impl AsyncFnOnce()) -> Duration {
     let agent = SimulatedAgent::default();
     let mover = Mover::new(place.broker.clone(), &agent, woken(), "woken".to_owned());
     let steps = async {
         let acts = async || place.broker.mover_status().await.expect("asked").acting.is_some();
         crate::place::poll(acts).await;
-        // Its first look is over, and what it decides once that has settled.
+        // The first pass and its decisions are over.
         tokio::time::sleep(Duration::from_secs(3)).await;
         assert_eq!(agent.asked(), 0, "nothing was wanted");
         decide().await;
@@ -51,7 +50,7 @@ async fn begins_after(place: &Place, decide: impl AsyncFnOnce()) -> Duration {
     took
 }
 
-/// Grants `b` one server more: a plan that is stored and applied, as the portal does it.
+/// Grants `b` one more server: stores and applies a plan, as the portal does.
 async fn grant(place: &Place) {
     let export = place.broker.export(None).await.expect("exported");
     let region = RegionSnapshot::new(export.parts.clone()).expect("a snapshot");
@@ -105,7 +104,7 @@ async fn grant(place: &Place) {
 }
 
 #[tokio::test]
-async fn what_is_granted_between_solves_begins_within_two_seconds() {
+async fn granted_capacity_moves_within_two_seconds() {
     let place = Place::new().await;
     let granted = begins_after(&place, async || grant(&place).await).await;
     let give = GiveWay {

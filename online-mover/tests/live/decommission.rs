@@ -1,4 +1,4 @@
-//! Servers that are drained and then removed, on a real Postgres.
+//! Servers that are drained and then removed.
 
 use crate::place::{Crashes, Place, settings, until};
 use broker::{Contract, MoveOrigin, MoveState};
@@ -19,7 +19,7 @@ async fn there(place: &Place, server: &str) -> bool {
     place.owners().await.contains_key(server)
 }
 
-/// What a solve would see: whether it may count on a server.
+/// Whether a server is available to a solve.
 async fn counts(place: &Place, server: &str) -> bool {
     let export = place.broker.export(None).await.expect("exported");
     let region = RegionSnapshot::new(export.parts).expect("a snapshot");
@@ -32,11 +32,11 @@ fn contract(in_use_micro: u32) -> Contract {
 }
 
 #[tokio::test]
-async fn a_held_server_is_moved_out_under_its_contract_and_removed_once_it_is_free() {
+async fn drained_server_leaves_under_its_contract_and_is_removed() {
     let place = Place::new().await;
     let broker = &place.broker;
     broker.set_contract("ann", "a", &contract(0)).await.expect("set");
-    // In use, idle, of nobody.
+    // One server in use, one idle, one free.
     let plan = drain(&place, &["s00", "s05", "s20"]).await;
     let draining: Vec<&str> = plan.draining.iter().map(AsRef::as_ref).collect();
     assert_eq!((plan.servers, &draining[..]), (3, &["s00", "s05"][..]));
@@ -56,7 +56,7 @@ async fn a_held_server_is_moved_out_under_its_contract_and_removed_once_it_is_fr
     assert_eq!((&*listed[0].server, listed[0].reservation.as_deref()), ("s00", Some("a")));
 
     broker.set_contract("ann", "a", &contract(1_000_000)).await.expect("set");
-    // Another mover goes on.
+    // Another mover continues.
     mover.release().await;
     let other = Mover::new(broker.clone(), &agent, settings(), "other".to_owned());
     until(other.run(), async || !there(&place, "s00").await).await;
@@ -67,13 +67,13 @@ async fn a_held_server_is_moved_out_under_its_contract_and_removed_once_it_is_fr
 }
 
 #[tokio::test]
-async fn what_is_drained_is_given_to_nobody_and_may_be_kept() {
+async fn drained_server_gets_no_new_owner_and_can_be_kept() {
     let place = Place::new().await;
     let broker = &place.broker;
     drain(&place, &["s00", "s01"]).await;
-    // A publication that did not know is taken back.
+    // A target published after the drain is withdrawn.
     place.publish(&[(0, Some("b"))]).await;
-    // A host refuses: it is asked again later, and nobody has the server meanwhile.
+    // A host refuses: the step is requested again later, and no reservation gets the server meanwhile.
     let agent = SimulatedAgent::default();
     agent.script("s01", Step::CleanUp, &[Trouble::Refuses]);
     let mover = Mover::new(broker.clone(), &agent, settings(), "mover".to_owned());
@@ -86,7 +86,7 @@ async fn what_is_drained_is_given_to_nobody_and_may_be_kept() {
     let unknown = broker.keep_servers("ann", &["s01".into(), "s02".into()]).await;
     assert!(unknown.expect_err("one is not drained").to_string().contains("not drained"));
     broker.keep_servers("ann", &["s01".into()]).await.expect("kept");
-    // It was wiped, so it is restored to its owner, and counts again.
+    // It was wiped, so it is restored to its owner, and is available again.
     until(mover.run(), async || counts(&place, "s01").await).await;
     assert_eq!(place.owners().await["s01"].as_deref(), Some("a"));
     assert!(broker.decommissions().await.expect("listed").is_empty());
@@ -95,7 +95,7 @@ async fn what_is_drained_is_given_to_nobody_and_may_be_kept() {
 }
 
 #[tokio::test]
-async fn draining_goes_on_after_a_crash_at_any_await() {
+async fn draining_survives_a_crash_at_any_await() {
     let place = Place::new().await;
     let all = ["s00", "s01", "s04", "s05", "s08", "s09"];
     drain(&place, &all).await;

@@ -1,4 +1,4 @@
-//! Windows of planned maintenance on a real Postgres, driven by the mover.
+//! Maintenance windows, advanced by the mover.
 
 use crate::place::{Place, region, settings, until};
 use broker::{
@@ -11,7 +11,7 @@ use online_mover::{HostAgent, Mover};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Hosts that are looked at after the mover asked them.
+/// Hosts shared with the test, which inspects them afterwards.
 struct Hosts(Arc<SimulatedAgent>);
 
 impl HostAgent for Hosts {
@@ -30,7 +30,7 @@ fn mover(place: &Place, agent: &Arc<SimulatedAgent>, name: &str) -> Mover<Hosts>
     Mover::new(place.broker.clone(), Hosts(Arc::clone(agent)), settings(), name.to_owned())
 }
 
-/// With a capacity that bears what half of an MSB costs when another one is lost.
+/// A region whose capacities allow maintenance of half an MSB while another one is lost.
 async fn place() -> Place {
     let mut parts = region().to_parts();
     for row in &mut parts.reservations {
@@ -39,7 +39,7 @@ async fn place() -> Place {
     Place::with(&RegionSnapshot::new(parts).expect("a region")).await
 }
 
-/// Half of an MSB of eight: `s00` is a's and in use, `s06` a's, `s12` b's, `s18` nobody's.
+/// Maintenance of half an MSB of eight servers: `s00` is a's and in use, `s06` a's, `s12` b's, `s18` free.
 fn rack(length: u64, drain: u64) -> MaintenanceRequest {
     MaintenanceRequest {
         scope: Scope::Rack,
@@ -72,18 +72,22 @@ async fn drains(place: &Place) -> Vec<OpenMove> {
 }
 
 #[tokio::test]
-async fn a_window_goes_from_its_drain_to_its_end() {
+async fn window_runs_from_drain_to_end() {
     let place = place().await;
     let agent = Arc::new(SimulatedAgent::default());
     let owners = place.owners().await;
     let id = plan(&place, &rack(600, 3)).await;
     let mover = mover(&place, &agent, "mover");
     until(mover.run(), async || is(&place, id, MaintenanceState::Draining).await).await;
-    assert_eq!(agent.asked(), 0, "it may end by itself until the deadline");
+    assert_eq!(agent.asked(), 0, "containers may end by themselves until the deadline");
     until(mover.run(), async || is(&place, id, MaintenanceState::Active).await).await;
     let done: Vec<_> =
         agent.done().into_iter().map(|done| (done.server.to_string(), done.step)).collect();
-    assert_eq!(done, [("s00".to_owned(), Step::Preempt)], "what runs there ends, and no more");
+    assert_eq!(
+        done,
+        [("s00".to_owned(), Step::Preempt)],
+        "containers are ended, and the server is not wiped"
+    );
     let export = place.broker.export(None).await.expect("exported");
     let event = export.parts.unavailability.first().expect("an event");
     assert_eq!((&*event.kind, &*event.scope_id), ("planned_maintenance", "rack0"));
@@ -99,7 +103,7 @@ async fn a_window_goes_from_its_drain_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_window_that_is_cancelled_leaves_what_runs_alone() {
+async fn cancelled_window_leaves_containers_running() {
     let place = place().await;
     let agent = Arc::new(SimulatedAgent::default());
     agent.script("s00", Step::Preempt, &[Trouble::Busy; 10_000]);
@@ -111,16 +115,16 @@ async fn a_window_that_is_cancelled_leaves_what_runs_alone() {
     assert!(drains(&place).await.is_empty());
     let asked = agent.asked();
     let looked = tokio::time::timeout(Duration::from_millis(400), mover.run()).await;
-    assert!(looked.is_err() && agent.asked() <= asked + 1, "nobody is asked any more");
+    assert!(looked.is_err() && agent.asked() <= asked + 1, "no further order is sent");
     assert!(is(&place, id, MaintenanceState::Cancelled).await);
     let ended = place.broker.moves_ended().await.expect("counted");
     assert_eq!(ended, [("superseded".to_owned(), Some("maintenance_over".to_owned()), 1)]);
     place.at_rest().await;
 }
 
-/// Dropped again and again, wherever it is; another goes on.
+/// Movers are dropped at any await; the next one continues.
 #[tokio::test]
-async fn movers_that_die_change_nothing_about_a_window() {
+async fn window_survives_killed_movers() {
     let place = place().await;
     let agent = Arc::new(SimulatedAgent::default());
     agent.script("s00", Step::Preempt, &[Trouble::AnswerLost, Trouble::Busy, Trouble::Silent]);
