@@ -12,6 +12,7 @@
 //! | [`elastic`] | which servers are lent to elastic reservations, and which are recalled: [`elastic::LoanView`] |
 //! | [`emergency`] | which servers serve a request for emergency capacity: [`emergency::Stock`] |
 //! | [`give_way`] | which reservations are preempted for more important ones, and when: [`give_way::RegionHeld`] |
+//! | [`maintenance`] | which maintenance windows are accepted, their next steps, the order of recalls: [`maintenance::capacity::View`], [`maintenance::lifecycle::WindowView`] |
 //! | [`place`] | placement rules that all of these keep |
 //! | [`region`] | the state of a region, from which views are made without a database |
 //! | [`msb_loss`] | simulates the loss of an MSB |
@@ -24,6 +25,7 @@ pub mod elastic;
 pub mod emergency;
 pub mod failure_replay;
 pub mod give_way;
+pub mod maintenance;
 pub mod msb_loss;
 pub mod outage;
 pub mod place;

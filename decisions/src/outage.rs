@@ -2,7 +2,7 @@
 //!
 //! The loss of an MSB is one failure, not a thousand: its reservations use their embedded buffers, and no
 //! spares are spent on it. An event that reports the loss is believed. But monitoring often reports it server
-//! by server, so many failures in one MSB within minutes also count as its loss: a storm.
+//! by server: a burst of failures in one MSB within minutes also counts as its loss, a storm.
 //!
 //! A storm is a burst, not a stock. Only the times of recent failures that no solve has seen are judged:
 //! servers that fail one by one are never a storm, regardless of their number, and every storm ends with

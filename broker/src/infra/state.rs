@@ -5,6 +5,7 @@ mod requests;
 pub use requests::{OperationState, PlanState, RequestState};
 
 use crate::infra::words;
+pub use decisions::maintenance::lifecycle::MaintenanceState;
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -413,25 +414,6 @@ impl State for UnfinishedState {
             Some(source) => source == UnfinishedState::Unfinished && self != source,
         }
     }
-}
-
-/// How far a window of planned maintenance is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum MaintenanceState {
-    /// Its time is to come.
-    Planned,
-    /// Something holds it back.
-    Paused,
-    /// Nothing new is put on its servers, and what runs there is to end.
-    Draining,
-    /// Work is done on them.
-    Active,
-    /// An MSB is lost elsewhere, and its servers are asked to come back.
-    Recalling,
-    /// Work is done.
-    Done,
-    /// It will not be.
-    Cancelled,
 }
 
 impl State for MaintenanceState {

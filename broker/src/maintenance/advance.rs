@@ -5,7 +5,6 @@
 //! looked at when its drain begins and when its work does; it is paused then, and begins later or, when
 //! its end has passed, not at all. Work that has begun is recalled when an MSB is lost (`recall`).
 
-use super::rules::Out;
 use super::view::Situation;
 use super::{MaintenanceError, MaintenanceReason, MaintenanceRefusal, MaintenanceWindow};
 use super::{lock, open, outage};
@@ -20,14 +19,11 @@ use crate::moves::lifecycle::{self, MoveOrigin};
 use crate::moves::mover::{Epoch, MoverError, still_ours};
 use crate::snapshot::region_read;
 use chrono::{DateTime, TimeDelta, Utc};
+use decisions::maintenance::capacity::{Out, TooMuch};
+use decisions::maintenance::lifecycle::{Obstacle, WindowStep, WindowView, is_checked, next};
 use fleet::{Name, UnavailabilityKind, UnavailabilityRow};
 use sqlx::PgConnection;
 use std::collections::BTreeSet;
-use std::time::Duration;
-
-/// How long work waits for what still ends on its servers: as long as a move may stay in that step.
-/// At most half of the window.
-const DRAIN_GRACE: Duration = Duration::from_secs(30 * 60);
 
 /// Servers that an entry of the audit trail names; of more, it says the scope.
 const NAMED_MAX: usize = 1_000;
@@ -77,17 +73,7 @@ pub(crate) mod sql {
     }
 }
 
-/// What a window does next.
-enum Next {
-    Nothing,
-    To(MaintenanceState, Option<Why>),
-    /// Still paused, and for another reason.
-    Because(Why),
-    /// Its time has come: what still runs there is to end.
-    Drain,
-}
-
-/// Why it does, with the numbers.
+/// The reason for a transition, with the numbers.
 type Why = (MaintenanceReason, Option<String>);
 
 /// What a look finds due, as of one instant.
@@ -129,8 +115,9 @@ impl Broker {
         let now = lock(change.connection()).await?;
         let lost = outage(change.connection()).await?;
         let mut windows = open(change.connection()).await?;
-        let looks = lost.is_none() && windows.iter().any(|window| is_looked_at(window, now));
-        let situation = match looks {
+        let checked =
+            lost.is_none() && windows.iter().any(|window| is_checked(&view(window, false), now));
+        let situation = match checked {
             true => Some(Situation::read(change.connection(), now, None).await?),
             false => None,
         };
@@ -138,28 +125,32 @@ impl Broker {
         for index in 0..windows.len() {
             loop {
                 let window = &windows[index];
-                let next = {
-                    let drains = still_drains(change.connection(), window).await?;
-                    let too_much = || too_much(situation.as_ref()?, &windows, window, now);
-                    next(window, now, drains, lost.as_ref(), too_much)
-                };
+                let drains = still_drains(change.connection(), window).await?;
+                let too_much = || too_much(situation.as_ref()?, &windows, window, now);
+                let step = next(&view(window, drains), now, lost.as_ref(), too_much);
                 let window = &mut windows[index];
-                match next {
-                    Next::Nothing => break,
-                    Next::To(state, why) => {
-                        go_on(&mut change, window, state, why, now).await?;
-                        steps += 1;
+                let (state, why) = match step {
+                    WindowStep::Stay => break,
+                    WindowStep::Drain => {
+                        steps += usize::from(drain(&mut change, window).await?);
+                        window.drained_at = Some(now);
+                        continue;
                     }
-                    Next::Because(why) => {
-                        say_why(&mut change, window, why).await?;
+                    WindowStep::Explain(obstacle) => {
+                        say_why(&mut change, window, why(obstacle)).await?;
                         steps += 1;
                         break;
                     }
-                    Next::Drain => {
-                        steps += usize::from(drain(&mut change, window).await?);
-                        window.drained_at = Some(now);
+                    WindowStep::To(state) => (state, None),
+                    WindowStep::Pause(obstacle) => (MaintenanceState::Paused, Some(why(obstacle))),
+                    WindowStep::Cancel(reason) => {
+                        let missed = reason == MaintenanceReason::Missed;
+                        let detail = window.detail.clone().filter(|_| missed);
+                        (MaintenanceState::Cancelled, Some((reason, detail)))
                     }
-                }
+                };
+                go_on(&mut change, window, state, why, now).await?;
+                steps += 1;
             }
         }
         if steps == 0 {
@@ -269,85 +260,44 @@ impl Broker {
     }
 }
 
-/// Whether it matters now what a window would take: its drain or its work would begin.
-fn is_looked_at(window: &MaintenanceWindow, now: DateTime<Utc>) -> bool {
-    match window.state {
-        MaintenanceState::Planned => window.drains_at() <= now,
-        MaintenanceState::Paused => true,
-        MaintenanceState::Draining => window.drained_at.is_none() && window.starts_at <= now,
-        _ => false,
+/// The view of the decision about the next step of a window.
+fn view(window: &MaintenanceWindow, still_drains: bool) -> WindowView {
+    WindowView {
+        state: window.state,
+        reason: window.reason,
+        drains_at: window.drains_at(),
+        starts_at: window.starts_at,
+        ends_at: window.ends_at,
+        drained_at: window.drained_at,
+        still_drains,
+        gone: window.gone,
     }
 }
 
-/// What a window does next, as far as its times and what holds it back say.
-fn next(
-    window: &MaintenanceWindow,
-    now: DateTime<Utc>,
-    still_drains: bool,
-    lost: Option<&Name>,
-    too_much: impl Fn() -> Option<Why>,
-) -> Next {
-    use MaintenanceState::{Active, Cancelled, Done, Draining, Paused, Planned, Recalling};
-    let outage = || {
-        let refusal = MaintenanceRefusal::OutageNow { msb: lost?.clone() };
-        Some((MaintenanceReason::Outage, Some(refusal.to_string())))
+/// The reason and the numbers of an obstacle, as they are stored.
+fn why(obstacle: Obstacle) -> Why {
+    let reason = obstacle.reason();
+    let refusal = match obstacle {
+        Obstacle::Outage(msb) => MaintenanceRefusal::OutageNow { msb },
+        Obstacle::TooMuch(too_much) => MaintenanceRefusal::of(too_much, Vec::new()),
     };
-    let held_back = || outage().or_else(&too_much);
-    match window.state {
-        Done | Cancelled => Next::Nothing,
-        _ if window.gone => Next::To(Cancelled, Some((MaintenanceReason::Gone, None))),
-        Active | Recalling if window.ends_at <= now => Next::To(Done, None),
-        Active | Recalling => Next::Nothing,
-        _ if window.ends_at <= now => {
-            Next::To(Cancelled, Some((MaintenanceReason::Missed, window.detail.clone())))
-        }
-        Planned if now < window.drains_at() => Next::Nothing,
-        Planned => match held_back() {
-            Some(why) => Next::To(Paused, Some(why)),
-            None => Next::To(Draining, None),
-        },
-        Paused => match held_back() {
-            Some(why) if window.reason == Some(why.0) => Next::Nothing,
-            Some(why) => Next::Because(why),
-            None => Next::To(Planned, None),
-        },
-        Draining if lost.is_some() => Next::To(Paused, outage()),
-        Draining if now < window.starts_at => Next::Nothing,
-        Draining => match window.drained_at {
-            None => match too_much() {
-                Some(why) => Next::To(Paused, Some(why)),
-                None => Next::Drain,
-            },
-            Some(since) => {
-                let half = (window.ends_at - window.starts_at).to_std().unwrap_or_default() / 2;
-                let waited = (now - since).to_std().unwrap_or_default();
-                let waits = still_drains && waited < half.min(DRAIN_GRACE);
-                if waits { Next::Nothing } else { Next::To(Active, None) }
-            }
-        },
-    }
+    (reason, Some(refusal.to_string()))
 }
 
-/// What a window would take too much of, beside those that have begun.
+/// The limit that a window would exceed beside those that have begun.
 fn too_much(
     situation: &Situation,
     windows: &[MaintenanceWindow],
     window: &MaintenanceWindow,
     now: DateTime<Utc>,
-) -> Option<Why> {
+) -> Option<TooMuch> {
     let begun = windows.iter().filter(|other| {
         let begun = matches!(other.state, MaintenanceState::Draining | MaintenanceState::Active);
         begun && other.id != window.id
     });
     let out = situation.out(window);
     let ours = Out { from: out.from.max(now), ..out };
-    let too_much = situation.check(begun, &ours, window.share_micro).err()?;
-    let refusal = MaintenanceRefusal::of(too_much, Vec::new());
-    let reason = match refusal {
-        MaintenanceRefusal::Share { .. } => MaintenanceReason::Share,
-        _ => MaintenanceReason::Guarantee,
-    };
-    Some((reason, Some(refusal.to_string())))
+    situation.check(begun, &ours, window.share_micro).err()
 }
 
 /// Whether anything that a drain is to end still runs.

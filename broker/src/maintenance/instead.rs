@@ -1,9 +1,9 @@
 //! What would be accepted in place of maintenance that is refused.
 
-use super::rules::TooMuch;
 use super::view::{Situation, recalled_in_time};
 use super::{AHEAD_MAX, Batch, MaintenanceRequest, MaintenanceWindow, batches};
 use chrono::{DateTime, TimeDelta, Utc};
+use decisions::maintenance::capacity::TooMuch;
 use fleet::{RECALL_WITHIN_MINUTES, Scope};
 use std::collections::BTreeSet;
 

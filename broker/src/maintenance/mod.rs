@@ -9,14 +9,10 @@
 
 mod advance;
 mod instead;
-mod order;
 mod preview;
 mod recall;
 mod refusal;
-mod rules;
 mod view;
-#[cfg(test)]
-mod year;
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -28,13 +24,14 @@ use crate::log::trail::Action;
 pub use advance::Due;
 pub(crate) use advance::{known, window_of};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+pub use decisions::maintenance::capacity::{Left as MaintenanceLeft, SHARE_MICRO};
+use decisions::maintenance::capacity::{Out, TooMuch};
+pub use decisions::maintenance::lifecycle::MaintenanceReason;
 use fleet::{Name, Scope};
 pub use instead::MaintenanceInstead;
 pub use preview::{MaintenanceHolder, MaintenancePreview, PreviewedWindow};
 pub use recall::{OpenRecall, RecallReport, WindowRecall};
 pub use refusal::{MaintenanceError, MaintenanceRefusal};
-pub use rules::{Left as MaintenanceLeft, SHARE_MICRO};
-use rules::{Out, TooMuch};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::time::Duration;
@@ -110,55 +107,6 @@ impl MaintenanceRequest {
     /// Millionths of the MSB that may be under maintenance at once.
     fn share(&self) -> u32 {
         self.share_micro.unwrap_or(SHARE_MICRO).clamp(1, 1_000_000)
-    }
-}
-
-/// Why a window is paused, was cancelled or ended before its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MaintenanceReason {
-    /// Somebody cancelled it.
-    Asked,
-    /// An MSB is lost.
-    Outage,
-    /// Too much of its MSB is under maintenance.
-    Share,
-    /// A guarantee would break.
-    Guarantee,
-    /// Its time passed while it was held back.
-    Missed,
-    /// Its server is gone.
-    Gone,
-    /// Somebody said that work was done.
-    EndedEarly,
-    /// An MSB was lost, and its servers came back.
-    Recalled,
-}
-
-impl MaintenanceReason {
-    /// Every reason.
-    pub const ALL: [MaintenanceReason; 8] = [
-        MaintenanceReason::Asked,
-        MaintenanceReason::Outage,
-        MaintenanceReason::Share,
-        MaintenanceReason::Guarantee,
-        MaintenanceReason::Missed,
-        MaintenanceReason::Gone,
-        MaintenanceReason::EndedEarly,
-        MaintenanceReason::Recalled,
-    ];
-
-    /// The word of the table.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            MaintenanceReason::Asked => "asked",
-            MaintenanceReason::Outage => "outage",
-            MaintenanceReason::Share => "share",
-            MaintenanceReason::Guarantee => "guarantee",
-            MaintenanceReason::Missed => "missed",
-            MaintenanceReason::Gone => "gone",
-            MaintenanceReason::EndedEarly => "ended_early",
-            MaintenanceReason::Recalled => "recalled",
-        }
     }
 }
 
@@ -380,7 +328,9 @@ fn batches(
         let racks = situation.racks();
         let sizes = racks.iter().map(|(rack, servers)| (rack.clone(), servers.len() as u64));
         let mut from = starts_at;
-        for batch in rules::batches(msb, &sizes.collect(), request.share())? {
+        for batch in
+            decisions::maintenance::capacity::batches(msb, &sizes.collect(), request.share())?
+        {
             let servers = batch.iter().flat_map(|rack| &racks[rack]).copied().collect();
             let out = Out { from, until: from + *length, servers, recallable };
             from = out.until;

@@ -6,7 +6,6 @@
 //! there a mover asks hosts one by one; a server whose host says that it is back ends its own event. What
 //! is written down is all there is: whoever acts next goes on from the rows that are open.
 
-use super::order::{Work, recall_order};
 use super::view::Situation;
 use super::{MaintenanceReason, MaintenanceWindow, lock};
 use crate::health::unavailability;
@@ -19,6 +18,7 @@ use crate::log::trail::{Action, TargetVersion};
 use crate::moves::mover::{Epoch, MoverError, still_ours};
 use crate::snapshot::region_read;
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use decisions::maintenance::recall_order::{Work, recall_order};
 use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};

@@ -1,10 +1,10 @@
 //! Why maintenance is refused, with the numbers.
 
 use super::instead::MaintenanceInstead;
-use super::rules::{Left, TooMuch};
 use crate::infra::error::DbError;
 use crate::infra::id::MaintenanceId;
 use chrono::{DateTime, Utc};
+use decisions::maintenance::capacity::{Left, TooMuch};
 use fleet::{Name, Scope};
 
 /// Why maintenance is refused.

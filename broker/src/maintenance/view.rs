@@ -1,11 +1,11 @@
 //! What maintenance is decided on, read within the transaction that decides.
 
-use super::rules::{Held, Out, Promised, Site, View, check};
 use super::{MaintenanceWindow, TooMuch};
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::WindowId;
 use crate::infra::state::MaintenanceState;
 use chrono::{DateTime, Utc};
+use decisions::maintenance::capacity::{Held, Out, Promised, Site, View, check};
 use fleet::{Name, RECALL_WITHIN_MINUTES, Rru, Scope};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};

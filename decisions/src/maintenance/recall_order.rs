@@ -1,29 +1,33 @@
-//! In which order work under way is recalled when an MSB is lost. Pure.
+//! The order in which active maintenance is recalled when an MSB is lost.
 
-use super::rules::View;
+use crate::maintenance::capacity::View;
 use fleet::{Name, Rru};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Work under way that is recalled when an MSB is lost.
+/// Active maintenance that can be recalled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Work {
-    /// The event that has its servers out of use.
-    pub(crate) event: Name,
-    pub(crate) servers: BTreeSet<i32>,
-    pub(crate) recall_minutes: u32,
+pub struct Work {
+    /// The event under which its servers are out of service.
+    pub event: Name,
+    /// Its servers, by number.
+    pub servers: BTreeSet<i32>,
+    /// Minutes from the recall until they are back.
+    pub recall_minutes: u32,
 }
 
-/// In which order work is recalled after the loss of MSBs: at each turn what gives most back of what the
-/// most important reservations are missing then; of equals, what is back sooner. Servers in `stays` are
-/// under other work as well, which is not recalled. `priority`: how important a reservation is, 0 most.
-pub(crate) fn recall_order(
+/// Orders work for recall after the loss of MSBs. Each next piece restores the most of the RRU that the most
+/// important reservations still miss; among equals the one that is back earlier comes first.
+///
+/// - `priority`: of the reservations; 0 is the most important.
+/// - `stays`: servers under other work as well, which is not recalled.
+pub fn recall_order(
     view: &View,
     lost: &BTreeSet<Name>,
     priority: &BTreeMap<Name, i32>,
     stays: &BTreeSet<i32>,
     mut work: Vec<Work>,
 ) -> Vec<Work> {
-    // By server, how much work is under way there.
+    // Pieces of work on each server.
     let mut under: BTreeMap<i32, usize> = stays.iter().map(|server| (*server, 1)).collect();
     for server in work.iter().flat_map(|of| &of.servers) {
         *under.entry(*server).or_default() += 1;
@@ -40,7 +44,7 @@ pub(crate) fn recall_order(
     for (owner, value) in under.keys().filter_map(works) {
         *missing.entry(owner).or_default() += value;
     }
-    // What comes back with a piece of work, by owner.
+    // RRU that a piece of work restores, by owner.
     let back = |of: &Work, under: &BTreeMap<i32, usize>| {
         let mut back: BTreeMap<&Name, Rru> = BTreeMap::new();
         let alone = of.servers.iter().filter(|server| under.get(server) == Some(&1));
@@ -77,45 +81,4 @@ pub(crate) fn recall_order(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::rules::Promised;
-    use super::super::rules::tests::even;
-    use super::*;
-
-    #[test]
-    fn what_restores_most_is_recalled_first() {
-        let mut view = even();
-        for (id, site) in view.sites.iter_mut().filter(|(id, _)| **id < 16) {
-            let owner: Name = if id % 8 < 4 { "ads".into() } else { "web".into() };
-            site.held[0] = Some((owner, Rru::units(1)));
-        }
-        let by_msb = BTreeMap::from([("m0".into(), Rru::units(4)), ("m1".into(), Rru::units(4))]);
-        let ads = Promised {
-            capacity: Rru::units(8),
-            msb_buffer: true,
-            by_msb: [by_msb.clone(), by_msb],
-        };
-        view.reservations.insert("ads".into(), ads);
-        let work = |event: &str, servers: &[i32], recall_minutes| Work {
-            event: event.into(),
-            servers: servers.iter().copied().collect(),
-            recall_minutes,
-        };
-        let all = vec![
-            work("free", &[99], 1),
-            work("small", &[4], 5),
-            work("ads", &[0, 1], 5),
-            work("large", &[12, 13, 14], 25),
-            work("quick", &[20, 21, 22], 20),
-            work("gone", &[56, 57], 1),
-        ];
-        let order = |web, ads| {
-            let priority = [("web".into(), web), ("ads".into(), ads)].into();
-            let lost = ["m7".into()].into();
-            let order = recall_order(&view, &lost, &priority, &BTreeSet::new(), all.clone());
-            order.into_iter().map(|of| of.event.to_string()).collect::<Vec<_>>()
-        };
-        assert_eq!(order(0, 1), ["quick", "large", "small", "ads", "free", "gone"]);
-        assert_eq!(order(1, 0), ["ads", "quick", "large", "small", "free", "gone"]);
-    }
-}
+mod tests;

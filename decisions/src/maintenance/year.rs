@@ -1,9 +1,9 @@
-//! A year of rolling maintenance: a quarter of an MSB at a time, every MSB once a month, and one MSB lost at
-//! a random hour (RAS section 3.3.1). Windows are admitted and recalled by the rules themselves; what is
-//! there is counted here, server by server.
+//! Simulates a year of rolling maintenance: a quarter of an MSB at a time, every MSB once a month, and one MSB
+//! lost at a random hour (RAS section 3.3.1). The decisions accept and recall windows; the remaining capacity
+//! is counted here, server by server.
 
-use super::order::{Work, recall_order};
-use super::rules::{Out, Promised, SHARE_MICRO, Site, View, check};
+use crate::maintenance::capacity::{Out, Promised, SHARE_MICRO, Site, View, check};
+use crate::maintenance::recall_order::{Work, recall_order};
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{Name, Rru};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,17 +12,17 @@ const MSBS: i32 = 8;
 const RACKS: i32 = 4;
 const HOURS: i64 = 365 * 24;
 const MONTH: i64 = HOURS / 12;
-/// How long work on a rack takes, in hours.
+/// Hours of work on a rack.
 const WORK: i64 = 20;
-/// Years that are played through, each with its own loss.
+/// Simulated years, each with its own loss.
 const YEARS: u64 = 400;
 
-/// What each of the four servers of a rack is worth, and to whom.
+/// Owner and value of each of the four servers of a rack.
 const RACK: [(&str, usize); 4] = [("web", 1), ("web", 1), ("ads", 2), ("db", 1)];
-/// C: what is left of 64, 64 and 32 without one of eight MSBs.
+/// C: seven eighths of 64, 64 and 32, which the loss of one of eight MSBs leaves.
 const CAPACITY: [(&str, usize); 3] = [("web", 56), ("ads", 56), ("db", 28)];
 
-/// Numbers that come again (SplitMix64).
+/// Random numbers from a seed (SplitMix64).
 struct Chance(u64);
 
 impl Chance {
@@ -67,7 +67,7 @@ fn view() -> View {
     view
 }
 
-/// Work on a rack, from a minute on.
+/// A window of a rack.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     rack: i32,
@@ -90,14 +90,14 @@ impl Window {
     }
 }
 
-/// Whether the rules admit a window beside others.
+/// Whether a window is accepted beside others.
 fn admits(view: &View, others: &[Window], window: Window) -> bool {
     let near = others.iter().filter(|of| of.from < window.until() && window.from < of.until());
     let outs: Vec<Out> = near.map(|of| of.out()).collect();
     check(view, &outs.iter().collect::<Vec<_>>(), &window.out(), SHARE_MICRO).is_ok()
 }
 
-/// Every rack once a month, each as early as it is admitted, and whatever somebody asks for at random.
+/// Every rack once a month, each as early as possible, and random requests.
 fn planned(view: &View, chance: &mut Chance) -> Vec<Window> {
     let mut windows: Vec<Window> = Vec::new();
     for month in 0..12 {
@@ -129,7 +129,7 @@ fn planned(view: &View, chance: &mut Chance) -> Vec<Window> {
     windows
 }
 
-/// What is there of each reservation: by counting servers.
+/// RRU of each reservation, by counting servers.
 fn there(lost: Option<i32>, out: &BTreeSet<i32>) -> BTreeMap<&'static str, usize> {
     let mut there = BTreeMap::new();
     for rack in 0..MSBS * RACKS {
@@ -142,7 +142,7 @@ fn there(lost: Option<i32>, out: &BTreeSet<i32>) -> BTreeMap<&'static str, usize
     there
 }
 
-/// How many reservations are below C less `allowed` quarters of a buffer, which is what an eighth is.
+/// The number of reservations below C minus a number of quarters of the embedded buffer, which is an eighth.
 fn below(lost: Option<i32>, out: &BTreeSet<i32>, quarters: usize) -> u64 {
     let there = there(lost, out);
     let short = CAPACITY.iter().filter(|(name, capacity)| {
@@ -152,7 +152,7 @@ fn below(lost: Option<i32>, out: &BTreeSet<i32>, quarters: usize) -> u64 {
     short.count() as u64
 }
 
-/// How many reservations are below C in each hour in which no MSB is lost.
+/// The number of reservations below C in each hour without a lost MSB.
 fn calm(windows: &[Window]) -> Vec<u64> {
     let racks = |minute: i64| -> BTreeSet<i32> {
         let active = windows.iter().filter(|w| w.from <= minute && minute < w.until());
@@ -161,8 +161,8 @@ fn calm(windows: &[Window]) -> Vec<u64> {
     (0..HOURS).map(|hour| below(None, &racks(hour * 60), 0)).collect()
 }
 
-/// Plays a year with a loss of 24 hours: reservation-hours below C, and how many reservations were below
-/// three quarters of their buffer at once. `recalls`: whether work comes back as the rules say.
+/// Simulates a year with a loss of 24 hours: gives reservation-hours below C, and the number of reservations
+/// below C minus a quarter of the buffer at the time of the loss. `recalls`: whether work is recalled.
 fn year(
     view: &View,
     (windows, calm): (&[Window], &[u64]),
@@ -186,7 +186,7 @@ fn year(
             (of.event.parse().expect("a number"), at)
         })
         .collect();
-    // What was under way and is not back; nothing begins while the MSB is lost.
+    // Active work that is not back. No window begins while the MSB is lost.
     let out = |minute: i64| -> BTreeSet<i32> {
         let still = active.iter().enumerate().filter(|(n, w)| {
             let back = back_at.get(n).filter(|_| recalls);
@@ -197,7 +197,7 @@ fn year(
     let mut hours = 0;
     for (minute, calm) in (0..).step_by(60).zip(calm) {
         let during = loss <= minute && minute < loss + 24 * 60;
-        // The half hour in which the last quarter comes back is not counted.
+        // The half hour until the last quarter is back is not counted.
         hours += match (during, minute < loss + 30) {
             (true, true) => 0,
             (true, false) => below(Some(lost), &out(minute), 0),
@@ -209,7 +209,7 @@ fn year(
 }
 
 #[test]
-fn over_a_year_of_rolling_maintenance_no_loss_leaves_anybody_below_capacity() {
+fn loss_during_rolling_maintenance_leaves_every_capacity() {
     let view = view();
     let mut chance = Chance(22);
     let windows = planned(&view, &mut chance);
@@ -224,7 +224,7 @@ fn over_a_year_of_rolling_maintenance_no_loss_leaves_anybody_below_capacity() {
     let all = YEARS * CAPACITY.len() as u64 * HOURS.unsigned_abs();
     println!("{hours} of {all} reservation-hours below C, {at_once} below three quarters at once");
     assert_eq!((hours, at_once), (0, 0));
-    // The judge sees what the rules prevent: the same work without recalls, and four racks at a time.
+    // The count detects what the decisions prevent: work without recalls, and four racks at a time.
     let mut chance = Chance(22);
     let unrecalled: u64 = (0..YEARS).map(|_| year(&view, of, &mut chance, false).0).sum();
     assert!(unrecalled > 0, "work that is not recalled is missed");

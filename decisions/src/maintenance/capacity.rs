@@ -1,0 +1,282 @@
+//! The capacity that maintenance may take at once: a share of an MSB, and nothing that a guarantee needs.
+//!
+//! Windows are checked when they are planned, beside all planned windows, and again when their drain and
+//! when their work begins, beside those that have begun.
+//!
+//! A guarantee needs what the certificate states (`fleet::audit::certificate`): C while no MSB is lost; with
+//! any one MSB lost, C minus a quarter of the embedded buffer at once, when every maintained server counts
+//! as missing, and C within 30 minutes, when recallable servers are back. Each of these conditions that
+//! holds without any maintenance must hold with all servers that are out at the same time. A condition that
+//! does not hold even without maintenance is ignored: otherwise the servers of that reservation could never
+//! be maintained.
+
+use chrono::{DateTime, Utc};
+use fleet::audit::needed_at_once;
+use fleet::{Name, Rru};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The default share of an MSB's servers under maintenance at once, in millionths. Embedded buffers cover
+/// maintenance; when an MSB is lost, three quarters of them must be available at once (RAS section 3.3.1: "our
+/// maintenance scheduling system limits concurrent maintenance operations to 25% of an MSB").
+pub const SHARE_MICRO: u32 = 250_000;
+
+/// The reservation that has a server, and the value of the server to it; zero if the server has failed.
+pub type Held = Option<(Name, Rru)>;
+
+/// A server of a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Its name.
+    pub server: Name,
+    /// Its rack.
+    pub rack: Name,
+    /// Its MSB.
+    pub msb: Name,
+    /// The guaranteed reservation that owns it now, and the one that will own it after its open move.
+    /// Maintenance must keep the guarantees of both.
+    pub held: [Held; 2],
+}
+
+impl Site {
+    /// The reservation that holds it: the target of an open move, else the owner.
+    pub fn holder(&self) -> Option<&(Name, Rru)> {
+        self.held[1].as_ref()
+    }
+}
+
+/// The promise to a reservation, and the servers that it has. Failed servers are left out; maintained ones are
+/// included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Promised {
+    /// C.
+    pub capacity: Rru,
+    /// Whether the capacity must survive the loss of any one MSB.
+    pub msb_buffer: bool,
+    /// RRU by MSB: now, and after all open moves.
+    pub by_msb: [BTreeMap<Name, Rru>; 2],
+}
+
+impl Promised {
+    /// RRU of the reservation after all open moves.
+    pub fn available(&self) -> Rru {
+        self.by_msb[1].values().copied().sum()
+    }
+}
+
+/// Servers that are out of service together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Out {
+    /// The start.
+    pub from: DateTime<Utc>,
+    /// The end, not included.
+    pub until: DateTime<Utc>,
+    /// The servers, by number.
+    pub servers: BTreeSet<i32>,
+    /// Whether a recall returns them within 30 minutes.
+    pub recallable: bool,
+}
+
+/// The view of a decision about maintenance. Servers have the numbers that the caller gives them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// Every server of every [`Out`].
+    pub sites: BTreeMap<i32, Site>,
+    /// Number of servers of their MSBs.
+    pub msbs: BTreeMap<Name, u64>,
+    /// Their owners and holders.
+    pub reservations: BTreeMap<Name, Promised>,
+}
+
+/// The capacity that a reservation needs at an instant, and the capacity that maintenance leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// The reservation.
+    pub reservation: Name,
+    /// The MSB that is assumed lost; `None`: no MSB is lost.
+    pub lost: Option<Name>,
+    /// RRU needed at once: C minus a quarter of the embedded buffer, or C while no MSB is lost.
+    pub needed_at_once: Rru,
+    /// RRU left at once: every maintained server counts as missing.
+    pub left_at_once: Rru,
+    /// RRU needed within 30 minutes: C.
+    pub needed: Rru,
+    /// RRU left within 30 minutes, when recalled servers are back. While no MSB is lost, nothing is recalled.
+    pub left: Rru,
+}
+
+/// A limit that maintenance would exceed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TooMuch {
+    /// The share of an MSB.
+    Share {
+        /// The MSB.
+        msb: Name,
+        /// Servers that would be out at once.
+        out: u64,
+        /// All servers of the MSB.
+        servers: u64,
+        /// Servers that may be out at once.
+        most: u64,
+    },
+    /// The guarantee of a reservation.
+    Guarantee {
+        /// Needed and remaining capacity.
+        left: Left,
+        /// The MSB of the servers that would be out.
+        msb: Name,
+    },
+}
+
+/// The number of servers of a share in millionths, rounded down.
+pub fn most(servers: u64, share_micro: u32) -> u64 {
+    let most = u128::from(servers) * u128::from(share_micro) / 1_000_000;
+    u64::try_from(most).unwrap_or(u64::MAX)
+}
+
+/// Checks that servers may be out beside the others, at every instant of their window.
+///
+/// # Errors
+/// The first limit that would be exceeded.
+pub fn check(view: &View, others: &[&Out], ours: &Out, share_micro: u32) -> Result<(), TooMuch> {
+    // The set of servers that are out grows only where a window begins.
+    let begin = others.iter().map(|other| other.from);
+    let during = begin.filter(|from| ours.from < *from && *from < ours.until);
+    let instants: BTreeSet<DateTime<Utc>> = during.chain([ours.from]).collect();
+    for at in instants {
+        let at_once = others.iter().filter(|other| other.from <= at && at < other.until);
+        let out: Vec<&Out> = at_once.copied().chain([ours]).collect();
+        check_instant(view, &out, ours, share_micro)?;
+    }
+    Ok(())
+}
+
+fn check_instant(view: &View, out: &[&Out], ours: &Out, share_micro: u32) -> Result<(), TooMuch> {
+    let all: BTreeSet<i32> = out.iter().flat_map(|of| &of.servers).copied().collect();
+    let sites = |servers: &BTreeSet<i32>| -> Vec<&Site> {
+        servers.iter().filter_map(|id| view.sites.get(id)).collect()
+    };
+    let (everything, ours) = (sites(&all), sites(&ours.servers));
+    for msb in ours.iter().map(|site| &site.msb).collect::<BTreeSet<_>>() {
+        let servers = view.msbs.get(msb).copied().unwrap_or(0);
+        let out = everything.iter().filter(|site| site.msb == *msb).count() as u64;
+        let most = most(servers, share_micro);
+        if out > most {
+            return Err(TooMuch::Share { msb: msb.clone(), out, servers, most });
+        }
+    }
+    // If two windows cover a server, the one that cannot be recalled counts.
+    let stays: BTreeSet<i32> =
+        out.iter().filter(|of| !of.recallable).flat_map(|of| &of.servers).copied().collect();
+    for lens in [0, 1] {
+        let touched: BTreeMap<&Name, &Name> = (ours.iter())
+            .filter_map(|site| Some((site.held[lens].as_ref()?, &site.msb)))
+            .filter(|((_, value), _)| *value > Rru::ZERO)
+            .map(|((holder, _), msb)| (holder, msb))
+            .collect();
+        for (reservation, msb) in touched {
+            let Some(promised) = view.reservations.get(reservation) else { continue };
+            let taken = |servers: &BTreeSet<i32>| by_msb(view, servers, reservation, lens);
+            let (gone, stays) = (taken(&all), taken(&stays));
+            let none = BTreeMap::new();
+            let without = figures(reservation, promised, lens, &none, &none);
+            let with = figures(reservation, promised, lens, &gone, &stays);
+            let broken = without.into_iter().zip(with).find(|(without, with)| {
+                let lost = |left: fn(&Left) -> (Rru, Rru)| {
+                    let ((had, needs), (has, _)) = (left(without), left(with));
+                    had >= needs && has < needs
+                };
+                lost(|of| (of.left_at_once, of.needed_at_once)) || lost(|of| (of.left, of.needed))
+            });
+            if let Some((_, left)) = broken {
+                return Err(TooMuch::Guarantee { left, msb: msb.clone() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The value of servers to a reservation, by MSB.
+fn by_msb<'a>(
+    view: &'a View,
+    servers: &BTreeSet<i32>,
+    reservation: &Name,
+    lens: usize,
+) -> BTreeMap<&'a Name, Rru> {
+    let mut sums: BTreeMap<&Name, Rru> = BTreeMap::new();
+    for site in servers.iter().filter_map(|id| view.sites.get(id)) {
+        match &site.held[lens] {
+            Some((holder, value)) if holder == reservation => {
+                *sums.entry(&site.msb).or_default() += *value;
+            }
+            _ => {}
+        }
+    }
+    sums
+}
+
+/// The remaining capacity of a reservation: without a loss, then for the loss of each MSB in which it has
+/// servers. The loss of any other MSB costs it nothing.
+fn figures(
+    reservation: &Name,
+    promised: &Promised,
+    lens: usize,
+    gone: &BTreeMap<&Name, Rru>,
+    stays: &BTreeMap<&Name, Rru>,
+) -> Vec<Left> {
+    let has = &promised.by_msb[lens];
+    let all: Rru = has.values().copied().sum();
+    let sum = |of: &BTreeMap<&Name, Rru>| of.values().copied().sum::<Rru>();
+    let of = |map: &BTreeMap<&Name, Rru>, msb: &Name| map.get(msb).copied().unwrap_or_default();
+    let needed = promised.capacity;
+    let in_service = all - sum(gone);
+    let left = |lost, needed_at_once, left_at_once, left| Left {
+        reservation: reservation.clone(),
+        lost,
+        needed_at_once,
+        left_at_once,
+        needed,
+        left,
+    };
+    let mut figures = vec![left(None, needed, in_service, in_service)];
+    if promised.msb_buffer {
+        let buffer = has.values().copied().max().unwrap_or_default();
+        let at_once = needed_at_once(needed, buffer);
+        figures.extend(has.iter().map(|(msb, here)| {
+            let now = in_service - (*here - of(gone, msb));
+            let later = all - sum(stays) - (*here - of(stays, msb));
+            left(Some(msb.clone()), at_once, now, later)
+        }));
+    }
+    figures
+}
+
+/// Divides the racks of an MSB, given with their numbers of servers, into batches within the share, in order of
+/// name. Racks are never divided.
+///
+/// # Errors
+/// [`TooMuch::Share`] if a rack alone exceeds the share.
+pub fn batches(
+    msb: &Name,
+    racks: &BTreeMap<Name, u64>,
+    share_micro: u32,
+) -> Result<Vec<Vec<Name>>, TooMuch> {
+    let servers = racks.values().sum();
+    let most = most(servers, share_micro);
+    let mut batches: Vec<Vec<Name>> = Vec::new();
+    let mut taken = u64::MAX;
+    for (rack, &out) in racks {
+        if out > most {
+            return Err(TooMuch::Share { msb: msb.clone(), out, servers, most });
+        }
+        if taken.saturating_add(out) > most {
+            batches.push(Vec::new());
+            taken = 0;
+        }
+        taken += out;
+        batches.last_mut().expect("one was begun").push(rack.clone());
+    }
+    Ok(batches)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
