@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         target: Some(export.parts.reservations[0].reservation_id.clone()),
     };
     let (id, parent, targets) = (Uuid::now_v7(), export.version, vec![target]);
-    let publication = Publication { id, parent, solve: None, targets };
+    let publication = Publication { id: id.into(), parent, solve: None, targets };
     let published = broker.publish("example", &publication).await?;
     println!("published version {} on top of version {parent}", published.version);
 

@@ -3,14 +3,13 @@
 //! `cargo run -p online-mover --example execute`
 
 use broker::private::{PrivateOptions, PrivatePostgres};
-use broker::{Broker, DbError, ImportOptions, Publication, TargetRow};
+use broker::{Broker, DbError, ImportOptions, Publication, PublicationId, TargetRow};
 use datasets::generate::{GenerateOptions, generate};
 use fleet::RegionSnapshot;
-use online_mover::agent::SimulatedAgent;
+use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{Mover, MoverSettings};
 use std::error::Error;
 use std::time::Duration;
-use uuid::Uuid;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -26,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let owner = export.parts.reservations[0].reservation_id.clone();
     let (generation, target) = (export.generations[0], Some(owner.clone()));
     let targets = vec![TargetRow { server: server.clone(), generation, target }];
-    let (id, parent) = (Uuid::now_v7(), export.version);
+    let (id, parent) = (PublicationId::now_v7(), export.version);
     broker.publish("example", &Publication { id, parent, solve: None, targets }).await?;
 
     let agent = SimulatedAgent::default();

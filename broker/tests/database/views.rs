@@ -206,7 +206,7 @@ impl Town {
             }
         }
         let (id, parent) = (Uuid::now_v7(), export.version);
-        let publication = Publication { id, parent, solve: None, targets };
+        let publication = Publication { id: id.into(), parent, solve: None, targets };
         broker.publish("test", &publication).await.expect("published");
         broker.open_moves("m", self.epoch, Wanted::All).await.expect("opened");
     }

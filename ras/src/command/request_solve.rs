@@ -4,7 +4,7 @@ use super::{Context, Verdict};
 use crate::cli::RequestSolve;
 use crate::store::{Need, with_store};
 use anyhow::{Context as _, Result, bail};
-use broker::{Broker, Cause, FailureReason, Fault, SolveId, SolveRow, SolveState, State};
+use broker::{Broker, Cause, FailureReason, Fault, SolveId, SolveRow, State};
 use std::time::Duration;
 
 /// Poll interval for a solve without notifications.

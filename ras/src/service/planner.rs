@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use crate::warm;
 use anyhow::{Context, Result};
 use async_solver::{Question, RequestsError, Warm, answer_all};
-use broker::{Broker, SolveId, SolveRow, SolveState, State};
+use broker::{Broker, SolveId, SolveRow, SolveState};
 use chrono::{DateTime, Utc};
 use control::{PlanRefused, Planned, Planner};
 use datasets::schema::WARM_FILE;

@@ -12,7 +12,7 @@ use crate::solve::claims;
 use anyhow::{Context, Result};
 use broker::{
     Broker, DbError, Export, ExportError, FailureReason, HORIZON, Lease, Publication, PublishError,
-    Seq, SolveBasis, SolveEnd, SolveRow, SolveState, State, TargetVersion, Waiters,
+    Seq, SolveBasis, SolveEnd, SolveRow, SolveState, TargetVersion, Waiters,
 };
 use chrono::DateTime;
 use control::RegionKeeper;
