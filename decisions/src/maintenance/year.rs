@@ -222,8 +222,7 @@ fn loss_during_rolling_maintenance_leaves_every_capacity() {
         (hours, at_once) = (hours + short, at_once + now);
     }
     let all = YEARS * CAPACITY.len() as u64 * HOURS.unsigned_abs();
-    println!("{hours} of {all} reservation-hours below C, {at_once} below three quarters at once");
-    assert_eq!((hours, at_once), (0, 0));
+    assert_eq!((hours, at_once), (0, 0), "of {all} reservation-hours");
     // The count detects what the decisions prevent: work without recalls, and four racks at a time.
     let mut chance = Chance(22);
     let unrecalled: u64 = (0..YEARS).map(|_| year(&view, of, &mut chance, false).0).sum();
