@@ -223,7 +223,7 @@ fn others_hold_what_it_needs() {
     let found = contested(5, false);
     assert_eq!(reason(&found), ShortfallReason::NotFoundInTime);
     // Six free servers of t1 would do: three in each of two MSBs.
-    assert!(found.to_string().contains("type t1 as well: 6 of its 6 free servers would do"));
+    assert!(found.to_string().contains("type t1 as well: 6 of its 6 free servers would suffice"));
     let expected = Relaxation::OneMoreType {
         hardware_type: "t1".into(),
         free_servers: 6,

@@ -53,7 +53,7 @@ fn a_replica_rule_is_a_reason_of_its_own() {
     let short = found.shortfall.as_ref().expect("it is short");
     assert_eq!(
         short.sentence,
-        "at most 1 of its 3 replicas, 4 RRU, may be in one MSB: 0 of 12 RRU are within reach so"
+        "at most 1 of its 3 replicas, 4 RRU, may be in one MSB: 0 of 12 RRU are within reach under this rule"
     );
     let looser = Relaxation::MoreReplicasPerMsb { replicas: 3, per_msb: 1, needed_per_msb: 2 };
     assert!(found.relaxations.contains(&looser), "{:?}", found.relaxations);
