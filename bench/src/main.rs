@@ -3,7 +3,7 @@
 use bench::options::Options;
 use clap::Parser;
 use ras::cli::Global;
-use ras::command::Context;
+use ras::context::Context;
 use std::process::ExitCode;
 use std::time::Instant;
 

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, Targets};
-use ras::{interrupt, program};
+use ras::{executable, interrupt};
 use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -115,7 +115,7 @@ pub fn solve_in(
 ) -> Result<Ours> {
     let (region, result) = (folder.join("region"), folder.join(RESULT));
     datasets::write_snapshot(&region, snapshot).context("writing the region of a solve")?;
-    let program = program::this().context("finding this program, to solve with")?;
+    let program = executable::path().context("finding this program, to solve with")?;
     let mut command = Command::new(program);
     command
         .arg("solve")

@@ -130,7 +130,7 @@ async fn serve(broker: &Broker) -> String {
         Portal::bind(at, broker.clone(), PortalSettings { authority, ..PortalSettings::default() })
             .await;
     let portal = portal.expect("it listens");
-    let base = format!("http://{}", portal.address());
+    let base = format!("http://{}", portal.address().expect("an address"));
     tokio::spawn(portal.serve());
     base
 }

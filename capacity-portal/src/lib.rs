@@ -29,6 +29,9 @@
 //! | `POST /ops/v1/emergencies` | asks for capacity at once; `GET` lists them, `/{id}` one, `POST /{id}/end` ends it |
 //! | `GET, POST /ops/v1/give-way` | who would give way to whom when several MSBs are lost; doing it |
 //! | `GET /ops/v1/replacements`, `/outages`, `/loans` | what the mover decided between two solves |
+//! | `GET /ops/v1/moves/under-way` | moves under way, why they wait, and what is stuck |
+//! | `GET /ops/v1/contracts`, `PUT, DELETE /ops/v1/contracts/{reservation}` | churn contracts and their use |
+//! | `GET /ops/v1/check` | invariants of the stored region that are broken |
 //! | `POST /ops/v1/maintenance/{id}/end`, `/cancel` | work is done early; or will not be |
 //!
 //! Whoever says something needs a token with the role for it, in a header or a session's cookie, and
@@ -44,6 +47,7 @@ mod api;
 mod archive;
 mod guard;
 mod limits;
+mod local;
 mod metrics;
 mod rehearsal;
 mod secret;
@@ -53,8 +57,10 @@ mod web;
 
 pub use api::authority::{Authority, Role, Token, TokenError};
 pub use api::openapi::text as openapi;
+pub use api::probes::region_status;
 pub use api::schemas::capacity_request as capacity_request_schema;
 pub use archive::{Archive, ArchiveError, ArchivedFile, Chunks};
+pub use local::{LocalSocket, local_actor, socket_path};
 pub use rehearsal::{Rehearse, Rehearsed, Stand};
 pub use secret::{NoChance, Secret};
 pub use tls::{TlsError, TlsFiles};
@@ -65,8 +71,9 @@ use axum::middleware::from_fn_with_state;
 use axum_server::Server;
 use axum_server::tls_rustls::RustlsAcceptor;
 use broker::Broker;
-use control::{Bell, Intake, PlanDesk, PlanQueue, Planner, RegionKeeper, admission};
+use control::{Bell, Intake, PlanDesk, PlanQueue, Planner, RegionKeeper};
 use decisions::emergency::{Pick, Stock};
+use fleet::pace::Limits as MoveLimits;
 use guard::Guard;
 use hyper_util::rt::TokioTimer;
 use limits::Limits;
@@ -74,6 +81,7 @@ use shield::{HEAD_WITHIN, Shield};
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tls::Tls;
@@ -99,6 +107,15 @@ pub enum PortalError {
         #[source]
         source: std::io::Error,
     },
+    /// The unix socket of this machine's administrators cannot be served.
+    #[error("unix socket {} cannot be served", path.display())]
+    Socket {
+        /// Its path.
+        path: PathBuf,
+        /// The system's error.
+        #[source]
+        source: std::io::Error,
+    },
     /// The certificate or the key will not do.
     #[error("TLS")]
     Tls(#[from] TlsError),
@@ -118,6 +135,8 @@ pub struct PortalSettings {
     pub archive: Option<Arc<dyn Archive>>,
     /// Who says what would be done if an MSB were lost; `None`: drills say who keeps what, and no more.
     pub rehearsal: Option<Arc<dyn Rehearse>>,
+    /// MoveLimits of moves, which explain why pending ones wait.
+    pub move_limits: MoveLimits,
     /// How often one caller may ask in a second; `None`: a thousand times.
     pub requests_per_second: Option<NonZeroU32>,
     /// The certificate to serve with; `None`: without TLS.
@@ -129,23 +148,30 @@ pub struct PortalSettings {
     pub choose: Option<fn(&Stock) -> Vec<Pick>>,
 }
 
-/// An address that is listened on.
+/// A server that listens on a network address, a unix socket, or both.
 pub struct Portal {
-    listener: TcpListener,
-    at: SocketAddr,
+    network: Option<Network>,
+    socket: Option<LocalSocket>,
     router: Router,
     region: RegionKeeper,
+}
+
+/// A network address that is listened on.
+struct Network {
+    listener: TcpListener,
+    at: SocketAddr,
     tls: Option<Tls>,
 }
 
 impl fmt::Debug for Portal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Portal").field("at", &self.at).finish_non_exhaustive()
+        let mut shown = out.debug_struct("Portal");
+        shown.field("at", &self.address()).field("socket", &self.socket).finish_non_exhaustive()
     }
 }
 
 impl Portal {
-    /// Starts to listen; port 0 is any that is free.
+    /// Starts to listen on a network address only; port 0 is any free one.
     ///
     /// # Errors
     /// [`PortalError::Bind`], [`PortalError::Tls`].
@@ -154,17 +180,35 @@ impl Portal {
         broker: Broker,
         settings: PortalSettings,
     ) -> Result<Portal, PortalError> {
-        let tls = settings.tls.as_ref().map(TlsFiles::load).transpose()?;
-        let cannot = |source| PortalError::Bind { at, source };
-        let listener = TcpListener::bind(at).await.map_err(cannot)?;
-        let at = listener.local_addr().map_err(cannot)?;
-        let (router, region) = router(broker, settings);
-        Ok(Portal { listener, at, router, region, tls })
+        Portal::open(Some(at), None, broker, settings).await
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.at
+    /// Starts to listen on the network address and the unix socket that are given.
+    ///
+    /// # Errors
+    /// [`PortalError::Bind`], [`PortalError::Tls`].
+    pub async fn open(
+        at: Option<SocketAddr>,
+        socket: Option<LocalSocket>,
+        broker: Broker,
+        settings: PortalSettings,
+    ) -> Result<Portal, PortalError> {
+        let network = match at {
+            Some(at) => Some(Network::bind(at, settings.tls.as_ref()).await?),
+            None => None,
+        };
+        let (router, region) = router(broker, settings);
+        Ok(Portal { network, socket, router, region })
+    }
+
+    /// The network address that it listens on.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.network.as_ref().map(|network| network.at)
+    }
+
+    /// The unix socket that it listens on.
+    pub fn socket(&self) -> Option<&LocalSocket> {
+        self.socket.as_ref()
     }
 
     /// The region as it answers from it, for others who need all of it.
@@ -172,10 +216,11 @@ impl Portal {
         &self.region
     }
 
-    /// The same as the beginning of a URL.
-    pub fn url(&self) -> String {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", self.at)
+    /// URL of the network address.
+    pub fn url(&self) -> Option<String> {
+        let network = self.network.as_ref()?;
+        let scheme = if network.tls.is_some() { "https" } else { "http" };
+        Some(format!("{scheme}://{}", network.at))
     }
 
     /// Answers until dropped.
@@ -183,11 +228,43 @@ impl Portal {
     /// # Errors
     /// [`PortalError::Serve`].
     pub async fn serve(self) -> Result<(), PortalError> {
+        let Portal { network, socket, router, .. } = self;
+        let local = router.clone();
+        let network = async {
+            match network {
+                Some(network) => network.serve(router).await,
+                None => std::future::pending().await,
+            }
+        };
+        let socket = async {
+            match socket {
+                Some(socket) => socket.serve(local).await,
+                None => std::future::pending().await,
+            }
+        };
+        let served = tokio::select! {
+            served = network => served,
+            served = socket => served,
+        };
+        served.map_err(PortalError::Serve)
+    }
+}
+
+impl Network {
+    async fn bind(at: SocketAddr, tls: Option<&TlsFiles>) -> Result<Network, PortalError> {
+        let tls = tls.map(TlsFiles::load).transpose()?;
+        let cannot = |source| PortalError::Bind { at, source };
+        let listener = TcpListener::bind(at).await.map_err(cannot)?;
+        let at = listener.local_addr().map_err(cannot)?;
+        Ok(Network { listener, at, tls })
+    }
+
+    async fn serve(self, router: Router) -> std::io::Result<()> {
         let mut server = Server::<SocketAddr>::from_listener(self.listener).http1_only();
         let mut head = server.http_builder().http1();
         head.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
-        let service = self.router.into_make_service_with_connect_info::<SocketAddr>();
-        let served = match self.tls {
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
+        match self.tls {
             None => server.serve(service).await,
             Some(tls) => {
                 let server = server.acceptor(RustlsAcceptor::new(tls.config()));
@@ -196,8 +273,7 @@ impl Portal {
                     never = tls.renew() => never,
                 }
             }
-        };
-        served.map_err(PortalError::Serve)
+        }
     }
 }
 
@@ -216,6 +292,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionKeeper) {
         plan_queue: PlanQueue::new(broker.clone(), region.clone()),
         rehearsal: settings.rehearsal,
         choose: settings.choose,
+        move_limits: settings.move_limits,
         region_summaries: web::RegionSummaries::default(),
         bell,
         archive: settings.archive,
@@ -223,7 +300,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionKeeper) {
         broker,
     };
     if decides {
-        tokio::spawn(admission::work(site.admission(), site.submitted.clone()));
+        tokio::spawn(control::admission::work(site.admission(), site.submitted.clone()));
     }
     let (described, _) = api::routes().split_for_parts();
     let router = described

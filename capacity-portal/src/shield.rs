@@ -83,7 +83,7 @@ impl Shield {
         let said = parts.headers.get(AUTHORIZATION).and_then(|said| said.to_str().ok());
         let session = session_secret(&parts.headers, self.secure);
         let caller = said.or(session.as_deref()).map(digest);
-        if !self.limits.may_ask(caller, address(&parts)) {
+        if !self.limits.may_ask(caller, address(&parts.extensions)) {
             return Err(Problem::too_often("ask less often", 1));
         }
         // Postgres stores no zero character, so no name has one. Forms that are sent say so at the field.

@@ -11,10 +11,11 @@
 //! | [`client`] | HTTP client of a server |
 //! | [`request_file`], [`plan_answer`], [`plan_text`] | a capacity request and the plan that answers it |
 //! | [`highs_process`] | HiGHS in a child process that can be killed |
+//! | [`context`], [`exit`], [`results`] | options and answers, exit codes, snapshots and results on disk |
 //! | [`report_json`], [`reasons`] | the result's report |
 //! | [`tables`], [`replay_page`], [`progress`] | output for people |
 //! | [`quantity`], [`number`] | parsing and formatting of quantities |
-//! | [`interrupt`], [`memory`], [`telemetry`], [`program`] | Ctrl-C, memory, logs, the path of this program |
+//! | [`interrupt`], [`memory`], [`telemetry`], [`executable`] | Ctrl-C, memory, logs, the path of this program |
 //!
 //! The decisions are elsewhere: `async-solver` solves, `fleet` audits and explains, `datasets`
 //! knows the formats. Start at [`run`].
@@ -22,21 +23,24 @@
 pub mod cli;
 pub mod client;
 pub mod command;
-mod give_way;
+pub mod context;
+pub mod executable;
+pub mod exit;
 pub mod highs_process;
 pub mod interrupt;
 pub mod memory;
+mod nice;
 pub mod number;
 pub mod overrides;
 pub mod plan_answer;
 pub mod plan_text;
-pub mod program;
 pub mod progress;
 pub mod quantity;
 pub mod reasons;
 pub mod replay_page;
 pub mod report_json;
 pub mod request_file;
+pub mod results;
 pub mod service;
 pub mod settings;
 pub mod solve;
@@ -48,16 +52,11 @@ pub mod warm;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 use cli::Cli;
-use command::{Context, Verdict};
+use context::Context;
+use exit::Verdict;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
-
-/// A reservation is short, or the audit found a broken rule. Any error exits with 1: clap's default
-/// of 2 for a wrong command line would be mistaken for this.
-const EXIT_SHORT: u8 = 2;
-/// A plan or the data read is out of date.
-const EXIT_STALE: u8 = 3;
 
 /// Runs the command line. `began`: start of the process, from which deadlines count.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, began: Instant) -> ExitCode {
@@ -93,20 +92,12 @@ pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result
 pub fn conclude(context: &Context, work: impl FnOnce() -> anyhow::Result<Verdict>) -> ExitCode {
     let outcome = telemetry::start(&context.global).and_then(|_telemetry| work());
     match outcome.or_else(|error| refused(error, context)) {
-        Ok(verdict) => ExitCode::from(exit_code(verdict)),
+        Ok(verdict) => verdict.exit_code(),
         Err(error) => {
             // The whole chain: the libraries never repeat a cause in their messages.
             eprintln!("ras: {error:#}");
             ExitCode::FAILURE
         }
-    }
-}
-
-const fn exit_code(verdict: Verdict) -> u8 {
-    match verdict {
-        Verdict::Fine => 0,
-        Verdict::Short => EXIT_SHORT,
-        Verdict::Stale => EXIT_STALE,
     }
 }
 

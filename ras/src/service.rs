@@ -9,6 +9,7 @@
 //! | `rehearsal` | simulates the loss of an MSB with the mover's decisions |
 //! | `portal` | settings of the HTTP server: tokens, limits, TLS |
 //! | `settings` | settings of the service: defaults, `ras.toml`, command line |
+//! | `cron` | schedules: cron expressions |
 //! | `schedule` | requests solves on a schedule, and after many servers became unavailable |
 //! | `worker` | takes jobs, renews their leases, completes them |
 //! | `solve` | one solve of the stored region, from its snapshot to its version |
@@ -23,6 +24,8 @@
 
 mod archive;
 mod child;
+mod cron;
+mod in_time;
 mod mover;
 mod plan_worker;
 mod planner;
@@ -38,12 +41,12 @@ mod stop;
 mod worker;
 
 pub use archive::Archive;
+pub use cron::Schedule;
 pub use mover::MoverService;
 pub use plan_worker::PlanWorker;
 pub use planner::SolvingPlanner;
 pub use portal::portal_settings;
 pub use rehearsal::MoverRehearsal;
-pub use schedule::Schedule;
 pub use settings::ServiceSettings;
 pub use stop::Stop;
 pub use worker::{Worker, beside};

@@ -1,7 +1,7 @@
 //! The store of the region: an existing Postgres or a private one.
 
 use crate::cli::StoreOptions;
-use crate::give_way;
+use crate::nice;
 use crate::settings::{self, StoreFile};
 use anyhow::{Context, Result, anyhow, ensure};
 use broker::private::{PrivateError, PrivateOptions, PrivatePostgres};
@@ -86,8 +86,9 @@ impl Places {
     }
 }
 
-/// For root, not below its home folder: Postgres then runs as another user, who cannot access that.
-fn default_folder(state_home: Option<&Path>) -> PathBuf {
+/// The default data folder. For root it is not below its home folder: Postgres then runs as another user, which
+/// cannot access that.
+pub fn default_folder(state_home: Option<&Path>) -> PathBuf {
     let user = rustix::process::geteuid();
     match state_home.filter(|_| !user.is_root()) {
         Some(state_home) => state_home.join("ras"),
@@ -158,7 +159,7 @@ impl Store {
     /// A second connection pool for background work, closed together with this store. In a private
     /// Postgres its backends run at lower priority than those that serve requests.
     pub fn beside(&mut self) -> Broker {
-        let told: Option<fn(i32)> = if self.is_ours() { Some(give_way::of_postgres) } else { None };
+        let told: Option<fn(i32)> = if self.is_ours() { Some(nice::of_postgres) } else { None };
         self.beside.get_or_insert_with(|| self.broker.apart(told)).clone()
     }
 
@@ -238,6 +239,11 @@ fn without_password(url: &str) -> String {
         Some(format!("{scheme}://{user}@{host}{path}"))
     };
     hidden().unwrap_or_else(|| url.split('?').next().unwrap_or_default().to_owned())
+}
+
+/// Actor in the audit trail of this process's own changes: the user that it runs as.
+pub fn actor() -> String {
+    capacity_portal::local_actor(rustix::process::geteuid().as_raw())
 }
 
 /// Runs a future on a new runtime.

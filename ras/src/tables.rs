@@ -250,3 +250,35 @@ fn steps(report: &Value) -> Option<String> {
     }
     Some(table.trim_fmt())
 }
+/// Length of the longest bar of a histogram.
+const BAR: usize = 40;
+
+/// A histogram of seconds as bars. `within`: ascending bounds, each with the number of values up to it;
+/// `total`: the number of all values.
+pub fn histogram(within: &[(f64, usize)], total: usize) -> String {
+    let ends = within.iter().map(|(end, count)| (format!("<= {end} s"), *count));
+    let mut below = 0;
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for (name, until) in ends.chain([("longer".to_owned(), total)]) {
+        counts.push((name, until.saturating_sub(below)));
+        below = until;
+    }
+    let most = counts.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+    let mut text = String::new();
+    for (name, count) in counts {
+        let bar = "█".repeat((count * BAR).div_ceil(most));
+        text.push_str(&format!("  {name:<12}{count:>8}  {bar}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn histogram_has_a_bar_for_each_bound_and_the_rest() {
+        let text = super::histogram(&[(1.0, 2), (5.0, 3), (60.0, 3)], 4);
+        let number = |line: &str| line.split_whitespace().rev().find_map(|w| w.parse::<u32>().ok());
+        let counts: Vec<u32> = text.lines().filter_map(number).collect();
+        assert_eq!(counts, [2, 1, 0, 1], "{text}");
+    }
+}

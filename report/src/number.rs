@@ -82,6 +82,18 @@ pub fn watts(watts: f64) -> String {
     format!("{}{UNIT_SPACE}{unit}", decimal((value * 100.0).round() / 100.0))
 }
 
+/// A quantile of ascending values: the smallest of them that at least this share do not exceed. `None`: there
+/// are no values.
+pub fn quantile(ascending: &[f64], share: f64) -> Option<f64> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a length is an index"
+    )]
+    let rank = (ascending.len() as f64 * share).ceil() as usize;
+    ascending.get(rank.clamp(1, ascending.len().max(1)) - 1).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +125,14 @@ mod tests {
             [350.0, 1_234.0, 2.5e6].map(|w| plain(watts(w))),
             ["350 W", "1.23 kW", "2.5 MW"]
         );
+    }
+
+    #[test]
+    fn quantiles_are_values_of_the_list() {
+        let values = [1.0, 2.0, 3.0, 4.0];
+        assert_eq!(super::quantile(&values, 0.5), Some(2.0));
+        assert_eq!(super::quantile(&values, 0.99), Some(4.0));
+        assert_eq!(super::quantile(&[], 0.5), None);
+        assert_eq!(super::quantile(&[7.0], 0.0), Some(7.0));
     }
 }

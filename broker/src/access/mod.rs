@@ -4,7 +4,10 @@ pub(crate) mod idempotency;
 pub(crate) mod token;
 
 pub use idempotency::{KEY_CHARS_MAX, KEYS_KEPT, Key, KeyClaim};
-pub use token::{GoodToken, NewToken, Role, SecretDigest, TOKEN_LIFE_MAX, TokenError, TokenRow};
+pub use token::{
+    GoodToken, LOCAL_ACTOR_PREFIX, NewToken, Role, SecretDigest, TOKEN_LIFE_MAX, TokenError,
+    TokenRow,
+};
 
 /// The statements of this room, by module and name.
 pub(crate) const STATEMENTS: &[crate::Statements] = &[idempotency::sql::ALL, token::sql::ALL];

@@ -16,6 +16,10 @@ use std::time::Duration;
 /// SHA-256 of a secret.
 pub type SecretDigest = [u8; 32];
 
+/// Prefix of the actors that are users of the server's machine. No token's name has it, so the audit trail
+/// cannot confuse a token with such a user.
+pub const LOCAL_ACTOR_PREFIX: &str = "local:";
+
 /// How long a token may be good for: five years.
 pub const TOKEN_LIFE_MAX: Duration = Duration::from_secs(5 * 366 * 86_400);
 
@@ -197,6 +201,10 @@ pub struct GoodToken {
 pub enum TokenError {
     #[error("a token's name has 1 to {NAME_CHARS_MAX} characters, none of them zero")]
     BadName,
+    #[error(
+        "a token's name does not begin with {LOCAL_ACTOR_PREFIX:?}, which marks users of the server's machine"
+    )]
+    ReservedName,
     #[error("an owner's name has 1 to {NAME_CHARS_MAX} characters, none of them zero")]
     BadOwner,
     #[error("a token of the role owner names the owner it is for")]
@@ -222,6 +230,9 @@ impl NewToken {
     fn check(&self) -> Result<i64, TokenError> {
         if !is_name(&self.name) {
             return Err(TokenError::BadName);
+        }
+        if self.name.starts_with(LOCAL_ACTOR_PREFIX) {
+            return Err(TokenError::ReservedName);
         }
         match &self.owner {
             None if self.role == Role::Owner => return Err(TokenError::NoOwner),

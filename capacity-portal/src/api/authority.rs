@@ -3,7 +3,7 @@
 pub(crate) use super::caller::Caller;
 use crate::secret::digest;
 pub use broker::Role;
-use broker::SecretDigest;
+use broker::{LOCAL_ACTOR_PREFIX, SecretDigest};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +18,10 @@ const SECRET_CHARS_MIN: usize = 16;
 pub enum TokenError {
     #[error("a token's name has 1 to 128 characters, none of them zero")]
     BadName,
+    #[error(
+        "token {name:?}: names that begin with {LOCAL_ACTOR_PREFIX:?} are those of users of this machine"
+    )]
+    ReservedName { name: String },
     #[error(
         "token {name:?}: a secret has at least {SECRET_CHARS_MIN} characters, all of them printable ASCII"
     )]
@@ -77,6 +81,9 @@ impl Token {
         let named = || name.to_owned();
         if !is_name(name) || owner.is_some_and(|owner| !is_name(owner)) {
             return Err(TokenError::BadName);
+        }
+        if name.starts_with(LOCAL_ACTOR_PREFIX) {
+            return Err(TokenError::ReservedName { name: named() });
         }
         let printable = secret.bytes().all(|byte| byte.is_ascii_graphic());
         if secret.len() < SECRET_CHARS_MIN || !printable {
@@ -166,6 +173,8 @@ mod tests {
         assert!(matches!(token("blank", "0123456789 abcdef"), Err(TokenError::BadSecret { .. })));
         assert!(matches!(token("", "0123456789abcdef"), Err(TokenError::BadName)));
         assert!(Token::new("none", &[], "0123456789abcdef").is_err());
+        let reserved = token("local:root", "0123456789abcdef");
+        assert!(matches!(reserved, Err(TokenError::ReservedName { .. })), "{reserved:?}");
     }
 
     #[test]

@@ -1,13 +1,14 @@
-//! Who asks: by a bearer token, or by the cookie of a session.
+//! Identifies the caller: by a bearer token, the cookie of a session, or the user at the unix socket.
 
 use super::Site;
 use super::authority::{Role, Token};
 use super::problem::Problem;
 use crate::guard::{self, Guard};
+use crate::local::LocalCaller;
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode};
 use axum_extra::extract::CookieJar;
 use axum_extra::extract::cookie::{Cookie, SameSite};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -26,12 +27,22 @@ const STILL_GOOD: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub(crate) struct CsrfField(pub(crate) String);
 
-/// Somebody who has a token.
+/// How a caller proved who it is.
+#[derive(Clone, Debug)]
+enum Proof {
+    /// The secret of its token.
+    Secret,
+    /// The cookie of a session. Its forms have this field `csrf`.
+    Session { csrf: String },
+    /// A connection to the unix socket, for which the kernel names the user.
+    Socket,
+}
+
+/// A caller with an identity.
 #[derive(Clone, Debug)]
 struct Known {
     token: Token,
-    /// What forms of the session say; `None`: it is no session.
-    csrf: Option<String>,
+    proof: Proof,
 }
 
 /// Who asks.
@@ -103,12 +114,18 @@ impl Caller {
 
     /// What forms say for this caller, in a field `csrf`; `None`: nobody is signed in.
     pub(crate) fn csrf(&self) -> Option<&str> {
-        self.known.as_ref()?.csrf.as_deref()
+        match &self.known.as_ref()?.proof {
+            Proof::Session { csrf } => Some(csrf),
+            Proof::Secret | Proof::Socket => None,
+        }
     }
 
     /// Waits until this caller's token is no longer good: for answers that go on for long.
     pub(crate) async fn until_over(&self) {
-        let Some(token) = self.token() else { return std::future::pending().await };
+        let token = match &self.known {
+            Some(Known { token, proof: Proof::Secret | Proof::Session { .. } }) => token,
+            Some(Known { proof: Proof::Socket, .. }) | None => return std::future::pending().await,
+        };
         loop {
             sleep(STILL_GOOD).await;
             // A database that does not answer has revoked nothing.
@@ -125,8 +142,12 @@ impl FromRequestParts<Site> for Caller {
     async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Caller, Problem> {
         let guard = site.guard.clone();
         let known = if let Some(header) = parts.headers.get(AUTHORIZATION) {
-            let token = guard.token(bearer(header).unwrap_or_default(), address(parts)).await?;
-            Some(Known { token, csrf: None })
+            let token =
+                guard.token(bearer(header).unwrap_or_default(), address(&parts.extensions)).await?;
+            Some(Known { token, proof: Proof::Secret })
+        } else if let Some(ConnectInfo(local)) = parts.extensions.get::<ConnectInfo<LocalCaller>>()
+        {
+            Some(Known { token: local.token(), proof: Proof::Socket })
         } else {
             match session_secret(&parts.headers, guard.is_secure()) {
                 Some(session) => signed_in(&guard, &session, parts).await?,
@@ -142,9 +163,9 @@ fn bearer(header: &HeaderValue) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
 }
 
-/// Where a request comes from; nowhere, if it did not come over a network.
-pub(crate) fn address(parts: &Parts) -> IpAddr {
-    let from = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+/// Address of the client; unspecified for a connection to the unix socket.
+pub(crate) fn address(extensions: &Extensions) -> IpAddr {
+    let from = extensions.get::<ConnectInfo<SocketAddr>>();
     from.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(from)| from.ip())
 }
 
@@ -163,7 +184,7 @@ async fn signed_in(guard: &Guard, session: &str, parts: &Parts) -> Result<Option
             return Err(Problem::new(StatusCode::FORBIDDEN, "csrf", detail));
         }
     }
-    Ok(Some(Known { token, csrf: Some(csrf) }))
+    Ok(Some(Known { token, proof: Proof::Session { csrf } }))
 }
 
 /// Refuses what a page of somebody else sends. Browsers say where a request comes from; whoever says

@@ -28,6 +28,7 @@ use axum::middleware::from_fn;
 use broker::Broker;
 use control::{Admission, Bell, HeldRegion, Intake, PlanDesk, PlanQueue, RegionKeeper};
 use decisions::emergency::{Pick, Stock};
+use fleet::pace::Limits as MoveLimits;
 use problem::Problem;
 use std::future::Future;
 use std::sync::Arc;
@@ -55,6 +56,7 @@ pub(crate) struct Site {
     pub(crate) archive: Option<Arc<dyn Archive>>,
     pub(crate) rehearsal: Option<Arc<dyn Rehearse>>,
     pub(crate) choose: Option<fn(&Stock) -> Vec<Pick>>,
+    pub(crate) move_limits: MoveLimits,
     pub(crate) region_summaries: RegionSummaries,
 }
 

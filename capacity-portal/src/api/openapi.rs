@@ -2,7 +2,12 @@
 //! errors and who may ask, is said here once and not at each of them.
 
 use super::problem::CODES;
+use broker::{
+    Cause, FailureReason, MoveOrigin, MoveState, ReplacementState, Role, SolveState, State,
+};
 use control::admission::REASONS;
+use decisions::admission::Wait;
+use decisions::outage::OutageReason;
 use fleet::explain::LimitName;
 use serde_json::{Map, Value, json};
 
@@ -43,6 +48,9 @@ pub(super) fn document() -> Value {
         },
     });
     document["components"]["responses"] = responses();
+    for (schema, member, words) in words() {
+        list_words(&mut document["components"]["schemas"][schema]["properties"][member], &words);
+    }
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     for (path, item) in paths {
         for method in METHODS {
@@ -52,6 +60,37 @@ pub(super) fn document() -> Value {
         }
     }
     document
+}
+
+/// The words of members of `api-types`, whose words are this server's: schema, member, words.
+fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
+    fn states<S: State>() -> Vec<&'static str> {
+        S::ALL.iter().map(|state| state.as_str()).collect()
+    }
+    let origins = MoveOrigin::ALL.map(MoveOrigin::as_str).to_vec();
+    let waits = Wait::ALL.map(Wait::as_str).to_vec();
+    let roles = Role::ALL.map(Role::as_str).to_vec();
+    vec![
+        ("MoveUnderWay", "state", states::<MoveState>()),
+        ("MoveUnderWay", "origin", origins),
+        ("MoveUnderWay", "waits_for", waits),
+        ("Contract", "state", super::ops::CONTRACT_STATES.to_vec()),
+        ("Replacement", "state", states::<ReplacementState>()),
+        ("LostMsb", "reason", OutageReason::ALL.map(OutageReason::as_str).to_vec()),
+        ("Solve", "state", states::<SolveState>()),
+        ("Solve", "cause", Cause::ALL.map(Cause::as_str).to_vec()),
+        ("Solve", "reason", FailureReason::ALL.map(FailureReason::as_str).to_vec()),
+        ("TokenAsked", "role", roles),
+        ("TokenOf", "state", super::ops::TOKEN_STATES.to_vec()),
+    ]
+}
+
+/// Limits a member of a schema to these words, and to null if it may be null.
+fn list_words(member: &mut Value, words: &[&str]) {
+    let nullable = member["type"].as_array().is_some_and(|types| types.contains(&json!("null")));
+    let null = nullable.then_some(Value::Null);
+    let words: Vec<Value> = words.iter().map(|word| json!(word)).chain(null).collect();
+    member["enum"] = words.into();
 }
 
 /// What an operation has in common with all others.
@@ -241,6 +280,17 @@ mod tests {
             }
         }
         assert!(ids.len() > 15, "{ids:?}");
+    }
+
+    #[test]
+    fn words_are_listed_at_members_that_exist() {
+        let document = document();
+        for (schema, member, words) in super::words() {
+            let at = format!("/components/schemas/{schema}/properties/{member}");
+            let found = document.pointer(&at).unwrap_or_else(|| panic!("{at} is missing"));
+            assert!(found["type"].is_string() || found["type"].is_array(), "{at}: {found}");
+            assert!(!words.is_empty() && found["enum"].is_array(), "{at}: {found}");
+        }
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use super::Site;
 use crate::metrics::Here;
 use crate::{ANSWER_WITHIN, READY_WITHIN, metrics};
+use api_types::status::{RegionStatus, StatusJob, StatusQueue, StatusReservations, StatusServers};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use broker::{Broker, State as _, Status};
-use chrono::{DateTime, Utc};
 use serde::Serialize;
 use tokio::time::timeout;
 use utoipa::ToSchema;
@@ -33,120 +33,47 @@ struct Ready {
     reason: Option<String>,
 }
 
-/// What is stored, counted at one instant.
-#[derive(Debug, Serialize, ToSchema)]
-struct RegionStatus {
-    /// The region; null: none is loaded.
-    region: Option<String>,
-    /// The version of the targets.
-    version: i64,
-    /// When it was published or loaded.
-    published_at: DateTime<Utc>,
-    /// The last entry of the audit trail.
-    seq: i64,
-    servers: StatusServers,
-    reservations: StatusReservations,
-    /// Jobs by kind and state, ended ones included.
-    queue: Vec<StatusQueue>,
-    /// Jobs under way.
-    running: Vec<StatusJob>,
-    /// How often a worker was lost with a job.
-    leases_lost: i64,
-    /// The version of Postgres, in its own words.
-    postgres: String,
-    /// The database.
-    database: String,
-    /// What the database takes on disk.
-    bytes: i64,
-}
-
-/// Servers by what is the matter with them.
-#[derive(Debug, Serialize, ToSchema)]
-struct StatusServers {
-    total: i64,
-    /// Those that some reservation owns.
-    held: i64,
-    /// Those with running containers.
-    in_use: i64,
-    /// Those with a move under way.
-    on_the_move: i64,
-    /// Those lent to an elastic reservation.
-    lent: i64,
-    /// Those that an event other than planned maintenance takes out of use now.
-    unavailable: i64,
-}
-
-/// Reservations by kind.
-#[derive(Debug, Serialize, ToSchema)]
-struct StatusReservations {
-    guaranteed: i64,
-    shared_buffers: i64,
-    elastic: i64,
-}
-
-/// Jobs of one kind in one state.
-#[derive(Debug, Serialize, ToSchema)]
-struct StatusQueue {
-    kind: String,
-    state: String,
-    count: i64,
-}
-
-/// A job under way.
-#[derive(Debug, Serialize, ToSchema)]
-struct StatusJob {
-    id: String,
-    kind: String,
-    /// How often it was taken.
-    attempt: i32,
-    /// Who has it.
-    worker: String,
-    /// Until when, unless the lease is renewed.
-    lease_until: DateTime<Utc>,
-}
-
-impl From<Status> for RegionStatus {
-    fn from(status: Status) -> RegionStatus {
-        let (servers, reservations) = (status.servers, status.reservations);
-        RegionStatus {
-            region: status.region,
-            version: status.version.0,
-            published_at: status.published_at,
-            seq: status.seq.0,
-            servers: StatusServers {
-                total: servers.total,
-                held: servers.held,
-                in_use: servers.in_use,
-                on_the_move: servers.on_the_move,
-                lent: servers.lent,
-                unavailable: servers.unavailable,
-            },
-            reservations: StatusReservations {
-                guaranteed: reservations.guaranteed,
-                shared_buffers: reservations.shared_buffers,
-                elastic: reservations.elastic,
-            },
-            queue: (status.queue.into_iter())
-                .map(|of| StatusQueue {
-                    kind: of.kind.as_str().to_owned(),
-                    state: of.state.as_str().to_owned(),
-                    count: of.count,
-                })
-                .collect(),
-            running: (status.running.into_iter())
-                .map(|of| StatusJob {
-                    id: of.id.to_string(),
-                    kind: of.kind.as_str().to_owned(),
-                    attempt: of.attempt,
-                    worker: of.worker,
-                    lease_until: of.lease_until,
-                })
-                .collect(),
-            leases_lost: status.leases_lost,
-            postgres: status.postgres,
-            database: status.database,
-            bytes: status.bytes,
-        }
+/// The stored region, as it is sent.
+pub fn region_status(status: Status) -> RegionStatus {
+    let (servers, reservations) = (status.servers, status.reservations);
+    RegionStatus {
+        region: status.region,
+        version: status.version.0,
+        published_at: status.published_at,
+        seq: status.seq.0,
+        servers: StatusServers {
+            total: servers.total,
+            held: servers.held,
+            in_use: servers.in_use,
+            on_the_move: servers.on_the_move,
+            lent: servers.lent,
+            unavailable: servers.unavailable,
+        },
+        reservations: StatusReservations {
+            guaranteed: reservations.guaranteed,
+            shared_buffers: reservations.shared_buffers,
+            elastic: reservations.elastic,
+        },
+        queue: (status.queue.into_iter())
+            .map(|of| StatusQueue {
+                kind: of.kind.as_str().to_owned(),
+                state: of.state.as_str().to_owned(),
+                count: of.count,
+            })
+            .collect(),
+        running: (status.running.into_iter())
+            .map(|of| StatusJob {
+                id: of.id.into(),
+                kind: of.kind.as_str().to_owned(),
+                attempt: of.attempt,
+                worker: of.worker,
+                lease_until: of.lease_until,
+            })
+            .collect(),
+        leases_lost: status.leases_lost,
+        postgres: status.postgres,
+        database: status.database,
+        bytes: status.bytes,
     }
 }
 
@@ -179,7 +106,7 @@ fn unavailable(reason: &str) -> Response {
     (status = 503, description = "Postgres does not say, and why", body = Ready)))]
 async fn status(State(broker): State<Broker>) -> Response {
     match timeout(ANSWER_WITHIN, broker.status()).await {
-        Ok(Ok(status)) => Json(RegionStatus::from(status)).into_response(),
+        Ok(Ok(status)) => Json(region_status(status)).into_response(),
         Ok(Err(error)) => {
             tracing::warn!(%error, "a question over HTTP was not answered");
             unavailable(&error.to_string())

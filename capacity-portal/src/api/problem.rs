@@ -72,6 +72,7 @@ pub(super) const CODES: &[&str] = &[
     "too_many_readers",
     "too_many_requests",
     "too_many_rows",
+    "unknown_contract",
     "unknown_emergency",
     "unknown_file",
     "unknown_hardware_type",

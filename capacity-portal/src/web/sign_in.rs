@@ -2,17 +2,16 @@
 
 use super::layout::{NavItem, Page};
 use crate::api::Site;
-use crate::api::caller::{Caller, own_page, session_cookie, session_secret};
+use crate::api::caller::{Caller, address, own_page, session_cookie, session_secret};
 use crate::api::problem::Problem;
 use axum::extract::rejection::{FormRejection, QueryRejection};
-use axum::extract::{ConnectInfo, Form, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{Form, Query, State};
+use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum_extra::extract::CookieJar;
 use axum_extra::extract::cookie::Cookie;
 use maud::html;
 use serde::Deserialize;
-use std::net::SocketAddr;
 
 /// Path to open after sign-in.
 #[derive(Debug, Default, Deserialize)]
@@ -67,14 +66,14 @@ pub(super) async fn page(next: Result<Query<Next>, QueryRejection>) -> Html<Stri
 /// Handler of `POST /sign-in`: starts a session and sets its cookie.
 pub(super) async fn sign_in(
     State(site): State<Site>,
-    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    extensions: Extensions,
     headers: HeaderMap,
     form: Result<Form<SignInForm>, FormRejection>,
 ) -> Result<Response, Problem> {
     own_page(&headers)?;
     let refused = |error: FormRejection| Problem::bad_request("malformed", error.body_text());
     let Form(SignInForm { token, next }) = form.map_err(refused)?;
-    match site.guard.token(token.trim(), from.ip()).await {
+    match site.guard.token(token.trim(), address(&extensions)).await {
         Ok(token) => {
             let session = site.guard.sign_in(&token).await?;
             let cookie = session_cookie(session.expose(), site.guard.is_secure());

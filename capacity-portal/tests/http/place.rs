@@ -167,7 +167,7 @@ impl Place {
         let at = "127.0.0.1:0".parse().expect("an address");
         let portal = Portal::bind(at, broker.clone(), settings).await;
         let portal = portal.expect("it listens");
-        let base = format!("http://{}", portal.address());
+        let base = format!("http://{}", portal.address().expect("an address"));
         let portal = tokio::spawn(async { portal.serve().await.expect("it serves") });
         let client = reqwest::Client::builder().build().expect("a client");
         Place { broker, base, client, portal, postgres: Some(postgres), _folder: folder }

@@ -1,6 +1,6 @@
 //! Arguments of `ras apply`, `ras explain`, `ras result explain` and `ras snapshot next`.
 
-use super::ServerOptions;
+use super::server::ServerOptions;
 use broker::PlanId;
 use clap::Args;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Arguments of `ras ops contract`.
 
-use super::StoreOptions;
+use super::server::ServerOptions;
 use crate::quantity;
 use broker::QuietTime;
 use clap::{Args, Subcommand};
@@ -34,17 +34,17 @@ pub enum ContractAction {
     Set(SetContract),
     /// List contracts and their current use
     List {
-        /// The store to use.
+        /// The server to ask.
         #[command(flatten)]
-        store: StoreOptions,
+        server: ServerOptions,
     },
     /// Remove the contract of a reservation
     Remove {
         /// The reservation
         reservation: String,
-        /// The store to use.
+        /// The server to ask.
         #[command(flatten)]
-        store: StoreOptions,
+        server: ServerOptions,
     },
 }
 
@@ -65,9 +65,9 @@ pub struct SetContract {
     /// Time zone of the blackouts, by name
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     pub zone: String,
-    /// The store to use.
+    /// The server to ask.
     #[command(flatten)]
-    pub store: StoreOptions,
+    pub server: ServerOptions,
 }
 
 /// Parses a time range such as `08:00-18:00`.

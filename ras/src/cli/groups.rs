@@ -1,11 +1,16 @@
 //! Groups of subcommands, and the new names of the previous release's subcommands.
 
-use super::{
-    Audit, Buffer, ContractOf, Drill, Elastic, EmergencyAction, ExplainResult, Export, Generate,
-    Hardware, ImportCsv, ImportSnapshot, Inspect, Loans, Maintenance, Moves, Next, Outages,
-    PlanSnapshot, Profile, Publish, Quota, RegionAction, Rehearse, Replacements, Replay, Report,
-    RequestSolve, ServerEdit,
-};
+use super::apply::{ExplainResult, Next};
+use super::contract::ContractOf;
+use super::files::{Audit, Generate, Inspect, Report};
+use super::incidents::{Drill, EmergencyAction, Loans, Outages, Rehearse, Replacements};
+use super::inventory::ImportCsv;
+use super::maintenance::Maintenance;
+use super::mover::Moves;
+use super::plan::PlanSnapshot;
+use super::profile::Profile;
+use super::region::{Buffer, Elastic, Hardware, Quota, RegionAction, ServerEdit};
+use super::store::{Export, ImportSnapshot, Publish, Replay, RequestSolve};
 use clap::Subcommand;
 
 /// `ras snapshot`

@@ -1,6 +1,6 @@
 //! Arguments of `ras ops maintenance`.
 
-use super::{ServerOptions, StoreOptions};
+use super::server::ServerOptions;
 use crate::quantity;
 use broker::MaintenanceId;
 use chrono::{DateTime, Utc};
@@ -88,9 +88,6 @@ pub struct PlanMaintenance {
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
-    /// The store to use.
-    #[command(flatten)]
-    pub store: StoreOptions,
 }
 
 /// Start of the work.
@@ -126,9 +123,6 @@ pub struct ListMaintenance {
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
-    /// The store to use.
-    #[command(flatten)]
-    pub store: StoreOptions,
 }
 
 /// `ras ops maintenance end`, `ras ops maintenance cancel`
@@ -139,7 +133,4 @@ pub struct StopMaintenance {
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
-    /// The store to use.
-    #[command(flatten)]
-    pub store: StoreOptions,
 }

@@ -1,6 +1,7 @@
 //! Arguments of `ras mover` and `ras ops moves`.
 
-use super::{ServerOptions, StoreOptions};
+use super::postgres::StoreOptions;
+use super::server::ServerOptions;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -138,10 +139,7 @@ pub struct Mover {
 A move is stuck if it has been in one state for too long: pending 2 h, preempting 30 min, cleaning up or
 reconfiguring 1 h. So are replacements owed for 2 h or on their way for 1 h, emergencies unanswered for a
 minute, solves that wait for 1 h or run for 2 h, and jobs older than a day. A server left unfinished, because
-its move failed after clean-up began, is stuck at once.
-
-Asks the server given by option; else the store given (--data, --database-url, DATABASE_URL,
---config); else the server of `ras login`; else the store in the default folder.",
+its move failed after clean-up began, is stuck at once.",
     args_conflicts_with_subcommands = true
 )]
 pub struct Moves {
@@ -157,9 +155,6 @@ pub struct Moves {
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
-    /// The store to use.
-    #[command(flatten)]
-    pub store: StoreOptions,
 }
 
 /// The actions on moves.
@@ -172,17 +167,11 @@ pub enum MovesAction {
         /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
-        /// The store to use.
-        #[command(flatten)]
-        store: StoreOptions,
     },
     /// Resume moves
     Resume {
         /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
-        /// The store to use.
-        #[command(flatten)]
-        store: StoreOptions,
     },
 }

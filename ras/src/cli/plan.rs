@@ -1,6 +1,7 @@
 //! `ras plan` and `ras snapshot plan`
 
-use super::{OverrideOptions, ServerOptions, SolveOptions};
+use super::server::ServerOptions;
+use super::solving::{OverrideOptions, SolveOptions};
 use crate::quantity;
 use clap::Args;
 use std::path::PathBuf;

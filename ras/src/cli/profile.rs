@@ -1,7 +1,7 @@
 //! Arguments of `ras region profile`: RRU profiles, and roll-outs of host profiles.
 
-use super::ServerOptions;
 use super::request::value;
+use super::server::ServerOptions;
 use clap::{Args, Subcommand};
 
 const PROFILE_HELP: &str = "\

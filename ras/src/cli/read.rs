@@ -1,6 +1,6 @@
 //! Arguments of `ras get` and `ras list`.
 
-use super::ServerOptions;
+use super::server::ServerOptions;
 use clap::{Args, ValueEnum};
 
 /// The kinds of objects a server has.

@@ -1,8 +1,8 @@
 //! Arguments of subcommands that change a server's region: prices, shared buffers, elastic
 //! reservations, quotas, hardware types, servers.
 
-use super::ServerOptions;
 use super::request::value;
+use super::server::ServerOptions;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! Arguments of `ras request`.
 
-use super::{ServerOptions, Waiting};
+use super::server::{ServerOptions, Waiting};
 use crate::quantity;
 use broker::RequestId;
 use chrono::{DateTime, Utc};

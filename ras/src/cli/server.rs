@@ -10,6 +10,55 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServerOptions {
+    /// A server on the network, and the token for it.
+    #[command(flatten)]
+    pub network: NetworkOptions,
+    /// Data folder of a server on this machine: ask it over its unix socket, as an administrator
+    /// [default: $XDG_STATE_HOME/ras, else /var/tmp/ras-UID]
+    #[arg(long, value_name = "FOLDER")]
+    pub data: Option<PathBuf>,
+    /// Base folder of the user's state.
+    #[arg(long, hide = true, env = "XDG_STATE_HOME")]
+    pub state_home: Option<PathBuf>,
+    /// Options of the last release.
+    #[command(flatten)]
+    pub gone: GoneOptions,
+}
+
+/// Options of the last release, with which these subcommands worked on Postgres: each is refused with
+/// its successor.
+#[derive(Clone, Debug, Default, Args)]
+pub struct GoneOptions {
+    /// The Postgres that holds the region.
+    #[arg(long, hide = true, value_parser = store_is_gone)]
+    pub database_url: Option<Gone>,
+    /// Settings file with section `[store]`.
+    #[arg(long, hide = true, value_parser = store_is_gone)]
+    pub config: Option<Gone>,
+    /// Actor recorded in the audit trail.
+    #[arg(long, hide = true, value_parser = actor_is_gone)]
+    pub actor: Option<Gone>,
+}
+
+/// The value of an option that is refused.
+#[derive(Clone, Debug)]
+pub enum Gone {}
+
+fn store_is_gone(_: &str) -> Result<Gone, String> {
+    Err("this command asks a server, not Postgres: give --server, or --data for a server on this machine"
+        .to_owned())
+}
+
+/// Refuses `--actor`.
+pub(super) fn actor_is_gone(_: &str) -> Result<Gone, String> {
+    Err("the audit trail has the name of the token, or `local:` and your user name; it cannot be chosen"
+        .to_owned())
+}
+
+/// A server on the network, and the token for it.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Server")]
+pub struct NetworkOptions {
     /// The server to ask, such as `https://ras.example` [default: that of `ras login`]
     #[arg(long, value_name = "URL", env = "RAS_SERVER")]
     pub server: Option<String>,
@@ -50,8 +99,8 @@ The token is read from --token-file or RAS_TOKEN; else it is prompted for on a t
 from standard input. The server checks it; then URL and token are saved in a file that only you
 can read, $XDG_CONFIG_HOME/ras/login.toml (else ~/.config/ras/login.toml).
 
-From then on, subcommands use that server unless a server (--server, RAS_SERVER) or a store (--data,
---database-url, DATABASE_URL, --config) is given. The token is sent to no other server.
+From then on, subcommands use that server unless another server (--server, RAS_SERVER) or the data
+folder of a server on this machine (--data) is given. The token is sent to no other server.
 
 The system's CA certificates are trusted; SSL_CERT_FILE overrides them.
 
@@ -65,7 +114,7 @@ Examples:
 pub struct Login {
     /// The server to ask.
     #[command(flatten)]
-    pub server: ServerOptions,
+    pub server: NetworkOptions,
 }
 
 /// `ras logout`
@@ -73,7 +122,7 @@ pub struct Login {
 pub struct Logout {
     /// The server to ask.
     #[command(flatten)]
-    pub server: ServerOptions,
+    pub server: NetworkOptions,
 }
 
 /// Whether to wait for an answer.

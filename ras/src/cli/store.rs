@@ -1,37 +1,15 @@
-//! Arguments of subcommands on a region in Postgres.
+//! Arguments of subcommands that use the Postgres of a region without asking its server.
 
-use super::{MoverOptions, OverrideOptions, ServerOptions};
+use super::mover::MoverOptions;
+use super::postgres::StoreOptions;
+use super::server::ServerOptions;
+use super::solving::OverrideOptions;
 use crate::quantity;
 use chrono::{DateTime, Utc};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// The store of the region: for every subcommand that uses one.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Store")]
-pub struct StoreOptions {
-    /// The Postgres that holds the region [default: a private one in the data folder]
-    #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
-    pub database_url: Option<String>,
-    /// Data folder: the private Postgres and the archive of solves [default: $XDG_STATE_HOME/ras,
-    /// else /var/tmp/ras-UID]
-    #[arg(long, value_name = "FOLDER")]
-    pub data: Option<PathBuf>,
-    /// Folder of the programs `postgres` and `initdb` [default: the newest installed]
-    #[arg(long, value_name = "FOLDER", env = "RAS_PG_BIN")]
-    pub postgres_programs: Option<PathBuf>,
-    /// Settings file (TOML); the command line wins over it
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Actor recorded in the audit trail
-    #[arg(long, value_name = "NAME", env = "USER", default_value = "ras")]
-    pub actor: String,
-    /// Base folder of the user's state.
-    #[arg(long, hide = true, env = "XDG_STATE_HOME")]
-    pub state_home: Option<PathBuf>,
-}
 
 const UP_HELP: &str = "\
 Uses the Postgres of --database-url, DATABASE_URL or ras.toml. Otherwise it starts a private one in
@@ -67,6 +45,11 @@ The sections of `ras solve --help` apply to each solve, [mover] of `ras mover --
 The HTTP API on --listen serves container allocators (GET /v1/reservations/NAME/servers and /changes)
 and, under /ops/v1, health events (POST /events, /alertmanager, /usage), planned maintenance and
 more. It is described at /api; docs/operations has examples.
+
+It also listens on a unix socket in the data folder (server/ras.sock, mode 0600 in a folder of mode
+0700), for commands of this machine. They need no token: the caller is the user that the kernel names,
+`local:USER` in the audit trail, with the role admin. Only the user that runs the server and root are
+admitted.
 
 Examples:
   ras up region
@@ -154,9 +137,9 @@ pub struct RequestSolve {
     /// Wait until it ends
     #[arg(long)]
     pub wait: bool,
-    /// The store to use.
+    /// The server to ask.
     #[command(flatten)]
-    pub store: StoreOptions,
+    pub server: ServerOptions,
 }
 
 const REPLAY_HELP: &str = "\
@@ -289,14 +272,11 @@ pub struct Publish {
 /// `ras status`
 #[derive(Debug, Args)]
 pub struct Status {
-    /// Check the invariants of a store: no gaps in versions and audit trail, one owner per server,
-    /// ...
+    /// Check the invariants of the stored region: no gaps in versions and audit trail, one owner per
+    /// server, ... (role operator)
     #[arg(long)]
     pub check: bool,
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
-    /// The store to use.
-    #[command(flatten)]
-    pub store: StoreOptions,
 }

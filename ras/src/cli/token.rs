@@ -1,6 +1,7 @@
 //! Arguments of `ras token`.
 
-use super::StoreOptions;
+use super::postgres::StoreOptions;
+use super::server::ServerOptions;
 use capacity_portal::Role;
 use clap::{Args, Subcommand};
 
@@ -16,7 +17,7 @@ shown once, when it is created; the store keeps only a digest. Roles:
   emergency  requests emergency capacity
 
 Examples:
-  ras token create --name ann --role admin                  # the first one
+  ras token create --name ann --role admin          # needs no token on the server's machine
   ras token create --name web-deploys --role owner --owner web --days 365
   ras token list --all
   ras token revoke web-deploys";
@@ -35,6 +36,8 @@ pub struct Token {
 pub enum TokenAction {
     /// Create a token, and show its secret once
     Create(CreateToken),
+    /// Create the first admin token in Postgres, for a server on a machine without a terminal
+    First(FirstToken),
     /// List tokens
     List(ListTokens),
     /// Revoke a token; it is rejected within two seconds
@@ -53,6 +56,23 @@ pub struct CreateToken {
     /// Owner whose objects it may access: required for the role owner, optional for viewer
     #[arg(long, value_name = "NAME")]
     pub owner: Option<String>,
+    /// Days until it expires: up to five years
+    #[arg(long, value_name = "COUNT", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=1830))]
+    pub days: u32,
+    /// The server to ask.
+    #[command(flatten)]
+    pub server: ServerOptions,
+}
+
+/// `ras token first`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Needs no server, and works only while the store has no good admin token. On the server's machine,
+`ras token create` needs neither this nor a token.")]
+pub struct FirstToken {
+    /// Name recorded in the audit trail
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
     /// Days until it expires: up to five years
     #[arg(long, value_name = "COUNT", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=1830))]
     pub days: u32,
@@ -75,17 +95,18 @@ pub struct ListTokens {
     /// List at most this many
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub limit: u32,
-    /// The store to use.
+    /// The server to ask.
     #[command(flatten)]
-    pub store: StoreOptions,
+    pub server: ServerOptions,
 }
 
 /// `ras token revoke`
 #[derive(Debug, Args)]
 pub struct RevokeToken {
     /// Its name, or its id
-    pub token: String,
-    /// The store to use.
+    #[arg(value_name = "TOKEN")]
+    pub which: String,
+    /// The server to ask.
     #[command(flatten)]
-    pub store: StoreOptions,
+    pub server: ServerOptions,
 }

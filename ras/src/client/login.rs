@@ -1,8 +1,10 @@
 //! Selects server and token: from the command line, the environment, or the file of `ras login`.
 
-use crate::cli::{Secret, ServerOptions, StoreOptions};
+use crate::cli::{NetworkOptions, Secret, ServerOptions};
+use crate::store;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -10,12 +12,46 @@ use std::path::{Path, PathBuf};
 /// Maximum size of a token file.
 const FILE_BYTES_MAX: u64 = 1 << 12;
 
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Its URL, without a trailing slash.
+    Network(String),
+    /// The unix socket of a server on this machine.
+    Socket(LocalServer),
+}
+
+/// A server on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalServer {
+    /// Its data folder.
+    pub data: PathBuf,
+    /// Whether the folder was given explicitly.
+    pub named: bool,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Network(url) => out.write_str(url),
+            Place::Socket(local) => out.write_str(&local.path().display().to_string()),
+        }
+    }
+}
+
+impl LocalServer {
+    /// Path of its socket.
+    pub fn path(&self) -> PathBuf {
+        capacity_portal::socket_path(&self.data)
+    }
+}
+
 /// A server and the token for it.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// Its URL, without a trailing slash.
-    pub url: String,
-    /// The token; without one, requests are anonymous.
+    /// Where it listens.
+    pub place: Place,
+    /// The token; without one, requests are anonymous, or those of this user at a unix socket.
     pub token: Option<Secret>,
 }
 
@@ -28,35 +64,38 @@ struct Noted {
 }
 
 impl Server {
-    /// The server given by option or environment, else the one of `ras login`.
+    /// The server to ask: the one given explicitly, by URL or by data folder; else the one of `ras login`;
+    /// else the one of the default data folder on this machine.
     ///
     /// # Errors
-    /// If no server is given, or a file cannot be read.
+    /// If both a URL and a data folder are given, or a file cannot be read.
     pub fn of(options: &ServerOptions) -> Result<Server> {
-        Server::find(options)?.with_context(|| {
-            "no server: give --server or RAS_SERVER, or use `ras login`".to_owned()
-        })
+        let network = &options.network;
+        if let Some(data) = &options.data {
+            ensure!(
+                network.server.is_none(),
+                "give either a server (--server, RAS_SERVER) or a data folder (--data), not both"
+            );
+            return Server::local(data.clone(), true, network);
+        }
+        match Server::on_network(network)? {
+            Some(server) => Ok(server),
+            None => {
+                Server::local(store::default_folder(options.state_home.as_deref()), false, network)
+            }
+        }
     }
 
-    /// The server for a subcommand that also works on a store. Precedence: a server given
-    /// explicitly, a store given explicitly, the server of `ras login`, the store in the default
-    /// folder, which is `None`.
+    fn local(data: PathBuf, named: bool, network: &NetworkOptions) -> Result<Server> {
+        let place = Place::Socket(LocalServer { data, named });
+        Ok(Server { place, token: given_token(network)? })
+    }
+
+    /// The server given by URL, else the one of `ras login`; `None`: there is neither.
     ///
     /// # Errors
-    /// As [`Server::of`], and if the command line has both.
-    pub fn or_store(options: &ServerOptions, store: &StoreOptions) -> Result<Option<Server>> {
-        let named = options.server.is_some();
-        if named && store.data.is_some() {
-            bail!("give either a server or a store, not both");
-        }
-        let store = store.data.is_some() || store.database_url.is_some() || store.config.is_some();
-        if store && !named {
-            return Ok(None);
-        }
-        Server::find(options)
-    }
-
-    fn find(options: &ServerOptions) -> Result<Option<Server>> {
+    /// If a file cannot be read, or the URL is invalid.
+    pub fn on_network(options: &NetworkOptions) -> Result<Option<Server>> {
         let noted = read(options)?;
         let url = options.server.as_deref().map(address).transpose()?;
         let Some(url) = url.or_else(|| noted.as_ref().map(|noted| noted.server.clone())) else {
@@ -64,7 +103,7 @@ impl Server {
         };
         let noted = noted.filter(|noted| noted.server == url).map(|noted| Secret(noted.token));
         let token = given_token(options)?.or(noted);
-        Ok(Some(Server { url, token }))
+        Ok(Some(Server { place: Place::Network(url), token }))
     }
 }
 
@@ -72,7 +111,7 @@ impl Server {
 ///
 /// # Errors
 /// If a file is given and has no token.
-pub fn given_token(options: &ServerOptions) -> Result<Option<Secret>> {
+pub fn given_token(options: &NetworkOptions) -> Result<Option<Secret>> {
     let Some(path) = &options.token_file else {
         return Ok(options.token.clone().filter(|token| !token.0.is_empty()));
     };
@@ -110,7 +149,7 @@ pub fn address(text: &str) -> Result<String> {
 ///
 /// # Errors
 /// If neither `XDG_CONFIG_HOME` nor `HOME` is set.
-pub fn file(options: &ServerOptions) -> Result<PathBuf> {
+pub fn file(options: &NetworkOptions) -> Result<PathBuf> {
     let folder = options.config_home.as_deref().filter(|folder| folder.is_absolute());
     let folder = match (folder, &options.home) {
         (Some(folder), _) => folder.to_owned(),
@@ -120,7 +159,7 @@ pub fn file(options: &ServerOptions) -> Result<PathBuf> {
     Ok(folder.join("ras").join("login.toml"))
 }
 
-fn read(options: &ServerOptions) -> Result<Option<Noted>> {
+fn read(options: &NetworkOptions) -> Result<Option<Noted>> {
     let Ok(path) = file(options) else { return Ok(None) };
     let name = || format!("{} (written by `ras login`)", path.display());
     let text = match fs::read_to_string(&path) {
@@ -137,13 +176,13 @@ fn read(options: &ServerOptions) -> Result<Option<Noted>> {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write(options: &ServerOptions, server: &Server) -> Result<PathBuf> {
+pub fn write(options: &NetworkOptions, url: &str, token: Option<&Secret>) -> Result<PathBuf> {
     let path = file(options)?;
     let name = || format!("saving the server in {}", path.display());
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).with_context(name)?;
-    let token = server.token.as_ref().map_or("", |token| &token.0).to_owned();
-    let noted = Noted { server: server.url.clone(), token };
+    let token = token.map_or("", |token| &token.0).to_owned();
+    let noted = Noted { server: url.to_owned(), token };
     // Atomic, and readable only by its owner from the beginning.
     let mut file = tempfile::NamedTempFile::new_in(folder).with_context(name)?;
     let text = toml::to_string(&noted).with_context(name)?;
@@ -157,7 +196,7 @@ pub fn write(options: &ServerOptions, server: &Server) -> Result<PathBuf> {
 ///
 /// # Errors
 /// If the file cannot be removed.
-pub fn forget(options: &ServerOptions) -> Result<Option<PathBuf>> {
+pub fn forget(options: &NetworkOptions) -> Result<Option<PathBuf>> {
     let path = file(options)?;
     match fs::remove_file(&path) {
         Ok(()) => Ok(Some(path)),
@@ -171,46 +210,45 @@ mod tests {
     use super::*;
 
     fn options(folder: &Path) -> ServerOptions {
-        ServerOptions { config_home: Some(folder.to_owned()), ..ServerOptions::default() }
-    }
-
-    fn store() -> StoreOptions {
-        StoreOptions {
-            database_url: None,
-            data: None,
-            postgres_programs: None,
-            config: None,
-            actor: "me".to_owned(),
-            state_home: None,
-        }
+        let network =
+            NetworkOptions { config_home: Some(folder.to_owned()), ..NetworkOptions::default() };
+        let state_home = Some("/state".into());
+        ServerOptions { network, state_home, ..ServerOptions::default() }
     }
 
     #[test]
-    fn a_server_is_found_by_one_rule() {
+    fn server_is_chosen_by_one_rule() {
         let folder = tempfile::tempdir().expect("a folder");
         let none = options(folder.path());
-        assert!(Server::of(&none).is_err());
-        assert!(Server::or_store(&none, &store()).expect("decided").is_none());
+        let place = |options: &ServerOptions| Server::of(options).expect("chosen").place;
+        let at_home = Place::Network("https://home".to_owned());
+        let local = |data: PathBuf, named| Place::Socket(LocalServer { data, named });
+        assert_eq!(place(&none), local(store::default_folder(Some("/state".as_ref())), false));
 
         let token = Some(Secret("noted".to_owned()));
-        let home = Server { url: "https://home".to_owned(), token };
-        write(&none, &home).expect("noted");
-        let found = Server::or_store(&none, &store()).expect("decided").expect("a server");
-        assert_eq!((found.url.as_str(), found.token), ("https://home", home.token.clone()));
-        let data = StoreOptions { data: Some("data".into()), ..store() };
-        assert!(Server::or_store(&none, &data).expect("decided").is_none());
+        write(&none.network, "https://home", token.as_ref()).expect("noted");
+        let found = Server::of(&none).expect("a server");
+        assert_eq!((found.place, found.token), (at_home, token));
 
         // The token is sent to no other server.
-        let other = ServerOptions { server: Some("https://other/".to_owned()), ..none.clone() };
-        let database = StoreOptions { database_url: Some("postgres://".into()), ..store() };
-        let found = Server::or_store(&other, &database).expect("decided").expect("a server");
-        assert_eq!((found.url.as_str(), found.token), ("https://other", None));
-        assert!(Server::or_store(&other, &data).is_err());
-        let own = ServerOptions { token: Some(Secret("own".to_owned())), ..other };
-        assert_eq!(Server::of(&own).expect("a server").token, own.token);
+        let data = ServerOptions { data: Some("data".into()), ..none.clone() };
+        let found = Server::of(&data).expect("a server");
+        assert_eq!((found.place, found.token), (local("data".into(), true), None));
+        let mut other = none.clone();
+        other.network.server = Some("https://other/".to_owned());
+        let found = Server::of(&other).expect("a server");
+        let elsewhere = Place::Network("https://other".to_owned());
+        assert_eq!((found.place, found.token), (elsewhere, None));
+        let both = ServerOptions { data: data.data.clone(), ..other.clone() };
+        assert!(Server::of(&both).expect_err("two places").to_string().contains("not both"));
+        let own = Some(Secret("own".to_owned()));
+        for mut options in [data, other] {
+            options.network.token = own.clone();
+            assert_eq!(Server::of(&options).expect("a server").token, own);
+        }
 
-        assert!(forget(&none).expect("forgotten").is_some());
-        assert!(forget(&none).expect("nothing there").is_none());
+        assert!(forget(&none.network).expect("forgotten").is_some());
+        assert!(forget(&none.network).expect("nothing there").is_none());
     }
 
     #[test]

@@ -3,15 +3,18 @@
 //! | module | one line |
 //! |---|---|
 //! | [`login`] | selects server and token |
+//! | `socket` | connects to the unix socket of a server on this machine |
 //! | [`problem`] | problem documents, the server's errors |
 //! | [`operation`] | long-running operations |
 
 pub mod login;
 pub mod operation;
 pub mod problem;
+mod socket;
 
-use self::login::Server;
+use self::login::{Place, Server};
 use self::problem::Problem;
+use self::socket::SocketConnector;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use chrono::{DateTime, Utc};
 use http::header::{
@@ -44,8 +47,19 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// A connection to a server.
 pub struct Client {
     server: Server,
-    connections: Connections<HttpsConnector<HttpConnector>, String>,
+    /// URL in front of every path; its host has no meaning for a unix socket.
+    base: String,
+    transport: Transport,
 }
+
+/// Connections to the server.
+enum Transport {
+    Network(Connections<HttpsConnector<HttpConnector>, String>),
+    Socket(Connections<SocketConnector, String>),
+}
+
+/// URL in front of every path at a unix socket.
+const SOCKET_BASE: &str = "http://localhost";
 
 /// A request.
 #[derive(Clone, Debug)]
@@ -112,8 +126,8 @@ impl Ask {
         self
     }
 
-    fn request(&self, server: &Server) -> Result<Request<String>> {
-        let url = format!("{}{}", server.url, self.path);
+    fn request(&self, server: &Server, base: &str) -> Result<Request<String>> {
+        let url = format!("{base}{}", self.path);
         let url: Uri = url.parse().with_context(|| format!("{url:?} is not a URL"))?;
         let mut request = Request::builder().method(&self.method).uri(url);
         request = request.header(ACCEPT, "application/json, application/problem+json");
@@ -160,31 +174,15 @@ impl Client {
     /// # Errors
     /// If the system has no trusted CA certificates.
     pub fn new(server: Server) -> Result<Client> {
-        let mut http = HttpConnector::new();
-        http.set_connect_timeout(Some(CONNECT_WITHIN));
-        http.enforce_http(false);
-        let provider = rustls::crypto::ring::default_provider();
-        let secure = HttpsConnectorBuilder::new();
-        // Without TLS no certificates are loaded.
-        let connector = if server.url.starts_with("https:") {
-            let secure = secure.with_provider_and_native_roots(provider);
-            secure.context("certificates of the system")?.https_only()
-        } else {
-            let none = rustls::ClientConfig::builder_with_provider(provider.into())
-                .with_safe_default_protocol_versions()
-                .context("TLS")?
-                .with_root_certificates(rustls::RootCertStore::empty())
-                .with_no_client_auth();
-            secure.with_tls_config(none).https_or_http()
+        let (base, transport) = match &server.place {
+            Place::Network(url) => (url.clone(), Transport::Network(network(url)?)),
+            Place::Socket(local) => {
+                let connections = Connections::builder(TokioExecutor::new());
+                let connections = connections.build(SocketConnector::new(local.clone()));
+                (SOCKET_BASE.to_owned(), Transport::Socket(connections))
+            }
         };
-        let connector = connector.enable_http1().wrap_connector(http);
-        let connections = Connections::builder(TokioExecutor::new()).build(connector);
-        Ok(Client { server, connections })
-    }
-
-    /// Its URL.
-    pub fn url(&self) -> &str {
-        &self.server.url
+        Ok(Client { server, base, transport })
     }
 
     /// Sends a request, with retries while the server is busy or cannot be reached.
@@ -217,14 +215,18 @@ impl Client {
     }
 
     async fn once(&self, ask: &Ask) -> Result<Answer, Failure> {
-        let request = ask.request(&self.server)?;
+        let request = ask.request(&self.server, &self.base)?;
         // A request that may have been processed is retried only if it is idempotent.
         let again = ask.key.is_some() || ask.method == Method::GET;
         let lost = |error: anyhow::Error, safe: bool| {
-            let error = error.context(format!("server {} does not answer", self.server.url));
+            let error = error.context(format!("server {} does not answer", self.server.place));
             if safe { Failure::Passing { after: None, error } } else { Failure::Final(error) }
         };
-        let response = match timeout(ANSWER_WITHIN, self.connections.request(request)).await {
+        let answer = match &self.transport {
+            Transport::Network(connections) => connections.request(request),
+            Transport::Socket(connections) => connections.request(request),
+        };
+        let response = match timeout(ANSWER_WITHIN, answer).await {
             Ok(Ok(response)) => response,
             // Connection refused or unknown host: retrying is unlikely to help.
             Ok(Err(error)) if error.is_connect() => return Err(Failure::Final(chain(error, self))),
@@ -267,8 +269,35 @@ impl Client {
     }
 }
 
+/// Connections to a server on the network.
+fn network(url: &str) -> Result<Connections<HttpsConnector<HttpConnector>, String>> {
+    let mut http = HttpConnector::new();
+    http.set_connect_timeout(Some(CONNECT_WITHIN));
+    http.enforce_http(false);
+    let provider = rustls::crypto::ring::default_provider();
+    let secure = HttpsConnectorBuilder::new();
+    // Without TLS no certificates are loaded.
+    let connector = if url.starts_with("https:") {
+        let secure = secure.with_provider_and_native_roots(provider);
+        secure.context("certificates of the system")?.https_only()
+    } else {
+        let none = rustls::ClientConfig::builder_with_provider(provider.into())
+            .with_safe_default_protocol_versions()
+            .context("TLS")?
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth();
+        secure.with_tls_config(none).https_or_http()
+    };
+    let connector = connector.enable_http1().wrap_connector(http);
+    Ok(Connections::builder(TokioExecutor::new()).build(connector))
+}
+
 fn chain(error: hyper_util::client::legacy::Error, client: &Client) -> anyhow::Error {
-    anyhow!(error).context(format!("cannot reach server {}", client.server.url))
+    let error = anyhow!(error);
+    match &client.server.place {
+        Place::Network(url) => error.context(format!("cannot reach server {url}")),
+        Place::Socket(local) => socket::explain(error, local),
+    }
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {

@@ -1,6 +1,6 @@
 //! Errors of a server: problem documents (RFC 9457).
 
-use crate::command::Verdict;
+use crate::exit::Verdict;
 use crate::plan_text;
 use fleet::quote::{Quote, QuoteFormat};
 use http::StatusCode;

@@ -1,7 +1,9 @@
 //! `ras result audit`
 
-use super::{Context, Solved, Verdict, read_solved};
 use crate::cli::Audit;
+use crate::context::Context;
+use crate::exit::Verdict;
+use crate::results::{Solved, read_solved};
 use crate::solve::claims;
 use anyhow::{Context as _, Result};
 use fleet::audit::audit;

@@ -1,8 +1,11 @@
 //! `ras demo`
 
+use super::report;
 use super::solve::{settings, solve_to, verdict};
-use super::{Context, Verdict, report};
 use crate::cli::{Demo, Output};
+use crate::context::Context;
+use crate::exit::Verdict;
+use crate::results::read_snapshot;
 use crate::tables;
 use anyhow::{Context as _, Result, bail};
 use datasets::import::{ImportOptions, import_csv};
@@ -61,7 +64,7 @@ fn find(options: &Demo, context: &Context) -> Result<(String, RegionSnapshot)> {
         folder.display()
     );
     say(&sentence);
-    let snapshot = super::read_snapshot(&folder)?;
+    let snapshot = read_snapshot(&folder)?;
     Ok((sentence, snapshot))
 }
 

@@ -1,7 +1,9 @@
 //! `ras result explain`
 
-use super::{Context, Solved, Verdict, read_solved};
 use crate::cli::ExplainResult;
+use crate::context::Context;
+use crate::exit::Verdict;
+use crate::results::{Solved, read_solved};
 use anyhow::{Result, bail};
 use fleet::explain::{Explainer, Explanation};
 use fleet::{RegionSnapshot, ReservationIx};

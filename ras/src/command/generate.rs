@@ -1,7 +1,8 @@
 //! `ras snapshot generate`
 
-use super::{Context, Verdict};
 use crate::cli::{self, Generate};
+use crate::context::Context;
+use crate::exit::Verdict;
 use anyhow::{Context as _, Result};
 use datasets::generate::{GenerateOptions, State, generate};
 use fleet::RegionSnapshot;

@@ -1,7 +1,8 @@
 //! `ras snapshot import`
 
-use super::{Context, Verdict};
 use crate::cli::ImportCsv;
+use crate::context::Context;
+use crate::exit::Verdict;
 use anyhow::{Context as _, Result, anyhow};
 use chrono::{DateTime, SubsecRound, Utc};
 use datasets::import::{ImportOptions, StandIn, import_csv, parse_instant};

@@ -1,8 +1,10 @@
 //! `ras snapshot inspect`
 
-use super::{Context, Verdict, read_snapshot};
 use crate::cli::Inspect;
+use crate::context::Context;
+use crate::exit::Verdict;
 use crate::number::{amount, count};
+use crate::results::read_snapshot;
 use anyhow::Result;
 use fleet::{RegionSnapshot, ReservationKind, Rru};
 use serde_json::{Value, json};

@@ -1,7 +1,9 @@
 //! `ras snapshot next`
 
-use super::{Context, Solved, Verdict, read_snapshot, read_solved};
 use crate::cli::Next;
+use crate::context::Context;
+use crate::exit::Verdict;
+use crate::results::{Solved, read_snapshot, read_solved};
 use anyhow::{Context as _, Result};
 use fleet::{Coverage, RegionSnapshot, ReservationColumns, SnapshotParts};
 use serde_json::json;

@@ -1,9 +1,11 @@
 //! `ras snapshot plan`
 
-use super::{Context, Verdict, read_snapshot};
 use crate::cli::PlanSnapshot;
+use crate::context::Context;
+use crate::exit::Verdict;
 use crate::number::seconds;
 use crate::progress::Reporter;
+use crate::results::read_snapshot;
 use crate::settings::Settings;
 use crate::{interrupt, plan_answer, plan_text, request_file, warm};
 use anyhow::{Context as _, Result};

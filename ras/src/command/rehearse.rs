@@ -1,14 +1,16 @@
 //! `ras snapshot rehearse`
 
-use super::replacements::{histogram, quantile};
 use super::solve::{settings, solve_to};
-use super::{Context, Verdict, read_snapshot};
 use crate::cli::Rehearse;
+use crate::context::Context;
+use crate::exit::Verdict;
 use crate::number::{percent, seconds};
 use crate::overrides::Overrides;
+use crate::results::read_snapshot;
 use crate::settings::Settings;
 use crate::tables;
 use anyhow::{Context as _, Result, ensure};
+use broker::REPLACED_WITHIN;
 use datasets::import::read_log;
 use decisions::failure_replay::{
     Downtime, ReplayReport, ReplaySettings, ReservationReplay, replay,
@@ -16,6 +18,7 @@ use decisions::failure_replay::{
 use decisions::outage::StormGuard;
 use fleet::{RegionSnapshot, Targets, UnavailabilityKind};
 use online_mover::MoverSettings;
+use report::number::quantile;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -206,7 +209,13 @@ fn text(drills: &[(f64, ReplayReport)], events: usize, others: usize) -> String 
     table.add_row(["all".to_owned()].into_iter().chain(drills.iter().map(|(_, r)| total(r))));
     text.push_str(&table.trim_fmt());
     if drills.len() == 1 && !first.waits.is_empty() {
-        text.push_str(&format!("\n\nfrom failure to binding:\n{}", histogram(&first.waits)));
+        text.push_str(&format!("\n\nfrom failure to binding:\n{}", within(&first.waits)));
     }
     text
+}
+
+/// Histogram of waits, which are in ascending order.
+fn within(waits: &[f64]) -> String {
+    let bounds = REPLACED_WITHIN.map(|end| (end, waits.partition_point(|wait| *wait <= end)));
+    tables::histogram(&bounds, waits.len())
 }

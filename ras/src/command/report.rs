@@ -1,11 +1,12 @@
 //! `ras result report`
 
-use super::{Context, Solved, Verdict, read_solved};
 use crate::cli::Report;
-use anyhow::{Context as _, Result};
+use crate::context::Context;
+use crate::exit::Verdict;
+use crate::results::{Solved, read_solved, write_text};
+use anyhow::Result;
 use fleet::{RegionSnapshot, Targets};
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::Path;
 
 pub(super) fn run(options: &Report, context: &Context) -> Result<Verdict> {
@@ -24,32 +25,4 @@ pub(super) fn write_page(
     report: &Value,
 ) -> Result<()> {
     write_text(file, &report::render(snapshot, targets, report))
-}
-
-/// Writes a text file atomically.
-///
-/// # Errors
-/// If the system refuses.
-pub fn write_text(file: &Path, page: &str) -> Result<()> {
-    let folder = match file.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let write = || -> std::io::Result<()> {
-        std::fs::create_dir_all(folder)?;
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".page-");
-        #[cfg(unix)]
-        {
-            // Permissions follow the umask, as for any other file.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
-        }
-        let mut temporary = builder.tempfile_in(folder)?;
-        temporary.write_all(page.as_bytes())?;
-        temporary.as_file().sync_all()?;
-        temporary.persist(file)?;
-        Ok(())
-    };
-    write().with_context(|| format!("cannot write the page to {}", file.display()))
 }

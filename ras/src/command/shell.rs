@@ -1,7 +1,8 @@
 //! `ras completions` and `ras man`
 
-use super::{Verdict, print};
 use crate::cli::Cli;
+use crate::context::print;
+use crate::exit::Verdict;
 use anyhow::{Context, Result};
 use clap::CommandFactory;
 use clap_complete::Shell;

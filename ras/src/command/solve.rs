@@ -1,9 +1,11 @@
 //! `ras solve`
 
-use super::{Context, Verdict, read_snapshot};
 use crate::cli::{Solve, SolveOptions};
-use crate::give_way::give_way;
+use crate::context::Context;
+use crate::exit::Verdict;
+use crate::nice::lower_priority;
 use crate::progress::Reporter;
+use crate::results::read_snapshot;
 use crate::settings::Settings;
 use crate::solve::{Job, Solved};
 use crate::{solve, tables};
@@ -20,7 +22,7 @@ pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
         crate::interrupt::end_with_standard_input()?;
     }
     if options.give_way
-        && let Err(error) = give_way()
+        && let Err(error) = lower_priority()
     {
         tracing::debug!(%error, "cannot lower the priority of this solve");
     }

@@ -10,7 +10,7 @@ pub mod frame;
 mod job;
 pub mod worker;
 
-use crate::program;
+use crate::executable;
 use async_solver::backend::{LpProblem, LpRequest};
 use async_solver::{Backend, LpFailure, LpJob};
 use job::{Failed, ProcessJob};
@@ -42,7 +42,7 @@ impl HighsProcess {
     /// # Errors
     /// If the path of this binary is unknown.
     pub fn of_this_binary(memory_limit: u64) -> std::io::Result<HighsProcess> {
-        let program = program::this()?;
+        let program = executable::path()?;
         let limit = OsString::from(format!("--memory-limit={memory_limit}"));
         Ok(HighsProcess::new(program, vec![WORKER_COMMAND.into(), limit]))
     }

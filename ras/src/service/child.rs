@@ -1,7 +1,7 @@
 //! Runs `ras solve` as a child process: it may hang, crash or exhaust memory without harming this
 //! one.
 
-use crate::program;
+use crate::executable;
 use anyhow::Result;
 use broker::FailureReason;
 use std::os::unix::process::ExitStatusExt;
@@ -60,7 +60,7 @@ impl ChildSolve<'_> {
         let crashed = |detail: String| ChildFailure { reason: FailureReason::Crashed, detail };
         let program = match self.program {
             Some(program) => program.to_owned(),
-            None => program::this().map_err(|error| crashed(error.to_string()))?,
+            None => executable::path().map_err(|error| crashed(error.to_string()))?,
         };
         let mut command = Command::new(&program);
         command

@@ -1,6 +1,6 @@
 //! The mover of this process: its host agent and limits.
 
-use super::Stop;
+use super::stop::Stop;
 use crate::cli::{AgentPlace, MoverOptions};
 use crate::settings;
 use anyhow::{Context, Result, ensure};

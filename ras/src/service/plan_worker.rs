@@ -1,7 +1,7 @@
 //! Makes plans queued by the portal, one at a time, beside the worker's other jobs.
 
+use super::in_time::in_time;
 use super::planner::SolvingPlanner;
-use super::worker::in_time;
 use anyhow::Result;
 use broker::{Broker, Job, JobDoorbell, JobKind, LeaseTerm, keep_lease, since_boot};
 use control::plan_queue::{MadePlan, PlanOutcome, PlanTask};

@@ -1,6 +1,6 @@
 //! Settings of the service: defaults, then `ras.toml`, then the command line.
 
-use super::schedule::Schedule;
+use super::cron::Schedule;
 use crate::cli::{ScheduleOptions, SolveOptions, WorkerOptions};
 use crate::settings::{self, Settings};
 use crate::store::Places;

@@ -6,8 +6,8 @@ use super::archive::Archive;
 use super::child::{ChildFailure, ChildSolve};
 use super::scratch::Scratch;
 use super::settings::ServiceSettings;
-use crate::command::write_export;
-use crate::give_way::beside;
+use crate::nice::beside;
+use crate::results::{read_solved, write_export};
 use crate::solve::claims;
 use anyhow::{Context, Result};
 use broker::{
@@ -231,7 +231,7 @@ impl SolveJob<'_> {
         let lease = self.lease;
         let check = move || -> Result<(Publication, Value), (FailureReason, anyhow::Error)> {
             let unreadable = |error: anyhow::Error| (FailureReason::ResultUnreadable, error);
-            let solved = crate::command::read_solved(&snapshot, &result).map_err(unreadable)?;
+            let solved = read_solved(&snapshot, &result).map_err(unreadable)?;
             let basis =
                 datasets::read_basis(&snapshot, &solved.snapshot).map_err(anyhow::Error::from);
             let basis = basis.map_err(unreadable)?.expect("an export was written there");

@@ -1,6 +1,7 @@
 //! A worker: takes a job, renews its lease while running it, and completes or requeues it.
 
 use super::archive::Archive;
+use super::in_time::in_time;
 use super::settings::ServiceSettings;
 use super::solve::{Ended, SolveJob};
 use super::{replay, retention};
@@ -19,10 +20,6 @@ const KINDS: [JobKind; 2] = [JobKind::Solve, JobKind::Replay];
 
 /// Poll interval of the queue without notifications: an expired lease sends none.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-
-/// Timeout of short statements: a network that drops packets gives no error, and the next attempt
-/// uses another connection.
-pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// A worker of the queue.
 pub struct Worker {
@@ -192,12 +189,6 @@ impl Worker {
         }
         Ok(())
     }
-}
-
-/// The answer of Postgres, or an error after a timeout.
-pub(super) async fn in_time<T>(asked: impl Future<Output = Result<T, DbError>>) -> Result<T> {
-    let answer = tokio::time::timeout(ANSWER_WITHIN, asked).await;
-    Ok(answer.with_context(|| format!("no answer within {} s", ANSWER_WITHIN.as_secs()))??)
 }
 
 /// Runs a worker beside another future; when that ends, the worker stops.

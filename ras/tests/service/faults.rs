@@ -35,9 +35,8 @@ fn postgres_restart_during_solve_only_costs_time() {
         line.rsplit(' ').next()?.parse().ok()
     };
     mode(&place, &format!("touch reached; {GATED}"));
-    let ask = format!("ops solve --database-url {url} --data data");
-    place.ras(&ask).code(0);
-    let status = || place.json(&format!("status --check --database-url {url} --data data"));
+    place.ras("ops solve --data data").code(0);
+    let status = || place.json("status --check --data data");
     let until = Instant::now() + PATIENCE;
     until_true("it is being solved", until, || place.path("reached").exists());
     assert_eq!((up.get("/ready").0, metric("ras_postgres_up")), (200, Some(1.0)));

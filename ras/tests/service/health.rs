@@ -70,6 +70,6 @@ fn statements_are_timed_by_name() {
         assert!(sum > 0.0 && sum < 60.0, "{sum}");
     }
     let (_, page) = up.get("/metrics");
-    assert!(page.contains("statement=\"load.write."), "what loading the region took: {page}");
+    assert!(page.contains("statement=\"places.ADD_RACKS"), "what loading the region took: {page}");
     up.stop();
 }

@@ -19,6 +19,7 @@ mod proxy;
 mod replays;
 mod requests;
 mod rollouts;
+mod socket;
 mod solves;
 mod steps;
 mod store;

@@ -41,7 +41,7 @@ fn login_selects_server_and_keeps_token_private() {
     let up = server(&place, "--no-worker");
     let url = url(&up);
     let login = place.path(".config/ras/login.toml");
-    place.ras("list moves").fails_with(&["no server:", "ras login"]);
+    place.ras("list moves").fails_with(&["no server runs", "ras login"]);
 
     place.ras(&format!("login --server {url} --token-file bad.token")).fails_with(&["token"]);
     assert!(!login.exists(), "what is no good is not noted");
@@ -55,7 +55,7 @@ fn login_selects_server_and_keeps_token_private() {
     assert_eq!(trail["trail"].as_array().map(Vec::len), Some(1), "{trail}");
     let yaml = place.ras("list trail --output yaml").code(0).stdout();
     assert!(yaml.contains("action: ") && yaml.contains("more: false"), "{yaml}");
-    // A server that is named wins, a store that is named does otherwise, and both are an error.
+    // The server of the login is asked unless a data folder is named; two places are an error.
     place.ras("ops moves stop by-the-server").code(0);
     assert_eq!(place.json("ops moves --data data")["stopped"]["why"], "by-the-server");
     place.ras(&format!("ops moves --data data --server {url}")).fails_with(&["not both"]);

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -59,6 +60,20 @@ impl Place {
     pub fn json(&self, line: &str) -> Value {
         let done = self.ras(&format!("{line} --output json")).code_in(&[0, 2]);
         serde_json::from_slice(&done.output.stdout).expect("standard output is JSON")
+    }
+
+    /// The answer of the server in the data folder `data` to a request over its unix socket: status and body.
+    pub fn local(&self, method: &str, path: &str) -> (u16, String) {
+        let stream = UnixStream::connect(self.path("data/server/ras.sock")).expect("it listens");
+        exchange(stream, &format!("{method} {path} HTTP/1.1\r\nContent-Length: 0\r\n"), "")
+    }
+
+    /// Version of the stored targets and number of stored servers, by an export.
+    pub fn stored(&self, data: &str) -> (i64, u64) {
+        let out = format!("stored-{}", STARTED.fetch_add(1, Ordering::Relaxed));
+        let export = self.json(&format!("snapshot export {out} --data {data}"));
+        let number = |member: &str| export[member].as_u64().expect("a number");
+        (i64::try_from(number("version")).expect("a version"), number("servers"))
     }
 
     /// A small region where something is held.
@@ -170,14 +185,18 @@ impl Running {
     fn ask(&self, head: &str, body: &str) -> (u16, String) {
         let at = self.said.split("http://").nth(1).expect("it says where");
         let at = at.split('/').next().expect("an address");
-        let mut stream = TcpStream::connect(at).expect("it listens");
-        write!(stream, "{head}Host: ras\r\nConnection: close\r\n\r\n{body}").expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a code");
-        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body).to_owned();
-        (code, body)
+        exchange(TcpStream::connect(at).expect("it listens"), head, body)
     }
+}
+
+/// Sends a request; returns status and body of the answer.
+fn exchange(mut stream: impl Read + Write, head: &str, body: &str) -> (u16, String) {
+    write!(stream, "{head}Host: ras\r\nConnection: close\r\n\r\n{body}").expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a code");
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body).to_owned();
+    (code, body)
 }
 
 impl Drop for Running {

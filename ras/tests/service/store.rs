@@ -34,12 +34,9 @@ fn region_survives_stop_and_kill() {
     up.signal("-KILL");
     up.child.wait().expect("it ended");
     // Its Postgres stops with it; the next process waits for that.
-    place.start(UP).stop();
-    assert_eq!(
-        place.json("status --data data")["servers"],
-        seen["servers"],
-        "without `ras up`, too"
-    );
+    let up = place.start(UP);
+    assert_eq!(place.json("status --data data")["servers"], seen["servers"]);
+    up.stop();
     place.ras(&format!("{UP} region")).fails_with(&["snapshot load"]);
 }
 
@@ -104,15 +101,15 @@ fn snapshot_is_compared_before_loading() {
     let planned = place.ras("snapshot load thinner --plan --data data").code(0).stdout();
     assert!(planned.contains("20 not in the snapshot"), "{planned}");
     assert!(planned.contains("nothing was changed"), "{planned}");
-    assert_eq!(place.json("status --data data")["version"], 1);
+    assert_eq!(place.stored("data"), (1, 1000));
 
     thin_out(&place.path("region"), &place.path("thin"), |n| n % 10 != 0);
     let refused = place.ras("snapshot load thin --remove-missing --data data");
     let refused = refused.fails_with(&["lacks 100 of 1000 servers", "--force"]);
     assert!(refused.stdout().contains("100 not in the snapshot"), "the plan comes first");
-    assert_eq!(place.json("status --data data")["servers"]["total"], 1000);
+    assert_eq!(place.stored("data"), (1, 1000));
     place.ras("snapshot load thin --remove-missing --force --data data").code(0);
-    assert_eq!(place.json("status --data data")["servers"]["total"], 900);
+    assert_eq!(place.stored("data").1, 900);
 
     place.ras("snapshot generate --servers 1000 --region elsewhere --out other -q").code(0);
     for plan in ["", "--plan"] {
@@ -136,8 +133,11 @@ fn programs(place: &Place, name: &str, postgres: &str, initdb: &str) {
 fn store_errors_name_the_cause() {
     let place = Place::new();
     place.region("region");
-    for line in ["status", "snapshot export out", "result publish region result"] {
-        let expected = if line.starts_with("result") { "result" } else { "no store" };
+    for (line, expected) in [
+        ("status", "no server runs for data folder data: start it with `ras up --data data`"),
+        ("snapshot export out", "no store"),
+        ("result publish region result", "result"),
+    ] {
         place.ras(&format!("{line} --data data")).fails_with(&[expected]);
     }
     assert!(!place.path("data").exists(), "asking makes nothing");
@@ -157,11 +157,11 @@ fn store_errors_name_the_cause() {
         .ras(&format!("{UP} --database-url nowhere"))
         .fails_with(&["postgres://user@host/database"]);
     let unreachable = "postgres://ras:secret@localhost/region?host=/nowhere";
-    let refused = place.ras(&format!("status --database-url {unreachable}"));
+    let refused = place.ras(&format!("snapshot export out --database-url {unreachable}"));
     refused.fails_with(&["opening the store", "Postgres cannot be reached"]);
     place.ras("up --data data --listen somewhere").fails_with(&["--listen", "none"]);
     fs::write(place.path("ras.toml"), "[store]\nurl = \"x\"\n").expect("written");
-    place.ras("status --config ras.toml").fails_with(&["ras.toml", "url"]);
+    place.ras("snapshot export out --config ras.toml").fails_with(&["ras.toml", "url"]);
 }
 
 #[test]
@@ -173,11 +173,11 @@ fn crash_leftovers_are_recovered() {
     let pid = place.path("data/postgres/data/postmaster.pid");
     fs::write(&pid, format!("{}\n/nowhere\n0\n5432\n\n\n\n", std::process::id())).expect("written");
     place.start(UP).stop();
-    assert_eq!(place.json("status --data data")["version"], 1);
+    assert_eq!(place.stored("data").0, 1);
     // A data folder that was never finished.
     fs::create_dir_all(place.path("new/postgres/data.unfinished/base")).expect("made");
     place.ras("snapshot load region --data new -q").code(0);
-    assert_eq!(place.json("status --data new")["version"], 1);
+    assert_eq!(place.stored("new").0, 1);
 }
 
 /// An external Postgres, here the private one of another store.
@@ -191,7 +191,7 @@ fn existing_postgres_is_used_and_left_running() {
     fs::write(place.path("ras.toml"), format!("[store]\ndatabase_url = {url:?}\n"))
         .expect("written");
     let guest = place.start("up region --config ras.toml --listen none --data guest");
-    assert_eq!(place.json(&format!("status --database-url {url}"))["version"], 1);
+    assert_eq!(place.json("status --data guest")["version"], 1);
     assert!(!guest.said.contains("private"), "{}", guest.said);
     guest.stop();
     assert!(!place.path("guest/postgres").exists(), "none is started where one is named");

@@ -29,6 +29,7 @@ fn state(place: &Place, id: &Value) -> String {
 #[test]
 fn contracts_are_set_listed_and_removed() {
     let place = place();
+    let up = place.start("up --data data --listen none --schedule never --no-worker");
     let none = place.ras("ops contract list --data data").code(0).stdout();
     assert!(none.contains("no churn contracts"), "{none}");
     let set =
@@ -37,8 +38,8 @@ fn contracts_are_set_listed_and_removed() {
     assert!(shown.contains("backend-02") && shown.contains("00:00-24:00 Europe/Berlin"), "{shown}");
     let listed = place.json("ops contract list --data data");
     let of = &listed["contracts"][0];
-    assert_eq!((&of["in_use_share"], &of["window_seconds"]), (&0.02.into(), &86_400.into()));
-    assert_eq!((&of["now"], &of["quiet_now"]), (&"quiet".into(), &true.into()));
+    assert_eq!((&of["in_use_percent"], &of["window_seconds"]), (&2.0.into(), &86_400.into()));
+    assert_eq!((&of["state"], &of["set_by"]), (&"quiet".into(), &crate::socket::actor()));
     let allowed = of["in_use"].as_u64().expect("a number") / 50;
     assert_eq!(of["allowed"], allowed);
     for (options, parts) in [
@@ -51,6 +52,7 @@ fn contracts_are_set_listed_and_removed() {
     }
     place.ras("ops contract remove backend-02 --data data").code(0);
     assert_eq!(place.json("ops contract list --data data"), serde_json::json!({ "contracts": [] }));
+    up.stop();
 }
 
 /// Sets the targets of these servers to idle, as a solve would.
@@ -79,9 +81,9 @@ fn release(place: &Place, servers: &[Name]) {
 #[test]
 fn pending_moves_show_their_reason() {
     let place = place();
-    place.ras("ops contract set backend-02 --in-use 0% --data data -q").code(0);
     let up = "up --data data --listen none --schedule never --no-worker --agent simulated";
     let up = place.start(up);
+    place.ras("ops contract set backend-02 --in-use 0% --data data -q").code(0);
     let parts = datasets::read_parts(&place.path("region")).expect("a snapshot");
     let of = |in_use: bool| {
         let held = |row: &&ServerRow| row.current_reservation.as_deref() == Some("backend-02");
@@ -135,13 +137,15 @@ fn maintenance_is_planned_refused_ended_and_cancelled() {
     let calm = Place::new();
     let options = "--servers 1000 --reservations 6 --msbs 9 --state cold --seed 3";
     calm.ras(&format!("snapshot generate {options} --out region -q")).code(0);
-    calm.ras("snapshot load region --data data -q").code(0);
+    let calm_up = "up region --data data --listen none --schedule never --no-worker";
+    let calm_up = calm.start(calm_up);
     let batches = calm.json(&plan("--msb m02 --from now --for 1h --drain 24h"));
     assert!(batches["windows"].as_array().expect("rows").len() > 4, "{batches}");
     let batch = batches["plan"].as_str().expect("an id");
     calm.ras(&format!("ops maintenance end {batch} --data data")).fails_with(&["has not begun"]);
     calm.ras(&format!("ops maintenance cancel {batch} --data data")).code(0);
     calm.ras(&format!("ops maintenance cancel {batch} --data data")).fails_with(&["is over"]);
+    calm_up.stop();
     let shown = place.ras("ops maintenance list --data data").code(0).stdout();
     assert!(shown.contains("no maintenance"), "{shown}");
     assert_eq!(crate::solves::status(&place)["broken"], serde_json::json!([]));

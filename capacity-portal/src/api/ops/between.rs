@@ -1,113 +1,79 @@
 //! `/ops/v1/replacements`, `/ops/v1/outages` and `/ops/v1/loans`: what the mover decided between two
 //! solves.
 
-use crate::api::asked;
+use crate::api::asked::{self, Asked};
 use crate::api::authority::Caller;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
+use api_types::failures::{
+    Borrowed, Loans, LostMsb, Outages, ReplacedWithin, Replacement, ReplacementSeconds,
+    Replacements,
+};
 use axum::Json;
 use axum::extract::State as Extension;
-use broker::{Outage, ReplacementRow, ReplacementState, State};
-use chrono::{DateTime, Utc};
+use broker::{Outage, REPLACED_WITHIN, ReplacementRow, ReplacementState, State};
 use decisions::elastic::Loan;
-use decisions::outage::OutageReason;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 /// The most of one answer.
 const ROWS_MAX: u32 = 1_000;
 
-/// A server that failed and what became of it.
-#[derive(Debug, Serialize, ToSchema)]
-struct Replacement {
-    /// The server that failed.
-    server: String,
-    /// Who was short of it.
-    reservation: String,
-    /// The event.
-    event: String,
-    /// When that began, by its own time.
-    started_at: DateTime<Utc>,
-    /// When it was recorded.
-    recorded_at: DateTime<Utc>,
-    #[schema(schema_with = asked::state::<ReplacementState>)]
-    state: &'static str,
-    state_at: DateTime<Utc>,
-    /// The server that takes its place.
-    spare: Option<String>,
+/// Filters of replacements.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ReplacementsAsked {
+    #[param(schema_with = asked::state::<ReplacementState>)]
+    state: Option<String>,
+    #[param(minimum = 1, maximum = 1_000)]
+    limit: Option<u32>,
 }
 
-/// The youngest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Replacements {
-    replacements: Vec<Replacement>,
-}
-
-/// An MSB that is or was lost.
-#[derive(Debug, Serialize, ToSchema)]
-struct LostMsb {
-    msb: String,
-    /// Why it counts as lost.
-    #[schema(schema_with = outage_reasons)]
-    reason: &'static str,
-    /// When the mover noticed.
-    began_at: DateTime<Utc>,
-    /// When it noticed the end; null: lost now.
-    ended_at: Option<DateTime<Utc>>,
-    /// Servers out of use there when it began.
-    servers: i32,
-    /// Servers of guaranteed reservations that were lent when it began.
-    lent: i32,
-}
-
-fn outage_reasons() -> utoipa::openapi::Schema {
-    asked::words(OutageReason::ALL.map(OutageReason::as_str))
-}
-
-/// The youngest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Outages {
-    outages: Vec<LostMsb>,
-}
-
-/// Servers that an elastic reservation borrows.
-#[derive(Debug, Serialize, ToSchema)]
-struct Borrowed {
-    /// The elastic reservation.
-    borrower: String,
-    /// Who owns them.
-    owner: String,
-    msb: String,
-    hardware_type: String,
-    servers: u64,
-}
-
-/// What is lent.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Loans {
-    loans: Vec<Borrowed>,
+/// Times of replacements, from the seconds in ascending order.
+fn seconds(times: &[f64]) -> ReplacementSeconds {
+    let within = |seconds| {
+        let count = times.partition_point(|time| *time <= seconds);
+        ReplacedWithin { seconds, count }
+    };
+    ReplacementSeconds {
+        p50: report::number::quantile(times, 0.5),
+        p99: report::number::quantile(times, 0.99),
+        most: times.last().copied(),
+        at_most: REPLACED_WITHIN.map(within).into(),
+        count: times.len(),
+    }
 }
 
 /// Servers that failed and what became of it, the youngest first
-#[utoipa::path(get, path = "/replacements", operation_id = "list_replacements",
-    responses((status = 200, description = "the last thousand", body = Replacements)))]
+#[utoipa::path(get, path = "/replacements", operation_id = "list_replacements", params(ReplacementsAsked),
+    responses((status = 200, description = "at most a thousand, and figures of all", body = Replacements)))]
 pub(super) async fn replacements(
     Extension(site): Extension<Site>,
     caller: Caller,
+    Asked(which): Asked<ReplacementsAsked>,
 ) -> Result<Json<Replacements>, Problem> {
     caller.reads_region()?;
-    let rows = in_time(site.broker.replacements(&[], ROWS_MAX)).await?;
+    let limit = asked::limit(which.limit, ROWS_MAX, ROWS_MAX)?;
+    let states: Vec<ReplacementState> =
+        asked::state_of(which.state.as_deref())?.into_iter().collect();
+    let rows = in_time(site.broker.replacements(&states, limit)).await?;
+    let (counts, times) = in_time(site.broker.replacement_times()).await?;
     let replacement = |of: ReplacementRow| Replacement {
         server: of.server.to_string(),
         reservation: of.reservation.to_string(),
         event: of.event.to_string(),
         started_at: of.started_at,
         recorded_at: of.recorded_at,
-        state: of.state.as_str(),
+        state: of.state.as_str().to_owned(),
         state_at: of.state_at,
         spare: of.spare.map(|name| name.to_string()),
     };
-    Ok(Json(Replacements { replacements: rows.into_iter().map(replacement).collect() }))
+    Ok(Json(Replacements {
+        replacements: rows.into_iter().map(replacement).collect(),
+        counts: counts.into_iter().collect(),
+        seconds: seconds(&times),
+    }))
 }
 
 /// MSBs that are or were lost, the youngest first
@@ -121,7 +87,7 @@ pub(super) async fn outages(
     let rows = in_time(site.broker.outages(false, ROWS_MAX)).await?;
     let outage = |of: Outage| LostMsb {
         msb: of.msb.to_string(),
-        reason: of.reason.as_str(),
+        reason: of.reason.as_str().to_owned(),
         began_at: of.began_at,
         ended_at: of.ended_at,
         servers: of.servers,

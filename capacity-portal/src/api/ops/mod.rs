@@ -3,6 +3,8 @@
 mod alertmanager;
 mod between;
 mod certificate;
+mod check;
+mod contracts;
 mod drills;
 mod elastic;
 mod emergencies;
@@ -23,8 +25,11 @@ mod stuck;
 mod tokens;
 mod trail;
 mod unavailability;
+mod under_way;
 mod usage;
 
+pub(super) use contracts::STATES as CONTRACT_STATES;
+pub(super) use tokens::STATES as TOKEN_STATES;
 pub(super) use trail::TrailEntry;
 
 use super::Site;
@@ -54,6 +59,7 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(files::list))
         .routes(routes!(files::find))
         .routes(routes!(moves::list))
+        .routes(routes!(under_way::list))
         .routes(routes!(moves::mover))
         .routes(routes!(moves::stop))
         .routes(routes!(moves::resume))
@@ -79,6 +85,9 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(profiles::list))
         .routes(routes!(profiles::find, profiles::set, profiles::remove))
         .routes(routes!(stuck::list))
+        .routes(routes!(check::run))
+        .routes(routes!(contracts::list))
+        .routes(routes!(contracts::set, contracts::remove))
         .routes(routes!(certificate::list))
         .routes(routes!(drills::run))
         .routes(routes!(tokens::list, tokens::create))

@@ -5,6 +5,7 @@ use crate::api::authority::{Caller, Role};
 use crate::api::page::Question;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
+use api_types::moves::{MoverView, StopSwitch};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State as Extension;
@@ -104,37 +105,9 @@ pub(super) struct MovesPage {
     next_page_token: Option<String>,
 }
 
-/// Who carries moves out, and whether any may begin.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct MoverView {
-    /// The mover that acts; null: none does.
-    acting: Option<String>,
-    /// The switch, if it is pulled: no step begins then.
-    stopped: Option<SwitchView>,
-    /// How long two MSBs are lost before it lets reservations give way by itself; null: an operator does.
-    give_way_after_seconds: Option<u64>,
-    /// How far Postgres is from the mover: how long a renewal of its lease takes; null: not measured yet.
-    round_trip_seconds: Option<f64>,
-    /// How long its last look at everything took; null: none has ended.
-    pass_seconds: Option<f64>,
-    /// The lease it asks for.
-    lease_seconds: Option<f64>,
-    /// Why it cannot act over that distance; null: it can.
-    cannot_act: Option<String>,
-}
-
-/// Who pulled the switch, or paused something, and why.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = StopSwitch)]
-pub(in crate::api) struct SwitchView {
-    by: String,
-    why: String,
-}
-
-impl From<Stopped> for SwitchView {
-    fn from(of: Stopped) -> SwitchView {
-        SwitchView { by: of.by, why: of.why }
-    }
+/// The stop switch, or the pause of a roll-out, as it is sent.
+pub(in crate::api) fn switch(of: Stopped) -> StopSwitch {
+    StopSwitch { by: of.by, why: of.why }
 }
 
 /// Why the switch is pulled, or something is paused.
@@ -222,7 +195,7 @@ pub(super) async fn resume(
 
 async fn status(site: &Site) -> Result<Json<MoverView>, Problem> {
     let status = in_time(site.broker.mover_status()).await?;
-    let stopped = status.stopped.map(SwitchView::from);
+    let stopped = status.stopped.map(switch);
     let give_way_after_seconds = status.gives_way_after.map(|after| after.as_secs());
     let distance = status.distance;
     Ok(Json(MoverView {

@@ -5,12 +5,13 @@ use crate::api::authority::{Caller, Role};
 use crate::api::page::Question;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
+use api_types::solves::{Solve, SolveAsked, SolvesPage};
 use axum::Json;
 use axum::extract::{Path, State as Extension};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use broker::{Cause, FailureReason, SolveId, SolveRow, SolveState, SolvesAsked, State};
+use broker::{Cause, SolveId, SolveRow, SolveState, SolvesAsked, State};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -41,66 +42,27 @@ fn causes() -> utoipa::openapi::Schema {
     asked::words(Cause::ALL.map(Cause::as_str))
 }
 
-fn reasons() -> utoipa::openapi::Schema {
-    asked::words_or_null(FailureReason::ALL.map(FailureReason::as_str))
-}
-
-/// A solve, as it stands.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Solve)]
-pub(super) struct SolveView {
-    #[schema(value_type = Uuid)]
-    solve: String,
-    /// Why it was started.
-    #[schema(schema_with = causes)]
-    cause: &'static str,
-    #[schema(schema_with = asked::state::<SolveState>)]
-    state: &'static str,
-    state_at: DateTime<Utc>,
-    requested_at: DateTime<Utc>,
-    /// When a worker took it.
-    started_at: Option<DateTime<Utc>>,
-    /// The version of the targets it is made on.
-    parent: i64,
-    /// The version that its targets are.
-    version: Option<i64>,
-    /// Why it ended without a version, for programs.
-    #[schema(schema_with = reasons)]
-    reason: Option<&'static str>,
-    /// Why it ended without a version, for people.
-    failure: Option<String>,
-}
-
-impl From<SolveRow> for SolveView {
-    fn from(of: SolveRow) -> SolveView {
-        SolveView {
-            solve: of.id.to_string(),
-            cause: of.cause.as_str(),
-            state: of.state.as_str(),
-            state_at: of.state_at,
-            requested_at: of.requested_at,
-            started_at: of.started_at,
-            parent: of.parent.0,
-            version: of.version.map(|version| version.0),
-            reason: of.reason.map(FailureReason::as_str),
-            failure: of.failure,
-        }
+/// A solve, as it is sent.
+fn view(of: SolveRow) -> Solve {
+    Solve {
+        solve: of.id.into(),
+        cause: of.cause.as_str().to_owned(),
+        state: of.state.as_str().to_owned(),
+        state_at: of.state_at,
+        requested_at: of.requested_at,
+        started_at: of.started_at,
+        parent: of.parent.0,
+        version: of.version.map(|version| version.0),
+        reason: of.reason.map(|reason| reason.as_str().to_owned()),
+        failure: of.failure,
     }
-}
-
-/// Solves, the youngest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct SolvesPage {
-    solves: Vec<SolveView>,
-    /// Null: this is the last page.
-    next_page_token: Option<String>,
 }
 
 /// A solve and what it came to.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SolveDetail {
     #[serde(flatten)]
-    solve: SolveView,
+    solve: Solve,
     /// Of one that was published and is not forgotten.
     figures: Option<Figures>,
     /// The settings it was solved with.
@@ -166,15 +128,6 @@ struct GapPoint {
     dual_bound: Option<f64>,
 }
 
-/// A solve that was asked for.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct SolveAsked {
-    #[schema(value_type = Uuid)]
-    solve: String,
-    /// false: one waits already, and is it.
-    new: bool,
-}
-
 pub(super) fn unknown(detail: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown_solve", detail)
 }
@@ -206,10 +159,7 @@ pub(super) async fn list(
     let rows = in_time(site.broker.solves_page(&asked, limit + 1)).await?;
     let (rows, next_page_token) =
         question.page(rows, limit, |of| (of.requested_at, of.id.to_string()));
-    Ok(Json(SolvesPage {
-        solves: rows.into_iter().map(SolveView::from).collect(),
-        next_page_token,
-    }))
+    Ok(Json(SolvesPage { solves: rows.into_iter().map(view).collect(), next_page_token }))
 }
 
 /// A solve: how far it is, what it came to, time by step, best and bound over time
@@ -227,7 +177,7 @@ pub(super) async fn find(
     let config = in_time(site.broker.solve_config(solve.id)).await?;
     // A report of another program may say less.
     let figures = report.and_then(|report| serde_json::from_value(report).ok());
-    Ok(Json(SolveDetail { solve: solve.into(), figures, config }))
+    Ok(Json(SolveDetail { solve: view(solve), figures, config }))
 }
 
 /// The report of a solve that was published, as it was written
@@ -265,6 +215,6 @@ pub(super) async fn ask(
     let (solve, new) = asked.ok_or_else(|| unknown("no solve was asked for".to_owned()))?;
     tracing::info!(%actor, %solve, new, "a solve is asked for");
     let place = format!("/ops/v1/solves/{solve}");
-    let answer = Json(SolveAsked { solve: solve.to_string(), new });
+    let answer = Json(SolveAsked { solve: solve.into(), new });
     Ok((StatusCode::ACCEPTED, [(LOCATION, place)], answer).into_response())
 }

@@ -3,23 +3,12 @@
 use crate::api::authority::Caller;
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
+use api_types::moves::StuckThing;
 use axum::Json;
 use axum::extract::State;
 use broker::Stuck;
-use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-/// Something that has been in its state for too long.
-#[derive(Debug, Serialize, ToSchema)]
-struct StuckThing {
-    /// What it is: moves, solves, jobs, replacements, maintenance or emergencies.
-    machine: String,
-    /// Which one: a server by name, or an id.
-    subject: String,
-    state: String,
-    since: DateTime<Utc>,
-}
 
 /// The longest first.
 #[derive(Debug, Serialize, ToSchema)]

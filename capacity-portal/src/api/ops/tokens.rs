@@ -5,15 +5,15 @@ use crate::api::authority::{Caller, Role};
 use crate::api::problem::Problem;
 use crate::api::{Site, in_time};
 use crate::secret::Secret;
+use api_types::tokens::{TokenAsked, TokenMade, TokenOf, Tokens};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use broker::{NewToken, TokenError, TokenRow};
-use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::time::Duration;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 /// The most of one answer.
 const TOKENS_MAX: u32 = 1_000;
@@ -21,63 +21,8 @@ const TOKENS_MAX: u32 = 1_000;
 /// How long a token is good for, unless told otherwise.
 const DAYS: u32 = 90;
 
-/// A token to be made.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TokenAsked {
-    /// What will stand in the audit trail.
-    #[schema(min_length = 1, max_length = 128)]
-    name: String,
-    #[schema(schema_with = roles)]
-    role: String,
-    /// Whose objects it is for: needed for the role owner, allowed for viewer.
-    #[schema(min_length = 1, max_length = 128)]
-    owner: Option<String>,
-    /// How many days it is good for; 90 unless told otherwise.
-    #[schema(minimum = 1, maximum = 1830)]
-    days: Option<u32>,
-}
-
-fn roles() -> utoipa::openapi::Schema {
-    asked::words(Role::ALL.map(Role::as_str))
-}
-
-fn states() -> utoipa::openapi::Schema {
-    asked::words(["good", "expired", "revoked"])
-}
-
-/// A token. Its secret is not known any more.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct TokenOf {
-    id: String,
-    name: String,
-    role: String,
-    /// Whose objects it is for; null: everybody's.
-    owner: Option<String>,
-    #[schema(schema_with = states)]
-    state: String,
-    created_at: DateTime<Utc>,
-    created_by: String,
-    expires_at: DateTime<Utc>,
-    revoked_at: Option<DateTime<Utc>>,
-    revoked_by: Option<String>,
-    /// To the minute.
-    last_used_at: Option<DateTime<Utc>>,
-}
-
-/// Those that are good first, then the youngest.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Tokens {
-    tokens: Vec<TokenOf>,
-}
-
-/// A token that was just made.
-#[derive(Serialize, ToSchema)]
-pub(super) struct TokenMade {
-    token: TokenOf,
-    /// Shown this once, and kept nowhere.
-    secret: String,
-}
+/// States of a token.
+pub(in crate::api) const STATES: [&str; 3] = ["good", "expired", "revoked"];
 
 /// Which tokens.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -92,22 +37,21 @@ pub(super) struct TokensAsked {
     limit: Option<u32>,
 }
 
-impl From<TokenRow> for TokenOf {
-    fn from(of: TokenRow) -> TokenOf {
-        let (revoked_at, revoked_by) = of.revoked.unzip();
-        TokenOf {
-            id: of.id.to_string(),
-            name: of.name.to_string(),
-            role: of.role,
-            owner: of.owner.map(|owner| owner.to_string()),
-            state: of.over.unwrap_or_else(|| "good".to_owned()),
-            created_at: of.created_at,
-            created_by: of.created_by.to_string(),
-            expires_at: of.expires_at,
-            revoked_at,
-            revoked_by: revoked_by.map(|by| by.to_string()),
-            last_used_at: of.last_used_at,
-        }
+/// A token, as it is sent.
+fn view(of: TokenRow) -> TokenOf {
+    let (revoked_at, revoked_by) = of.revoked.unzip();
+    TokenOf {
+        id: of.id.into(),
+        name: of.name.to_string(),
+        role: of.role,
+        owner: of.owner.map(|owner| owner.to_string()),
+        state: of.over.unwrap_or_else(|| STATES[0].to_owned()),
+        created_at: of.created_at,
+        created_by: of.created_by.to_string(),
+        expires_at: of.expires_at,
+        revoked_at,
+        revoked_by: revoked_by.map(|by| by.to_string()),
+        last_used_at: of.last_used_at,
     }
 }
 
@@ -116,6 +60,7 @@ impl From<TokenError> for Problem {
         let detail = error.to_string();
         match error {
             TokenError::BadName
+            | TokenError::ReservedName
             | TokenError::BadOwner
             | TokenError::NoOwner
             | TokenError::HasOwner { .. }
@@ -146,7 +91,7 @@ pub(super) async fn list(
     caller.needs(Role::Admin)?;
     let limit = asked::limit(which.limit, TOKENS_MAX, TOKENS_MAX)?;
     let listed = in_time(site.broker.tokens(which.all, limit)).await?;
-    Ok(Json(Tokens { tokens: listed.into_iter().map(TokenOf::from).collect() }))
+    Ok(Json(Tokens { tokens: listed.into_iter().map(view).collect() }))
 }
 
 /// Makes a token; its secret is in the answer, and nowhere else
@@ -177,7 +122,7 @@ pub(super) async fn create(
     let life = Duration::from_secs(u64::from(days.unwrap_or(DAYS)) * 86_400);
     let token = NewToken { name, digest: secret.digest(), role, owner, life };
     let made = in_time(site.broker.create_token(&actor, &token)).await?;
-    let made = TokenMade { token: made.into(), secret: secret.expose().to_owned() };
+    let made = TokenMade { token: view(made), secret: secret.expose().to_owned() };
     Ok((StatusCode::CREATED, Json(made)))
 }
 
@@ -193,5 +138,5 @@ pub(super) async fn revoke(
     let actor = caller.needs(Role::Admin)?;
     let revoked = in_time(site.broker.revoke_token(&actor, &token)).await?;
     site.guard.forget();
-    Ok(Json(revoked.into()))
+    Ok(Json(view(revoked)))
 }

@@ -548,7 +548,8 @@ fn read_contract(fields: &mut Fields) -> Option<Option<Contract>> {
     Some(Some(Contract { in_use_micro, window: Duration::from_secs(window), quiet, zone }))
 }
 
-fn quiet_time(text: &str) -> Option<QuietTime> {
+/// Parses a time range such as `08:00-18:00`.
+pub(in crate::api) fn quiet_time(text: &str) -> Option<QuietTime> {
     let minute = |text: &str| -> Option<u16> {
         let (hours, minutes) = text.split_once(':')?;
         let (hours, minutes): (u16, u16) = (hours.parse().ok()?, minutes.parse().ok()?);

@@ -13,7 +13,7 @@ mod servers;
 mod whoami;
 
 pub(super) use ask::schema::file as file_of_requests;
-pub(super) use ask::{profile as read_profile, refused};
+pub(super) use ask::{FieldError, profile as read_profile, quiet_time, refused};
 pub(crate) use requests::not_set_aside;
 pub(super) use reservation_view::RolloutView;
 

@@ -1,7 +1,8 @@
 //! A reservation as its owner sees it.
 
 use crate::api::asked;
-use crate::api::ops::moves::SwitchView;
+use crate::api::ops::moves::switch;
+use api_types::moves::StopSwitch;
 use broker::{Labels, RequestState, ReservationCard, Rollout, State, Valued};
 use chrono::{DateTime, Utc};
 use control::standing::{Part, Parts, Standing, state_of};
@@ -35,7 +36,7 @@ pub(in crate::api) struct RolloutView {
     /// The same for people: `120 of 500`.
     progress: String,
     /// Who paused it, and why: no server begins to be reconfigured. Null: it goes on.
-    paused: Option<SwitchView>,
+    paused: Option<StopSwitch>,
 }
 
 impl From<Rollout> for RolloutView {
@@ -45,7 +46,7 @@ impl From<Rollout> for RolloutView {
             done: of.done(),
             refused: of.refused,
             progress: format!("{} of {}", of.done(), of.servers),
-            paused: of.paused.map(SwitchView::from),
+            paused: of.paused.map(switch),
         }
     }
 }

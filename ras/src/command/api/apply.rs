@@ -1,16 +1,18 @@
 //! `ras apply` by a server
 
-use super::super::{Context, Verdict};
+use super::ask::{confirmed, with_server};
+use super::plan;
 use super::plan::MadePlan;
-use super::{confirmed, plan, with_server};
 use crate::cli::Apply;
 use crate::client::login::Server;
 use crate::client::problem::Problem;
 use crate::client::{Ask, Client, operation, path};
+use crate::context::Context;
+use crate::exit::Verdict;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-pub(in super::super) fn run(options: &Apply, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn run(options: &Apply, context: &Context) -> Result<Verdict> {
     let changes = match &options.plan {
         Some(_) => Vec::new(),
         None => plan::changes(&options.request)?,

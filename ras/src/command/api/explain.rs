@@ -1,15 +1,17 @@
 //! `ras explain` by a server
 
-use super::super::{Context, Verdict};
-use super::{kinds, with_server};
+use super::ask::with_server;
+use super::kinds;
 use crate::cli::{Explain, Kind};
 use crate::client::login::Server;
 use crate::client::problem::Problem;
 use crate::client::{self, path, query};
+use crate::context::Context;
+use crate::exit::Verdict;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-pub(in super::super) fn run(options: &Explain, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn run(options: &Explain, context: &Context) -> Result<Verdict> {
     let name = options.reservation.clone();
     let (reservation, certificate, request) =
         with_server(Server::of(&options.server)?, async |client| {

@@ -1,9 +1,9 @@
 //! The path of each kind of object on a server, and the members shown in tables.
 
 use super::plan;
-use super::read::plain;
 use crate::cli::Kind;
 use crate::client::problem::{Problem, planned};
+use crate::context::yaml;
 use crate::number::{amount, count};
 use crate::tables;
 use fleet::Rru;
@@ -370,4 +370,9 @@ pub(super) fn drill(msb: &str, body: &Value) -> String {
     ];
     let of = rows.len();
     format!("{first}; {} of {of} would be short:\n\n{}", short.len(), shown(&columns, &short))
+}
+
+/// An object without a layout of its own.
+pub(super) fn plain(body: &Value) -> String {
+    yaml(body).unwrap_or_else(|_| body.to_string())
 }

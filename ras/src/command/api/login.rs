@@ -1,9 +1,10 @@
 //! `ras login` and `ras logout`
 
-use super::super::{Context, Verdict};
-use super::with_server;
+use super::ask::with_server;
 use crate::cli::{Login, Logout, Secret};
-use crate::client::login::{self, Server};
+use crate::client::login::{self, Place, Server};
+use crate::context::Context;
+use crate::exit::Verdict;
 use anyhow::{Context as _, Result, bail, ensure};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::json;
@@ -12,37 +13,37 @@ use std::io::{BufRead, IsTerminal, Read, Write, stderr, stdin};
 /// Maximum size of a token.
 const TOKEN_BYTES_MAX: u64 = 1 << 12;
 
-pub(in super::super) fn login(options: &Login, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn login(options: &Login, context: &Context) -> Result<Verdict> {
     let options = &options.server;
     let url = match &options.server {
         Some(url) => login::address(url)?,
-        None => Server::of(options).context("no server: give --server")?.url,
+        None => match Server::on_network(options)?.map(|server| server.place) {
+            Some(Place::Network(url)) => url,
+            Some(Place::Socket(_)) | None => bail!("no server: give --server"),
+        },
     };
     let token = match login::given_token(options)? {
         Some(token) => token,
         None => asked(&url)?,
     };
     ensure!(!token.0.is_empty(), "no token");
-    let server = Server { url, token: Some(token) };
-    let whoami = with_server(server.clone(), async |client| {
+    let server = Server { place: Place::Network(url.clone()), token: Some(token.clone()) };
+    let whoami = with_server(server, async |client| {
         Ok(client.get("/v1/whoami").await.context("login failed")?.body)
     })?;
-    let file = login::write(options, &server)?;
+    let file = login::write(options, &url, Some(&token))?;
     let name = whoami["name"].as_str().unwrap_or("you").to_owned();
     let roles: Vec<&str> = whoami["roles"].as_array().map_or_else(Vec::new, |roles| {
         roles.iter().filter_map(serde_json::Value::as_str).collect()
     });
     let of = whoami["owner"].as_str().map_or_else(String::new, |owner| format!(" of {owner}"));
     let text = || {
-        let open = if is_in_clear(&server.url) {
-            "\nthe token is sent unencrypted: use https"
-        } else {
-            ""
-        };
-        let (roles, url, file) = (roles.join(", "), &server.url, file.display());
+        let open =
+            if is_in_clear(&url) { "\nthe token is sent unencrypted: use https" } else { "" };
+        let (roles, url, file) = (roles.join(", "), &url, file.display());
         format!("{name}{of} at {url}: {roles}\nsaved in {file}{open}")
     };
-    let json = json!({ "server": server.url, "file": file, "whoami": whoami });
+    let json = json!({ "server": url, "file": file, "whoami": whoami });
     context.answer(text, &json)?;
     Ok(Verdict::Fine)
 }
@@ -58,7 +59,7 @@ fn is_in_clear(url: &str) -> bool {
     url.starts_with("http:") && !local
 }
 
-pub(in super::super) fn logout(options: &Logout, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn logout(options: &Logout, context: &Context) -> Result<Verdict> {
     let file = login::forget(&options.server)?;
     let text = || match &file {
         Some(file) => format!("{} is removed", file.display()),

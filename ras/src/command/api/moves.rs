@@ -1,55 +1,115 @@
-//! `ras ops moves` by a server
+//! `ras ops moves`
 
-use super::super::{Context, Verdict};
-use super::{read, with_server};
-use crate::cli::{Filter, Kind, Moves};
-use crate::client::Ask;
+use super::ask::{read_as, with_server};
+use crate::cli::{Moves, MovesAction};
 use crate::client::login::Server;
+use crate::client::{Ask, query};
+use crate::context::Context;
+use crate::exit::Verdict;
+use crate::tables;
 use anyhow::Result;
+use api_types::moves::{MoveUnderWay, MoverView, MovesUnderWay, StuckThing};
 use serde_json::{Value, json};
 
-pub(in super::super) fn list(
+pub(in crate::command) fn run(options: &Moves, context: &Context) -> Result<Verdict> {
+    match &options.action {
+        None => list(options, context),
+        Some(MovesAction::Stop { why, server }) => {
+            let text = "moves stopped: no step begins until `ras ops moves resume`; steps under way finish";
+            switch(Server::of(server)?, "stop", json!({ "why": why }), text, context)
+        }
+        Some(MovesAction::Resume { server }) => {
+            switch(Server::of(server)?, "resume", json!({}), "moves resumed", context)
+        }
+    }
+}
+
+/// Sets or releases the stop switch.
+fn switch(
     server: Server,
-    options: &Moves,
+    verb: &str,
+    body: Value,
+    text: &str,
     context: &Context,
 ) -> Result<Verdict> {
-    let limit = u32::try_from(options.limit).unwrap_or(u32::MAX);
-    if options.stuck {
-        return read::rows_of(Kind::Stuck, &Filter { limit, ..Filter::default() }, server, context);
-    }
-    let mover =
-        with_server(server.clone(), async |client| Ok(client.get("/ops/v1/mover").await?.body))?;
-    if !context.global.quiet {
-        eprintln!("{}", said(&mover));
-    }
-    let under_way = Filter { limit, others: vec!["open=true".to_owned()], ..Filter::default() };
-    read::rows_of(Kind::Moves, &under_way, server, context)
-}
-
-/// The acting mover, and whether moves are stopped.
-fn said(mover: &Value) -> String {
-    if let Some(why) = mover["cannot_act"].as_str() {
-        return why.to_owned();
-    }
-    let stopped = &mover["stopped"];
-    match (stopped["by"].as_str(), stopped["why"].as_str(), mover["acting"].as_str()) {
-        (Some(by), Some(why), _) => format!("stopped by {by}: {why}"),
-        (_, _, Some(acting)) => format!("{acting} acts"),
-        _ => "no mover acts".to_owned(),
-    }
-}
-
-pub(in super::super) fn stop(server: Server, why: &str, context: &Context) -> Result<Verdict> {
-    let text = "moves stopped: no step begins until `ras ops moves resume`; steps under way finish";
-    told(server, "/ops/v1/moves/stop", json!({ "why": why }), text, context)
-}
-
-pub(in super::super) fn resume(server: Server, context: &Context) -> Result<Verdict> {
-    told(server, "/ops/v1/moves/resume", json!({}), "moves resumed", context)
-}
-
-fn told(server: Server, path: &str, body: Value, text: &str, context: &Context) -> Result<Verdict> {
-    let answer = with_server(server, async |client| client.ask(&Ask::post(path, body)).await)?;
-    context.answer(|| text.to_owned(), &answer.body)?;
+    let asked = Ask::post(format!("/ops/v1/moves/{verb}"), body);
+    let mover: MoverView = with_server(server, async |client| read_as(&client.ask(&asked).await?))?;
+    context.answer(|| text.to_owned(), &mover)?;
     Ok(Verdict::Fine)
+}
+
+fn list(options: &Moves, context: &Context) -> Result<Verdict> {
+    let asked = [("stuck", options.stuck.to_string()), ("limit", options.limit.to_string())];
+    let path = query("/ops/v1/moves/under-way", &asked);
+    let shown: MovesUnderWay = with_server(Server::of(&options.server)?, async |client| {
+        read_as(&client.get(&path).await?)
+    })?;
+    context.answer(|| text(&shown, options.stuck), &shown)?;
+    // With --stuck, the exit code reports stuck objects, too.
+    let calm = shown.stuck == 0 && shown.also_stuck.is_empty();
+    Ok(Verdict::fine_if(!options.stuck || calm))
+}
+
+fn text(shown: &MovesUnderWay, stuck: bool) -> String {
+    let line = |name: &str, text: &str| format!("{name:<14}{text}\n");
+    let none = "no mover: start one with `ras up --agent` or `ras mover`";
+    let mut text = line("acting", shown.acting.as_deref().unwrap_or(none));
+    if let Some(stopped) = &shown.stopped {
+        text += &line("stopped", &format!("by {}: {}", stopped.by, stopped.why));
+    }
+    if let Some(why) = &shown.cannot_act {
+        text += &line("mover", why);
+    }
+    text += &line("under way", &format!("{}, {} of them stuck", shown.under_way, shown.stuck));
+    for of in &shown.ended {
+        let why = of.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
+        text += &line(&of.state, &format!("{}{why}", of.count));
+    }
+    for StuckThing { machine, subject, state, since } in &shown.also_stuck {
+        let since = since.format("%F %T");
+        text += &line("also stuck", &format!("{machine} {subject}: {state} since {since}"));
+    }
+    if shown.moves.is_empty() {
+        return text;
+    }
+    let header = ["server", "from", "to", "state", "in use", "MSB", "for", "version"];
+    let mut table = tables::table(&header, 6..header.len());
+    for of in &shown.moves {
+        let name = |name: &Option<String>| name.as_deref().unwrap_or("-").to_owned();
+        let age = (shown.now - of.state_at).num_seconds().max(0);
+        table.add_row([
+            of.server.clone(),
+            name(&of.from),
+            name(&of.to),
+            state(of),
+            if of.in_use { "yes" } else { "no" }.to_owned(),
+            of.msb.clone(),
+            format!("{age} s"),
+            of.version.to_string(),
+        ]);
+    }
+    text += &format!("\n{}", table.trim_fmt());
+    let chosen = if stuck { shown.stuck } else { shown.under_way };
+    let hidden = chosen.saturating_sub(shown.moves.len());
+    if hidden > 0 {
+        text += &format!("\n... and {hidden} more");
+    }
+    text
+}
+
+/// The state of a move, and why it does not progress.
+fn state(of: &MoveUnderWay) -> String {
+    let mut text = of.state.clone();
+    if let Some(why) = &of.waits_for {
+        text += ": ";
+        text += match why.as_str() {
+            "out_of_use" => "out of use",
+            "quiet" => "quiet time",
+            other => other,
+        };
+    }
+    if of.stuck {
+        text += ", stuck";
+    }
+    text
 }

@@ -1,10 +1,12 @@
 //! `ras plan` by a server
 
-use super::super::{Context, Verdict};
-use super::{body, with_server};
+use super::ask::with_server;
+use super::body;
 use crate::cli::Plan;
 use crate::client::login::Server;
 use crate::client::{Ask, Client};
+use crate::context::Context;
+use crate::exit::Verdict;
 use crate::{plan_text, request_file};
 use anyhow::{Context as _, Result, bail, ensure};
 use broker::PlanId;
@@ -14,7 +16,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub(in super::super) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
     let changes = changes(&options.request)?;
     let document =
         with_server(Server::of(&options.server)?, async |client| made(client, &changes).await)?;

@@ -1,17 +1,19 @@
 //! `ras region profile` by a server
 
-use super::super::{Context, Verdict};
-use super::{body, read, with_server};
+use super::ask::with_server;
+use super::{body, read};
 use crate::cli::{Filter, Kind, ProfileAction, ServerOptions};
 use crate::client::login::Server;
 use crate::client::{Ask, path};
+use crate::context::Context;
+use crate::exit::Verdict;
 use anyhow::Result;
 use serde_json::json;
 
 /// Maximum number of profiles read.
 const PROFILES_MAX: u32 = 10_000;
 
-pub(in super::super) fn run(action: &ProfileAction, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn run(action: &ProfileAction, context: &Context) -> Result<Verdict> {
     let place = |name: &str| path(&["ops", "v1", "rru-profiles", name]);
     match action {
         ProfileAction::Set { name, value, server } => {

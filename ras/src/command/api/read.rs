@@ -1,17 +1,19 @@
 //! `ras get`, `ras list`, and lists that are subcommands of their own
 
-use super::super::{Context, Verdict, yaml};
-use super::{kinds, with_server};
+use super::ask::with_server;
+use super::kinds;
 use crate::cli::{Filter, Get, Kind, List};
 use crate::client::login::Server;
 use crate::client::{Client, path, query, rows};
+use crate::context::Context;
+use crate::exit::Verdict;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
 /// Rows of one page.
 const PAGE: u32 = 500;
 
-pub(in super::super) fn get(options: &Get, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn get(options: &Get, context: &Context) -> Result<Verdict> {
     let Some(place) = options.kind.one() else {
         bail!("objects of this kind cannot be read one by one; use `ras list`");
     };
@@ -22,7 +24,7 @@ pub(in super::super) fn get(options: &Get, context: &Context) -> Result<Verdict>
     Ok(Verdict::Fine)
 }
 
-pub(in super::super) fn list(options: &List, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn list(options: &List, context: &Context) -> Result<Verdict> {
     rows_of(options.kind, &options.filter, Server::of(&options.server)?, context)
 }
 
@@ -107,9 +109,4 @@ fn following(page: &Value) -> Option<(&'static str, String)> {
     let text = |member: &str| page[member].as_str().map(str::to_owned);
     let token = text("next_page_token").or_else(|| text("next_page")).map(|of| ("page_token", of));
     token.or_else(|| text("next").map(|of| ("after", of)))
-}
-
-/// An object without a layout of its own.
-pub(super) fn plain(body: &Value) -> String {
-    yaml(body).unwrap_or_else(|_| body.to_string())
 }

@@ -1,13 +1,15 @@
 //! `ras region`, `buffer`, `elastic`, `quota`, `hardware` and `server`, by a server
 
-use super::super::{Context, Verdict};
-use super::{body, with_server};
+use super::ask::with_server;
+use super::body;
 use crate::cli::{
     BufferAction, ElasticAction, HardwareAction, OrRule, QuotaAction, RegionAction, ServerAction,
     ServerFile, ServerOptions, SetElastic, SetQuota, SetRegion,
 };
 use crate::client::login::Server;
 use crate::client::{Answer, Ask, path, query};
+use crate::context::Context;
+use crate::exit::Verdict;
 use crate::number::amount;
 use crate::tables;
 use anyhow::{Context as _, Result, bail};
@@ -34,7 +36,7 @@ fn rru(of: &Value) -> String {
     of.as_f64().and_then(Rru::from_f64).map_or_else(|| "-".to_owned(), amount)
 }
 
-pub(in super::super) fn region(action: &RegionAction, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn region(action: &RegionAction, context: &Context) -> Result<Verdict> {
     const PATH: &str = "/ops/v1/region";
     let answer = match action {
         RegionAction::Show { server } => ask(server, &Ask::get(PATH))?,
@@ -107,7 +109,7 @@ fn types(server: &ServerOptions, context: &Context) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-pub(in super::super) fn buffer(action: &BufferAction, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn buffer(action: &BufferAction, context: &Context) -> Result<Verdict> {
     let place = |ty: &str| path(&["ops", "v1", "shared-buffers", ty]);
     let (answer, done) = match action {
         BufferAction::List { server } => return types(server, context),
@@ -127,7 +129,7 @@ pub(in super::super) fn buffer(action: &BufferAction, context: &Context) -> Resu
     Ok(Verdict::Fine)
 }
 
-pub(in super::super) fn hardware(action: &HardwareAction, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn hardware(action: &HardwareAction, context: &Context) -> Result<Verdict> {
     match action {
         HardwareAction::List { server } => types(server, context),
         HardwareAction::Add { names, server } => {
@@ -156,7 +158,7 @@ pub(in super::super) fn hardware(action: &HardwareAction, context: &Context) -> 
     }
 }
 
-pub(in super::super) fn elastic(action: &ElasticAction, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn elastic(action: &ElasticAction, context: &Context) -> Result<Verdict> {
     let place = |name: &str| path(&["ops", "v1", "elastic-reservations", name]);
     match action {
         ElasticAction::List { server } => {
@@ -217,7 +219,7 @@ fn elastic_table(body: &Value) -> String {
     table.trim_fmt()
 }
 
-pub(in super::super) fn quota(action: &QuotaAction, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn quota(action: &QuotaAction, context: &Context) -> Result<Verdict> {
     let answer = match action {
         QuotaAction::List { server } => ask(server, &Ask::get("/ops/v1/quotas"))?.body,
         QuotaAction::Set(options) => {
@@ -262,7 +264,7 @@ fn quota_table(body: &Value) -> String {
     table.trim_fmt()
 }
 
-pub(in super::super) fn servers(action: &ServerAction, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn servers(action: &ServerAction, context: &Context) -> Result<Verdict> {
     let (options, place, numbers): (&ServerFile, &str, &[&str]) = match action {
         ServerAction::Add(options) => (options, "/ops/v1/servers", &["power_watts"]),
         ServerAction::Remove(options) => (&options.of, "/ops/v1/servers/remove", &[]),

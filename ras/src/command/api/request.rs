@@ -1,18 +1,20 @@
 //! `ras request`
 
-use super::super::{Context, Verdict};
-use super::{body, confirmed, kinds, with_server};
+use super::ask::{confirmed, with_server};
+use super::{body, kinds};
 use crate::cli::{
     AskingOptions, CancelRequest, CreateRequest, DeleteRequest, RequestAction, ResizeRequest,
 };
 use crate::client::login::Server;
 use crate::client::{Answer, Ask, Client, operation, path, query};
+use crate::context::Context;
+use crate::exit::Verdict;
 use crate::number::amount;
 use anyhow::{Context as _, Result};
 use fleet::Rru;
 use serde_json::{Value, json};
 
-pub(in super::super) fn run(action: &RequestAction, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn run(action: &RequestAction, context: &Context) -> Result<Verdict> {
     match action {
         RequestAction::Create(options) => create(options, context),
         RequestAction::Resize(options) => resize(options, context),

@@ -1,39 +1,71 @@
-//! `ras status` by a server
+//! `ras status`
 
-use super::super::status::{self, SOLVES_SHOWN};
-use super::super::{Context, Verdict};
-use super::with_server;
+use super::ask::{read_as, with_server};
+use super::solve;
+use crate::cli::Status;
 use crate::client::login::Server;
 use crate::client::problem::Problem;
 use crate::client::query;
+use crate::context::Context;
+use crate::exit::Verdict;
+use crate::quantity::show_bytes;
 use anyhow::Result;
+use api_types::solves::{Solve, SolvesPage};
+use api_types::status::{Checked, RegionStatus};
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde::Serialize;
 
-pub(in super::super) fn run(server: Server, context: &Context) -> Result<Verdict> {
-    let url = server.url.clone();
-    let (mut answer, solves) = with_server(server, async |client| {
-        let status = client.get("/status").await?.body;
+/// Number of latest solves shown.
+const SOLVES_SHOWN: u32 = 5;
+
+/// The JSON answer.
+#[derive(Serialize)]
+struct Answer {
+    server: String,
+    #[serde(flatten)]
+    status: RegionStatus,
+    /// Absent if the caller may not read the whole region.
+    solves: Option<Vec<Solve>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broken: Option<Vec<String>>,
+}
+
+pub(in crate::command) fn run(options: &Status, context: &Context) -> Result<Verdict> {
+    let server = Server::of(&options.server)?;
+    let place = server.place.to_string();
+    let (status, solves, broken) = with_server(server, async |client| {
+        let status: RegionStatus = read_as(&client.get("/status").await?)?;
         let latest = query("/ops/v1/solves", &[("limit", SOLVES_SHOWN.to_string())]);
         let solves = match client.get(&latest).await {
-            Ok(answer) => answer.body["solves"].clone(),
+            Ok(answer) => Some(read_as::<SolvesPage>(&answer)?.solves),
             // The status is public; solves require access to the whole region.
-            Err(error) if is_refused(&error) => Value::Null,
+            Err(error) if is_refused(&error) => None,
             Err(error) => return Err(error),
         };
-        Ok((status, solves))
+        let broken = if options.check {
+            Some(read_as::<Checked>(&client.get("/ops/v1/check").await?)?.broken)
+        } else {
+            None
+        };
+        Ok((status, solves, broken))
     })?;
-    let shown = || {
-        let solves = solves.as_array().map_or(&[][..], Vec::as_slice);
-        let lines: String =
-            solves.iter().map(|of| format!("{:<14}{}\n", "solve", solve(of))).collect();
-        status::text(&answer, &format!("behind {url}")) + &lines
-    };
-    let text = shown();
-    answer["server"] = json!(url);
-    answer["solves"] = solves;
-    context.answer(|| text, &answer)?;
-    Ok(Verdict::Fine)
+    let answer = Answer { server: place, status, solves, broken };
+    context.answer(|| shown(&answer), &answer)?;
+    Ok(Verdict::fine_if(answer.broken.is_none_or(|broken| broken.is_empty())))
+}
+
+fn shown(answer: &Answer) -> String {
+    let mut shown = text(&answer.status, &format!("behind {}", answer.server));
+    for of in answer.solves.iter().flatten() {
+        shown.push_str(&line("solve", solve::text(of)));
+    }
+    for rule in answer.broken.iter().flatten() {
+        shown.push_str(&line("broken", rule.clone()));
+    }
+    if answer.broken.as_ref().is_some_and(Vec::is_empty) {
+        shown.push_str(&line("checked", "all invariants hold".to_owned()));
+    }
+    shown
 }
 
 /// Whether access was denied because of the token or because there is no token.
@@ -42,17 +74,52 @@ fn is_refused(error: &anyhow::Error) -> bool {
     matches!(status, Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN))
 }
 
-/// One line about a solve.
-fn solve(of: &Value) -> String {
-    let word = |member: &str| of[member].as_str().unwrap_or_default();
-    let at = chrono::DateTime::parse_from_rfc3339(word("requested_at"));
-    let at = at.map(|at| at.format("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default();
-    let mut text = format!("{} {at} {}: {}", word("solve"), word("cause"), word("state"));
-    if let Some(version) = of["version"].as_i64() {
-        text.push_str(&format!(" as version {version}"));
-    }
-    for said in [word("reason"), word("failure")].into_iter().filter(|said| !said.is_empty()) {
-        text.push_str(&format!("; {}", said.lines().next().unwrap_or_default()));
-    }
-    text
+fn line(name: &str, text: String) -> String {
+    format!("{name:<14}{text}\n")
+}
+
+/// The status as text; `place` is where Postgres runs.
+pub(in crate::command) fn text(status: &RegionStatus, place: &str) -> String {
+    let postgres = line("postgres", format!("{}, {place}", status.postgres));
+    let Some(region) = &status.region else {
+        return line("region", "none; load one with `ras snapshot load`".to_owned()) + &postgres;
+    };
+    let (servers, reservations) = (&status.servers, &status.reservations);
+    let bytes = show_bytes(status.bytes.unsigned_abs());
+    let published = status.published_at.format("%F %TZ");
+    [
+        line("region", region.clone()),
+        line("targets", format!("version {}, of {published}", status.version)),
+        line(
+            "servers",
+            format!(
+                "{}: {} held, {} in use, {} on the move, {} lent, {} unavailable",
+                servers.total,
+                servers.held,
+                servers.in_use,
+                servers.on_the_move,
+                servers.lent,
+                servers.unavailable
+            ),
+        ),
+        line(
+            "reservations",
+            format!(
+                "{} guaranteed, {} shared buffers, {} elastic",
+                reservations.guaranteed, reservations.shared_buffers, reservations.elastic
+            ),
+        ),
+        line("jobs", jobs(status)),
+        line("audit trail", format!("up to entry {}", status.seq)),
+        postgres,
+        line("database", format!("{}, {bytes}", status.database)),
+    ]
+    .concat()
+}
+
+fn jobs(status: &RegionStatus) -> String {
+    let open = status.queue.iter().filter(|of| of.state == "waiting" || of.state == "running");
+    let open: Vec<String> =
+        open.map(|of| format!("{} {} {}", of.count, of.kind, of.state)).collect();
+    if open.is_empty() { "none open".to_owned() } else { open.join(", ") }
 }

@@ -1,8 +1,10 @@
 //! `ras snapshot load`
 
-use super::{Context, Verdict, read_snapshot};
 use crate::cli::ImportSnapshot;
-use crate::store::{Need, with_store};
+use crate::context::Context;
+use crate::exit::Verdict;
+use crate::results::read_snapshot;
+use crate::store::{Need, actor, with_store};
 use anyhow::{Context as _, Error, Result, ensure};
 use broker::{Changes, ImportOptions, ImportPlan, LoadError, Loaded, Missing};
 use serde_json::{Value, json};
@@ -10,7 +12,7 @@ use serde_json::{Value, json};
 /// Most names listed for one kind of change in the JSON answer.
 const NAMES_MAX: usize = 100;
 
-pub(super) fn run(options: &ImportSnapshot, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn run(options: &ImportSnapshot, context: &Context) -> Result<Verdict> {
     let snapshot = read_snapshot(&options.snapshot)?;
     let coverage = datasets::read_coverage(&options.snapshot)
         .with_context(|| format!("cannot read snapshot {}", options.snapshot.display()))?;
@@ -34,7 +36,7 @@ pub(super) fn run(options: &ImportSnapshot, context: &Context) -> Result<Verdict
             force: options.force,
             accept_contradictions: options.accept_contradictions,
         };
-        let loaded = broker.load(&options.store.actor, &snapshot, how).await;
+        let loaded = broker.load(&actor(), &snapshot, how).await;
         Ok(loaded.map(|loaded| (loaded.plan.clone(), Some(loaded))))
     })?;
     match outcome {

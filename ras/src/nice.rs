@@ -22,7 +22,7 @@ const ATTEMPTS: u32 = 20;
 ///
 /// # Errors
 /// If the system refuses.
-pub(crate) fn give_way() -> Result<(), Errno> {
+pub(crate) fn lower_priority() -> Result<(), Errno> {
     rustix::process::nice(NICENESS).map(drop)
 }
 
@@ -35,7 +35,7 @@ pub(crate) async fn beside<T: Send + 'static, E: Send + 'static>(
 ) -> Result<Result<T, E>> {
     let (say, said) = oneshot::channel();
     let work = move || {
-        if let Err(error) = give_way() {
+        if let Err(error) = lower_priority() {
             tracing::debug!(%error, "cannot lower the priority of background work");
         }
         // The caller may have stopped waiting.

@@ -1,20 +1,25 @@
 //! `ras up`
 
-use super::{Context, Verdict, read_snapshot, status};
 use crate::cli::{Listen, Up};
+use crate::command::api::status;
+use crate::context::Context;
+use crate::exit::Verdict;
+use crate::results::read_snapshot;
 use crate::service::{
     Archive, MoverRehearsal, MoverService, ServiceSettings, SolvingPlanner, Stop, Worker, beside,
     keep_schedule, portal_settings,
 };
-use crate::store::{self, Need, Places, Store};
+use crate::settings;
+use crate::store::{self, Need, Places, Store, actor};
 use anyhow::{Context as _, Result, ensure};
 use broker::ImportOptions;
-use capacity_portal::{Portal, PortalSettings};
+use capacity_portal::{LocalSocket, Portal, PortalSettings, region_status};
 use fleet::RegionSnapshot;
 use serde_json::json;
+use std::path::Path;
 use std::sync::Arc;
 
-pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn run(options: &Up, context: &Context) -> Result<Verdict> {
     store::run(async {
         // Before starting anything that would have to be stopped.
         let mut stop = Stop::listen()?;
@@ -32,11 +37,14 @@ pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
             archive: Some(archive),
             rehearsal: Some(Arc::new(MoverRehearsal)),
             choose: Some(decisions::emergency::choose),
+            move_limits: settings::file(config)?.mover.limits.unwrap_or_default(),
             ..portal
         };
         let mut store = Store::open(&places, Need::Made).await?;
         let settings = (&settings, portal, &*planner);
-        let served = serve(&mut store, snapshot, settings, options, context, &mut stop).await;
+        let served =
+            serve(&mut store, (snapshot, &places.data), settings, options, context, &mut stop)
+                .await;
         let closed = store.close().await;
         served.and(closed)
     })?;
@@ -45,34 +53,31 @@ pub(super) fn run(options: &Up, context: &Context) -> Result<Verdict> {
 
 async fn serve(
     store: &mut Store,
-    snapshot: Option<RegionSnapshot>,
+    (snapshot, data): (Option<RegionSnapshot>, &Path),
     (settings, portal, planner): (&ServiceSettings, PortalSettings, &SolvingPlanner),
     options: &Up,
     context: &Context,
     stop: &mut Stop,
 ) -> Result<()> {
     if let Some(snapshot) = snapshot {
-        first_load(store, &snapshot, options).await?;
+        first_load(store, &snapshot).await?;
     }
-    let portal = match options.listen {
+    let at = match options.listen {
         Listen::Nowhere => None,
-        Listen::At(at) => Some(Portal::bind(at, store.broker.clone(), portal).await?),
+        Listen::At(at) => Some(at),
     };
+    let socket = LocalSocket::bind(data).await?;
+    let portal = Portal::open(at, socket, store.broker.clone(), portal).await?;
     // Requests have a connection pool of their own and do not wait for one held by a solve or the
     // mover.
     let working = store.beside();
-    let region = portal.as_ref().map(|portal| portal.region().clone());
-    let worker = Worker::new(working.clone(), settings.clone())?.sharing(region);
+    let region = portal.region().clone();
+    let worker = Worker::new(working.clone(), settings.clone())?.sharing(Some(region));
     let config = options.store.config.as_deref();
     let mover = MoverService::new(&working, &options.mover, config)?;
     let agent = mover.as_ref().map(|mover| mover.place.as_str());
-    announce(store, portal.as_ref(), settings, (&worker, agent), options, context).await?;
-    let http = async {
-        match portal {
-            Some(portal) => portal.serve().await.map_err(anyhow::Error::from),
-            None => std::future::pending().await,
-        }
-    };
+    announce(store, &portal, settings, (&worker, agent), options, context).await?;
+    let http = async { portal.serve().await.map_err(anyhow::Error::from) };
     let until = async {
         tokio::select! {
             () = stop.asked() => Ok(()),
@@ -87,43 +92,47 @@ async fn serve(
 }
 
 /// Loads the snapshot if the store is empty.
-async fn first_load(store: &Store, snapshot: &RegionSnapshot, options: &Up) -> Result<()> {
+async fn first_load(store: &Store, snapshot: &RegionSnapshot) -> Result<()> {
     let stored = store.broker.status().await?.region;
     ensure!(
         stored.is_none(),
         "the store already has region {:?}; load a snapshot into it with `ras snapshot load`, or run `ras up` without one",
         stored.unwrap_or_default()
     );
-    let loaded = store.broker.load(&options.store.actor, snapshot, ImportOptions::default()).await;
+    let loaded = store.broker.load(&actor(), snapshot, ImportOptions::default()).await;
     loaded.map(|_| ()).context("cannot load the snapshot")
 }
 
 /// The services, their addresses and settings.
 async fn announce(
     store: &Store,
-    http: Option<&Portal>,
+    http: &Portal,
     settings: &ServiceSettings,
     (worker, agent): (&Worker, Option<&str>),
     options: &Up,
     context: &Context,
 ) -> Result<()> {
-    let now = store.broker.status().await?;
+    let now = region_status(store.broker.status().await?);
     let clock = store.broker.clock().await?;
     let next = settings.schedule.as_ref().and_then(|schedule| schedule.next_due(clock));
     let takes = Some(worker.name()).filter(|_| !options.schedule.no_worker);
     let json = json!({
-        "store": store.place, "private": store.is_ours(), "http": http.map(Portal::address), "status": now,
+        "store": store.place, "private": store.is_ours(), "http": http.address(),
+        "socket": http.socket().map(LocalSocket::path), "status": now,
         "next_solve": next, "worker": takes, "agent": agent, "archive": worker.archive().url(),
     });
     let text = || {
         let line = |name: &str, text: String| format!("{name:<14}{text}\n");
-        let mut text = status::text(&json!(now), &store.place);
-        if let Some(portal) = http {
-            text.push_str(&line(
-                "http",
-                format!("{}/status, /metrics, /ready, /live, /v1, /ops/v1, /api", portal.url()),
-            ));
+        let mut text = status::text(&now, &store.place);
+        if let Some(url) = http.url() {
+            let paths = "/status, /metrics, /ready, /live, /v1, /ops/v1, /api";
+            text.push_str(&line("http", format!("{url}{paths}")));
         }
+        let socket = match http.socket() {
+            Some(socket) => socket.path().display().to_string(),
+            None => "served by another process of this data folder".to_owned(),
+        };
+        text.push_str(&line("socket", socket));
         let next = next.map_or("on request".to_owned(), |next| next.to_rfc3339());
         text.push_str(&line("next solve", next));
         text.push_str(&line(

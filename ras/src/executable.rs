@@ -11,7 +11,7 @@ const RUNNING: &str = "/proc/self/exe";
 ///
 /// # Errors
 /// If the system does not know the path.
-pub fn this() -> Result<PathBuf> {
+pub fn path() -> Result<PathBuf> {
     let named = std::env::current_exe()?;
     // Linux names a removed file "... (deleted)".
     let running = PathBuf::from(RUNNING);

@@ -1,20 +1,22 @@
 //! `ras result publish`
 
-use super::{Context, Solved, Verdict, read_solved};
 use crate::cli::Publish;
+use crate::context::Context;
+use crate::exit::Verdict;
 use crate::number::count;
+use crate::results::{Solved, read_solved};
 use crate::solve::claims;
-use crate::store::{Need, with_store};
+use crate::store::{Need, actor, with_store};
 use anyhow::{Context as _, Result, ensure};
 use broker::{Publication, PublicationId, Published, TargetVersion};
 use fleet::audit::audit;
 use serde_json::json;
 use uuid::Uuid;
 
-pub(super) fn run(options: &Publish, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn run(options: &Publish, context: &Context) -> Result<Verdict> {
     let publication = publication(options)?;
     let published = with_store(&options.store, Need::There, async |store| {
-        let published = store.broker.publish(&options.store.actor, &publication).await;
+        let published = store.broker.publish(&actor(), &publication).await;
         published.context("publication failed")
     })?;
     let Published { version, taken, skipped, skipped_servers, kept_back, kept_back_servers, seq } =

@@ -1,14 +1,15 @@
 //! `ras worker`
 
-use super::{Context, Verdict};
 use crate::cli::Worker as Options;
+use crate::context::Context;
+use crate::exit::Verdict;
 use crate::service::{PlanWorker, ServiceSettings, SolvingPlanner, Stop, Worker, beside};
 use crate::store::{self, Need, Places, Store};
 use anyhow::Result;
 use serde_json::json;
 use std::sync::Arc;
 
-pub(super) fn run(options: &Options, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn run(options: &Options, context: &Context) -> Result<Verdict> {
     store::run(async {
         let mut stop = Stop::listen()?;
         let places = Places::of(&options.store)?;

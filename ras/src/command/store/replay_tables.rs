@@ -50,7 +50,7 @@ mod with {
     /// Reservations in the text table; JSON has all.
     const ROWS: usize = 40;
 
-    pub(in super::super) fn of(rows: &[Replayed]) -> Result<Tables> {
+    pub(in crate::command) fn of(rows: &[Replayed]) -> Result<Tables> {
         let mut sides = [Vec::new(), Vec::new()];
         for (solve, row) in (0_u32..).zip(rows) {
             let Some(at) = row.at else { continue };

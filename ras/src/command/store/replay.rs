@@ -1,11 +1,12 @@
 //! `ras ops replay`
 
 use super::replay_tables;
-use super::report::write_text;
-use super::{Context, Verdict};
 use crate::cli::Replay;
+use crate::context::Context;
+use crate::exit::Verdict;
 use crate::overrides::Overrides;
 use crate::replay_page;
+use crate::results::write_text;
 use crate::service::replay::{self, Figures, Left, Measure, Replayed, Task};
 use crate::service::{Archive, ServiceSettings};
 use crate::store::{self, Need, Places, Store};
@@ -23,7 +24,7 @@ const SOLVES_MAX: u32 = 10_000;
 /// Poll interval of a fan-out without notifications.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-pub(super) fn run(options: &Replay, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn run(options: &Replay, context: &Context) -> Result<Verdict> {
     replay_tables::check(options.tables)?;
     let overrides = Overrides::from(&options.overrides);
     let rows = store::run(replay(options, &overrides))?;

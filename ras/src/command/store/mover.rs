@@ -1,13 +1,14 @@
 //! `ras mover`
 
-use super::{Context, Verdict};
 use crate::cli::Mover;
+use crate::context::Context;
+use crate::exit::Verdict;
 use crate::service::{MoverService, Stop};
 use crate::store::{self, Need, Places, Store};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-pub(super) fn run(options: &Mover, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn run(options: &Mover, context: &Context) -> Result<Verdict> {
     store::run(async {
         let mut stop = Stop::listen()?;
         let mut store = Store::open(&Places::of(&options.store)?, Need::There).await?;

@@ -1,7 +1,9 @@
-//! Arguments of subcommands about what the mover decides between solves: replacements, outages, //!
-//! loans, emergencies and failure drills.
+//! Arguments of subcommands about incidents: replacements, outages, loans, emergencies and failure
+//! drills.
 
-use super::{ServerOptions, StoreOptions};
+use super::inventory::LogOptions;
+use super::server::ServerOptions;
+use super::solving::SolveOptions;
 use crate::quantity;
 use broker::EmergencyId;
 use clap::{Args, Subcommand};
@@ -25,9 +27,9 @@ pub struct Replacements {
     /// List at most this many, newest first
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     pub limit: u32,
-    /// The store to use.
+    /// The server to ask.
     #[command(flatten)]
-    pub store: StoreOptions,
+    pub server: ServerOptions,
 }
 
 /// `ras ops loans`
@@ -36,9 +38,9 @@ pub struct Replacements {
 Idle servers of embedded and shared buffers are lent to elastic reservations, by weight, and
 recalled when their owners need them: see [mover.elastic] of `ras mover --help`.")]
 pub struct Loans {
-    /// The store to use.
+    /// The server to ask.
     #[command(flatten)]
-    pub store: StoreOptions,
+    pub server: ServerOptions,
 }
 
 /// `ras ops outages`
@@ -58,9 +60,9 @@ pub struct Outages {
     /// The action; without one, outages are listed.
     #[command(subcommand)]
     pub action: Option<OutagesAction>,
-    /// The store to use.
+    /// The server to ask.
     #[command(flatten)]
-    pub store: StoreOptions,
+    pub server: ServerOptions,
 }
 
 /// The actions on outages.
@@ -76,9 +78,6 @@ changed meanwhile, nothing is done (exit code 3).
 The mover applies it automatically once two MSBs have been lost for give_way_after of [mover]; by
 default it never does.
 
-Asks the server given by option; else the store given (--data, --database-url, DATABASE_URL,
---config); else the server of `ras login`; else the store in the default folder.
-
 Exit code 2: a reservation remains short.")]
     GiveWay {
         /// Apply it
@@ -93,9 +92,6 @@ Exit code 2: a reservation remains short.")]
         /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
-        /// The store to use.
-        #[command(flatten)]
-        store: StoreOptions,
     },
 }
 
@@ -124,9 +120,6 @@ Exit code 2: less was granted than requested, or nothing.")]
         /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
-        /// The store to use.
-        #[command(flatten)]
-        store: StoreOptions,
     },
     /// List emergencies, newest first
     List {
@@ -136,9 +129,6 @@ Exit code 2: less was granted than requested, or nothing.")]
         /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
-        /// The store to use.
-        #[command(flatten)]
-        store: StoreOptions,
     },
     /// End an emergency: the reservation shrinks to its former size, and the next solve releases
     /// the surplus
@@ -148,9 +138,6 @@ Exit code 2: less was granted than requested, or nothing.")]
         /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,
-        /// The store to use.
-        #[command(flatten)]
-        store: StoreOptions,
     },
 }
 
@@ -192,7 +179,7 @@ pub struct Rehearse {
     pub events: Vec<PathBuf>,
     /// How times and kinds are written.
     #[command(flatten)]
-    pub log: super::LogOptions,
+    pub log: LogOptions,
     /// Sizes of the shared buffer to compare, as shares of each hardware type [default: the snapshot's]
     #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = quantity::share)]
     pub shared_buffer: Vec<f64>,
@@ -210,7 +197,7 @@ pub struct Rehearse {
     pub solve_every: Option<Duration>,
     /// How to solve; --deadline is for each solve
     #[command(flatten)]
-    pub options: super::SolveOptions,
+    pub options: SolveOptions,
 }
 
 fn rru(text: &str) -> Result<Rru, String> {

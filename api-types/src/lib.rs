@@ -1,0 +1,27 @@
+//! Answers of the HTTP API, as the server writes and the command line reads them.
+//!
+//! | module | one line |
+//! |---|---|
+//! | [`contracts`] | churn contracts and their use |
+//! | [`failures`] | replacements, lost MSBs, loans |
+//! | [`moves`] | moves under way, the mover |
+//! | [`solves`] | solves |
+//! | [`status`] | the stored region, counted |
+//! | [`tokens`] | API tokens |
+//!
+//! States and reasons are words: a client of an earlier version must read the answers of a server that has
+//! more of them. The description of the API lists the words of each (feature `schema`).
+//!
+//! ```
+//! let answer = r#"{ "contracts": [] }"#;
+//! let read: api_types::contracts::Contracts = serde_json::from_str(answer)?;
+//! assert!(read.contracts.is_empty());
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+
+pub mod contracts;
+pub mod failures;
+pub mod moves;
+pub mod solves;
+pub mod status;
+pub mod tokens;

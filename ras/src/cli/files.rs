@@ -1,0 +1,161 @@
+//! Arguments of subcommands on files: snapshots and results.
+
+use super::solving::SolveOptions;
+use crate::quantity;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+const GENERATE_EXAMPLES: &str = "\
+Examples:
+  ras snapshot generate --servers 20000 --reservations 80 --state steady --seed 7 --out region
+  ras snapshot generate --servers 1000000 --reservations 2000 --out large";
+
+/// `ras snapshot generate`
+#[derive(Debug, Args)]
+#[command(after_help = GENERATE_EXAMPLES)]
+pub struct Generate {
+    /// Servers, 1,000 to 1,000,000
+    #[arg(long, value_name = "COUNT")]
+    pub servers: usize,
+    /// Guaranteed reservations [default: one for 300 servers, 5 to 2,000]
+    #[arg(long, value_name = "COUNT")]
+    pub reservations: Option<usize>,
+    /// MSBs [default: 36]
+    #[arg(long, value_name = "COUNT")]
+    pub msbs: Option<usize>,
+    /// Datacenters [default: 3]
+    #[arg(long, value_name = "COUNT")]
+    pub datacenters: Option<usize>,
+    /// Hardware types [default: 12]
+    #[arg(long, value_name = "COUNT")]
+    pub hardware_types: Option<usize>,
+    /// Racks [default: one for 40 servers, at least six in each MSB]
+    #[arg(long, value_name = "COUNT")]
+    pub racks: Option<usize>,
+    /// Whether the reservations already have servers
+    #[arg(long, value_enum, value_name = "STATE", default_value_t = State::Cold)]
+    pub state: State,
+    /// Share of the servers needed to meet all requests [default: 0.90]
+    #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
+    pub utilisation: Option<f64>,
+    /// Seed: the same seed gives the same bytes
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+    /// The region's name
+    #[arg(long, value_name = "NAME", default_value = "generated")]
+    pub region: String,
+    /// The snapshot to write
+    #[arg(long, value_name = "SNAPSHOT")]
+    pub out: PathBuf,
+}
+
+/// What a generated region holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum State {
+    /// Nothing: every request is new.
+    Cold,
+    /// Everything, for months; then some requests were resized.
+    Steady,
+}
+
+const SOLVE_EXAMPLES: &str = "\
+During the solve, the first Ctrl-C stops it with the best assignment so far; a second one stops it
+at once, and the result is today's assignment. A result is on disk by the deadline in any case.
+
+Examples:
+  ras solve region --out result
+  ras solve region --out result --deadline 2m --gap 0.1%
+  ras solve region --out result --spread-beta 0 --scale-requests 0.8
+  ras solve region --out result --config ras.toml --output json
+
+ras.toml holds the same settings; the command line overrides it, and unknown keys are errors:
+  deadline = \"60s\"
+  highs_memory = \"8GiB\"
+  scale_requests = 1.0
+  shared_buffer_fraction = 0.02
+  [weights]            # of region.json: move_in_use, move_idle, spread_beta, buffer_tau,
+  spread_beta = 2.0    # msb_alpha, rack_alpha, affinity_theta
+  [solver]             # gap_limit, stall_rounds, threads, seed, hand_back, level, rack_phase
+  gap_limit = 0.0001";
+
+/// `ras solve`
+#[derive(Debug, Args)]
+#[command(after_help = SOLVE_EXAMPLES)]
+pub struct Solve {
+    /// The region
+    pub snapshot: PathBuf,
+    /// The result to write
+    #[arg(long, value_name = "RESULT")]
+    pub out: PathBuf,
+    /// Result of the last solve, to warm-start prices from
+    #[arg(long, value_name = "RESULT")]
+    pub warm: Option<PathBuf>,
+    /// List every reservation, not only the first
+    #[arg(long)]
+    pub all: bool,
+    /// Limit of its address space in bytes: set by a parent process.
+    #[arg(long, hide = true)]
+    pub memory_limit: Option<u64>,
+    /// Exit as soon as standard input closes: set by a parent process.
+    #[arg(long, hide = true)]
+    pub lifeline: bool,
+    /// Run at low priority, after processes that serve requests: set by a parent process.
+    #[arg(long, hide = true)]
+    pub give_way: bool,
+    /// How to solve.
+    #[command(flatten)]
+    pub options: SolveOptions,
+}
+
+const AUDIT_HELP: &str = "\
+Recomputes capacity, survival of the loss of each MSB, spread, affinity, stability and the four
+terms of the objective, and compares them with what the result's report claims. Overrides of the solve
+(\"overrides\" in report.json) are taken into account.";
+
+/// `ras result audit`
+#[derive(Debug, Args)]
+#[command(after_help = AUDIT_HELP)]
+pub struct Audit {
+    /// The region
+    pub snapshot: PathBuf,
+    /// The result of its solve
+    pub result: PathBuf,
+}
+
+/// `ras result report`
+#[derive(Debug, Args)]
+pub struct Report {
+    /// The region
+    pub snapshot: PathBuf,
+    /// The result of its solve
+    pub result: PathBuf,
+    /// The page to write
+    #[arg(long, value_name = "HTML")]
+    pub out: PathBuf,
+}
+
+/// `ras snapshot inspect`
+#[derive(Debug, Args)]
+pub struct Inspect {
+    /// The region
+    pub snapshot: PathBuf,
+}
+
+const DEMO_HELP: &str = "\
+If the trace is not beside the project, a small region of the repository is solved instead, and a
+line says so.";
+
+/// `ras demo`
+#[derive(Debug, Args)]
+#[command(after_help = DEMO_HELP)]
+pub struct Demo {
+    /// The folder of the trace [default: ../shared/data/google2019_cell_a beside the project]
+    #[arg(long, value_name = "FOLDER")]
+    pub data: Option<PathBuf>,
+    /// Output folder for snapshot, result and page
+    #[arg(long, value_name = "FOLDER", default_value = "out")]
+    pub out: PathBuf,
+    /// How to solve.
+    #[command(flatten)]
+    pub options: SolveOptions,
+}

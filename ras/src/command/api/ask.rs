@@ -1,0 +1,38 @@
+//! Asks a server, and the user before a change.
+
+use crate::client::login::Server;
+use crate::client::{Answer, Client};
+use crate::store;
+use anyhow::{Context as _, Result, ensure};
+use serde::de::DeserializeOwned;
+use std::io::{BufRead, IsTerminal, Write};
+
+/// Runs a subcommand against a server.
+pub(super) fn with_server<T>(
+    server: Server,
+    work: impl AsyncFnOnce(&Client) -> Result<T>,
+) -> Result<T> {
+    store::run(async { work(&Client::new(server)?).await })
+}
+
+/// Reads the body of an answer.
+///
+/// # Errors
+/// If it has another shape: the server is of another version.
+pub(super) fn read_as<T: DeserializeOwned>(answer: &Answer) -> Result<T> {
+    T::deserialize(&answer.body).context("cannot read the server's answer")
+}
+
+/// Asks for confirmation on the terminal; without a terminal, requires --yes.
+pub(super) fn confirmed(question: &str, yes: bool) -> Result<bool> {
+    if yes {
+        return Ok(true);
+    }
+    let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    ensure!(terminal, "nothing was done: without a terminal this requires --yes");
+    eprint!("{question} [y/N] ");
+    std::io::stderr().flush().context("asking")?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).context("reading the answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,57 @@
+//! Context of a subcommand: global options, and answers in the form asked for.
+
+use crate::cli::{Global, Output};
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use std::io::{ErrorKind, Write};
+use std::time::Instant;
+
+/// Context of every subcommand.
+pub struct Context {
+    /// When the process began.
+    pub began: Instant,
+    /// The options of every subcommand.
+    pub global: Global,
+}
+
+impl Context {
+    /// Prints the answer in the form asked for.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub fn answer(&self, text: impl FnOnce() -> String, json: &impl Serialize) -> Result<()> {
+        match self.global.output {
+            Output::Text if self.global.quiet => Ok(()),
+            Output::Text => print(&text()),
+            Output::Json | Output::Yaml => self.document(json),
+        }
+    }
+
+    /// Prints the document if the output format asks for one.
+    pub(crate) fn document(&self, json: &impl Serialize) -> Result<()> {
+        match self.global.output {
+            Output::Text => Ok(()),
+            Output::Json => {
+                print(&serde_json::to_string_pretty(json).context("writing the answer")?)
+            }
+            Output::Yaml => print(&yaml(json)?),
+        }
+    }
+}
+
+/// Converts JSON to YAML.
+pub(crate) fn yaml(json: &impl Serialize) -> Result<String> {
+    // Via JSON, so that both formats agree.
+    let value = serde_json::to_value(json).context("writing the answer")?;
+    serde_saphyr::to_string(&value).context("writing the answer")
+}
+
+/// Prints to standard output. A closed pipe is not an error.
+pub(crate) fn print(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.trim_end().as_bytes()).and_then(|()| out.write_all(b"\n"));
+    match written.and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("writing the answer"),
+    }
+}

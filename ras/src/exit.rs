@@ -1,0 +1,35 @@
+//! Outcomes of subcommands and their exit codes.
+
+use std::process::ExitCode;
+
+/// A reservation is short, or the audit found a broken rule. Any error exits with 1: clap's default
+/// of 2 for a wrong command line would be mistaken for this.
+const SHORT: u8 = 2;
+/// A plan or the data read is out of date.
+const STALE: u8 = 3;
+
+/// The outcome of a subcommand that did its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Success.
+    Fine,
+    /// A reservation is short, a rule is broken, or the request was refused.
+    Short,
+    /// Its input is out of date: nothing was done.
+    Stale,
+}
+
+impl Verdict {
+    pub(crate) fn fine_if(fine: bool) -> Verdict {
+        if fine { Verdict::Fine } else { Verdict::Short }
+    }
+
+    /// The exit code of the process.
+    pub fn exit_code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Verdict::Fine => 0,
+            Verdict::Short => SHORT,
+            Verdict::Stale => STALE,
+        })
+    }
+}
