@@ -4,12 +4,16 @@ use super::chain::{self, Pace};
 use super::ours::{self, How, Ours};
 use super::{Beside, Figure, Figures, Plot, Series, Unit, mean, quantile};
 use anyhow::{Context, Result};
-use fleet::RegionSnapshot;
+use fleet::{Name, RegionSnapshot, Targets};
 use report::number::{decimal, percent, seconds};
+use report::thrash::{Moved, thrash};
 use tempfile::TempDir;
 
 /// The steps of RAS figure 8.
 const STEPS: [&str; 4] = ["ras build", "solver build", "initial state", "mip"];
+
+/// Moves of one server further apart than this are no thrash.
+const THRASH_WINDOW_HOURS: u32 = 24;
 
 /// One solve of the chain.
 struct Hour {
@@ -20,6 +24,7 @@ struct Hour {
     moves_in_use: usize,
     moves_idle: usize,
     acquired: usize,
+    moved: Vec<Moved<Name>>,
     servers: usize,
     short_rru: f64,
     cut: bool,
@@ -56,7 +61,7 @@ pub fn figures(
 ) -> Result<Vec<Figure>> {
     let beginning = chain::Beginning::of(first);
     let mut region = first.clone();
-    let (mut done, mut last) = (Vec::new(), None::<TempDir>);
+    let (mut done, mut last, mut previous) = (Vec::new(), None::<TempDir>, None);
     for hour in 1..=hours {
         say(&format!("figures 7, 8, 9 and 16: hour {hour} of {hours}"));
         let doing = || format!("hour {hour}");
@@ -77,14 +82,16 @@ pub fn figures(
             moves_in_use: moves.in_use,
             moves_idle: moves.idle,
             acquired: moves.acquired,
+            moved: moved(previous.as_ref(), &region, &solved.targets, hour),
             servers: region.servers.len(),
             short_rru: solved.audit.shortfall.to_f64(),
             cut: solved.was_cut(),
             beside,
         });
         let parts = chain::next_hour(&region, &solved.targets, &beginning, hour, pace);
-        region = RegionSnapshot::new(parts)
+        let next = RegionSnapshot::new(parts)
             .with_context(|| format!("the region after hour {hour} is broken (a bug)"))?;
+        previous = Some(std::mem::replace(&mut region, next));
     }
     let start = if warm { ", each from what the one before left," } else { "" };
     let made = format!(
@@ -98,6 +105,40 @@ pub fn figures(
     let all: [(u8, Make); 4] = [(7, times), (8, steps), (9, gaps), (16, moves)];
     let wanted = all.into_iter().filter(|(number, _)| wanted.any(&[*number]));
     Ok(wanted.map(|(_, figure)| figure(&done, made.clone())).collect())
+}
+
+/// Moves of one hour. A move has a cause if its server failed or returned since the hour before, or
+/// the request of either holder was resized. Servers keep their order from hour to hour.
+fn moved(
+    previous: Option<&RegionSnapshot>,
+    region: &RegionSnapshot,
+    targets: &Targets,
+    hour: u32,
+) -> Vec<Moved<Name>> {
+    let changed = |step: &fleet::Move| {
+        let Some(previous) = previous else { return false };
+        let resized = |holder: Option<fleet::ReservationIx>| {
+            let now = holder.map(|ix| &region.reservations[ix.ix()]);
+            now.is_some_and(|now| {
+                let before = previous.reservation(&now.id);
+                before.is_none_or(|ix| previous.reservations[ix.ix()].capacity != now.capacity)
+            })
+        };
+        let at = step.server.ix();
+        previous.servers[at].available != region.servers[at].available
+            || resized(step.source)
+            || resized(step.target)
+    };
+    let holder =
+        |ix: Option<fleet::ReservationIx>| ix.map(|ix| region.reservations[ix.ix()].id.clone());
+    let steps = targets.diff(region).map(|step| Moved {
+        server: region.servers[step.server.ix()].id.clone(),
+        hour,
+        from: holder(step.source),
+        to: holder(step.target),
+        caused: changed(&step),
+    });
+    steps.collect()
 }
 
 /// Solves a region from nothing until it is as near as a warm solve came.
@@ -278,6 +319,10 @@ fn moves(done: &[Hour], made: String) -> Figure {
     };
     let share = |count: usize, hour: &Hour| count as f64 / hour.servers.max(1) as f64;
     let short = done.iter().map(|hour| hour.short_rru).fold(0.0, f64::max);
+    let moved: Vec<Moved<Name>> = done.iter().flat_map(|hour| hour.moved.clone()).collect();
+    let servers = done.iter().map(|hour| hour.servers).max().unwrap_or(0);
+    let hours = u32::try_from(done.len()).unwrap_or(u32::MAX);
+    let thrashed = thrash(&moved, THRASH_WINDOW_HOURS, servers, hours);
     Figure {
         number: 16,
         title: "Moves by hour",
@@ -289,6 +334,16 @@ fn moves(done: &[Hour], made: String) -> Figure {
                 "moved in all: in use, idle, free",
                 "-",
                 format!("{}, {}, {}", decimal(in_use), decimal(idle), decimal(acquired)),
+            ),
+            row(
+                "thrash: moves beyond the net difference in a day, of 1,000 servers and hour",
+                "-",
+                format!(
+                    "{} ({} of {} moves without a cause)",
+                    decimal(thrashed.per_thousand_hour),
+                    thrashed.excess,
+                    thrashed.moves
+                ),
             ),
             row("RRU short in the worst hour", "-", decimal(short)),
         ],

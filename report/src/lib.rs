@@ -7,6 +7,7 @@
 //! | [`heat_map`] | the heat map of reservations and MSBs |
 //! | `assignment`, `solve_report` | what the page of a solve shows: counted from the assignment, read from `report.json` |
 //! | `summary`, `buffer`, `heat`, `power`, `affinity`, `moves`, `progress`, `tables` | its sections |
+//! | [`thrash`](mod@thrash) | moves that a chain of solves undoes or repeats |
 //!
 //! [`page`] makes an HTML file that loads nothing; [`render`] makes the page of a solve, with the charts of
 //! RAS (SOSP'21). Everything about the assignment is from the audit. Only what an assignment cannot tell
@@ -30,6 +31,7 @@ pub mod svg;
 mod tables;
 #[cfg(test)]
 mod tests;
+pub mod thrash;
 
 use assignment::AssignmentSummary;
 use buffer::BufferShares;
