@@ -17,7 +17,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use world::{config, empty, event, for_each, noon, reservation, rru, server, snapshot, solved};
+use testkit::rows::noon;
+use world::{config, empty, event, for_each, reservation, rru, server, snapshot, solved};
 
 const PLACES: [(&str, &str, &str); 4] =
     [("dc0", "m0", "k0"), ("dc0", "m1", "k1"), ("dc1", "m2", "k2"), ("dc1", "m2", "k3")];

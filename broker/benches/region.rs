@@ -8,18 +8,14 @@
 //! reader that is kept waiting keeps waiting in the figures too.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
-use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{Broker, Export, ImportOptions, Occurrence, Publication, PublicationId, TargetRow};
 use datasets::generate::{GenerateOptions, State, generate};
 use fleet::{Name, RegionSnapshot, Scope, UnavailabilityKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-fn option(name: &str, default: usize) -> usize {
-    let mut arguments = std::env::args().skip_while(|argument| argument != name).skip(1);
-    arguments.next().map_or(default, |value| value.parse().expect("a number"))
-}
+use testkit::postgres::Server;
+use testkit::usage::option;
 
 fn main() {
     let runtime =
@@ -38,15 +34,12 @@ async fn measure() {
     println!("{servers} servers, {} reservations", snapshot.reservations.len());
     println!("generate                          {:8.2} s", begin.elapsed().as_secs_f64());
 
-    let folder =
-        tempfile::Builder::new().prefix("ras-pg-").tempdir_in("/var/tmp").expect("a folder");
     let begin = Instant::now();
-    let postgres = PrivatePostgres::start(&PrivateOptions::new(folder.path())).await;
-    let postgres = postgres.expect("Postgres starts");
+    let mut postgres = Server::start_in("/var/tmp").await;
     let broker = Broker::open(&postgres.address()).await.expect("it can be opened");
     println!(
         "start Postgres {:2}, migrate        {:8.2} s",
-        postgres.major(),
+        postgres.major().unwrap_or(0),
         begin.elapsed().as_secs_f64()
     );
 
@@ -120,7 +113,7 @@ async fn measure() {
     }
     broker.close().await;
     let begin = Instant::now();
-    postgres.stop().await.expect("stopped");
+    postgres.stop().await;
     println!("stop Postgres                     {:8.2} s", begin.elapsed().as_secs_f64());
 }
 

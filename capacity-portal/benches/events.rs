@@ -8,22 +8,18 @@
 //! falls behind is seen as latency. Readers follow a reservation each meanwhile.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
-use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{Broker, ImportOptions};
 use capacity_portal::{Authority, Portal, PortalSettings, Role, Token};
-use fleet::{RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Weights};
-use std::path::Path;
+use fleet::RegionSnapshot;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use testkit::postgres::Server;
+use testkit::rows::{large, snapshot};
+use testkit::usage::{memory, option, processor, processor_of};
 
 const SECRET: &str = "the-secret-of-the-benchmark";
 const RESERVATIONS: usize = 32;
-
-fn option(name: &str, default: usize) -> usize {
-    let mut arguments = std::env::args().skip_while(|argument| argument != name).skip(1);
-    arguments.next().map_or(default, |value| value.parse().expect("a number"))
-}
 
 fn main() {
     let runtime =
@@ -33,80 +29,7 @@ fn main() {
 
 fn region(servers: usize) -> RegionSnapshot {
     let name = |number: usize| format!("r{:02}", number % RESERVATIONS);
-    let reservation = |number: usize| ReservationRow {
-        reservation_id: name(number).into(),
-        owner: "owner".into(),
-        kind: "guaranteed".into(),
-        capacity_rru: 1.0,
-        msb_buffer: true,
-        priority: 1,
-        msb_alpha: None,
-        rack_alpha: None,
-        affinity_theta: None,
-        host_profile: None,
-        replicas: None,
-        replicas_per_msb: None,
-    };
-    let server = |number: usize| ServerRow {
-        server_id: format!("s{number:07}").into(),
-        datacenter: "dc".into(),
-        msb: format!("msb{:02}", number / 40 % 36).into(),
-        rack: format!("rack{:05}", number / 40).into(),
-        hardware_type: "type".into(),
-        current_reservation: Some(name(number).into()),
-        target_reservation: None,
-        target_pending: false,
-        in_use: number.is_multiple_of(3),
-        loaned_to: None,
-        power_watts: None,
-    };
-    let value = |number: usize| RruRow {
-        reservation_id: name(number).into(),
-        hardware_type: "type".into(),
-        rru: 1.0,
-    };
-    let parts = SnapshotParts {
-        region: "region".into(),
-        taken_at: chrono::DateTime::UNIX_EPOCH,
-        weights: Weights::default(),
-        shared_buffer_fraction: Some(0.0),
-        servers: (0..servers).map(server).collect(),
-        reservations: (0..RESERVATIONS).map(reservation).collect(),
-        rru: (0..RESERVATIONS).map(value).collect(),
-        affinity: Vec::new(),
-        allowed_datacenters: Vec::new(),
-        unavailability: Vec::new(),
-        ahead: fleet::AheadParts::default(),
-    };
-    RegionSnapshot::new(parts).expect("a snapshot")
-}
-
-/// A member of /proc/PID/status in MiB.
-fn memory(pid: &str, member: &str) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux");
-    let line = status.lines().find(|line| line.starts_with(member)).expect("a member");
-    let kib: f64 = line.split_whitespace().nth(1).expect("a value").parse().expect("a number");
-    kib / 1024.0
-}
-
-/// Processor seconds of a process, and of its children that have ended if `children`; and its parent.
-fn processor(pid: &str, children: bool) -> Option<(f64, String)> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
-    let places = if children { 11..15 } else { 11..13 };
-    let ticks: f64 = fields[places].iter().filter_map(|field| field.parse::<f64>().ok()).sum();
-    Some((ticks / 100.0, fields[1].to_owned()))
-}
-
-/// Processor seconds of Postgres: of the first process, and of those it has started.
-fn postgres_processor(folder: &Path) -> f64 {
-    let pid = std::fs::read_to_string(folder.join("data/postmaster.pid")).expect("it runs");
-    let pid = pid.lines().next().expect("a line").trim().to_owned();
-    let first = processor(&pid, true).map_or(0.0, |(seconds, _)| seconds);
-    let all = std::fs::read_dir("/proc").expect("Linux").flatten();
-    let names = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let others = names.filter_map(|name| processor(&name, false));
-    first + others.filter(|(_, parent)| *parent == pid).map(|(seconds, _)| seconds).sum::<f64>()
+    snapshot(&large(servers, 1, (0..RESERVATIONS).map(name), name))
 }
 
 /// The body of a request: an event of some server that began; every second time the end of one that
@@ -149,10 +72,7 @@ async fn measure() {
     let (servers, rate) = (option("--servers", 1_000_000), option("--events-per-second", 1_000));
     let (seconds, clients) = (option("--seconds", 60), option("--clients", 64));
     let readers = option("--readers", 0);
-    let folder =
-        tempfile::Builder::new().prefix("ras-ev-").tempdir_in("/var/tmp").expect("a folder");
-    let postgres = PrivatePostgres::start(&PrivateOptions::new(folder.path())).await;
-    let postgres = postgres.expect("Postgres starts");
+    let mut postgres = Server::start_in("/var/tmp").await;
     let broker = Broker::open(&postgres.address()).await.expect("it can be opened");
     broker.load("bench", &region(servers), ImportOptions::default()).await.expect("loaded");
     println!(
@@ -177,7 +97,7 @@ async fn measure() {
 
     let client = reqwest::Client::builder().pool_max_idle_per_host(clients).build();
     let client = client.expect("a client");
-    let (used, used_there) = (own_processor(), postgres_processor(folder.path()));
+    let (used, used_there) = (processor(), processor_of("postgres"));
     let (begin, total) = (Instant::now(), rate * seconds);
     let url: Arc<str> = format!("{base}/ops/v1/events").into();
     let mut tasks = Vec::new();
@@ -222,12 +142,12 @@ async fn measure() {
     println!("accepted                 {accepted} in {took:.2} s: {:.0}/s", accepted as f64 / took);
     println!("not accepted             {refused}");
     println!("answer p50, p99, max     {:.1} ms, {:.1} ms, {:.1} ms", at(0.5), at(0.99), at(1.0));
-    println!("processor, this process  {:8.2} s (clients included)", own_processor() - used);
-    println!("processor, Postgres      {:8.2} s", postgres_processor(folder.path()) - used_there);
+    println!("processor, this process  {:8.2} s (clients included)", processor() - used);
+    println!("processor, Postgres      {:8.2} s", processor_of("postgres") - used_there);
     println!(
         "memory now, and at most  {:.0} MiB, {:.0} MiB",
-        memory("self", "VmRSS"),
-        memory("self", "VmHWM")
+        memory("VmRSS").unwrap_or(0.0),
+        memory("VmHWM").unwrap_or(0.0)
     );
     if readers > 0 {
         tokio::time::sleep(Duration::from_secs(2)).await;
@@ -239,9 +159,5 @@ async fn measure() {
     println!("trail whole              {}", broker.trail_is_whole().await.expect("asked"));
     println!("broken rules             {:?}", broker.check().await.expect("asked"));
     broker.close().await;
-    postgres.stop().await.expect("it stops");
-}
-
-fn own_processor() -> f64 {
-    processor("self", false).map_or(0.0, |(seconds, _)| seconds)
+    postgres.stop().await;
 }

@@ -167,7 +167,7 @@ mod tests {
     use crate::planner::{PlanRefused, Planned, Planner};
     use crate::region::HeldRegion;
     use broker::{Export, Seq, TargetVersion};
-    use fleet::{CapacityRequest, RegionSnapshot, SnapshotParts, Targets, Weights};
+    use fleet::{CapacityRequest, RegionSnapshot, Targets};
     use futures_util::future::join_all;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -215,19 +215,7 @@ mod tests {
     }
 
     fn region() -> Arc<HeldRegion> {
-        let parts = SnapshotParts {
-            region: "region".into(),
-            taken_at: chrono::DateTime::UNIX_EPOCH,
-            weights: Weights::default(),
-            shared_buffer_fraction: None,
-            servers: Vec::new(),
-            reservations: Vec::new(),
-            rru: Vec::new(),
-            affinity: Vec::new(),
-            allowed_datacenters: Vec::new(),
-            unavailability: Vec::new(),
-            ahead: fleet::AheadParts::default(),
-        };
+        let parts = testkit::rows::parts();
         let export =
             Export { parts, generations: Vec::new(), version: TargetVersion(0), seq: Seq(0) };
         Arc::new(HeldRegion::of(export).expect("an empty region"))

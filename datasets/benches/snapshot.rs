@@ -7,29 +7,23 @@ use datasets::generate::{GenerateOptions, State, generate};
 use datasets::{read_assignment, read_parts, read_snapshot, write_result, write_snapshot};
 use fleet::{RegionSnapshot, Targets};
 use std::time::Instant;
+use testkit::usage::memory;
 
 fn timed<T>(what: &str, run: impl FnOnce() -> T) -> T {
     // Each step has a peak of its own: otherwise the hungriest would hide all that come after it.
     let reset = std::fs::write("/proc/self/clear_refs", "5").is_ok();
-    let before = memory("VmRSS:");
+    let before = memory("VmRSS");
     #[expect(clippy::disallowed_methods, reason = "a bench is there to look at the clock")]
     let began = Instant::now();
     let result = run();
     let seconds = began.elapsed().as_secs_f64();
-    let peak = if reset { memory("VmHWM:") } else { None };
+    let peak = if reset { memory("VmHWM") } else { None };
     println!("{what:<18} {seconds:>7.2} s   from {} to a peak of {}", shown(before), shown(peak));
     result
 }
 
-/// An amount of memory of this process in MiB, where the system tells.
-fn memory(what: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(what))?;
-    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? / 1024)
-}
-
-fn shown(amount: Option<u64>) -> String {
-    amount.map_or_else(|| "unknown".to_owned(), |mib| format!("{mib} MiB"))
+fn shown(amount: Option<f64>) -> String {
+    amount.map_or_else(|| "unknown".to_owned(), |mib| format!("{mib:.0} MiB"))
 }
 
 fn main() {

@@ -16,13 +16,14 @@ mod common;
 use broker::{
     Broker, Occurrence, Publication, PublicationId, ReplacementState, Report, State, TargetRow,
 };
-use common::{Place, memory, option, processor};
+use common::Place;
 use fleet::{Scope, UnavailabilityKind};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{AgentError, HostAgent, Mover, MoverSettings, StepOrder, StepReport};
 use std::time::{Duration, Instant};
+use testkit::usage::{memory, option, processor, processor_of};
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Hosts of replacements answer at once; all other steps never end.
@@ -107,7 +108,7 @@ async fn measure() {
         }
         // The first pass is a full one.
         tokio::time::sleep(Duration::from_secs(5)).await;
-        let (begin, used, theirs) = (Instant::now(), processor(), place.postgres_processor());
+        let (begin, used, theirs) = (Instant::now(), processor(), processor_of("postgres"));
         let mut tick = interval(Duration::from_secs_f64(seconds as f64 / failures as f64));
         tick.set_missed_tick_behavior(MissedTickBehavior::Burst);
         let mut recorded = Duration::ZERO;
@@ -153,8 +154,8 @@ async fn measure() {
             below = until;
         }
         println!("processor, without Postgres       {:8.2} s", processor() - used);
-        println!("processor of Postgres             {:8.2} s", place.postgres_processor() - theirs);
-        println!("memory, at most                   {:8.0} MiB", memory("VmHWM"));
+        println!("processor of Postgres             {:8.2} s", processor_of("postgres") - theirs);
+        println!("memory, at most                   {:8.0} MiB", memory("VmHWM").unwrap_or(0.0));
     };
     let beside = async {
         if events > 0 {

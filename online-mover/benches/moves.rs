@@ -9,11 +9,12 @@
 mod common;
 
 use broker::{MoveState, Publication, PublicationId, TargetRow};
-use common::{Place, memory, option, processor};
+use common::Place;
 use fleet::pace::{Limits, ScopeLimits};
 use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{Mover, MoverSettings};
 use std::time::{Duration, Instant};
+use testkit::usage::{memory, option, processor, processor_of};
 
 fn main() {
     let runtime =
@@ -51,7 +52,7 @@ async fn measure() {
         while broker.mover_status().await.expect("asked").acting.is_none() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        let (begin, used, theirs) = (Instant::now(), processor(), place.postgres_processor());
+        let (begin, used, theirs) = (Instant::now(), processor(), processor_of("postgres"));
         broker.publish("bench", &publication).await.expect("published");
         println!("publish                           {:8.2} s", begin.elapsed().as_secs_f64());
         let (begin, mut opened, mut begun) = (Instant::now(), None, None);
@@ -73,11 +74,11 @@ async fn measure() {
         println!("until all have begun              {:8.2} s", begun.unwrap_or(f64::NAN));
         println!("until all are bound               {:8.2} s", begin.elapsed().as_secs_f64());
         println!("processor, without Postgres       {:8.2} s", processor() - used);
-        println!("processor of Postgres             {:8.2} s", place.postgres_processor() - theirs);
+        println!("processor of Postgres             {:8.2} s", processor_of("postgres") - theirs);
         println!(
             "memory now, and at most           {:8.0} MiB, {:.0} MiB",
-            memory("VmRSS"),
-            memory("VmHWM")
+            memory("VmRSS").unwrap_or(0.0),
+            memory("VmHWM").unwrap_or(0.0)
         );
     };
     tokio::select! {

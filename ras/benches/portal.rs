@@ -20,6 +20,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use testkit::usage::option;
 use tokio::time::{sleep, sleep_until};
 
 const SECRET: &str = "the-secret-of-the-benchmark";
@@ -29,11 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(1_200);
 
 /// The first reads are counted by themselves for so long.
 const WARM_UP_SECONDS: usize = 2;
-
-fn option(name: &str, default: usize) -> usize {
-    let mut arguments = std::env::args().skip_while(|argument| argument != name).skip(1);
-    arguments.next().map_or(default, |value| value.parse().expect("a number"))
-}
 
 fn main() {
     let runtime =

@@ -3,10 +3,10 @@
 use super::render;
 use chrono::DateTime;
 use fleet::{
-    AffinityRow, RegionSnapshot, ReservationIx, ReservationRow, RruRow, ServerRow, SnapshotParts,
-    Targets, Weights,
+    AffinityRow, RegionSnapshot, ReservationIx, ReservationRow, ServerRow, SnapshotParts, Targets,
 };
 use serde_json::{Value, json};
+use testkit::rows::{parts, reservation, rru, server};
 
 /// Elements that have no end tag.
 const VOID: [&str; 4] = ["meta", "br", "input", "link"];
@@ -75,53 +75,19 @@ fn check(page: &str) {
 
 /// `msbs` MSBs in two datacenters with `each` servers of one type, all free, and no reservation.
 fn world(msbs: usize, each: usize) -> SnapshotParts {
-    let server = |ix: usize| {
+    let servers = (0..msbs * each).map(|ix| {
         let msb = ix / each;
-        ServerRow {
-            server_id: format!("s{ix:06}").as_str().into(),
-            datacenter: format!("dc{}", 2 * msb / msbs).as_str().into(),
-            msb: format!("msb{msb}").as_str().into(),
-            rack: format!("rack{}-{}", msb, ix % 2).as_str().into(),
-            hardware_type: "T1".into(),
-            current_reservation: None,
-            target_reservation: None,
-            target_pending: false,
-            in_use: false,
-            loaned_to: None,
-            power_watts: Some(400.0),
-        }
-    };
-    SnapshotParts {
-        region: "region-a".into(),
-        taken_at: DateTime::UNIX_EPOCH,
-        weights: Weights::default(),
-        shared_buffer_fraction: Some(0.0),
-        servers: (0..msbs * each).map(server).collect(),
-        reservations: Vec::new(),
-        rru: Vec::new(),
-        affinity: Vec::new(),
-        allowed_datacenters: Vec::new(),
-        unavailability: Vec::new(),
-        ahead: fleet::AheadParts::default(),
-    }
+        let (datacenter, name) = (format!("dc{}", 2 * msb / msbs), format!("msb{msb}"));
+        let place = (&*datacenter, &*name, &*format!("rack{msb}-{}", ix % 2));
+        ServerRow { power_watts: Some(400.0), ..server(&format!("s{ix:06}"), place, "T1") }
+    });
+    SnapshotParts { taken_at: DateTime::UNIX_EPOCH, servers: servers.collect(), ..parts() }
 }
 
 fn ask(parts: &mut SnapshotParts, id: &str, owner: &str, capacity_rru: f64) {
-    parts.reservations.push(ReservationRow {
-        reservation_id: id.into(),
-        owner: owner.into(),
-        kind: "guaranteed".into(),
-        capacity_rru,
-        msb_buffer: true,
-        priority: 0,
-        msb_alpha: None,
-        rack_alpha: None,
-        affinity_theta: None,
-        host_profile: None,
-        replicas: None,
-        replicas_per_msb: None,
-    });
-    parts.rru.push(RruRow { reservation_id: id.into(), hardware_type: "T1".into(), rru: 1.0 });
+    let owner = owner.into();
+    parts.reservations.push(ReservationRow { owner, ..reservation(id, capacity_rru) });
+    parts.rru.push(rru(id, "T1", 1.0));
 }
 
 fn snapshot(parts: SnapshotParts) -> RegionSnapshot {

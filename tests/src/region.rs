@@ -1,17 +1,12 @@
 //! Commands that make a region or change it, on rows of the snapshot format.
 
 use crate::statement::{Statement, pairs};
-use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, Name, ReservationRow, RruRow, Scope, ServerRow,
-    SnapshotParts, UnavailabilityRow, Weights,
+    AffinityRow, AllowedDatacenterRow, Name, ReservationRow, Scope, ServerRow, SnapshotParts,
+    Weights,
 };
 use std::collections::BTreeSet;
-
-/// The instant of every scenario: noon of the first day of 2026.
-fn noon() -> DateTime<Utc> {
-    DateTime::from_timestamp(1_767_268_800, 0).expect("a valid instant")
-}
+use testkit::rows;
 
 /// `region`: servers `m0-r0-s0` and so on in racks `m0-r0` of MSBs `m0`, the first MSBs in
 /// datacenter `dc0`.
@@ -33,17 +28,10 @@ pub fn region(said: &mut Statement) -> Result<SnapshotParts, String> {
     };
     let mut parts = SnapshotParts {
         region: "scenario".into(),
-        taken_at: noon(),
         weights,
         // A scenario that is not about shared buffers has none.
         shared_buffer_fraction: Some(said.optional("shared_buffers")?.unwrap_or(0.0)),
-        servers: Vec::new(),
-        reservations: Vec::new(),
-        rru: Vec::new(),
-        affinity: Vec::new(),
-        allowed_datacenters: Vec::new(),
-        unavailability: Vec::new(),
-        ahead: fleet::AheadParts::default(),
+        ..rows::parts()
     };
     for msb in 0..msbs {
         let datacenter = format!("dc{}", msb * datacenters / msbs);
@@ -63,19 +51,10 @@ fn add_rack(
     hardware_type: &str,
     count: usize,
 ) {
-    parts.servers.extend((0..count).map(|number| ServerRow {
-        server_id: format!("{rack}-s{number}").into(),
-        datacenter: datacenter.into(),
-        msb: msb.into(),
-        rack: rack.into(),
-        hardware_type: hardware_type.into(),
-        current_reservation: None,
-        target_reservation: None,
-        target_pending: false,
-        in_use: false,
-        loaned_to: None,
-        power_watts: None,
-    }));
+    let place = (datacenter, msb, rack);
+    parts
+        .servers
+        .extend((0..count).map(|n| rows::server(&format!("{rack}-s{n}"), place, hardware_type)));
 }
 
 /// `servers`: one more rack of an MSB, of servers of some type.
@@ -101,18 +80,15 @@ pub fn reservation(parts: &mut SnapshotParts, said: &mut Statement) -> Result<()
     let rule = said.optional::<String>("replicas")?;
     let rule = rule.map(|text| per_msb_of(&text)).transpose()?;
     parts.reservations.push(ReservationRow {
-        reservation_id: id.clone(),
-        owner: "owner".into(),
-        capacity_rru,
         msb_buffer: kind == "guaranteed" && buffer == "yes",
         kind: kind.into(),
         priority: said.optional("priority")?.unwrap_or(0),
         msb_alpha: said.optional("msb_alpha")?,
         rack_alpha: said.optional("rack_alpha")?,
         affinity_theta: said.optional("theta")?,
-        host_profile: None,
         replicas: rule.map(|(_, replicas)| replicas),
         replicas_per_msb: rule.map(|(per_msb, _)| per_msb),
+        ..rows::reservation(&id, capacity_rru)
     });
     let mut types = pairs(&said.list("types"), 1.0)?;
     if types.is_empty() {
@@ -120,8 +96,7 @@ pub fn reservation(parts: &mut SnapshotParts, said: &mut Statement) -> Result<()
         types = all.into_iter().map(|name| (name.to_string(), 1.0)).collect();
     }
     for (hardware_type, rru) in types {
-        let hardware_type = hardware_type.into();
-        parts.rru.push(RruRow { reservation_id: id.clone(), hardware_type, rru });
+        parts.rru.push(rows::rru(&id, &hardware_type, rru));
     }
     for (datacenter, share) in pairs(&said.list("affinity"), 1.0)? {
         let datacenter = datacenter.into();
@@ -237,28 +212,25 @@ fn choose<'a>(
     Ok(chosen)
 }
 
-/// `fail` and `maintain`: an event without end on a server, rack, MSB or datacenter.
-pub fn event(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), String> {
+/// The server, rack, MSB or datacenter that a command names.
+pub fn named_scope(said: &mut Statement) -> Result<(Scope, String), String> {
     let scopes = [Scope::Server, Scope::Rack, Scope::Msb, Scope::Datacenter];
     let named = scopes.into_iter().find_map(|scope| {
         let name = said.optional::<String>(scope.as_str()).transpose()?;
         Some(name.map(|name| (scope, name)))
     });
-    let Some(named) = named else { return Err(format!("{}: what?", said.verb)) };
-    let (scope, name) = named?;
+    named.unwrap_or_else(|| Err(format!("{}: what?", said.verb)))
+}
+
+/// `fail` and `maintain`: an event without end on a server, rack, MSB or datacenter.
+pub fn event(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), String> {
+    let (scope, name) = named_scope(said)?;
     let kind = match (said.verb.as_str(), scope) {
         ("maintain", _) => "planned_maintenance",
         (_, Scope::Server | Scope::Rack) => "random_failure",
         _ => "correlated_failure",
     };
-    parts.unavailability.push(UnavailabilityRow {
-        event_id: format!("event-{}", parts.unavailability.len()).into(),
-        scope: scope.as_str().into(),
-        scope_id: name.into(),
-        kind: kind.into(),
-        started_at: parts.taken_at - TimeDelta::hours(1),
-        ended_at: None,
-        recall_minutes: None,
-    });
+    let number = parts.unavailability.len();
+    parts.unavailability.push(rows::event(number, scope.as_str(), &name, kind));
     Ok(())
 }

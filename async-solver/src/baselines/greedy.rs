@@ -173,60 +173,25 @@ fn take(
 mod tests {
     use super::*;
     use fleet::audit::audit;
-    use fleet::{ReservationRow, RruRow, ServerRow, SnapshotParts, Weights};
+    use fleet::{ReservationRow, SnapshotParts};
+    use testkit::rows::{parts, reservation, rru, server};
 
     /// Free servers of one type: how many are in each rack of each MSB.
     fn region(msbs: &[&[usize]], requests: &[(&str, f64, i32)]) -> SnapshotParts {
-        let mut servers = Vec::new();
+        let mut parts = parts();
         for (m, racks) in msbs.iter().enumerate() {
             for (k, &count) in racks.iter().enumerate() {
-                servers.extend((0..count).map(|s| ServerRow {
-                    server_id: format!("s{m}{k}{s:02}").into(),
-                    datacenter: "dc".into(),
-                    msb: format!("m{m}").into(),
-                    rack: format!("r{m}{k}").into(),
-                    hardware_type: "t".into(),
-                    current_reservation: None,
-                    target_reservation: None,
-                    target_pending: false,
-                    in_use: false,
-                    loaned_to: None,
-                    power_watts: None,
-                }));
+                let (msb, rack) = (format!("m{m}"), format!("r{m}{k}"));
+                let id = |s: usize| format!("s{m}{k}{s:02}");
+                parts.servers.extend((0..count).map(|s| server(&id(s), ("dc", &msb, &rack), "t")));
             }
         }
-        let reservations = requests.iter().map(|&(id, capacity_rru, priority)| ReservationRow {
-            reservation_id: id.into(),
-            owner: "owner".into(),
-            kind: "guaranteed".into(),
-            capacity_rru,
-            msb_buffer: true,
-            priority,
-            msb_alpha: None,
-            rack_alpha: None,
-            affinity_theta: None,
-            host_profile: None,
-            replicas: None,
-            replicas_per_msb: None,
-        });
-        let rru = requests.iter().map(|&(id, ..)| RruRow {
-            reservation_id: id.into(),
-            hardware_type: "t".into(),
-            rru: 1.0,
-        });
-        SnapshotParts {
-            region: "region".into(),
-            taken_at: chrono::DateTime::from_timestamp(1_767_268_800, 0).expect("an instant"),
-            weights: Weights::default(),
-            shared_buffer_fraction: Some(0.0),
-            servers,
-            reservations: reservations.collect(),
-            rru: rru.collect(),
-            affinity: Vec::new(),
-            allowed_datacenters: Vec::new(),
-            unavailability: Vec::new(),
-            ahead: fleet::AheadParts::default(),
+        for &(id, capacity_rru, priority) in requests {
+            let row = ReservationRow { priority, ..reservation(id, capacity_rru) };
+            parts.reservations.push(row);
+            parts.rru.push(rru(id, "t", 1.0));
         }
+        parts
     }
 
     fn snapshot(parts: SnapshotParts) -> RegionSnapshot {

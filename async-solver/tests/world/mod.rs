@@ -3,10 +3,9 @@
 
 use async_solver::backend::InProcess;
 use async_solver::{Backend, Control, SolveOutcome, SolverConfig, Warm, solve};
-use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationRow, RruRow, ServerRow,
-    SnapshotParts, UnavailabilityRow, Weights,
+    AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationRow, ServerRow, SnapshotParts,
+    Weights,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -15,83 +14,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner
 use std::ops::Range;
 use std::time::Duration;
 
-/// The instant of every world.
-pub fn noon() -> DateTime<Utc> {
-    DateTime::from_timestamp(1_767_268_800, 0).expect("a valid instant")
-}
-
-/// An empty region without shared buffers, with the default prices.
-pub fn empty() -> SnapshotParts {
-    SnapshotParts {
-        region: "region-a".into(),
-        taken_at: noon(),
-        weights: Weights::default(),
-        shared_buffer_fraction: Some(0.0),
-        servers: Vec::new(),
-        reservations: Vec::new(),
-        rru: Vec::new(),
-        affinity: Vec::new(),
-        allowed_datacenters: Vec::new(),
-        unavailability: Vec::new(),
-        ahead: fleet::AheadParts::default(),
-    }
-}
-
-/// A free, idle server. `place`: datacenter, MSB, rack.
-pub fn server(id: &str, place: (&str, &str, &str), hardware_type: &str) -> ServerRow {
-    ServerRow {
-        server_id: id.into(),
-        datacenter: place.0.into(),
-        msb: place.1.into(),
-        rack: place.2.into(),
-        hardware_type: hardware_type.into(),
-        current_reservation: None,
-        target_reservation: None,
-        target_pending: false,
-        in_use: false,
-        loaned_to: None,
-        power_watts: None,
-    }
-}
-
-/// A guaranteed reservation with embedded buffer.
-pub fn reservation(id: &str, capacity_rru: f64) -> ReservationRow {
-    ReservationRow {
-        reservation_id: id.into(),
-        owner: "owner".into(),
-        kind: "guaranteed".into(),
-        capacity_rru,
-        msb_buffer: true,
-        priority: 0,
-        msb_alpha: None,
-        rack_alpha: None,
-        affinity_theta: None,
-        host_profile: None,
-        replicas: None,
-        replicas_per_msb: None,
-    }
-}
-
-pub fn rru(id: &str, hardware_type: &str, rru: f64) -> RruRow {
-    RruRow { reservation_id: id.into(), hardware_type: hardware_type.into(), rru }
-}
-
-/// An event without end that began an hour ago.
-pub fn event(number: usize, scope: &str, scope_id: &str, kind: &str) -> UnavailabilityRow {
-    UnavailabilityRow {
-        event_id: format!("event-{number}").into(),
-        scope: scope.into(),
-        scope_id: scope_id.into(),
-        kind: kind.into(),
-        started_at: noon() - TimeDelta::hours(1),
-        ended_at: None,
-        recall_minutes: None,
-    }
-}
-
-pub fn snapshot(parts: &SnapshotParts) -> RegionSnapshot {
-    RegionSnapshot::new(parts.clone()).expect("a valid world")
-}
+pub use testkit::rows::{event, parts as empty, reservation, rru, server, snapshot};
 
 /// The settings of tests: solved to the end, on one thread.
 pub fn config() -> SolverConfig {

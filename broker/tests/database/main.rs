@@ -21,7 +21,6 @@ mod moves;
 mod plan;
 mod private;
 mod profiles;
-mod proxy;
 mod publish;
 mod quotas;
 mod racing;
@@ -34,3 +33,5 @@ mod schema;
 mod tokens;
 mod unavailability;
 mod views;
+
+use testkit::proxy;

@@ -176,8 +176,8 @@ async fn alerts_become_events() {
 /// Alertmanager tries again after 503, and gives up after anything below 500.
 #[tokio::test]
 async fn a_postgres_that_is_down_is_told() {
-    let mut place = Place::new().await;
-    place.postgres.take().expect("it runs").stop().await.expect("it stops");
+    let mut place = Place::alone().await;
+    place.stop_postgres().await;
     let body = notification(vec![alert(
         "firing",
         json!({ "server": "s01" }),

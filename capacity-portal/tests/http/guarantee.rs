@@ -4,61 +4,18 @@
 use crate::pages::page;
 use crate::place::{Place, ROOT, answer, tokens};
 use capacity_portal::{Authority, PortalSettings};
-use fleet::{RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Weights};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
-
-fn region() -> RegionSnapshot {
-    let server = |number: usize| {
-        let msb = number / 8;
-        ServerRow {
-            server_id: format!("m{msb}-s{}", number % 8).into(),
-            datacenter: "dc".into(),
-            msb: format!("m{msb}").into(),
-            rack: format!("m{msb}-r{}", number % 8 / 2).into(),
-            hardware_type: "type".into(),
-            current_reservation: Some("web".into()),
-            target_reservation: None,
-            target_pending: false,
-            in_use: false,
-            loaned_to: None,
-            power_watts: None,
-        }
-    };
-    let web = ReservationRow {
-        reservation_id: "web".into(),
-        owner: "web".into(),
-        kind: "guaranteed".into(),
-        capacity_rru: 56.0,
-        msb_buffer: true,
-        priority: 0,
-        msb_alpha: None,
-        rack_alpha: None,
-        affinity_theta: None,
-        host_profile: None,
-        replicas: None,
-        replicas_per_msb: None,
-    };
-    let parts = SnapshotParts {
-        region: "region".into(),
-        taken_at: chrono::DateTime::UNIX_EPOCH,
-        weights: Weights::default(),
-        shared_buffer_fraction: Some(0.0),
-        servers: (0..64).map(server).collect(),
-        reservations: vec![web],
-        rru: vec![RruRow { reservation_id: "web".into(), hardware_type: "type".into(), rru: 1.0 }],
-        affinity: Vec::new(),
-        allowed_datacenters: Vec::new(),
-        unavailability: Vec::new(),
-        ahead: fleet::AheadParts::default(),
-    };
-    RegionSnapshot::new(parts).expect("a snapshot")
-}
+use testkit::rows::{full_of_web, snapshot};
 
 async fn place() -> Place {
     let authority = Authority::new(tokens(), false).expect("tokens");
-    Place::of(Some(&region()), PortalSettings { authority, ..PortalSettings::default() }).await
+    Place::of(
+        Some(&snapshot(&full_of_web(56.0))),
+        PortalSettings { authority, ..PortalSettings::default() },
+    )
+    .await
 }
 
 async fn post(place: &Place, path: &str, body: &Value) -> (StatusCode, Value) {

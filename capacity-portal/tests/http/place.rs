@@ -1,17 +1,17 @@
 //! A private Postgres with a small region in it, a portal in front, and a client.
 
-use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{Broker, ImportOptions, Publication, PublicationId, TargetRow};
 use capacity_portal::{Authority, Portal, PortalSettings, Rehearse, Rehearsed, Role, Stand, Token};
 use decisions::give_way::{GiveWay, RegionHeld, Standing, plan};
-use fleet::{
-    MsbIx, Name, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Weights,
-};
+use fleet::{MsbIx, Name, RegionSnapshot};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use testkit::postgres::{Database, Server};
+use testkit::rows::{snapshot, two_reservations};
 
 /// How long anything here may take; a machine under load is slow.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,78 +20,29 @@ pub const WATCH: &str = "secret-of-the-watch";
 pub const READER: &str = "secret-of-a-reader";
 pub const ROOT: &str = "secret-of-an-operator";
 
-/// Fields are dropped in this order: the folder last.
+/// A portal on a database of the tests' Postgres.
 pub struct Place {
     pub broker: Broker,
     pub base: String,
     pub client: reqwest::Client,
     portal: tokio::task::JoinHandle<()>,
-    pub postgres: Option<PrivatePostgres>,
-    _folder: tempfile::TempDir,
+    postgres: Postgres,
+}
+
+enum Postgres {
+    Shared(Box<Database>),
+    Own(Box<Server>),
 }
 
 impl Drop for Place {
-    /// Waits for the end of the server before the folder goes.
     fn drop(&mut self) {
         self.portal.abort();
-        let Some(postgres) = self.postgres.take() else { return };
-        let stop = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime").block_on(postgres.stop()).expect("it stops");
-        });
-        stop.join().expect("it stops");
     }
 }
 
-/// 24 servers of two reservations and nobody.
+/// 24 servers: eight of `a`, eight of `b/ü`, eight free.
 pub fn region() -> RegionSnapshot {
-    let reservation = |id: &str| ReservationRow {
-        reservation_id: id.into(),
-        owner: id.into(),
-        kind: "guaranteed".into(),
-        capacity_rru: 4.5,
-        msb_buffer: true,
-        priority: 1,
-        msb_alpha: None,
-        rack_alpha: None,
-        affinity_theta: None,
-        host_profile: None,
-        replicas: None,
-        replicas_per_msb: None,
-    };
-    let server = |number: usize| ServerRow {
-        server_id: format!("s{number:02}").into(),
-        datacenter: "dc".into(),
-        msb: format!("msb{}", number % 3).into(),
-        rack: format!("rack{}", number % 6).into(),
-        hardware_type: "type".into(),
-        current_reservation: match number {
-            0..8 => Some("a".into()),
-            8..16 => Some("b/ü".into()),
-            _ => None,
-        },
-        target_reservation: None,
-        target_pending: false,
-        in_use: number < 4,
-        loaned_to: None,
-        power_watts: None,
-    };
-    let value =
-        |id: &str| RruRow { reservation_id: id.into(), hardware_type: "type".into(), rru: 1.25 };
-    let parts = SnapshotParts {
-        region: "region".into(),
-        taken_at: chrono::DateTime::UNIX_EPOCH,
-        weights: Weights::default(),
-        shared_buffer_fraction: Some(0.0),
-        servers: (0..24).map(server).collect(),
-        reservations: vec![reservation("a"), reservation("b/ü")],
-        rru: vec![value("a"), value("b/ü")],
-        affinity: Vec::new(),
-        allowed_datacenters: Vec::new(),
-        unavailability: Vec::new(),
-        ahead: fleet::AheadParts::default(),
-    };
-    RegionSnapshot::new(parts).expect("a snapshot")
+    snapshot(&two_reservations(["a", "b/ü"], 4.5, 1.25))
 }
 
 /// The tokens of the settings.
@@ -155,22 +106,48 @@ impl Place {
 
     /// One with another region, or none.
     pub async fn of(region: Option<&RegionSnapshot>, settings: PortalSettings) -> Place {
-        // The path of a socket is short, so it is not in a build's folder.
-        let folder = tempfile::Builder::new().prefix("ras-cp-").tempdir_in("/tmp");
-        let folder = folder.expect("a folder");
-        let postgres = PrivatePostgres::start(&PrivateOptions::new(folder.path())).await;
-        let postgres = postgres.expect("a machine that tests the portal has Postgres");
-        let broker = Broker::open(&postgres.address()).await.expect("opened");
-        if let Some(region) = region {
-            broker.load("test", region, ImportOptions::default()).await.expect("loaded");
-        }
+        let database = match region {
+            Some(region) => Database::with(region).await,
+            None => Database::new().await,
+        };
+        let broker = database.broker.clone();
+        Place::serve(broker, settings, Postgres::Shared(Box::new(database))).await
+    }
+
+    /// A region in a Postgres of its own, which the test may stop.
+    pub async fn alone() -> Place {
+        let server = Server::start().await;
+        let broker = Broker::open(&server.address()).await.expect("opened");
+        broker.load("test", &region(), ImportOptions::default()).await.expect("loaded");
+        let authority = Authority::new(tokens(), false).expect("three tokens");
+        let settings = PortalSettings { authority, ..PortalSettings::default() };
+        Place::serve(broker, settings, Postgres::Own(Box::new(server))).await
+    }
+
+    async fn serve(broker: Broker, settings: PortalSettings, postgres: Postgres) -> Place {
         let at = "127.0.0.1:0".parse().expect("an address");
         let portal = Portal::bind(at, broker.clone(), settings).await;
         let portal = portal.expect("it listens");
         let base = format!("http://{}", portal.address().expect("an address"));
         let portal = tokio::spawn(async { portal.serve().await.expect("it serves") });
         let client = reqwest::Client::builder().build().expect("a client");
-        Place { broker, base, client, portal, postgres: Some(postgres), _folder: folder }
+        Place { broker, base, client, portal, postgres }
+    }
+
+    /// The folder of the socket of its Postgres, and the name of its database.
+    pub fn socket(&self) -> (PathBuf, String) {
+        match &self.postgres {
+            Postgres::Shared(database) => (database.socket(), database.name().to_owned()),
+            Postgres::Own(server) => (server.socket(), "region".to_owned()),
+        }
+    }
+
+    /// Stops its Postgres.
+    pub async fn stop_postgres(&mut self) {
+        match &mut self.postgres {
+            Postgres::Own(server) => server.stop().await,
+            Postgres::Shared(_) => panic!("other tests use this Postgres: ask for Place::alone"),
+        }
     }
 
     pub async fn send(

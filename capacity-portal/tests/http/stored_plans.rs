@@ -4,12 +4,12 @@ use crate::requests::{OWNER_A, place, two};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::io::Write;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use uuid::Uuid;
 
 /// Runs SQL with the `psql` beside Postgres: this crate has no SQL of its own.
-fn psql(socket: &Path, variables: &[(&str, &str)], sql: &str) -> String {
+fn psql((socket, database): &(PathBuf, String), variables: &[(&str, &str)], sql: &str) -> String {
     let mut command = Command::new("psql");
     command.args([
         "-X",
@@ -21,7 +21,7 @@ fn psql(socket: &Path, variables: &[(&str, &str)], sql: &str) -> String {
         "-U",
         "ras",
         "-d",
-        "region",
+        database,
         "-h",
     ]);
     command.arg(socket);
@@ -69,8 +69,7 @@ fn without(document: &Value, at: &str, renamed: bool) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stored_plan_that_lost_a_member_is_refused() {
     let place = place().await;
-    let options = place.postgres.as_ref().expect("it runs").address().options();
-    let socket = options.get_socket().expect("a unix socket").as_path();
+    let database = place.socket();
     let plan = place.plan(json!([two()])).await;
     assert_eq!((&plan["applicable"], &plan["servers"]), (&json!(true), &json!(2)), "{plan}");
     let mut much = two();
@@ -85,7 +84,7 @@ async fn a_stored_plan_that_lost_a_member_is_refused() {
     for (plan, column) in [(&plan, "answers"), (&plan, "changes"), (&refused, "answers")] {
         let id = plan["plan"].as_str().expect("an id");
         let read = format!("SELECT {column} FROM plans WHERE plan_id = :'id'");
-        let stored = psql(socket, &[("id", id)], &read);
+        let stored = psql(&database, &[("id", id)], &read);
         let stored: Value = serde_json::from_str(&stored).expect("JSON");
         let copy = format!(
             "INSERT INTO plans (plan_id, state, made_by, expires_at, owners, base, seq, taken_at, {column}, \
@@ -110,7 +109,7 @@ async fn a_stored_plan_that_lost_a_member_is_refused() {
             let other = without(&stored, at, renamed);
             let copied = Uuid::now_v7().to_string();
             let document = other.to_string();
-            psql(socket, &[("id", id), ("copied", &copied), ("document", &document)], &copy);
+            psql(&database, &[("id", id), ("copied", &copied), ("document", &document)], &copy);
             let (status, said) = match plan["applicable"] == true {
                 true => place.apply(&json!({ "plan": copied })).await,
                 false => {

@@ -1,12 +1,9 @@
 use super::{Downtime, ReplayReport, ReplaySettings, replay};
 use crate::outage::StormGuard;
 use chrono::{DateTime, TimeDelta, Utc};
-
-use fleet::{
-    RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Targets, UnavailabilityKind,
-    Weights,
-};
+use fleet::{RegionSnapshot, ServerRow, SnapshotParts, Targets, UnavailabilityKind};
 use std::time::Duration;
+use testkit::rows::{parts, reservation, rru, server, snapshot};
 
 fn at(minutes: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::minutes(minutes)
@@ -14,47 +11,18 @@ fn at(minutes: i64) -> DateTime<Utc> {
 
 /// Web holds 9 servers in three MSBs and has a capacity of 6; the shared buffer has `spares` more.
 fn region(spares: usize) -> RegionSnapshot {
-    let server = |n: usize| ServerRow {
-        server_id: format!("s{n:02}").into(),
-        datacenter: "dc".into(),
-        msb: format!("m{}", n % 3).into(),
-        rack: format!("r{n}").into(),
-        hardware_type: "t".into(),
+    let servers = (0..9 + spares).map(|n| ServerRow {
         current_reservation: Some(if n < 9 { "web" } else { "shared-buffer/t" }.into()),
-        target_reservation: None,
-        target_pending: false,
-        in_use: false,
-        loaned_to: None,
-        power_watts: None,
-    };
-    let web = ReservationRow {
-        reservation_id: "web".into(),
-        owner: "web".into(),
-        kind: "guaranteed".into(),
-        capacity_rru: 6.0,
-        msb_buffer: true,
-        priority: 0,
-        msb_alpha: None,
-        rack_alpha: None,
-        affinity_theta: None,
-        host_profile: None,
-        replicas: None,
-        replicas_per_msb: None,
-    };
-    let parts = SnapshotParts {
-        region: "r".into(),
+        ..server(&format!("s{n:02}"), ("dc", &format!("m{}", n % 3), &format!("r{n}")), "t")
+    });
+    snapshot(&SnapshotParts {
         taken_at: at(0),
-        weights: Weights::default(),
         shared_buffer_fraction: Some(0.1),
-        servers: (0..9 + spares).map(server).collect(),
-        reservations: vec![web],
-        rru: vec![RruRow { reservation_id: "web".into(), hardware_type: "t".into(), rru: 1.0 }],
-        affinity: Vec::new(),
-        allowed_datacenters: Vec::new(),
-        unavailability: Vec::new(),
-        ahead: fleet::AheadParts::default(),
-    };
-    RegionSnapshot::new(parts).expect("a region")
+        servers: servers.collect(),
+        reservations: vec![reservation("web", 6.0)],
+        rru: vec![rru("web", "t", 1.0)],
+        ..parts()
+    })
 }
 
 /// Replays servers that fail at a minute, for a number of minutes.

@@ -1,63 +1,29 @@
 use super::{Loan, simulate};
-use fleet::{
-    MsbIx, RegionSnapshot, ReservationRow, Rru, RruRow, ServerRow, SnapshotParts, Weights,
-};
+use fleet::{MsbIx, RegionSnapshot, ReservationRow, Rru, ServerRow, SnapshotParts};
+use testkit::rows::{parts, reservation, rru, server, snapshot};
 
 /// Two MSBs of eight servers: `web` has four in each and wants six, `ads`, less important, two in
 /// each; of `ads` all four, of `web` four in m1 are lent.
 fn region() -> RegionSnapshot {
-    let reservation = |id: &str, kind: &str, capacity_rru, priority| ReservationRow {
-        reservation_id: id.into(),
-        owner: id.into(),
-        kind: kind.into(),
-        capacity_rru,
-        msb_buffer: true,
-        priority,
-        msb_alpha: None,
-        rack_alpha: None,
-        affinity_theta: None,
-        host_profile: None,
-        replicas: None,
-        replicas_per_msb: None,
-    };
-    let server = |number: usize| {
+    let servers = (0..16).map(|number: usize| {
         let (msb, place) = (number / 8, number % 8);
         let owner = ["web", "web", "web", "web", "ads", "ads"].get(place);
         let lent = owner == Some(&"ads") || (owner == Some(&"web") && msb == 1);
+        let at = ("dc", &*format!("m{msb}"), &*format!("m{msb}-rack"));
         ServerRow {
-            server_id: format!("s{number:02}").into(),
-            datacenter: "dc".into(),
-            msb: format!("m{msb}").into(),
-            rack: format!("m{msb}-rack").into(),
-            hardware_type: "t".into(),
             current_reservation: owner.map(|name| (*name).into()),
-            target_reservation: None,
-            target_pending: false,
-            in_use: false,
             loaned_to: lent.then(|| "batch".into()),
-            power_watts: None,
+            ..server(&format!("s{number:02}"), at, "t")
         }
-    };
-    let worth =
-        |id: &str| RruRow { reservation_id: id.into(), hardware_type: "t".into(), rru: 1.0 };
-    let parts = SnapshotParts {
-        region: "region".into(),
-        taken_at: chrono::DateTime::UNIX_EPOCH,
-        weights: Weights::default(),
-        shared_buffer_fraction: Some(0.0),
-        servers: (0..16).map(server).collect(),
-        reservations: vec![
-            reservation("web", "guaranteed", 7.0, 0),
-            reservation("ads", "guaranteed", 2.0, 1),
-            reservation("batch", "elastic", 0.0, 0),
-        ],
-        rru: vec![worth("web"), worth("ads"), worth("batch")],
-        affinity: Vec::new(),
-        allowed_datacenters: Vec::new(),
-        unavailability: Vec::new(),
-        ahead: fleet::AheadParts::default(),
-    };
-    RegionSnapshot::new(parts).expect("a region")
+    });
+    let ads = ReservationRow { priority: 1, ..reservation("ads", 2.0) };
+    let batch = ReservationRow { kind: "elastic".into(), ..reservation("batch", 0.0) };
+    snapshot(&SnapshotParts {
+        servers: servers.collect(),
+        reservations: vec![reservation("web", 7.0), ads, batch],
+        rru: ["web", "ads", "batch"].map(|name| rru(name, "t", 1.0)).into(),
+        ..parts()
+    })
 }
 
 #[test]

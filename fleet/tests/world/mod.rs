@@ -1,18 +1,16 @@
 //! Tiny regions for tests: written in a few lines, or drawn at random.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationIx, ReservationRow, RruRow,
-    ServerRow, SnapshotParts, Targets, UnavailabilityRow, Weights,
+    AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationIx, ReservationRow, ServerRow,
+    SnapshotParts, Targets,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
+use testkit::rows;
 
-/// The instant of every world.
-pub fn noon() -> DateTime<Utc> {
-    DateTime::from_timestamp(1_767_268_800, 0).expect("a valid instant")
-}
+pub use testkit::rows::noon;
 
 pub fn hours(count: i64) -> TimeDelta {
     TimeDelta::hours(count)
@@ -27,21 +25,7 @@ pub struct World {
 impl World {
     /// An empty region without shared buffers, with the default prices.
     pub fn new() -> World {
-        World {
-            parts: SnapshotParts {
-                region: "region-a".into(),
-                taken_at: noon(),
-                weights: Weights::default(),
-                shared_buffer_fraction: Some(0.0),
-                servers: Vec::new(),
-                reservations: Vec::new(),
-                rru: Vec::new(),
-                affinity: Vec::new(),
-                allowed_datacenters: Vec::new(),
-                unavailability: Vec::new(),
-                ahead: fleet::AheadParts::default(),
-            },
-        }
+        World { parts: rows::parts() }
     }
 
     /// Adds free, idle servers on one rack of an MSB: `dc0/m1` means MSB `m1` of datacenter
@@ -49,19 +33,9 @@ impl World {
     pub fn servers(mut self, place: &str, hardware_type: &str, count: usize) -> World {
         let (datacenter, msb) = place.split_once('/').expect("datacenter/msb");
         for number in 0..count {
-            self.parts.servers.push(ServerRow {
-                server_id: format!("{msb}-{hardware_type}-{number:03}").into(),
-                datacenter: datacenter.into(),
-                msb: msb.into(),
-                rack: format!("{msb}-rack").into(),
-                hardware_type: hardware_type.into(),
-                current_reservation: None,
-                target_reservation: None,
-                target_pending: false,
-                in_use: false,
-                loaned_to: None,
-                power_watts: None,
-            });
+            let id = format!("{msb}-{hardware_type}-{number:03}");
+            let place = (datacenter, msb, &*format!("{msb}-rack"));
+            self.parts.servers.push(rows::server(&id, place, hardware_type));
         }
         self
     }
@@ -74,23 +48,10 @@ impl World {
 
     /// Adds a reservation with embedded buffer.
     pub fn valued(mut self, id: &str, kind: &str, capacity: f64, values: &[(&str, f64)]) -> World {
-        self.parts.reservations.push(ReservationRow {
-            reservation_id: id.into(),
-            owner: "owner".into(),
-            kind: kind.into(),
-            capacity_rru: capacity,
-            msb_buffer: true,
-            priority: 0,
-            msb_alpha: None,
-            rack_alpha: None,
-            affinity_theta: None,
-            host_profile: None,
-            replicas: None,
-            replicas_per_msb: None,
-        });
+        let row = ReservationRow { kind: kind.into(), ..rows::reservation(id, capacity) };
+        self.parts.reservations.push(row);
         for &(hardware_type, rru) in values {
-            let hardware_type = hardware_type.into();
-            self.parts.rru.push(RruRow { reservation_id: id.into(), hardware_type, rru });
+            self.parts.rru.push(rows::rru(id, hardware_type, rru));
         }
         self
     }
@@ -110,15 +71,8 @@ impl World {
 
     /// Adds an event without end that began an hour ago.
     pub fn event(mut self, scope: &str, scope_id: &str, kind: &str) -> World {
-        self.parts.unavailability.push(UnavailabilityRow {
-            event_id: format!("event-{}", self.parts.unavailability.len()).into(),
-            scope: scope.into(),
-            scope_id: scope_id.into(),
-            kind: kind.into(),
-            started_at: noon() - hours(1),
-            ended_at: None,
-            recall_minutes: None,
-        });
+        let number = self.parts.unavailability.len();
+        self.parts.unavailability.push(rows::event(number, scope, scope_id, kind));
         self
     }
 

@@ -5,7 +5,6 @@ use broker::{Broker, Occurrence, ReplacementState};
 use fleet::{RegionSnapshot, Scope, UnavailabilityKind};
 use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{Mover, MoverSettings};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -20,6 +19,7 @@ const SOCKET: &str = ".s.PGSQL.5432";
 /// A proxy in front of Postgres' socket that delays all bytes, in both directions.
 struct Distance {
     folder: tempfile::TempDir,
+    database: String,
     /// Messages that clients sent.
     sent: Arc<AtomicUsize>,
     /// Opened connections.
@@ -27,12 +27,14 @@ struct Distance {
 }
 
 impl Distance {
-    fn to(socket: PathBuf, each_way: Duration) -> Distance {
+    fn to(place: &Place, each_way: Duration) -> Distance {
+        let (socket, database) = place.socket();
+        let socket = socket.join(SOCKET);
         let folder = tempfile::Builder::new().prefix("ras-far-").tempdir_in("/tmp");
         let folder = folder.expect("a folder");
         let listener = UnixListener::bind(folder.path().join(SOCKET)).expect("bound");
         let (sent, connections) = (Arc::default(), Arc::default());
-        let of = Distance { folder, sent, connections };
+        let of = Distance { folder, database, sent, connections };
         let (sent, connections) = (Arc::clone(&of.sent), Arc::clone(&of.connections));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -48,7 +50,7 @@ impl Distance {
     }
 
     async fn broker(&self) -> Broker {
-        let address = broker::Address::socket(self.folder.path(), "ras", "region");
+        let address = broker::Address::socket(self.folder.path(), "ras", &self.database);
         Broker::attach(&address).await.expect("attached")
     }
 }
@@ -81,11 +83,6 @@ async fn pass(
     let _ = to.shutdown().await;
 }
 
-fn socket(place: &Place) -> PathBuf {
-    let options = place.postgres.as_ref().expect("it runs").address().options();
-    options.get_socket().map(PathBuf::as_path).unwrap_or(Path::new("")).join(SOCKET)
-}
-
 /// Limit of the time from a failure to the bound spare with default settings, in one-way delays. It takes about
 /// 140; statements that are sent for the first time take another round trip.
 const REPLACED_WITHIN: u32 = 300;
@@ -110,7 +107,7 @@ async fn failed_server_is_replaced_with_postgres_500_ms_away() {
 
 async fn replaced_over(each_way: Duration) {
     let place = Place::with(&without_loans()).await;
-    let distance = Distance::to(socket(&place), each_way);
+    let distance = Distance::to(&place, each_way);
     let agent = SimulatedAgent::default();
     let settings = MoverSettings::default();
     let mover = Mover::new(distance.broker().await, &agent, settings, "far".to_owned());
@@ -158,7 +155,7 @@ async fn replaced_over(each_way: Duration) {
 #[tokio::test]
 async fn mover_too_far_from_postgres_reports_that_it_cannot_act() {
     let place = Place::with(&without_loans()).await;
-    let distance = Distance::to(socket(&place), Duration::from_millis(400));
+    let distance = Distance::to(&place, Duration::from_millis(400));
     let agent = SimulatedAgent::default();
     let settings = MoverSettings { lease: Duration::from_secs(1), ..MoverSettings::default() };
     let mover = Mover::new(distance.broker().await, &agent, settings, "far".to_owned());

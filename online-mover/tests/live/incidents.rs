@@ -441,7 +441,7 @@ async fn decisions_survive_a_crash_at_any_await() {
 
 #[tokio::test]
 async fn replacement_continues_after_a_minute_without_postgres() {
-    let mut place = Place::with(&town()).await;
+    let mut place = Place::alone(&town()).await;
     let mover = mover(&place.broker, SimulatedAgent::default());
     fails(&place, Scope::Server, "s000", RANDOM).await;
     until(mover.run(), async || count(&counts(&place).await, ReplacementState::Bound) == 1).await;

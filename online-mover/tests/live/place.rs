@@ -1,21 +1,19 @@
 //! A private Postgres with a small region.
 
-use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{
     Broker, Epoch, ImportOptions, MoverInstance, Publication, PublicationId, TargetRow,
     TargetVersion,
 };
-use fleet::{Name, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Weights};
+use fleet::{Name, RegionSnapshot, ReservationRow, ServerRow, SnapshotParts};
 use online_mover::MoverSettings;
 use online_mover::agent::simulated::SimulatedAgent;
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::path::PathBuf;
 use std::time::Duration;
+use testkit::postgres::{Database, Server};
+use testkit::rows::{parts, reservation, rru, server, snapshot, two_reservations};
 
-/// Time limit of a wait. A machine under load is slow.
-const PATIENCE: Duration = Duration::from_secs(100);
+pub use testkit::wait::{Crashes, poll, until};
 
 const LEASE: Duration = Duration::from_secs(600);
 
@@ -29,146 +27,73 @@ pub fn settings() -> MoverSettings {
     }
 }
 
-/// A region in a private Postgres. Fields are dropped in order, the folder last.
+/// A region in the Postgres of the tests, or in one of its own.
 pub struct Place {
     pub broker: Broker,
-    pub postgres: Option<PrivatePostgres>,
-    folder: tempfile::TempDir,
+    postgres: Postgres,
 }
 
-impl Drop for Place {
-    /// Stops the server before its folder is removed.
-    fn drop(&mut self) {
-        let Some(postgres) = self.postgres.take() else { return };
-        let stop = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime").block_on(postgres.stop()).expect("it stops");
-        });
-        stop.join().expect("it stops");
-    }
+enum Postgres {
+    Shared(Box<Database>),
+    Own(Box<Server>),
 }
 
+/// 24 servers in six racks and three MSBs: eight of `a`, eight of `b`, eight free.
 pub fn region() -> RegionSnapshot {
-    let reservation = |id: &str| ReservationRow {
-        reservation_id: id.into(),
-        owner: id.into(),
-        kind: "guaranteed".into(),
-        capacity_rru: 4.0,
-        msb_buffer: true,
-        priority: 1,
-        msb_alpha: None,
-        rack_alpha: None,
-        affinity_theta: None,
-        host_profile: Some(format!("profile of {id}").into()),
-        replicas: None,
-        replicas_per_msb: None,
-    };
-    let server = |number: usize| ServerRow {
-        server_id: format!("s{number:02}").into(),
-        datacenter: "dc".into(),
-        msb: format!("msb{}", number % 3).into(),
-        rack: format!("rack{}", number % 6).into(),
-        hardware_type: "type".into(),
-        current_reservation: match number {
-            0..8 => Some("a".into()),
-            8..16 => Some("b".into()),
-            _ => None,
-        },
-        target_reservation: None,
-        target_pending: false,
-        in_use: number < 4,
-        loaned_to: None,
-        power_watts: None,
-    };
-    let value =
-        |id: &str| RruRow { reservation_id: id.into(), hardware_type: "type".into(), rru: 1.0 };
-    let parts = SnapshotParts {
-        region: "region".into(),
-        taken_at: chrono::DateTime::UNIX_EPOCH,
-        weights: Weights::default(),
-        shared_buffer_fraction: Some(0.0),
-        servers: (0..24).map(server).collect(),
-        reservations: vec![reservation("a"), reservation("b")],
-        rru: vec![value("a"), value("b")],
-        affinity: Vec::new(),
-        allowed_datacenters: Vec::new(),
-        unavailability: Vec::new(),
-        ahead: fleet::AheadParts::default(),
-    };
-    RegionSnapshot::new(parts).expect("a snapshot")
+    let mut parts = two_reservations(["a", "b"], 4.0, 1.0);
+    for row in &mut parts.reservations {
+        row.host_profile = Some(format!("profile of {}", row.reservation_id).into());
+    }
+    snapshot(&parts)
 }
 
 /// 120 servers of the types x and y in three MSBs of four racks; `web` and `ads` have 50 each, the shared
 /// buffers four of each type, and the rest is free. Two elastic reservations borrow nothing yet.
 pub fn town() -> RegionSnapshot {
-    let reservation = |id: &str, kind: &str, priority: i32, capacity_rru: f64| ReservationRow {
-        reservation_id: id.into(),
+    let reserved = |id: &str, kind: &str, priority: i32, capacity_rru: f64| ReservationRow {
         owner: id.into(),
         kind: kind.into(),
-        capacity_rru,
         msb_buffer: kind == "guaranteed",
         priority,
-        msb_alpha: None,
-        rack_alpha: None,
-        affinity_theta: None,
-        host_profile: None,
-        replicas: None,
-        replicas_per_msb: None,
+        ..reservation(id, capacity_rru)
     };
-    let server = |number: usize| {
+    let servers = (0..120).map(|number: usize| {
         let ty = ["x", "y"][number % 2];
+        let (msb, rack) = (format!("msb{}", number / 2 % 3), format!("rack{:02}", number / 2 % 12));
         ServerRow {
-            server_id: format!("s{number:03}").into(),
-            datacenter: "dc".into(),
-            msb: format!("msb{}", number / 2 % 3).into(),
-            rack: format!("rack{:02}", number / 2 % 12).into(),
-            hardware_type: ty.into(),
             current_reservation: match number {
                 0..50 => Some("web".into()),
                 50..100 => Some("ads".into()),
                 100..108 => Some(format!("shared-buffer/{ty}").into()),
                 _ => None,
             },
-            target_reservation: None,
-            target_pending: false,
             in_use: number < 100 && number % 50 < 30,
-            loaned_to: None,
-            power_watts: None,
+            ..server(&format!("s{number:03}"), ("dc", &msb, &rack), ty)
         }
-    };
-    let value = |id: &str, ty: &str, rru: f64| RruRow {
-        reservation_id: id.into(),
-        hardware_type: ty.into(),
-        rru,
-    };
-    let parts = SnapshotParts {
+    });
+    snapshot(&SnapshotParts {
         region: "town".into(),
         taken_at: chrono::DateTime::UNIX_EPOCH,
-        weights: Weights::default(),
         shared_buffer_fraction: Some(4.0 / 60.0),
-        servers: (0..120).map(server).collect(),
+        servers: servers.collect(),
         reservations: vec![
-            reservation("web", "guaranteed", 0, 40.0),
-            reservation("ads", "guaranteed", 1, 25.0),
-            reservation("batch", "elastic", 9, 0.0),
-            reservation("trial", "elastic", 9, 0.0),
+            reserved("web", "guaranteed", 0, 40.0),
+            reserved("ads", "guaranteed", 1, 25.0),
+            reserved("batch", "elastic", 9, 0.0),
+            reserved("trial", "elastic", 9, 0.0),
         ],
         rru: vec![
-            value("web", "x", 1.0),
-            value("web", "y", 2.0),
-            value("ads", "x", 1.0),
-            value("batch", "x", 1.0),
-            value("batch", "y", 1.0),
-            value("trial", "x", 1.0),
-            value("trial", "y", 1.0),
-            value("ads", "y", 1.0),
+            rru("web", "x", 1.0),
+            rru("web", "y", 2.0),
+            rru("ads", "x", 1.0),
+            rru("batch", "x", 1.0),
+            rru("batch", "y", 1.0),
+            rru("trial", "x", 1.0),
+            rru("trial", "y", 1.0),
+            rru("ads", "y", 1.0),
         ],
-        affinity: Vec::new(),
-        allowed_datacenters: Vec::new(),
-        unavailability: Vec::new(),
-        ahead: fleet::AheadParts::default(),
-    };
-    RegionSnapshot::new(parts).expect("a snapshot")
+        ..parts()
+    })
 }
 
 impl Place {
@@ -177,16 +102,26 @@ impl Place {
         Place::with(&region()).await
     }
 
-    /// A given region.
+    /// A region in a database of its own.
     pub async fn with(region: &RegionSnapshot) -> Place {
-        // The path of a socket is short, so it is not in a build's folder.
-        let folder = tempfile::Builder::new().prefix("ras-mv-").tempdir_in("/tmp");
-        let folder = folder.expect("a folder");
-        let postgres = PrivatePostgres::start(&PrivateOptions::new(folder.path())).await;
-        let postgres = postgres.expect("a machine that tests the mover has Postgres");
-        let broker = Broker::open(&postgres.address()).await.expect("opened");
+        let database = Database::with(region).await;
+        Place { broker: database.broker.clone(), postgres: Postgres::Shared(Box::new(database)) }
+    }
+
+    /// A region in a Postgres of its own, which the test may stop.
+    pub async fn alone(region: &RegionSnapshot) -> Place {
+        let server = Server::start().await;
+        let broker = Broker::open(&server.address()).await.expect("opened");
         broker.load("test", region, ImportOptions::default()).await.expect("loaded");
-        Place { broker, postgres: Some(postgres), folder }
+        Place { broker, postgres: Postgres::Own(Box::new(server)) }
+    }
+
+    /// The folder of the socket of its Postgres, and the name of its database.
+    pub fn socket(&self) -> (PathBuf, String) {
+        match &self.postgres {
+            Postgres::Shared(database) => (database.socket(), database.name().to_owned()),
+            Postgres::Own(server) => (server.socket(), "region".to_owned()),
+        }
     }
 
     /// Publishes targets on top of the current version; gives the holder of each server afterwards.
@@ -231,13 +166,19 @@ impl Place {
 
     /// Stops Postgres while clients are connected.
     pub async fn stop_postgres(&mut self) {
-        self.postgres.take().expect("it runs").stop().await.expect("it stops");
+        self.own().stop().await;
     }
 
     /// Starts Postgres again.
     pub async fn start_postgres(&mut self) {
-        let started = PrivatePostgres::start(&PrivateOptions::new(self.folder.path())).await;
-        self.postgres = Some(started.expect("it starts"));
+        self.own().start_again().await;
+    }
+
+    fn own(&mut self) -> &mut Server {
+        match &mut self.postgres {
+            Postgres::Own(server) => server,
+            Postgres::Shared(_) => panic!("other tests use this Postgres: ask for Place::alone"),
+        }
     }
 
     /// Ends the current lease, as if its holder had been silent for long.
@@ -267,45 +208,4 @@ impl Place {
             last.insert(done.server.clone(), (done.version, done.move_id, done.step));
         }
     }
-}
-
-/// A future that is dropped after a number of polls: a crash at that await.
-pub struct Crashes<F> {
-    pub future: F,
-    pub polls: u64,
-}
-
-impl<F: Future + Unpin> Future for Crashes<F> {
-    /// The output; `None`: the future was dropped first.
-    type Output = Option<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.polls == 0 {
-            return Poll::Ready(None);
-        }
-        self.polls -= 1;
-        let polled = Pin::new(&mut self.future).poll(context);
-        if self.polls == 0 && polled.is_pending() {
-            return Poll::Ready(None);
-        }
-        polled.map(Some)
-    }
-}
-
-/// Waits for a condition, checking every few milliseconds.
-pub async fn poll(mut look: impl AsyncFnMut() -> bool) {
-    while !look().await {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// Runs a future without end until a condition holds.
-pub async fn until<T>(run: impl Future<Output = T>, look: impl AsyncFnMut() -> bool) {
-    let waited = tokio::time::timeout(PATIENCE, async {
-        tokio::select! {
-            _ = run => unreachable!("it has no end"),
-            () = poll(look) => {}
-        }
-    });
-    waited.await.expect("it takes too long");
 }

@@ -6,10 +6,7 @@ use broker::{
     Occurrence, RecallReport, WindowId,
 };
 use chrono::{DateTime, Utc};
-use fleet::{
-    RegionSnapshot, ReservationRow, RruRow, Scope, ServerRow, SnapshotParts, UnavailabilityKind,
-    UnavailabilityRow, Weights,
-};
+use fleet::{RegionSnapshot, Scope, ServerRow, UnavailabilityKind, UnavailabilityRow};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
 use online_mover::steps::Step;
 use online_mover::{HostAgent, Mover, MoverSettings};
@@ -17,6 +14,7 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use testkit::rows::{full_of_web, snapshot};
 
 struct Hosts(Arc<SimulatedAgent>);
 
@@ -40,52 +38,11 @@ fn mover(place: &Place, agent: &Arc<SimulatedAgent>, name: &str) -> Mover<Hosts>
     Mover::new(place.broker.clone(), Hosts(Arc::clone(agent)), quick(), name.to_owned())
 }
 
-/// 64 RRU of `web` in eight MSBs of four racks of two servers; that is also its capacity.
+/// 64 RRU of `web` in eight MSBs of four racks of two servers; it requests `capacity`.
 fn region(capacity: f64) -> RegionSnapshot {
-    let server = |number: usize| {
-        let msb = number / 8;
-        ServerRow {
-            server_id: format!("m{msb}-s{}", number % 8).into(),
-            datacenter: "dc".into(),
-            msb: format!("m{msb}").into(),
-            rack: format!("m{msb}-r{}", number % 8 / 2).into(),
-            hardware_type: "type".into(),
-            current_reservation: Some("web".into()),
-            target_reservation: None,
-            target_pending: false,
-            in_use: false,
-            loaned_to: None,
-            power_watts: None,
-        }
-    };
-    let web = ReservationRow {
-        reservation_id: "web".into(),
-        owner: "web".into(),
-        kind: "guaranteed".into(),
-        capacity_rru: capacity,
-        msb_buffer: true,
-        priority: 0,
-        msb_alpha: None,
-        rack_alpha: None,
-        affinity_theta: None,
-        host_profile: Some("web's".into()),
-        replicas: None,
-        replicas_per_msb: None,
-    };
-    let parts = SnapshotParts {
-        region: "region".into(),
-        taken_at: DateTime::UNIX_EPOCH,
-        weights: Weights::default(),
-        shared_buffer_fraction: Some(0.0),
-        servers: (0..64).map(server).collect(),
-        reservations: vec![web],
-        rru: vec![RruRow { reservation_id: "web".into(), hardware_type: "type".into(), rru: 1.0 }],
-        affinity: Vec::new(),
-        allowed_datacenters: Vec::new(),
-        unavailability: Vec::new(),
-        ahead: fleet::AheadParts::default(),
-    };
-    RegionSnapshot::new(parts).expect("a snapshot")
+    let mut parts = full_of_web(capacity);
+    parts.reservations[0].host_profile = Some("web's".into());
+    snapshot(&parts)
 }
 
 async fn plan(place: &Place, rack: &str, recall_minutes: Option<u32>) -> WindowId {

@@ -1,6 +1,6 @@
 //! Rollouts of changed host profiles to bound servers.
 
-use crate::place::{Crashes, Place, poll, settings, until};
+use crate::place::{Crashes, Place, poll, region, settings, until};
 use broker::{
     Application, Applying, Asking, Contract, GrantPolicy, Granting, MoveReason, MoveState, NewPlan,
     OperationId, PlanId, RequestChangeKind, RequestId, RequestState, Rollout, RolloutError,
@@ -168,7 +168,7 @@ async fn refused_host_profile_is_counted_and_requested_once() {
 /// Two servers at a time; a server whose host is busy is under way when the rollout is paused.
 #[tokio::test]
 async fn paused_rollout_begins_no_move_until_it_is_resumed() {
-    let mut place = Place::new().await;
+    let mut place = Place::alone(&region()).await;
     let hosts = Hosts::default();
     let pause = async |place: &Place| place.broker.pause_rollout("ann", "a", "a look").await;
     assert!(matches!(pause(&place).await, Err(RolloutError::NeverChanged { .. })));

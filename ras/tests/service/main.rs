@@ -13,9 +13,6 @@ mod owners;
 mod place;
 mod plans;
 mod postgres;
-#[path = "../../../broker/tests/database/proxy.rs"]
-#[expect(dead_code, reason = "shared with the broker's tests")]
-mod proxy;
 mod replays;
 mod requests;
 mod rollouts;
@@ -26,3 +23,5 @@ mod store;
 mod terminal;
 mod tokens;
 mod upkeep;
+
+use testkit::proxy;

@@ -29,11 +29,6 @@ pub enum RequestState {
 }
 
 impl RequestState {
-    /// Whether it waits for an answer.
-    pub const fn is_open(self) -> bool {
-        matches!(self, RequestState::Submitted | RequestState::Planned)
-    }
-
     /// Whether it is what its reservation is promised by.
     pub const fn is_in_force(self) -> bool {
         use RequestState::{Degraded, Granted, PartiallyGranted, Shrinking};

@@ -1,5 +1,5 @@
-//! What goes wrong between a client and its Postgres: a unix socket before the real one, on which
-//! messages are late, held, lost or refused.
+//! Faults between a client and its Postgres: a unix socket in front of the real one that delays, holds,
+//! loses or refuses messages.
 //!
 //! Clients send a statement's text once for each connection, so a statement is recognised by words
 //! of it. A commit is the text `COMMIT`.
@@ -12,25 +12,33 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-/// What becomes of messages.
+/// Treatment of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
     /// They pass.
     #[default]
     Open,
-    /// Those of clients come so much later.
+    /// Those of clients are delayed by this duration.
     Slow(Duration),
     /// Connections are cut, and new ones refused.
     Refused,
-    /// They go nowhere, and nobody is told.
+    /// They are held, without an error on either side.
     Silent,
     /// The first commit on a connection that sent these words before is forwarded; when its answer
     /// is there, the connection is cut instead. What comes after passes.
     LoseCommitAfter(&'static str),
-    /// Those with these words are held, on a connection that sent those others before.
-    Hold { after: &'static str, at: &'static str },
-    /// They pass, and what is answered to the first commit after these words is held.
-    HoldAnswer { after: &'static str },
+    /// Messages with the words `at` are held, on a connection that sent `after` before.
+    Hold {
+        /// Words of an earlier message.
+        after: &'static str,
+        /// Words of the message to hold.
+        at: &'static str,
+    },
+    /// They pass; the answer to the first commit after these words is held.
+    HoldAnswer {
+        /// Words of an earlier message.
+        after: &'static str,
+    },
 }
 
 /// What all connections share, and a bell for its changes.
@@ -50,6 +58,7 @@ struct State {
     connections: Vec<Weak<Connection>>,
 }
 
+/// A proxy that runs until its process ends.
 pub struct Proxy {
     socket: PathBuf,
     shared: Arc<Shared>,
@@ -59,8 +68,11 @@ pub struct Proxy {
 const SOCKET: &str = ".s.PGSQL.5432";
 
 impl Proxy {
-    /// Before the Postgres whose socket is in `server`; its own socket is in `folder`, which is
-    /// made.
+    /// Starts in front of the Postgres whose socket is in `server`. Its own socket is in `folder`, which
+    /// is created.
+    ///
+    /// # Panics
+    /// If the socket cannot be bound.
     pub fn start(folder: &Path, server: &Path) -> Proxy {
         std::fs::create_dir_all(folder).expect("made");
         let socket = folder.join(SOCKET);
@@ -87,7 +99,7 @@ impl Proxy {
         self.socket.parent().expect("a folder")
     }
 
-    /// From now on it goes this way; what is held is cut.
+    /// Treats messages this way from now on, and cuts connections with held messages.
     pub fn set(&self, way: Way) {
         let mut state = self.shared.lock();
         (state.way, state.turn, state.reached) = (way, state.turn + 1, false);
@@ -97,12 +109,15 @@ impl Proxy {
         self.shared.changed.notify_all();
     }
 
-    /// What is held stays held, and what comes on new connections passes.
+    /// Keeps held messages, and passes those of new connections.
     pub fn leave_behind(&self) {
         self.shared.lock().way = Way::Open;
     }
 
     /// Waits until the fault has happened.
+    ///
+    /// # Panics
+    /// If it has not by then.
     pub fn wait_until_reached(&self, at_most: Duration) {
         let waited =
             self.shared.changed.wait_timeout_while(self.shared.lock(), at_most, |s| !s.reached);
