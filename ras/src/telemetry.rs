@@ -1,13 +1,16 @@
 //! Logs to standard error, and traces to a collector if one is configured.
 
+#[cfg(feature = "otlp")]
+mod traces;
+#[cfg(not(feature = "otlp"))]
+#[path = "telemetry/no_traces.rs"]
+mod traces;
+
 use crate::cli::{Global, LogFormat};
 use anyhow::{Context, Result};
-use opentelemetry::trace::TracerProvider;
-use opentelemetry_otlp::{SpanExporter, WithExportConfig};
-use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::SdkTracerProvider;
 use std::io::IsTerminal;
 use std::time::Duration;
+use traces::Traces;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
@@ -16,19 +19,10 @@ use tracing_subscriber::layer::{Context as LayerContext, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-/// Crates whose spans are traced, regardless of the log filter.
-const TRACED: [&str; 5] = ["ras", "broker", "control", "online_mover", "capacity_portal"];
-
 /// Handle of logs and traces; dropping it sends the last spans.
 #[must_use = "dropped, it ends the traces"]
-pub struct Telemetry(Option<SdkTracerProvider>);
-
-impl Drop for Telemetry {
-    fn drop(&mut self) {
-        if let Some(Err(error)) = self.0.as_ref().map(SdkTracerProvider::shutdown) {
-            tracing::warn!(%error, "the last spans may be lost");
-        }
-    }
+pub struct Telemetry {
+    _traces: Traces,
 }
 
 /// Starts logging with a filter, and tracing if an endpoint is given.
@@ -47,31 +41,13 @@ pub fn start(options: &Global) -> Result<Telemetry> {
         LogFormat::Text => logs.compact().with_filter(filter).boxed(),
         LogFormat::Json => logs.json().flatten_event(true).with_filter(filter).boxed(),
     };
-    let provider = options.otlp_endpoint.as_deref().map(provider).transpose()?;
-    let traces = provider.as_ref().map(|provider| {
-        let ours = TRACED.map(|target| (target, LevelFilter::INFO));
-        tracing_opentelemetry::layer()
-            .with_tracer(provider.tracer("ras"))
-            .with_filter(Targets::new().with_targets(ours))
-    });
+    let traces = Traces::start(options.otlp_endpoint.as_deref())?;
     let statements =
         StatementTimes.with_filter(Targets::new().with_target("sqlx::query", LevelFilter::DEBUG));
     let started =
-        tracing_subscriber::registry().with(logs).with(traces).with(statements).try_init();
+        tracing_subscriber::registry().with(logs).with(traces.layer()).with(statements).try_init();
     started.context("cannot start logging")?;
-    Ok(Telemetry(provider))
-}
-
-/// Sends spans to a collector in batches, from a separate thread.
-fn provider(endpoint: &str) -> Result<SdkTracerProvider> {
-    let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
-    let exporter = SpanExporter::builder().with_http().with_endpoint(url).build();
-    let exporter = exporter.with_context(|| {
-        format!("--otlp-endpoint: {endpoint:?} is not a URL such as http://localhost:4318")
-    })?;
-    let resource = Resource::builder().with_service_name("ras").build();
-    let provider = SdkTracerProvider::builder().with_batch_exporter(exporter);
-    Ok(provider.with_resource(resource).build())
+    Ok(Telemetry { _traces: traces })
 }
 
 /// Records durations of statements from the driver's events.
