@@ -124,7 +124,21 @@ fn crates_depend_in_one_direction() {
             ],
         ),
         ("report", &["fleet"]),
-        ("scenarios", &["async-solver", "datasets", "fleet"]),
+        (
+            "scenarios",
+            &[
+                "async-solver",
+                "broker",
+                "control",
+                "datasets",
+                "fleet",
+                "online-mover",
+                "ras",
+                "report",
+                "testkit",
+            ],
+        ),
+        ("testkit", &["broker", "fleet"]),
     ]);
     for (name, id) in ours {
         let allowed =
@@ -169,7 +183,7 @@ fn each_foreign_thing_has_one_crate() {
     let resolved = Resolved::new();
     for (owners, packages) in [
         (&["async-solver"][..], &["highs", "good_lp"][..]),
-        (&["broker"], &["sqlx"]),
+        (&["broker", "testkit"], &["sqlx"]),
         (
             &["capacity-portal"],
             &["axum", "axum-extra", "axum-server", "prometheus", "tower-http", "utoipa-axum"],
@@ -185,6 +199,10 @@ fn each_foreign_thing_has_one_crate() {
                 assert!(!used, "{name} uses {foreign}: only {owners:?} may");
             }
         }
+    }
+    for (name, id) in resolved.ours() {
+        let shipped = !["scenarios", "testkit"].contains(&name);
+        assert!(!shipped || !resolved.direct(id).contains("testkit"), "{name} ships fixtures");
     }
     let programs: Vec<&str> = (resolved.ours().into_iter())
         .filter(|(_, id)| has_target(&resolved.packages[*id], "bin"))

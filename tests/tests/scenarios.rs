@@ -1,16 +1,13 @@
-//! Every scenario of `scenarios/*.scn`. `REWRITE=1` takes what is printed now as right: read the
-//! difference before committing it.
+//! One test for each file of `scenarios/*.scn`. `REWRITE=1` accepts the current output: read the
+//! difference before you commit it.
 
 use scenarios::{Statement, World};
 
-#[test]
-fn scenarios() {
-    let mut files = 0;
-    datadriven::walk(concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios"), |file| {
-        if !file.filename.ends_with(".scn") {
-            return;
-        }
-        files += 1;
+fn run(file: &str) {
+    let path = format!("{}/scenarios/{file}", env!("CARGO_MANIFEST_DIR"));
+    let mut found = false;
+    datadriven::walk(&path, |file| {
+        found = true;
         let mut world = World::default();
         file.run(|case| {
             let first = Statement::new(case.directive.clone(), case.args.clone());
@@ -18,5 +15,7 @@ fn scenarios() {
             world.run(std::iter::once(first).chain(rest))
         });
     });
-    assert!(files > 0, "no scenario was found");
+    assert!(found, "{path}: no such file");
 }
+
+include!(concat!(env!("OUT_DIR"), "/scenarios.rs"));
