@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // By default reading needs no token, and no write is accepted.
     let settings = PortalSettings::default();
     let portal = Portal::bind("127.0.0.1:0".parse()?, broker.clone(), settings).await?;
-    let url = portal.url();
+    let url = portal.url().ok_or("the portal has no network address")?;
     let server = tokio::spawn(portal.serve());
     println!("{url} serves pages at / and the API at /v1");
     let answer = reqwest::get(format!("{url}/v1/reservations?limit=1")).await?;
