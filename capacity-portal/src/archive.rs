@@ -1,16 +1,16 @@
-//! What solves left behind, as far as whoever runs the portal lets it be read.
+//! The interface to the files of solves.
 
 use axum::body::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use std::fmt;
 
-/// Where snapshots and results of solves are kept. The broker knows their URLs and nothing else.
+/// Archive of snapshots and results of solves. The broker stores only their URLs.
 pub trait Archive: fmt::Debug + Send + Sync {
-    /// The files kept under a URL, in order of name; none: nothing is kept there.
+    /// Files under a URL, by name; may be empty.
     fn files<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Vec<ArchivedFile>, ArchiveError>>;
 
-    /// A file of those; `None`: it is gone.
+    /// One of these files; `None`: it was removed.
     fn read<'a>(
         &'a self,
         url: &'a str,
@@ -18,15 +18,15 @@ pub trait Archive: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<Option<Chunks>, ArchiveError>>;
 }
 
-/// A file, piece by piece.
+/// Content of a file, in chunks.
 pub type Chunks = BoxStream<'static, Result<Bytes, std::io::Error>>;
 
-/// A file that is kept.
+/// An archived file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchivedFile {
-    /// Its name, without a folder.
+    /// Name, without a folder.
     pub name: String,
-    /// How large it is.
+    /// Size in bytes.
     pub bytes: u64,
 }
 

@@ -4,8 +4,8 @@
 //! claims. The socket admits the user that the server runs as, and root: both own the region's files. They
 //! have the role `admin`, checked where the roles of tokens are checked.
 
-use crate::PortalError;
-use crate::api::authority::{Role, Token};
+use crate::error::PortalError;
+use crate::http::auth::authority::{Role, Token};
 use axum::Router;
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};

@@ -1,43 +1,43 @@
-//! What would be done if an MSB were lost: asked of whoever decides, which is not this crate's to know.
+//! The interface to simulated decisions, which this crate does not make.
 
 use decisions::elastic::Loan;
 use decisions::give_way::{GiveWay, RegionHeld};
 use fleet::{MsbIx, Name, RegionSnapshot, Rru};
 use std::fmt;
 
-/// Rehearses the loss of an MSB. `ras` gives the mover's decisions.
+/// Simulates decisions. `ras` provides the implementation, which calls the functions of the mover.
 pub trait Rehearse: fmt::Debug + Send + Sync {
-    /// What would be decided if an MSB of a region were lost now. It changes nothing.
+    /// Decisions if an MSB of a region were lost now. Changes nothing.
     fn loss(&self, region: &RegionSnapshot, msb: MsbIx) -> Rehearsed;
 
-    /// Who would give way to whom in the region as it is, and how those who are short or give way stand.
+    /// Preemptions in the current region, and their effect on reservations that are short or lose servers.
     fn give_way(&self, held: &RegionHeld) -> (Vec<GiveWay>, Vec<Stand>);
 }
 
-/// What would be decided.
+/// Simulated decisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rehearsed {
-    /// Loans that are taken back at once.
+    /// Loans recalled at once.
     pub recalled: Vec<Loan>,
-    /// Loans that are taken back after a while.
+    /// Loans recalled later.
     pub recalled_later: Vec<Loan>,
-    /// Who could give way to whom, if somebody says so.
+    /// Preemptions, if an operator starts them.
     pub give_way: Vec<GiveWay>,
-    /// How those who are short or give way would stand then.
+    /// Their effect on reservations that are short or lose servers.
     pub stand: Vec<Stand>,
 }
 
-/// What a reservation has of what it was promised, once others gave way or it did.
+/// Effect of preemptions on a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stand {
     /// The reservation.
     pub reservation: Name,
-    /// 0 is the most important.
+    /// 0 is the highest priority.
     pub priority: i32,
-    /// What was promised.
+    /// Promised capacity.
     pub capacity: Rru,
-    /// What works of what it has, or is to have, after the loss.
+    /// Capacity in service, pending moves included, after the loss.
     pub before: Rru,
-    /// And after giving way.
+    /// Capacity after the preemptions, too.
     pub after: Rru,
 }

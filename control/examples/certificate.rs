@@ -4,7 +4,7 @@
 
 use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{Broker, ImportOptions};
-use control::{Bell, RegionKeeper};
+use control::{ChangeNotifier, RegionCache};
 use datasets::generate::{GenerateOptions, State, generate};
 use fleet::RegionSnapshot;
 use std::error::Error;
@@ -19,8 +19,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     broker.load("example", &region, ImportOptions::default()).await?;
 
     // A fresh region includes every change that was committed before the call.
-    let bell = Bell::start(broker.clone());
-    let cached = RegionKeeper::start(broker.clone(), &bell).fresh().await?;
+    let notifier = ChangeNotifier::start(broker.clone());
+    let cached = RegionCache::start(broker.clone(), &notifier).read_current().await?;
     for row in &cached.certificate.rows {
         let (name, promised, left) = (&row.reservation_id, row.capacity, row.left);
         println!("{name}: {promised} RRU promised, {left} after the worst MSB loss");

@@ -1,32 +1,35 @@
 //! Admission: plans changes on the current region, and applies plans to the region as it is by then.
 //!
-//! `decide` applies the grant policy to a plan, `fit` checks that an earlier plan still holds on the
-//! current region, `worker` decides submitted requests.
+//! `grant` applies the grant policy to a plan and words refusals, `revalidate` checks that an earlier plan still
+//! holds on the current region, `worker` decides submitted requests.
 
-mod arrival;
-mod decide;
-mod fit;
-mod worker;
+mod arrivals;
+mod grant;
+pub(crate) mod revalidate;
+pub mod worker;
 
-pub use decide::{Exceeded, OverQuota, REASONS, WithinQuota, promised, reasons, refused_by_quota};
-pub use worker::work;
+pub use grant::{
+    ExceededQuota, QuotaAlternative, QuotaRefusal, REASONS, check_quota, promised_capacity,
+    refusal_codes,
+};
+pub use revalidate::PlanInvalid;
 
-use crate::AdmissionError;
-use crate::plan_desk::PlanDesk;
-use crate::plan_queue::{LARGE, PlanQueue};
+use crate::error::AdmissionError;
+use crate::plan_queue::PlanQueue;
 use crate::planner::Planned;
-use crate::region::{HeldRegion, RegionKeeper};
+use crate::region_cache::{CachedRegion, RegionCache};
+use crate::remote_planner::{LARGE, RemotePlanner};
 use broker::{
     Application, Applied, ApplyError, Applying, Asking, Broker, Granting, KeyClaim, NewPlan,
     OperationId, PlanId, StoredPlan,
 };
-use fit::Fitted;
 use fleet::quote::Quote;
 use fleet::{CapacityRequest, Name};
+use revalidate::{Revalidated, revalidate};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Retries of applying a plan when the region changes between the read and the transaction.
+/// Attempts to apply a plan when the region changes between the read and the transaction.
 const TRIES: u32 = 3;
 
 /// Plans and applies changes.
@@ -35,26 +38,26 @@ pub struct Admission {
     /// Store in which plans are applied.
     pub broker: Broker,
     /// Cache of the region that plans are made on.
-    pub region: RegionKeeper,
-    /// Planner in this process.
-    pub desk: PlanDesk,
-    /// Queue of plans made by workers.
+    pub region: RegionCache,
+    /// Queue of plans made in this process.
     pub queue: PlanQueue,
+    /// Plans made by workers.
+    pub remote: RemotePlanner,
 }
 
-/// A new plan and its inputs.
+/// A new plan and the region that it is based on.
 #[derive(Debug)]
-pub struct Made {
+pub struct FreshPlan {
     /// The plan as stored.
     pub plan: NewPlan,
-    /// The planner's result.
+    /// Result of the planner.
     pub planned: Planned,
-    /// The region that was planned.
-    pub held: Arc<HeldRegion>,
+    /// The region that it is based on.
+    pub held: Arc<CachedRegion>,
 }
 
-impl Made {
-    /// Its promises and moves.
+impl FreshPlan {
+    /// Its promises and moves, to apply.
     fn application(&self) -> Application {
         let names: Vec<Name> =
             self.plan.changes.iter().map(|asking| asking.reservation().clone()).collect();
@@ -77,58 +80,56 @@ impl Admission {
     /// [`AdmissionError`].
     pub async fn plan(
         &self,
-        held: Arc<HeldRegion>,
+        held: Arc<CachedRegion>,
         changes: Vec<Asking>,
-    ) -> Result<Made, AdmissionError> {
+    ) -> Result<FreshPlan, AdmissionError> {
         let requests: Vec<_> = changes.iter().map(|asking| asking.change.clone()).collect();
-        if (requests.len() > LARGE || self.desk.is_full())
-            && let Some(mut made) = self.by_worker(&changes, &requests).await?
+        if (requests.len() > LARGE || self.queue.is_full())
+            && let Some(mut made) = self.plan_remotely(&changes, &requests).await?
         {
-            self.say_when(&made.held, &mut made.plan.quotes).await?;
+            self.estimate_arrivals(&made.held, &mut made.plan.quotes).await?;
             return Ok(made);
         }
-        let planned = self.desk.plan(held.clone(), requests).await?;
+        let planned = self.queue.plan(held.clone(), requests).await?;
         let mut plan = new_plan(&held, changes, planned.quotes.clone(), planned.targets());
-        self.say_when(&held, &mut plan.quotes).await?;
-        Ok(Made { plan, planned, held })
+        self.estimate_arrivals(&held, &mut plan.quotes).await?;
+        Ok(FreshPlan { plan, planned, held })
     }
 
     /// Estimates when the servers of each request arrive; later requests queue behind earlier ones.
-    async fn say_when(
+    async fn estimate_arrivals(
         &self,
-        held: &Arc<HeldRegion>,
+        held: &Arc<CachedRegion>,
         quotes: &mut Vec<Quote>,
     ) -> Result<(), AdmissionError> {
         let mut pacing = self.broker.pacing().await?;
-        let (mut said, on) = (std::mem::take(quotes), held.clone());
+        let (mut estimated, region) = (std::mem::take(quotes), held.clone());
         // Simulates thousands of moves on a calendar.
         let work = tokio::task::spawn_blocking(move || {
-            for quote in &mut said {
-                let moves = arrival::comers(&on.snapshot, quote);
+            for quote in &mut estimated {
+                let moves = arrivals::arriving_moves(&region.snapshot, quote);
                 quote.arrival = Some(pacing.arrival(&moves).into());
                 pacing.open(moves);
             }
-            said
+            estimated
         });
         *quotes = work.await.expect("it does not panic");
         Ok(())
     }
 
-    /// Sends changes to a worker for planning. The worker's plan is applied to the region here and audited
-    /// again; it is accepted only if the audit confirms it. `None`: plan in this process.
-    async fn by_worker(
+    /// Lets a worker plan the changes. Its plan is applied to the region here and audited again; it is accepted
+    /// only if the audit confirms it. `None`: plan in this process.
+    async fn plan_remotely(
         &self,
         changes: &[Asking],
         requests: &[CapacityRequest],
-    ) -> Result<Option<Made>, AdmissionError> {
-        let Some((held, made)) = self.queue.plan(requests).await? else { return Ok(None) };
+    ) -> Result<Option<FreshPlan>, AdmissionError> {
+        let Some((held, made)) = self.remote.plan(requests).await? else { return Ok(None) };
         let plan = Arc::new(new_plan(&held, changes.to_vec(), made.quotes, made.targets));
-        let (fitting, on) = (plan.clone(), held.clone());
-        let fitted = tokio::task::spawn_blocking(move || fit::fit(&fitting, &on.snapshot));
-        let Fitted { region, targets } = match fitted.await.expect("it does not panic") {
-            Ok(fitted) => fitted,
-            Err(why) => {
-                tracing::info!(why, "a worker's plan does not hold here; it is planned again");
+        let Revalidated { region, targets } = match revalidate_on(&plan, &held).await {
+            Ok(revalidated) => revalidated,
+            Err(reason) => {
+                tracing::info!(%reason, "worker's plan rejected; planning in this process");
                 return Ok(None);
             }
         };
@@ -140,7 +141,7 @@ impl Admission {
             complete: made.complete,
             seconds: made.seconds,
         };
-        Ok(Some(Made { plan: Arc::unwrap_or_clone(plan), planned, held }))
+        Ok(Some(FreshPlan { plan: Arc::unwrap_or_clone(plan), planned, held }))
     }
 
     /// Applies a stored plan: puts its changes and targets on the current region, and commits them if every
@@ -158,11 +159,8 @@ impl Admission {
     ) -> Result<Applied, AdmissionError> {
         let plan = Arc::new(stored.plan.clone());
         for _ in 0..TRIES {
-            let held = self.region.fresh().await?;
-            let (fitting, on) = (plan.clone(), held.clone());
-            let fitted = tokio::task::spawn_blocking(move || fit::fit(&fitting, &on.snapshot));
-            let fitted = fitted.await.expect("it does not panic");
-            let Fitted { region, targets } = fitted.map_err(AdmissionError::Moved)?;
+            let held = self.region.read_current().await?;
+            let Revalidated { region, targets } = revalidate_on(&plan, &held).await?;
             let names: Vec<Name> =
                 plan.changes.iter().map(|asking| asking.reservation().clone()).collect();
             let application = Application::new(
@@ -180,13 +178,23 @@ impl Admission {
                 applied => return Ok(applied?),
             }
         }
-        Err(AdmissionError::Moved("it moves faster than it can be looked at".to_owned()))
+        Err(PlanInvalid::ChangesTooFast.into())
     }
 }
 
-/// A plan and the region that it was made on.
+/// [`revalidate`] on a thread that may block: it audits the region.
+async fn revalidate_on(
+    plan: &Arc<NewPlan>,
+    held: &Arc<CachedRegion>,
+) -> Result<Revalidated, PlanInvalid> {
+    let (plan, held) = (plan.clone(), held.clone());
+    let work = tokio::task::spawn_blocking(move || revalidate(&plan, &held.snapshot));
+    work.await.expect("it does not panic")
+}
+
+/// A plan to store, with the version of the region that it is based on.
 fn new_plan(
-    held: &HeldRegion,
+    held: &CachedRegion,
     changes: Vec<Asking>,
     quotes: Vec<Quote>,
     targets: Vec<(Name, Option<Name>)>,

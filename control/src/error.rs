@@ -1,5 +1,6 @@
-use crate::plan_desk::DeskError;
-use crate::region::RegionError;
+use crate::admission::revalidate::PlanInvalid;
+use crate::plan_queue::PlanQueueError;
+use crate::region_cache::RegionError;
 use broker::{ApplyError, AskError, DbError};
 use tokio::time::error::Elapsed;
 
@@ -11,7 +12,7 @@ pub enum AdmissionError {
     Region(#[from] RegionError),
     /// No plan was made.
     #[error(transparent)]
-    Desk(#[from] DeskError),
+    Queue(#[from] PlanQueueError),
     /// The request is incompatible with promised capacity.
     #[error(transparent)]
     Ask(#[from] AskError),
@@ -24,7 +25,7 @@ pub enum AdmissionError {
     /// Postgres does not answer.
     #[error("Postgres does not answer in time")]
     Silent(#[from] Elapsed),
-    /// The region has changed beyond what the plan tolerates.
+    /// The region has changed and the plan no longer holds.
     #[error("the plan is out of date: {0}")]
-    Moved(String),
+    Stale(#[from] PlanInvalid),
 }

@@ -1,36 +1,36 @@
-//! The server below its HTTP interface: admission of requests, plans, reports, and the region in
+//! The server below its HTTP interface: admission of requests, plans, health reports, and the region in
 //! memory. It knows neither HTTP nor a solver: `capacity-portal` calls it, `ras` gives it a [`Planner`].
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`admission`] | plans, decides and applies changes; its worker decides submitted requests |
+//! | [`admission`] | plans and applies changes; its worker decides submitted requests |
 //! | [`planner`] | the interface to the solver |
-//! | [`plan_desk`] | plans made in this process: a bounded queue, two at a time |
-//! | [`plan_queue`] | plans made by workers, through the broker's job queue |
-//! | [`region`] | cache of the region in memory |
-//! | [`standing`] | capacity and state of each reservation |
-//! | [`bell`] | one subscription to the audit trail for all followers |
-//! | [`intake`] | group commit of health reports |
+//! | [`plan_queue`] | plans made in this process: a bounded queue, two at a time |
+//! | [`remote_planner`] | plans made by workers, through the broker's job queue |
+//! | [`region_cache`] | the region in memory |
+//! | [`reservation_status`] | capacity and state of each reservation |
+//! | [`change_notifier`] | one subscription to the audit trail for all followers |
+//! | [`event_batcher`] | group commit of health reports |
 //!
 //! Start with [`Admission`].
 //!
 //! `examples/certificate.rs` caches a region: `cargo run -p control --example certificate`.
 
 pub mod admission;
-pub mod bell;
+pub mod change_notifier;
 mod error;
-pub mod intake;
-pub mod plan_desk;
+pub mod event_batcher;
 pub mod plan_queue;
 pub mod planner;
-pub mod region;
-pub mod standing;
+pub mod region_cache;
+pub mod remote_planner;
+pub mod reservation_status;
 
 pub use admission::Admission;
-pub use bell::Bell;
+pub use change_notifier::ChangeNotifier;
 pub use error::AdmissionError;
-pub use intake::{Intake, IntakeError};
-pub use plan_desk::{DeskError, PlanDesk};
-pub use plan_queue::PlanQueue;
+pub use event_batcher::{BatchError, EventBatcher};
+pub use plan_queue::{PlanQueue, PlanQueueError};
 pub use planner::{PlanRefused, Planned, Planner};
-pub use region::{HeldRegion, RegionError, RegionKeeper};
+pub use region_cache::{CachedRegion, RegionCache, RegionError};
+pub use remote_planner::RemotePlanner;

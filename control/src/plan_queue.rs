@@ -1,191 +1,282 @@
-//! Plans made by workers: those that would have to wait in this process, and large ones.
-//!
-//! A plan is a job of the broker's queue. A worker plans on the region that it reads; its result is applied to
-//! the region here and audited again, so that a faulty worker cannot cause a wrong grant. If no worker takes a
-//! plan, this process makes it.
+//! Queue of plans in this process: few are made at a time, because each takes a processor for seconds;
+//! callers that would wait too long are rejected at once.
 
-use crate::AdmissionError;
-use crate::planner::Planned;
-use crate::region::{HeldRegion, RegionKeeper};
-use broker::{Broker, JobId, PlanJob, Seq};
-use fleet::quote::Quote;
-use fleet::{CapacityRequest, Name};
-use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use crate::planner::{PlanRefused, Planned, Planner};
+use crate::region_cache::CachedRegion;
+use fleet::CapacityRequest;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
-/// A plan of more changes than this is large: each is planned on the region that the previous ones leave.
-pub const LARGE: usize = 8;
+/// Plans made at a time: each has the solver's number of threads, and its own copy of the region.
+const AT_A_TIME: usize = 2;
 
-/// How long to wait for an idle worker to take a plan.
-const TAKEN_WITHIN: Duration = Duration::from_secs(2);
+/// Longest wait in the queue: callers give up after that.
+const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// How long workers are not used after none took a plan.
-const NOT_ASKED_FOR: Duration = Duration::from_secs(15);
+/// Limit of queued plans, even if plans are short.
+const WAITING_MAX: usize = 64;
 
-/// Timeout of a worker's plan: the answer has to begin within a minute.
-const ENDED_WITHIN: Duration = Duration::from_secs(45);
+/// Assumed duration of a plan before the first measurement.
+const FIRST_GUESS: Duration = Duration::from_secs(1);
 
-/// Poll interval.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-
-/// Timeout of Postgres for one poll.
-const LOOK_WITHIN: Duration = Duration::from_secs(10);
-
-/// The job sent to a worker.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PlanTask {
-    /// The requests, in their order.
-    pub requests: Vec<CapacityRequest>,
+/// No plan was made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PlanQueueError {
+    /// This process has no planner.
+    #[error("this process has no planner")]
+    NoPlanner,
+    /// The queue is full.
+    #[error("too many plans are queued; retry in {} s", .after.as_secs())]
+    Busy {
+        /// Estimated time until there is room.
+        after: Duration,
+    },
+    /// The requests are invalid for the region.
+    #[error(transparent)]
+    Refused(#[from] PlanRefused),
 }
 
-/// A worker's result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "snake_case")]
-pub enum PlanOutcome {
-    /// A plan.
-    Made(MadePlan),
-    /// The requests are invalid for the region; the caller plans here to get the error.
-    Refused,
-}
-
-/// A serialized plan: names instead of indices.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MadePlan {
-    /// Last audit-trail entry contained in the region that was planned.
-    pub seq: i64,
-    /// Quote of each request.
-    pub quotes: Vec<Quote>,
-    /// Servers that change holder, and their new holders.
-    pub targets: Vec<(Name, Option<Name>)>,
-    /// Whether the audit finds no reservation worse off.
-    pub audit_clean: bool,
-    /// Whether the search finished before it was cancelled.
-    pub complete: bool,
-    /// Duration of the planning.
-    pub seconds: f64,
-}
-
-impl MadePlan {
-    /// Serializes a plan made on the region with this audit-trail entry.
-    pub fn new(planned: &Planned, seq: Seq) -> MadePlan {
-        MadePlan {
-            seq: seq.0,
-            quotes: planned.quotes.clone(),
-            targets: planned.targets(),
-            audit_clean: planned.audit_clean,
-            complete: planned.complete,
-            seconds: planned.seconds,
-        }
-    }
-}
-
-/// Sends plans to workers. Clones share what is known about them.
+/// Bounded queue of plans made in this process. Clones share it.
 #[derive(Clone, Debug)]
-pub struct PlanQueue {
-    broker: Broker,
-    region: RegionKeeper,
-    /// When a worker last failed to take a plan, if recently.
-    alone: Arc<AtomicBool>,
+pub struct PlanQueue(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    planner: Option<Arc<dyn Planner>>,
+    /// Permits to plan.
+    turns: Arc<Semaphore>,
+    load: Mutex<Load>,
+}
+
+#[derive(Debug)]
+struct Load {
+    /// Plans under way or queued.
+    plans: usize,
+    /// Recent duration of a plan.
+    duration: Duration,
 }
 
 impl PlanQueue {
-    /// A queue in this store; results are applied to `region`.
-    pub fn new(broker: Broker, region: RegionKeeper) -> PlanQueue {
-        PlanQueue { broker, region, alone: Arc::default() }
+    /// A queue for this planner; `None`: every plan is rejected.
+    pub fn new(planner: Option<Arc<dyn Planner>>) -> PlanQueue {
+        PlanQueue(Arc::new(Inner {
+            planner,
+            turns: Arc::new(Semaphore::new(AT_A_TIME)),
+            load: Mutex::new(Load { plans: 0, duration: FIRST_GUESS }),
+        }))
     }
 
-    /// Sends requests to a worker; returns the plan, and a region at least as new as the planned one. `None`: no
-    /// worker made it, so this process must. Dropping the future cancels the job.
+    /// Plans under way or queued.
+    pub fn under_way(&self) -> usize {
+        self.0.with(|load| load.plans)
+    }
+
+    /// Whether a new plan would have to wait.
+    pub fn is_full(&self) -> bool {
+        self.0.turns.available_permits() == 0
+    }
+
+    /// Waits for a turn, then plans requests on a region. Dropping the future cancels the plan, which ends soon
+    /// and frees its turn.
     ///
     /// # Errors
-    /// [`AdmissionError`].
+    /// [`PlanQueueError`].
     pub async fn plan(
         &self,
-        requests: &[CapacityRequest],
-    ) -> Result<Option<(Arc<HeldRegion>, MadePlan)>, AdmissionError> {
-        if self.alone.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let asked = Asked { broker: self.broker.clone(), id: JobId::now_v7() };
-        let task = PlanTask { requests: requests.to_vec() };
-        let task = serde_json::to_value(&task).expect("requests are JSON");
-        timeout(LOOK_WITHIN, self.broker.request_plan(asked.id, &task)).await??;
-        let taken = self.look_until(asked.id, TAKEN_WITHIN, |job| *job != PlanJob::Waiting).await?;
-        if taken.is_none() {
-            self.leave_alone();
-            return Ok(None);
-        }
-        let ended = |job: &PlanJob| !matches!(job, PlanJob::Waiting | PlanJob::Running);
-        let outcome = match self.look_until(asked.id, ENDED_WITHIN, ended).await? {
-            Some(PlanJob::Done(outcome)) => outcome,
-            other => {
-                tracing::warn!(job = %asked.id, "workers made no plan: {other:?}");
-                return Ok(None);
-            }
-        };
-        let made = match serde_json::from_value(outcome) {
-            Ok(PlanOutcome::Made(made)) => made,
-            Ok(PlanOutcome::Refused) => return Ok(None),
-            Err(error) => {
-                tracing::warn!(job = %asked.id, %error, "a worker of another program made a plan");
-                return Ok(None);
-            }
-        };
-        // The worker may have seen a newer region than this process.
-        let held = match self.region.latest().filter(|held| held.seq.0 == made.seq) {
-            Some(held) => held,
-            None => self.region.fresh().await?,
-        };
-        Ok(Some((held, made)))
-    }
-
-    /// Polls until the condition holds; `None`: timed out.
-    async fn look_until(
-        &self,
-        id: JobId,
-        within: Duration,
-        so: impl Fn(&PlanJob) -> bool,
-    ) -> Result<Option<PlanJob>, AdmissionError> {
-        let look = async {
-            loop {
-                let job = timeout(LOOK_WITHIN, self.broker.plan_job(id)).await??;
-                if so(&job) {
-                    return Ok::<_, AdmissionError>(job);
-                }
-                sleep(LOOK_EVERY).await;
-            }
-        };
-        timeout(within, look).await.ok().transpose()
-    }
-
-    /// Stops using workers for a while.
-    fn leave_alone(&self) {
-        self.alone.store(true, Ordering::Relaxed);
-        let alone = self.alone.clone();
-        tokio::spawn(async move {
-            sleep(NOT_ASKED_FOR).await;
-            alone.store(false, Ordering::Relaxed);
+        region: Arc<CachedRegion>,
+        requests: Vec<CapacityRequest>,
+    ) -> Result<Planned, PlanQueueError> {
+        let inner = &self.0;
+        let planner = inner.planner.clone().ok_or(PlanQueueError::NoPlanner)?;
+        let _admitted = inner.admit()?;
+        let turn = timeout(WAIT_MAX, inner.turns.clone().acquire_owned()).await;
+        let turn = turn.map_err(|_| PlanQueueError::Busy { after: inner.wait() })?;
+        let turn = turn.expect("turns are never closed");
+        let on_drop = CancelOnDrop::default();
+        let cancelled = on_drop.0.clone();
+        let planned = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            planner.plan(&region.snapshot, &requests, &|| cancelled.load(Ordering::Relaxed))
         });
+        let planned = planned.await.expect("planners do not panic")?;
+        inner.record(planned.seconds);
+        drop(on_drop);
+        Ok(planned)
     }
 }
 
-/// A queued job; cancelled when dropped.
-struct Asked {
-    broker: Broker,
-    id: JobId,
-}
+/// Cancels the plan when the caller drops its future.
+#[derive(Default)]
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for Asked {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        let (broker, id) = (self.broker.clone(), self.id);
-        tokio::spawn(async move {
-            // A job that stays behind is cleaned up later.
-            let _ = timeout(LOOK_WITHIN, broker.withdraw_plan(id)).await;
-        });
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A plan in the queue, removed when dropped.
+struct Admitted<'a>(&'a Inner);
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        self.0.with(|load| load.plans -= 1);
+    }
+}
+
+impl Inner {
+    fn with<T>(&self, change: impl FnOnce(&mut Load) -> T) -> T {
+        change(&mut self.load.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Estimated wait of a new plan.
+    fn wait(&self) -> Duration {
+        self.with(|load| load.wait())
+    }
+
+    /// Adds a plan to the queue, unless it is full.
+    fn admit(&self) -> Result<Admitted<'_>, PlanQueueError> {
+        self.with(|load| {
+            let wait = load.wait();
+            if wait > WAIT_MAX || load.plans >= AT_A_TIME + WAITING_MAX {
+                return Err(PlanQueueError::Busy { after: wait.max(Duration::from_secs(1)) });
+            }
+            load.plans += 1;
+            Ok(())
+        })?;
+        Ok(Admitted(self))
+    }
+
+    /// Records the duration of a plan in a moving average, in which the latest plans weigh most.
+    fn record(&self, seconds: f64) {
+        let took = Duration::try_from_secs_f64(seconds).unwrap_or(FIRST_GUESS);
+        self.with(|load| load.duration = (load.duration * 3 + took) / 4);
+    }
+}
+
+impl Load {
+    /// Estimated wait of a new plan.
+    fn wait(&self) -> Duration {
+        let before = (self.plans + 1).saturating_sub(AT_A_TIME).div_ceil(AT_A_TIME);
+        self.duration * u32::try_from(before).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PlanQueue, PlanQueueError};
+    use crate::planner::{PlanRefused, Planned, Planner};
+    use crate::region_cache::CachedRegion;
+    use broker::{Export, Seq, TargetVersion};
+    use fleet::{CapacityRequest, RegionSnapshot, SnapshotParts, Targets, Weights};
+    use futures_util::future::join_all;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+    use tokio::time::{sleep, timeout};
+
+    /// Blocks until it is cancelled or released.
+    #[derive(Debug, Default)]
+    struct Slow {
+        seconds: f64,
+        at_once: AtomicUsize,
+        most: AtomicUsize,
+        stopped: AtomicUsize,
+        endless: bool,
+    }
+
+    impl Planner for Slow {
+        fn plan(
+            &self,
+            region: &RegionSnapshot,
+            _: &[CapacityRequest],
+            must_stop: &(dyn Fn() -> bool + Sync),
+        ) -> Result<Planned, PlanRefused> {
+            let here = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(here, Ordering::SeqCst);
+            let mut turns = 0;
+            while self.endless || turns < 1_000 {
+                if must_stop() {
+                    self.stopped.fetch_add(1, Ordering::SeqCst);
+                    break;
+                }
+                std::thread::yield_now();
+                turns += 1;
+            }
+            self.at_once.fetch_sub(1, Ordering::SeqCst);
+            Ok(Planned {
+                quotes: Vec::new(),
+                region: region.clone(),
+                after: Targets::unchanged(region),
+                audit_clean: true,
+                complete: true,
+                seconds: self.seconds,
+            })
+        }
+    }
+
+    fn region() -> Arc<CachedRegion> {
+        let parts = SnapshotParts {
+            region: "region".into(),
+            taken_at: chrono::DateTime::UNIX_EPOCH,
+            weights: Weights::default(),
+            shared_buffer_fraction: None,
+            servers: Vec::new(),
+            reservations: Vec::new(),
+            rru: Vec::new(),
+            affinity: Vec::new(),
+            allowed_datacenters: Vec::new(),
+            unavailability: Vec::new(),
+            ahead: fleet::AheadParts::default(),
+        };
+        let export =
+            Export { parts, generations: Vec::new(), version: TargetVersion(0), seq: Seq(0) };
+        Arc::new(CachedRegion::of(export).expect("an empty region"))
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn long_queue_rejects_new_plans_and_loses_none() {
+        let slow = Arc::new(Slow { seconds: 8.0, ..Slow::default() });
+        let queue = PlanQueue::new(Some(slow.clone()));
+        let mut busy = 0;
+        for _ in 0..5 {
+            let plans = (0..30).map(|_| queue.plan(region(), Vec::new()));
+            for outcome in join_all(plans).await {
+                match outcome {
+                    Ok(_) => {}
+                    Err(PlanQueueError::Busy { after }) => {
+                        busy += 1;
+                        assert!(after >= Duration::from_secs(1), "{after:?}");
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            assert_eq!(queue.under_way(), 0);
+        }
+        assert!(busy > 50, "{busy} were rejected");
+        assert_eq!(slow.most.load(Ordering::SeqCst), 2);
+        let unplanned = PlanQueue::new(None).plan(region(), Vec::new()).await;
+        assert_eq!(unplanned.err(), Some(PlanQueueError::NoPlanner));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn abandoned_plan_is_cancelled() {
+        let slow = Arc::new(Slow { endless: true, ..Slow::default() });
+        let queue = PlanQueue::new(Some(slow.clone()));
+        for _ in 0..3 {
+            let plan = queue.plan(region(), Vec::new());
+            assert!(timeout(Duration::from_millis(50), plan).await.is_err());
+        }
+        let stopped = async {
+            while slow.stopped.load(Ordering::SeqCst) < 2 || slow.at_once.load(Ordering::SeqCst) > 0
+            {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(30), stopped).await.expect("the plans end");
+        assert_eq!(queue.under_way(), 0);
     }
 }

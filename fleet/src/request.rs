@@ -1,13 +1,14 @@
 //! A change to one reservation, as its owner writes it: a new one, a larger, a smaller or another
 //! one, or its end.
 
-use crate::error::SnapshotError;
+use crate::error::{Rule, SnapshotError, Table};
 use crate::id::Name;
 use crate::parts::{AffinityRow, AllowedDatacenterRow, ReservationRow, RruRow, SnapshotParts};
 use crate::reservation::ReservationKind;
 use crate::snapshot::RegionSnapshot;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// What is asked for. Members left out stay as they are; of a new reservation, as they are by
 /// default.
@@ -82,25 +83,38 @@ pub enum RequestChange {
     Removed,
 }
 
-/// Why a request makes no sense for a region.
+/// A request is invalid for a region. Displayed as `field: reason`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum RequestError {
-    #[error("remove: no reservation is called {0:?}")]
+    /// The reservation to remove does not exist.
     NothingToRemove(Name),
-    #[error("remove: a request that ends a reservation may hold nothing else than its name")]
+    /// A removal has other members.
     RemoveAndMore,
-    #[error("reservation_id: {0:?} is not guaranteed but {kind}; only guaranteed reservations are asked for", kind = .1.as_str())]
+    /// The reservation is not guaranteed.
     Kind(Name, ReservationKind),
-    #[error("{field}: missing; reservation {reservation:?} is new, so it must be given")]
-    Missing { field: &'static str, reservation: Name },
-    #[error("{field}: the region has no {what} {name:?}{}", listed(.known))]
-    Unknown { field: &'static str, what: &'static str, name: Name, known: Vec<Name> },
-    #[error("{}", .0.rule)]
+    /// A new reservation lacks a member.
+    Missing {
+        /// The member.
+        field: &'static str,
+        /// The reservation.
+        reservation: Name,
+    },
+    /// The region has no hardware type or datacenter of this name.
+    Unknown {
+        /// The member with the name.
+        field: &'static str,
+        /// `hardware type` or `datacenter`.
+        what: &'static str,
+        /// The unknown name.
+        name: Name,
+        /// The names that the region has.
+        known: Vec<Name>,
+    },
+    /// The region with the request breaks a rule of the snapshot format.
     Rule(#[from] SnapshotError),
 }
 
-/// Names worth listing in a message.
+/// Limit of names listed in a message.
 const KNOWN_MAX: usize = 30;
 
 fn listed(known: &[Name]) -> String {
@@ -108,6 +122,66 @@ fn listed(known: &[Name]) -> String {
         [] => String::new(),
         known if known.len() > KNOWN_MAX => format!("; it has {} of them", known.len()),
         known => format!("; it has {}", known.join(", ")),
+    }
+}
+
+impl RequestError {
+    /// The invalid member of the request; `None`: the error concerns no single member.
+    pub fn field(&self) -> Option<&'static str> {
+        match self {
+            RequestError::NothingToRemove(_) | RequestError::RemoveAndMore => Some("remove"),
+            RequestError::Kind(..) => Some("reservation_id"),
+            RequestError::Missing { field, .. } | RequestError::Unknown { field, .. } => {
+                Some(field)
+            }
+            RequestError::Rule(error) => match (error.table, &error.rule) {
+                (Table::RruValues, _) => Some("rru"),
+                (Table::Affinity, _) => Some("affinity"),
+                (Table::AllowedDatacenters, _) => Some("allowed_datacenters"),
+                (Table::Reservations, Rule::ReplicasAlone) => Some("replicas"),
+                (Table::Reservations, Rule::ReplicasPerMsb { .. }) => Some("replicas_per_msb"),
+                (
+                    Table::Reservations,
+                    Rule::NameLength { column, .. }
+                    | Rule::Number { column, .. }
+                    | Rule::Word { column, .. },
+                ) => Some(column),
+                _ => None,
+            },
+        }
+    }
+
+    /// The reason as text, without the field.
+    pub fn reason(&self) -> String {
+        match self {
+            RequestError::NothingToRemove(name) => format!("no reservation is called {name:?}"),
+            RequestError::RemoveAndMore => {
+                "a request that removes a reservation must have no other member than its name"
+                    .to_owned()
+            }
+            RequestError::Kind(name, kind) => format!(
+                "{name:?} is not guaranteed but {}; requests are only for guaranteed reservations",
+                kind.as_str()
+            ),
+            RequestError::Missing { reservation, .. } => {
+                format!("missing; reservation {reservation:?} is new, so it must be given")
+            }
+            RequestError::Unknown { what, name, known, .. } => {
+                format!("the region has no {what} {name:?}{}", listed(known))
+            }
+            RequestError::Rule(error) => error.rule.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self, self.field()) {
+            // A rule names its columns itself.
+            (RequestError::Rule(error), _) => error.rule.fmt(out),
+            (_, Some(field)) => write!(out, "{field}: {}", self.reason()),
+            (_, None) => out.write_str(&self.reason()),
+        }
     }
 }
 

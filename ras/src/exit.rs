@@ -4,9 +4,11 @@ use std::process::ExitCode;
 
 /// A reservation is short, or the audit found a broken rule. Any error exits with 1: clap's default
 /// of 2 for a wrong command line would be mistaken for this.
-const SHORT: u8 = 2;
+pub(crate) const EXIT_SHORT: u8 = 2;
 /// A plan or the data read is out of date.
-const STALE: u8 = 3;
+const EXIT_STALE: u8 = 3;
+/// The audit rejected the result of a solve. A parent process reads it from the exit code.
+pub(crate) const EXIT_AUDIT_FAILED: u8 = 4;
 
 /// The outcome of a subcommand that did its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +30,8 @@ impl Verdict {
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
             Verdict::Fine => 0,
-            Verdict::Short => SHORT,
-            Verdict::Stale => STALE,
+            Verdict::Short => EXIT_SHORT,
+            Verdict::Stale => EXIT_STALE,
         })
     }
 }

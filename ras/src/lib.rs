@@ -96,6 +96,9 @@ pub fn conclude(context: &Context, work: impl FnOnce() -> anyhow::Result<Verdict
         Err(error) => {
             // The whole chain: the libraries never repeat a cause in their messages.
             eprintln!("ras: {error:#}");
+            if error.is::<solve::AuditFailed>() {
+                return ExitCode::from(exit::EXIT_AUDIT_FAILED);
+            }
             ExitCode::FAILURE
         }
     }

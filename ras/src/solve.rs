@@ -271,6 +271,14 @@ struct Checked {
 }
 
 /// Audits targets and compares the solver's figures with the findings.
+/// The audit rejects the result of the solver.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the solver's answer failed the audit (a bug):\n  {objections}")]
+pub struct AuditFailed {
+    /// What the audit found, one finding a line.
+    pub objections: String,
+}
+
 fn conclude(job: &Job, targets: Targets, mut stats: SolveStats, ending: Ending) -> Result<Checked> {
     let begun = Instant::now();
     if targets.holders().len() != job.snapshot.servers.len() {
@@ -295,7 +303,7 @@ fn conclude(job: &Job, targets: Targets, mut stats: SolveStats, ending: Ending) 
     let more = objections.len().saturating_sub(SHOWN);
     objections.truncate(SHOWN);
     let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
-    bail!("the solver's answer failed the audit (a bug):\n  {}{more}", objections.join("\n  "))
+    Err(AuditFailed { objections: format!("{}{more}", objections.join("\n  ")) }.into())
 }
 
 /// The claims of a report that can be recomputed.
@@ -505,8 +513,9 @@ mod tests {
                 lie(snapshot, &mut outcome);
                 outcome
             });
-            let error = format!("{:#}", error.err().expect("the audit objects"));
-            assert!(error.contains("failed the audit"), "{error}");
+            let error = error.err().expect("the audit objects");
+            assert!(error.is::<AuditFailed>(), "{error:#}");
+            let error = format!("{error:#}");
             assert!(error.contains("the result is today's assignment"), "{error}");
             assert_eq!(on_disk(&job).0, Targets::unchanged(&job.snapshot));
             assert_eq!(on_disk(&job).1["ending"], "unsolved");

@@ -13,7 +13,7 @@ use crate::statement::Statement;
 use crate::{region, show};
 use act::Windows;
 use broker::{Broker, EmergencyId, Export};
-use control::{Admission, Bell, PlanDesk, PlanQueue, RegionKeeper};
+use control::{Admission, ChangeNotifier, PlanQueue, RegionCache, RemotePlanner};
 use fleet::audit::audit;
 use fleet::{RegionSnapshot, Scope, SnapshotParts, Targets};
 use history::Seen;
@@ -151,17 +151,17 @@ impl Stored {
     async fn new(region: &RegionSnapshot, settings: MoverSettings) -> Stored {
         let database = Database::with(region).await;
         let broker = database.broker.clone();
-        let bell = Bell::start(broker.clone());
-        let keeper = RegionKeeper::start(broker.clone(), &bell);
+        let notifier = ChangeNotifier::start(broker.clone());
+        let cache = RegionCache::start(broker.clone(), &notifier);
         let planner = SolvingPlanner::new(None).expect("the default settings are valid");
         let admission = Admission {
             broker: broker.clone(),
-            region: keeper.clone(),
-            desk: PlanDesk::new(Some(Arc::new(planner))),
-            queue: PlanQueue::new(broker.clone(), keeper),
+            region: cache.clone(),
+            queue: PlanQueue::new(Some(Arc::new(planner))),
+            remote: RemotePlanner::new(broker.clone(), cache),
         };
         let submitted = Arc::new(Notify::new());
-        tokio::spawn(control::admission::work(admission, submitted.clone()));
+        tokio::spawn(control::admission::worker::run(admission, submitted.clone()));
         let agent = SimulatedAgent::default();
         let mover = Mover::new(broker.clone(), agent, settings, "mover".to_owned());
         Stored {

@@ -1,7 +1,8 @@
-//! `/openapi.json`, the description of the interface, and `/api`, a page to browse it by. The page's
-//! files are in the binary; nothing is fetched from elsewhere.
+//! `/openapi.json`, the OpenAPI description, and `/api`, a page to browse it. The page's files are in the
+//! binary; browsers fetch nothing from other servers.
 
-use super::{Site, openapi, schemas};
+use super::schemas;
+use crate::http::Site;
 use axum::Router;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::{HeaderValue, Request};
@@ -10,18 +11,17 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-/// What the page may do: Swagger UI styles itself within the page and has pictures as data.
+/// Content security policy of the page: Swagger UI has inline styles and images as data URLs.
 pub(crate) const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; \
     style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The routes.
-pub(crate) fn routes() -> Router<Site> {
+/// The routes. `openapi`: the description.
+pub(crate) fn routes(openapi: String) -> Router<Site> {
     let config = Config::from("/openapi.json").use_base_layout().persist_authorization(false);
     let page: Router<Site> = SwaggerUi::new("/api").config(config).into();
-    let text = openapi::text();
     let description =
-        get(async move || ([(CONTENT_TYPE, "application/json")], text.clone()).into_response());
+        get(async move || ([(CONTENT_TYPE, "application/json")], openapi.clone()).into_response());
     page.layer(from_fn(within_policy)).route("/openapi.json", description).merge(schemas::routes())
 }
 

@@ -1,7 +1,7 @@
-//! The description of the interface: OpenAPI 3.1, from the code. What every path has in common, its
-//! errors and who may ask, is said here once and not at each of them.
+//! The OpenAPI 3.1 description, generated from the code. Errors and authentication, which all paths share, are added
+//! here.
 
-use super::problem::CODES;
+use crate::http::problem::CODES;
 use broker::{
     Cause, FailureReason, MoveOrigin, MoveState, ReplacementState, Role, SolveState, State,
 };
@@ -10,30 +10,29 @@ use decisions::admission::Wait;
 use decisions::outage::OutageReason;
 use fleet::explain::LimitName;
 use serde_json::{Map, Value, json};
+use utoipa::openapi::OpenApi;
 
 /// Methods of a path, as the document names them.
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// The description, as it is served and committed.
-pub fn text() -> String {
-    let mut text = serde_json::to_string_pretty(&document()).expect("it is JSON already");
+/// The description, as served and as committed in the repository.
+pub(crate) fn text(described: OpenApi) -> String {
+    let mut text = serde_json::to_string_pretty(&document(described)).expect("it is JSON already");
     text.push('\n');
     text
 }
 
-/// The description.
-pub(super) fn document() -> Value {
-    let described = super::routes().into_openapi();
+/// Completes the description of the routes.
+fn document(described: OpenApi) -> Value {
     let mut document = serde_json::to_value(described).expect("a description is JSON");
     document["info"] = json!({
         "title": "RAS capacity portal",
         "version": env!("CARGO_PKG_VERSION"),
         "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
-        "description": "Which servers of a region belong to whom. `/v1` is for owners and their allocators, \
-            `/ops/v1` for whoever runs the region. Additions alone are made to either; unknown fields are \
-            refused. Amounts are RRU with at most six places, times RFC 3339 in UTC. What is not \
-            answered as it was meant to be is `application/problem+json` (RFC 9457) with a `code` of a \
-            closed list.",
+        "description": "Assigns the servers of a region to reservations. `/v1` is for owners and their \
+            allocators, `/ops/v1` for operators. Changes to either are only additions; unknown fields are \
+            rejected. Amounts are RRU with at most six decimal places, times RFC 3339 in UTC. Errors are \
+            `application/problem+json` (RFC 9457) with a `code` of a closed list.",
     });
     document["components"]["schemas"]["Problem"] = problem();
     document["components"]["securitySchemes"] = json!({
@@ -43,8 +42,8 @@ pub(super) fn document() -> Value {
         },
         "session": {
             "type": "apiKey", "in": "cookie", "name": "ras-session",
-            "description": "The session of somebody who signed in to the pages; over TLS its name is \
-                `__Host-ras-session`. Whatever writes needs the header `x-csrf-token` as well.",
+            "description": "A session of the pages; over TLS the cookie is named `__Host-ras-session`. Writes also \
+                need the header `x-csrf-token`.",
         },
     });
     document["components"]["responses"] = responses();
@@ -62,7 +61,7 @@ pub(super) fn document() -> Value {
     document
 }
 
-/// The words of members of `api-types`, whose words are this server's: schema, member, words.
+/// Closed lists of members of `api-types`, which the server defines: schema, member, words.
 fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
     fn states<S: State>() -> Vec<&'static str> {
         S::ALL.iter().map(|state| state.as_str()).collect()
@@ -74,14 +73,14 @@ fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("MoveUnderWay", "state", states::<MoveState>()),
         ("MoveUnderWay", "origin", origins),
         ("MoveUnderWay", "waits_for", waits),
-        ("Contract", "state", super::ops::CONTRACT_STATES.to_vec()),
+        ("Contract", "state", super::ops::contracts::STATES.to_vec()),
         ("Replacement", "state", states::<ReplacementState>()),
         ("LostMsb", "reason", OutageReason::ALL.map(OutageReason::as_str).to_vec()),
         ("Solve", "state", states::<SolveState>()),
         ("Solve", "cause", Cause::ALL.map(Cause::as_str).to_vec()),
         ("Solve", "reason", FailureReason::ALL.map(FailureReason::as_str).to_vec()),
         ("TokenAsked", "role", roles),
-        ("TokenOf", "state", super::ops::TOKEN_STATES.to_vec()),
+        ("TokenOf", "state", super::ops::tokens::STATES.to_vec()),
     ]
 }
 
@@ -93,7 +92,7 @@ fn list_words(member: &mut Value, words: &[&str]) {
     member["enum"] = words.into();
 }
 
-/// What an operation has in common with all others.
+/// Adds what all operations have in common.
 fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
     let below = ["/v1/", "/ops/v1/"].iter().find_map(|prefix| path.strip_prefix(prefix));
     let tag = below.map_or("probes", |below| below.split('/').next().unwrap_or(below));
@@ -102,7 +101,7 @@ fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
         operation.insert("security".to_owned(), json!([]));
         return;
     }
-    // Where the settings let everybody read, a read needs no token.
+    // Unless the settings require it, reads need no token.
     let mut security = vec![json!({ "bearer": [] }), json!({ "session": [] })];
     if method == "get" {
         security.push(json!({}));
@@ -132,7 +131,7 @@ fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
             responses.entry(status).or_insert(reference);
         }
     }
-    // Errors that an operation describes itself have the same body.
+    // Errors that an operation describes itself have the common body.
     for (status, response) in responses {
         if status.starts_with(['4', '5'])
             && let Some(response) = response.as_object_mut()
@@ -157,65 +156,65 @@ fn responses() -> Value {
         response
     };
     json!({
-        "400": problem("What is asked for cannot be read."),
-        "401": problem("There is no token, or it is none of those known."),
-        "403": problem("The token may not do this."),
-        "404": problem("There is nothing of this name."),
-        "408": problem("The request did not come in time."),
+        "400": problem("The request cannot be parsed."),
+        "401": problem("The token is missing, invalid or expired."),
+        "403": problem("The token does not permit this."),
+        "404": problem("The object does not exist."),
+        "408": problem("The body did not arrive in time."),
         "413": problem("The body is too large."),
-        "429": later("More is asked than is answered at once."),
-        "500": problem("A fault of the server's own."),
-        "503": later("Postgres does not answer, or too many wait; the same may do later."),
+        "429": later("Too many requests."),
+        "500": problem("Internal error."),
+        "503": later("Postgres does not answer, or the server is busy; retry later."),
     })
 }
 
 fn problem() -> Value {
     json!({
         "type": "object",
-        "description": "Why a request is not answered as it was meant to be (RFC 9457). Some have members \
-            of their own, with the numbers behind it; those that several have are described here.",
+        "description": "An error (RFC 9457). Some codes have further members; those of several codes are \
+            described here.",
         "required": ["type", "title", "status", "code", "detail", "request_id"],
         "properties": {
             "type": { "type": "string", "format": "uri-reference" },
             "title": { "type": "string" },
             "status": { "type": "integer", "minimum": 400, "maximum": 599 },
-            "code": { "type": "string", "enum": CODES, "description": "For programs; it stays as it is." },
-            "detail": { "type": "string", "description": "For people." },
+            "code": { "type": "string", "enum": CODES, "description": "Stable code, for programs." },
+            "detail": { "type": "string", "description": "The reason, as text." },
             "request_id": {
                 "type": "string", "format": "uuid",
-                "description": "The same as the header `x-request-id`.",
+                "description": "Id of the request, also in the header `x-request-id`.",
             },
             "errors": {
-                "type": "array", "description": "Of `invalid`: every field that is wrong.",
+                "type": "array", "description": "Of `invalid`: every invalid field.",
                 "items": {
                     "type": "object", "required": ["field", "detail"],
                     "properties": {
-                        "field": { "type": "string", "description": "Of a plan, behind its number." },
-                        "detail": { "type": "string", "description": "What is wrong, for people." },
+                        "field": { "type": "string", "description": "Path of the field; in a plan with the index of its change." },
+                        "detail": { "type": "string", "description": "The reason, as text." },
                     },
                 },
             },
             "reasons": {
                 "type": "array", "items": { "type": "string", "enum": REASONS },
-                "description": "Why not, for programs: the reason of the shortfall, then the limits.",
+                "description": "Codes: the reason of the shortfall, then the limits.",
             },
             "limits": {
                 "type": "array", "items": limit(),
-                "description": "Of `not_granted`: the smallest set of limits that stands in the way.",
+                "description": "Of `not_granted`: the smallest set of limits that prevents the grant.",
             },
             "short": {
                 "type": "array", "items": short(),
-                "description": "Of `not_granted` and a plan: its changes that are short.",
+                "description": "Of `not_granted` and a plan: the changes that are not granted in full.",
             },
             "alternatives": {
                 "type": "array", "items": alternative(),
-                "description": "What would be granted instead.",
+                "description": "Requests that would be granted.",
             },
             "etag": {
-                "type": "string", "description": "Of `version_stale`: the ETag there is now.",
+                "type": "string", "description": "Of `version_stale`: the current ETag.",
             },
             "plan": {
-                "$ref": "#/components/schemas/Plan", "description": "Of `plan_stale`: a fresh one.",
+                "$ref": "#/components/schemas/Plan", "description": "Of `plan_stale`: a new plan.",
             },
         },
     })
@@ -228,10 +227,10 @@ fn limit() -> Value {
             "limit": { "type": "string", "enum": LimitName::ALL.map(LimitName::as_str) },
             "without_rru": {
                 "type": "number",
-                "description": "RRU that could be had with it alone lifted, up to what is asked.",
+                "description": "RRU that could be granted without this limit, at most the requested RRU.",
             },
-            "sentence": { "type": "string", "description": "It in its numbers, for people." },
-            "reservation": { "type": "string", "description": "Of a plan: whose change it stops." },
+            "sentence": { "type": "string", "description": "The limit with its numbers, as text." },
+            "reservation": { "type": "string", "description": "Of a plan: the reservation of the change." },
         },
     })
 }
@@ -251,23 +250,28 @@ fn alternative() -> Value {
     json!({
         "type": "object", "required": ["concession", "sentence", "request"],
         "properties": {
-            "concession": { "type": "string", "description": "What is conceded, for programs." },
-            "sentence": { "type": "string", "description": "The same for people." },
+            "concession": { "type": "string", "description": "Code of the concession." },
+            "sentence": { "type": "string", "description": "The alternative as text." },
             "request": {
-                "type": "object", "description": "What to ask; its `reservation_id` is the reservation.",
+                "type": "object", "description": "The request to send; `reservation_id` is the reservation.",
             },
-            "cost": { "type": "object", "description": "Servers that would move, and the price." },
+            "cost": { "type": "object", "description": "Servers that would move, and the cost." },
         },
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{METHODS, document};
+    use super::METHODS;
+    use serde_json::Value;
     use std::collections::BTreeSet;
 
+    fn document() -> Value {
+        super::document(crate::api::routes().into_openapi())
+    }
+
     #[test]
-    fn every_operation_has_an_id_of_its_own_and_says_what_it_does() {
+    fn operations_have_unique_ids_and_summaries() {
         let document = document();
         assert_eq!(document["openapi"], "3.1.0");
         let mut ids = BTreeSet::new();
@@ -283,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_listed_at_members_that_exist() {
+    fn closed_lists_name_existing_members() {
         let document = document();
         for (schema, member, words) in super::words() {
             let at = format!("/components/schemas/{schema}/properties/{member}");
@@ -294,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_leads_somewhere() {
+    fn references_resolve() {
         let document = document();
         let text = document.to_string();
         for reference in text.split("\"$ref\":\"#").skip(1) {

@@ -1,8 +1,8 @@
-//! What monitoring asks, without authentication: balancers and Prometheus have no tokens.
+//! Probes for monitoring, without authentication: load balancers and Prometheus have no tokens.
 
-use super::Site;
-use crate::metrics::Here;
-use crate::{ANSWER_WITHIN, READY_WITHIN, metrics};
+use super::metrics::{self, ProcessMetrics};
+use crate::http::Site;
+use crate::http::timeout::{ANSWER_WITHIN, READY_WITHIN};
 use api_types::status::{RegionStatus, StatusJob, StatusQueue, StatusReservations, StatusServers};
 use axum::Json;
 use axum::extract::State;
@@ -28,7 +28,7 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
 #[derive(Debug, Serialize, ToSchema)]
 struct Ready {
     ready: bool,
-    /// Why not.
+    /// Why not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -77,17 +77,17 @@ pub fn region_status(status: Status) -> RegionStatus {
     }
 }
 
-/// Whether the process answers at all
+/// Liveness: whether the process responds
 #[utoipa::path(get, path = "/live", operation_id = "live",
-    responses((status = 200, description = "it does", body = String, content_type = "text/plain")))]
+    responses((status = 200, description = "alive", body = String, content_type = "text/plain")))]
 async fn live() -> &'static str {
     "alive\n"
 }
 
-/// Whether the region is served: Postgres answers
+/// Readiness: whether Postgres answers
 #[utoipa::path(get, path = "/ready", operation_id = "ready", responses(
-    (status = 200, description = "it does", body = Ready),
-    (status = 503, description = "it does not, and why", body = Ready)))]
+    (status = 200, description = "ready", body = Ready),
+    (status = 503, description = "not ready, with the reason", body = Ready)))]
 async fn ready(State(broker): State<Broker>) -> Response {
     match broker.answers(READY_WITHIN).await {
         Ok(()) => Json(Ready { ready: true, reason: None }).into_response(),
@@ -100,42 +100,42 @@ fn unavailable(reason: &str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
 }
 
-/// What is stored, counted
+/// Contents of the store, counted
 #[utoipa::path(get, path = "/status", operation_id = "status", responses(
-    (status = 200, description = "what there is", body = RegionStatus),
-    (status = 503, description = "Postgres does not say, and why", body = Ready)))]
+    (status = 200, description = "the counts", body = RegionStatus),
+    (status = 503, description = "Postgres failed, with the reason", body = Ready)))]
 async fn status(State(broker): State<Broker>) -> Response {
     match timeout(ANSWER_WITHIN, broker.status()).await {
         Ok(Ok(status)) => Json(region_status(status)).into_response(),
         Ok(Err(error)) => {
-            tracing::warn!(%error, "a question over HTTP was not answered");
+            tracing::warn!(%error, "status not available");
             unavailable(&error.to_string())
         }
         Err(_) => unavailable("Postgres does not answer in time"),
     }
 }
 
-/// Numbers for monitoring, as Prometheus reads them
+/// Metrics in the format of Prometheus
 ///
-/// Where Postgres does not answer, `ras_postgres_up 0` alone.
+/// If Postgres does not answer, only `ras_postgres_up 0` and the metrics of this process.
 #[utoipa::path(get, path = "/metrics", operation_id = "metrics", responses(
-    (status = 200, description = "the numbers", body = String, content_type = "text/plain"),
-    (status = 500, description = "they cannot be written")))]
+    (status = 200, description = "the metrics", body = String, content_type = "text/plain"),
+    (status = 500, description = "the metrics cannot be written")))]
 async fn numbers(State(site): State<Site>) -> Response {
     let read = match timeout(ANSWER_WITHIN, site.broker.metrics()).await {
         Ok(Ok(read)) => Some(read),
         Ok(Err(error)) => {
-            tracing::warn!(%error, "no metrics");
+            tracing::warn!(%error, "no metrics from Postgres");
             None
         }
         Err(_) => None,
     };
-    let (plans, region) = (site.plans.under_way(), site.region.latest());
-    let here = Here { plans, region, statements: broker::statement_times() };
+    let (plans, region) = (site.plan_queue.under_way(), site.region.latest());
+    let here = ProcessMetrics { plans, region, statements: broker::statement_times() };
     match metrics::text(read.as_ref(), &here) {
         Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(error) => {
-            tracing::warn!(%error, "metrics cannot be written");
+            tracing::warn!(%error, "cannot write metrics");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }

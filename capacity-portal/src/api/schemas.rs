@@ -1,6 +1,7 @@
-//! `/schemas/capacity-request.json`: requests for capacity as files, for editors that check them.
+//! `/schemas/capacity-request.json`: the schema of request files, for editors that check them.
 
-use super::{Site, v1};
+use super::v1::change::schema::file;
+use crate::http::Site;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
@@ -12,10 +13,9 @@ pub(super) fn routes() -> Router<Site> {
     Router::new().route("/schemas/capacity-request.json", schema)
 }
 
-/// The schema of a file of requests for capacity, as it is served and committed.
+/// The schema of a request file, as served and as committed in the repository.
 pub fn capacity_request() -> String {
-    let mut text =
-        serde_json::to_string_pretty(&v1::file_of_requests()).expect("it is JSON already");
+    let mut text = serde_json::to_string_pretty(&file()).expect("it is JSON already");
     text.push('\n');
     text
 }

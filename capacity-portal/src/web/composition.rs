@@ -1,8 +1,8 @@
 //! The hardware of a reservation, explained type by type (RAS, SOSP'21, section 5.3).
 
 use super::link;
-use super::region_summary::RegionSummary;
 use super::ui::{self, Mood};
+use crate::region_summary::RegionSummary;
 use fleet::explain::{FurtherType, HardwareSet, TypeReason, TypeUse};
 use fleet::{Name, Rru};
 use maud::{Markup, html};

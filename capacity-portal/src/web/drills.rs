@@ -2,11 +2,10 @@
 
 use super::layout::{NavItem, Page, RegionReader};
 use super::link;
-use super::region_summary::RegionSummary;
 use super::ui::{self, Mood};
-use crate::api::Site;
-use crate::api::authority::Role;
-use crate::api::problem::Problem;
+use crate::http::auth::Role;
+use crate::http::{Problem, Site};
+use crate::region_summary::RegionSummary;
 use crate::rehearsal::{Rehearse, Rehearsed};
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
@@ -76,7 +75,7 @@ async fn simulate(
         let decisions = rehearsal.map(|of| of.loss(summary.region(), lost));
         result(&summary, lost, decisions.as_ref())
     });
-    simulated.await.map_err(|error| super::unreadable(&error))
+    simulated.await.map_err(|error| crate::region_summary::unreadable(&error))
 }
 
 fn result(summary: &RegionSummary, lost: MsbIx, decisions: Option<&Rehearsed>) -> Markup {

@@ -2,11 +2,10 @@
 
 use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::link;
-use super::region_summary::RegionSummary;
 use super::ui::{self, Mood};
-use crate::api::authority::Role;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::Role;
+use crate::http::{Problem, Site, in_time};
+use crate::region_summary::RegionSummary;
 use axum::extract::{Form, Query, State};
 use axum::response::{Html, Redirect};
 use broker::{Emergency, EmergencyId, EmergencyRefusal, EmergencyState, State as _};

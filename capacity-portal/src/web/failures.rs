@@ -2,10 +2,9 @@
 
 use super::layout::{NavItem, Page, RegionReader};
 use super::link;
-use super::region_summary::RegionSummary;
 use super::ui::{self, Mood};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::{Problem, Site, in_time};
+use crate::region_summary::RegionSummary;
 use axum::extract::State;
 use axum::response::Html;
 use broker::{Outage, ReplacementRow, State as _};

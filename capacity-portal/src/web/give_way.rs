@@ -4,10 +4,9 @@
 use super::layout::{Reader, RegionReader};
 use super::link;
 use super::ui::{self, Mood};
-use crate::api::Site;
-use crate::api::authority::Role;
 use crate::api::ops::give_way::{self, Preview};
-use crate::api::problem::Problem;
+use crate::http::auth::Role;
+use crate::http::{Problem, Site};
 use axum::extract::{Form, State};
 use axum::response::Redirect;
 use broker::GiveWayCause;

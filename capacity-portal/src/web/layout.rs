@@ -3,10 +3,8 @@
 use super::asset::{self, Asset};
 use super::link;
 use super::ui;
-use crate::api::Site;
-use crate::api::authority::Role;
-use crate::api::caller::Caller;
-use crate::api::problem::Problem;
+use crate::http::auth::{Caller, Role};
+use crate::http::{Problem, Site};
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request};
 use axum::http::header::{CONTENT_TYPE, LOCATION};

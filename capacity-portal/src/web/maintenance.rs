@@ -3,10 +3,9 @@
 use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::link;
 use super::ui::{self, Mood};
-use crate::api::authority::Role;
 use crate::api::ops::maintenance;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::Role;
+use crate::http::{Problem, Site, in_time};
 use axum::extract::{Path, Query, State};
 use axum::response::{Html, Redirect};
 use broker::{MaintenancePlanId, MaintenanceState, MaintenanceWindow, State as _};

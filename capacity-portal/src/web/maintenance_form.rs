@@ -2,12 +2,11 @@
 
 use super::layout::{NavItem, Page, RegionReader};
 use super::link;
-use super::region_summary::RegionSummary;
 use super::ui::{self, Mood};
-use crate::api::Site;
-use crate::api::authority::Role;
 use crate::api::ops::maintenance;
-use crate::api::problem::Problem;
+use crate::http::auth::Role;
+use crate::http::{Problem, Site};
+use crate::region_summary::RegionSummary;
 use axum::extract::{Form, Query, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -404,7 +403,7 @@ fn windows(all: &[PreviewedWindow]) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::{FormProblem, MaintenanceForm};
-    use crate::api::problem::Problem;
+    use crate::http::Problem;
     use serde_json::json;
 
     fn filled_in(change: impl FnOnce(&mut MaintenanceForm)) -> MaintenanceForm {

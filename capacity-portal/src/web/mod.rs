@@ -5,7 +5,6 @@
 //! | `layout` | document, navigation, readers of pages, error pages |
 //! | `asset` | style sheet, script, chart library and icon |
 //! | `ui`, `link` | tiles, bars, legends, times; paths of pages |
-//! | `region_summary` | the cached region, counted by rack, MSB and hardware type, with its audit |
 //! | `overview`, `rack_map` | the region at a glance; maps of racks and the page of an MSB |
 //! | `reservations`, `reservation`, `composition` | the list; one reservation; its hardware, explained |
 //! | `request`, `request_form`, `request_fields`, `plan` | requests for capacity: page, form, fields; the plan and its application |
@@ -33,7 +32,6 @@ mod maintenance_form;
 mod overview;
 mod plan;
 mod rack_map;
-mod region_summary;
 mod request;
 mod request_fields;
 mod request_form;
@@ -50,17 +48,10 @@ mod stuck;
 mod trail;
 mod ui;
 
-use crate::api::Site;
-use crate::api::problem::Problem;
+use crate::http::Site;
 use axum::Router;
 use axum::middleware::from_fn;
 use axum::routing::{get, post};
-use control::{RegionError, RegionKeeper};
-use region_summary::RegionSummary;
-use std::error::Error;
-use std::sync::Arc;
-use tokio::sync::Mutex;
-use tokio::task::spawn_blocking;
 
 /// Routes of all pages and assets.
 pub(crate) fn routes() -> Router<Site> {
@@ -103,40 +94,4 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/sign-out", post(sign_in::sign_out))
         .layer(from_fn(layout::error_pages))
         .merge(asset::routes())
-}
-
-/// Cache of the latest [`RegionSummary`], shared by all pages.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RegionSummaries(Arc<Mutex<Option<Arc<RegionSummary>>>>);
-
-impl RegionSummaries {
-    /// The summary of the cached region; `None` if no region is loaded. It may be some seconds old,
-    /// and pages show its age: reading the whole region for every page would be too expensive.
-    async fn current(&self, keeper: &RegionKeeper) -> Result<Option<Arc<RegionSummary>>, Problem> {
-        let held = match keeper.latest() {
-            Some(held) => held,
-            None => match keeper.fresh().await {
-                Ok(held) => held,
-                Err(RegionError::NothingLoaded) => return Ok(None),
-                Err(error @ (RegionError::Db(_) | RegionError::Silent(_))) => {
-                    return Err(error.into());
-                }
-                Err(error) => return Err(unreadable(&error)),
-            },
-        };
-        // Concurrent requests wait for one count instead of each counting.
-        let mut last = self.0.lock().await;
-        if let Some(summary) = last.as_ref().filter(|summary| Arc::ptr_eq(&summary.held, &held)) {
-            return Ok(Some(summary.clone()));
-        }
-        let counted = spawn_blocking(move || RegionSummary::of(held)).await;
-        let summary = Arc::new(counted.map_err(|error| unreadable(&error))?);
-        *last = Some(summary.clone());
-        Ok(Some(summary))
-    }
-}
-
-fn unreadable(error: &dyn Error) -> Problem {
-    tracing::error!(%error, "the region cannot be shown");
-    Problem::unavailable("region_unreadable", error.to_string())
 }

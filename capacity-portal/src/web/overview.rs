@@ -2,11 +2,10 @@
 
 use super::layout::{NavItem, Page, Reader};
 use super::rack_map::{self, View, ViewQuery};
-use super::region_summary::RegionSummary;
 use super::ui::{self, Mood};
 use super::{link, solves};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::{Problem, Site, in_time};
+use crate::region_summary::RegionSummary;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use broker::{Metrics, OpenMove, Outage, SolveRow};
@@ -114,7 +113,7 @@ fn body(of: &Overview, view: View) -> Markup {
 fn verdict(of: &Overview) -> Markup {
     let short = of.summary.broken();
     let missing: Rru = short.iter().map(|row| row.missing()).sum();
-    let standing = |row: &Certified| of.summary.held.standings.get(&row.reservation_id);
+    let standing = |row: &Certified| of.summary.held.statuses.get(&row.reservation_id);
     let arriving = |row: &Certified| {
         standing(row).map(|of| of.arriving.servers).filter(|servers| *servers > 0)
     };

@@ -3,10 +3,9 @@
 use super::layout::{NavItem, Page, Reader};
 use super::ui::{self, Mood};
 use super::{link, request_fields};
-use crate::api::Site;
-use crate::api::authority::Role;
-use crate::api::problem::Problem;
 use crate::api::v1::plans::{self, PlanView, PlannedChange};
+use crate::http::auth::Role;
+use crate::http::{Problem, Site};
 use axum::extract::{Path, Query, State};
 use axum::response::{Html, Redirect};
 use broker::RequestChangeKind;

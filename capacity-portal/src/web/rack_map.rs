@@ -2,10 +2,9 @@
 
 use super::layout::{NavItem, Page, RegionReader};
 use super::link;
-use super::region_summary::{RegionSummary, ServerCounts};
 use super::ui;
-use crate::api::Site;
-use crate::api::problem::Problem;
+use crate::http::{Problem, Site};
+use crate::region_summary::{RegionSummary, ServerCounts};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Html;

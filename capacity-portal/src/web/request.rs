@@ -1,13 +1,12 @@
 //! The page that requests capacity. It plans the request while the form is filled in.
 
 use super::layout::{NavItem, Page, Reader};
-use super::region_summary::RegionSummary;
 use super::request_fields::{self, Fields};
 use super::request_form::FormView;
 use super::{link, plan, ui};
-use crate::api::problem::Problem;
 use crate::api::v1::plans::{self, PlanView};
-use crate::api::{Site, in_time};
+use crate::http::{Problem, Site, in_time};
+use crate::region_summary::RegionSummary;
 use axum::extract::{Form, Query, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};

@@ -1,6 +1,6 @@
 //! Fields of the request form: from a reservation to fields, and from fields to a change as the API takes it.
 
-use super::region_summary::RegionSummary;
+use crate::region_summary::RegionSummary;
 use fleet::{CapacityRequest, Reservation};
 use serde_json::{Map, Value, json};
 

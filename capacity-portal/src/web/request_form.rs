@@ -1,9 +1,9 @@
 //! The form that requests capacity.
 
 use super::layout::Reader;
-use super::region_summary::RegionSummary;
 use super::request_fields::{AFFINITY, ALLOWED, VALUE, value};
-use crate::api::authority::Role;
+use crate::http::auth::Role;
+use crate::region_summary::RegionSummary;
 use fleet::{HardwareTypeIx, Name, ReservationKind};
 use maud::{Markup, html};
 

@@ -3,11 +3,10 @@
 
 use super::composition::Composition;
 use super::layout::{NavItem, Page, Reader};
-use super::region_summary::RegionSummary;
 use super::ui::{self, Mood};
 use super::{link, reservations, trail};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::{Problem, Site, in_time};
+use crate::region_summary::RegionSummary;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;

@@ -2,16 +2,15 @@
 
 use super::layout::{NavItem, Page, Reader};
 use super::link;
-use super::region_summary::RegionSummary;
 use super::ui::{self, Mood};
-use crate::api::problem::Problem;
-use crate::api::v1::not_set_aside;
-use crate::api::{Site, in_time};
+use crate::api::v1::not_reserved_until;
+use crate::http::{Problem, Site, in_time};
+use crate::region_summary::RegionSummary;
 use axum::extract::{Query, State};
 use axum::response::Html;
 use broker::{REQUESTS_PAGE_MAX, Request, RequestFilter, RequestState};
 use chrono::{DateTime, Utc};
-use control::standing::Part;
+use control::reservation_status::ServerCount;
 use fleet::audit::{Certified, ReservationAudit};
 use fleet::{ReservationKind, Rru};
 use maud::{Markup, html};
@@ -110,7 +109,7 @@ pub(super) async fn waiting(
             ul { @for (of, at) in later { li {
                 strong { (of.asking.reservation()) } ": " (of.asking.kind.as_str())
                 @if let Some(rru) = of.asking.change.capacity_rru { ", " (rru) " RRU" }
-                ". " (not_set_aside(at)) "."
+                ". " (not_reserved_until(at)) "."
             } } }
         } }
     })
@@ -184,14 +183,14 @@ pub(super) fn missing(row: &ReservationAudit, summary: &RegionSummary) -> Rru {
 }
 
 /// Servers that are arriving; `None` if no server is.
-pub(super) fn arriving(row: &ReservationAudit, summary: &RegionSummary) -> Option<Part> {
-    let standing = summary.held.standings.get(&row.reservation_id)?;
+pub(super) fn arriving(row: &ReservationAudit, summary: &RegionSummary) -> Option<ServerCount> {
+    let standing = summary.held.statuses.get(&row.reservation_id)?;
     Some(standing.arriving).filter(|part| part.servers > 0)
 }
 
 /// Whether the promise is in force once all open moves are done.
 pub(super) fn is_decided(row: &ReservationAudit, summary: &RegionSummary) -> bool {
-    let standing = summary.held.standings.get(&row.reservation_id);
+    let standing = summary.held.statuses.get(&row.reservation_id);
     standing.is_some_and(|of| of.arriving.servers > 0 && of.decided >= row.capacity)
 }
 

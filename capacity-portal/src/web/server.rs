@@ -3,10 +3,9 @@
 use super::layout::{NavItem, Page, Reader};
 use super::link;
 use super::ui::{self, Mood};
-use crate::api::authority::Role;
-use crate::api::page::Question;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::Role;
+use crate::http::page::PageCursor;
+use crate::http::{Problem, Site, in_time};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Html;
@@ -87,8 +86,8 @@ async fn past(
     name: &str,
     query: &HistoryQuery,
 ) -> Result<(Vec<ServerPast>, Option<String>), Problem> {
-    let question = Question::new(&("history", name));
-    let before = question.cursor(query.page.as_deref())?;
+    let question = PageCursor::new(&("history", name));
+    let before = question.position(query.page.as_deref())?;
     let rows = in_time(site.broker.server_history(name, before.as_ref(), ROWS + 1)).await?;
     Ok(question.page(rows, ROWS, |of| (of.at, of.kind.clone(), of.key.clone())))
 }

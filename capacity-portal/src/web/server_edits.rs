@@ -3,10 +3,9 @@
 use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::link;
 use super::ui::{self, Mood};
-use crate::api::authority::Role;
 use crate::api::ops::racks::{EditedView, edit};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::Role;
+use crate::http::{Problem, Site, in_time};
 use axum::extract::{Form, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};

@@ -3,8 +3,7 @@
 use super::layout::{NavItem, Page, Reader};
 use super::link;
 use super::ui::{self, Mood};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::{Problem, Site, in_time};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Html;

@@ -9,8 +9,7 @@ pub(super) mod quotas;
 
 use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::ui;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::{Problem, Site, in_time};
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use form::{Form, Rejected};

@@ -1,9 +1,8 @@
 //! Sign-in with a token, and sign-out.
 
 use super::layout::{NavItem, Page};
-use crate::api::Site;
-use crate::api::caller::{Caller, address, own_page, session_cookie, session_secret};
-use crate::api::problem::Problem;
+use crate::http::auth::caller::{Caller, address, same_origin, session_cookie, session_secret};
+use crate::http::{Problem, Site};
 use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Form, Query, State};
 use axum::http::{Extensions, HeaderMap, StatusCode};
@@ -70,13 +69,13 @@ pub(super) async fn sign_in(
     headers: HeaderMap,
     form: Result<Form<SignInForm>, FormRejection>,
 ) -> Result<Response, Problem> {
-    own_page(&headers)?;
+    same_origin(&headers)?;
     let refused = |error: FormRejection| Problem::bad_request("malformed", error.body_text());
     let Form(SignInForm { token, next }) = form.map_err(refused)?;
-    match site.guard.token(token.trim(), address(&extensions)).await {
+    match site.tokens.token(token.trim(), address(&extensions)).await {
         Ok(token) => {
-            let session = site.guard.sign_in(&token).await?;
-            let cookie = session_cookie(session.expose(), site.guard.is_secure());
+            let session = site.tokens.sign_in(&token).await?;
+            let cookie = session_cookie(session.expose(), site.tokens.is_secure());
             let jar = CookieJar::default().add(cookie);
             Ok((jar, Redirect::to(local(&next))).into_response())
         }
@@ -94,9 +93,9 @@ pub(super) async fn sign_out(
     _caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let secure = site.guard.is_secure();
+    let secure = site.tokens.is_secure();
     if let Some(session) = session_secret(&headers, secure) {
-        site.guard.sign_out(&session).await?;
+        site.tokens.sign_out(&session).await?;
     }
     let mut cookie: Cookie<'static> = session_cookie("", secure);
     cookie.make_removal();

@@ -3,8 +3,7 @@
 use super::layout::{NavItem, Page, RegionReader};
 use super::ui::{self, Mood};
 use super::{heat, solves};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::{Problem, Site, in_time};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;

@@ -2,8 +2,7 @@
 
 use super::layout::{NavItem, Page, RegionReader};
 use super::{link, ui};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::{Problem, Site, in_time};
 use axum::extract::{Query, State};
 use axum::response::Html;
 use broker::{Entry, Recorded, Seq, Subject};

@@ -1,6 +1,6 @@
 //! Shared elements of pages: tiles, bars, legends, times, charts, links to further pages.
 
-use crate::api::problem::Problem;
+use crate::http::Problem;
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, PreEscaped, html};
 use report::number;

@@ -1,7 +1,7 @@
 //! A planner for tests: gives what is free, one server at a time, to where there is least.
 //!
 //! It plans honestly: who has what comes from the snapshot, and the audit says what is granted. It
-//! takes nothing from anybody, so it refuses what a solver would grant.
+//! takes no server from a reservation, so it refuses what a solver would grant.
 
 use control::{PlanRefused, Planned, Planner};
 use fleet::audit::audit;
@@ -145,7 +145,7 @@ fn quote(
     }
 }
 
-/// Takes free servers until the audit finds it served, or there are none.
+/// Takes free servers until the audit finds it served, or no free server is left.
 fn grow(region: &RegionSnapshot, ix: ReservationIx, holders: &mut [Option<ReservationIx>]) {
     loop {
         let targets = Targets::new(region, holders.to_vec());

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 #[tokio::test]
-async fn a_page_says_what_an_allocator_needs() {
+async fn servers_page_has_states_and_totals() {
     let place = Place::new().await;
     place.publish(20, Some("a")).await;
     place.publish(7, None).await;
@@ -55,7 +55,7 @@ async fn a_page_says_what_an_allocator_needs() {
     assert_eq!(place.list("b%2F%C3%BC").await.1.len(), 8);
 }
 
-/// Somebody's picture of a reservation, as a client would keep it.
+/// The state of a reservation as a client stores it.
 struct Reader<'a> {
     place: &'a Place,
     stream: reqwest::Response,
@@ -142,14 +142,14 @@ async fn bind(place: &Place, epoch: Epoch) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_follows_has_the_picture_of_the_list() {
+async fn follower_state_equals_the_list() {
     let place = Place::new().await;
     let epoch = place
         .broker
         .lease_mover(&MoverInstance::new("test"), Duration::from_secs(600))
         .await
         .expect("asked");
-    let epoch = epoch.expect("nobody else acts");
+    let epoch = epoch.expect("no other mover acts");
     let mut from_the_start = Reader::begin(&place, None).await;
     let mut cut_off = Reader::begin(&place, None).await;
     let mut from_nothing = Reader::begin(&place, Some(0)).await;

@@ -20,7 +20,7 @@ async fn as_of(place: &Place, path: &str, seq: i64) -> Value {
             sleep(Duration::from_millis(100)).await;
         }
     };
-    timeout(PATIENCE, asked).await.expect("it is read anew after every event")
+    timeout(PATIENCE, asked).await.expect("it is read again after every event")
 }
 
 async fn last_seq(place: &Place) -> i64 {
@@ -35,7 +35,7 @@ async fn lose(place: &Place, msb: &str) {
 }
 
 #[tokio::test]
-async fn it_follows_every_event() {
+async fn certificate_follows_every_event() {
     let place = Place::new().await;
     let whole = as_of(&place, A, last_seq(&place).await).await;
     // Eight servers of 1.25: three in msb0, three in msb1, two in msb2.
@@ -81,7 +81,7 @@ async fn it_follows_every_event() {
 }
 
 #[tokio::test]
-async fn who_asks_for_nonsense_is_told() {
+async fn unknown_certificate_is_a_problem() {
     let place = Place::new().await;
     let (status, none) = place.get("/v1/reservations/nobody/certificate").await;
     assert_eq!((status.as_u16(), &none["code"]), (404, &json!("unknown_reservation")));
@@ -105,7 +105,7 @@ async fn who_asks_for_nonsense_is_told() {
 }
 
 #[tokio::test]
-async fn a_drill_says_who_keeps_what_and_changes_nothing() {
+async fn drill_reports_kept_capacity_and_changes_nothing() {
     let place = Place::new().await;
     let all = async || {
         let mut export = place.broker.export(None).await.expect("exported");
@@ -127,7 +127,7 @@ async fn a_drill_says_who_keeps_what_and_changes_nothing() {
     };
     assert_eq!(of("a", &played)["left_rru"], 6.25);
     assert_eq!(all().await, before, "nothing has changed");
-    // On top of one that is lost already: the same day again, and somebody is short.
+    // While one is lost already: the same day again, and a reservation is short.
     lose(&place, "msb1").await;
     let before = all().await;
     let (_, played) = drill("msb0").await;

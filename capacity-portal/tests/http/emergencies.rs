@@ -14,10 +14,10 @@ fn ask(reservation: &str, rru: f64) -> Value {
 }
 
 #[tokio::test]
-async fn an_emergency_is_asked_for_answered_and_ended() {
+async fn emergency_is_requested_granted_and_ended() {
     let place = Place::new().await;
     let (status, asked) = post(&place, "/ops/v1/emergencies", &ask("a", 2.0)).await;
-    assert_eq!((status.as_u16(), &asked["state"]), (202, &"asked".into()), "nobody has looked");
+    assert_eq!((status.as_u16(), &asked["state"]), (202, &"asked".into()), "not decided yet");
     let id = asked["emergency"].as_str().expect("an id").to_owned();
     let mut again = ask("a", 2.0);
     again["emergency"] = id.clone().into();
@@ -52,7 +52,7 @@ async fn an_emergency_is_asked_for_answered_and_ended() {
 }
 
 #[tokio::test]
-async fn who_may_not_take_capacity_gets_none() {
+async fn emergency_needs_its_role() {
     let place = Place::new().await;
     let body = ask("a", 1.0).to_string();
     let send = async |token| {

@@ -17,7 +17,7 @@ fn outcomes(answer: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn each_event_is_answered() {
+async fn each_reported_event_has_a_result() {
     let place = Place::new().await;
     let (status, answer) = place.post("/ops/v1/events", &event("one", "s01")).await;
     assert_eq!((status.as_u16(), outcomes(&answer)), (200, vec!["recorded"]), "{answer}");
@@ -83,7 +83,7 @@ async fn each_event_is_answered() {
 
 /// Many requests at once are few transactions, and each has its own answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_are_gathered() {
+async fn concurrent_reports_share_transactions() {
     let place = Place::new().await;
     let requests = (0..400).map(|number| {
         let server = if number % 10 == 9 { "nowhere" } else { "s01" };
@@ -107,7 +107,7 @@ async fn requests_are_gathered() {
 }
 
 #[tokio::test]
-async fn use_is_answered_row_by_row() {
+async fn usage_report_has_a_result_for_each_row() {
     let place = Place::new().await;
     let rows = json!([
         { "server": "s00", "in_use": false }, { "server": "s01", "in_use": true },
@@ -175,7 +175,7 @@ async fn alerts_become_events() {
 
 /// Alertmanager tries again after 503, and gives up after anything below 500.
 #[tokio::test]
-async fn a_postgres_that_is_down_is_told() {
+async fn reports_fail_while_postgres_is_down() {
     let mut place = Place::alone().await;
     place.stop_postgres().await;
     let body = notification(vec![alert(

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 #[tokio::test]
-async fn pages_say_what_the_certificate_says_at_once_and_within_30_minutes() {
+async fn pages_agree_with_the_certificate() {
     let place = Place::new().await;
     // Work on a rack of msb0, in which `a` has two of its servers.
     let event = json!({ "event": "work", "scope": "rack", "scope_id": "rack0",

@@ -14,7 +14,7 @@ fn odd() -> Vec<String> {
 
 /// Every question of the interface, with odd text at one place of it at a time.
 #[tokio::test]
-async fn no_question_fails_for_its_text() {
+async fn arbitrary_query_text_causes_no_server_error() {
     let place = Place::new().await;
     let response = place.send(Method::GET, "/openapi.json", None, "").await;
     assert_eq!(response.status(), 200);
@@ -57,7 +57,7 @@ async fn no_question_fails_for_its_text() {
 
 /// What others post, with odd text in each of its texts at a time.
 #[tokio::test]
-async fn no_body_fails_for_its_text() {
+async fn arbitrary_body_text_causes_no_server_error() {
     let place = Place::new().await;
     let event = json!({
         "event": "e1", "scope": "server", "scope_id": "s001", "kind": "random_failure",

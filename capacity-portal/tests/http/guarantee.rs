@@ -67,7 +67,7 @@ async fn begin(place: &Place) -> broker::Epoch {
 }
 
 #[tokio::test]
-async fn windows_beyond_what_the_guarantee_bears_are_refused() {
+async fn maintenance_beyond_the_guarantee_is_refused() {
     let place = place().await;
     // Work that cannot be recalled counts as gone, so nothing may go.
     let (status, refused) = post(&place, "/ops/v1/maintenance", &week("m0-r0", None)).await;
@@ -110,10 +110,10 @@ async fn windows_beyond_what_the_guarantee_bears_are_refused() {
 }
 
 #[tokio::test]
-async fn drill_and_certificate_take_maintenance_off_whoever_does_it() {
+async fn drill_and_certificate_subtract_maintenance() {
     let place = place().await;
     assert_eq!(drill(&place).await, (56.0, 56.0, true));
-    // Four racks in four MSBs, by somebody who did not ask: the whole embedded buffer.
+    // Four racks in four MSBs, without asking: the whole embedded buffer.
     for msb in 0..4 {
         let event = json!({ "event": format!("work-{msb}"), "scope": "rack",
             "scope_id": format!("m{msb}-r0"), "kind": "planned_maintenance",
@@ -142,7 +142,7 @@ async fn drill_and_certificate_take_maintenance_off_whoever_does_it() {
 }
 
 #[tokio::test]
-async fn what_is_recalled_what_is_not_and_when_it_is_back_is_shown() {
+async fn maintenance_shows_progress_of_its_recall() {
     let place = place().await;
     let (status, planned) = post(&place, "/ops/v1/maintenance", &week("m0-r0", Some(20))).await;
     assert_eq!(status, 201, "{planned}");

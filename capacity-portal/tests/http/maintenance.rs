@@ -55,7 +55,7 @@ async fn maintenance_is_planned_listed_ended_and_cancelled() {
 }
 
 #[tokio::test]
-async fn a_refusal_has_its_numbers() {
+async fn maintenance_refusal_has_numbers() {
     let place = Place::new().await;
     // Two of the eight servers of an MSB are a quarter.
     for name in ["s00", "s03"] {
@@ -103,7 +103,7 @@ async fn a_refusal_has_its_numbers() {
 }
 
 #[tokio::test]
-async fn what_is_none_is_told_apart_from_who_may_not() {
+async fn missing_token_differs_from_missing_role() {
     let place = Place::new().await;
     for body in [
         json!({ "scope": "server" }),

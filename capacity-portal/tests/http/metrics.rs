@@ -14,7 +14,7 @@ async fn number(place: &Place, line: &str) -> Option<f64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refusals_are_counted_by_reason_and_failed_moves_by_class() {
+async fn metrics_count_refusals_and_failed_moves() {
     let place = place().await;
     let refused = |reason: &str| format!("ras_requests_refused_total{{reason=\"{reason}\"}} ");
     assert_eq!(number(&place, &refused("insufficient_hardware")).await, Some(0.0));

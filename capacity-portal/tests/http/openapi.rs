@@ -4,10 +4,10 @@ use crate::place::Place;
 use reqwest::Method;
 use serde_json::Value;
 
-/// `EXPECTORATE=overwrite cargo test -p capacity-portal` writes it anew. Within a major version of a path
+/// `EXPECTORATE=overwrite cargo test -p capacity-portal` rewrites it. Within a major version of a path
 /// what is there stays as it is; additions are the only change.
 #[test]
-fn what_is_committed_is_what_the_code_says() {
+fn committed_documents_match_the_code() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
     expectorate::assert_contents(path, &capacity_portal::openapi());
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/capacity-request.schema.json");
@@ -15,7 +15,7 @@ fn what_is_committed_is_what_the_code_says() {
 }
 
 #[tokio::test]
-async fn it_is_served_and_browsed_with_nothing_from_elsewhere() {
+async fn description_is_served_without_external_resources() {
     let place = Place::closed().await;
     let response = place.send(Method::GET, "/openapi.json", None, "").await;
     assert_eq!(response.headers()["content-type"], "application/json");

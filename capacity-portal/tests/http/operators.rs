@@ -63,7 +63,7 @@ impl Archive for Folder {
 }
 
 #[tokio::test]
-async fn moves_are_listed_and_stopped() {
+async fn moves_are_listed_filtered_and_stopped() {
     let place = Place::new().await;
     for (server, to) in [(20, Some("a")), (21, Some("b/ü")), (7, None)] {
         place.publish(server, to).await;
@@ -137,7 +137,7 @@ async fn moves_are_listed_and_stopped() {
 }
 
 #[tokio::test]
-async fn a_server_and_a_reservation_have_a_past() {
+async fn server_and_reservation_have_a_history() {
     let place = Place::new().await;
     place.publish(20, Some("a")).await;
     let event = json!({ "event": "e", "scope": "server", "scope_id": "s20", "kind": "software",
@@ -170,7 +170,7 @@ async fn a_server_and_a_reservation_have_a_past() {
 }
 
 #[tokio::test]
-async fn solves_are_asked_for_and_read_with_what_they_left() {
+async fn solves_are_requested_and_their_files_read() {
     let kept = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(kept.path().join("snapshot")).expect("made");
     std::fs::create_dir(kept.path().join("result")).expect("made");
@@ -188,7 +188,7 @@ async fn solves_are_asked_for_and_read_with_what_they_left() {
     assert_eq!(again, json!({ "solve": id, "new": false }), "one that waits is it");
     let (_, trail) = place.get(&format!("/ops/v1/trail?subject={id}")).await;
     let entries = trail["entries"].as_array().expect("a list");
-    assert_eq!(entries.len(), 1, "what was not asked for anew is no entry: {trail}");
+    assert_eq!(entries.len(), 1, "a joined solve adds no entry: {trail}");
     assert_eq!(
         (&entries[0]["actor"], &entries[0]["action"], &entries[0]["detail"]),
         (&json!("root"), &json!("solve_requested"), &json!({ "cause": "demand" }))

@@ -1,4 +1,4 @@
-//! A private Postgres with a small region in it, a portal in front, and a client.
+//! A private Postgres with a small region, a portal and a client.
 
 use broker::{Broker, ImportOptions, Publication, PublicationId, TargetRow};
 use capacity_portal::{Authority, Portal, PortalSettings, Rehearse, Rehearsed, Role, Stand, Token};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use testkit::postgres::{Database, Server};
 use testkit::rows::{snapshot, two_reservations};
 
-/// How long anything here may take; a machine under load is slow.
+/// Timeout of everything here; a machine under load is slow.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub const WATCH: &str = "secret-of-the-watch";
@@ -77,12 +77,12 @@ impl Rehearse for Decisions {
 }
 
 impl Place {
-    /// 24 servers in six racks and three MSBs: eight of `a`, eight of `b/ü`, eight of nobody.
+    /// 24 servers in six racks and three MSBs: eight of `a`, eight of `b/ü`, eight free.
     pub async fn new() -> Place {
         Place::with(Authority::new(tokens(), false).expect("three tokens")).await
     }
 
-    /// One where whoever reads needs a token as well.
+    /// A place where reads need a token, too.
     pub async fn closed() -> Place {
         let authority = Authority::new(tokens(), true).expect("three tokens");
         let rehearsal = Some(Arc::new(Decisions) as _);

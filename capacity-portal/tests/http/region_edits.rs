@@ -28,7 +28,7 @@ async fn rows(place: &Place) -> SnapshotParts {
 
 /// Everything that can be made piece by piece, made so; then its rows imported into an empty store.
 #[tokio::test]
-async fn what_is_made_over_http_exports_as_an_import_would() {
+async fn region_built_over_http_exports_like_an_import() {
     let place = Place::new().await;
     for (method, path, body) in [
         (
@@ -65,7 +65,7 @@ async fn what_is_made_over_http_exports_as_an_import_would() {
         let (status, said) = ask(&place, method.parse().expect("a method"), path, &body).await;
         assert_eq!(status, 200, "{method} {path}: {said}");
     }
-    // The rows as somebody would write them by hand.
+    // The rows as an operator writes them by hand.
     let mut parts = region().to_parts();
     parts.weights.move_in_use = 20.0;
     parts.weights.msb_alpha = Some(0.5);
@@ -156,7 +156,7 @@ async fn what_is_made_over_http_exports_as_an_import_would() {
 }
 
 #[tokio::test]
-async fn every_wrong_field_is_named_with_the_nearest_and_nothing_is_written() {
+async fn invalid_edit_lists_fields_and_writes_nothing() {
     let place = Place::new().await;
     let seq = place.broker.last_seq().await.expect("asked");
     for (method, path, body, fields) in [
@@ -277,7 +277,7 @@ async fn every_wrong_field_is_named_with_the_nearest_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn versions_guard_previews_write_nothing_and_keys_answer_once() {
+async fn edits_check_versions_previews_and_keys() {
     let place = Place::new().await;
     let sent = place.send(Method::GET, "/ops/v1/region", None, "").await;
     let etag = sent.headers()["etag"].to_str().expect("text").to_owned();
@@ -329,7 +329,7 @@ async fn versions_guard_previews_write_nothing_and_keys_answer_once() {
 }
 
 #[tokio::test]
-async fn an_elastic_reservation_is_made_changed_and_ended() {
+async fn elastic_reservation_is_created_changed_and_ended() {
     let place = Place::new().await;
     let path = "/ops/v1/elastic-reservations/batch";
     let body = json!({ "owner": "lab", "hardware_types": ["type"], "share": 2.0 });
@@ -388,7 +388,7 @@ async fn an_elastic_reservation_is_made_changed_and_ended() {
 }
 
 #[tokio::test]
-async fn held_servers_are_drained_on_demand_and_may_be_kept() {
+async fn held_servers_are_drained_or_kept() {
     let place = Place::new().await;
     let path = "/ops/v1/servers/remove";
     let body = json!({ "servers": ["s00", "s20"] });
@@ -408,7 +408,7 @@ async fn held_servers_are_drained_on_demand_and_may_be_kept() {
     let expected = (&"s00".into(), &"a".into(), &"waits for its move".into(), &"root".into());
     assert_eq!(said, expected, "{drained}");
     assert_eq!(place.get("/ops/v1/servers/s20").await.0, 404, "what was free is gone");
-    // What it comes to is counted at once: the owner has a server less that works.
+    // The effect counts at once: the owner has one server in service less.
     let keep = "/ops/v1/servers/keep";
     let (status, wrong) =
         ask(&place, Method::POST, keep, &json!({ "servers": ["s00", "s01"] })).await;
@@ -422,7 +422,7 @@ async fn held_servers_are_drained_on_demand_and_may_be_kept() {
 }
 
 #[tokio::test]
-async fn the_last_server_of_an_allowed_datacenter_stays_and_rules_of_places_are_kept() {
+async fn last_server_of_allowed_datacenter_is_not_removed() {
     let mut parts = region().to_parts();
     let place_of = |row: &mut fleet::ServerRow, end: &str| {
         row.datacenter = format!("dc-{end}").into();
@@ -464,7 +464,7 @@ async fn the_last_server_of_an_allowed_datacenter_stays_and_rules_of_places_are_
         (status.as_u16(), &refused["errors"][0]["reason"]),
         (422, &"last_of_datacenter".into())
     );
-    // Where nobody is held to it, the last one goes; and the rules of `a` are as they were.
+    // If no reservation is limited to the datacenter, its last server is removed; the rules of `a` stay.
     let (status, gone) =
         ask(&place, Method::POST, "/ops/v1/servers/remove", &json!({ "servers": ["s22"] })).await;
     assert_eq!(status, 200, "{gone}");
@@ -475,7 +475,7 @@ async fn the_last_server_of_an_allowed_datacenter_stays_and_rules_of_places_are_
 }
 
 #[tokio::test]
-async fn a_hardware_type_is_renamed_with_all_that_refers_to_it_and_removed_once_unused() {
+async fn hardware_type_rename_updates_references() {
     let place = Place::new().await;
     let types = "/ops/v1/hardware-types";
     let put = async |path: &str, body: Value| ask(&place, Method::PUT, path, &body).await.0;

@@ -67,7 +67,7 @@ impl Place {
                 return found;
             }
         }
-        panic!("nobody decided {accepted}")
+        panic!("not decided: {accepted}")
     }
 
     pub async fn plan(&self, changes: Value) -> Value {
@@ -89,7 +89,7 @@ impl Place {
             .lease_mover(&MoverInstance::new("mover"), Duration::from_secs(600))
             .await
             .expect("asked");
-        let epoch = epoch.expect("nobody else acts");
+        let epoch = epoch.expect("no other mover acts");
         broker.open_moves("mover", epoch, Wanted::BetweenSolves).await.expect("opened");
         let moves = broker.moves_under_way().await.expect("listed");
         let plans = moves.iter().filter(|of| of.origin == MoveOrigin::Plan);
@@ -121,7 +121,7 @@ pub fn two() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn from_asking_to_the_end() {
+async fn reservation_is_requested_granted_changed_and_removed() {
     let place = place().await;
     let done = place.ended(place.make(&two()).await).await;
     assert_eq!(
@@ -139,7 +139,7 @@ async fn from_asking_to_the_end() {
     assert_eq!((&new["granted_rru"], &new["conditions"][0]["holds"]), (&json!(2.5), &json!(true)));
     assert_eq!(new["by_hardware_type"]["type"]["rru"], 2.5);
 
-    // Too much: refused with reasons and with what could be had; what is promised stays.
+    // Too much: refused with reasons and alternatives; the promise stays.
     let refused =
         place.ended(place.change("new", "*", &json!({ "capacity_rru": 100 })).await).await;
     assert_eq!(refused["state"], "failed");
@@ -176,7 +176,7 @@ async fn from_asking_to_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rules_of_places_are_promised_changed_and_lifted() {
+async fn placement_rules_are_promised_changed_and_lifted() {
     let place = place().await;
     let mut asked = two();
     asked["allowed_datacenters"] = json!(["dc"]);
@@ -190,11 +190,11 @@ async fn rules_of_places_are_promised_changed_and_lifted() {
     };
     for (members, detail) in [
         (json!({ "allowed_datacenters": ["dc9"] }), "the region has no datacenter \"dc9\""),
-        (json!({ "allowed_datacenters": ["dc", "dc"] }), "it is named twice"),
-        (json!({ "replicas": 0, "replicas_per_msb": 1 }), "it is from 1 to 1000"),
+        (json!({ "allowed_datacenters": ["dc", "dc"] }), "it is listed twice"),
+        (json!({ "replicas": 0, "replicas_per_msb": 1 }), "it must be from 1 to 1000"),
         (json!({ "replicas": 3, "replicas_per_msb": 4 }), "it is more than replicas"),
         (json!({ "replicas": 3 }), "replicas and replicas_per_msb must both be given, or neither"),
-        (json!({ "affinity": { "dc": 1.1 } }), "a share is from 0 to 1"),
+        (json!({ "affinity": { "dc": 1.1 } }), "a share must be from 0 to 1"),
     ] {
         let (status, problem) = place.make(&wrong(members)).await;
         assert_eq!(status, 422, "{problem}");
@@ -218,7 +218,7 @@ async fn rules_of_places_are_promised_changed_and_lifted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_on_a_region_that_moved_is_answered_with_a_fresh_one() {
+async fn stale_plan_is_answered_with_a_new_one() {
     let place = place().await;
     let plan = place.plan(json!([two()])).await;
     assert_eq!(plan["changes"][0]["granted"], "in_full");
@@ -249,7 +249,7 @@ async fn a_plan_on_a_region_that_moved_is_answered_with_a_fresh_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_wrong_is_named_and_nothing_is_stored() {
+async fn invalid_request_lists_fields_and_stores_nothing() {
     let place = place().await;
     let fields = |problem: &Value| -> Vec<String> {
         let errors = problem["errors"].as_array().expect("errors");
@@ -284,7 +284,7 @@ async fn what_is_wrong_is_named_and_nothing_is_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_makes_it_safe_and_a_version_makes_it_sure() {
+async fn request_checks_idempotency_key_and_version() {
     let place = place().await;
     let key = [("Idempotency-Key", "k1")];
     let post = (Method::POST, "/v1/reservations");
@@ -335,7 +335,7 @@ async fn a_key_makes_it_safe_and_a_version_makes_it_sure() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_profile_names_what_servers_are_worth() {
+async fn request_uses_current_values_of_a_profile() {
     let place = place().await;
     let at = "/ops/v1/rru-profiles/general";
     let set = async |token: &'static str, body: Value| {
@@ -369,10 +369,10 @@ async fn a_profile_names_what_servers_are_worth() {
     assert_eq!(place.ended(place.make(&asked).await).await["state"], "done");
     let path = "/v1/reservations/new";
     assert_eq!(place.look(path).await["rru"], json!({ "type": 1.25 }));
-    // What is promised stays, whatever becomes of the profile.
+    // Promises stay when the profile changes.
     assert_eq!(set(ROOT, json!({ "rru": { "type": 9 } })).await.0, 200);
     assert_eq!(place.look(path).await["rru"], json!({ "type": 1.25 }));
-    // Whoever says what they have seen does not overwrite what another set meanwhile.
+    // With If-Match a write does not overwrite a concurrent one.
     let body = json!({ "rru": { "type": 3 } });
     let (status, problem) =
         place.ask((Method::PUT, at), ROOT, &[("If-Match", "\"1\"")], &body).await;
@@ -391,7 +391,7 @@ async fn a_profile_names_what_servers_are_worth() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn owners_see_and_change_their_own() {
+async fn owner_sees_and_changes_only_its_own() {
     let place = place().await;
     let list = place.look("/v1/reservations").await;
     let names = |list: &Value| -> Vec<String> {
@@ -448,7 +448,7 @@ async fn owners_see_and_change_their_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_quota_is_told_from_capacity_and_a_part_is_granted_to_whom_it_does() {
+async fn quota_refusal_differs_and_policy_grants_a_part() {
     let place = place().await;
     let set = |owner: &'static str, token: &'static str, rru: Value| {
         let body = match rru {
@@ -510,7 +510,7 @@ async fn a_quota_is_told_from_capacity_and_a_part_is_granted_to_whom_it_does() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_draft_and_what_is_to_come_wait_and_can_be_taken_back() {
+async fn drafts_and_later_starts_wait_and_can_be_withdrawn() {
     let place = place().await;
     let mut draft = two();
     draft["draft"] = json!(true);
@@ -529,10 +529,10 @@ async fn a_draft_and_what_is_to_come_wait_and_can_be_taken_back() {
     later["starts_at"] = json!("2126-01-01T00:00:00Z");
     let (status, accepted) = place.make(&later).await;
     assert_eq!(status, 202);
-    // Every answer about it says that nothing is set aside.
+    // Every response about it has the notice.
     let notice = json!(
-        "nothing is set aside until 2126-01-01T00:00:00Z: the request is decided \
-        then, on the region as it is at that time"
+        "no capacity is reserved until 2126-01-01T00:00:00Z: the request is decided then, on the region as it is \
+        then"
     );
     assert_eq!(accepted["notice"], notice);
     let request = accepted["request"].as_str().expect("an id");
@@ -543,8 +543,8 @@ async fn a_draft_and_what_is_to_come_wait_and_can_be_taken_back() {
     let (_, page) = crate::pages::page(&place, "/reservations", Some(OWNER_A)).await;
     assert!(page.contains(notice.as_str().expect("text")), "{page}");
     let (_, others) = crate::pages::page(&place, "/reservations", Some(OWNER_B)).await;
-    assert!(!others.contains("nothing is set aside"), "of another owner: {others}");
-    // A plan is applied at once, whatever start it names.
+    assert!(!others.contains("no capacity is reserved"), "of another owner: {others}");
+    // A plan cannot have a later start.
     let changes = json!({ "changes": [later] });
     let (status, problem) = place.ask((Method::POST, "/v1/plans"), OWNER_A, &[], &changes).await;
     assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("invalid")), "{problem}");

@@ -12,7 +12,7 @@ async fn switch(place: &Place, path: &str, body: Value) -> (StatusCode, Value) {
 }
 
 #[tokio::test]
-async fn a_rollout_is_paused_with_a_reason_and_shown() {
+async fn rollout_pause_needs_a_reason_and_is_shown() {
     let place = Place::new().await;
     let why = json!({ "why": "a <look>" });
     let (status, problem) = switch(&place, "a/pause", why.clone()).await;

@@ -22,7 +22,7 @@ fn header(response: &Response, name: &str) -> String {
     response.headers()[name].to_str().expect("text").to_owned()
 }
 
-/// The cookie of whoever signs in with this token, as it is sent back.
+/// Signs in with a token; returns the cookie to send.
 pub async fn cookie(place: &Place, secret: &str) -> String {
     let response = sign_in(place, format!("token={secret}")).await;
     assert_eq!(response.status(), 303);
@@ -52,7 +52,7 @@ pub async fn csrf(place: &Place, cookie: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_session_is_worth_its_token() {
+async fn session_has_the_roles_of_its_token() {
     let place = Place::closed().await;
     let form = place.send(Method::GET, "/sign-in?next=//evil.example", None, "").await;
     assert_eq!(form.status(), 200);
@@ -96,7 +96,7 @@ async fn a_session_is_worth_its_token() {
     let read = send(&place, Method::GET, "/v1/reservations/a/servers", &tampered, &[]).await;
     assert_eq!(read.status(), 401);
 
-    // Signing out ends it for whoever has the cookie.
+    // Signing out ends the session for every copy of the cookie.
     let out = send(&place, Method::POST, "/sign-out", cookie, &[("x-csrf-token", &csrf)]).await;
     assert_eq!((out.status().as_u16(), &*header(&out, "location")), (303, "/sign-in"));
     assert!(header(&out, "set-cookie").contains("Max-Age=0"));
@@ -105,7 +105,7 @@ async fn a_session_is_worth_its_token() {
 }
 
 #[tokio::test]
-async fn what_a_page_of_somebody_else_sends_is_refused() {
+async fn cross_site_write_is_rejected() {
     let place = Place::new().await;
     let cookie = cookie(&place, ROOT).await;
     let csrf = csrf(&place, &cookie).await;
@@ -133,7 +133,7 @@ async fn what_a_page_of_somebody_else_sends_is_refused() {
     {
         assert_ne!(post(&headers).await.status(), 403, "{headers:?}");
     }
-    // As a form says it; and a form of somebody else does not.
+    // With the field of the form; and without it from another site.
     let form = async |body: String| {
         let request = browser().post(format!("{}/sign-out", place.base)).header("cookie", &cookie);
         let request = request.header("content-type", "application/x-www-form-urlencoded");
@@ -144,7 +144,7 @@ async fn what_a_page_of_somebody_else_sends_is_refused() {
     let me = send(&place, Method::GET, "/v1/whoami", &cookie, &[]).await;
     assert_eq!(me.status(), 200, "still signed in");
     assert_eq!(form(format!("csrf={csrf}")).await, 303);
-    // Nobody is signed in by a page of somebody else.
+    // A page of another site cannot sign in.
     let request = browser().post(format!("{}/sign-in", place.base)).body(format!("token={ROOT}"));
     let request = request.header("content-type", "application/x-www-form-urlencoded");
     let response = request.header("sec-fetch-site", "cross-site").send().await.expect("an answer");
@@ -153,7 +153,7 @@ async fn what_a_page_of_somebody_else_sends_is_refused() {
 }
 
 #[tokio::test]
-async fn revoking_a_token_ends_its_sessions() {
+async fn revoked_token_ends_its_sessions() {
     let place = Place::new().await;
     let secret = token(&place, "ann", Role::Viewer, Some("a")).await;
     let cookie = cookie(&place, &secret).await;
@@ -171,7 +171,7 @@ async fn revoking_a_token_ends_its_sessions() {
 }
 
 #[tokio::test]
-async fn behind_tls_cookies_go_by_tls_alone() {
+async fn session_cookie_is_secure_behind_tls() {
     let authority = Authority::new(tokens(), false).expect("tokens");
     let settings = PortalSettings { authority, tls_before: true, ..PortalSettings::default() };
     let place = Place::set(settings).await;
@@ -181,7 +181,7 @@ async fn behind_tls_cookies_go_by_tls_alone() {
     assert!(header(&response, "strict-transport-security").contains("max-age="));
     let cookie = said.split(';').next().expect("a cookie");
     csrf(&place, cookie).await;
-    // A cookie that a page without TLS could have set is none.
+    // A cookie that a page without TLS could have set is ignored.
     let plain = cookie.replace("__Host-", "");
     assert_eq!(send(&place, Method::GET, "/v1/whoami", &plain, &[]).await.status(), 401);
 }

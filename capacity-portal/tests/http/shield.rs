@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tracing_subscriber::fmt::MakeWriter;
 
 #[tokio::test]
-async fn every_answer_tells_browsers_what_they_may_do() {
+async fn every_response_has_security_headers() {
     let place = Place::new().await;
     for path in
         ["/live", "/metrics", "/sign-in", "/v1/whoami", "/v1/nowhere", "/nowhere", "/openapi.json"]
@@ -35,9 +35,9 @@ async fn every_answer_tells_browsers_what_they_may_do() {
     }
 }
 
-/// Nothing has a zero character in its name, whatever is asked of it and by whom.
+/// A zero character is rejected on every path and for every caller.
 #[tokio::test]
-async fn no_address_has_a_zero_character() {
+async fn zero_character_in_a_path_is_rejected() {
     let place = Place::new().await;
     for path in [
         "/v1/reservations/%00",
@@ -64,7 +64,7 @@ async fn no_address_has_a_zero_character() {
 }
 
 #[tokio::test]
-async fn bodies_are_of_a_size_and_a_depth() {
+async fn oversized_and_deep_bodies_are_rejected() {
     let place = Place::new().await;
     let post = async |path: &str, body: String| {
         answer(place.send(Method::POST, path, Some(ROOT), body).await).await
@@ -109,7 +109,7 @@ fn drip(address: String, first: String, drop: &'static [u8]) -> (String, Duratio
 }
 
 #[tokio::test]
-async fn whoever_speaks_too_slowly_is_not_waited_for() {
+async fn slow_request_is_cut_off() {
     let place = Place::new().await;
     let address = place.base.strip_prefix("http://").expect("a base").to_owned();
     let head = "POST /ops/v1/events HTTP/1.1\r\nHost: here\r\nContent-Length: 100000\r\n";
@@ -131,7 +131,7 @@ async fn whoever_speaks_too_slowly_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn whoever_asks_too_often_is_told_when_to_ask_again() {
+async fn rate_limit_sets_retry_after() {
     let authority = Authority::new(tokens(), false).expect("tokens");
     let requests_per_second = NonZeroU32::new(5);
     let settings = PortalSettings { authority, requests_per_second, ..PortalSettings::default() };
@@ -160,7 +160,7 @@ struct Logged(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Logged {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("nobody panicked").extend_from_slice(bytes);
+        self.0.lock().expect("no thread panicked").extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -178,7 +178,7 @@ impl<'a> MakeWriter<'a> for Logged {
 }
 
 #[tokio::test]
-async fn no_secret_is_ever_logged() {
+async fn secrets_are_never_logged() {
     let logged = Logged::default();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
@@ -189,7 +189,7 @@ async fn no_secret_is_ever_logged() {
     let place = Place::new().await;
     let secret = token(&place, "ann", Role::Admin, None).await;
     let wrong = secret.replace("ras_", "ras_a");
-    for said in [&*secret, &wrong, WATCH, "a secret that is none"] {
+    for said in [&*secret, &wrong, WATCH, "an unknown secret"] {
         place.send(Method::GET, "/v1/whoami", Some(said), "").await;
         place.send(Method::POST, "/ops/v1/events", Some(said), "no JSON").await;
         let form =
@@ -212,7 +212,7 @@ async fn no_secret_is_ever_logged() {
     let made = made["secret"].as_str().expect("a secret");
     let text = String::from_utf8_lossy(&logged.0.lock().expect("logs")).into_owned();
     assert!(text.contains("signed in"), "something is logged");
-    for said in [&*secret, &wrong, WATCH, "a secret that is none", made] {
+    for said in [&*secret, &wrong, WATCH, "an unknown secret", made] {
         let line = text.lines().find(|line| line.contains(said));
         assert!(line.is_none(), "{line:?}");
     }

@@ -67,7 +67,7 @@ fn without(document: &Value, at: &str, renamed: bool) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stored_plan_that_lost_a_member_is_refused() {
+async fn stored_plan_without_a_member_is_rejected() {
     let place = place().await;
     let database = place.socket();
     let plan = place.plan(json!([two()])).await;

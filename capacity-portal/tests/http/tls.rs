@@ -32,7 +32,7 @@ fn ask(address: &str, known: &str) -> std::io::Result<String> {
 }
 
 #[tokio::test]
-async fn it_is_served_with_the_certificate_of_the_settings() {
+async fn tls_serves_the_certificate_of_the_settings() {
     let tls = TlsFiles { certificate: file("one.cert.pem"), key: file("one.key.pem") };
     let authority = Authority::new(tokens(), false).expect("tokens");
     let settings = PortalSettings { authority, tls: Some(tls), ..PortalSettings::default() };
@@ -46,6 +46,6 @@ async fn it_is_served_with_the_certificate_of_the_settings() {
     assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
     assert!(said.to_lowercase().contains("strict-transport-security: max-age="), "{said}");
     ask("two.cert.pem").await.expect_err("another certificate");
-    // Whoever does not speak TLS hears nothing.
+    // A client without TLS gets no response.
     assert!(place.client.get(format!("{}/live", place.base)).send().await.is_err());
 }

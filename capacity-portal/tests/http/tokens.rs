@@ -7,7 +7,7 @@ use reqwest::Method;
 const WRITES: [&str; 3] = ["/ops/v1/events", "/ops/v1/usage", "/ops/v1/alertmanager"];
 
 #[tokio::test]
-async fn who_writes_needs_a_token_with_the_role() {
+async fn write_needs_a_token_with_the_role() {
     let place = Place::new().await;
     for path in WRITES {
         let send = async |token| answer(place.send(Method::POST, path, token, "[]").await).await;
@@ -29,21 +29,21 @@ async fn who_writes_needs_a_token_with_the_role() {
 }
 
 #[tokio::test]
-async fn without_tokens_nobody_writes_and_is_told_how() {
+async fn write_without_tokens_explains_how_to_create_one() {
     let place = Place::with(Authority::default()).await;
     for path in WRITES {
         let (status, problem) = answer(place.send(Method::POST, path, None, "[]").await).await;
         assert_eq!((status.as_u16(), &problem["code"]), (401, &"token_missing".into()));
         assert!(problem["detail"].as_str().expect("text").contains("ras token create"));
-        let whatever = place.send(Method::POST, path, Some("whatever"), "[]").await;
-        let (status, problem) = answer(whatever).await;
+        let unknown = place.send(Method::POST, path, Some("unknown"), "[]").await;
+        let (status, problem) = answer(unknown).await;
         assert_eq!((status.as_u16(), &problem["code"]), (401, &"token_unknown".into()));
     }
     assert_eq!(place.get("/v1/reservations/a/servers").await.0, 200);
 }
 
 #[tokio::test]
-async fn a_closed_region_is_read_with_any_token() {
+async fn closed_region_is_read_with_any_token() {
     let place = Place::closed().await;
     for path in ["/v1/reservations/a/servers", "/v1/reservations/a/changes?from=99"] {
         let (status, problem) = place.get(path).await;
@@ -59,7 +59,7 @@ async fn a_closed_region_is_read_with_any_token() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_a_problem_as_well() {
+async fn unknown_path_is_a_problem() {
     let place = Place::new().await;
     for (method, path, status, code) in [
         (Method::GET, "/v1/nowhere", 404, "not_found"),

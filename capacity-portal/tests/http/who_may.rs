@@ -11,24 +11,24 @@ use std::time::Duration;
 /// Who may use a route.
 #[derive(Clone, Copy, Debug)]
 enum Who {
-    /// Everybody, with a token or without.
-    Everybody,
-    /// Whoever reads.
+    /// Every caller, with or without a token.
+    Anyone,
+    /// Callers that may read.
     Reads,
-    /// Whoever reads what is about the whole region: nobody who is limited to an owner.
+    /// Callers that may read data of the whole region: no token limited to an owner.
     ReadsRegion,
-    /// Whoever has the role.
+    /// Tokens with the role.
     Has(Role),
 }
 
-use Who::{Everybody, Has, Reads, ReadsRegion};
+use Who::{Anyone, Has, Reads, ReadsRegion};
 
 /// Each route and who may use it. A route that is not here fails the test: say who may, and mean it.
 const ROUTES: &[(&str, &str, Who)] = &[
-    ("get", "/live", Everybody),
-    ("get", "/ready", Everybody),
-    ("get", "/status", Everybody),
-    ("get", "/metrics", Everybody),
+    ("get", "/live", Anyone),
+    ("get", "/ready", Anyone),
+    ("get", "/status", Anyone),
+    ("get", "/metrics", Anyone),
     ("get", "/v1/whoami", Has(Role::Viewer)),
     ("get", "/v1/reservations", Reads),
     ("post", "/v1/reservations", Has(Role::Owner)),
@@ -144,7 +144,7 @@ fn routes_described() -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn every_route_for_every_role() {
+async fn every_route_accepts_exactly_its_roles() {
     let table: BTreeMap<(String, String), Who> = ROUTES
         .iter()
         .map(|(method, path, who)| (((*method).to_owned(), (*path).to_owned()), *who))
@@ -174,7 +174,7 @@ async fn every_route_for_every_role() {
         let filled = filled + query(path);
         for (role, owner, secret) in &callers {
             let expected = match (who, role) {
-                (Everybody, _) => None,
+                (Anyone, _) => None,
                 (_, None) => Some(401),
                 (Reads, Some(_)) => None,
                 (ReadsRegion, Some(_)) => owner.is_some().then_some(403),
@@ -197,7 +197,7 @@ async fn every_route_for_every_role() {
 }
 
 #[tokio::test]
-async fn what_another_owner_has_is_not_there() {
+async fn other_owners_objects_are_reported_as_missing() {
     let place = Place::new().await;
     let owner = token(&place, "a's", Role::Owner, Some("a")).await;
     let viewer = token(&place, "a's viewer", Role::Viewer, Some("a")).await;
@@ -231,7 +231,7 @@ async fn what_another_owner_has_is_not_there() {
 }
 
 #[tokio::test]
-async fn who_one_is_and_for_how_long() {
+async fn whoami_shows_token_until_it_expires() {
     let place = Place::new().await;
     let admin = token(&place, "ann", Role::Admin, None).await;
     let send = async |method, path: &str, token: &str, body: &str| {
@@ -261,7 +261,7 @@ async fn who_one_is_and_for_how_long() {
     let (status, problem) = send(Method::POST, "/ops/v1/tokens/web/revoke", &admin, "").await;
     assert_eq!((status.as_u16(), &problem["code"]), (404, &"unknown_token".into()));
 
-    // Revoked by somebody else, and expired: soon.
+    // Revoked by another process, and expired: soon.
     let gone = token(&place, "gone", Role::Viewer, None).await;
     assert_eq!(send(Method::GET, "/v1/whoami", &gone, "").await.0, 200);
     let late = Secret::for_token().expect("a secret");
@@ -301,7 +301,7 @@ async fn who_one_is_and_for_how_long() {
 }
 
 #[tokio::test]
-async fn a_secret_that_is_nearly_one_is_none_and_guessing_is_slow() {
+async fn almost_valid_secret_is_rejected_and_guesses_limited() {
     let place = Place::with(Authority::new(tokens(), false).expect("tokens")).await;
     let good = token(&place, "ann", Role::Viewer, None).await;
     let status = async |said: String| {

@@ -1,10 +1,10 @@
 //! Decides submitted requests: leases one, plans it, and grants or refuses it.
 
-use super::decide::{Verdict, promised, refusal, refused_by_quota, verdict};
-use super::{Admission, Made};
-use crate::AdmissionError;
-use crate::plan_desk::DeskError;
-use crate::standing::state_of;
+use super::grant::{GrantDecision, check_quota, grant_decision, promised_capacity, refusal};
+use super::{Admission, FreshPlan};
+use crate::error::AdmissionError;
+use crate::plan_queue::PlanQueueError;
+use crate::reservation_status::state_of;
 use broker::{
     ApplyError, Applying, AskError, Asking, Granting, InForce, NewPlan, PlanId, Request,
     RequestChangeKind, RequestState,
@@ -22,45 +22,46 @@ use uuid::Uuid;
 const LEASE: Duration = Duration::from_secs(120);
 
 /// Poll interval for requests submitted to other processes or due by the clock.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// How often states, ends and expired rows are checked, in polls.
+/// Polls between two rounds of upkeep.
 const UPKEEP_EVERY: u32 = 5;
 
 /// Timeout of a small change: a hung Postgres never answers.
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Timeout of the periodic work.
-const KEEP_UP_WITHIN: Duration = Duration::from_secs(60);
+/// Timeout of a round of upkeep.
+const UPKEEP_WITHIN: Duration = Duration::from_secs(60);
 
 /// Pause before a failed decision is retried.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// How often a request is planned again because the region changed, before others have a turn.
+/// Attempts to plan a request while the region changes, before the next request is decided.
 const TRIES: u32 = 3;
 
-/// Actor of periodic work in the audit trail.
+/// Actor of the worker in the audit trail.
 const ACTOR: &str = "requests";
 
-/// Decides requests until the last sender of the bell, which rings on submissions to this process, is dropped.
-pub async fn work(admission: Admission, bell: Arc<Notify>) {
+/// Decides requests until all other clones of `submitted`, which is notified of submissions to this process, are
+/// dropped.
+pub async fn run(admission: Admission, submitted: Arc<Notify>) {
     let worker = Worker { name: format!("portal-{}", Uuid::now_v7()), admission };
-    let mut looks = 0;
+    let mut polls = 0;
     loop {
         if let Err(error) = worker.decide_all().await {
-            tracing::warn!(%error, "requests cannot be decided");
+            tracing::warn!(%error, "cannot decide requests");
         }
-        if looks % UPKEEP_EVERY == 0
-            && let Err(error) = worker.keep_up_in_time().await
+        if polls % UPKEEP_EVERY == 0
+            && let Err(error) = worker.upkeep_in_time().await
         {
-            tracing::warn!(%error, "states of reservations cannot be noted");
+            tracing::warn!(%error, "upkeep of reservations failed");
         }
-        looks = looks.wrapping_add(1);
-        if Arc::strong_count(&bell) == 1 {
+        polls = polls.wrapping_add(1);
+        if Arc::strong_count(&submitted) == 1 {
             return;
         }
-        // Poll whether notified or not.
-        let _ = timeout(LOOK_EVERY, bell.notified()).await;
+        // Requests of other processes and due requests cause no notification.
+        let _ = timeout(POLL_EVERY, submitted.notified()).await;
     }
 }
 
@@ -74,10 +75,10 @@ impl Worker {
         let broker = &self.admission.broker;
         let next = || timeout(WRITE_WITHIN, broker.take_request(&self.name, LEASE));
         while let Some(request) = next().await?? {
-            // After its lease another process may decide it.
+            // Another process may decide it after its lease has expired.
             let decided = timeout(LEASE, self.decide(&request)).await;
             if let Err(error) = decided.map_err(AdmissionError::from).flatten() {
-                tracing::warn!(%error, request = %request.id, "not decided; it is tried again");
+                tracing::warn!(%error, request = %request.id, "request not decided; it will be retried");
                 let back = broker.put_request_back(&self.name, request.id, PAUSE);
                 timeout(WRITE_WITHIN, back).await??;
             }
@@ -89,10 +90,10 @@ impl Worker {
     async fn decide(&self, request: &Request) -> Result<(), AdmissionError> {
         let mut last = None;
         for _ in 0..TRIES {
-            let answered = match self.try_once(request).await {
-                Ok(Outcome::Granted) => return Ok(()),
-                Ok(Outcome::Refused(answer)) => answer,
-                // It was withdrawn, or another process holds it.
+            let refusal = match self.try_once(request).await {
+                Ok(Decision::Granted) => return Ok(()),
+                Ok(Decision::Refused(refusal)) => refusal,
+                // The request was withdrawn, or its lease expired.
                 Err(AdmissionError::Apply(ApplyError::NotOurs { .. })) => return Ok(()),
                 Err(AdmissionError::Apply(error @ ApplyError::Stale { .. })) => {
                     last = Some(error);
@@ -105,7 +106,9 @@ impl Worker {
                     "detail": error.to_string(), "alternatives": [],
                     "quotas": [{ "quota": of, "limit": limit.to_f64(), "would_be": promised.to_f64() }],
                 }),
-                Err(AdmissionError::Desk(DeskError::Refused(error))) => invalid(&error.to_string()),
+                Err(AdmissionError::Queue(PlanQueueError::Refused(error))) => {
+                    invalid(&error.to_string())
+                }
                 Err(AdmissionError::Apply(ApplyError::Contract(error))) => {
                     invalid(&error.to_string())
                 }
@@ -115,19 +118,19 @@ impl Worker {
                 Err(error) => return Err(error),
             };
             let broker = &self.admission.broker;
-            broker.refuse_request(ACTOR, &self.name, request.id, &answered).await?;
+            broker.refuse_request(ACTOR, &self.name, request.id, &refusal).await?;
             return Ok(());
         }
         Err(last.expect("it was tried").into())
     }
 
-    async fn try_once(&self, request: &Request) -> Result<Outcome, AdmissionError> {
+    async fn try_once(&self, request: &Request) -> Result<Decision, AdmissionError> {
         let asking = &request.asking;
         if asking.keeps_the_promise() {
             return self.relabel(request).await;
         }
-        let held = self.admission.region.fresh().await?;
-        let today = promised(&held.snapshot, asking.reservation());
+        let held = self.admission.region.read_current().await?;
+        let today = promised_capacity(&held.snapshot, asking.reservation());
         match (asking.kind, today) {
             (RequestChangeKind::Create, Some(_)) => {
                 let reservation = asking.reservation().clone();
@@ -136,35 +139,35 @@ impl Worker {
             // The reservation was already removed: nothing to do.
             (RequestChangeKind::Remove, None) => {
                 let name = asking.reservation().clone();
-                return Ok(Outcome::Refused(invalid(
+                return Ok(Decision::Refused(invalid(
                     &RequestError::NothingToRemove(name).to_string(),
                 )));
             }
             _ => {}
         }
         let quotas = self.admission.broker.quotas(Some(&asking.owner)).await?;
-        if let Some(answer) = refused_by_quota(asking, quotas.first(), today) {
-            return Ok(Outcome::Refused(json!(answer)));
+        if let Some(answer) = check_quota(asking, quotas.first(), today) {
+            return Ok(Decision::Refused(json!(answer)));
         }
         let mut made = self.admission.plan(held.clone(), vec![asking.clone()]).await?;
         let first = made.planned.quotes[0].clone();
         let mut state = in_full(asking);
-        match verdict(asking, &first, today) {
-            Verdict::Grant => {}
-            Verdict::Refuse => return Ok(Outcome::Refused(refusal(&first))),
-            Verdict::GrantPart(rru) => {
+        match grant_decision(asking, &first, today) {
+            GrantDecision::Grant => {}
+            GrantDecision::Refuse => return Ok(Decision::Refused(refusal(&first))),
+            GrantDecision::GrantPart(rru) => {
                 let mut less = asking.clone();
                 less.change.capacity_rru = Some(rru.to_f64());
                 made = self.admission.plan(held, vec![less]).await?;
                 state = RequestState::PartiallyGranted;
                 if made.planned.quotes[0].granted != Grant::InFull {
-                    return Ok(Outcome::Refused(refusal(&first)));
+                    return Ok(Decision::Refused(refusal(&first)));
                 }
             }
         }
         if !made.planned.audit_clean {
-            tracing::error!(request = %request.id, "a plan that the audit objects to is not applied");
-            return Ok(Outcome::Refused(refusal(&first)));
+            tracing::error!(request = %request.id, "plan rejected by the audit");
+            return Ok(Decision::Refused(refusal(&first)));
         }
         self.grant(request, &made, state).await
     }
@@ -172,11 +175,12 @@ impl Worker {
     async fn grant(
         &self,
         request: &Request,
-        made: &Made,
+        made: &FreshPlan,
         state: RequestState,
-    ) -> Result<Outcome, AdmissionError> {
+    ) -> Result<Decision, AdmissionError> {
         let asking = &made.plan.changes[0];
-        let granted = promised(&made.planned.region, asking.reservation()).unwrap_or_default();
+        let granted =
+            promised_capacity(&made.planned.region, asking.reservation()).unwrap_or_default();
         let application = made.application();
         self.apply(request, &made.plan, &application, state, granted).await
     }
@@ -188,11 +192,11 @@ impl Worker {
         application: &broker::Application,
         state: RequestState,
         granted: Rru,
-    ) -> Result<Outcome, AdmissionError> {
+    ) -> Result<Decision, AdmissionError> {
         let broker = &self.admission.broker;
         broker.store_plan(ACTOR, plan, None).await?;
         if !broker.note_planned(&self.name, request.id, plan.id).await? {
-            // The plan is out of date because the region changed: plan again.
+            // The request already has a plan, of an earlier attempt.
             let taken = broker.request(request.id).await?;
             if taken.is_none_or(|now| now.state != RequestState::Planned) {
                 return Err(ApplyError::NotOurs { request: request.id }.into());
@@ -208,15 +212,15 @@ impl Worker {
         }];
         let applying = Applying { application, grants: &grants, operation: None, key: None };
         broker.apply_plan(&request.created_by, &applying).await?;
-        Ok(Outcome::Granted)
+        Ok(Decision::Granted)
     }
 
-    /// Labels and contracts move no server, and need no plan.
-    async fn relabel(&self, request: &Request) -> Result<Outcome, AdmissionError> {
+    /// Changes labels and contracts, which move no server and need no plan.
+    async fn relabel(&self, request: &Request) -> Result<Decision, AdmissionError> {
         let asking = &request.asking;
-        let held = self.admission.region.fresh().await?;
-        let Some(capacity) = promised(&held.snapshot, asking.reservation()) else {
-            return Ok(Outcome::Refused(invalid("the reservation is gone")));
+        let held = self.admission.region.read_current().await?;
+        let Some(capacity) = promised_capacity(&held.snapshot, asking.reservation()) else {
+            return Ok(Decision::Refused(invalid("the reservation is gone")));
         };
         let plan = NewPlan {
             id: PlanId::now_v7(),
@@ -235,12 +239,12 @@ impl Worker {
         self.apply(request, &plan, &application, RequestState::Granted, capacity).await
     }
 
-    async fn keep_up_in_time(&self) -> Result<(), AdmissionError> {
-        timeout(KEEP_UP_WITHIN, self.keep_up()).await?
+    async fn upkeep_in_time(&self) -> Result<(), AdmissionError> {
+        timeout(UPKEEP_WITHIN, self.upkeep()).await?
     }
 
-    /// Ends expired reservations, removes empty ones, updates states and deletes old rows.
-    async fn keep_up(&self) -> Result<(), AdmissionError> {
+    /// Ends expired reservations, removes empty ones, deletes old rows and updates states.
+    async fn upkeep(&self) -> Result<(), AdmissionError> {
         let broker = &self.admission.broker;
         broker.end_what_is_over(ACTOR).await?;
         broker.sweep_reservations(ACTOR).await?;
@@ -249,14 +253,14 @@ impl Worker {
         broker.forget_plan_jobs().await?;
         let in_force = broker.requests_in_force().await?;
         let Some(held) = self.admission.region.latest() else { return Ok(()) };
-        let mut noted = Vec::new();
+        let mut changed = Vec::new();
         for of in &in_force {
             let name = of.asking.reservation();
             // The cached region may be older than the grant.
             if held.snapshot.taken_at < of.state_at {
                 continue;
             }
-            let capacity = promised(&held.snapshot, name).unwrap_or_default();
+            let capacity = promised_capacity(&held.snapshot, name).unwrap_or_default();
             let force = InForce {
                 request: of.id,
                 state: of.state,
@@ -264,19 +268,20 @@ impl Worker {
                 ends_at: None,
                 removes: of.asking.kind == RequestChangeKind::Remove,
             };
-            let state = state_of(capacity, Some(&force), held.standings.get(name));
+            let state = state_of(capacity, Some(&force), held.statuses.get(name));
             if state != of.state {
-                noted.push((of.id, of.state, state));
+                changed.push((of.id, of.state, state));
             }
         }
-        if !noted.is_empty() {
-            broker.note_states(&noted).await?;
+        if !changed.is_empty() {
+            broker.note_states(&changed).await?;
         }
         Ok(())
     }
 }
 
-enum Outcome {
+/// Decision on a request, and the document of a refusal.
+enum Decision {
     Granted,
     Refused(Value),
 }

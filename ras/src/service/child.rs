@@ -2,6 +2,7 @@
 //! one.
 
 use crate::executable;
+use crate::exit::{EXIT_AUDIT_FAILED, EXIT_SHORT};
 use anyhow::Result;
 use broker::FailureReason;
 use std::os::unix::process::ExitStatusExt;
@@ -18,11 +19,12 @@ const GRACE_LIMITS: (Duration, Duration) = (Duration::from_secs(2), Duration::fr
 /// Length of the last output that goes into the error.
 const LAST_WORDS: usize = 2_000;
 
-/// Rust's message before it aborts because an allocation failed.
-const NO_MEMORY: &str = "memory allocation of";
+/// The signal of an abort. Rust aborts when an allocation fails; HiGHS, which may abort for other reasons, runs in
+/// another process.
+const SIGABRT: i32 = 6;
 
-/// The message of `ras solve` if the audit fails.
-const NOT_AUDITED: &str = "failed the audit";
+/// The signal with which the system kills a process that exhausts memory, and a person one that hangs.
+const SIGKILL: i32 = 9;
 
 /// One solve to run.
 pub struct ChildSolve<'a> {
@@ -107,26 +109,23 @@ impl ChildSolve<'_> {
     }
 }
 
-fn judge(status: ExitStatus, said: &str) -> Result<(), ChildFailure> {
-    // 2: a reservation is short, which is an outcome.
-    if matches!(status.code(), Some(0 | 2)) {
-        return Ok(());
-    }
-    let reason = if said.contains(NO_MEMORY) {
-        FailureReason::OutOfMemory
-    } else if said.contains(NOT_AUDITED) {
-        FailureReason::AuditRefused
-    } else {
-        FailureReason::Crashed
+/// Decides by exit code and signal. The end of standard error is only for people.
+fn judge(status: ExitStatus, stderr: &str) -> Result<(), ChildFailure> {
+    let reason = match (status.code(), status.signal()) {
+        // A short reservation is an outcome, not a failure.
+        (Some(0), _) => return Ok(()),
+        (Some(code), _) if code == i32::from(EXIT_SHORT) => return Ok(()),
+        (Some(code), _) if code == i32::from(EXIT_AUDIT_FAILED) => FailureReason::AuditRefused,
+        (_, Some(SIGABRT)) => FailureReason::OutOfMemory,
+        _ => FailureReason::Crashed,
     };
-    let mut begin = said.len().saturating_sub(LAST_WORDS);
-    while !said.is_char_boundary(begin) {
+    let mut begin = stderr.len().saturating_sub(LAST_WORDS);
+    while !stderr.is_char_boundary(begin) {
         begin += 1;
     }
-    let words = said[begin..].trim();
+    let words = stderr[begin..].trim();
     let detail = match (status.code(), status.signal()) {
-        // Not killed by this process: by the out-of-memory killer or a person.
-        (_, Some(9)) => format!("it was killed by another process or by the system; {words}"),
+        (_, Some(SIGKILL)) => format!("it was killed by another process or by the system; {words}"),
         (_, Some(signal)) => format!("it ended by signal {signal}; {words}"),
         (code, _) => format!("exit code {}; {words}", code.unwrap_or(-1)),
     };
@@ -141,15 +140,13 @@ mod tests {
     use std::process::ExitStatus;
 
     #[test]
-    fn ends_are_told_apart() {
-        let reason = |raw, said| judge(ExitStatus::from_raw(raw), said).err().map(|e| e.reason);
-        assert_eq!(reason(0, ""), None);
-        assert_eq!(reason(2 << 8, "a reservation is short"), None);
-        assert_eq!(reason(1 << 8, "boom"), Some(FailureReason::Crashed));
-        let refused = "the solver's answer failed the audit";
-        assert_eq!(reason(1 << 8, refused), Some(FailureReason::AuditRefused));
-        let memory = "memory allocation of 8 bytes failed";
-        assert_eq!(reason(6, memory), Some(FailureReason::OutOfMemory));
-        assert_eq!(reason(9, ""), Some(FailureReason::Crashed));
+    fn judge_decides_by_exit_code_and_signal() {
+        let reason = |raw| judge(ExitStatus::from_raw(raw), "").err().map(|e| e.reason);
+        assert_eq!(reason(0), None);
+        assert_eq!(reason(2 << 8), None);
+        assert_eq!(reason(1 << 8), Some(FailureReason::Crashed));
+        assert_eq!(reason(4 << 8), Some(FailureReason::AuditRefused));
+        assert_eq!(reason(6), Some(FailureReason::OutOfMemory));
+        assert_eq!(reason(9), Some(FailureReason::Crashed));
     }
 }

@@ -4,8 +4,8 @@ use super::in_time::in_time;
 use super::planner::SolvingPlanner;
 use anyhow::Result;
 use broker::{Broker, Job, JobDoorbell, JobKind, LeaseTerm, keep_lease, since_boot};
-use control::plan_queue::{MadePlan, PlanOutcome, PlanTask};
-use control::{PlanRefused, Planner, RegionKeeper};
+use control::remote_planner::{MadePlan, PlanOutcome, PlanTask};
+use control::{PlanRefused, Planner, RegionCache};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 pub struct PlanWorker {
     broker: Broker,
     planner: Arc<SolvingPlanner>,
-    region: RegionKeeper,
+    region: RegionCache,
     name: String,
 }
 
@@ -37,7 +37,7 @@ impl Drop for Gone {
 impl PlanWorker {
     /// With a worker's name and the cached region.
     pub fn new(broker: Broker, planner: Arc<SolvingPlanner>, name: &str) -> PlanWorker {
-        let region = RegionKeeper::of(broker.clone());
+        let region = RegionCache::standalone(broker.clone());
         PlanWorker { broker, planner, region, name: name.to_owned() }
     }
 
@@ -95,7 +95,7 @@ impl PlanWorker {
 
     async fn plan(&self, job: &Job) -> Result<PlanOutcome> {
         let task: PlanTask = serde_json::from_value(job.task.clone())?;
-        let held = self.region.fresh().await?;
+        let held = self.region.read_current().await?;
         let (planner, region) = (self.planner.clone(), held.clone());
         let gone = Gone::default();
         let left = gone.0.clone();

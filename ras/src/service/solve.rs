@@ -15,7 +15,7 @@ use broker::{
     Seq, SolveBasis, SolveEnd, SolveRow, SolveState, TargetVersion, Waiters,
 };
 use chrono::DateTime;
-use control::RegionKeeper;
+use control::RegionCache;
 use fleet::audit::audit;
 use serde_json::{Value, json};
 use std::convert::Infallible;
@@ -83,7 +83,7 @@ fn failed(reason: FailureReason) -> impl FnOnce(anyhow::Error) -> Trouble {
 pub(super) struct SolveJob<'a> {
     pub(super) broker: &'a Broker,
     /// The region cache of this process, if there is one.
-    pub(super) region: Option<&'a RegionKeeper>,
+    pub(super) region: Option<&'a RegionCache>,
     pub(super) archive: &'a Archive,
     pub(super) settings: &'a ServiceSettings,
     pub(super) worker: &'a str,
@@ -130,7 +130,7 @@ impl SolveJob<'_> {
     /// The current region: from the portal's cache, which is refreshed if it is out of date.
     async fn read(&self) -> Result<Export, Trouble> {
         if let Some(region) = self.region {
-            match region.unhurried().await {
+            match region.read_low_priority().await {
                 Ok(held) => {
                     let export = beside(move || Ok::<_, Infallible>(held.export())).await;
                     let Ok(export) = export.map_err(failed(FailureReason::ArchiveFailed))?;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use broker::{
     Broker, DbError, Job, JobDoorbell, JobKind, Lease, LeaseTerm, keep_lease, since_boot,
 };
-use control::RegionKeeper;
+use control::RegionCache;
 use std::future::Future;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -27,7 +27,7 @@ pub struct Worker {
     archive: Archive,
     settings: ServiceSettings,
     name: String,
-    region: Option<RegionKeeper>,
+    region: Option<RegionCache>,
 }
 
 impl Worker {
@@ -44,7 +44,7 @@ impl Worker {
 
     /// Uses the region cache of this process.
     #[must_use]
-    pub fn sharing(self, region: Option<RegionKeeper>) -> Worker {
+    pub fn sharing(self, region: Option<RegionCache>) -> Worker {
         Worker { region, ..self }
     }
 

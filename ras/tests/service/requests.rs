@@ -57,10 +57,10 @@ fn capacity_request_lifecycle_from_grant_to_deletion() {
     assert!(new["owned"]["rru"].as_f64() > Some(5.0), "with its buffer: {new}");
     assert_eq!(new["conditions"][0]["holds"], true);
 
-    // What is to start later is not waited for, and nothing is set aside for it.
+    // A request that starts later is not waited for, and no capacity is reserved for it.
     let later = "--servers 5 --start 2126-01-01T00:00:00Z --policy best-effort";
     let said = place.ras(&format!("request create later --owner team --type {ty} {later}")).code(0);
-    let notice = "nothing is set aside until 2126-01-01T00:00:00Z";
+    let notice = "no capacity is reserved until 2126-01-01T00:00:00Z";
     assert!(said.stdout().contains(notice), "{}", said.stdout());
     let told = place.ras("list requests --output json").code(0);
     assert!(told.stdout().contains(notice), "{}", told.stdout());

@@ -191,7 +191,9 @@ fn busy_server_is_retried_after_its_delay() {
         assert_eq!(output.status.code(), Some(0), "{error}");
         assert!(String::from_utf8_lossy(&output.stdout).contains("snapshot_loaded"));
         // What it says, word for word, and no sooner.
-        again += error.matches("ask less often (too_many_requests); retrying in 1s").count();
+        again += error
+            .matches("too many requests per second (too_many_requests); retrying in 1s")
+            .count();
     }
     assert!(again >= 1, "four at once, and one a second is answered");
     assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());

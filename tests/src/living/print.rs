@@ -2,7 +2,7 @@
 
 use super::Stored;
 use broker::{Emergency, Request, State};
-use control::standing::{standings, state_of};
+use control::reservation_status::{state_of, statuses};
 use fleet::{RegionSnapshot, ReservationKind};
 use serde_json::Value;
 
@@ -43,23 +43,23 @@ pub(super) fn emergency(of: &Emergency) -> String {
 impl Stored {
     /// `show`: what each guaranteed reservation has and is promised.
     pub(super) async fn show(&self, now: &RegionSnapshot) -> Result<String, String> {
-        let standings = standings(now);
+        let statuses = statuses(now);
         let guaranteed = |row: &&fleet::Reservation| row.kind == ReservationKind::Guaranteed;
         let rows = now.reservations.iter().filter(guaranteed).map(|row| {
-            let standing = standings.get(&row.id);
-            let state = state_of(row.capacity, None, standing);
-            let standing = standing.cloned().unwrap_or_default();
-            let mut text = format!("{}: {} servers", row.id, standing.owned.servers);
+            let status = statuses.get(&row.id);
+            let state = state_of(row.capacity, None, status);
+            let status = status.cloned().unwrap_or_default();
+            let mut text = format!("{}: {} servers", row.id, status.owned.servers);
             for (part, word) in [
-                (standing.arriving, "arriving"),
-                (standing.leaving, "leaving"),
-                (standing.out_of_use, "out of use"),
+                (status.arriving, "arriving"),
+                (status.leaving, "leaving"),
+                (status.out_of_use, "out of use"),
             ] {
                 if part.servers > 0 {
                     text.push_str(&format!(", {} {word}", part.servers));
                 }
             }
-            let (guaranteed, state) = (standing.guaranteed, state.as_str());
+            let (guaranteed, state) = (status.guaranteed, state.as_str());
             format!("{text}; guaranteed {guaranteed} of {}, {state}\n", row.capacity)
         });
         Ok(rows.collect())

@@ -1,15 +1,12 @@
 //! `POST /ops/v1/alertmanager`: the webhook of Prometheus' Alertmanager, version 4.
 //!
-//! An alert becomes an event of the thing it is about. Its name is the alert's fingerprint and its
-//! start, so that one that fires again is another event. What no alert can tell is refused row by
-//! row and answered with 200 all the same: sending it again would not help. Where Postgres is down
-//! the answer is 503, and Alertmanager tries again.
+//! An alert becomes an unavailability event of a server or place. The event is named by the alert's fingerprint and
+//! start, so an alert that fires again is another event. Invalid alerts are rejected one by one, and the response is
+//! still 200, because a retry would not help. If Postgres is down, the response is 503 and Alertmanager retries.
 
-use super::events::{self, Refused};
-use crate::api::Site;
-use crate::api::asked;
-use crate::api::authority::{Caller, Role};
-use crate::api::problem::Problem;
+use super::events::{self, Rejection};
+use crate::http::auth::{Caller, Role};
+use crate::http::{Problem, Site, body};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -22,11 +19,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// The only version there is.
+/// The supported version.
 const VERSION: &str = "4";
 
-/// Labels that name what an alert is about, the smallest thing first: an alert with the labels
-/// `rack` and `msb` is about the rack.
+/// Labels that name the place of an alert, the smallest first: an alert with the labels `rack` and `msb` concerns
+/// the rack.
 const PLACES: [(&str, Scope); 4] = [
     ("server", Scope::Server),
     ("rack", Scope::Rack),
@@ -34,7 +31,7 @@ const PLACES: [(&str, Scope); 4] = [
     ("datacenter", Scope::Datacenter),
 ];
 
-/// A notification. Fields that are not known are let through: Alertmanager grows.
+/// A notification. Unknown fields are accepted, because new versions of Alertmanager add fields.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AlertmanagerNotification)]
@@ -45,7 +42,7 @@ struct Notification {
     group_key: String,
     #[serde(default)]
     truncated_alerts: u64,
-    /// Each is read by itself: one that says nothing of a server is no fault of the others.
+    /// Each alert is read on its own: an invalid one does not fail the others.
     #[schema(value_type = Vec<Object>)]
     alerts: Vec<Value>,
 }
@@ -63,20 +60,25 @@ struct Alert {
 }
 
 impl Alert {
-    fn report(&self) -> Result<Report, Refused> {
+    fn report(&self) -> Result<Report, Rejection> {
         let ended_at = match self.status.as_str() {
             "firing" => None,
             "resolved" => match self.ends_at.filter(|at| !is_zero(*at)) {
                 Some(at) => Some(at),
-                None => return Err(Refused::new("malformed", "it is resolved and has no endsAt")),
+                None => {
+                    return Err(Rejection::new(
+                        "malformed",
+                        "the alert is resolved but has no endsAt",
+                    ));
+                }
             },
             other => {
                 let reason = format!("status {other:?} is neither firing nor resolved");
-                return Err(Refused::new("malformed", reason));
+                return Err(Rejection::new("malformed", reason));
             }
         };
         if self.fingerprint.is_empty() || is_zero(self.starts_at) {
-            return Err(Refused::new("malformed", "it has no fingerprint or no startsAt"));
+            return Err(Rejection::new("malformed", "fingerprint or startsAt is missing"));
         }
         let (scope, scope_id) = self.place()?;
         let kind = match self.label("ras_kind") {
@@ -98,38 +100,41 @@ impl Alert {
         self.labels.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// What it is about.
-    fn place(&self) -> Result<(Scope, &str), Refused> {
+    /// The server or place that it concerns.
+    fn place(&self) -> Result<(Scope, &str), Rejection> {
         match (self.label("ras_scope"), self.label("ras_scope_id")) {
             (Some(word), Some(name)) => {
                 let unknown = || {
                     let reason =
-                        format!("ras_scope {word:?} is none of server, rack, msb or datacenter");
-                    Refused::new("malformed", reason)
+                        format!("ras_scope {word:?} is not server, rack, msb or datacenter");
+                    Rejection::new("malformed", reason)
                 };
                 return Ok((Scope::parse(word).ok_or_else(unknown)?, name));
             }
             (None, None) => {}
             _ => {
-                let reason = "of ras_scope and ras_scope_id it has one; it needs both or neither";
-                return Err(Refused::new("malformed", reason));
+                let reason = "ras_scope and ras_scope_id must be set together";
+                return Err(Rejection::new("malformed", reason));
             }
         }
         let place = PLACES.iter().find_map(|(label, scope)| Some((*scope, self.label(label)?)));
         let instance = || Some((Scope::Server, without_port(self.label("instance")?)));
         place.or_else(instance).ok_or_else(|| {
             let labels = "ras_scope and ras_scope_id, server, rack, msb, datacenter, instance";
-            Refused::new("no_place", format!("none of its labels says what it is about: {labels}"))
+            Rejection::new(
+                "no_place",
+                format!("no label names a server or place; expected one of {labels}"),
+            )
         })
     }
 }
 
-/// How Go writes a time that is none.
+/// Whether it is the zero time of Go, which means unset.
 fn is_zero(at: DateTime<Utc>) -> bool {
     at.timestamp() == -62_135_596_800
 }
 
-/// The host of `host:port`; an IPv6 address in brackets loses them.
+/// The host of `host:port`; an IPv6 address without its brackets.
 fn without_port(instance: &str) -> &str {
     if let Some(rest) = instance.strip_prefix('[') {
         return rest.split_once(']').map_or(instance, |(host, _)| host);
@@ -146,38 +151,37 @@ fn without_port(instance: &str) -> &str {
     }
 }
 
-/// Takes a notification of Alertmanager's webhook, version 4
+/// Receives a notification of Alertmanager's webhook, version 4
 ///
-/// What no alert can tell is refused row by row and answered with 200 all the same: sending it again
-/// would not help.
+/// Invalid alerts are rejected one by one, and the response is still 200, because a retry would not help.
 #[utoipa::path(post, path = "/alertmanager", operation_id = "report_alerts",
     request_body = Notification,
     responses(
-        (status = 200, description = "what became of each alert", body = events::Answer),
-        (status = 422, description = "the webhook is of another version")))]
+        (status = 200, description = "the result of each alert", body = events::EventResults),
+        (status = 422, description = "the webhook has another version")))]
 pub(super) async fn take(
     State(site): State<Site>,
     caller: Caller,
     body: Bytes,
-) -> Result<Json<events::Answer>, Problem> {
+) -> Result<Json<events::EventResults>, Problem> {
     let actor = caller.needs(Role::Health)?;
-    let Notification { version, group_key, truncated_alerts, alerts } = asked::any_json(&body)?;
+    let Notification { version, group_key, truncated_alerts, alerts } = body::any_json(&body)?;
     if version != VERSION {
-        let detail = format!("version {version:?} of the webhook; {VERSION} is known");
+        let detail = format!("version {version:?} of the webhook is not supported; use {VERSION}");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unknown_version", detail));
     }
     let rows = alerts.into_iter().map(|alert| {
         let alert: Result<Alert, _> = serde_json::from_value(alert);
-        alert.map_err(|error| Refused::new("malformed", error.to_string()))?.report()
+        alert.map_err(|error| Rejection::new("malformed", error.to_string()))?.report()
     });
-    let answer = events::store(&site, &actor, rows.collect()).await?;
+    let results = events::store(&site, &actor, rows.collect()).await?;
     if truncated_alerts > 0 {
-        tracing::warn!(group_key, truncated_alerts, "Alertmanager left alerts out");
+        tracing::warn!(group_key, truncated_alerts, "Alertmanager truncated alerts");
     }
-    if answer.refused() > 0 {
-        tracing::warn!(group_key, refused = answer.refused(), "alerts name nothing that is known");
+    if results.refused() > 0 {
+        tracing::warn!(group_key, rejected = results.refused(), "alerts rejected");
     }
-    Ok(Json(answer))
+    Ok(Json(results))
 }
 
 #[cfg(test)]
@@ -192,14 +196,14 @@ mod tests {
             "endsAt": "0001-01-01T00:00:00Z", "fingerprint": "ab12", "generatorURL": "http://x",
         }))
         .expect("an alert");
-        let report = alert.report().map_err(|refused| refused.code.to_owned())?;
+        let report = alert.report().map_err(|rejection| rejection.code.to_owned())?;
         assert_eq!(&*report.event, "alert/ab12/2026-01-05T09:00:00.123456Z");
         assert_eq!(report.ended_at, None);
         Ok((report.scope, report.scope_id.to_string()))
     }
 
     #[test]
-    fn an_alert_is_about_the_smallest_thing_it_names() {
+    fn alert_concerns_the_smallest_place_it_names() {
         for (labels, scope, name) in [
             (json!({ "server": "s", "rack": "k", "instance": "i:9" }), Scope::Server, "s"),
             (json!({ "rack": "k", "msb": "m" }), Scope::Rack, "k"),
@@ -221,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_cut_off() {
+    fn without_port_keeps_the_host() {
         for (instance, host) in [
             ("s1:9100", "s1"),
             ("s1", "s1"),

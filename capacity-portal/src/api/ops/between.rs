@@ -1,22 +1,20 @@
-//! `/ops/v1/replacements`, `/ops/v1/outages` and `/ops/v1/loans`: what the mover decided between two
-//! solves.
+//! `/ops/v1/replacements`, `/ops/v1/outages` and `/ops/v1/loans`: decisions of the mover between two solves.
 
-use crate::api::asked::{self, Asked};
-use crate::api::authority::Caller;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::Caller;
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, in_time, schema};
 use api_types::failures::{
     Borrowed, Loans, LostMsb, Outages, ReplacedWithin, Replacement, ReplacementSeconds,
     Replacements,
 };
 use axum::Json;
-use axum::extract::State as Extension;
-use broker::{Outage, REPLACED_WITHIN, ReplacementRow, ReplacementState, State};
+use axum::extract::State;
+use broker::{Outage, REPLACED_WITHIN, ReplacementRow, ReplacementState, State as _};
 use decisions::elastic::Loan;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-/// The most of one answer.
+/// Limit of rows in a response.
 const ROWS_MAX: u32 = 1_000;
 
 /// Filters of replacements.
@@ -24,7 +22,7 @@ const ROWS_MAX: u32 = 1_000;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ReplacementsAsked {
-    #[param(schema_with = asked::state::<ReplacementState>)]
+    #[param(schema_with = schema::state::<ReplacementState>)]
     state: Option<String>,
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<u32>,
@@ -45,18 +43,18 @@ fn seconds(times: &[f64]) -> ReplacementSeconds {
     }
 }
 
-/// Servers that failed and what became of it, the youngest first
+/// Failed servers and their replacements, newest first
 #[utoipa::path(get, path = "/replacements", operation_id = "list_replacements", params(ReplacementsAsked),
     responses((status = 200, description = "at most a thousand, and figures of all", body = Replacements)))]
 pub(super) async fn replacements(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
-    Asked(which): Asked<ReplacementsAsked>,
+    StrictQuery(which): StrictQuery<ReplacementsAsked>,
 ) -> Result<Json<Replacements>, Problem> {
     caller.reads_region()?;
-    let limit = asked::limit(which.limit, ROWS_MAX, ROWS_MAX)?;
+    let limit = query::limit(which.limit, ROWS_MAX, ROWS_MAX)?;
     let states: Vec<ReplacementState> =
-        asked::state_of(which.state.as_deref())?.into_iter().collect();
+        query::state_of(which.state.as_deref())?.into_iter().collect();
     let rows = in_time(site.broker.replacements(&states, limit)).await?;
     let (counts, times) = in_time(site.broker.replacement_times()).await?;
     let replacement = |of: ReplacementRow| Replacement {
@@ -76,11 +74,11 @@ pub(super) async fn replacements(
     }))
 }
 
-/// MSBs that are or were lost, the youngest first
+/// MSBs that are or were lost, newest first
 #[utoipa::path(get, path = "/outages", operation_id = "list_outages",
     responses((status = 200, description = "the last thousand", body = Outages)))]
 pub(super) async fn outages(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
 ) -> Result<Json<Outages>, Problem> {
     caller.reads_region()?;
@@ -96,11 +94,11 @@ pub(super) async fn outages(
     Ok(Json(Outages { outages: rows.into_iter().map(outage).collect() }))
 }
 
-/// What elastic reservations borrow
+/// Servers that elastic reservations borrow
 #[utoipa::path(get, path = "/loans", operation_id = "list_loans",
-    responses((status = 200, description = "all of it", body = Loans)))]
+    responses((status = 200, description = "all loans", body = Loans)))]
 pub(super) async fn loans(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
 ) -> Result<Json<Loans>, Problem> {
     caller.reads_region()?;

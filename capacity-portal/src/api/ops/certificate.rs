@@ -1,73 +1,72 @@
-//! `GET /ops/v1/certificate`: what the worst loss would leave of every reservation.
+//! `GET /ops/v1/certificate`: capacity of every reservation after its worst MSB loss.
 
-use crate::api::asked::Asked;
-use crate::api::caller::Caller;
-use crate::api::problem::Problem;
-use crate::api::{Site, held};
+use crate::http::auth::Caller;
+use crate::http::query::StrictQuery;
+use crate::http::{Problem, Site};
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use control::HeldRegion;
+use control::CachedRegion;
 use fleet::audit::Certified;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// Which reservations.
+/// Filters of the certificate.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct CertificateAsked {
-    /// Only those whose promise is broken, or only those whose holds; absent: all.
+pub(super) struct CertificateQuery {
+    /// true: only broken promises; false: only those that hold; absent: all.
     broken: Option<bool>,
-    /// Only those of this owner.
+    /// Only reservations of this owner.
     owner: Option<String>,
 }
 
-/// A reservation and its worst loss.
+/// A reservation after its worst MSB loss.
 #[derive(Debug, Serialize, ToSchema)]
 struct ReservationSurvives {
     reservation: String,
     owner: String,
-    /// 0 is the most important.
+    /// 0 is the highest priority.
     priority: i32,
-    /// What was promised.
+    /// Promised capacity.
     requested_rru: f64,
-    /// Whether that is to survive the loss of any one MSB.
+    /// Whether it has an embedded buffer, to survive the loss of any one MSB.
     msb_buffer: bool,
-    /// What it owns and no unplanned event takes out of use; servers in maintenance included.
+    /// Owned capacity in service, servers in maintenance included.
     owned_rru: f64,
-    /// What of that is in maintenance.
+    /// Of that, in maintenance.
     in_maintenance_rru: f64,
-    /// The MSB whose loss leaves least; null: it owns nothing.
+    /// The MSB whose loss leaves least; null: it owns no server.
     worst_msb: Option<String>,
-    /// What is left within 30 minutes of that loss.
+    /// Capacity left within 30 minutes of that loss.
     left_rru: f64,
-    /// The least that the loss of any MSB leaves at once.
+    /// Least capacity that the loss of any MSB leaves at once.
     left_at_once_rru: f64,
-    /// What must be left at once: what was promised less a quarter of the embedded buffer.
+    /// Capacity required at once: the promise less a quarter of the embedded buffer.
     needed_at_once_rru: f64,
     /// Whether the promise holds: without a loss, and after any loss at once and within 30 minutes.
     holds: bool,
-    /// The most that is missing to any of these.
+    /// Largest shortfall in any of these cases.
     missing_rru: f64,
 }
 
-/// What the worst loss would leave of every guaranteed reservation.
+/// Capacity of every guaranteed reservation after its worst MSB loss.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct RegionCertificate {
-    /// When the region was like this, by the database's clock.
+    /// Time of the region, by the database's clock.
     taken_at: DateTime<Utc>,
-    /// The last entry of the audit trail at that instant.
+    /// Last audit-trail entry at that time.
     seq: i64,
-    /// Reservations whose promise does not hold, whichever are listed.
+    /// Number of broken promises, listed or not.
     broken: usize,
-    /// Of all guaranteed reservations.
+    /// Number of guaranteed reservations.
     of: usize,
-    /// In order of name.
+    /// Sorted by name.
     reservations: Vec<ReservationSurvives>,
 }
 
-fn survives(held: &HeldRegion, row: &Certified) -> ReservationSurvives {
+fn survives(held: &CachedRegion, row: &Certified) -> ReservationSurvives {
     ReservationSurvives {
         reservation: row.reservation_id.to_string(),
         owner: row.owner.to_string(),
@@ -85,20 +84,19 @@ fn survives(held: &HeldRegion, row: &Certified) -> ReservationSurvives {
     }
 }
 
-/// What the worst loss of a single MSB would leave of every guaranteed reservation
+/// Capacity of every guaranteed reservation after its worst MSB loss
 ///
-/// By the audit's code, from what reservations own now less planned maintenance; computed again after every
-/// event.
+/// Computed by the audit, from owned servers less planned maintenance, again after every event.
 #[utoipa::path(get, path = "/certificate", operation_id = "region_certificate",
-    params(CertificateAsked),
-    responses((status = 200, description = "all of it", body = RegionCertificate)))]
+    params(CertificateQuery),
+    responses((status = 200, description = "the certificate", body = RegionCertificate)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-    Asked(CertificateAsked { broken, owner }): Asked<CertificateAsked>,
+    StrictQuery(CertificateQuery { broken, owner }): StrictQuery<CertificateQuery>,
 ) -> Result<Json<RegionCertificate>, Problem> {
     caller.reads_region()?;
-    let held = held(&site).await?;
+    let held = site.cached_region().await?;
     let rows = &held.certificate.rows;
     let wanted = |row: &&Certified| {
         broken.is_none_or(|broken| broken != row.holds())

@@ -1,8 +1,7 @@
 //! `GET /ops/v1/check`: whether the stored region keeps its invariants.
 
-use crate::api::Site;
-use crate::api::authority::{Caller, Role};
-use crate::api::problem::Problem;
+use crate::http::auth::{Caller, Role};
+use crate::http::{Problem, Site};
 use api_types::status::Checked;
 use axum::Json;
 use axum::extract::State;

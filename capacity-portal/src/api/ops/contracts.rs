@@ -1,10 +1,9 @@
 //! `/ops/v1/contracts`: churn contracts, which limit how many servers in use may leave a reservation.
 
-use crate::api::asked;
-use crate::api::authority::{Caller, Role};
-use crate::api::problem::Problem;
-use crate::api::v1::{FieldError, quiet_time, refused};
-use crate::api::{Site, in_time};
+use crate::api::quiet_time::quiet_time;
+use crate::http::auth::{Caller, Role};
+use crate::http::field::{self, FieldError};
+use crate::http::{Problem, Site, body, in_time};
 use api_types::contracts::{Contract, ContractAsked, ContractRemoved, Contracts};
 use axum::Json;
 use axum::body::Bytes;
@@ -15,7 +14,7 @@ use std::time::Duration;
 
 /// Whether servers in use may leave a reservation now: they may, it is a quiet time, or the contract is
 /// used up.
-pub(in crate::api) const STATES: [&str; 3] = [OPEN, QUIET, USED_UP];
+pub(crate) const STATES: [&str; 3] = [OPEN, QUIET, USED_UP];
 const OPEN: &str = "open";
 const QUIET: &str = "quiet";
 const USED_UP: &str = "used_up";
@@ -45,7 +44,7 @@ fn view(of: ContractUse) -> Contract {
 }
 
 fn wrong(field: &str, detail: &str) -> Problem {
-    refused(&[FieldError::new(field.to_owned(), detail)])
+    field::invalid(&[FieldError::new(field.to_owned(), detail)])
 }
 
 impl From<ContractError> for Problem {
@@ -86,7 +85,7 @@ fn read(body: ContractAsked) -> Result<broker::Contract, Problem> {
         }
     }
     if !errors.is_empty() {
-        return Err(refused(&errors));
+        return Err(field::invalid(&errors));
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1,000,000")]
     let in_use_micro = (body.in_use_percent * 10_000.0).round() as u32;
@@ -122,7 +121,7 @@ pub(super) async fn set(
     body: Bytes,
 ) -> Result<Json<Contract>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let contract = read(asked::json(&body)?)?;
+    let contract = read(body::json(&body)?)?;
     in_time(site.broker.set_contract(&actor, &reservation, &contract)).await?;
     let set = in_time(site.broker.contracts(Some(&[reservation.as_str().into()]))).await?.pop();
     let removed = ContractError::NoContract { reservation: reservation.as_str().into() };

@@ -1,18 +1,15 @@
-//! `POST /ops/v1/drills`: the loss of an MSB, played through on the region as it is. It reads and computes,
-//! and writes nothing anywhere.
+//! `POST /ops/v1/drills`: simulates the loss of an MSB on the current region, and writes nothing.
 
-use crate::api::asked;
-use crate::api::authority::Role;
-use crate::api::caller::Caller;
-use crate::api::problem::Problem;
-use crate::api::{FRESH_WITHIN, Site};
+use crate::http::auth::{Caller, Role};
+use crate::http::timeout::REGION_WITHIN;
+use crate::http::{Problem, Site, body};
 use crate::rehearsal::{Rehearse, Rehearsed};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use control::HeldRegion;
+use control::CachedRegion;
 use decisions::elastic::Loan;
 use decisions::give_way::GiveWay;
 use fleet::audit::Certified;
@@ -22,40 +19,41 @@ use std::sync::Arc;
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
-/// What is to be lost.
+/// The MSB to lose.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct DrillAsked {
+struct DrillBody {
     /// The MSB.
     msb: String,
 }
 
-/// What a reservation would keep.
+/// A reservation after the loss.
 #[derive(Debug, Serialize, ToSchema)]
-struct Kept {
+#[schema(as = Kept)]
+struct AfterLoss {
     reservation: String,
     owner: String,
-    /// 0 is the most important.
+    /// 0 is the highest priority.
     priority: i32,
-    /// What was promised.
+    /// Promised capacity.
     requested_rru: f64,
-    /// Whether that is to survive this.
+    /// Whether it has an embedded buffer, to survive the loss.
     msb_buffer: bool,
-    /// What it owns and no unplanned event takes out of use; servers in maintenance included.
+    /// Owned capacity in service, servers in maintenance included.
     before_rru: f64,
-    /// What of that is in maintenance.
+    /// Of that, in maintenance.
     in_maintenance_rru: f64,
-    /// What must be left at once: what was promised less a quarter of the embedded buffer.
+    /// Capacity required at once: the promise less a quarter of the embedded buffer.
     needed_at_once_rru: f64,
-    /// What is left at once: servers in maintenance elsewhere count as gone.
+    /// Capacity left at once: no server in maintenance counts.
     left_at_once_rru: f64,
-    /// What is left within 30 minutes: maintenance that can be recalled by then counts as back.
+    /// Capacity left within 30 minutes: servers in maintenance that can be recalled by then count.
     left_rru: f64,
-    /// What is missing within 30 minutes to what was promised.
+    /// Shortfall against the promise within 30 minutes.
     missing_rru: f64,
-    /// What of it is to be left by its replica rule, a quorum; null: it has none.
+    /// Capacity that its replica rule requires (a quorum); null: no replica rule.
     quorum_rru: Option<f64>,
-    /// Whether it has what was promised for this case, at once and within 30 minutes: all of it with an
+    /// Whether it keeps what was promised for this case, at once and within 30 minutes: all of its capacity with an
     /// embedded buffer, a quorum with a replica rule, nothing in particular without either.
     kept: bool,
 }
@@ -65,7 +63,7 @@ struct Kept {
 struct Recalled {
     /// The elastic reservation.
     borrower: String,
-    /// Who owns them.
+    /// The reservation that owns them.
     owner: String,
     msb: String,
     hardware_type: String,
@@ -84,12 +82,13 @@ impl From<Loan> for Recalled {
     }
 }
 
-/// Servers that could change hands, if somebody says so.
+/// Servers that preemption would move.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct GivesWay {
-    /// Who gives them; null: they are nobody's.
+#[schema(as = GivesWay)]
+pub(super) struct PreemptionView {
+    /// The reservation that loses them; null: they are free.
     source: Option<String>,
-    /// Who gets them.
+    /// The reservation that gets them.
     target: String,
     msb: String,
     hardware_type: String,
@@ -97,9 +96,9 @@ pub(super) struct GivesWay {
     servers: u64,
 }
 
-impl From<GiveWay> for GivesWay {
-    fn from(of: GiveWay) -> GivesWay {
-        GivesWay {
+impl From<GiveWay> for PreemptionView {
+    fn from(of: GiveWay) -> PreemptionView {
+        PreemptionView {
             source: of.source.map(|name| name.to_string()),
             target: of.target.to_string(),
             msb: of.msb.to_string(),
@@ -110,69 +109,69 @@ impl From<GiveWay> for GivesWay {
     }
 }
 
-/// What a reservation would have once others gave way to it, or it did.
+/// A reservation before and after the preemptions.
 #[derive(Debug, Serialize, ToSchema)]
-struct Stands {
+struct StandView {
     reservation: String,
-    /// What works of what it holds after the loss, moves under way counted as done.
+    /// Capacity in service after the loss, with open moves counted as done.
     before_rru: f64,
     after_rru: f64,
 }
 
-/// What the mover would decide, by its own functions.
+/// Decisions of the mover, computed by its own functions.
 #[derive(Debug, Serialize, ToSchema)]
-struct MoverSays {
-    /// Loans that come back at once.
+struct MoverDecisions {
+    /// Loans recalled at once.
     recalled: Vec<Recalled>,
-    /// Loans that come back within half an hour, if the MSB is still lost.
+    /// Loans recalled within half an hour, if the MSB is still lost.
     recalled_later: Vec<Recalled>,
-    /// Who could give way to whom. It is done when somebody says so.
-    give_way: Vec<GivesWay>,
-    /// Those who are short, and those who gave way.
-    stand: Vec<Stands>,
+    /// Preemptions, which an operator starts.
+    give_way: Vec<PreemptionView>,
+    /// Reservations that are short or lose servers.
+    stand: Vec<StandView>,
 }
 
-impl From<Rehearsed> for MoverSays {
-    fn from(of: Rehearsed) -> MoverSays {
-        let stands = |of: crate::rehearsal::Stand| Stands {
+impl From<Rehearsed> for MoverDecisions {
+    fn from(of: Rehearsed) -> MoverDecisions {
+        let stands = |of: crate::rehearsal::Stand| StandView {
             reservation: of.reservation.to_string(),
             before_rru: of.before.to_f64(),
             after_rru: of.after.to_f64(),
         };
-        MoverSays {
+        MoverDecisions {
             recalled: of.recalled.into_iter().map(Recalled::from).collect(),
             recalled_later: of.recalled_later.into_iter().map(Recalled::from).collect(),
-            give_way: of.give_way.into_iter().map(GivesWay::from).collect(),
+            give_way: of.give_way.into_iter().map(PreemptionView::from).collect(),
             stand: of.stand.into_iter().map(stands).collect(),
         }
     }
 }
 
-/// What came of a drill.
+/// Result of a drill.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Drill {
     msb: String,
-    /// When the region was like this, by the database's clock.
+    /// Time of the region, by the database's clock.
     taken_at: DateTime<Utc>,
-    /// The last entry of the audit trail at that instant.
+    /// Last audit-trail entry at that time.
     seq: i64,
-    /// The version of the targets.
+    /// Version of the targets.
     version: i64,
-    /// Servers of the MSB that are not out of use already.
+    /// Servers of the MSB in service.
     servers_lost: usize,
-    /// Of those, the ones with running containers.
+    /// Of these, servers in use.
     servers_lost_in_use: usize,
-    /// Whether everybody keeps what was promised.
+    /// Whether every reservation keeps what was promised.
     all_kept: bool,
-    /// Guaranteed reservations, the most important first.
-    reservations: Vec<Kept>,
-    /// What the mover would decide; null: nobody here can say.
-    mover: Option<MoverSays>,
+    /// Guaranteed reservations, highest priority first.
+    reservations: Vec<AfterLoss>,
+    /// Decisions of the mover; null: not available in this process.
+    mover: Option<MoverDecisions>,
 }
 
-fn kept(row: &Certified, lost: MsbIx) -> Kept {
+fn kept(row: &Certified, lost: MsbIx) -> AfterLoss {
     let left = row.after_loss(lost);
-    Kept {
+    AfterLoss {
         reservation: row.reservation_id.to_string(),
         owner: row.owner.to_string(),
         priority: row.priority,
@@ -189,7 +188,7 @@ fn kept(row: &Certified, lost: MsbIx) -> Kept {
     }
 }
 
-fn drill(held: &HeldRegion, lost: MsbIx, rehearsal: Option<&Arc<dyn Rehearse>>) -> Drill {
+fn drill(held: &CachedRegion, lost: MsbIx, rehearsal: Option<&Arc<dyn Rehearse>>) -> Drill {
     let region = &held.snapshot;
     let servers = region.servers.iter();
     let gone = servers.filter(|server| server.available && region.msb_of(server) == lost);
@@ -200,7 +199,7 @@ fn drill(held: &HeldRegion, lost: MsbIx, rehearsal: Option<&Arc<dyn Rehearse>>) 
     }
     let mut rows: Vec<&Certified> = held.certificate.rows.iter().collect();
     rows.sort_by_key(|row| (row.priority, &row.reservation_id));
-    let reservations: Vec<Kept> = rows.into_iter().map(|row| kept(row, lost)).collect();
+    let reservations: Vec<AfterLoss> = rows.into_iter().map(|row| kept(row, lost)).collect();
     Drill {
         msb: region.msbs[lost.ix()].id.to_string(),
         taken_at: region.taken_at,
@@ -214,13 +213,13 @@ fn drill(held: &HeldRegion, lost: MsbIx, rehearsal: Option<&Arc<dyn Rehearse>>) 
     }
 }
 
-/// Plays the loss of an MSB through on the region as it is, and changes nothing
+/// Simulates the loss of an MSB on the current region, and changes nothing
 ///
-/// Who would keep what of what was promised, the most important first, and what the mover would decide.
-/// What counts is what reservations own now and is not out of use already. Planned maintenance is taken
-/// off: all of it at once, and within 30 minutes what cannot be recalled by then.
-#[utoipa::path(post, path = "/drills", operation_id = "drill", request_body = DrillAsked,
-    responses((status = 200, description = "what would be", body = Drill),
+/// Returns the capacity that each reservation would keep, highest priority first, and the decisions of the mover.
+/// Servers count if a reservation owns them and they are in service. Servers in maintenance do not count: at once
+/// none, and within 30 minutes only those that can be recalled by then.
+#[utoipa::path(post, path = "/drills", operation_id = "drill", request_body = DrillBody,
+    responses((status = 200, description = "the simulated loss", body = Drill),
         (status = 404, description = "there is no such MSB")))]
 pub(super) async fn run(
     State(site): State<Site>,
@@ -228,9 +227,9 @@ pub(super) async fn run(
     body: Bytes,
 ) -> Result<Json<Drill>, Problem> {
     caller.needs(Role::Operator)?;
-    let DrillAsked { msb } = asked::json(&body)?;
-    let late = |_| Problem::unavailable("postgres_unavailable", "the region is not read in time");
-    let held = timeout(FRESH_WITHIN, site.region.fresh()).await.map_err(late)??;
+    let DrillBody { msb } = body::json(&body)?;
+    let late = |_| Problem::unavailable("postgres_unavailable", "the region was not read in time");
+    let held = timeout(REGION_WITHIN, site.region.read_current()).await.map_err(late)??;
     let named = |of: &Msb| *of.id == *msb;
     let lost = held.snapshot.msbs.iter().position(named).map(MsbIx::new).ok_or_else(|| {
         let detail = format!("the region has no MSB {msb:?}");

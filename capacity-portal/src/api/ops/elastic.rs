@@ -1,10 +1,8 @@
-//! `/ops/v1/elastic-reservations`: reservations that are given no server, and borrow idle buffers.
+//! `/ops/v1/elastic-reservations`: reservations that own no servers and borrow idle buffers.
 
-use crate::api::asked;
-use crate::api::authority::{Caller, Role};
-use crate::api::conditions::{etag, seen};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::{Caller, Role};
+use crate::http::preconditions::{etag, optional_if_match};
+use crate::http::{Problem, Site, body, in_time};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -17,42 +15,42 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// An elastic reservation: it is given no server, and borrows idle buffers.
+/// An elastic reservation: it owns no servers and borrows idle buffers.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ElasticAsked)]
 pub(super) struct ElasticBody {
     /// The business unit.
     owner: String,
-    /// What a server of each eligible hardware type is worth to it.
+    /// RRU of a server of each eligible hardware type.
     #[serde(default)]
     rru: BTreeMap<String, f64>,
-    /// Eligible hardware types, where all are worth 1; beside `rru` those it does not name.
+    /// Further eligible hardware types, 1 RRU for each server.
     #[serde(default)]
     hardware_types: Vec<String>,
-    /// 0 is the most important, and the default.
+    /// 0 is the highest priority, and the default.
     #[serde(default)]
     priority: i32,
-    /// The OS configuration of its servers; null: any.
+    /// OS configuration of its servers; null: any.
     #[serde(default)]
     host_profile: Option<String>,
-    /// The share by which it is served beside other borrowers; null: what the mover's settings say, else 1.
+    /// Its weight against other borrowers; null: that of the mover's settings, or 1.
     #[serde(default)]
     share: Option<f64>,
 }
 
-/// An elastic reservation, and what it borrows.
+/// An elastic reservation and the servers that it borrows.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ElasticReservation)]
 pub(super) struct ElasticView {
     reservation: String,
     owner: String,
-    /// What a server of each eligible hardware type is worth to it.
+    /// RRU of a server of each eligible hardware type.
     rru: BTreeMap<String, f64>,
     priority: i32,
     host_profile: Option<String>,
     share: Option<f64>,
-    /// Whether it was ended: it goes once it borrows nothing.
+    /// Whether it was ended; it is removed when it borrows no servers.
     ending: bool,
     /// Servers it borrows.
     borrows: u64,
@@ -76,19 +74,19 @@ impl From<Elastic> for ElasticView {
     }
 }
 
-/// By name.
+/// Elastic reservations, by name.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ElasticReservations)]
 pub(super) struct ElasticList {
     elastic_reservations: Vec<ElasticView>,
 }
 
-/// What became of one that was ended.
+/// An ended elastic reservation.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ElasticEnded)]
 pub(super) struct ElasticEnded {
     ended: String,
-    /// Servers that come back first; 0: it is gone.
+    /// Servers to return first; 0: it is removed.
     returning: u64,
 }
 
@@ -99,7 +97,7 @@ async fn one_elastic(site: &Site, name: &str) -> Result<Response, Problem> {
     Ok(etag(Json(ElasticView::from(of)), &version))
 }
 
-/// Elastic reservations and what they borrow
+/// Elastic reservations and the servers that they borrow
 #[utoipa::path(get, path = "/elastic-reservations", operation_id = "list_elastic_reservations",
     responses((status = 200, description = "by name", body = ElasticList)))]
 pub(super) async fn list_elastic(
@@ -116,8 +114,8 @@ pub(super) async fn list_elastic(
 #[utoipa::path(get, path = "/elastic-reservations/{name}", operation_id = "get_elastic_reservation",
     params(("name" = String, Path, description = "its name")),
     responses(
-        (status = 200, description = "what it may borrow and borrows", body = ElasticView),
-        (status = 404, description = "no such name")))]
+        (status = 200, description = "the reservation", body = ElasticView),
+        (status = 404, description = "there is no such reservation")))]
 pub(super) async fn find_elastic(
     State(site): State<Site>,
     caller: Caller,
@@ -127,18 +125,18 @@ pub(super) async fn find_elastic(
     one_elastic(&site, &name).await
 }
 
-/// Makes an elastic reservation, or changes the one of this name
+/// Creates or changes an elastic reservation
 ///
-/// Types that are not eligible any more come back. With `If-Match` only if it is as it was seen.
+/// Servers of types that are no longer eligible are returned. With `If-Match`, only if it has not changed.
 #[utoipa::path(put, path = "/elastic-reservations/{name}", operation_id = "set_elastic_reservation",
     params(
         ("name" = String, Path, description = "its name"),
-        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     request_body = ElasticBody,
     responses(
-        (status = 200, description = "it is set", body = ElasticView),
+        (status = 200, description = "the reservation is stored", body = ElasticView),
         (status = 412, description = "it has changed since"),
-        (status = 422, description = "fields are wrong; `errors` names each, with the nearest number")))]
+        (status = 422, description = "fields are invalid; `errors` lists them, with the nearest valid number")))]
 pub(super) async fn set_elastic(
     State(site): State<Site>,
     caller: Caller,
@@ -147,8 +145,8 @@ pub(super) async fn set_elastic(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let body: ElasticBody = asked::json(&body)?;
-    let seen = seen(&headers)?;
+    let body: ElasticBody = body::json(&body)?;
+    let seen = optional_if_match(&headers)?;
     let (asked, share) = read(body);
     let stored = Name::from(name.as_str());
     in_time(site.broker.set_elastic(&actor, &stored, &asked, share, seen.as_deref())).await?;
@@ -165,15 +163,15 @@ fn read(body: ElasticBody) -> (ElasticAsked, Option<f64>) {
 
 /// Ends an elastic reservation
 ///
-/// What it borrows comes back first; it is lent nothing more.
+/// It is removed when its servers are returned; no further server is lent.
 #[utoipa::path(delete, path = "/elastic-reservations/{name}", operation_id = "end_elastic_reservation",
     params(
         ("name" = String, Path, description = "its name"),
-        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     responses(
-        (status = 200, description = "it is gone", body = ElasticEnded),
-        (status = 202, description = "it goes once its servers are back", body = ElasticEnded),
-        (status = 404, description = "no such name"),
+        (status = 200, description = "it is removed", body = ElasticEnded),
+        (status = 202, description = "it will be removed when its servers are returned", body = ElasticEnded),
+        (status = 404, description = "there is no such reservation"),
         (status = 412, description = "it has changed since")))]
 pub(super) async fn end_elastic(
     State(site): State<Site>,
@@ -182,7 +180,7 @@ pub(super) async fn end_elastic(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let seen = seen(&headers)?;
+    let seen = optional_if_match(&headers)?;
     let end = in_time(site.broker.end_elastic(&actor, &name, seen.as_deref())).await?;
     let (status, returning) = match end {
         ElasticEnd::Gone => (StatusCode::OK, 0),

@@ -1,17 +1,16 @@
-//! `/ops/v1/emergencies`: capacity at once, asked for, listed and ended.
+//! `/ops/v1/emergencies`: capacity that is granted at once; requested, listed and ended.
 
-use crate::api::asked::{self, Asked};
-use crate::api::authority::{Caller, Role};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::{Caller, Role};
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, body, in_time, schema};
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, State as Extension};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use broker::{
-    Emergency, EmergencyError, EmergencyId, EmergencyRefusal, EmergencyState, Grant, State,
+    Emergency, EmergencyError, EmergencyId, EmergencyRefusal, EmergencyState, Grant, State as _,
 };
 use chrono::{DateTime, Utc};
 use fleet::Rru;
@@ -20,61 +19,61 @@ use std::time::Duration;
 use tokio::time::sleep;
 use utoipa::{IntoParams, ToSchema};
 
-/// The longest wait for an answer: balancers give up after about as long.
+/// Longest wait for a decision, in seconds: load balancers time out soon after.
 const WAIT_MAX: u32 = 30;
 
-/// How often the answer is looked for meanwhile.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Poll interval.
+const POLL_EVERY: Duration = Duration::from_millis(200);
 
-/// The most of one answer.
+/// Limit of emergencies in a response.
 const EMERGENCIES_MAX: u32 = 1_000;
 
-/// Capacity as it is asked for at once.
+/// Requests capacity at once.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = EmergencyAsked)]
-struct AskBody {
-    /// Its id, so that asking again changes nothing; absent: a new one.
+struct EmergencyBody {
+    /// Its id, which makes retries safe; absent: a new one.
     #[schema(value_type = Option<Uuid>)]
     emergency: Option<String>,
     reservation: String,
-    /// How much more than it has.
+    /// Additional RRU.
     rru: f64,
-    /// Why, for people.
+    /// Why, as text.
     why: String,
 }
 
-/// Capacity that was asked for at once.
+/// An emergency request.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Emergency)]
 pub(super) struct EmergencyView {
     emergency: String,
     reservation: String,
-    /// How much more than it had.
+    /// Additional RRU requested.
     asked_rru: f64,
-    /// Why, for people.
+    /// Why, as text.
     why: String,
     asked_by: String,
     asked_at: DateTime<Utc>,
-    #[schema(schema_with = asked::state::<EmergencyState>)]
+    #[schema(schema_with = schema::state::<EmergencyState>)]
     state: &'static str,
     granted: Option<GrantView>,
-    /// Why nothing was granted, for programs.
+    /// Code of the refusal.
     refusal: Option<&'static str>,
-    /// Why nothing was granted, for people.
+    /// Reason of the refusal, as text.
     refused_because: Option<&'static str>,
-    /// Whether no solve has spread and buffered it yet.
+    /// Whether it still waits for a solve to spread and buffer it.
     debt: bool,
 }
 
-/// What was granted.
+/// Granted capacity.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = EmergencyGrant)]
 struct GrantView {
     rru: f64,
     at: DateTime<Utc>,
     servers: i32,
-    /// How many of them shared buffers gave.
+    /// Of these, servers from shared buffers.
     from_shared: i32,
 }
 
@@ -103,24 +102,24 @@ impl From<&Emergency> for EmergencyView {
     }
 }
 
-/// The youngest first.
+/// Emergencies, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Emergencies {
     emergencies: Vec<EmergencyView>,
 }
 
-/// What was ended.
+/// An ended emergency.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct EmergencyEnded {
     ended: String,
 }
 
-/// For how long to wait for the answer.
+/// How long to wait for the decision.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wait {
-    /// Seconds; 30 at most count.
+pub(super) struct WaitQuery {
+    /// Seconds, at most 30.
     #[serde(default)]
     wait: u32,
 }
@@ -143,52 +142,52 @@ fn unknown(detail: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown_emergency", detail)
 }
 
-fn read(said: &str) -> Result<EmergencyId, Problem> {
-    asked::id(said, unknown)
+fn parse_id(text: &str) -> Result<EmergencyId, Problem> {
+    query::id(text, unknown)
 }
 
-/// Asks for capacity at once
+/// Requests capacity at once
 ///
-/// The mover answers, within a second where it runs; 202 means that it has not yet.
-#[utoipa::path(post, path = "/emergencies", operation_id = "ask_emergency", params(Wait),
-    request_body = AskBody,
+/// The mover decides, usually within a second. 202 means that it has not decided yet.
+#[utoipa::path(post, path = "/emergencies", operation_id = "ask_emergency", params(WaitQuery),
+    request_body = EmergencyBody,
     responses(
-        (status = 201, description = "what was granted", body = EmergencyView),
-        (status = 202, description = "nobody has answered yet", body = EmergencyView),
-        (status = 404, description = "an id that is none"),
-        (status = 409, description = "nothing was granted, and why; `emergency` has the rest"),
-        (status = 422, description = "it has no reason or no amount")))]
+        (status = 201, description = "the grant", body = EmergencyView),
+        (status = 202, description = "not decided yet", body = EmergencyView),
+        (status = 404, description = "the id is invalid"),
+        (status = 409, description = "refused; `emergency` has the details"),
+        (status = 422, description = "the reason or the amount is missing")))]
 pub(super) async fn ask(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
-    Asked(Wait { wait }): Asked<Wait>,
+    StrictQuery(WaitQuery { wait }): StrictQuery<WaitQuery>,
     body: Bytes,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Emergency)?;
-    let body: AskBody = asked::json(&body)?;
-    let id = body.emergency.as_deref().map_or_else(|| Ok(EmergencyId::now_v7()), read)?;
+    let body: EmergencyBody = body::json(&body)?;
+    let id = body.emergency.as_deref().map_or_else(|| Ok(EmergencyId::now_v7()), parse_id)?;
     let amount = Rru::from_f64(body.rru).ok_or(EmergencyError::Amount)?;
     let broker = &site.broker;
     in_time(broker.ask_emergency(&actor, id, &body.reservation, amount, &body.why)).await?;
-    let looks = wait.min(WAIT_MAX) * 5;
-    let mut looked = 0;
+    let polls = wait.min(WAIT_MAX) * 5;
+    let mut polled = 0;
     loop {
         let of =
             in_time(broker.emergency(id)).await?.ok_or_else(|| unknown("it is gone".to_owned()))?;
-        if of.state != EmergencyState::Asked || looked >= looks {
-            return Ok(answer(&of));
+        if of.state != EmergencyState::Asked || polled >= polls {
+            return Ok(response(&of));
         }
-        looked += 1;
-        sleep(LOOK_EVERY).await;
+        polled += 1;
+        sleep(POLL_EVERY).await;
     }
 }
 
-fn answer(of: &Emergency) -> Response {
+fn response(of: &Emergency) -> Response {
     let status = match of.state {
         EmergencyState::Asked => StatusCode::ACCEPTED,
         EmergencyState::Granted => StatusCode::CREATED,
         EmergencyState::Refused | EmergencyState::Cancelled | EmergencyState::Ended => {
-            let why = of.refusal.map_or("it is over", |refusal| refusal.text());
+            let why = of.refusal.map_or("the emergency is over", |refusal| refusal.text());
             let code = of.refusal.map_or("over", |refusal| refusal.as_str());
             let problem = Problem::new(StatusCode::CONFLICT, code, why);
             let view = serde_json::to_value(EmergencyView::from(of)).unwrap_or_default();
@@ -199,11 +198,11 @@ fn answer(of: &Emergency) -> Response {
     (status, [(LOCATION, place)], Json(EmergencyView::from(of))).into_response()
 }
 
-/// Capacity that was asked for at once, the youngest first
+/// Emergencies, newest first
 #[utoipa::path(get, path = "/emergencies", operation_id = "list_emergencies",
     responses((status = 200, description = "the last thousand", body = Emergencies)))]
 pub(super) async fn list(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
 ) -> Result<Json<Emergencies>, Problem> {
     caller.reads_region()?;
@@ -214,32 +213,32 @@ pub(super) async fn list(
 /// One emergency
 #[utoipa::path(get, path = "/emergencies/{id}", operation_id = "get_emergency",
     params(("id" = Uuid, Path, description = "its id")),
-    responses((status = 200, description = "what became of it", body = EmergencyView)))]
+    responses((status = 200, description = "the outcome", body = EmergencyView)))]
 pub(super) async fn find(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<EmergencyView>, Problem> {
     caller.reads_region()?;
-    let id = read(&id)?;
+    let id = parse_id(&id)?;
     let of = in_time(site.broker.emergency(id)).await?;
     let of = of.ok_or_else(|| unknown(format!("there is no emergency {id}")))?;
     Ok(Json(EmergencyView::from(&of)))
 }
 
-/// Ends an emergency: what is promised shrinks again
+/// Ends an emergency: the promise is reduced again
 #[utoipa::path(post, path = "/emergencies/{id}/end", operation_id = "end_emergency",
     params(("id" = Uuid, Path, description = "its id")),
     responses(
-        (status = 200, description = "it is ended", body = EmergencyEnded),
-        (status = 409, description = "it is over")))]
+        (status = 200, description = "the emergency is ended", body = EmergencyEnded),
+        (status = 409, description = "the emergency is over")))]
 pub(super) async fn end(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<EmergencyEnded>, Problem> {
     let actor = caller.needs(Role::Emergency)?;
-    let id = read(&id)?;
+    let id = parse_id(&id)?;
     in_time(site.broker.end_emergency(&actor, id)).await?;
     Ok(Json(EmergencyEnded { ended: id.to_string() }))
 }

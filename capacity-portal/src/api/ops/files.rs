@@ -1,11 +1,9 @@
-//! `/ops/v1/solves/{id}/files`: what a solve left behind, to be taken along.
+//! `/ops/v1/solves/{id}/files`: downloads the files of a solve.
 
 use super::solves::row;
-use crate::api::Site;
-use crate::api::asked;
-use crate::api::authority::Caller;
-use crate::api::problem::Problem;
 use crate::archive::{Archive, ArchiveError, ArchivedFile};
+use crate::http::auth::Caller;
+use crate::http::{Problem, Site, schema};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -18,44 +16,44 @@ use broker::SolveRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The largest file that is sent: a region of a million servers has tables of some ten megabytes.
+/// Largest file that is served: the tables of a region of a million servers have some ten megabytes.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// The snapshot it was made on, or its result.
+/// The snapshot of a solve, and its result.
 const PARTS: [&str; 2] = ["snapshot", "result"];
 
 fn parts() -> utoipa::openapi::Schema {
-    asked::words(PARTS)
+    schema::words(PARTS)
 }
 
-/// A file that is kept of a solve.
+/// A file of a solve.
 #[derive(Debug, Serialize, ToSchema)]
 struct SolveFile {
     #[schema(schema_with = parts)]
     part: &'static str,
     name: String,
     bytes: u64,
-    /// Where it can be had.
+    /// Path to download it from.
     href: String,
 }
 
-/// What is kept of a solve.
+/// Files of a solve.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SolveFiles {
-    /// Empty: nothing yet, or it is forgotten.
+    /// Empty: none yet, or deleted.
     files: Vec<SolveFile>,
 }
 
 impl From<ArchiveError> for Problem {
     fn from(error: ArchiveError) -> Problem {
-        tracing::warn!(%error, "files of a solve cannot be read");
+        tracing::warn!(%error, "cannot read the files of a solve");
         Problem::unavailable("archive_unavailable", error.to_string())
     }
 }
 
 fn archive(site: &Site) -> Result<&dyn Archive, Problem> {
     let none = || {
-        let detail = "this portal does not know where solves leave their files";
+        let detail = "this server has no archive of solves";
         Problem::new(StatusCode::NOT_FOUND, "no_archive", detail)
     };
     site.archive.as_deref().ok_or_else(none)
@@ -65,10 +63,10 @@ fn url<'a>(solve: &'a SolveRow, part: &str) -> Option<&'a str> {
     if part == PARTS[0] { solve.snapshot_url.as_deref() } else { solve.result_url.as_deref() }
 }
 
-/// The files that are kept of a solve
+/// Files of a solve
 #[utoipa::path(get, path = "/solves/{id}/files", operation_id = "list_solve_files",
     params(("id" = Uuid, Path, description = "the solve")),
-    responses((status = 200, description = "its files", body = SolveFiles)))]
+    responses((status = 200, description = "the files", body = SolveFiles)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
@@ -79,8 +77,8 @@ pub(super) async fn list(
     let mut files = Vec::new();
     for part in PARTS {
         let Some(url) = url(&solve, part) else { continue };
-        let kept = archive.files(url).await?;
-        files.extend(kept.into_iter().map(|ArchivedFile { name, bytes }| {
+        let archived = archive.files(url).await?;
+        files.extend(archived.into_iter().map(|ArchivedFile { name, bytes }| {
             let href = format!("/ops/v1/solves/{}/files/{part}/{name}", solve.id);
             SolveFile { part, name, bytes, href }
         }));
@@ -88,12 +86,12 @@ pub(super) async fn list(
     Ok(Json(SolveFiles { files }))
 }
 
-/// A file that is kept of a solve
+/// A file of a solve
 #[utoipa::path(get, path = "/solves/{id}/files/{part}/{name}", operation_id = "get_solve_file",
     params(
         ("id" = Uuid, Path, description = "the solve"),
         ("part" = String, Path, description = "snapshot or result"),
-        ("name" = String, Path, description = "the file, as it is listed"),
+        ("name" = String, Path, description = "name of a listed file"),
     ),
     responses((status = 200, description = "the file", content(
         (Vec<u8> = "application/octet-stream"), (Object = "application/json")))))]
@@ -110,11 +108,11 @@ pub(super) async fn find(
     };
     let part = PARTS.into_iter().find(|known| *known == part).ok_or_else(unknown)?;
     let url = url(&solve, part).ok_or_else(unknown)?;
-    // What is not listed is not read, whatever its name leads to.
+    // Only listed files are read, so that a name cannot lead to other files.
     let listed = archive.files(url).await?;
     let file = listed.into_iter().find(|file| file.name == name).ok_or_else(unknown)?;
     if file.bytes > BYTES_MAX {
-        let detail = format!("{} bytes; files of {BYTES_MAX} at most are sent", file.bytes);
+        let detail = format!("{} bytes; at most {BYTES_MAX} are served", file.bytes);
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", detail));
     }
     let chunks = archive.read(url, &file.name).await?.ok_or_else(unknown)?;

@@ -1,13 +1,11 @@
-//! `/ops/v1/give-way`: what less important reservations would give to more important ones when more is
-//! lost than embedded buffers cover, and doing it.
+//! `/ops/v1/give-way`: preemption. When more is lost than embedded buffers cover, reservations of lower priority give
+//! servers to those of higher priority.
 
-use super::drills::GivesWay;
-use crate::api::asked;
-use crate::api::authority::Role;
-use crate::api::caller::Caller;
-use crate::api::conditions::{Answer, etag, once, seen, stale};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use super::drills::PreemptionView;
+use crate::http::auth::{Caller, Role};
+use crate::http::idempotency::{StoredResponse, once};
+use crate::http::preconditions::{etag, optional_if_match, stale};
+use crate::http::{Problem, Site, body, in_time};
 use crate::rehearsal::{Rehearse, Stand};
 use axum::Json;
 use axum::body::Bytes;
@@ -24,21 +22,21 @@ use utoipa::ToSchema;
 
 const PATH: &str = "/ops/v1/give-way";
 
-/// The most outages listed: more MSBs are not lost at once.
+/// Limit of outages: more MSBs are not lost at once.
 const OUTAGES_MAX: u32 = 1_000;
 
-/// How a reservation stands before and after.
+/// A reservation before and after the preemptions.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = GiveWayStanding)]
 struct StandView {
     reservation: String,
-    /// 0 is the most important.
+    /// 0 is the highest priority.
     priority: i32,
-    /// What was promised.
+    /// Promised capacity.
     capacity_rru: f64,
-    /// What works of what it holds.
+    /// Capacity in service before.
     before_rru: f64,
-    /// What would work of what it holds then.
+    /// Capacity in service after.
     after_rru: f64,
 }
 
@@ -58,33 +56,33 @@ impl From<Stand> for StandView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = GiveWayDelay)]
 struct DelayView {
-    /// How long at least two MSBs are lost before that.
+    /// How long at least two MSBs must be lost.
     after_seconds: u64,
-    /// When that is, if nothing comes back before; null: fewer MSBs are lost.
+    /// When the mover acts, unless MSBs recover before; null: fewer than two are lost.
     at: Option<DateTime<Utc>>,
 }
 
-/// Who gives way to whom.
+/// Preemptions, simulated or done.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = GiveWay)]
 pub(crate) struct GiveWayView {
-    /// Whether it was done; else it is what would be done.
+    /// Whether they were done; otherwise they are simulated.
     applied: bool,
-    /// MSBs that are lost.
+    /// Lost MSBs.
     lost: Vec<String>,
-    /// How many must be lost before it is done, unless `anyway` is said.
+    /// Lost MSBs required, unless `anyway` is set.
     lost_min: usize,
-    /// When the mover does it by itself; null: it does not.
+    /// When the mover acts without an operator; null: never.
     by_itself: Option<DelayView>,
-    /// Servers that have a new target by it; null: nothing was done.
+    /// Servers with a new target; null: simulated.
     servers: Option<usize>,
-    /// Groups of servers and who gives them to whom.
-    moves: Vec<GivesWay>,
-    /// Guaranteed reservations that are short or give way, the most important first.
+    /// Groups of servers that change reservation.
+    moves: Vec<PreemptionView>,
+    /// Guaranteed reservations that are short or lose servers, highest priority first.
     reservations: Vec<StandView>,
 }
 
-/// What is asked.
+/// Starts preemptions.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = GiveWayAsked)]
@@ -107,12 +105,15 @@ impl From<GiveWayError> for Problem {
                     .with("lost_min", json!(GIVE_WAY_LOST_MIN))
             }
             GiveWayError::Stale { current } => stale(&current),
-            GiveWayError::NoReason => {
-                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail).with(
-                    "errors",
-                    json!([{ "field": "why", "reason": "empty", "detail": "say why" }]),
-                )
-            }
+            GiveWayError::NoReason => Problem::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "invalid",
+                detail,
+            )
+            .with(
+                "errors",
+                json!([{ "field": "why", "reason": "empty", "detail": "a reason is required" }]),
+            ),
             GiveWayError::KeyLost => Problem::new(StatusCode::CONFLICT, "key_in_use", detail),
             GiveWayError::Db(error) | GiveWayError::Mover(MoverError::Db(error)) => error.into(),
             GiveWayError::Mover(MoverError::TakenOver) => {
@@ -122,24 +123,24 @@ impl From<GiveWayError> for Problem {
     }
 }
 
-/// What is known of giving way now.
+/// Simulated preemptions.
 #[derive(Debug)]
 pub(crate) struct Preview {
-    /// MSBs that are lost.
+    /// Lost MSBs.
     pub(crate) lost: Vec<String>,
-    /// The mover's delay, and when it acts; `None`: it does not act by itself.
+    /// The mover's delay, and when it acts; `None`: it never acts without an operator.
     pub(crate) by_itself: Option<(std::time::Duration, Option<DateTime<Utc>>)>,
     pub(crate) moves: Vec<GiveWay>,
     pub(crate) stand: Vec<Stand>,
 }
 
 impl Preview {
-    /// Whether it may be done without saying `anyway`.
+    /// Whether it may be done without `anyway`.
     pub(crate) fn is_due(&self) -> bool {
         self.lost.len() >= GIVE_WAY_LOST_MIN
     }
 
-    /// The version to carry out, and no other.
+    /// Version of the plan, for `If-Match`.
     pub(crate) fn version(&self) -> String {
         broker::give_way_version(&self.moves)
     }
@@ -155,21 +156,21 @@ impl Preview {
                 .by_itself
                 .map(|(after, at)| DelayView { after_seconds: after.as_secs(), at }),
             servers,
-            moves: moves.into_iter().map(GivesWay::from).collect(),
+            moves: moves.into_iter().map(PreemptionView::from).collect(),
             reservations: self.stand.into_iter().map(StandView::from).collect(),
         }
     }
 }
 
-/// Who decides, if that is known here.
-fn decides(site: &Site) -> Result<Arc<dyn Rehearse>, Problem> {
-    let nobody = "this program does not know the mover's decisions";
-    site.rehearsal.clone().ok_or_else(|| Problem::unavailable("no_planner", nobody))
+/// The decision functions, if this process has them.
+fn decisions(site: &Site) -> Result<Arc<dyn Rehearse>, Problem> {
+    let missing = "this process cannot compute the mover's decisions";
+    site.rehearsal.clone().ok_or_else(|| Problem::unavailable("no_planner", missing))
 }
 
-/// What would be done now.
+/// Simulates preemptions now.
 pub(crate) async fn preview(site: &Site) -> Result<Preview, Problem> {
-    let decides = decides(site)?;
+    let decides = decisions(site)?;
     let held = in_time(site.broker.region_held()).await?;
     let (moves, stand) = decides.give_way(&held);
     with_plan(site, moves, stand).await
@@ -194,14 +195,14 @@ async fn with_plan(
     })
 }
 
-/// Lets reservations give way.
+/// Does preemptions.
 pub(crate) async fn give_way(
     site: &Site,
     actor: &str,
     cause: &GiveWayCause,
     key: Option<broker::KeyClaim>,
 ) -> Result<GiveWayView, Problem> {
-    let decides = decides(site)?;
+    let decides = decisions(site)?;
     let before = with_plan(site, Vec::new(), Vec::new()).await?;
     let (lost, by_itself) = (before.lost, before.by_itself);
     let stood: Mutex<Vec<Stand>> = Mutex::default();
@@ -210,7 +211,8 @@ pub(crate) async fn give_way(
         let (lost, moves) = (lost.clone(), Vec::new());
         Preview { lost, by_itself, moves, stand: stand() }.view(Some(gave.clone()))
     };
-    let answer = |gave: &GaveWay| Answer::new(StatusCode::OK, None, json!(view(gave))).json();
+    let answer =
+        |gave: &GaveWay| StoredResponse::new(StatusCode::OK, None, json!(view(gave))).json();
     let plan = |held: &RegionHeld| {
         let (moves, stand) = decides.give_way(held);
         if let Ok(mut stood) = stood.lock() {
@@ -223,13 +225,12 @@ pub(crate) async fn give_way(
     Ok(view(&gave))
 }
 
-/// Who would give way to whom, and how reservations would stand then
+/// Simulates preemptions and their effect on reservations
 ///
-/// The most important reservation that is short is made whole first: from servers that nobody owns, then
-/// from shared buffers, then from less important reservations, the least important first. Nothing is
-/// changed. The ETag is the version of the plan.
+/// The short reservation of the highest priority is served first: from free servers, then from shared buffers, then
+/// from reservations of lower priority, the lowest first. Nothing is changed. The ETag is the version of the plan.
 #[utoipa::path(get, path = "/give-way", operation_id = "preview_give_way",
-    responses((status = 200, description = "what would be done", body = GiveWayView)))]
+    responses((status = 200, description = "the simulated preemptions", body = GiveWayView)))]
 pub(super) async fn find(State(site): State<Site>, caller: Caller) -> Result<Response, Problem> {
     caller.reads_region()?;
     let preview = preview(&site).await?;
@@ -237,20 +238,20 @@ pub(super) async fn find(State(site): State<Site>, caller: Caller) -> Result<Res
     Ok(etag(Json(preview.view(None)), &version))
 }
 
-/// Lets less important reservations give way to more important ones
+/// Moves servers from reservations of lower priority to those of higher priority
 ///
-/// The plan is made again in the transaction that writes it. With `If-Match` only if it is still the plan
-/// of that ETag.
+/// The plan is made again in the transaction that writes it. With `If-Match`, only if it is still the plan of that
+/// ETag.
 #[utoipa::path(post, path = "/give-way", operation_id = "give_way",
     params(
-        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *"),
-        ("Idempotency-Key" = Option<String>, Header, description = "asks once, however often it is sent")),
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *"),
+        ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
     request_body = GiveWayBody,
     responses(
-        (status = 200, description = "it is done", body = GiveWayView),
-        (status = 409, description = "too few MSBs are lost, and `anyway` is not said"),
+        (status = 200, description = "the preemptions are decided", body = GiveWayView),
+        (status = 409, description = "too few MSBs are lost, and `anyway` is not set"),
         (status = 412, description = "the plan has changed since"),
-        (status = 422, description = "it says no reason")))]
+        (status = 422, description = "the reason is missing")))]
 pub(super) async fn run(
     State(site): State<Site>,
     caller: Caller,
@@ -258,12 +259,12 @@ pub(super) async fn run(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let GiveWayBody { why, anyway } = asked::json(&body)?;
-    let cause = GiveWayCause::Operator { why, anyway, seen: seen(&headers)? };
+    let GiveWayBody { why, anyway } = body::json(&body)?;
+    let cause = GiveWayCause::Operator { why, anyway, seen: optional_if_match(&headers)? };
     once(&site, &actor, &headers, (PATH, &body), async |claim| {
         let done = give_way(&site, &actor, &cause, claim).await?;
         if let (Some(0), Some(claim)) = (done.servers, claim) {
-            // Nothing was written, the key's answer included.
+            // Nothing was written, not even the response for the key.
             in_time(site.broker.release_key(claim)).await?;
         }
         Ok(Json(done))

@@ -1,11 +1,8 @@
-//! `/ops/v1/hardware-types` and `/shared-buffers`: hardware types, and the servers that replace those of a type that
-//! fail.
+//! `/ops/v1/hardware-types` and `/ops/v1/shared-buffers`: hardware types and their shared buffers.
 
-use crate::api::asked;
-use crate::api::authority::{Caller, Role};
-use crate::api::conditions::{etag, seen};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::{Caller, Role};
+use crate::http::preconditions::{etag, optional_if_match};
+use crate::http::{Problem, Site, body, in_time};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -21,11 +18,11 @@ use utoipa::ToSchema;
 #[schema(as = SharedBuffer)]
 struct BufferView {
     reservation: String,
-    /// Servers it is to have.
+    /// Promised servers.
     servers: u64,
-    /// Servers it has.
+    /// Held servers.
     held: u64,
-    /// Whether it is listed; else the region's fraction makes it.
+    /// Whether its size is set; otherwise it follows from the region's fraction.
     listed: bool,
 }
 
@@ -34,9 +31,9 @@ struct BufferView {
 #[schema(as = HardwareType)]
 pub(super) struct TypeView {
     hardware_type: String,
-    /// Servers of it.
+    /// Servers of this type.
     servers: u64,
-    /// Null: it has none.
+    /// Null: no shared buffer.
     shared_buffer: Option<BufferView>,
 }
 
@@ -55,23 +52,23 @@ impl From<HardwareType> for TypeView {
     }
 }
 
-/// By name.
+/// Hardware types, by name.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = HardwareTypes)]
 pub(super) struct Types {
     hardware_types: Vec<TypeView>,
 }
 
-/// Hardware types that are to be known.
+/// Hardware types to add.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = HardwareTypesAsked)]
 pub(super) struct TypesBody {
-    /// Their names.
+    /// Names.
     hardware_types: Vec<String>,
 }
 
-/// Which of them are new.
+/// Added hardware types.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = HardwareTypesAdded)]
 pub(super) struct TypesAdded {
@@ -94,21 +91,21 @@ pub(super) async fn list_types(
 #[utoipa::path(post, path = "/hardware-types", operation_id = "add_hardware_types",
     request_body = TypesBody,
     responses(
-        (status = 200, description = "those that are new; asked again, none is", body = TypesAdded),
-        (status = 422, description = "names are wrong; `errors` names each")))]
+        (status = 200, description = "the new types; empty if repeated", body = TypesAdded),
+        (status = 422, description = "names are invalid; `errors` lists them")))]
 pub(super) async fn add_types(
     State(site): State<Site>,
     caller: Caller,
     body: Bytes,
 ) -> Result<Json<TypesAdded>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let TypesBody { hardware_types } = asked::json(&body)?;
+    let TypesBody { hardware_types } = body::json(&body)?;
     let names: Vec<Name> = hardware_types.into_iter().map(Name::from).collect();
     let added = in_time(site.broker.add_hardware_types(&actor, &names)).await?;
     Ok(Json(TypesAdded { added: added.iter().map(ToString::to_string).collect() }))
 }
 
-/// Another name of a hardware type.
+/// A new name of a hardware type.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = HardwareTypeRenamed)]
@@ -117,18 +114,17 @@ pub(super) struct RenameBody {
     name: String,
 }
 
-/// Gives a hardware type another name
+/// Renames a hardware type
 ///
-/// What refers to it follows: servers, what a server is worth to reservations, its shared buffer, requests that are not
-/// decided, RRU profiles and quotas. A solve under way that gives servers to its shared buffer is not published; the
-/// next is.
+/// References follow: servers, RRU values of reservations, its shared buffer, open requests, RRU profiles and quotas. A
+/// running solve that assigns servers to its shared buffer is not published; the next one is.
 #[utoipa::path(patch, path = "/hardware-types/{name}", operation_id = "rename_hardware_type",
     params(("name" = String, Path, description = "its name")),
     request_body = RenameBody,
     responses(
-        (status = 200, description = "it has the new name", body = TypeView),
+        (status = 200, description = "the renamed type", body = TypeView),
         (status = 404, description = "there is no such type"),
-        (status = 422, description = "the new name is invalid or already used; `errors` says which")))]
+        (status = 422, description = "the new name is invalid or already used; see `errors`")))]
 pub(super) async fn rename_type(
     State(site): State<Site>,
     caller: Caller,
@@ -136,7 +132,7 @@ pub(super) async fn rename_type(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let RenameBody { name: to } = asked::json(&body)?;
+    let RenameBody { name: to } = body::json(&body)?;
     let (from, new) = (Name::from(name), Name::from(to.as_str()));
     in_time(site.broker.rename_hardware_type(&actor, &from, &new)).await?;
     one_type(&site, &to).await
@@ -149,13 +145,13 @@ pub(super) struct TypeRemoved {
     removed: String,
 }
 
-/// Removes a hardware type that nothing uses
+/// Removes an unused hardware type
 #[utoipa::path(delete, path = "/hardware-types/{name}", operation_id = "remove_hardware_type",
     params(("name" = String, Path, description = "its name")),
     responses(
-        (status = 200, description = "it is not offered any more", body = TypeRemoved),
+        (status = 200, description = "the type is removed", body = TypeRemoved),
         (status = 404, description = "there is no such type"),
-        (status = 422, description = "it is used; `errors` says by what, and what to do first")))]
+        (status = 422, description = "the type is used; `errors` lists by what, and what to do first")))]
 pub(super) async fn remove_type(
     State(site): State<Site>,
     caller: Caller,
@@ -167,12 +163,12 @@ pub(super) async fn remove_type(
     Ok(Json(TypeRemoved { removed: name }))
 }
 
-/// How many servers a shared buffer is to have.
+/// Size of a shared buffer.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SharedBufferAsked)]
 pub(super) struct BufferBody {
-    /// Whole servers, at most as many as there are of the type.
+    /// Whole servers, at most all servers of the type.
     #[schema(minimum = 0)]
     servers: f64,
 }
@@ -192,7 +188,7 @@ async fn one_type(site: &Site, name: &str) -> Result<Response, Problem> {
 #[utoipa::path(get, path = "/shared-buffers/{hardware_type}", operation_id = "get_shared_buffer",
     params(("hardware_type" = String, Path, description = "the hardware type")),
     responses(
-        (status = 200, description = "what it is to have and has", body = TypeView),
+        (status = 200, description = "the shared buffer", body = TypeView),
         (status = 404, description = "there is no such type")))]
 pub(super) async fn find_buffer(
     State(site): State<Site>,
@@ -203,18 +199,18 @@ pub(super) async fn find_buffer(
     one_type(&site, &name).await
 }
 
-/// Lists the shared buffer of a hardware type, in servers
+/// Sets the size of the shared buffer of a hardware type, in servers
 ///
-/// It is then this many, whatever the region's fraction. With `If-Match` only if it is as it was seen.
+/// It then no longer follows from the region's fraction. With `If-Match`, only if it has not changed.
 #[utoipa::path(put, path = "/shared-buffers/{hardware_type}", operation_id = "set_shared_buffer",
     params(
         ("hardware_type" = String, Path, description = "the hardware type"),
-        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     request_body = BufferBody,
     responses(
-        (status = 200, description = "it is set", body = TypeView),
+        (status = 200, description = "the size is set", body = TypeView),
         (status = 412, description = "it has changed since"),
-        (status = 422, description = "fields are wrong; `errors` names each, with the nearest number")))]
+        (status = 422, description = "fields are invalid; `errors` lists them, with the nearest valid number")))]
 pub(super) async fn set_buffer(
     State(site): State<Site>,
     caller: Caller,
@@ -223,21 +219,21 @@ pub(super) async fn set_buffer(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let BufferBody { servers } = asked::json(&body)?;
-    let (seen, ty) = (seen(&headers)?, Name::from(name.as_str()));
+    let BufferBody { servers } = body::json(&body)?;
+    let (seen, ty) = (optional_if_match(&headers)?, Name::from(name.as_str()));
     in_time(site.broker.set_shared_buffer(&actor, &ty, Some(servers), seen.as_deref())).await?;
     one_type(&site, &name).await
 }
 
-/// Has the region's fraction make the shared buffer of a hardware type again
+/// Makes the size of the shared buffer of a hardware type follow from the region's fraction again
 #[utoipa::path(delete, path = "/shared-buffers/{hardware_type}", operation_id = "remove_shared_buffer",
     params(
         ("hardware_type" = String, Path, description = "the hardware type"),
-        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     responses(
-        (status = 200, description = "what it is now", body = TypeView),
+        (status = 200, description = "the shared buffer", body = TypeView),
         (status = 412, description = "it has changed since"),
-        (status = 422, description = "it cannot be now; `errors` says why")))]
+        (status = 422, description = "it is not possible now; see `errors`")))]
 pub(super) async fn remove_buffer(
     State(site): State<Site>,
     caller: Caller,
@@ -245,7 +241,7 @@ pub(super) async fn remove_buffer(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let (seen, ty) = (seen(&headers)?, Name::from(name.as_str()));
+    let (seen, ty) = (optional_if_match(&headers)?, Name::from(name.as_str()));
     in_time(site.broker.set_shared_buffer(&actor, &ty, None, seen.as_deref())).await?;
     one_type(&site, &name).await
 }

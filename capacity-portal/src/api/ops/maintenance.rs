@@ -1,17 +1,16 @@
-//! `/ops/v1/maintenance`: windows of planned maintenance, asked for, listed, ended and cancelled.
+//! `/ops/v1/maintenance`: windows of planned maintenance.
 
 use super::events::scopes;
-use crate::api::asked::{self, Asked};
-use crate::api::authority::{Caller, Role};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::{Caller, Role};
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, body, in_time, schema};
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, State as Extension};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use broker::{
     MaintenanceError, MaintenanceId, MaintenancePreview, MaintenanceReason, MaintenanceRefusal,
-    MaintenanceRequest, MaintenanceState, MaintenanceWindow, State, WindowId,
+    MaintenanceRequest, MaintenanceState, MaintenanceWindow, State as _, WindowId,
 };
 use chrono::{DateTime, Utc};
 use fleet::Scope;
@@ -20,104 +19,103 @@ use serde_json::Value;
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
-/// The most windows of one answer.
+/// Limit of windows in a response.
 const WINDOWS_MAX: u32 = 1_000;
 
-/// Planned maintenance as it is asked for.
+/// Requests planned maintenance.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = MaintenanceAsked)]
 struct PlanBody {
-    /// Of an MSB windows are planned rack by rack.
+    /// For an MSB, windows are planned rack by rack.
     #[schema(schema_with = planned_scopes)]
     scope: String,
-    /// The name of the server, rack or MSB.
+    /// Name of the server, rack or MSB.
     scope_id: String,
-    /// Absent: as soon as the drain is over.
+    /// Absent: right after the drain.
     starts_at: Option<DateTime<Utc>>,
     length_seconds: u32,
-    /// For how long before nothing new is put there.
+    /// Drain: how long before the start no new containers are placed.
     #[serde(default)]
     drain_seconds: u32,
-    /// How much of its MSB may be under maintenance at once while it is; a quarter unless told
-    /// otherwise.
+    /// Largest share of its MSB that may be under maintenance at once during the window; a quarter by default.
     #[schema(minimum = 0.0, maximum = 1.0)]
     share: Option<f64>,
-    /// How many minutes work takes to give its servers back when it is recalled because an MSB is lost.
-    /// Absent: it cannot be recalled, and its servers count as gone.
+    /// Minutes until the servers are back if the work is recalled because an MSB is lost. Absent: it cannot be
+    /// recalled, and its servers count as lost.
     recall_minutes: Option<u32>,
-    /// Why, for people.
+    /// Why, as text.
     why: String,
 }
 
 fn planned_scopes() -> utoipa::openapi::Schema {
-    asked::words([Scope::Server, Scope::Rack, Scope::Msb].map(Scope::as_str))
+    schema::words([Scope::Server, Scope::Rack, Scope::Msb].map(Scope::as_str))
 }
 
 /// A window of planned maintenance.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = MaintenanceWindow)]
-struct Window {
+struct WindowView {
     window: String,
-    /// What windows that were asked for together share; of one alone, its own id.
+    /// Id of the plan that several windows belong to; of a single window, its own id.
     plan: String,
-    /// What the plan is for.
+    /// Scope of the plan.
     #[schema(schema_with = scopes)]
     asked_for: &'static str,
-    /// A server or a rack.
+    /// Scope of the window: server or rack.
     #[schema(schema_with = scopes)]
     scope: &'static str,
-    /// Its name.
+    /// Name of the server or rack.
     scope_id: String,
     msb: String,
-    /// When nothing new is put there any more.
+    /// Start of the drain.
     drains_at: DateTime<Utc>,
     starts_at: DateTime<Utc>,
     ends_at: DateTime<Utc>,
     drain_seconds: u64,
-    /// How much of its MSB may be under maintenance at once while it is.
+    /// Largest share of its MSB that may be under maintenance at once during the window.
     share: f64,
-    /// How many minutes work takes to give its servers back when it is recalled; null: it cannot be.
+    /// Minutes until the servers are back after a recall; null: it cannot be recalled.
     recall_minutes: Option<u32>,
-    /// Why, for people.
+    /// Why, as text.
     why: String,
     requested_by: String,
     requested_at: DateTime<Utc>,
-    #[schema(schema_with = asked::state::<MaintenanceState>)]
+    #[schema(schema_with = schema::state::<MaintenanceState>)]
     state: &'static str,
     state_at: DateTime<Utc>,
-    /// Why it is paused, was cancelled or ended before its time.
+    /// Why it is paused, or was cancelled or ended early.
     reason: Option<&'static str>,
-    /// The numbers behind that, for people.
+    /// Details of the reason, as text.
     detail: Option<String>,
-    /// Its servers now; of one that is over, none.
+    /// Its servers; 0 after its end.
     servers: u64,
-    /// Those of them that are in use or lent.
+    /// Of these, in use or lent.
     in_use: u64,
-    /// How far its recall is; null: it was not recalled.
-    recall: Option<Recall>,
+    /// Progress of its recall; null: not recalled.
+    recall: Option<RecallView>,
 }
 
-/// How far the recall of a window is: an MSB was lost elsewhere.
+/// Progress of a recall, after the loss of an MSB elsewhere.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = MaintenanceRecall)]
-struct Recall {
+struct RecallView {
     ordered_at: DateTime<Utc>,
-    /// When all of it is to be back.
+    /// When all servers must be back.
     due_at: DateTime<Utc>,
-    /// When the last server that is back was; null: none is.
+    /// When the last server came back; null: none yet.
     back_at: Option<DateTime<Utc>>,
     /// Servers recalled.
     servers: u64,
-    /// Those of them that are back.
+    /// Of these, back.
     returned: u64,
-    /// Those whose hosts refused: they stay out until the window ends.
+    /// Of these, refused by their hosts: they stay out until the window ends.
     refused: u64,
 }
 
-impl From<&MaintenanceWindow> for Window {
-    fn from(of: &MaintenanceWindow) -> Window {
-        Window {
+impl From<&MaintenanceWindow> for WindowView {
+    fn from(of: &MaintenanceWindow) -> WindowView {
+        WindowView {
             window: of.id.to_string(),
             plan: of.plan.to_string(),
             asked_for: of.asked_for.as_str(),
@@ -139,7 +137,7 @@ impl From<&MaintenanceWindow> for Window {
             detail: of.detail.clone(),
             servers: of.servers,
             in_use: of.in_use,
-            recall: of.recall.map(|of| Recall {
+            recall: of.recall.map(|of| RecallView {
                 ordered_at: of.ordered_at,
                 due_at: of.due_at,
                 back_at: of.back_at,
@@ -151,40 +149,40 @@ impl From<&MaintenanceWindow> for Window {
     }
 }
 
-/// Windows.
+/// A list of windows.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = MaintenanceWindows)]
-pub(super) struct Windows {
-    /// Those still to come or under way first.
-    windows: Vec<Window>,
+pub(super) struct WindowList {
+    /// Open windows first.
+    windows: Vec<WindowView>,
 }
 
-impl Windows {
-    fn of(windows: &[MaintenanceWindow]) -> Windows {
-        Windows { windows: windows.iter().map(Window::from).collect() }
+impl WindowList {
+    fn of(windows: &[MaintenanceWindow]) -> WindowList {
+        WindowList { windows: windows.iter().map(WindowView::from).collect() }
     }
 }
 
-/// Windows that were planned together.
+/// Windows of a plan.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = MaintenancePlan)]
-pub(super) struct Planned {
+pub(super) struct PlannedWindows {
     plan: Option<String>,
-    /// In order of time.
-    windows: Vec<Window>,
+    /// Sorted by start.
+    windows: Vec<WindowView>,
 }
 
-/// Windows that were ended.
+/// Ended windows.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = MaintenanceEnded)]
-pub(super) struct Ended {
+pub(super) struct EndedWindows {
     ended: Vec<String>,
 }
 
-/// Windows that were cancelled.
+/// Cancelled windows.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = MaintenanceCancelled)]
-pub(super) struct Cancelled {
+pub(super) struct CancelledWindows {
     cancelled: Vec<String>,
 }
 
@@ -195,13 +193,13 @@ impl PlanBody {
         };
         let scope = Scope::parse(&self.scope).filter(|scope| *scope != Scope::Datacenter);
         let scope = scope.ok_or_else(|| {
-            malformed("scope", format!("scope {:?} is none of server, rack or msb", self.scope))
+            malformed("scope", format!("scope {:?} is not server, rack or msb", self.scope))
         })?;
         let share_micro = match self.share {
             None => None,
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1")]
             Some(share) if (0.0..=1.0).contains(&share) => Some((share * 1e6).round() as u32),
-            Some(_) => return Err(malformed("share", "share is from 0 to 1".to_owned())),
+            Some(_) => return Err(malformed("share", "share must be from 0 to 1".to_owned())),
         };
         Ok(MaintenanceRequest {
             scope,
@@ -216,12 +214,12 @@ impl PlanBody {
     }
 }
 
-/// Which windows.
+/// Filters of the list of windows.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
-    /// Those that are over, too.
+pub(super) struct WindowsQuery {
+    /// Whether to include windows that are over.
     #[serde(default)]
     all: bool,
     #[param(minimum = 1, maximum = 1_000)]
@@ -243,7 +241,7 @@ impl From<MaintenanceError> for Problem {
     }
 }
 
-/// 409: what there is stands in the way, and that may change; 422: it can never be.
+/// 409: the current state forbids it, which may change; 422: it is never possible.
 fn refused(refusal: &MaintenanceRefusal) -> Problem {
     let status = match refusal {
         MaintenanceRefusal::Share { .. }
@@ -266,7 +264,7 @@ fn refused(refusal: &MaintenanceRefusal) -> Problem {
     }
 }
 
-/// The field of the body that can never be so; `None`: what there is stands in the way.
+/// The invalid field of the body; `None`: the current state forbids the window.
 fn field(refusal: &MaintenanceRefusal) -> Option<&'static str> {
     match refusal {
         MaintenanceRefusal::UnknownScope { .. } => Some("scope_id"),
@@ -285,135 +283,135 @@ fn unknown(detail: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown_maintenance", detail)
 }
 
-fn read(said: &str) -> Result<MaintenanceId, Problem> {
-    asked::id(said, unknown)
+fn parse_id(text: &str) -> Result<MaintenanceId, Problem> {
+    query::id(text, unknown)
 }
 
 fn texts(ids: &[WindowId]) -> Vec<String> {
     ids.iter().map(ToString::to_string).collect()
 }
 
-/// Plans maintenance, or says why it cannot be
+/// Plans maintenance
 ///
-/// 409: what there is stands in the way, and that may change; 422: it can never be. Either has the
-/// numbers behind it.
+/// Refused with 409 if the current state forbids it, which may change, and with 422 if it is never possible. Both have
+/// the numbers.
 #[utoipa::path(post, path = "/maintenance", operation_id = "plan_maintenance",
     request_body = PlanBody,
     responses(
-        (status = 201, description = "its windows", body = Planned),
-        (status = 409, description = "what there is stands in the way"),
-        (status = 422, description = "it can never be")))]
+        (status = 201, description = "the windows", body = PlannedWindows),
+        (status = 409, description = "the current state forbids it"),
+        (status = 422, description = "it is never possible")))]
 pub(super) async fn plan(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     body: Bytes,
-) -> Result<(StatusCode, Json<Planned>), Problem> {
+) -> Result<(StatusCode, Json<PlannedWindows>), Problem> {
     let planned = planned_for(&site, &caller, &body).await?;
     let plan = planned.first().map(|window| window.plan.to_string());
-    let planned = Planned { plan, windows: planned.iter().map(Window::from).collect() };
+    let planned = PlannedWindows { plan, windows: planned.iter().map(WindowView::from).collect() };
     Ok((StatusCode::CREATED, Json(planned)))
 }
 
-/// What [`plan`] does, for a page as well.
+/// [`plan`] for a page.
 pub(crate) async fn planned_for(
     site: &Site,
     caller: &Caller,
     body: &[u8],
 ) -> Result<Vec<MaintenanceWindow>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let request = asked::json::<PlanBody>(body)?.request()?;
+    let request = body::json::<PlanBody>(body)?.request()?;
     in_time(site.broker.plan_maintenance(&actor, &request)).await
 }
 
-/// What [`plan`] would do now, or would refuse, for a page.
+/// Previews [`plan`] for a page.
 pub(crate) async fn previewed_for(
     site: &Site,
     caller: &Caller,
     body: &[u8],
 ) -> Result<MaintenancePreview, Problem> {
     caller.needs(Role::Operator)?;
-    let request = asked::json::<PlanBody>(body)?.request()?;
+    let request = body::json::<PlanBody>(body)?.request()?;
     in_time(site.broker.preview_maintenance(&request)).await
 }
 
-/// Windows of planned maintenance, those still to come or under way first
-#[utoipa::path(get, path = "/maintenance", operation_id = "list_maintenance", params(Which),
-    responses((status = 200, description = "windows", body = Windows)))]
+/// Windows of planned maintenance, open windows first
+#[utoipa::path(get, path = "/maintenance", operation_id = "list_maintenance", params(WindowsQuery),
+    responses((status = 200, description = "the windows", body = WindowList)))]
 pub(super) async fn list(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
-    Asked(Which { all, limit }): Asked<Which>,
-) -> Result<Json<Windows>, Problem> {
+    StrictQuery(WindowsQuery { all, limit }): StrictQuery<WindowsQuery>,
+) -> Result<Json<WindowList>, Problem> {
     caller.reads_region()?;
-    let limit = asked::limit(limit, WINDOWS_MAX, WINDOWS_MAX)?;
+    let limit = query::limit(limit, WINDOWS_MAX, WINDOWS_MAX)?;
     let listed = in_time(site.broker.maintenance(all, None, limit)).await?;
-    Ok(Json(Windows::of(&listed)))
+    Ok(Json(WindowList::of(&listed)))
 }
 
-/// One window of planned maintenance, or all of a plan
+/// One window of planned maintenance, or all windows of a plan
 #[utoipa::path(get, path = "/maintenance/{id}", operation_id = "get_maintenance",
     params(("id" = Uuid, Path, description = "a window or a plan")),
-    responses((status = 200, description = "its windows", body = Windows)))]
+    responses((status = 200, description = "the windows", body = WindowList)))]
 pub(super) async fn find(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Windows>, Problem> {
+) -> Result<Json<WindowList>, Problem> {
     caller.reads_region()?;
-    let id = read(&id)?;
+    let id = parse_id(&id)?;
     let found = in_time(site.broker.maintenance(true, Some(id), WINDOWS_MAX)).await?;
     if found.is_empty() {
         return Err(unknown(format!("there is no maintenance {id}")));
     }
-    Ok(Json(Windows::of(&found)))
+    Ok(Json(WindowList::of(&found)))
 }
 
-/// Ends maintenance that is done before its time
+/// Ends maintenance early
 #[utoipa::path(post, path = "/maintenance/{id}/end", operation_id = "end_maintenance",
     params(("id" = Uuid, Path, description = "a window or a plan")),
     responses(
-        (status = 200, description = "what was ended", body = Ended),
-        (status = 409, description = "it is over or has not begun")))]
+        (status = 200, description = "the ended windows", body = EndedWindows),
+        (status = 409, description = "the window is over or has not begun")))]
 pub(super) async fn end(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Ended>, Problem> {
+) -> Result<Json<EndedWindows>, Problem> {
     let ended = ended_for(&site, &caller, &id).await?;
-    Ok(Json(Ended { ended: texts(&ended) }))
+    Ok(Json(EndedWindows { ended: texts(&ended) }))
 }
 
-/// What [`end`] does, for a page as well.
+/// [`end`] for a page.
 pub(crate) async fn ended_for(
     site: &Site,
     caller: &Caller,
     id: &str,
 ) -> Result<Vec<WindowId>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    in_time(site.broker.end_maintenance(&actor, read(id)?)).await
+    in_time(site.broker.end_maintenance(&actor, parse_id(id)?)).await
 }
 
-/// Cancels maintenance, however far it is
+/// Cancels maintenance in any open state
 #[utoipa::path(post, path = "/maintenance/{id}/cancel", operation_id = "cancel_maintenance",
     params(("id" = Uuid, Path, description = "a window or a plan")),
     responses(
-        (status = 200, description = "what was cancelled", body = Cancelled),
-        (status = 409, description = "it is over")))]
+        (status = 200, description = "the cancelled windows", body = CancelledWindows),
+        (status = 409, description = "the window is over")))]
 pub(super) async fn cancel(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Cancelled>, Problem> {
+) -> Result<Json<CancelledWindows>, Problem> {
     let cancelled = cancelled_for(&site, &caller, &id).await?;
-    Ok(Json(Cancelled { cancelled: texts(&cancelled) }))
+    Ok(Json(CancelledWindows { cancelled: texts(&cancelled) }))
 }
 
-/// What [`cancel`] does, for a page as well.
+/// [`cancel`] for a page.
 pub(crate) async fn cancelled_for(
     site: &Site,
     caller: &Caller,
     id: &str,
 ) -> Result<Vec<WindowId>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    in_time(site.broker.cancel_maintenance(&actor, read(id)?)).await
+    in_time(site.broker.cancel_maintenance(&actor, parse_id(id)?)).await
 }

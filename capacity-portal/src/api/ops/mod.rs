@@ -1,10 +1,10 @@
-//! The paths under `/ops/v1`: health in, and what whoever runs the region asks and says.
+//! Routes under `/ops/v1`, for operators and for health reports.
 
 mod alertmanager;
 mod between;
 mod certificate;
 mod check;
-mod contracts;
+pub(super) mod contracts;
 mod drills;
 mod elastic;
 mod emergencies;
@@ -13,7 +13,7 @@ mod files;
 pub(crate) mod give_way;
 mod hardware;
 pub(crate) mod maintenance;
-pub(super) mod moves;
+mod moves;
 mod profiles;
 mod quotas;
 pub(crate) mod racks;
@@ -22,17 +22,13 @@ mod rollouts;
 mod servers;
 mod solves;
 mod stuck;
-mod tokens;
+pub(super) mod tokens;
 mod trail;
 mod unavailability;
 mod under_way;
 mod usage;
 
-pub(super) use contracts::STATES as CONTRACT_STATES;
-pub(super) use tokens::STATES as TOKEN_STATES;
-pub(super) use trail::TrailEntry;
-
-use super::Site;
+use crate::http::Site;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 

@@ -1,46 +1,46 @@
-//! `/ops/v1/moves`: servers on their way from one owner to another, and the switch that stops them.
+//! `/ops/v1/moves` and `/ops/v1/mover`: moves of servers, and the switch that stops them.
 
-use crate::api::asked::{self, Asked};
-use crate::api::authority::{Caller, Role};
-use crate::api::page::Question;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
-use api_types::moves::{MoverView, StopSwitch};
+use crate::api::views::stop_switch;
+use crate::http::auth::{Caller, Role};
+use crate::http::page::PageCursor;
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, body, in_time, schema};
+use api_types::moves::MoverView;
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::State as Extension;
+use axum::extract::State;
 use axum::http::StatusCode;
-use broker::{MoveOrigin, MoveReason, MoveRow, MoveState, MovesAsked, State, Stopped};
+use broker::{MoveOrigin, MoveReason, MoveRow, MoveState, MovesAsked, State as _};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// Moves of a page, unless told otherwise, and at most.
+/// Moves of a page: the default, and the limit.
 const PAGE: u32 = 100;
 const PAGE_MAX: u32 = 1_000;
 
-/// Which moves.
+/// Filters of the list of moves.
 #[derive(Debug, Deserialize, Serialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
-    /// From or to this reservation.
+pub(super) struct MovesQuery {
+    /// Source or target reservation.
     reservation: Option<String>,
-    /// Of this server.
+    /// Server.
     server: Option<String>,
-    #[param(schema_with = asked::state::<MoveState>)]
+    #[param(schema_with = schema::state::<MoveState>)]
     state: Option<String>,
-    /// true: those under way; false: those that ended.
+    /// true: open moves; false: ended moves.
     open: Option<bool>,
     #[param(minimum = 1, maximum = 1_000)]
     #[serde(skip_serializing)]
     limit: Option<u32>,
-    /// `next_page_token` of the page before.
+    /// `next_page_token` of the previous page.
     #[serde(skip_serializing)]
     page_token: Option<String>,
 }
 
-/// A server on its way from one owner to another, or that was.
+/// A move of a server to another owner, open or ended.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Move)]
 pub(super) struct MoveView {
@@ -48,34 +48,34 @@ pub(super) struct MoveView {
     #[schema(value_type = Uuid)]
     id: String,
     server: String,
-    /// Who owned it; null: nobody.
+    /// Previous owner; null: none.
     from: Option<String>,
-    /// Who shall, or does; null: nobody.
+    /// Next owner; null: none.
     to: Option<String>,
-    /// The version of the targets it serves.
+    /// Version of the targets that it executes.
     version: i64,
-    #[schema(schema_with = asked::state::<MoveState>)]
+    #[schema(schema_with = schema::state::<MoveState>)]
     state: &'static str,
     state_at: DateTime<Utc>,
     opened_at: DateTime<Utc>,
     /// Why it was opened.
     #[schema(schema_with = origins)]
     origin: &'static str,
-    /// Whether containers ran on it when it was opened.
+    /// Whether the server was in use when the move was opened.
     in_use: bool,
-    /// Why it ended without being bound.
+    /// Why it ended before the server was bound.
     #[schema(schema_with = reasons)]
     reason: Option<&'static str>,
-    /// What the host said, for people.
+    /// Message of the host agent.
     detail: Option<String>,
 }
 
 fn origins() -> utoipa::openapi::Schema {
-    asked::words(MoveOrigin::ALL.map(MoveOrigin::as_str))
+    schema::words(MoveOrigin::ALL.map(MoveOrigin::as_str))
 }
 
 fn reasons() -> utoipa::openapi::Schema {
-    asked::words_or_null(MoveReason::ALL.map(MoveReason::as_str))
+    schema::words_or_null(MoveReason::ALL.map(MoveReason::as_str))
 }
 
 impl From<MoveRow> for MoveView {
@@ -97,7 +97,7 @@ impl From<MoveRow> for MoveView {
     }
 }
 
-/// Moves, the youngest first.
+/// Moves, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct MovesPage {
     moves: Vec<MoveView>,
@@ -105,87 +105,82 @@ pub(super) struct MovesPage {
     next_page_token: Option<String>,
 }
 
-/// The stop switch, or the pause of a roll-out, as it is sent.
-pub(in crate::api) fn switch(of: Stopped) -> StopSwitch {
-    StopSwitch { by: of.by, why: of.why }
-}
-
-/// Why the switch is pulled, or something is paused.
+/// Reason of a stop or pause.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = StopAsked)]
 pub(super) struct StopBody {
-    /// Why, for people.
+    /// Why, as text.
     #[schema(min_length = 1)]
     why: String,
 }
 
 impl StopBody {
-    /// What is said.
-    pub(super) fn said(self) -> Result<String, Problem> {
+    /// The reason, which must not be empty.
+    pub(super) fn reason(self) -> Result<String, Problem> {
         if self.why.trim().is_empty() {
-            let detail = "why: say why, for those who come to look";
+            let detail = "why: a reason is required";
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail));
         }
         Ok(self.why)
     }
 }
 
-/// Moves under way and of late, the youngest first
-#[utoipa::path(get, path = "/moves", operation_id = "list_moves", params(Which),
+/// Open and recent moves, newest first
+#[utoipa::path(get, path = "/moves", operation_id = "list_moves", params(MovesQuery),
     responses((status = 200, description = "a page", body = MovesPage)))]
 pub(super) async fn list(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
-    Asked(which): Asked<Which>,
+    StrictQuery(which): StrictQuery<MovesQuery>,
 ) -> Result<Json<MovesPage>, Problem> {
     caller.reads_region()?;
-    let question = Question::new(&("moves", &which));
-    let before = question.id(which.page_token.as_deref())?;
-    let limit = asked::limit(which.limit, PAGE, PAGE_MAX)?;
-    let state = asked::state_of(which.state.as_deref())?;
-    let Which { reservation, server, open, .. } = which;
+    let cursor = PageCursor::new(&("moves", &which));
+    let before = cursor.id(which.page_token.as_deref())?;
+    let limit = query::limit(which.limit, PAGE, PAGE_MAX)?;
+    let state = query::state_of(which.state.as_deref())?;
+    let MovesQuery { reservation, server, open, .. } = which;
     let asked = MovesAsked { reservation, server, state, open, before };
     let rows = in_time(site.broker.moves_page(&asked, limit + 1)).await?;
-    let (rows, next_page_token) = question.page(rows, limit, |of| of.id.to_string());
+    let (rows, next_page_token) = cursor.page(rows, limit, |of| of.id.to_string());
     Ok(Json(MovesPage { moves: rows.into_iter().map(MoveView::from).collect(), next_page_token }))
 }
 
-/// Who carries moves out, and whether any may begin
+/// The mover, and whether moves may begin
 #[utoipa::path(get, path = "/mover", operation_id = "get_mover",
-    responses((status = 200, description = "how it stands", body = MoverView)))]
+    responses((status = 200, description = "the mover", body = MoverView)))]
 pub(super) async fn mover(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
 ) -> Result<Json<MoverView>, Problem> {
     caller.reads_region()?;
     status(&site).await
 }
 
-/// Pulls the switch: steps under way end, no other begins
+/// Pulls the stop switch: running steps end, no further step begins
 ///
-/// Pulled again, it stays as it was.
+/// If it is already pulled, nothing changes.
 #[utoipa::path(post, path = "/moves/stop", operation_id = "stop_moves",
     request_body = StopBody,
     responses(
-        (status = 200, description = "how it stands now", body = MoverView),
-        (status = 422, description = "it says no reason")))]
+        (status = 200, description = "the mover", body = MoverView),
+        (status = 422, description = "the reason is missing")))]
 pub(super) async fn stop(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     body: Bytes,
 ) -> Result<Json<MoverView>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let why = asked::json::<StopBody>(&body)?.said()?;
+    let why = body::json::<StopBody>(&body)?.reason()?;
     in_time(site.broker.stop_mover(&actor, &why)).await?;
     status(&site).await
 }
 
-/// Releases the switch
+/// Releases the stop switch
 #[utoipa::path(post, path = "/moves/resume", operation_id = "resume_moves",
-    responses((status = 200, description = "how it stands now", body = MoverView)))]
+    responses((status = 200, description = "the mover", body = MoverView)))]
 pub(super) async fn resume(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
 ) -> Result<Json<MoverView>, Problem> {
     let actor = caller.needs(Role::Operator)?;
@@ -195,7 +190,7 @@ pub(super) async fn resume(
 
 async fn status(site: &Site) -> Result<Json<MoverView>, Problem> {
     let status = in_time(site.broker.mover_status()).await?;
-    let stopped = status.stopped.map(switch);
+    let stopped = status.stopped.map(stop_switch);
     let give_way_after_seconds = status.gives_way_after.map(|after| after.as_secs());
     let distance = status.distance;
     Ok(Json(MoverView {

@@ -1,10 +1,10 @@
-//! `/ops/v1/rru-profiles`: what servers are worth, by a name that requests may give.
+//! `/ops/v1/rru-profiles`: named RRU values, which requests can refer to.
 
-use crate::api::asked;
-use crate::api::authority::{Caller, Role};
-use crate::api::conditions::{etag, seen, stale};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time, v1};
+use crate::api::rru_values;
+use crate::http::auth::{Caller, Role};
+use crate::http::field;
+use crate::http::preconditions::{etag, optional_if_match, stale};
+use crate::http::{Problem, Site, body, in_time};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -18,23 +18,23 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// What servers are worth.
+/// Values of an RRU profile.
 #[derive(ToSchema)]
 #[schema(as = RruProfileAsked)]
-#[expect(dead_code, reason = "it is read field by field; this describes it")]
+#[expect(dead_code, reason = "schema of the body, which is read member by member")]
 pub(super) struct ProfileAsked {
-    /// RRU that one server of each eligible hardware type is worth, with at most six places.
+    /// RRU of one server of each eligible hardware type, with at most six decimal places.
     rru: BTreeMap<String, f64>,
 }
 
-/// What servers are worth, by a name.
+/// An RRU profile.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RruProfile)]
 pub(super) struct ProfileView {
     profile: String,
-    /// RRU that one server of each eligible hardware type is worth.
+    /// RRU of one server of each eligible hardware type.
     rru: BTreeMap<String, f64>,
-    /// Who set it last.
+    /// Who changed it last.
     set_by: String,
     set_at: DateTime<Utc>,
 }
@@ -46,14 +46,14 @@ impl From<RruProfile> for ProfileView {
     }
 }
 
-/// By name.
+/// RRU profiles, by name.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RruProfiles)]
 pub(super) struct Profiles {
     profiles: Vec<ProfileView>,
 }
 
-/// What was removed.
+/// A removed profile.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RruProfileRemoved)]
 pub(super) struct Removed {
@@ -87,7 +87,7 @@ fn unknown(detail: String) -> Problem {
 
 /// RRU profiles, by name
 #[utoipa::path(get, path = "/rru-profiles", operation_id = "list_rru_profiles",
-    responses((status = 200, description = "all of them", body = Profiles)))]
+    responses((status = 200, description = "all profiles", body = Profiles)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
@@ -108,7 +108,7 @@ async fn one(site: &Site, name: &str) -> Result<Response, Problem> {
 /// One RRU profile
 #[utoipa::path(get, path = "/rru-profiles/{name}", operation_id = "get_rru_profile",
     params(("name" = String, Path, description = "its name")),
-    responses((status = 200, description = "its values", body = ProfileView)))]
+    responses((status = 200, description = "the profile", body = ProfileView)))]
 pub(super) async fn find(
     State(site): State<Site>,
     caller: Caller,
@@ -118,20 +118,19 @@ pub(super) async fn find(
     one(&site, &name).await
 }
 
-/// Sets an RRU profile, in place of the one of this name
+/// Creates or replaces an RRU profile
 ///
-/// What was asked or promised with it keeps the values it had then. With `If-Match` only if it is still the
-/// one of that ETag.
+/// Existing requests and promises keep the values that they were made with. With `If-Match`, only if it has not changed.
 #[utoipa::path(put, path = "/rru-profiles/{name}", operation_id = "set_rru_profile",
     params(
         ("name" = String, Path, description = "its name"),
-        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     request_body = ProfileAsked,
     responses(
-        (status = 200, description = "it is set", body = ProfileView),
+        (status = 200, description = "the profile is stored", body = ProfileView),
         (status = 409, description = "no region is loaded"),
         (status = 412, description = "it has changed since"),
-        (status = 422, description = "fields are wrong; `errors` names each")))]
+        (status = 422, description = "fields are invalid; `errors` lists them")))]
 pub(super) async fn set(
     State(site): State<Site>,
     caller: Caller,
@@ -140,26 +139,26 @@ pub(super) async fn set(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let body: Value = asked::json(&body)?;
-    let held = site.region.fresh().await?;
+    let body: Value = body::json(&body)?;
+    let held = site.region.read_current().await?;
     let values =
-        v1::read_profile(body, Some(&held.snapshot)).map_err(|wrong| v1::refused(&wrong))?;
+        rru_values::profile(body, Some(&held.snapshot)).map_err(|wrong| field::invalid(&wrong))?;
     let values = values.into_iter().filter_map(|(ty, value)| Some((ty, Rru::from_f64(value)?)));
-    let (values, seen) = (values.collect(), seen(&headers)?);
+    let (values, seen) = (values.collect(), optional_if_match(&headers)?);
     in_time(site.broker.set_rru_profile(&actor, &name, &values, seen.as_deref())).await?;
     one(&site, &name).await
 }
 
 /// Removes an RRU profile
 ///
-/// What was asked or promised with it stays. With `If-Match` only if it is still the one of that ETag.
+/// Existing requests and promises keep their values. With `If-Match`, only if it has not changed.
 #[utoipa::path(delete, path = "/rru-profiles/{name}", operation_id = "remove_rru_profile",
     params(
         ("name" = String, Path, description = "its name"),
-        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     responses(
-        (status = 200, description = "it is removed", body = Removed),
-        (status = 409, description = "quotas count in it"),
+        (status = 200, description = "the profile is removed", body = Removed),
+        (status = 409, description = "quotas use the profile"),
         (status = 412, description = "it has changed since")))]
 pub(super) async fn remove(
     State(site): State<Site>,
@@ -168,7 +167,7 @@ pub(super) async fn remove(
     headers: HeaderMap,
 ) -> Result<Json<Removed>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let seen = seen(&headers)?;
+    let seen = optional_if_match(&headers)?;
     in_time(site.broker.remove_rru_profile(&actor, &name, seen.as_deref())).await?;
     Ok(Json(Removed { removed: name }))
 }

@@ -1,9 +1,7 @@
-//! `/ops/v1/quotas`: how much may be promised to an owner.
+//! `/ops/v1/quotas`: limits on what may be promised to an owner.
 
-use crate::api::asked;
-use crate::api::authority::{Caller, Role};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::{Caller, Role};
+use crate::http::{Problem, Site, body, in_time};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -21,43 +19,43 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 #[schema(as = QuotaLimitAsked)]
 struct LimitBody {
-    /// The RRU profile that `rru` is counted in.
+    /// The RRU profile in which `rru` counts.
     profile: Option<String>,
-    /// The most RRU of that profile.
+    /// Largest RRU in that profile.
     #[schema(minimum = 0, maximum = 1_000_000_000)]
     rru: Option<f64>,
-    /// The most servers.
+    /// Largest number of servers.
     #[schema(minimum = 0, maximum = 1_000_000_000)]
     servers: Option<f64>,
-    /// Of which hardware type; null: of all.
+    /// Hardware type of the servers; null: all.
     hardware_type: Option<String>,
 }
 
-/// How much may be promised to an owner.
+/// Limits of an owner.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = QuotaAsked)]
 pub(super) struct QuotaBody {
-    /// All of them hold; none: as much as there is.
+    /// All limits apply; empty: no limit.
     limits: Option<Vec<LimitBody>>,
-    /// Not accepted any more: RRU of different meaning are not added.
+    /// No longer accepted: RRU of different profiles cannot be added.
     #[schema(deprecated)]
     capacity_rru: Option<Value>,
 }
 
-/// One limit, and what is promised of it.
+/// A limit, and the promised amount.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = QuotaLimit)]
 struct LimitView {
     /// `rru` or `servers`.
     unit: &'static str,
-    /// The profile whose RRU it counts; null: it counts servers.
+    /// Profile of the RRU; null: it counts servers.
     profile: Option<String>,
-    /// The hardware type whose servers it counts; null: all, or it counts RRU.
+    /// Hardware type of the servers; null: all, or it counts RRU.
     hardware_type: Option<String>,
-    /// The most that its guaranteed reservations may be promised together.
+    /// Largest sum of the promises of its guaranteed reservations.
     limit: f64,
-    /// What they are promised, each converted at the most it can come to.
+    /// Sum of the promises, each at its largest possible amount in this measure.
     promised: f64,
     set_by: String,
     set_at: DateTime<Utc>,
@@ -82,14 +80,14 @@ impl From<QuotaLimit> for LimitView {
     }
 }
 
-/// What an owner may be promised.
+/// Quota of an owner.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Quota)]
 pub(super) struct QuotaView {
     owner: String,
-    /// All of them hold; none: as much as there is.
+    /// All limits apply; empty: no limit.
     limits: Vec<LimitView>,
-    /// How many guaranteed reservations it has.
+    /// Number of its guaranteed reservations.
     reservations: usize,
 }
 
@@ -103,7 +101,7 @@ impl From<Quota> for QuotaView {
     }
 }
 
-/// By owner.
+/// Quotas, by owner.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Quotas {
     quotas: Vec<QuotaView>,
@@ -132,21 +130,25 @@ impl From<QuotaError> for Problem {
     }
 }
 
-/// Reads limits; gives every field that is wrong.
+/// Reads limits; returns every invalid field.
 fn read(body: QuotaBody) -> Result<Vec<QuotaAsked>, Vec<Value>> {
     let mut wrong = Vec::new();
-    let mut say = |field: String, reason: &str, detail: &str| {
+    let mut add = |field: String, reason: &str, detail: &str| {
         wrong.push(json!({ "field": field, "reason": reason, "detail": detail }));
     };
     if body.capacity_rru.is_some() {
-        say(
+        add(
             "capacity_rru".to_owned(),
             "ambiguous_rru",
-            "RRU of different reservations mean different things and are not added: set limits, \
-             each with a profile and rru, or with servers",
+            "RRU of different reservations cannot be added: set limits, each with a profile and \
+             rru, or with servers",
         );
     } else if body.limits.is_none() {
-        say("limits".to_owned(), "missing", "a list of limits; an empty one sets no limit");
+        add(
+            "limits".to_owned(),
+            "missing",
+            "it must be a list of limits; an empty list sets no limit",
+        );
     }
     let mut limits = Vec::new();
     for (nr, of) in body.limits.into_iter().flatten().enumerate() {
@@ -155,17 +157,19 @@ fn read(body: QuotaBody) -> Result<Vec<QuotaAsked>, Vec<Value>> {
             (Some(rru), None) => ("rru", rru),
             (None, Some(servers)) => ("servers", servers),
             _ => {
-                say(field("rru"), "one_of", "a limit has rru or servers, one of the two");
+                add(field("rru"), "one_of", "a limit must have either rru or servers");
                 continue;
             }
         };
         match (name, of.profile.is_some()) {
-            ("rru", false) => say(field("profile"), "missing", "whose RRU? name an RRU profile"),
-            ("servers", true) => say(field("profile"), "two_measures", "servers have no profile"),
+            ("rru", false) => add(field("profile"), "missing", "rru needs an RRU profile"),
+            ("servers", true) => {
+                add(field("profile"), "two_measures", "servers must not have a profile")
+            }
             _ => {}
         }
         match Rru::from_f64(amount).filter(|amount| *amount >= Rru::ZERO) {
-            None => say(field(name), "out_of_range", "an amount is from 0 to 1e9"),
+            None => add(field(name), "out_of_range", "an amount must be from 0 to 1e9"),
             Some(limit) => limits.push(QuotaAsked {
                 profile: of.profile.map(Into::into),
                 hardware_type: of.hardware_type.map(Into::into),
@@ -188,15 +192,15 @@ pub(super) async fn list(
     Ok(Json(Quotas { quotas: all.into_iter().map(QuotaView::from).collect() }))
 }
 
-/// Sets how much may be promised to an owner
+/// Sets the quota of an owner
 ///
-/// Each limit counts in the RRU of one profile, or in servers; a promise counts as the most it can come
-/// to, embedded buffers apart. What is promised already stays, and may shrink.
+/// Each limit counts RRU of one profile, or servers. A promise counts at its largest possible amount, without the
+/// embedded buffer. Existing promises are kept, and may be reduced.
 #[utoipa::path(put, path = "/quotas/{owner}", operation_id = "set_quota",
     params(("owner" = String, Path, description = "the owner")), request_body = QuotaBody,
     responses(
-        (status = 200, description = "they are set", body = QuotaView),
-        (status = 422, description = "fields are wrong; `errors` names each")))]
+        (status = 200, description = "the quota is set", body = QuotaView),
+        (status = 422, description = "fields are invalid; `errors` lists them")))]
 pub(super) async fn set(
     State(site): State<Site>,
     caller: Caller,
@@ -204,8 +208,8 @@ pub(super) async fn set(
     body: Bytes,
 ) -> Result<Json<QuotaView>, Problem> {
     let actor = caller.needs(Role::Admin)?;
-    let limits = read(asked::json(&body)?).map_err(|wrong| {
-        let detail = format!("{} fields are wrong", wrong.len());
+    let limits = read(body::json(&body)?).map_err(|wrong| {
+        let detail = format!("{} fields are invalid", wrong.len());
         let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail);
         problem.with("errors", json!(wrong))
     })?;

@@ -1,11 +1,10 @@
-//! `/ops/v1/servers`: servers are racked, decommissioned and moved, many at once, all or none.
+//! `/ops/v1/servers`: racks, decommissions and moves servers; of a list all or none.
 
 use super::region::errors;
-use crate::api::asked::{self, Asked};
-use crate::api::authority::{Caller, Role};
-use crate::api::conditions::{Answer, once};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::{Caller, Role};
+use crate::http::idempotency::{StoredResponse, once};
+use crate::http::query::StrictQuery;
+use crate::http::{Problem, Site, body, in_time};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -23,97 +22,97 @@ use std::time::Duration;
 use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
 
-/// How long a change of a large region may take.
-const WITHIN: Duration = Duration::from_secs(60);
+/// Timeout of a change of a large region.
+const EDIT_WITHIN: Duration = Duration::from_secs(60);
 
-/// A server that is racked.
+/// A server to rack.
 #[derive(ToSchema)]
 #[schema(as = ServerRacked)]
-#[expect(dead_code, reason = "it is read row by row; this describes it")]
+#[expect(dead_code, reason = "schema of the body, which is read row by row")]
 struct RackedBody {
     server: String,
-    /// Left out: that of its MSB.
+    /// Absent: that of its MSB.
     datacenter: Option<String>,
-    /// Left out: that of its rack.
+    /// Absent: that of its rack.
     msb: Option<String>,
     rack: String,
-    /// One that is known: see `/ops/v1/hardware-types`.
+    /// An existing type: see `/ops/v1/hardware-types`.
     hardware_type: String,
-    /// Its typical draw under load.
+    /// Typical power draw under load.
     power_watts: Option<f64>,
 }
 
-/// Servers that are racked.
+/// Servers to rack.
 #[derive(ToSchema)]
 #[schema(as = ServersAdded)]
-#[expect(dead_code, reason = "it is read row by row; this describes it")]
+#[expect(dead_code, reason = "schema of the body, which is read row by row")]
 pub(super) struct AddBody {
     servers: Vec<RackedBody>,
 }
 
-/// Servers that are decommissioned.
+/// Servers to decommission.
 #[derive(ToSchema)]
 #[schema(as = ServersRemoved)]
-#[expect(dead_code, reason = "it is read row by row; this describes it")]
+#[expect(dead_code, reason = "schema of the body, which is read row by row")]
 pub(super) struct RemoveBody {
-    /// Their names.
+    /// Names.
     servers: Vec<String>,
 }
 
-/// A server that moves.
+/// A server to move.
 #[derive(ToSchema)]
 #[schema(as = ServerMoved)]
-#[expect(dead_code, reason = "it is read row by row; this describes it")]
+#[expect(dead_code, reason = "schema of the body, which is read row by row")]
 struct MovedBody {
     server: String,
-    /// Left out: that of the MSB.
+    /// Absent: that of the MSB.
     datacenter: Option<String>,
-    /// Left out: that of the rack.
+    /// Absent: that of the rack.
     msb: Option<String>,
     rack: String,
 }
 
-/// Servers that stand in other racks.
+/// Servers to move to other racks.
 #[derive(ToSchema)]
 #[schema(as = ServersMoved)]
-#[expect(dead_code, reason = "it is read row by row; this describes it")]
+#[expect(dead_code, reason = "schema of the body, which is read row by row")]
 pub(super) struct MoveBody {
     servers: Vec<MovedBody>,
 }
 
-/// Whether to do it.
+/// Query of a change.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
-    /// Only say what it would come to.
+pub(super) struct EditQuery {
+    /// Only return the effect, and change nothing.
     #[serde(default)]
     preview: bool,
 }
 
-/// How they are removed.
+/// Query of a removal.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct How {
-    /// Only say what it would come to.
+pub(super) struct RemoveQuery {
+    /// Only return the effect, and change nothing.
     #[serde(default)]
     preview: bool,
-    /// Those that cannot go now are drained first, and removed once they are free.
+    /// Drain servers that cannot be removed now, and remove them when they are free.
     #[serde(default)]
     drain: bool,
 }
 
-/// A server that is drained, and removed once it is free.
+/// A server that is drained, and removed when it is free.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ServerDrained)]
 struct DrainedView {
     server: String,
-    /// Who owns it still; null: it is free.
+    /// Its owner; null: it is free.
     reservation: Option<String>,
-    /// How far that is, for people.
+    /// Progress as text.
     progress: String,
-    /// The state of its move; null: none is under way.
+    /// State of its open move; null: none.
     step: Option<String>,
     asked_by: String,
     asked_at: DateTime<Utc>,
@@ -121,7 +120,7 @@ struct DrainedView {
     refused: Option<String>,
 }
 
-/// By name.
+/// Drained servers, by name.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ServersDrained)]
 pub(super) struct Drained {
@@ -143,7 +142,7 @@ impl From<Vec<Decommission>> for Drained {
     }
 }
 
-/// How many more or fewer servers of a type an MSB has.
+/// Change of the number of servers of a type in an MSB.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ServersChange)]
 pub(crate) struct ChangeView {
@@ -152,19 +151,19 @@ pub(crate) struct ChangeView {
     pub(crate) servers: i64,
 }
 
-/// What it came to, or would.
+/// Effect of a change, done or previewed.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ServersEdited)]
 pub(crate) struct EditedView {
-    /// Whether it was done.
+    /// Whether it was done; false: previewed.
     pub(crate) applied: bool,
     pub(crate) servers: usize,
     pub(crate) new_racks: Vec<String>,
     pub(crate) new_msbs: Vec<String>,
     pub(crate) change: Vec<ChangeView>,
-    /// Servers that move or are drained and belong to somebody, by reservation.
+    /// Owned servers that move or are drained, by reservation.
     pub(crate) held: BTreeMap<String, usize>,
-    /// Servers that are drained first.
+    /// Servers to drain first.
     pub(crate) draining: Vec<String>,
 }
 
@@ -190,14 +189,14 @@ impl EditedView {
     }
 }
 
-/// Reads a list row by row; names every row that is not what is meant.
+/// Reads a list row by row; reports every invalid row.
 fn rows<T: DeserializeOwned>(body: &[u8]) -> Result<Vec<T>, Problem> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct List {
         servers: Vec<Value>,
     }
-    let List { servers } = asked::json(body)?;
+    let List { servers } = body::json(body)?;
     let mut wrong = Vec::new();
     let mut read = Vec::new();
     for (nr, row) in servers.into_iter().enumerate() {
@@ -212,12 +211,12 @@ fn rows<T: DeserializeOwned>(body: &[u8]) -> Result<Vec<T>, Problem> {
     if wrong.is_empty() {
         return Ok(read);
     }
-    let detail = format!("{} rows are not what is meant", wrong.len());
+    let detail = format!("{} rows are invalid", wrong.len());
     let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail);
     Err(problem.with("errors", errors(&wrong)))
 }
 
-/// Does it, or says what it would come to.
+/// Does a change, or previews it.
 pub(crate) async fn edit(
     site: &Site,
     actor: &str,
@@ -226,21 +225,21 @@ pub(crate) async fn edit(
     key: Option<broker::KeyClaim>,
 ) -> Result<EditedView, Problem> {
     let answer = |plan: &ServerPlan| {
-        Answer::new(StatusCode::OK, None, json!(EditedView::new(plan, true))).json()
+        StoredResponse::new(StatusCode::OK, None, json!(EditedView::new(plan, true))).json()
     };
     let key = key.map(|claim| (claim, &answer as &(dyn Fn(&ServerPlan) -> Value + Sync)));
     let late =
-        |_| Problem::unavailable("postgres_unavailable", "the region is not changed in time");
-    let edited = timeout(WITHIN, site.broker.edit_servers(actor, edit, dry, key)).await;
+        |_| Problem::unavailable("postgres_unavailable", "the region was not changed in time");
+    let edited = timeout(EDIT_WITHIN, site.broker.edit_servers(actor, edit, dry, key)).await;
     Ok(EditedView::new(&edited.map_err(late)??, !dry))
 }
 
-async fn asked_for(
+async fn edit_once(
     site: &Site,
     caller: &Caller,
     headers: &HeaderMap,
     asked: (&str, &[u8]),
-    which: &Which,
+    which: &EditQuery,
     servers: ServerEdit,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
@@ -253,42 +252,41 @@ async fn asked_for(
 
 /// Racks servers: all of the list or none
 ///
-/// They are free; the next solve can give them to somebody.
+/// They are free; the next solve can assign them.
 #[utoipa::path(post, path = "/servers", operation_id = "add_servers",
-    params(Which,
-        ("Idempotency-Key" = Option<String>, Header, description = "asks once, however often it is sent")),
+    params(EditQuery,
+        ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
     request_body = AddBody,
     responses(
-        (status = 200, description = "they are there, or would be", body = EditedView),
-        (status = 422, description = "fields are wrong; `errors` names every one of every server")))]
+        (status = 200, description = "the effect", body = EditedView),
+        (status = 422, description = "fields are invalid; `errors` lists those of every server")))]
 pub(super) async fn add(
     State(site): State<Site>,
     caller: Caller,
-    Asked(which): Asked<Which>,
+    StrictQuery(which): StrictQuery<EditQuery>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
     caller.needs(Role::Operator)?;
     let servers = ServerEdit::Add(rows::<Racked>(&body)?);
-    asked_for(&site, &caller, &headers, ("/ops/v1/servers", &body), &which, servers).await
+    edit_once(&site, &caller, &headers, ("/ops/v1/servers", &body), &which, servers).await
 }
 
 /// Decommissions servers: all of the list or none
 ///
-/// A server that belongs to a reservation, is in use, lent or on its way is refused, and what must happen
-/// first is said; with `drain` it is moved out first, under the limits and contracts of moves, and removed once it is
-/// free. The next solve replaces it.
+/// A server that is owned, in use, lent or moving is refused, with what must happen first. With `drain` it is moved out
+/// first, under the limits and contracts of moves, and removed when it is free. The next solve replaces it.
 #[utoipa::path(post, path = "/servers/remove", operation_id = "remove_servers",
-    params(How,
-        ("Idempotency-Key" = Option<String>, Header, description = "asks once, however often it is sent")),
+    params(RemoveQuery,
+        ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
     request_body = RemoveBody,
     responses(
-        (status = 200, description = "they are gone, or would be", body = EditedView),
-        (status = 422, description = "servers cannot go; `errors` names each and says what must happen")))]
+        (status = 200, description = "the effect", body = EditedView),
+        (status = 422, description = "servers cannot be removed; `errors` lists them with what must happen first")))]
 pub(super) async fn remove(
     State(site): State<Site>,
     caller: Caller,
-    Asked(How { preview, drain }): Asked<How>,
+    StrictQuery(RemoveQuery { preview, drain }): StrictQuery<RemoveQuery>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
@@ -299,12 +297,12 @@ pub(super) async fn remove(
     } else {
         ("/ops/v1/servers/remove", ServerEdit::Remove(names))
     };
-    asked_for(&site, &caller, &headers, (path, &body), &Which { preview }, servers).await
+    edit_once(&site, &caller, &headers, (path, &body), &EditQuery { preview }, servers).await
 }
 
-/// Servers that are drained, and removed once they are free
+/// Servers that are drained, and removed when they are free
 #[utoipa::path(get, path = "/drained-servers", operation_id = "list_drained_servers",
-    responses((status = 200, description = "by name", body = Drained)))]
+    responses((status = 200, description = "the drained servers", body = Drained)))]
 pub(super) async fn drained(
     State(site): State<Site>,
     caller: Caller,
@@ -313,14 +311,14 @@ pub(super) async fn drained(
     Ok(Json(in_time(site.broker.decommissions()).await?.into()))
 }
 
-/// Keeps servers that were to be drained: all of the list or none
+/// Keeps drained servers: all of the list or none
 ///
-/// Those that were moved out already stay free.
+/// Servers that have been moved out stay free.
 #[utoipa::path(post, path = "/servers/keep", operation_id = "keep_servers",
     request_body = RemoveBody,
     responses(
-        (status = 200, description = "those that are drained still", body = Drained),
-        (status = 422, description = "servers are not drained; `errors` names each")))]
+        (status = 200, description = "the servers that are still drained", body = Drained),
+        (status = 422, description = "servers are not drained; `errors` lists them")))]
 pub(super) async fn keep(
     State(site): State<Site>,
     caller: Caller,
@@ -333,22 +331,22 @@ pub(super) async fn keep(
 
 /// Moves servers to other racks: all of the list or none
 ///
-/// A server in use, lent or on its way is refused. A solve under way skips servers that moved.
+/// A server that is in use, lent or moving is refused. A running solve skips servers that moved.
 #[utoipa::path(post, path = "/servers/move", operation_id = "move_servers",
-    params(Which,
-        ("Idempotency-Key" = Option<String>, Header, description = "asks once, however often it is sent")),
+    params(EditQuery,
+        ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
     request_body = MoveBody,
     responses(
-        (status = 200, description = "they stand there, or would", body = EditedView),
-        (status = 422, description = "fields are wrong; `errors` names every one of every server")))]
+        (status = 200, description = "the effect", body = EditedView),
+        (status = 422, description = "fields are invalid; `errors` lists those of every server")))]
 pub(super) async fn relocate(
     State(site): State<Site>,
     caller: Caller,
-    Asked(which): Asked<Which>,
+    StrictQuery(which): StrictQuery<EditQuery>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
     caller.needs(Role::Operator)?;
     let servers = ServerEdit::Move(rows::<Relocated>(&body)?);
-    asked_for(&site, &caller, &headers, ("/ops/v1/servers/move", &body), &which, servers).await
+    edit_once(&site, &caller, &headers, ("/ops/v1/servers/move", &body), &which, servers).await
 }

@@ -1,11 +1,8 @@
-//! `/ops/v1/region`: prices of the model, default limits and the buffer fraction; and what stands in the way of a
-//! change of a region.
+//! `/ops/v1/region`: prices of the model, default limits and the buffer fraction; errors of changes to a region.
 
-use crate::api::asked;
-use crate::api::authority::{Caller, Role};
-use crate::api::conditions::{etag, if_match, stale};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::{Caller, Role};
+use crate::http::preconditions::{etag, if_match, stale};
+use crate::http::{Problem, Site, body, in_time};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -31,13 +28,13 @@ pub(super) struct SettingsView {
     spread_beta: f64,
     /// Price per RRU of the largest MSB share: tau of expression 4.
     buffer_tau: f64,
-    /// Largest share wanted in one MSB, where a reservation has none of its own; null: the default rule.
+    /// Largest desired share in one MSB, of reservations without their own; null: the default rule.
     msb_alpha: Option<f64>,
-    /// Largest share wanted in one rack, likewise.
+    /// Largest desired share in one rack, of reservations without their own; null: the default rule.
     rack_alpha: Option<f64>,
-    /// Tolerance of datacenter shares: theta of eq. 7, where a reservation has none of its own.
+    /// Tolerance of datacenter shares: theta of eq. 7, of reservations without their own.
     affinity_theta: f64,
-    /// Share of each hardware type kept as its shared buffer, where none is listed.
+    /// Share of each hardware type that is its shared buffer, if no size is set.
     shared_buffer_fraction: f64,
 }
 
@@ -63,7 +60,7 @@ fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Opti
     T::deserialize(from).map(Some)
 }
 
-/// What to change; members left out stay as they are.
+/// Settings to change. Absent members keep their value.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = RegionSettingsAsked)]
@@ -91,7 +88,7 @@ pub(crate) struct SettingsBody {
 }
 
 impl SettingsBody {
-    /// What is set then.
+    /// The settings with these changes.
     pub(crate) fn on(&self, now: &RegionSettings) -> RegionSettings {
         let old = &now.weights;
         RegionSettings {
@@ -111,7 +108,7 @@ impl SettingsBody {
     }
 }
 
-/// Every wrong field, as problems say it.
+/// Invalid fields, as members of a problem.
 pub(super) fn errors(wrong: &[WrongField]) -> Value {
     let of = |of: &WrongField| json!({ "field": of.field, "reason": of.reason, "detail": of.detail, "nearest": of.nearest });
     wrong.iter().map(of).collect()
@@ -148,7 +145,7 @@ async fn settings(site: &Site) -> Result<Response, Problem> {
 /// Prices of the model, default limits, and the buffer fraction
 #[utoipa::path(get, path = "/region", operation_id = "get_region_settings",
     responses(
-        (status = 200, description = "what the next solve uses", body = SettingsView),
+        (status = 200, description = "the settings", body = SettingsView),
         (status = 409, description = "no region is loaded")))]
 pub(super) async fn find_settings(
     State(site): State<Site>,
@@ -160,14 +157,14 @@ pub(super) async fn find_settings(
 
 /// Changes prices, default limits, and the buffer fraction
 ///
-/// The rules are those of `region.json` of a snapshot; the next solve uses them. Members left out stay.
+/// The rules of `region.json` in snapshots apply. The next solve uses the settings. Absent members keep their value.
 #[utoipa::path(patch, path = "/region", operation_id = "set_region_settings",
-    params(("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
+    params(("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     request_body = SettingsBody,
     responses(
-        (status = 200, description = "what is set now", body = SettingsView),
+        (status = 200, description = "the settings", body = SettingsView),
         (status = 412, description = "it has changed since"),
-        (status = 422, description = "fields are wrong; `errors` names each, with the nearest number"),
+        (status = 422, description = "fields are invalid; `errors` lists them, with the nearest valid number"),
         (status = 428, description = "If-Match is missing")))]
 pub(super) async fn set_settings(
     State(site): State<Site>,
@@ -176,11 +173,11 @@ pub(super) async fn set_settings(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let body: SettingsBody = asked::json(&body)?;
-    let said = if_match(&headers)?;
+    let body: SettingsBody = body::json(&body)?;
+    let expected = if_match(&headers)?;
     let now = in_time(site.broker.region_settings()).await?;
-    // What was left out stays as it was seen.
-    let seen = said.unwrap_or_else(|| now.version());
+    // Absent members keep the value of the version that is checked.
+    let seen = expected.unwrap_or_else(|| now.version());
     let wanted = body.on(&now.settings);
     in_time(site.broker.set_region_settings(&actor, &wanted, Some(&seen))).await?;
     settings(&site).await

@@ -1,10 +1,9 @@
-//! `/ops/v1/rollouts`: the roll-out of a changed host profile, paused and resumed.
+//! `/ops/v1/rollouts`: pauses and resumes the roll-out of a changed host profile.
 
 use super::moves::StopBody;
-use crate::api::authority::{Caller, Role};
-use crate::api::problem::Problem;
-use crate::api::v1::RolloutView;
-use crate::api::{Site, asked, in_time};
+use crate::api::views::RolloutView;
+use crate::http::auth::{Caller, Role};
+use crate::http::{Problem, Site, body, in_time};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -26,7 +25,7 @@ impl From<RolloutError> for Problem {
     }
 }
 
-/// How far it is now.
+/// The roll-out of a reservation.
 async fn one(site: &Site, reservation: &str) -> Result<Json<RolloutView>, Problem> {
     let card = in_time(site.broker.reservation_card(reservation)).await?;
     let rollout = card.and_then(|card| card.rollout);
@@ -34,16 +33,16 @@ async fn one(site: &Site, reservation: &str) -> Result<Json<RolloutView>, Proble
     rollout.map(|of| Json(RolloutView::from(of))).ok_or_else(unknown)
 }
 
-/// Pauses the roll-out of a reservation's host profile: no server begins to be reconfigured, those under way end
+/// Pauses the roll-out of a reservation's host profile: no further server is reconfigured
 ///
-/// Paused again, it stays as it was. It stays paused through further changes of the profile.
+/// Running steps end. If it is already paused, nothing changes. It stays paused through further changes of the profile.
 #[utoipa::path(post, path = "/rollouts/{reservation}/pause", operation_id = "pause_rollout",
-    params(("reservation" = String, Path, description = "its reservation")),
+    params(("reservation" = String, Path, description = "the reservation")),
     request_body = StopBody,
     responses(
-        (status = 200, description = "how far it is", body = RolloutView),
+        (status = 200, description = "the roll-out", body = RolloutView),
         (status = 409, description = "the host profile never changed"),
-        (status = 422, description = "it says no reason")))]
+        (status = 422, description = "the reason is missing")))]
 pub(super) async fn pause(
     State(site): State<Site>,
     caller: Caller,
@@ -51,16 +50,16 @@ pub(super) async fn pause(
     body: Bytes,
 ) -> Result<Json<RolloutView>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let why = asked::json::<StopBody>(&body)?.said()?;
+    let why = body::json::<StopBody>(&body)?.reason()?;
     in_time(site.broker.pause_rollout(&actor, &reservation, &why)).await?;
     one(&site, &reservation).await
 }
 
-/// Lets the roll-out of a reservation's host profile go on
+/// Resumes the roll-out of a reservation's host profile
 #[utoipa::path(post, path = "/rollouts/{reservation}/resume", operation_id = "resume_rollout",
-    params(("reservation" = String, Path, description = "its reservation")),
+    params(("reservation" = String, Path, description = "the reservation")),
     responses(
-        (status = 200, description = "how far it is", body = RolloutView),
+        (status = 200, description = "the roll-out", body = RolloutView),
         (status = 409, description = "the host profile never changed")))]
 pub(super) async fn resume(
     State(site): State<Site>,

@@ -1,14 +1,13 @@
-//! `/ops/v1/servers/{name}`: one server, and what became of it.
+//! `/ops/v1/servers/{name}`: one server and its history.
 
 use super::moves::MoveView;
 use super::unavailability::EventView;
-use crate::api::asked::{self, Asked};
-use crate::api::authority::Caller;
-use crate::api::page::Question;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::Caller;
+use crate::http::page::PageCursor;
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, in_time, schema};
 use axum::Json;
-use axum::extract::{Path, State as Extension};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use broker::{
     MaintenanceState, ServerDetail, ServerMaintenance, ServerPast, ServerTarget, State as _,
@@ -18,22 +17,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-/// Rows of a page, unless told otherwise, and at most.
+/// Rows of a page: the default, and the limit.
 const PAGE: u32 = 100;
 const PAGE_MAX: u32 = 1_000;
 
-/// Which page.
+/// Query of the list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
+pub(super) struct HistoryPageQuery {
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<u32>,
-    /// `next_page_token` of the page before.
+    /// `next_page_token` of the previous page.
     page_token: Option<String>,
 }
 
-/// A server, as of one instant.
+/// A server, at one instant.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Server)]
 pub(super) struct ServerView {
@@ -42,38 +41,38 @@ pub(super) struct ServerView {
     msb: String,
     rack: String,
     hardware_type: String,
-    /// The reservation that owns it now; null: none.
+    /// Its owner; null: none.
     reservation: Option<String>,
-    /// What was decided about it and is not done yet.
+    /// Its pending target.
     target: Option<TargetView>,
     /// The elastic reservation that borrows it.
     loaned_to: Option<String>,
-    /// Whether containers are known to run on it.
+    /// Whether it is known to run containers.
     in_use: bool,
     /// Typical draw under load, in watts.
     power_watts: Option<f64>,
-    /// Changes of what a decision about it rests on, so far.
+    /// Counter of its changes that invalidate decisions.
     generation: i64,
-    /// Whether nothing but planned maintenance covers it now.
+    /// Whether it is in service, or only in planned maintenance.
     available: bool,
-    /// Events that cover it and have not ended, the oldest first.
+    /// Open events that cover it, oldest first.
     events: Vec<EventView>,
-    /// Windows of planned maintenance to come or under way.
+    /// Open windows of planned maintenance.
     maintenance: Vec<WindowView>,
-    /// The move under way.
+    /// Its open move.
     #[serde(rename = "move")]
     moving: Option<MoveView>,
 }
 
-/// What was decided about a server and is not done yet.
+/// Pending target of a server.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ServerTarget)]
 struct TargetView {
-    /// The reservation that shall own it; null: none.
+    /// Next owner; null: none.
     reservation: Option<String>,
-    /// The version of the targets that says so.
+    /// Version of the targets.
     version: i64,
-    /// Of what was decided between two solves: for what.
+    /// If decided between two solves: the cause.
     origin: Option<String>,
 }
 
@@ -85,31 +84,31 @@ struct WindowView {
     window: String,
     /// server or rack.
     scope: String,
-    #[schema(schema_with = asked::state::<MaintenanceState>)]
+    #[schema(schema_with = schema::state::<MaintenanceState>)]
     state: &'static str,
     starts_at: DateTime<Utc>,
     ends_at: DateTime<Utc>,
 }
 
-/// Something that became of a server.
+/// An entry of the history of a server.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ServerPast)]
 struct PastView {
     at: DateTime<Utc>,
-    /// target: what a version of the targets says of it; move: one that was opened then; event: one that
-    /// began then; trail: an entry of the audit trail.
+    /// target: its target in a version; move: a move was opened; event: an event began; trail: an entry of the audit
+    /// trail.
     #[schema(schema_with = kinds)]
     kind: String,
-    /// The rest, by kind.
+    /// Further data, by kind.
     #[schema(value_type = Object)]
     detail: Value,
 }
 
 fn kinds() -> utoipa::openapi::Schema {
-    asked::words(["target", "move", "event", "trail"])
+    schema::words(["target", "move", "event", "trail"])
 }
 
-/// What became of a server, the youngest first.
+/// History of a server, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ServerHistory {
     history: Vec<PastView>,
@@ -157,12 +156,12 @@ fn unknown(name: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown_server", detail)
 }
 
-/// A server: where it is, what it is to whom, whether it can be used, and where it goes
+/// A server: place, owner, target, events and move
 #[utoipa::path(get, path = "/servers/{name}", operation_id = "get_server",
     params(("name" = String, Path, description = "the server")),
     responses((status = 200, description = "the server", body = ServerView)))]
 pub(super) async fn find(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<ServerView>, Problem> {
@@ -171,29 +170,28 @@ pub(super) async fn find(
     Ok(Json(found.into()))
 }
 
-/// What became of a server, the youngest first
+/// History of a server, newest first
 ///
-/// What was decided about it, its moves, its own events and its entries of the audit trail. Of a server
-/// that is gone the targets and the trail stay.
+/// Its targets, moves, events and entries of the audit trail. Targets and trail remain after it is removed.
 #[utoipa::path(get, path = "/servers/{name}/history", operation_id = "get_server_history",
-    params(("name" = String, Path, description = "the server"), Which),
+    params(("name" = String, Path, description = "the server"), HistoryPageQuery),
     responses((status = 200, description = "a page", body = ServerHistory)))]
 pub(super) async fn history(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
-    Asked(which): Asked<Which>,
+    StrictQuery(which): StrictQuery<HistoryPageQuery>,
 ) -> Result<Json<ServerHistory>, Problem> {
     caller.reads_region()?;
-    let question = Question::new(&("history", &name));
-    let before = question.cursor(which.page_token.as_deref())?;
-    let limit = asked::limit(which.limit, PAGE, PAGE_MAX)?;
+    let cursor = PageCursor::new(&("history", &name));
+    let before = cursor.position(which.page_token.as_deref())?;
+    let limit = query::limit(which.limit, PAGE, PAGE_MAX)?;
     let rows = in_time(site.broker.server_history(&name, before.as_ref(), limit + 1)).await?;
     if rows.is_empty() && before.is_none() {
         in_time(site.broker.server(&name)).await?.ok_or_else(|| unknown(&name))?;
     }
-    let cursor = |of: &ServerPast| (of.at, of.kind.clone(), of.key.clone());
-    let (rows, next_page_token) = question.page(rows, limit, cursor);
+    let position = |of: &ServerPast| (of.at, of.kind.clone(), of.key.clone());
+    let (rows, next_page_token) = cursor.page(rows, limit, position);
     let past = |of: ServerPast| PastView { at: of.at, kind: of.kind, detail: of.detail };
     Ok(Json(ServerHistory { history: rows.into_iter().map(past).collect(), next_page_token }))
 }

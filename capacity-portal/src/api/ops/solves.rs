@@ -1,45 +1,44 @@
-//! `/ops/v1/solves`: solves, what they came to and how; and asking for one.
+//! `/ops/v1/solves`: solves and their results; requests a solve.
 
-use crate::api::asked::{self, Asked};
-use crate::api::authority::{Caller, Role};
-use crate::api::page::Question;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::{Caller, Role};
+use crate::http::page::PageCursor;
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, in_time, schema};
 use api_types::solves::{Solve, SolveAsked, SolvesPage};
 use axum::Json;
-use axum::extract::{Path, State as Extension};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use broker::{Cause, SolveId, SolveRow, SolveState, SolvesAsked, State};
+use broker::{Cause, SolveId, SolveRow, SolveState, SolvesAsked, State as _};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-/// Solves of a page, unless told otherwise, and at most.
+/// Solves of a page: the default, and the limit.
 const PAGE: u32 = 50;
 const PAGE_MAX: u32 = 1_000;
 
-/// Which solves.
+/// Filters of the list of solves.
 #[derive(Debug, Deserialize, Serialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
-    #[param(schema_with = asked::state::<SolveState>)]
+pub(super) struct SolvesQuery {
+    #[param(schema_with = schema::state::<SolveState>)]
     state: Option<String>,
     #[param(schema_with = causes)]
     cause: Option<String>,
     #[param(minimum = 1, maximum = 1_000)]
     #[serde(skip_serializing)]
     limit: Option<u32>,
-    /// `next_page_token` of the page before.
+    /// `next_page_token` of the previous page.
     #[serde(skip_serializing)]
     page_token: Option<String>,
 }
 
 fn causes() -> utoipa::openapi::Schema {
-    asked::words(Cause::ALL.map(Cause::as_str))
+    schema::words(Cause::ALL.map(Cause::as_str))
 }
 
 /// A solve, as it is sent.
@@ -58,45 +57,44 @@ fn view(of: SolveRow) -> Solve {
     }
 }
 
-/// A solve and what it came to.
+/// A solve and its results.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SolveDetail {
     #[serde(flatten)]
     solve: Solve,
-    /// Of one that was published and is not forgotten.
-    figures: Option<Figures>,
-    /// The settings it was solved with.
+    /// Results; null: not published, or deleted.
+    figures: Option<SolveFigures>,
+    /// Settings of the solver.
     #[schema(value_type = Option<Object>)]
     config: Option<Value>,
 }
 
-/// What a solve came to, from its report.
+/// Results of a solve, from its report.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[schema(as = SolveFigures)]
-struct Figures {
-    /// Why the search ended; null: nothing was solved.
+struct SolveFigures {
+    /// Why the search ended; null: there was no search.
     termination: Option<String>,
-    /// How the process came to its result.
+    /// How the process ended.
     ending: Option<String>,
-    /// The terms of the objective, as they were audited.
+    /// Audited terms of the objective.
     #[schema(value_type = Option<Object>)]
     objective: Option<Value>,
-    /// The best that was found, the bound that was proved, and what lies between.
+    /// Primal, dual bound and gap.
     #[schema(value_type = Option<Object>)]
     phase1: Option<Value>,
-    /// RRU that reservations are short of, before and after.
+    /// RRU missing before and after.
     initial_shortfall_rru: Option<f64>,
     shortfall_rru: Option<f64>,
-    /// Servers that change their owner, in use and idle.
+    /// Servers that change owner, in use and idle.
     #[schema(value_type = Option<Object>)]
     moves: Option<Value>,
-    /// Seconds by part of the run.
+    /// Seconds of each part of the run.
     #[schema(value_type = Option<Object>)]
     seconds: Option<Value>,
-    /// Seconds by step, in their order.
+    /// Seconds of each step, in order.
     #[serde(default)]
     steps: Vec<StepSeconds>,
-    /// Best and bound over time.
+    /// Primal and dual bound over time.
     #[serde(default)]
     history: Vec<GapPoint>,
     /// Servers, classes, reservations, columns, rows, nonzeros.
@@ -105,26 +103,26 @@ struct Figures {
     peak_memory_bytes: Option<u64>,
 }
 
-/// How long a step took.
+/// Duration of a step.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 struct StepSeconds {
-    /// 1 places on MSBs, 2 on racks.
+    /// 1: assigns to MSBs; 2: assigns to racks.
     phase: u8,
     step: String,
     seconds: f64,
 }
 
-/// Where a solve stood at a moment.
+/// Progress of a solve at a moment.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 struct GapPoint {
-    /// Since it began.
+    /// Since the start.
     seconds: f64,
-    /// 1 places on MSBs, 2 on racks.
+    /// 1: assigns to MSBs; 2: assigns to racks.
     phase: u8,
     step: String,
-    /// The best that was known.
+    /// Cost of the incumbent.
     primal: Option<f64>,
-    /// The bound that was proved.
+    /// Proved lower bound.
     dual_bound: Option<f64>,
 }
 
@@ -132,42 +130,42 @@ pub(super) fn unknown(detail: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown_solve", detail)
 }
 
-/// The solve of an id in a path.
+/// Reads the solve of an id in a path.
 pub(super) async fn row(site: &Site, id: &str) -> Result<SolveRow, Problem> {
-    let id = asked::id(id, unknown)?;
+    let id = query::id(id, unknown)?;
     let found = in_time(site.broker.solve(id)).await?;
     found.ok_or_else(|| unknown(format!("there is no solve {id}")))
 }
 
-/// Solves, the youngest first
-#[utoipa::path(get, path = "/solves", operation_id = "list_solves", params(Which),
+/// Solves, newest first
+#[utoipa::path(get, path = "/solves", operation_id = "list_solves", params(SolvesQuery),
     responses((status = 200, description = "a page", body = SolvesPage)))]
 pub(super) async fn list(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
-    Asked(which): Asked<Which>,
+    StrictQuery(which): StrictQuery<SolvesQuery>,
 ) -> Result<Json<SolvesPage>, Problem> {
     caller.reads_region()?;
-    let question = Question::new(&("solves", &which));
-    let before: Option<(DateTime<Utc>, String)> = question.cursor(which.page_token.as_deref())?;
+    let cursor = PageCursor::new(&("solves", &which));
+    let before: Option<(DateTime<Utc>, String)> = cursor.position(which.page_token.as_deref())?;
     let before = before.and_then(|(at, id)| Some((at, id.parse().ok()?)));
-    let limit = asked::limit(which.limit, PAGE, PAGE_MAX)?;
-    let state = asked::state_of::<SolveState>(which.state.as_deref())?;
-    asked::word(which.cause.as_deref(), "cause", Cause::ALL.map(Cause::as_str))?;
+    let limit = query::limit(which.limit, PAGE, PAGE_MAX)?;
+    let state = query::state_of::<SolveState>(which.state.as_deref())?;
+    query::word(which.cause.as_deref(), "cause", Cause::ALL.map(Cause::as_str))?;
     let cause = Cause::ALL.into_iter().find(|of| which.cause.as_deref() == Some(of.as_str()));
     let asked = SolvesAsked { state, cause, before };
     let rows = in_time(site.broker.solves_page(&asked, limit + 1)).await?;
     let (rows, next_page_token) =
-        question.page(rows, limit, |of| (of.requested_at, of.id.to_string()));
+        cursor.page(rows, limit, |of| (of.requested_at, of.id.to_string()));
     Ok(Json(SolvesPage { solves: rows.into_iter().map(view).collect(), next_page_token }))
 }
 
-/// A solve: how far it is, what it came to, time by step, best and bound over time
+/// A solve: state, results, duration of each step, primal and bound over time
 #[utoipa::path(get, path = "/solves/{id}", operation_id = "get_solve",
     params(("id" = Uuid, Path, description = "its id")),
     responses((status = 200, description = "the solve", body = SolveDetail)))]
 pub(super) async fn find(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<SolveDetail>, Problem> {
@@ -175,17 +173,17 @@ pub(super) async fn find(
     let solve = row(&site, &id).await?;
     let report = in_time(site.broker.solve_report(solve.id)).await?;
     let config = in_time(site.broker.solve_config(solve.id)).await?;
-    // A report of another program may say less.
+    // A report of another version may lack members.
     let figures = report.and_then(|report| serde_json::from_value(report).ok());
     Ok(Json(SolveDetail { solve: view(solve), figures, config }))
 }
 
-/// The report of a solve that was published, as it was written
+/// The report of a published solve, unchanged
 #[utoipa::path(get, path = "/solves/{id}/report", operation_id = "get_solve_report",
     params(("id" = Uuid, Path, description = "its id")),
     responses((status = 200, description = "its report", body = Object)))]
 pub(super) async fn report(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
@@ -193,27 +191,23 @@ pub(super) async fn report(
     let solve = row(&site, &id).await?;
     let report = in_time(site.broker.solve_report(solve.id)).await?;
     let none = || {
-        let detail = "it has no report: it was not published, or is forgotten";
+        let detail = "no report: the solve was not published, or its report was deleted";
         Problem::new(StatusCode::NOT_FOUND, "no_report", detail)
     };
     report.map(Json).ok_or_else(none)
 }
 
-/// Asks for a solve
+/// Requests a solve
 ///
-/// One that waits already is it. A worker takes it as soon as it has time: `GET /solves/{id}` says how
-/// far it is.
+/// Joins a queued solve, if there is one. Poll `GET /solves/{id}` for its state.
 #[utoipa::path(post, path = "/solves", operation_id = "ask_solve",
-    responses((status = 202, description = "it will be solved", body = SolveAsked)))]
-pub(super) async fn ask(
-    Extension(site): Extension<Site>,
-    caller: Caller,
-) -> Result<Response, Problem> {
+    responses((status = 202, description = "the solve is queued", body = SolveAsked)))]
+pub(super) async fn ask(State(site): State<Site>, caller: Caller) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
     let id = SolveId::now_v7();
     let asked = in_time(site.broker.request_solve(&actor, id, Cause::Demand, None)).await?;
-    let (solve, new) = asked.ok_or_else(|| unknown("no solve was asked for".to_owned()))?;
-    tracing::info!(%actor, %solve, new, "a solve is asked for");
+    let (solve, new) = asked.ok_or_else(|| unknown("the solve was not queued".to_owned()))?;
+    tracing::info!(%actor, %solve, new, "solve requested");
     let place = format!("/ops/v1/solves/{solve}");
     let answer = Json(SolveAsked { solve: solve.into(), new });
     Ok((StatusCode::ACCEPTED, [(LOCATION, place)], answer).into_response())

@@ -1,8 +1,7 @@
-//! `GET /ops/v1/stuck`: what has been in a state for longer than anything should.
+//! `GET /ops/v1/stuck`: objects that have been in one state for too long.
 
-use crate::api::authority::Caller;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::Caller;
+use crate::http::{Problem, Site, in_time};
 use api_types::moves::StuckThing;
 use axum::Json;
 use axum::extract::State;
@@ -10,15 +9,15 @@ use broker::Stuck;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The longest first.
+/// Stuck objects, longest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct StuckThings {
     stuck: Vec<StuckThing>,
 }
 
-/// What has been in its state for longer than anything should, the longest first
+/// Objects that have been in one state for too long, longest first
 #[utoipa::path(get, path = "/stuck", operation_id = "list_stuck",
-    responses((status = 200, description = "all of it", body = StuckThings)))]
+    responses((status = 200, description = "the stuck objects", body = StuckThings)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,

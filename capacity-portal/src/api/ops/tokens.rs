@@ -1,10 +1,9 @@
-//! `/ops/v1/tokens`: who may do what, said by admins.
+//! `/ops/v1/tokens`: creates, lists and revokes tokens.
 
-use crate::api::asked::{self, Asked};
-use crate::api::authority::{Caller, Role};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
-use crate::secret::Secret;
+use crate::http::auth::secret::Secret;
+use crate::http::auth::{Caller, Role};
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, body, in_time};
 use api_types::tokens::{TokenAsked, TokenMade, TokenOf, Tokens};
 use axum::Json;
 use axum::body::Bytes;
@@ -15,24 +14,24 @@ use serde::Deserialize;
 use std::time::Duration;
 use utoipa::IntoParams;
 
-/// The most of one answer.
+/// Limit of tokens in a response.
 const TOKENS_MAX: u32 = 1_000;
 
-/// How long a token is good for, unless told otherwise.
+/// Default validity of a token, in days.
 const DAYS: u32 = 90;
 
 /// States of a token.
-pub(in crate::api) const STATES: [&str; 3] = ["good", "expired", "revoked"];
+pub(crate) const STATES: [&str; 3] = ["good", "expired", "revoked"];
 
-/// Which tokens.
+/// Filters of the list of tokens.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct TokensAsked {
-    /// Those that are over, too.
+pub(super) struct TokensQuery {
+    /// Whether to include expired and revoked tokens.
     #[serde(default)]
     all: bool,
-    /// The most of the answer; 1,000 unless told otherwise.
+    /// Limit of tokens; 1,000 by default.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
@@ -80,27 +79,27 @@ fn taken(detail: String) -> Problem {
     Problem::new(StatusCode::CONFLICT, "token_exists", detail)
 }
 
-/// Tokens of the store; those of the settings are not among them
-#[utoipa::path(get, path = "/tokens", operation_id = "list_tokens", params(TokensAsked),
-    responses((status = 200, description = "those that are good first", body = Tokens)))]
+/// Tokens of the database, without those of the settings
+#[utoipa::path(get, path = "/tokens", operation_id = "list_tokens", params(TokensQuery),
+    responses((status = 200, description = "valid tokens first", body = Tokens)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-    Asked(which): Asked<TokensAsked>,
+    StrictQuery(which): StrictQuery<TokensQuery>,
 ) -> Result<Json<Tokens>, Problem> {
     caller.needs(Role::Admin)?;
-    let limit = asked::limit(which.limit, TOKENS_MAX, TOKENS_MAX)?;
+    let limit = query::limit(which.limit, TOKENS_MAX, TOKENS_MAX)?;
     let listed = in_time(site.broker.tokens(which.all, limit)).await?;
     Ok(Json(Tokens { tokens: listed.into_iter().map(view).collect() }))
 }
 
-/// Makes a token; its secret is in the answer, and nowhere else
+/// Creates a token; only this response contains its secret
 #[utoipa::path(post, path = "/tokens", operation_id = "create_token",
     request_body(content = TokenAsked),
     responses(
-        (status = 201, description = "made", body = TokenMade),
-        (status = 409, description = "There is a token of this name."),
-        (status = 422, description = "There can be no such token."),
+        (status = 201, description = "the new token", body = TokenMade),
+        (status = 409, description = "the name is taken"),
+        (status = 422, description = "the token is invalid"),
     ))]
 pub(super) async fn create(
     State(site): State<Site>,
@@ -108,14 +107,14 @@ pub(super) async fn create(
     body: Bytes,
 ) -> Result<(StatusCode, Json<TokenMade>), Problem> {
     let actor = caller.needs(Role::Admin)?;
-    let TokenAsked { name, role, owner, days } = asked::json(&body)?;
+    let TokenAsked { name, role, owner, days } = body::json(&body)?;
     let Some(role) = Role::parse(&role) else {
         let roles = Role::ALL.map(Role::as_str).join(", ");
-        let detail = format!("role: {role:?} is none of {roles}");
+        let detail = format!("role: {role:?} is not one of {roles}");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail));
     };
-    if site.guard.authority().has(&name) {
-        return Err(taken(format!("a token of the settings is named {name:?}")));
+    if site.tokens.authority().has(&name) {
+        return Err(taken(format!("a token of the settings has the name {name:?}")));
     }
     let secret = Secret::for_token()
         .map_err(|error| Problem::unavailable("no_chance", error.to_string()))?;
@@ -126,10 +125,10 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// Revokes a token, by its id or its name: here at once, in other processes within two seconds
+/// Revokes a token by id or name: in this process at once, in others within two seconds
 #[utoipa::path(post, path = "/tokens/{token}/revoke", operation_id = "revoke_token",
-    params(("token" = String, Path, description = "its id, or its name")),
-    responses((status = 200, description = "revoked", body = TokenOf)))]
+    params(("token" = String, Path, description = "its id or name")),
+    responses((status = 200, description = "the revoked token", body = TokenOf)))]
 pub(super) async fn revoke(
     State(site): State<Site>,
     caller: Caller,
@@ -137,6 +136,6 @@ pub(super) async fn revoke(
 ) -> Result<Json<TokenOf>, Problem> {
     let actor = caller.needs(Role::Admin)?;
     let revoked = in_time(site.broker.revoke_token(&actor, &token)).await?;
-    site.guard.forget();
+    site.tokens.clear();
     Ok(Json(view(revoked)))
 }

@@ -1,11 +1,10 @@
-//! `GET /ops/v1/unavailability`: events that take servers out of use, took or will.
+//! `GET /ops/v1/unavailability`: past, current and announced unavailability events.
 
 use super::events::{kinds, scopes};
-use crate::api::asked::{self, Asked};
-use crate::api::authority::Caller;
-use crate::api::page::Question;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::Caller;
+use crate::http::page::PageCursor;
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, in_time};
 use axum::Json;
 use axum::extract::State;
 use broker::{EventRow, EventsAsked};
@@ -14,27 +13,27 @@ use fleet::{Scope, UnavailabilityKind};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// Events of a page, unless told otherwise, and at most.
+/// Events of a page: the default, and the limit.
 const PAGE: u32 = 100;
 const PAGE_MAX: u32 = 1_000;
 
-/// Which events.
+/// Filters of the list of events.
 #[derive(Debug, Deserialize, Serialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
+pub(super) struct UnavailabilityQuery {
     #[param(schema_with = scopes)]
     scope: Option<String>,
-    /// About the server, rack, MSB or datacenter of this name.
+    /// Name of the server, rack, MSB or datacenter.
     scope_id: Option<String>,
     #[param(schema_with = kinds)]
     kind: Option<String>,
-    /// true: those that have not ended, announced ones included; false: those that have.
+    /// true: not ended, announced events included; false: ended.
     open: Option<bool>,
     #[param(minimum = 1, maximum = 1_000)]
     #[serde(skip_serializing)]
     limit: Option<u32>,
-    /// `next_page_token` of the page before.
+    /// `next_page_token` of the previous page.
     #[serde(skip_serializing)]
     page_token: Option<String>,
 }
@@ -45,14 +44,14 @@ pub(super) struct EventView {
     event: String,
     #[schema(schema_with = scopes)]
     scope: &'static str,
-    /// What it covers, by name.
+    /// Name of the server, rack, MSB or datacenter.
     scope_id: String,
     #[schema(schema_with = kinds)]
     kind: &'static str,
     started_at: DateTime<Utc>,
-    /// Null: nobody knows.
+    /// Null: not known.
     ended_at: Option<DateTime<Utc>>,
-    /// Whether it covers what it is about now.
+    /// Whether it is active now.
     active: bool,
 }
 
@@ -70,7 +69,7 @@ impl From<EventRow> for EventView {
     }
 }
 
-/// Events, the youngest first.
+/// Events, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct EventsPage {
     events: Vec<EventView>,
@@ -78,28 +77,28 @@ pub(super) struct EventsPage {
     next_page_token: Option<String>,
 }
 
-/// Unavailability events, the youngest first
-#[utoipa::path(get, path = "/unavailability", operation_id = "list_unavailability", params(Which),
+/// Unavailability events, newest first
+#[utoipa::path(get, path = "/unavailability", operation_id = "list_unavailability", params(UnavailabilityQuery),
     responses((status = 200, description = "a page", body = EventsPage)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-    Asked(which): Asked<Which>,
+    StrictQuery(which): StrictQuery<UnavailabilityQuery>,
 ) -> Result<Json<EventsPage>, Problem> {
     caller.reads_region()?;
-    let question = Question::new(&("unavailability", &which));
-    let before = question.cursor(which.page_token.as_deref())?;
-    let limit = asked::limit(which.limit, PAGE, PAGE_MAX)?;
+    let cursor = PageCursor::new(&("unavailability", &which));
+    let before = cursor.position(which.page_token.as_deref())?;
+    let limit = query::limit(which.limit, PAGE, PAGE_MAX)?;
     let (scopes, kinds) =
         (Scope::ALL.map(Scope::as_str), UnavailabilityKind::ALL.map(UnavailabilityKind::as_str));
-    let scope = asked::word(which.scope.as_deref(), "scope", scopes)?.and_then(Scope::parse);
-    let kind = asked::word(which.kind.as_deref(), "kind", kinds)?;
+    let scope = query::word(which.scope.as_deref(), "scope", scopes)?.and_then(Scope::parse);
+    let kind = query::word(which.kind.as_deref(), "kind", kinds)?;
     let kind = kind.and_then(UnavailabilityKind::parse);
     let (scope_id, open) = (which.scope_id, which.open);
     let asked = EventsAsked { scope, kind, scope_id, open, before };
     let rows = in_time(site.broker.events_page(&asked, limit + 1)).await?;
-    let cursor = |of: &EventRow| (of.started_at, of.event.to_string());
-    let (rows, next_page_token) = question.page(rows, limit, cursor);
+    let position = |of: &EventRow| (of.started_at, of.event.to_string());
+    let (rows, next_page_token) = cursor.page(rows, limit, position);
     let events = rows.into_iter().map(EventView::from).collect();
     Ok(Json(EventsPage { events, next_page_token }))
 }

@@ -1,14 +1,13 @@
 //! `GET /ops/v1/moves/under-way`: moves under way, why they wait, and what is stuck.
 
-use super::moves::switch;
-use crate::api::asked::{self, Asked};
-use crate::api::authority::Caller;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::api::views::stop_switch;
+use crate::http::auth::Caller;
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, in_time};
 use api_types::moves::{EndedMoves, MoveUnderWay, MovesUnderWay, StuckThing};
 use axum::Json;
-use axum::extract::State as Extension;
-use broker::{ContractUse, OpenMove, State, Stuck};
+use axum::extract::State;
+use broker::{ContractUse, OpenMove, State as _, Stuck};
 use decisions::admission::{MoveView, Wait, admit, concerned};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -37,12 +36,12 @@ pub(super) struct Which {
 #[utoipa::path(get, path = "/moves/under-way", operation_id = "list_moves_under_way", params(Which),
     responses((status = 200, description = "the oldest first", body = MovesUnderWay)))]
 pub(super) async fn list(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
-    Asked(which): Asked<Which>,
+    StrictQuery(which): StrictQuery<Which>,
 ) -> Result<Json<MovesUnderWay>, Problem> {
     caller.reads_region()?;
-    let limit = asked::limit(which.limit, ROWS, ROWS_MAX)?;
+    let limit = query::limit(which.limit, ROWS, ROWS_MAX)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let broker = &site.broker;
     let moves = in_time(broker.moves_under_way()).await?;
@@ -82,7 +81,7 @@ pub(super) async fn list(
         |Stuck { machine, subject, state, since }| StuckThing { machine, subject, state, since };
     Ok(Json(MovesUnderWay {
         acting: mover.acting,
-        stopped: mover.stopped.map(switch),
+        stopped: mover.stopped.map(stop_switch),
         cannot_act: mover.distance.and_then(|of| of.cannot_act()),
         now,
         under_way,

@@ -1,9 +1,8 @@
-//! `POST /ops/v1/usage`: which servers containers run on.
+//! `POST /ops/v1/usage`: reports which servers run containers.
 
-use crate::api::asked::{self, OneOrMany};
-use crate::api::authority::{Caller, Role};
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::{Caller, Role};
+use crate::http::body::OneOrMany;
+use crate::http::{Problem, Site, in_time, schema};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -13,40 +12,40 @@ use fleet::Name;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A server as it is written.
+/// Usage of a server.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ServerUsage)]
 struct UsageBody {
     server: String,
-    /// Whether containers run on it.
+    /// Whether it runs containers.
     in_use: bool,
 }
 
 type Usages = OneOrMany<UsageBody>;
 
-/// What became of one row.
+/// Result of a row.
 #[derive(Debug, Serialize, ToSchema)]
 struct UsageResult {
-    /// Which row, from 0.
+    /// Index of the row, from 0.
     index: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<String>,
     #[schema(schema_with = outcomes)]
     outcome: &'static str,
-    /// Why it was not taken, for programs.
+    /// Code of the rejection.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
-    /// Why it was not taken, for people.
+    /// Reason of the rejection, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
 fn outcomes() -> utoipa::openapi::Schema {
-    asked::words(["changed", "unchanged", "refused"])
+    schema::words(["changed", "unchanged", "refused"])
 }
 
-/// What became of all.
+/// Results of all rows.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(super) struct UsageResults {
     changed: usize,
@@ -56,15 +55,15 @@ pub(super) struct UsageResults {
     results: Vec<UsageResult>,
 }
 
-/// Says which servers containers run on
+/// Reports which servers run containers
 ///
-/// One row or up to a thousand, each taken or refused by itself.
+/// Up to a thousand rows, each accepted or rejected on its own.
 #[utoipa::path(post, path = "/usage", operation_id = "report_usage",
     request_body = Usages,
     responses(
-        (status = 200, description = "what became of each row, some of which were taken",
+        (status = 200, description = "the result of each row; at least one was accepted",
             body = UsageResults),
-        (status = 422, description = "none of the rows can be taken")))]
+        (status = 422, description = "every row was rejected")))]
 pub(super) async fn take(
     State(site): State<Site>,
     caller: Caller,
@@ -75,31 +74,31 @@ pub(super) async fn take(
     let readable: Vec<(Name, bool)> =
         rows.iter().flatten().map(|row| (row.server.as_str().into(), row.in_use)).collect();
     let stored = in_time(site.broker.report_usage(&actor, &readable)).await?;
-    let mut stored = stored.rows.into_iter();
-    let mut answer = UsageResults::default();
+    let mut outcomes = stored.rows.into_iter();
+    let mut results = UsageResults::default();
     for (index, row) in rows.into_iter().enumerate() {
-        let became = row.map(|row| (row.server, stored.next().unwrap_or(Usage::UnknownServer)));
-        let (server, outcome, count, refused) = match became {
-            Ok((server, Usage::Changed)) => (Some(server), "changed", &mut answer.changed, None),
+        let outcome = row.map(|row| (row.server, outcomes.next().unwrap_or(Usage::UnknownServer)));
+        let (server, word, count, refused) = match outcome {
+            Ok((server, Usage::Changed)) => (Some(server), "changed", &mut results.changed, None),
             Ok((server, Usage::Unchanged)) => {
-                (Some(server), "unchanged", &mut answer.unchanged, None)
+                (Some(server), "unchanged", &mut results.unchanged, None)
             }
             Ok((server, Usage::UnknownServer)) => {
                 let reason = format!("there is no server {server:?}");
                 let refused = Some(("unknown_server", reason));
-                (Some(server), "refused", &mut answer.refused, refused)
+                (Some(server), "refused", &mut results.refused, refused)
             }
-            Err(reason) => (None, "refused", &mut answer.refused, Some(("malformed", reason))),
+            Err(reason) => (None, "refused", &mut results.refused, Some(("malformed", reason))),
         };
         *count += 1;
         let (code, reason) = refused.unzip();
-        answer.results.push(UsageResult { index, server, outcome, code, reason });
+        results.results.push(UsageResult { index, server, outcome: word, code, reason });
     }
-    if answer.refused > 0 && answer.refused == answer.results.len() {
-        let detail = format!("none of {} rows can be taken", answer.refused);
+    if results.refused > 0 && results.refused == results.results.len() {
+        let detail = format!("all {} rows were rejected", results.refused);
         let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "all_refused", detail);
-        let results = serde_json::to_value(&answer.results).unwrap_or_default();
-        return Err(problem.with("results", results));
+        let rows = serde_json::to_value(&results.results).unwrap_or_default();
+        return Err(problem.with("results", rows));
     }
-    Ok(Json(answer))
+    Ok(Json(results))
 }

@@ -1,9 +1,8 @@
 //! `GET /v1/reservations/{name}/certificate`: what the loss of each MSB would leave.
 
-use super::named;
-use crate::api::caller::Caller;
-use crate::api::problem::Problem;
-use crate::api::{Site, held};
+use super::scope::reservation_name;
+use crate::http::auth::Caller;
+use crate::http::{Problem, Site};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -18,55 +17,55 @@ use utoipa::ToSchema;
 pub(super) struct MsbLeft {
     msb: String,
     datacenter: String,
-    /// What the reservation owns there and no unplanned event takes out of use.
+    /// Capacity in service that it owns there.
     rru: f64,
-    /// What of that is in maintenance.
+    /// Of that, in maintenance.
     in_maintenance_rru: f64,
-    /// What is left of the reservation within 30 minutes of its loss: maintenance elsewhere that can be
-    /// recalled by then counts as back.
+    /// Capacity left within 30 minutes of its loss: servers in maintenance elsewhere that can be recalled by then
+    /// count.
     left_rru: f64,
-    /// What is left at once: all servers in maintenance count as gone.
+    /// Capacity left at once: no server in maintenance counts.
     left_at_once_rru: f64,
-    /// Whether both are as much as was promised after a loss.
+    /// Whether both are as much as was promised for a loss.
     holds: bool,
 }
 
-/// What the loss of each MSB would leave of a reservation, as things are: servers that it owns now and
-/// that no unplanned event takes out of use, less those in maintenance. Targets of moves count once they are bound.
+/// Capacity of a reservation after the loss of each MSB: servers that it owns and that are in service, less those in
+/// maintenance. Targets of moves count once they are bound.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ReservationCertificate {
     reservation: String,
-    /// When the region was like this, by the database's clock.
+    /// Time of the region, by the database's clock.
     taken_at: DateTime<Utc>,
-    /// The last entry of the audit trail at that instant.
+    /// Last audit-trail entry at that time.
     seq: i64,
-    /// What was promised.
+    /// Promised capacity.
     requested_rru: f64,
-    /// Whether that is to survive the loss of any one MSB.
+    /// Whether it has an embedded buffer, to survive the loss of any one MSB.
     msb_buffer: bool,
-    /// What it owns and no unplanned event takes out of use; servers in maintenance included.
+    /// Owned capacity in service, servers in maintenance included.
     owned_rru: f64,
-    /// What of that is in maintenance.
+    /// Of that, in maintenance.
     in_maintenance_rru: f64,
     /// Whether the promise holds: without a loss, and after any loss at once and within 30 minutes.
     holds: bool,
-    /// The most that is missing to any of these.
+    /// Largest shortfall in any of these cases.
     missing_rru: f64,
-    /// The MSB whose loss leaves least; null: it owns nothing.
+    /// The MSB whose loss leaves least; null: it owns no server.
     worst_msb: Option<String>,
-    /// What is left within 30 minutes of that loss.
+    /// Capacity left within 30 minutes of that loss.
     left_rru: f64,
-    /// The least that the loss of any MSB leaves at once.
+    /// Least capacity that the loss of any MSB leaves at once.
     left_at_once_rru: f64,
-    /// What must be left at once: what was promised less a quarter of the embedded buffer.
+    /// Capacity required at once: the promise less a quarter of the embedded buffer.
     needed_at_once_rru: f64,
-    /// The most that one MSB may hold by its replica rule; null: it has none.
+    /// Limit of one MSB by its replica rule; null: no replica rule.
     msb_max_rru: Option<f64>,
-    /// Whether no MSB holds more; null: it has no replica rule.
+    /// Whether every MSB is within it; null: no replica rule.
     replicas_hold: Option<bool>,
-    /// What is to be left by it after the loss of any one MSB; null: likewise.
+    /// Capacity that the rule requires after the loss of any one MSB; null: no replica rule.
     quorum_rru: Option<f64>,
-    /// Every MSB in which it owns something, and the datacenter of each.
+    /// Every MSB in which it owns servers.
     msbs: Vec<MsbLeft>,
 }
 
@@ -87,21 +86,21 @@ fn msbs(region: &RegionSnapshot, row: &Certified) -> Vec<MsbLeft> {
     amounts.map(left).collect()
 }
 
-/// What the loss of each MSB would leave of a reservation
+/// Capacity of a reservation after the loss of each MSB
 ///
-/// By the audit's code, computed again after every event: within seconds, on a large region that changes all the
-/// time within ten times as long as reading it takes.
+/// Computed by the audit, again after every event: within seconds, or in a large and busy region within ten times
+/// the duration of reading it.
 #[utoipa::path(get, path = "/reservations/{name}/certificate", operation_id = "certificate",
     params(("name" = String, Path, description = "the reservation")),
-    responses((status = 200, description = "what would be left", body = ReservationCertificate)))]
+    responses((status = 200, description = "the certificate", body = ReservationCertificate)))]
 pub(super) async fn find(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<ReservationCertificate>, Problem> {
     caller.reads()?;
-    let name = named(name)?;
-    let held = held(&site).await?;
+    let name = reservation_name(name)?;
+    let held = site.cached_region().await?;
     let found = held.certificate.row(&name).filter(|row| caller.sees(&row.owner));
     let row = found.ok_or_else(|| {
         let detail = format!("there is no guaranteed reservation {name:?}");

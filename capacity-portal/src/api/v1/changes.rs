@@ -2,21 +2,20 @@
 //!
 //! | event | data | what to do |
 //! |---|---|---|
-//! | `server` | as in the list | put it in place of what was known of it |
-//! | `gone` | `{"server": ...}` | forget it, if it was known |
-//! | `reset` | `{"seq": ...}` | list anew, and go on reading |
+//! | `server` | a server, as in the list | store it, replacing its previous state |
+//! | `gone` | `{"server": ...}` | delete it, if stored |
+//! | `reset` | `{"seq": ...}` | list the servers again, and continue reading |
 //!
-//! States are what is so now, whatever happened in between, so a reader that is slow is told less
-//! and never wrongly. The id of the last event of a look is where to resume; looks that bring
-//! nothing send an id alone, which dispatches no event.
+//! Events carry current states, not the history, so a slow reader gets fewer events and never wrong ones. The id
+//! of the last event of a poll is where to resume. A poll without changes sends only an id, which dispatches no
+//! event.
 
-use super::reservation;
+use super::scope::visible_reservation;
 use super::servers::ServerOfReservation;
-use crate::ANSWER_WITHIN;
-use crate::api::Site;
-use crate::api::asked::Asked;
-use crate::api::authority::Caller;
-use crate::api::problem::Problem;
+use crate::http::auth::Caller;
+use crate::http::query::StrictQuery;
+use crate::http::timeout::ANSWER_WITHIN;
+use crate::http::{Problem, Site};
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -31,41 +30,41 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
 use utoipa::IntoParams;
 
-/// How often a comment is sent where nothing else is, so that nobody between cuts the connection.
+/// Interval of comments on an idle connection, so that no proxy closes it.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// How long to wait from one look to the next: what comes meanwhile is looked at together.
-const LOOK_PAUSE: Duration = Duration::from_millis(250);
+/// Pause between two polls: changes in between are polled together.
+const POLL_PAUSE: Duration = Duration::from_millis(250);
 
-/// When to look again, where the clock was left for later.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Delay of the next poll if this one could not process all changes by the clock.
+const POLL_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long to wait for a Postgres that does not answer.
+/// Pause after Postgres has failed to answer.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a look may take: of a large reservation, at a slow Postgres.
-const LOOK_WITHIN: Duration = Duration::from_secs(30);
+/// Timeout of a poll: of a large reservation, on a slow Postgres.
+const POLL_WITHIN: Duration = Duration::from_secs(30);
 
-/// Events that wait for a slow reader, beside those of one look.
+/// Events queued for a slow reader, beside those of one poll.
 const WAITING_MAX: usize = 64;
 
 /// Where to begin.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct ChangesAsked {
-    /// The entry of the audit trail to begin after: `seq` of the first page of the list.
+pub(super) struct ChangesQuery {
+    /// Audit-trail entry after which to begin: `seq` of the first page of the list.
     #[param(value_type = Option<u64>)]
     from: Option<String>,
 }
 
-/// Where to begin: a reader that connects again says it in a header and leaves its path as it was.
+/// Where to begin. A reader that reconnects sends a header and the same path, so the header wins.
 fn begin(from: Option<&str>, headers: &HeaderMap) -> Result<Seq, Problem> {
     let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    let said = resumed.filter(|id| !id.is_empty()).or(from);
-    let number = said.and_then(|said| said.trim().parse::<i64>().ok()).filter(|seq| *seq >= 0);
+    let from = resumed.filter(|id| !id.is_empty()).or(from);
+    let number = from.and_then(|from| from.trim().parse::<i64>().ok()).filter(|seq| *seq >= 0);
     number.map(Seq).ok_or_else(|| {
-        let detail = "say after which entry to begin: ?from= the `seq` of the first page of the list, \
+        let detail = "missing or invalid start: set ?from= to the `seq` of the first page of the list, \
                       or the header Last-Event-ID";
         Problem::bad_request("malformed", detail)
     })
@@ -73,38 +72,38 @@ fn begin(from: Option<&str>, headers: &HeaderMap) -> Result<Seq, Problem> {
 
 /// A reservation's servers as server-sent events
 ///
-/// Events `server` (put it in place of what was known of it), `gone` (forget it) and `reset` (list
-/// anew, and go on reading). The id of the last event is where to resume.
+/// Events `server` (store it, replacing its previous state), `gone` (delete it) and `reset` (list the servers again,
+/// and continue reading). The id of the last event is where to resume.
 #[utoipa::path(get, path = "/reservations/{name}/changes", operation_id = "follow_servers",
     params(
         ("name" = String, Path, description = "the reservation"),
-        ("last-event-id" = Option<u64>, Header, description = "where to resume, before `from`"),
-        ChangesAsked,
+        ("last-event-id" = Option<u64>, Header, description = "where to resume; takes precedence over `from`"),
+        ChangesQuery,
     ),
-    responses((status = 200, description = "events, until the reader goes", body = String,
+    responses((status = 200, description = "events, until the reader disconnects", body = String,
         content_type = "text/event-stream")))]
 pub(super) async fn follow(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
-    Asked(ChangesAsked { from }): Asked<ChangesAsked>,
+    StrictQuery(ChangesQuery { from }): StrictQuery<ChangesQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     caller.reads()?;
-    let name = reservation(&site, &caller, name).await?;
+    let name = visible_reservation(&site, &caller, name).await?;
     let from = begin(from.as_deref(), &headers)?;
-    let (bell, place) = site.bell.listen().ok_or_else(|| {
-        Problem::unavailable("too_many_readers", "as many follow reservations as may at once")
+    let (changes, permit) = site.notifier.follow().ok_or_else(|| {
+        Problem::unavailable("too_many_readers", "too many readers follow reservations")
     })?;
-    let (mut follower, looks) = (Follower::new(&name, from), site.bell.looks());
-    // The first look now: it says whether there is such a reservation.
-    let look = timeout(ANSWER_WITHIN, look(&looks, &site.broker, &mut follower)).await;
+    let (mut follower, permits) = (Follower::new(&name, from), site.notifier.read_permits());
+    // The first poll fails if the reservation does not exist.
+    let first = timeout(ANSWER_WITHIN, poll(&permits, &site.broker, &mut follower)).await;
     let late = || Problem::unavailable("postgres_unavailable", "Postgres does not answer in time");
-    let look = look.ok().flatten().ok_or_else(late)??;
+    let first = first.ok().flatten().ok_or_else(late)??;
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
-    // In a task of its own, so that whoever does not read on holds up events and no transaction.
-    let reader = Reader { broker: site.broker, follower, sent: from, sender, bell, looks };
-    tokio::spawn(run(reader, look, caller, place));
+    // In a task of its own, so that a stalled reader blocks its events but no transaction.
+    let reader = Reader { broker: site.broker, follower, sent: from, sender, changes, permits };
+    tokio::spawn(run(reader, first, caller, permit));
     let events = futures_util::stream::unfold(receiver, async |mut receiver| {
         let event = receiver.recv().await?;
         Some((Ok::<Event, Infallible>(event), receiver))
@@ -113,107 +112,110 @@ pub(super) async fn follow(
     Ok(Sse::new(events).keep_alive(heartbeat).into_response())
 }
 
-/// Somebody who follows.
+/// A connected reader.
 struct Reader {
     broker: Broker,
     follower: Follower,
-    /// The last id that was sent.
+    /// Last id sent.
     sent: Seq,
     sender: mpsc::Sender<Event>,
-    bell: watch::Receiver<u64>,
-    looks: Arc<Semaphore>,
+    changes: watch::Receiver<u64>,
+    permits: Arc<Semaphore>,
 }
 
-/// Looks, when it is this reader's turn; `None`: it takes too long. A connection that has fallen
-/// silent is given up, and with it the turn of those who wait behind.
-async fn look(
-    turns: &Semaphore,
+/// Polls when a permit is free; `None`: timed out. A silent Postgres connection is given up, so that it does not
+/// block the readers that wait for a permit.
+async fn poll(
+    permits: &Semaphore,
     broker: &Broker,
     follower: &mut Follower,
 ) -> Option<Result<Look, ReservationError>> {
-    // Never closed; without a turn nothing is worse than slow.
-    let _turn = turns.acquire().await;
-    timeout(LOOK_WITHIN, broker.look(follower)).await.ok()
+    // The semaphore is never closed.
+    let _permit = permits.acquire().await;
+    timeout(POLL_WITHIN, broker.look(follower)).await.ok()
 }
 
-/// The reader has gone.
-struct Gone;
+/// The reader has disconnected.
+struct Disconnected;
 
-async fn run(mut reader: Reader, first: Look, caller: Caller, _place: OwnedSemaphorePermit) {
+async fn run(mut reader: Reader, first: Look, caller: Caller, _permit: OwnedSemaphorePermit) {
     let sender = reader.sender.clone();
     tokio::select! {
         () = sender.closed() => {}
         () = caller.until_over() => {}
-        _ = reader.read_on(first) => {}
+        _ = reader.follow(first) => {}
     }
 }
 
 impl Reader {
-    async fn read_on(&mut self, mut look: Look) -> Result<Infallible, Gone> {
+    /// Sends changes until the reader disconnects.
+    async fn follow(&mut self, mut look: Look) -> Result<Infallible, Disconnected> {
         loop {
             let (more, again) = (look.more, look.again);
             self.send(look).await?;
             if !more {
-                let rung = self.bell.changed();
-                let rung = if again { timeout(AGAIN, rung).await } else { Ok(rung.await) };
-                rung.unwrap_or(Ok(())).map_err(|_| Gone)?;
-                sleep(LOOK_PAUSE).await;
+                let changed = self.changes.changed();
+                let changed =
+                    if again { timeout(POLL_AGAIN, changed).await } else { Ok(changed.await) };
+                changed.unwrap_or(Ok(())).map_err(|_| Disconnected)?;
+                sleep(POLL_PAUSE).await;
             }
-            look = self.look().await?;
+            look = self.poll().await?;
         }
     }
 
-    async fn look(&mut self) -> Result<Look, Gone> {
+    /// Polls until Postgres answers.
+    async fn poll(&mut self) -> Result<Look, Disconnected> {
         loop {
-            // Before the look: what rings while it is under way is looked at again.
-            self.bell.mark_unchanged();
-            match look(&self.looks, &self.broker, &mut self.follower).await {
+            // Before the poll, so that changes during it cause another poll.
+            self.changes.mark_unchanged();
+            match poll(&self.permits, &self.broker, &mut self.follower).await {
                 Some(Ok(look)) => return Ok(look),
                 None => tracing::debug!("a reader waits for Postgres"),
                 Some(Err(ReservationError::Unknown { .. })) => {
-                    // Whoever lists anew is told so.
-                    self.say(event("reset", &json!({}))).await?;
-                    return Err(Gone);
+                    // The list then reports that the reservation is gone.
+                    self.send_event(event("reset", &json!({}))).await?;
+                    return Err(Disconnected);
                 }
                 Some(Err(ReservationError::Db(error))) if error.is_passing() => {
                     tracing::debug!(%error, "a reader waits for Postgres");
                     sleep(RETRY_PAUSE).await;
                 }
                 Some(Err(ReservationError::Db(error))) => {
-                    tracing::error!(%error, "a reader cannot read on");
-                    return Err(Gone);
+                    tracing::error!(%error, "reader cannot continue");
+                    return Err(Disconnected);
                 }
             }
         }
     }
 
-    async fn send(&mut self, look: Look) -> Result<(), Gone> {
+    async fn send(&mut self, look: Look) -> Result<(), Disconnected> {
         let id = look.seq.to_string();
         let mut left = look.changes.len() + usize::from(look.reset);
         if left == 0 && look.seq != self.sent {
-            self.say(Event::default().id(&id)).await?;
+            self.send_event(Event::default().id(&id)).await?;
         }
-        // Whoever is cut off before the last of them begins with this look again.
+        // Only the last event has the id: a reader cut off before it resumes before this poll.
         let mut with_id = |event: Event| {
             left -= 1;
             if left == 0 { event.id(&id) } else { event }
         };
         if look.reset {
-            self.say(with_id(event("reset", &json!({ "seq": look.seq })))).await?;
+            self.send_event(with_id(event("reset", &json!({ "seq": look.seq })))).await?;
         }
         for change in look.changes {
             let event = match change {
                 ServerChange::Server(row) => event("server", &ServerOfReservation::from(row)),
                 ServerChange::Gone(server) => event("gone", &json!({ "server": server })),
             };
-            self.say(with_id(event)).await?;
+            self.send_event(with_id(event)).await?;
         }
         self.sent = look.seq;
         Ok(())
     }
 
-    async fn say(&self, event: Event) -> Result<(), Gone> {
-        self.sender.send(event).await.map_err(|_| Gone)
+    async fn send_event(&self, event: Event) -> Result<(), Disconnected> {
+        self.sender.send(event).await.map_err(|_| Disconnected)
     }
 }
 

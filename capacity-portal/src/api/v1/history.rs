@@ -1,12 +1,11 @@
-//! `GET /v1/reservations/{name}/history`: what was promised, version by version, and who did what.
+//! `GET /v1/reservations/{name}/history`: versions of a promise, and the audit trail of a reservation.
 
-use super::named;
-use crate::api::asked::{self, Asked};
-use crate::api::authority::Caller;
-use crate::api::ops::TrailEntry;
-use crate::api::page::Question;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use super::scope::reservation_name;
+use crate::api::views::TrailEntry;
+use crate::http::auth::Caller;
+use crate::http::page::PageCursor;
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, in_time};
 use axum::Json;
 use axum::extract::{Path, State};
 use broker::{PromiseVersion, ReservationError, Seq, TrailAsked};
@@ -15,28 +14,28 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
 
-/// Entries of a page, unless told otherwise, and at most.
+/// Entries of a page: the default, and the limit.
 const PAGE: u32 = 100;
 const PAGE_MAX: u32 = 999;
 
-/// The most versions of a promise, the youngest.
+/// Limit of versions of a promise; older ones are left out.
 const VERSIONS_MAX: u32 = 1_000;
 
-/// Which page.
+/// Query of the list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct HistoryAsked {
-    /// The most entries of the page.
+pub(super) struct HistoryQuery {
+    /// Limit of entries in the page.
     #[param(minimum = 1, maximum = 999)]
     limit: Option<u32>,
-    /// `next_page_token` of the page before.
+    /// `next_page_token` of the previous page.
     page_token: Option<String>,
 }
 
-/// One version of what was promised to a reservation.
+/// A version of the promise to a reservation.
 #[derive(Debug, Serialize, ToSchema)]
-struct Promised {
+struct PromiseView {
     /// 1, 2, 3, ...
     version: i32,
     promised_at: DateTime<Utc>,
@@ -44,33 +43,33 @@ struct Promised {
     kind: String,
     owner: String,
     capacity_rru: f64,
-    /// Whether it survives the loss of any MSB.
+    /// Whether it has an embedded buffer, to survive the loss of any one MSB.
     msb_buffer: bool,
-    /// 0 is the most important.
+    /// 0 is the highest priority.
     priority: i32,
-    /// Largest share wanted in one MSB; null: the region's rule.
+    /// Largest desired share in one MSB; null: the region's default.
     msb_alpha: Option<f64>,
-    /// Largest share wanted in one rack; null: the region's rule.
+    /// Largest desired share in one rack; null: the region's default.
     rack_alpha: Option<f64>,
-    /// Tolerance of datacenter shares; null: the region's rule.
+    /// Tolerance of datacenter shares; null: the region's default.
     affinity_theta: Option<f64>,
-    /// OS configuration wanted on its servers; null: any.
+    /// OS configuration of its servers; null: any.
     host_profile: Option<String>,
-    /// What a server is worth to it, by hardware type.
+    /// RRU of a server of each hardware type.
     rru: BTreeMap<String, f64>,
-    /// Share of the capacity wanted in each datacenter.
+    /// Desired share of the capacity in each datacenter.
     affinity: BTreeMap<String, f64>,
-    /// The only datacenters it may have servers in; empty: all.
+    /// The only datacenters of its servers; empty: all.
     allowed_datacenters: Vec<String>,
-    /// How many replicas there are of what it stores; null: no replica rule.
+    /// Replicas of its data; null: no replica rule.
     replicas: Option<u32>,
-    /// How many of them one MSB may hold.
+    /// Replicas that one MSB may hold.
     replicas_per_msb: Option<u32>,
 }
 
-impl From<PromiseVersion> for Promised {
-    fn from(of: PromiseVersion) -> Promised {
-        Promised {
+impl From<PromiseVersion> for PromiseView {
+    fn from(of: PromiseVersion) -> PromiseView {
+        PromiseView {
             version: of.version,
             promised_at: of.promised_at,
             kind: of.kind.as_str().to_owned(),
@@ -91,44 +90,44 @@ impl From<PromiseVersion> for Promised {
     }
 }
 
-/// What was promised to a reservation and done about it, the youngest first.
+/// Promises and audit trail of a reservation, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ReservationHistory {
-    /// Versions of the promise; on the first page.
+    /// Versions of the promise; only on the first page.
     #[serde(skip_serializing_if = "Option::is_none")]
-    promises: Option<Vec<Promised>>,
+    promises: Option<Vec<PromiseView>>,
     /// Entries of the audit trail about the reservation.
     entries: Vec<TrailEntry>,
     /// Null: this is the last page.
     next_page_token: Option<String>,
 }
 
-/// What was promised to a reservation, version by version, and who did what about it
+/// Versions of the promise of a reservation, and its audit trail
 ///
-/// Of a reservation that ended it stays.
+/// It remains after the reservation is removed.
 #[utoipa::path(get, path = "/reservations/{name}/history", operation_id = "get_reservation_history",
-    params(("name" = String, Path, description = "the reservation"), HistoryAsked),
+    params(("name" = String, Path, description = "the reservation"), HistoryQuery),
     responses((status = 200, description = "a page", body = ReservationHistory)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
-    Asked(which): Asked<HistoryAsked>,
+    StrictQuery(query): StrictQuery<HistoryQuery>,
 ) -> Result<Json<ReservationHistory>, Problem> {
     caller.reads()?;
-    let name = named(name)?;
-    let question = Question::new(&("reservation", &name));
-    let before = question.cursor(which.page_token.as_deref())?.map(Seq);
-    let limit = asked::limit(which.limit, PAGE, PAGE_MAX)?;
+    let name = reservation_name(name)?;
+    let cursor = PageCursor::new(&("reservation", &name));
+    let before = cursor.position(query.page_token.as_deref())?.map(Seq);
+    let limit = query::limit(query.limit, PAGE, PAGE_MAX)?;
     let versions = in_time(site.broker.promise_versions(&name, None, VERSIONS_MAX)).await?;
-    // One that ended is its last owner's.
+    // A removed reservation belongs to its last owner.
     if versions.first().is_none_or(|last| !caller.sees(&last.owner)) {
         return Err(ReservationError::Unknown { name }.into());
     }
-    let promises = before.is_none().then(|| versions.into_iter().map(Promised::from).collect());
+    let promises = before.is_none().then(|| versions.into_iter().map(PromiseView::from).collect());
     let asked = TrailAsked { subject: Some(name), before, ..TrailAsked::default() };
     let rows = in_time(site.broker.trail_page(&asked, limit + 1)).await?;
-    let (rows, next_page_token) = question.page(rows, limit, |entry| entry.seq.0);
+    let (rows, next_page_token) = cursor.page(rows, limit, |entry| entry.seq.0);
     let entries = rows.into_iter().map(TrailEntry::from).collect();
     Ok(Json(ReservationHistory { promises, entries, next_page_token }))
 }

@@ -1,14 +1,13 @@
-//! `/v1/operations`: what a 202 points to.
+//! `/v1/operations`: operations to wait for, which a 202 points to.
 
-use super::requests::not_set_aside;
-use crate::api::asked::{self, Asked};
-use crate::api::authority::Caller;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use super::accepted::not_reserved_until;
+use crate::http::auth::Caller;
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, in_time, schema};
 use axum::Json;
-use axum::extract::{Path, State as Extension};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use broker::{Operation, OperationState, OperationSubject, State};
+use broker::{Operation, OperationState, OperationSubject, State as _};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,46 +15,46 @@ use std::time::Duration;
 use tokio::time::sleep;
 use utoipa::{IntoParams, ToSchema};
 
-/// The longest wait: balancers give up after about as long.
+/// Longest wait: load balancers time out soon after.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// How often it is looked at meanwhile.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Poll interval.
+const POLL_EVERY: Duration = Duration::from_millis(100);
 
-/// For how long to wait for the end.
+/// How long to wait.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct OperationAsked {
-    /// Wait so long at most for the end: seconds, as in `10s` or `10`; 30 at most count.
+pub(super) struct OperationQuery {
+    /// Longest wait for the end of the operation in seconds, as in `10s` or `10`; at most 30.
     wait: Option<String>,
 }
 
-/// Work that somebody waits for.
+/// An operation to wait for.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Operation)]
 pub(super) struct OperationView {
     operation: String,
     #[schema(schema_with = kinds)]
     kind: String,
-    /// The request, or the plan.
+    /// The request or plan.
     subject: String,
-    #[schema(schema_with = asked::state::<OperationState>)]
+    #[schema(schema_with = schema::state::<OperationState>)]
     state: &'static str,
     state_at: DateTime<Utc>,
     created_at: DateTime<Utc>,
     created_by: String,
-    /// While the start of its request lies ahead: that nothing is set aside until then.
+    /// Before the start of its request: that no capacity is reserved until then.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
-    /// What came of it. Of a failed one: `code`, `detail`, `reasons` of a closed list, the numbers
-    /// behind them, and `alternatives` that would be granted.
+    /// Result; of a failed operation `code`, `detail`, `reasons` with their numbers, and `alternatives` that would
+    /// be granted.
     #[schema(value_type = Option<Object>)]
     result: Option<Value>,
 }
 
 fn kinds() -> utoipa::openapi::Schema {
-    asked::words(OperationSubject::KINDS)
+    schema::words(OperationSubject::KINDS)
 }
 
 impl From<Operation> for OperationView {
@@ -68,7 +67,7 @@ impl From<Operation> for OperationView {
             state_at: of.state_at,
             created_at: of.created_at,
             created_by: of.created_by,
-            notice: of.starts_at.map(not_set_aside),
+            notice: of.starts_at.map(not_reserved_until),
             result: of.result,
         }
     }
@@ -81,23 +80,23 @@ fn unknown(detail: String) -> Problem {
 fn seconds(text: &str) -> Result<Duration, Problem> {
     let number: Option<u64> = text.strip_suffix('s').unwrap_or(text).parse().ok();
     let number = number.ok_or_else(|| {
-        Problem::bad_request("malformed", "wait is a number of seconds, as in 10s")
+        Problem::bad_request("malformed", "wait must be a number of seconds, as in 10s")
     })?;
     Ok(Duration::from_secs(number).min(WAIT_MAX))
 }
 
-/// An operation, at once or when it has ended
+/// An operation, now or when it has ended
 #[utoipa::path(get, path = "/operations/{id}", operation_id = "get_operation",
-    params(("id" = Uuid, Path, description = "its id"), OperationAsked),
-    responses((status = 200, description = "how far it is", body = OperationView)))]
+    params(("id" = Uuid, Path, description = "its id"), OperationQuery),
+    responses((status = 200, description = "the operation", body = OperationView)))]
 pub(super) async fn find(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
-    Asked(OperationAsked { wait }): Asked<OperationAsked>,
+    StrictQuery(OperationQuery { wait }): StrictQuery<OperationQuery>,
 ) -> Result<Json<OperationView>, Problem> {
     caller.reads()?;
-    let id = asked::id(&id, unknown)?;
+    let id = query::id(&id, unknown)?;
     let mut left = wait.as_deref().map(seconds).transpose()?.unwrap_or_default();
     loop {
         let found = in_time(site.broker.operation(id)).await?;
@@ -110,7 +109,7 @@ pub(super) async fn find(
         if found.state != OperationState::Running || left.is_zero() {
             return Ok(Json(found.into()));
         }
-        let pause = left.min(LOOK_EVERY);
+        let pause = left.min(POLL_EVERY);
         sleep(pause).await;
         left -= pause;
     }

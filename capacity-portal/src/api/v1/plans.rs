@@ -1,24 +1,24 @@
-//! `/v1/plans`: what changes would come to, really solved; and applied, if that is still so.
+//! `/v1/plans`: makes plans of changes, and applies a plan if it still holds.
 
-use super::ask::{self, FieldError, Place, ReservationAsked};
-use super::reservations::WriteAsked;
-use crate::api::asked::{self, Asked};
-use crate::api::authority::{Caller, Role};
-use crate::api::conditions::{Answer, once};
-use crate::api::problem::Problem;
-use crate::api::{Site, held, in_time};
+use super::accepted::WriteQuery;
+use super::change::{self, ChangeContext, ReservationChange};
+use crate::http::auth::{Caller, Role};
+use crate::http::field::{self, FieldError};
+use crate::http::idempotency::{StoredResponse, once};
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, body, in_time, schema};
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, State as Extension};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::{
     ApplyError, Asking, Granting, KeyClaim, NewPlan, OperationId, PlanState, Quota,
-    RequestChangeKind, RequestId, RequestState, State, StoredPlan,
+    RequestChangeKind, RequestId, RequestState, State as _, StoredPlan,
 };
 use chrono::{DateTime, Utc};
-use control::admission::{OverQuota, promised, reasons, refused_by_quota};
-use control::{AdmissionError, HeldRegion};
+use control::admission::{QuotaRefusal, check_quota, promised_capacity, refusal_codes};
+use control::{AdmissionError, CachedRegion};
 use fleet::quote::{Grant, Quote};
 use fleet::{Name, RegionSnapshot, Rru};
 use serde::Serialize;
@@ -27,20 +27,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// The most changes of one plan: each is solved.
+/// Limit of changes in a plan: each is solved.
 const CHANGES_MAX: usize = 20;
 
-/// What is to be planned.
+/// The changes to plan.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it is read field by field; this describes it")]
-pub(super) struct PlanAsked {
-    /// The changes, each to another reservation: what ends or shrinks is planned first, the others in
-    /// this order.
+#[expect(dead_code, reason = "schema of the body, which is read member by member")]
+pub(super) struct PlanBody {
+    /// Changes to different reservations. Removals and reductions are planned first, the others in this order.
     #[schema(min_items = 1, max_items = 20)]
-    changes: Vec<ReservationAsked>,
+    changes: Vec<ReservationChange>,
 }
 
-/// One change of a plan, and what it would come to.
+/// A change of a plan and its quote.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PlannedChange {
     pub(crate) reservation: String,
@@ -52,22 +51,22 @@ pub(crate) struct PlannedChange {
     pub(crate) granted: Grant,
     pub(crate) asked_rru: f64,
     pub(crate) granted_rru: f64,
-    /// Why not, if the owner's quota stands in the way: `quota_exceeded`, with the numbers.
+    /// If the change exceeds the owner's quota: `quota_exceeded`, with the numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
-    pub(crate) quota: Option<OverQuota>,
-    /// The whole answer, of the format ras-plan/1: cost, moves, sources, bound, refusal with reason,
-    /// limits and alternatives.
+    pub(crate) quota: Option<QuotaRefusal>,
+    /// The quote, in the format ras-plan/1: cost, moves, sources, bound, and refusal with reason, limits and
+    /// alternatives.
     #[schema(value_type = Object)]
     pub(crate) answer: Quote,
 }
 
 fn kinds() -> utoipa::openapi::Schema {
-    asked::words(RequestChangeKind::ALL.map(RequestChangeKind::as_str))
+    schema::words(RequestChangeKind::ALL.map(RequestChangeKind::as_str))
 }
 
 fn grants() -> utoipa::openapi::Schema {
-    asked::words(Grant::ALL.map(Grant::as_str))
+    schema::words(Grant::ALL.map(Grant::as_str))
 }
 
 /// A plan.
@@ -75,23 +74,23 @@ fn grants() -> utoipa::openapi::Schema {
 #[schema(as = Plan)]
 pub(crate) struct PlanView {
     pub(crate) plan: String,
-    #[schema(schema_with = asked::state::<PlanState>)]
+    #[schema(schema_with = schema::state::<PlanState>)]
     pub(crate) state: &'static str,
-    /// Whether every change is granted, so that it can be applied.
+    /// Whether every change is granted in full, so that the plan can be applied.
     pub(crate) applicable: bool,
     made_at: DateTime<Utc>,
     pub(crate) made_by: String,
     pub(crate) expires_at: DateTime<Utc>,
-    /// The version of the targets it was made on.
+    /// Version of the targets that it is based on.
     pub(crate) version: i64,
-    /// The last entry of the audit trail it knows.
+    /// Last audit-trail entry that it contains.
     seq: i64,
-    /// The instant of the region it was made on.
+    /// Time of the region that it is based on.
     taken_at: DateTime<Utc>,
     pub(crate) changes: Vec<PlannedChange>,
-    /// Servers that change their holder.
+    /// Servers that change holder.
     pub(crate) servers: usize,
-    /// Of these, how many have containers running.
+    /// Of these, servers in use.
     pub(crate) servers_in_use: usize,
 }
 
@@ -112,8 +111,8 @@ impl PlanView {
                 granted_rru: quote.granted_rru.to_f64(),
                 quota: match stored.state {
                     PlanState::Made => {
-                        let today = promised(region, asking.reservation());
-                        refused_by_quota(asking, quotas.get(&asking.owner), today)
+                        let today = promised_capacity(region, asking.reservation());
+                        check_quota(asking, quotas.get(&asking.owner), today)
                     }
                     PlanState::Applied | PlanState::Stale | PlanState::Expired => None,
                 },
@@ -139,7 +138,7 @@ impl PlanView {
     }
 }
 
-/// A plan is applied: what to wait on.
+/// A plan was applied: the operation to wait for.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct PlanApplied {
     plan: String,
@@ -151,7 +150,7 @@ impl From<AdmissionError> for Problem {
         let detail = error.to_string();
         match error {
             AdmissionError::Region(error) => error.into(),
-            AdmissionError::Desk(error) => error.into(),
+            AdmissionError::Queue(error) => error.into(),
             AdmissionError::Ask(error) | AdmissionError::Apply(ApplyError::Ask(error)) => {
                 error.into()
             }
@@ -159,7 +158,7 @@ impl From<AdmissionError> for Problem {
                 error.into()
             }
             AdmissionError::Silent(_) => Problem::unavailable("postgres_unavailable", detail),
-            AdmissionError::Moved(_) | AdmissionError::Apply(ApplyError::Stale { .. }) => {
+            AdmissionError::Stale(_) | AdmissionError::Apply(ApplyError::Stale { .. }) => {
                 let problem = Problem::new(StatusCode::CONFLICT, "plan_stale", detail);
                 problem.with("reasons", json!(["region_moved"]))
             }
@@ -187,41 +186,38 @@ fn unknown(detail: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown_plan", detail)
 }
 
-/// The region as it is now, and what is asked of it, every wrong field of every change named.
+/// Reads the region and the changes, and reports every invalid field of every change.
 async fn read(
     site: &Site,
     body: &[u8],
     caller: &Caller,
-) -> Result<(Arc<HeldRegion>, Vec<Asking>), Problem> {
-    let body: Value = asked::json(body)?;
+) -> Result<(Arc<CachedRegion>, Vec<Asking>), Problem> {
+    let body: Value = body::json(body)?;
     let malformed = |detail: &str| Problem::bad_request("malformed", detail);
     let Value::Object(mut members) = body else {
-        return Err(malformed("the body is an object with a list of changes"));
+        return Err(malformed("the body must be an object with a list of changes"));
     };
     let Some(Value::Array(changes)) = members.remove("changes") else {
-        return Err(malformed("changes: a list of changes"));
+        return Err(malformed("changes: it must be a list of changes"));
     };
     if let Some(field) = members.keys().next() {
         return Err(malformed(&format!("{field}: there is no such field")));
     }
     if !(1..=CHANGES_MAX).contains(&changes.len()) {
-        return Err(malformed(&format!("a plan has 1 to {CHANGES_MAX} changes")));
+        return Err(malformed(&format!("a plan must have 1 to {CHANGES_MAX} changes")));
     }
-    let held = site.region.fresh().await?;
-    let profiles = super::profiles(site, &changes).await?;
+    let held = site.region.read_current().await?;
+    let profiles = change::load_profiles(site, &changes).await?;
     let (mut all, mut errors) = (Vec::new(), Vec::new());
     for (number, change) in changes.into_iter().enumerate() {
-        let place = Place {
-            kind: None,
-            reservation: None,
+        let context = ChangeContext {
             owner: caller.scope().map(Name::from),
-            region: Some(&held.snapshot),
-            profiles: profiles.as_ref(),
             prefix: format!("changes[{number}]."),
+            ..ChangeContext::default()
         };
-        match ask::read(change, place) {
-            Ok(read) => all.push(read.asking),
-            Err(mut wrong) => errors.append(&mut wrong),
+        match change::parse(change, context, Some(&held.snapshot), profiles.as_ref()) {
+            Ok(parsed) => all.push(parsed.asking),
+            Err(mut invalid) => errors.append(&mut invalid),
         }
     }
     if all.iter().any(|asking| asking.starts_at.is_some()) {
@@ -230,19 +226,18 @@ async fn read(
         let later = all.iter().enumerate().filter(|(_, asking)| later(asking));
         errors.extend(later.map(|(number, _)| {
             let field = format!("changes[{number}].starts_at");
-            FieldError::new(field, "a plan is applied at once; a request may start later")
+            FieldError::new(field, "a plan starts at once; submit a request to start later")
         }));
     }
     if !errors.is_empty() {
-        return Err(ask::refused(&errors));
+        return Err(field::invalid(&errors));
     }
     for (number, asking) in all.iter().enumerate() {
-        super::check_zone(site, asking, &format!("changes[{number}].")).await?;
-        // Another owner's reservation is none.
+        change::check_zone(site, asking, &format!("changes[{number}].")).await?;
+        // Another owner's reservation is reported as missing.
         let there = held.snapshot.reservation(asking.reservation());
         let owner = there.map(|r| &held.snapshot.reservations[r.ix()].owner);
-        if let Some(owner) = owner.filter(|owner| !caller.sees(owner)) {
-            let _ = owner;
+        if owner.is_some_and(|owner| !caller.sees(owner)) {
             let detail = format!("there is no reservation {:?}", asking.reservation());
             return Err(Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail));
         }
@@ -251,7 +246,7 @@ async fn read(
     Ok((held, all))
 }
 
-/// The quotas of whose reservations a plan changes.
+/// Quotas of the owners of a plan.
 async fn quotas(site: &Site, plan: &NewPlan) -> Result<BTreeMap<Name, Quota>, Problem> {
     let mut all = BTreeMap::new();
     for owner in plan.owners() {
@@ -261,22 +256,22 @@ async fn quotas(site: &Site, plan: &NewPlan) -> Result<BTreeMap<Name, Quota>, Pr
     Ok(all)
 }
 
-/// Plans changes together, and keeps the plan for a quarter of an hour
+/// Plans changes together, and stores the plan for 15 minutes
 ///
-/// They are really solved on the region as it is now. Nothing is changed. What is not granted in full
-/// says why, and what would be.
+/// The changes are solved on the current region; nothing is changed. A change that is not granted in full has
+/// the reasons and alternatives.
 #[utoipa::path(post, path = "/plans", operation_id = "make_plan",
-    params(WriteAsked, ("Idempotency-Key" = Option<String>, Header, description = "makes it safe to send again")),
-    request_body = PlanAsked,
+    params(WriteQuery, ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
+    request_body = PlanBody,
     responses(
-        (status = 200, description = "nothing is wrong with it (dry_run)", body = Object),
+        (status = 200, description = "the changes are valid (dry_run)", body = Object),
         (status = 201, description = "the plan", body = PlanView),
-        (status = 409, description = "no region is loaded, or the key is being worked on"),
-        (status = 422, description = "fields are wrong; `errors` names each")))]
+        (status = 409, description = "no region is loaded, or a request with this key is in progress"),
+        (status = 422, description = "fields are invalid; `errors` lists them")))]
 pub(super) async fn make(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
-    Asked(wanted): Asked<WriteAsked>,
+    StrictQuery(wanted): StrictQuery<WriteQuery>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
@@ -290,14 +285,14 @@ pub(super) async fn make(
     once(&site, &actor, &headers, ("/v1/plans", &body), plan).await
 }
 
-/// Makes a plan and stores it, with the answer to its key.
+/// Makes a plan and stores it, with the response for its key.
 async fn plan(
     site: &Site,
     actor: &str,
-    held: Arc<HeldRegion>,
+    held: Arc<CachedRegion>,
     changes: Vec<Asking>,
     claim: Option<KeyClaim>,
-) -> Result<(PlanView, Answer), Problem> {
+) -> Result<(PlanView, StoredResponse), Problem> {
     let made = site.admission().plan(held, changes).await?;
     let quotas = quotas(site, &made.plan).await?;
     let now = in_time(site.broker.clock()).await?;
@@ -313,21 +308,21 @@ async fn plan(
     };
     let view = PlanView::new(&stored, &quotas, &made.held.snapshot);
     let place = format!("/v1/plans/{}", view.plan);
-    let answer = Answer::new(StatusCode::CREATED, Some(place), json!(view));
-    let said = answer.json();
-    let key = claim.map(|claim| (claim, &said));
+    let response = StoredResponse::new(StatusCode::CREATED, Some(place), json!(view));
+    let stored_response = response.json();
+    let key = claim.map(|claim| (claim, &stored_response));
     in_time(site.broker.store_plan(actor, &stored.plan, key)).await?;
-    Ok((view, answer))
+    Ok((view, response))
 }
 
 async fn stored(site: &Site, caller: &Caller, id: &str) -> Result<StoredPlan, Problem> {
-    let id = asked::id(id, unknown)?;
+    let id = query::id(id, unknown)?;
     let mine = |owners: &[String]| owners.iter().all(|owner| caller.sees(owner));
     let unknown = || unknown(format!("there is no plan {id}"));
     match in_time(site.broker.stored_plan(id)).await?.ok_or_else(unknown)? {
         Ok(plan) if mine(&plan.owners) => Ok(plan),
         Err(error) if mine(&error.owners) => {
-            tracing::error!(%error, "a stored plan is refused");
+            tracing::error!(%error, "stored plan cannot be read");
             let problem = Problem::new(StatusCode::CONFLICT, "plan_stale", error.to_string());
             Err(problem.with("reasons", json!(["plan_unreadable"])))
         }
@@ -335,7 +330,7 @@ async fn stored(site: &Site, caller: &Caller, id: &str) -> Result<StoredPlan, Pr
     }
 }
 
-/// What [`make`] answers, for a page: a body as the interface takes it, and the plan as it says it.
+/// [`make`] for a page: the body as in the API, and the plan.
 pub(crate) async fn made_for(
     site: &Site,
     caller: &Caller,
@@ -346,14 +341,14 @@ pub(crate) async fn made_for(
     Ok(plan(site, &actor, held, changes, None).await?.0)
 }
 
-/// What [`find`] answers, for a page.
+/// [`find`] for a page.
 pub(crate) async fn found_for(site: &Site, caller: &Caller, id: &str) -> Result<PlanView, Problem> {
     let stored = stored(site, caller, id).await?;
-    let held = held(site).await?;
+    let held = site.cached_region().await?;
     Ok(PlanView::new(&stored, &quotas(site, &stored.plan).await?, &held.snapshot))
 }
 
-/// What [`apply`] does, for a page.
+/// [`apply`] for a page.
 pub(crate) async fn applied_for(site: &Site, caller: &Caller, id: &str) -> Result<(), Problem> {
     let actor = caller.needs(Role::Owner)?;
     let found = stored(site, caller, id).await?;
@@ -367,39 +362,39 @@ pub(crate) async fn applied_for(site: &Site, caller: &Caller, id: &str) -> Resul
 #[utoipa::path(get, path = "/plans/{id}", operation_id = "get_plan",
     params(("id" = Uuid, Path, description = "its id")),
     responses(
-        (status = 200, description = "the plan, and what became of it", body = PlanView),
+        (status = 200, description = "the plan", body = PlanView),
         (status = 409, description = "no region is loaded")))]
 pub(super) async fn find(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<PlanView>, Problem> {
     caller.reads()?;
     let stored = stored(&site, &caller, &id).await?;
-    let held = held(&site).await?;
+    let held = site.cached_region().await?;
     Ok(Json(PlanView::new(&stored, &quotas(&site, &stored.plan).await?, &held.snapshot)))
 }
 
-/// Applies a plan, if what it said is still so
+/// Applies a plan, if it still holds
 ///
-/// The region may have moved since: the plan is applied if every change is still granted what it said,
-/// no more servers in use have to move and nobody is worse off. Otherwise 409, with a fresh plan.
+/// The region may have changed since. The plan is applied if every change is still granted as planned, no more
+/// servers in use have to move and no reservation is worse off. Otherwise 409, with a new plan.
 #[utoipa::path(post, path = "/plans/{id}/apply", operation_id = "apply_plan",
-    params(("id" = Uuid, Path, description = "its id"), WriteAsked,
-        ("Idempotency-Key" = Option<String>, Header, description = "makes it safe to send again")),
+    params(("id" = Uuid, Path, description = "its id"), WriteQuery,
+        ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
     responses(
-        (status = 200, description = "it could be applied (dry_run)", body = Object),
-        (status = 202, description = "it is applied", body = PlanApplied),
-        (status = 409, description = "not every change is granted: `not_granted` or `quota_exceeded`, with \
-            `reasons`, `limits` and their numbers, `short` and `alternatives`; or it was applied or is \
-            expired (`plan_over`); or the region moved beyond what it tolerates (`plan_stale`), and `plan` is \
-            a fresh one"),
-        (status = 422, description = "the key was used for something else")))]
+        (status = 200, description = "the plan can be applied (dry_run)", body = Object),
+        (status = 202, description = "the plan is applied", body = PlanApplied),
+        (status = 409, description = "a change is not granted in full: `not_granted` or `quota_exceeded`, with \
+            `reasons`, `limits` and their numbers, `short` and `alternatives`; or the plan was applied or has \
+            expired (`plan_over`); or the region changed and the plan no longer holds (`plan_stale`), with a \
+            new `plan`"),
+        (status = 422, description = "the key was used for another request")))]
 pub(super) async fn apply(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
-    Asked(wanted): Asked<WriteAsked>,
+    StrictQuery(wanted): StrictQuery<WriteQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Owner)?;
@@ -413,17 +408,17 @@ pub(super) async fn apply(
         let apply = async |claim| apply_now(&site, &actor, &found, claim).await;
         return once(&site, &actor, &headers, (&path, &[]), apply).await;
     }
-    may_be_applied(&site, &found).await?;
+    check_applicable(&site, &found).await?;
     Ok(Json(json!({ "valid": true, "plan": found.plan.id.to_string() })).into_response())
 }
 
-/// Whether each of its changes is granted, and nobody applied it.
-async fn may_be_applied(site: &Site, found: &StoredPlan) -> Result<(), Problem> {
+/// Checks that each change of a plan is granted in full and that it was not applied.
+async fn check_applicable(site: &Site, found: &StoredPlan) -> Result<(), Problem> {
     if found.state != PlanState::Made {
         let detail = format!("plan {} is {}", found.plan.id, found.state.as_str());
         return Err(Problem::new(StatusCode::CONFLICT, "plan_over", detail));
     }
-    let held = site.region.fresh().await?;
+    let held = site.region.read_current().await?;
     let view = PlanView::new(found, &quotas(site, &found.plan).await?, &held.snapshot);
     if view.applicable {
         return Ok(());
@@ -431,8 +426,7 @@ async fn may_be_applied(site: &Site, found: &StoredPlan) -> Result<(), Problem> 
     Err(not_granted(&view))
 }
 
-/// What is said of a plan that cannot be applied, of all its changes together: what a refused request
-/// is told, with the reservation beside each.
+/// The problem of a plan that cannot be applied: the refusals of all its changes, each with its reservation.
 fn not_granted(view: &PlanView) -> Problem {
     let over = view.changes.iter().find_map(|of| of.quota.as_ref());
     let (code, detail) = match over {
@@ -443,7 +437,8 @@ fn not_granted(view: &PlanView) -> Problem {
     let (mut why, mut limits, mut alternatives) = (Vec::new(), Vec::new(), Vec::new());
     let mut short = Vec::new();
     for of in &view.changes {
-        for reason in of.quota.iter().flat_map(|over| over.reasons).chain(reasons(&of.answer)) {
+        for reason in of.quota.iter().flat_map(|over| over.reasons).chain(refusal_codes(&of.answer))
+        {
             if !why.contains(&reason) {
                 why.push(reason);
             }
@@ -481,30 +476,30 @@ async fn apply_now(
     actor: &str,
     found: &StoredPlan,
     claim: Option<KeyClaim>,
-) -> Result<Answer, Problem> {
-    may_be_applied(site, found).await?;
+) -> Result<StoredResponse, Problem> {
+    check_applicable(site, found).await?;
     let NewPlan { id, changes, quotes, .. } = &found.plan;
     let operation = OperationId::now_v7();
     let body = PlanApplied { plan: id.to_string(), operation: operation.to_string() };
     let place = format!("/v1/operations/{operation}");
-    let answer = Answer::new(StatusCode::ACCEPTED, Some(place), json!(body));
-    let said = answer.json();
-    let key = claim.map(|claim| (claim, &said));
+    let response = StoredResponse::new(StatusCode::ACCEPTED, Some(place), json!(body));
+    let stored_response = response.json();
+    let key = claim.map(|claim| (claim, &stored_response));
     let grants: Vec<Granting> =
         changes.iter().zip(quotes).map(|(asking, quote)| granting(asking, quote)).collect();
     let applied = site.admission().apply(actor, found, &grants, Some(operation), key).await;
     match applied {
-        Ok(_) => Ok(answer),
-        Err(error @ AdmissionError::Moved(_)) => {
+        Ok(_) => Ok(response),
+        Err(error @ AdmissionError::Stale(_)) => {
             site.broker.note_stale(*id).await?;
-            // What it would be now, so that whoever asked need not ask again.
-            let held = site.region.fresh().await?;
+            // The response contains a new plan, so that the client need not ask again.
+            let held = site.region.read_current().await?;
             let fresh = plan(site, actor, held, changes.clone(), None).await;
             let problem = Problem::from(error);
             Err(match fresh {
                 Ok((fresh, _)) => problem.with("plan", json!(fresh)),
                 Err(why) => {
-                    tracing::debug!(?why, "no fresh plan beside a stale one");
+                    tracing::debug!(?why, "stale plan could not be made again");
                     problem
                 }
             })

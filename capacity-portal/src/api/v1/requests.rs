@@ -1,52 +1,52 @@
-//! `/v1/requests`: what was asked and what became of it.
+//! `/v1/requests`: requests and their outcome.
 
-use super::reservations::accepted;
-use crate::api::asked::{self, Asked};
-use crate::api::authority::{Caller, Role};
-use crate::api::conditions::{etag, if_match, stale};
-use crate::api::page::Question;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use super::accepted::{accepted, not_reserved_until};
+use super::scope::visible_owner;
+use crate::http::auth::{Caller, Role};
+use crate::http::page::PageCursor;
+use crate::http::preconditions::{etag, if_match, stale};
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, in_time, schema};
 use axum::Json;
-use axum::extract::{Path, State as Extension};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::{
-    GrantPolicy, OperationId, Request, RequestChangeKind, RequestFilter, RequestState, State,
+    GrantPolicy, OperationId, Request, RequestChangeKind, RequestFilter, RequestState, State as _,
 };
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use fleet::{CapacityRequest, Rru};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
-/// Requests of a page, unless told otherwise.
+/// Default number of requests in a page.
 const PAGE: u32 = 100;
 
-/// The most of one page.
-const ROWS_MAX: u32 = 1_000;
+/// Limit of requests in a page.
+const PAGE_MAX: u32 = 1_000;
 
-/// Which page of which requests.
+/// Filters of the list of requests.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct RequestsAsked {
-    /// Of one owner.
+pub(super) struct RequestsQuery {
+    /// Owner.
     owner: Option<String>,
-    /// About one reservation.
+    /// Reservation.
     reservation: Option<String>,
-    /// In one state.
-    #[param(schema_with = asked::state::<RequestState>)]
+    /// State.
+    #[param(schema_with = schema::state::<RequestState>)]
     state: Option<String>,
-    /// The most requests of the page; 100 unless told otherwise.
+    /// Limit of requests in the page; 100 by default.
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<u32>,
-    /// Where the page begins: `next_page_token` of the one before, with the same filter.
+    /// `next_page_token` of the previous page, with the same filters.
     page_token: Option<String>,
 }
 
-/// A request, and what became of it.
+/// A request and its outcome.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Request)]
 pub(super) struct RequestView {
@@ -55,28 +55,28 @@ pub(super) struct RequestView {
     owner: String,
     #[schema(schema_with = kinds)]
     kind: &'static str,
-    #[schema(schema_with = asked::state::<RequestState>)]
+    #[schema(schema_with = schema::state::<RequestState>)]
     state: &'static str,
     state_at: DateTime<Utc>,
-    /// What is asked: members that are absent stay as they are.
+    /// The requested change. Absent members keep their value.
     #[schema(value_type = Object)]
     asked: CapacityRequest,
     #[schema(schema_with = policies)]
     grant_policy: &'static str,
-    /// The least that is a grant.
+    /// Of the policy `at_least`: the least RRU that is a grant.
     #[serde(skip_serializing_if = "Option::is_none")]
     at_least_rru: Option<f64>,
     starts_at: Option<DateTime<Utc>>,
-    /// While its start lies ahead: that nothing is set aside until then.
+    /// Before its start: that no capacity is reserved until then.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
     ends_at: Option<DateTime<Utc>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     labels: Option<broker::Labels>,
-    /// What was promised.
+    /// Promised RRU; null: not granted.
     granted_rru: Option<f64>,
-    /// What was said to it: the plan, or `code`, `detail`, `reasons` and `alternatives`.
+    /// The outcome: the quote of the grant, or `code`, `detail`, `reasons` and `alternatives` of the refusal.
     #[schema(value_type = Option<Object>)]
     answer: Option<Value>,
     plan: Option<String>,
@@ -86,28 +86,20 @@ pub(super) struct RequestView {
     created_by: String,
 }
 
-/// What a start in the future means, for people.
-pub(crate) fn not_set_aside(starts_at: DateTime<Utc>) -> String {
-    let at = starts_at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
-    format!(
-        "nothing is set aside until {at}: the request is decided then, on the region as it is at that time"
-    )
-}
-
 fn kinds() -> utoipa::openapi::Schema {
-    asked::words(RequestChangeKind::ALL.map(RequestChangeKind::as_str))
+    schema::words(RequestChangeKind::ALL.map(RequestChangeKind::as_str))
 }
 
 fn policies() -> utoipa::openapi::Schema {
     let all = [GrantPolicy::All, GrantPolicy::AtLeast(Rru::ZERO), GrantPolicy::BestEffort];
-    asked::words(all.map(GrantPolicy::as_str))
+    schema::words(all.map(GrantPolicy::as_str))
 }
 
-/// A page of requests, the youngest first.
+/// A page of requests, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Requests {
     requests: Vec<RequestView>,
-    /// Where the next page begins; null: this is the last.
+    /// Token of the next page; null: this is the last page.
     next_page_token: Option<String>,
 }
 
@@ -127,7 +119,7 @@ impl From<Request> for RequestView {
                 GrantPolicy::All | GrantPolicy::BestEffort => None,
             },
             starts_at: asking.starts_at,
-            notice: asking.starts_at.filter(|_| of.starts_later).map(not_set_aside),
+            notice: asking.starts_at.filter(|_| of.starts_later).map(not_reserved_until),
             ends_at: asking.ends_at.flatten(),
             labels: asking.labels,
             asked: asking.change,
@@ -147,47 +139,40 @@ fn unknown(detail: String) -> Problem {
 }
 
 async fn read(site: &Site, caller: &Caller, id: &str) -> Result<Request, Problem> {
-    let id = asked::id(id, unknown)?;
+    let id = query::id(id, unknown)?;
     let found = in_time(site.broker.request(id)).await?;
     let found = found.filter(|of| caller.sees(&of.asking.owner));
     found.ok_or_else(|| unknown(format!("there is no request {id}")))
 }
 
-/// Requests, the youngest first
-#[utoipa::path(get, path = "/requests", operation_id = "list_requests", params(RequestsAsked),
+/// Requests, newest first
+#[utoipa::path(get, path = "/requests", operation_id = "list_requests", params(RequestsQuery),
     responses((status = 200, description = "a page", body = Requests)))]
 pub(super) async fn list(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
-    Asked(wanted): Asked<RequestsAsked>,
+    StrictQuery(wanted): StrictQuery<RequestsQuery>,
 ) -> Result<Json<Requests>, Problem> {
     caller.reads()?;
-    let limit = asked::limit(wanted.limit, PAGE, ROWS_MAX)?;
-    let state = wanted.state.as_deref().map(state).transpose()?;
-    let owner = super::own(&caller, wanted.owner)?;
+    let limit = query::limit(wanted.limit, PAGE, PAGE_MAX)?;
+    let state = query::state_of(wanted.state.as_deref())?;
+    let owner = visible_owner(&caller, wanted.owner)?;
     let filter = RequestFilter { owner, reservation: wanted.reservation, state };
-    super::storable(filter.owner.iter().chain(&filter.reservation))?;
-    let question = Question::new(&("requests", &filter.owner, &filter.reservation, &wanted.state));
-    let before = question.id(wanted.page_token.as_deref())?;
+    query::storable(filter.owner.iter().chain(&filter.reservation))?;
+    let cursor = PageCursor::new(&("requests", &filter.owner, &filter.reservation, &wanted.state));
+    let before = cursor.id(wanted.page_token.as_deref())?;
     let found = in_time(site.broker.requests(&filter, before, limit + 1)).await?;
-    let (found, next_page_token) = question.page(found, limit, |last| last.id.to_string());
+    let (found, next_page_token) = cursor.page(found, limit, |last| last.id.to_string());
     let requests = found.into_iter().map(RequestView::from).collect();
     Ok(Json(Requests { requests, next_page_token }))
-}
-
-/// Reads the word of a state.
-pub(super) fn state(word: &str) -> Result<RequestState, Problem> {
-    let found = RequestState::ALL.iter().copied().find(|state| state.as_str() == word);
-    let unknown = || Problem::bad_request("malformed", format!("{word:?} is no state"));
-    found.ok_or_else(unknown)
 }
 
 /// One request
 #[utoipa::path(get, path = "/requests/{id}", operation_id = "get_request",
     params(("id" = Uuid, Path, description = "its id")),
-    responses((status = 200, description = "what became of it", body = RequestView)))]
+    responses((status = 200, description = "the request", body = RequestView)))]
 pub(super) async fn find(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
@@ -197,7 +182,7 @@ pub(super) async fn find(
     Ok(etag(Json(RequestView::from(found)), &version))
 }
 
-/// Whoever may change a request, and the version that was seen.
+/// Checks that the caller may change a request; returns the actor, the request and the version of `If-Match`.
 async fn writes(
     site: &Site,
     caller: &Caller,
@@ -213,17 +198,17 @@ async fn writes(
     Ok((actor, found, seen))
 }
 
-/// Takes a request back that is not decided yet
+/// Withdraws a request that is not decided yet
 #[utoipa::path(post, path = "/requests/{id}/cancel", operation_id = "cancel_request",
     params(("id" = Uuid, Path, description = "its id"),
-        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     responses(
-        (status = 200, description = "it is taken back", body = RequestView),
-        (status = 409, description = "it was decided"),
+        (status = 200, description = "the request is withdrawn", body = RequestView),
+        (status = 409, description = "it has been decided"),
         (status = 412, description = "it has changed since"),
-        (status = 428, description = "no version was sent")))]
+        (status = 428, description = "If-Match is missing")))]
 pub(super) async fn cancel(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
@@ -236,14 +221,14 @@ pub(super) async fn cancel(
 /// Submits a draft
 #[utoipa::path(post, path = "/requests/{id}/submit", operation_id = "submit_request",
     params(("id" = Uuid, Path, description = "its id"),
-        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     responses(
-        (status = 202, description = "it will be decided", body = Object),
-        (status = 409, description = "it is no draft"),
+        (status = 202, description = "the request will be decided", body = Object),
+        (status = 409, description = "it is not a draft"),
         (status = 412, description = "it has changed since"),
-        (status = 428, description = "no version was sent")))]
+        (status = 428, description = "If-Match is missing")))]
 pub(super) async fn submit(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
@@ -252,5 +237,5 @@ pub(super) async fn submit(
     let operation = OperationId::now_v7();
     in_time(site.broker.submit_draft(&actor, found.id, seen, operation)).await?;
     site.submitted.notify_one();
-    Ok(accepted(&found.asking, found.id, operation).into_response())
+    Ok(accepted(&found.asking, found.id, Some(operation)).into_response())
 }

@@ -1,66 +1,43 @@
-//! A reservation as its owner sees it.
+//! The response type of a reservation.
 
-use crate::api::asked;
-use crate::api::ops::moves::switch;
-use api_types::moves::StopSwitch;
-use broker::{Labels, RequestState, ReservationCard, Rollout, State, Valued};
+use crate::api::views::RolloutView;
+use crate::http::schema;
+use broker::{Labels, RequestState, ReservationCard, State as _, Valued};
 use chrono::{DateTime, Utc};
-use control::standing::{Part, Parts, Standing, state_of};
+use control::reservation_status::{CountsByName, ReservationStatus, ServerCount, state_of};
 use fleet::{Name, ReservationKind, Rru};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// What is so of a reservation, beside its state.
+/// A condition of a reservation, beside its state.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Condition {
-    /// Of a closed list: `promise_kept`, `servers_arriving`, `servers_leaving`, `servers_out_of_use`,
-    /// `request_open`.
+    /// One of `promise_kept`, `servers_arriving`, `servers_leaving`, `servers_out_of_use`, `request_open`.
     condition: &'static str,
     holds: bool,
-    /// For people.
+    /// Details as text.
     detail: String,
 }
 
-/// How far a change of the host profile is.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Rollout)]
-pub(in crate::api) struct RolloutView {
-    /// Servers that had another profile when it began.
-    servers: i64,
-    /// Servers that it has reached, or that have left the reservation.
-    done: i64,
-    /// Servers whose hosts refused to be reconfigured: they are not asked again before the profile changes.
-    refused: i64,
-    /// The same for people: `120 of 500`.
-    progress: String,
-    /// Who paused it, and why: no server begins to be reconfigured. Null: it goes on.
-    paused: Option<StopSwitch>,
-}
-
-impl From<Rollout> for RolloutView {
-    fn from(of: Rollout) -> RolloutView {
-        RolloutView {
-            servers: of.servers,
-            done: of.done(),
-            refused: of.refused,
-            progress: format!("{} of {}", of.done(), of.servers),
-            paused: of.paused.map(switch),
-        }
-    }
-}
-
-/// Servers, and what they are worth.
+/// A number of servers and their RRU.
 #[derive(ToSchema)]
 #[schema(as = ReservationPart)]
-#[expect(dead_code, reason = "it describes `Part`, which knows no OpenAPI")]
+#[expect(dead_code, reason = "schema of `ServerCount`, whose crate does not use OpenAPI")]
 struct PartSchema {
     servers: usize,
     rru: f64,
 }
 
-/// A reservation: what is promised, what there is of it, and what is asked about it.
+/// Names of kinds.
+pub(super) fn kinds() -> utoipa::openapi::Schema {
+    let all =
+        [ReservationKind::Guaranteed, ReservationKind::SharedBuffer, ReservationKind::Elastic];
+    schema::words(all.map(ReservationKind::as_str))
+}
+
+/// A reservation: promised and owned capacity, and open requests.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Reservation)]
 pub(super) struct ReservationView {
@@ -68,43 +45,43 @@ pub(super) struct ReservationView {
     reservation: Name,
     #[schema(value_type = String)]
     owner: Name,
-    #[schema(schema_with = super::reservations::kinds)]
+    #[schema(schema_with = kinds)]
     kind: &'static str,
-    #[schema(schema_with = asked::state::<RequestState>)]
+    #[schema(schema_with = schema::state::<RequestState>)]
     state: &'static str,
     conditions: Vec<Condition>,
     labels: Labels,
-    /// What was asked for last, in RRU: more than is promised where a part was granted.
+    /// Capacity of the last request, in RRU: more than promised if only a part was granted.
     requested_rru: f64,
-    /// C: what is promised, in RRU; of a shared buffer, servers.
+    /// C: promised capacity in RRU; of a shared buffer, servers.
     promised_rru: f64,
-    /// What of it is guaranteed now by the servers it owns that are not out of use, in RRU.
+    /// RRU of the promise that its servers in service guarantee now.
     granted_rru: f64,
-    /// What is left of it after the loss of its worst MSB, in RRU.
+    /// RRU left after the loss of its largest MSB.
     left_after_worst_msb_rru: f64,
-    /// The MSB that has most of it.
+    /// The MSB with the largest share of it.
     #[schema(value_type = Option<String>)]
     worst_msb: Option<Name>,
-    /// Its embedded buffer: what is in that MSB, in RRU; null: it has none.
+    /// Embedded buffer: RRU in that MSB; null: none.
     embedded_buffer_rru: Option<f64>,
-    /// Owned and not out of use.
+    /// Owned and in service.
     #[schema(value_type = PartSchema)]
-    owned: Part,
-    /// Owned and out of use.
+    owned: ServerCount,
+    /// Owned and out of service.
     #[schema(value_type = PartSchema)]
-    out_of_use: Part,
-    /// On their way to it.
+    out_of_use: ServerCount,
+    /// Pending moves to it.
     #[schema(value_type = PartSchema)]
-    arriving: Part,
-    /// On their way from it.
+    arriving: ServerCount,
+    /// Pending moves from it.
     #[schema(value_type = PartSchema)]
-    leaving: Part,
+    leaving: ServerCount,
     #[schema(value_type = BTreeMap<String, PartSchema>)]
-    by_hardware_type: Parts,
+    by_hardware_type: CountsByName,
     #[schema(value_type = BTreeMap<String, PartSchema>)]
-    by_msb: Parts,
+    by_msb: CountsByName,
     #[schema(value_type = BTreeMap<String, PartSchema>)]
-    by_datacenter: Parts,
+    by_datacenter: CountsByName,
     msb_buffer: bool,
     priority: i32,
     msb_alpha: Option<f64>,
@@ -112,49 +89,50 @@ pub(super) struct ReservationView {
     affinity_theta: Option<f64>,
     #[schema(value_type = Option<String>)]
     host_profile: Option<Name>,
-    /// How far the last change of its host profile is; null: it never changed.
+    /// Progress of the last change of its host profile; null: never changed.
     rollout: Option<RolloutView>,
-    /// What one server of each eligible hardware type is worth.
+    /// RRU of one server of each eligible hardware type.
     #[serde(rename = "rru", serialize_with = "rru_of")]
     #[schema(value_type = BTreeMap<String, f64>)]
     valued: Arc<Valued>,
     #[serde(serialize_with = "affinity_of")]
     #[schema(value_type = BTreeMap<String, f64>)]
     affinity: Arc<Valued>,
-    /// The only datacenters it may have servers in; empty: all.
+    /// The only datacenters of its servers; empty: all.
     #[serde(serialize_with = "allowed_of")]
     #[schema(value_type = Vec<String>)]
     allowed_datacenters: Arc<Valued>,
-    /// How many replicas there are of what it stores; null: no replica rule.
+    /// Replicas of its data; null: no replica rule.
     replicas: Option<u32>,
-    /// How many of them one MSB may hold.
+    /// Replicas that one MSB may hold.
     replicas_per_msb: Option<u32>,
     #[schema(value_type = Option<Object>)]
     churn_contract: Option<Value>,
     promise_version: i32,
     promised_at: DateTime<Utc>,
-    /// When it ends by itself.
+    /// When it ends without a request.
     ends_at: Option<DateTime<Utc>>,
-    /// The request it is promised by; null: it was loaded from a snapshot.
+    /// The request that was granted; null: loaded from a snapshot.
     request: Option<String>,
     /// The request that waits for its answer.
     open_request: Option<String>,
-    /// What the ETag says.
+    /// Its ETag.
     version: String,
 }
 
 impl ReservationView {
-    /// `standing` may be a little older than what is promised.
-    pub(super) fn new(card: ReservationCard, standing: Option<&Standing>) -> ReservationView {
-        let none = Standing::default();
+    /// `status` may be a few seconds older than `card`.
+    pub(super) fn new(
+        card: ReservationCard,
+        status: Option<&ReservationStatus>,
+    ) -> ReservationView {
+        let none = ReservationStatus::default();
         let guaranteed = card.kind == ReservationKind::Guaranteed;
         let state = match card.kind {
-            ReservationKind::Guaranteed => {
-                state_of(card.capacity, card.in_force.as_ref(), standing)
-            }
+            ReservationKind::Guaranteed => state_of(card.capacity, card.in_force.as_ref(), status),
             ReservationKind::SharedBuffer | ReservationKind::Elastic => RequestState::Granted,
         };
-        let has = standing.unwrap_or(&none);
+        let has = status.unwrap_or(&none);
         let worst = has.worst_msb.as_ref();
         let in_worst = worst.map_or(Rru::ZERO, |(_, rru)| *rru);
         let requested = card.in_force.and_then(|of| of.asked).unwrap_or(card.capacity);
@@ -207,12 +185,12 @@ impl ReservationView {
         }
     }
 
-    /// Its name.
+    /// Name of the reservation.
     pub(super) fn name(&self) -> &str {
         &self.reservation
     }
 
-    /// Whether it stands so.
+    /// Whether it has this state.
     pub(super) fn is_in(&self, state: RequestState) -> bool {
         self.state == state.as_str()
     }
@@ -230,16 +208,13 @@ fn allowed_of<S: Serializer>(of: &Arc<Valued>, to: S) -> Result<S::Ok, S::Error>
     of.allowed_datacenters.serialize(to)
 }
 
-fn conditions(card: &ReservationCard, has: &Standing) -> Vec<Condition> {
+fn conditions(card: &ReservationCard, has: &ReservationStatus) -> Vec<Condition> {
     let promised = card.capacity;
-    let counted = |part: Part| format!("{} servers, {} RRU", part.servers, part.rru);
+    let counted = |part: ServerCount| format!("{} servers, {} RRU", part.servers, part.rru);
     let mut all = vec![Condition {
         condition: "promise_kept",
         holds: has.guaranteed >= promised,
-        detail: format!(
-            "{} RRU of {promised} RRU are guaranteed now",
-            has.guaranteed.min(promised)
-        ),
+        detail: format!("{} of {promised} RRU are guaranteed now", has.guaranteed.min(promised)),
     }];
     for (condition, part) in [
         ("servers_arriving", has.arriving),
@@ -249,7 +224,7 @@ fn conditions(card: &ReservationCard, has: &Standing) -> Vec<Condition> {
         all.push(Condition { condition, holds: part.servers > 0, detail: counted(part) });
     }
     let detail = card.open.map_or_else(
-        || "nothing that was asked waits for its answer".to_owned(),
+        || "no request is open".to_owned(),
         |(id, state)| format!("request {id} is {}", state.as_str()),
     );
     all.push(Condition { condition: "request_open", holds: card.open.is_some(), detail });

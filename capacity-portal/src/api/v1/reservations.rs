@@ -1,131 +1,65 @@
-//! `/v1/reservations`: what is promised, what there is of it, and changes to it.
+//! `/v1/reservations`: promised and owned capacity, and changes to it.
 
-use super::ask::{self, Place, ReservationAsked};
-use super::named;
-use super::requests::not_set_aside;
-use super::reservation_view::ReservationView;
-use crate::api::asked::{self, Asked};
-use crate::api::authority::{Caller, Role};
-use crate::api::conditions::{Answer, etag, if_match, once, stale};
-use crate::api::page::Question;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use super::accepted::{Accepted, WriteQuery, accepted, not_reserved_until};
+use super::change::{self, ChangeContext, ParsedChange, ReservationChange};
+use super::reservation_view::{ReservationView, kinds};
+use super::scope::{reservation_name, visible_owner};
+use crate::http::auth::{Caller, Role};
+use crate::http::idempotency::{StoredResponse, once};
+use crate::http::page::PageCursor;
+use crate::http::preconditions::{etag, if_match, stale};
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, body, field, in_time, schema};
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, State as Extension};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::{
     AskError, Asking, CardFilter, GrantPolicy, KeyClaim, Labels, OperationId, RequestChangeKind,
     RequestId, RequestState, ReservationCard, Submission,
 };
-use control::HeldRegion;
-use fleet::{CapacityRequest, Name, RegionSnapshot, ReservationKind};
+use control::CachedRegion;
+use fleet::{CapacityRequest, Name, ReservationKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
-/// Reservations of a page, unless told otherwise.
+/// Default number of reservations in a page.
 const PAGE: u32 = 100;
 
-/// The most of one page.
-const ROWS_MAX: u32 = 1_000;
+/// Limit of reservations in a page.
+const PAGE_MAX: u32 = 1_000;
 
-/// Which page of which reservations.
+/// Filters of the list of reservations.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct ReservationsAsked {
-    /// Of one owner.
+pub(super) struct ReservationsQuery {
+    /// Owner.
     owner: Option<String>,
-    /// Of one kind.
+    /// Kind.
     #[param(schema_with = kinds)]
     kind: Option<String>,
-    /// In one state.
-    #[param(schema_with = asked::state::<RequestState>)]
+    /// State.
+    #[param(schema_with = schema::state::<RequestState>)]
     state: Option<String>,
-    /// With these labels, as in `team=green,stage=production`.
+    /// Labels, as in `team=green,stage=production`.
     label: Option<String>,
-    /// The most reservations of the page; 100 unless told otherwise.
+    /// Limit of reservations in the page; 100 by default.
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<u32>,
-    /// Where the page begins: `next_page_token` of the one before, with the same filter.
+    /// `next_page_token` of the previous page, with the same filters.
     page_token: Option<String>,
-}
-
-/// The words of kinds.
-pub(super) fn kinds() -> utoipa::openapi::Schema {
-    let all =
-        [ReservationKind::Guaranteed, ReservationKind::SharedBuffer, ReservationKind::Elastic];
-    asked::words(all.map(ReservationKind::as_str))
 }
 
 /// A page of reservations, by name.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Reservations {
     reservations: Vec<ReservationView>,
-    /// Where the next page begins; null: this is the last.
+    /// Token of the next page; null: this is the last page.
     next_page_token: Option<String>,
-}
-
-/// How a write is meant.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct WriteAsked {
-    /// `validate`: say what is wrong with it, and do nothing.
-    #[param(schema_with = dry_runs)]
-    dry_run: Option<String>,
-}
-
-fn dry_runs() -> utoipa::openapi::Schema {
-    asked::words(["validate"])
-}
-
-impl WriteAsked {
-    /// Whether nothing is to be done.
-    pub(super) fn validates(&self) -> Result<bool, Problem> {
-        match self.dry_run.as_deref() {
-            None => Ok(false),
-            Some("validate") => Ok(true),
-            Some(_) => Err(Problem::bad_request("malformed", "dry_run is validate or absent")),
-        }
-    }
-}
-
-/// Something was asked: what to wait on.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Accepted {
-    reservation: String,
-    request: String,
-    /// What to wait on; null: a draft, which nobody decides.
-    operation: Option<String>,
-    /// If it has a start: that nothing is set aside until then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    notice: Option<String>,
-}
-
-/// What a 202 says. It never means granted.
-pub(super) fn accepted(asking: &Asking, request: RequestId, operation: OperationId) -> Answer {
-    answer(asking, request, Some(operation))
-}
-
-fn answer(asking: &Asking, request: RequestId, operation: Option<OperationId>) -> Answer {
-    let body = Accepted {
-        reservation: asking.reservation().to_string(),
-        notice: asking.starts_at.map(not_set_aside),
-        request: request.to_string(),
-        operation: operation.map(|id| id.to_string()),
-    };
-    match operation {
-        Some(id) => {
-            Answer::new(StatusCode::ACCEPTED, Some(format!("/v1/operations/{id}")), json!(body))
-        }
-        None => {
-            Answer::new(StatusCode::CREATED, Some(format!("/v1/requests/{request}")), json!(body))
-        }
-    }
 }
 
 impl From<AskError> for Problem {
@@ -154,47 +88,46 @@ impl From<AskError> for Problem {
 
 /// Reservations, by name
 #[utoipa::path(get, path = "/reservations", operation_id = "list_reservations",
-    params(ReservationsAsked),
+    params(ReservationsQuery),
     responses((status = 200, description = "a page", body = Reservations)))]
 pub(super) async fn list(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
-    Asked(wanted): Asked<ReservationsAsked>,
+    StrictQuery(wanted): StrictQuery<ReservationsQuery>,
 ) -> Result<Json<Reservations>, Problem> {
     caller.reads()?;
-    let limit = asked::limit(wanted.limit, PAGE, ROWS_MAX)?;
-    let state = wanted.state.as_deref().map(super::requests::state).transpose()?;
+    let limit = query::limit(wanted.limit, PAGE, PAGE_MAX)?;
+    let state = query::state_of::<RequestState>(wanted.state.as_deref())?;
     let kind = wanted.kind.as_deref().map(|word| {
-        let unknown = || Problem::bad_request("malformed", format!("{word:?} is no kind"));
+        let unknown = || Problem::bad_request("malformed", format!("{word:?} is not a kind"));
         ReservationKind::parse(word).ok_or_else(unknown)
     });
     let kind = kind.transpose()?;
     let labels = wanted.label.as_deref().map(labels).transpose()?.unwrap_or_default();
-    let filter = CardFilter { owner: super::own(&caller, wanted.owner)?, kind, labels };
+    let filter = CardFilter { owner: visible_owner(&caller, wanted.owner)?, kind, labels };
     let texts = filter.labels.iter().flat_map(|(label, value)| [label, value]);
-    super::storable(filter.owner.iter().chain(texts))?;
+    query::storable(filter.owner.iter().chain(texts))?;
     let words = (&filter.owner, &wanted.kind, &wanted.state, &filter.labels);
-    let question = Question::new(&("reservations", words));
-    let after: Option<String> = question.cursor(wanted.page_token.as_deref())?;
+    let cursor = PageCursor::new(&("reservations", words));
+    let after: Option<String> = cursor.position(wanted.page_token.as_deref())?;
     let mut after = after.unwrap_or_default();
-    super::storable([&after].into_iter())?;
+    query::storable([&after].into_iter())?;
     let held = site.region.latest();
     let (mut found, mut more) = (Vec::new(), true);
-    // How a reservation stands follows from the region, so a filter by that reads on.
+    // The state follows from the region, so a filter by state may need more than one query.
     while more && found.len() <= limit as usize {
         let cards = in_time(site.broker.reservation_cards(&filter, &after, limit + 1)).await?;
         more = cards.len() > limit as usize;
         for card in cards {
             after = card.reservation.to_string();
-            let standing = held.as_ref().and_then(|held| held.standings.get(&card.reservation));
-            let view = ReservationView::new(card, standing);
+            let status = held.as_ref().and_then(|held| held.statuses.get(&card.reservation));
+            let view = ReservationView::new(card, status);
             if state.is_none_or(|state| view.is_in(state)) {
                 found.push(view);
             }
         }
     }
-    let (reservations, next_page_token) =
-        question.page(found, limit, |last| last.name().to_owned());
+    let (reservations, next_page_token) = cursor.page(found, limit, |last| last.name().to_owned());
     Ok(Json(Reservations { reservations, next_page_token }))
 }
 
@@ -206,13 +139,13 @@ fn labels(text: &str) -> Result<Labels, Problem> {
     };
     let read: Option<Labels> = text.split(',').map(pair).collect();
     let malformed =
-        || Problem::bad_request("malformed", "label is as in team=green,stage=production");
+        || Problem::bad_request("malformed", "label must be like team=green,stage=production");
     read.ok_or_else(malformed)
 }
 
-/// What is promised to a reservation that this caller may know of.
+/// Reads a reservation that the caller may see.
 async fn card(site: &Site, caller: &Caller, name: String) -> Result<ReservationCard, Problem> {
-    let name = named(name)?;
+    let name = reservation_name(name)?;
     let found = in_time(site.broker.reservation_card(&name)).await?;
     found.filter(|card| caller.sees(&card.owner)).ok_or_else(|| {
         let detail = format!("there is no reservation {name:?}");
@@ -220,14 +153,14 @@ async fn card(site: &Site, caller: &Caller, name: String) -> Result<ReservationC
     })
 }
 
-/// A reservation: what is promised, what there is of it, and what is asked about it
+/// One reservation: promised and owned capacity, and open requests
 ///
-/// The ETag changes with what is promised and asked, not with every server that arrives.
+/// The ETag changes with the promise and with requests, not with each server that arrives.
 #[utoipa::path(get, path = "/reservations/{name}", operation_id = "get_reservation",
     params(("name" = String, Path, description = "the reservation")),
-    responses((status = 200, description = "how it stands", body = ReservationView)))]
+    responses((status = 200, description = "the reservation", body = ReservationView)))]
 pub(super) async fn find(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Response, Problem> {
@@ -235,64 +168,61 @@ pub(super) async fn find(
     let card = card(&site, &caller, name).await?;
     let version = card.version.clone();
     let held = site.region.latest();
-    let standing = held.as_ref().and_then(|held| held.standings.get(&card.reservation));
-    Ok(etag(Json(ReservationView::new(card, standing)), &version))
+    let status = held.as_ref().and_then(|held| held.statuses.get(&card.reservation));
+    Ok(etag(Json(ReservationView::new(card, status)), &version))
 }
 
-/// Asks for a new reservation
+/// Requests a new reservation
 ///
-/// 202 means that it will be decided, not that it is granted: wait on the operation.
+/// 202 means that it will be decided, not that it is granted: wait for the operation.
 #[utoipa::path(post, path = "/reservations", operation_id = "create_reservation",
-    params(WriteAsked, ("Idempotency-Key" = Option<String>, Header, description = "makes it safe to send again")),
-    request_body = ReservationAsked,
+    params(WriteQuery, ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
+    request_body = ReservationChange,
     responses(
-        (status = 200, description = "nothing is wrong with it (dry_run)", body = Object),
-        (status = 201, description = "a draft was written down", body = Accepted),
-        (status = 202, description = "it will be decided", body = Accepted),
-        (status = 409, description = "there is one of this name, or a request for it waits"),
-        (status = 422, description = "fields are wrong; `errors` names each")))]
+        (status = 200, description = "the request is valid (dry_run)", body = Object),
+        (status = 201, description = "the draft is stored", body = Accepted),
+        (status = 202, description = "the request is stored and will be decided", body = Accepted),
+        (status = 409, description = "the reservation exists, or a request for it is open"),
+        (status = 422, description = "fields are invalid; `errors` lists them")))]
 pub(super) async fn create(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
-    Asked(wanted): Asked<WriteAsked>,
+    StrictQuery(wanted): StrictQuery<WriteQuery>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
     caller.needs(Role::Owner)?;
     let validates = wanted.validates()?;
-    let place = |region| Place {
+    let context = ChangeContext {
         kind: Some(RequestChangeKind::Create),
-        reservation: None,
         owner: caller.scope().map(Name::from),
-        region,
-        profiles: None,
-        prefix: String::new(),
+        ..ChangeContext::default()
     };
-    let read = read(&site, &body, place).await?;
-    let actor = caller.may_act_for(&read.asking.owner)?;
-    ask_for(&site, &actor, &headers, ("/v1/reservations", &body), read, None, validates).await
+    let parsed = parse(&site, &body, context).await?;
+    let actor = caller.may_act_for(&parsed.asking.owner)?;
+    submit_once(&site, &actor, &headers, ("/v1/reservations", &body), parsed, None, validates).await
 }
 
-/// Asks for a change to a reservation
+/// Requests a change to a reservation
 ///
-/// What is promised now holds until more is granted; a refusal leaves it as it is.
+/// The current promise holds until the change is granted; a refusal leaves it unchanged.
 #[utoipa::path(patch, path = "/reservations/{name}", operation_id = "change_reservation",
-    params(("name" = String, Path, description = "the reservation"), WriteAsked,
-        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
-    request_body = ReservationAsked,
+    params(("name" = String, Path, description = "the reservation"), WriteQuery,
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
+    request_body = ReservationChange,
     responses(
-        (status = 200, description = "nothing is wrong with it (dry_run)", body = Object),
-        (status = 201, description = "a draft was written down", body = Accepted),
-        (status = 202, description = "it will be decided", body = Accepted),
-        (status = 409, description = "a request for it waits, or it is not guaranteed"),
+        (status = 200, description = "the request is valid (dry_run)", body = Object),
+        (status = 201, description = "the draft is stored", body = Accepted),
+        (status = 202, description = "the request is stored and will be decided", body = Accepted),
+        (status = 409, description = "a request for it is open, or it is not guaranteed"),
         (status = 412, description = "it has changed since"),
-        (status = 422, description = "fields are wrong; `errors` names each"),
-        (status = 428, description = "no version was sent")))]
+        (status = 422, description = "fields are invalid; `errors` lists them"),
+        (status = 428, description = "If-Match is missing")))]
 pub(super) async fn change(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
-    Asked(wanted): Asked<WriteAsked>,
+    StrictQuery(wanted): StrictQuery<WriteQuery>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
@@ -301,38 +231,36 @@ pub(super) async fn change(
     let card = card(&site, &caller, name).await?;
     let actor = caller.may_act_for(&card.owner)?;
     let seen = if_match(&headers)?;
-    let place = |region| Place {
+    let context = ChangeContext {
         kind: Some(RequestChangeKind::Change),
-        reservation: Some(&card.reservation),
+        reservation: Some(card.reservation.clone()),
         owner: Some(card.owner.clone()),
-        region,
-        profiles: None,
-        prefix: String::new(),
+        ..ChangeContext::default()
     };
-    let read = read(&site, &body, place).await?;
-    // Nobody gives away what is another's, nor to another.
-    caller.may_act_for(&read.asking.owner)?;
+    let parsed = parse(&site, &body, context).await?;
+    // Neither the current nor the new owner may be another one.
+    caller.may_act_for(&parsed.asking.owner)?;
     let path = format!("/v1/reservations/{}", card.reservation);
-    ask_for(&site, &actor, &headers, (&path, &body), read, seen, validates).await
+    submit_once(&site, &actor, &headers, (&path, &body), parsed, seen, validates).await
 }
 
-/// Asks for the end of a reservation
+/// Requests the removal of a reservation
 ///
-/// Its servers are freed; it goes once it holds none.
+/// Its servers are freed; it is removed when it holds none.
 #[utoipa::path(delete, path = "/reservations/{name}", operation_id = "delete_reservation",
-    params(("name" = String, Path, description = "the reservation"), WriteAsked,
-        ("If-Match" = Option<String>, Header, description = "the ETag that was seen, or *")),
+    params(("name" = String, Path, description = "the reservation"), WriteQuery,
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     responses(
-        (status = 200, description = "nothing is wrong with it (dry_run)", body = Object),
-        (status = 202, description = "it will end", body = Accepted),
-        (status = 409, description = "a request for it waits, or it is not guaranteed"),
+        (status = 200, description = "the request is valid (dry_run)", body = Object),
+        (status = 202, description = "the request is stored and will be decided", body = Accepted),
+        (status = 409, description = "a request for it is open, or it is not guaranteed"),
         (status = 412, description = "it has changed since"),
-        (status = 428, description = "no version was sent")))]
+        (status = 428, description = "If-Match is missing")))]
 pub(super) async fn remove(
-    Extension(site): Extension<Site>,
+    State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
-    Asked(wanted): Asked<WriteAsked>,
+    StrictQuery(wanted): StrictQuery<WriteQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     caller.needs(Role::Owner)?;
@@ -354,86 +282,71 @@ pub(super) async fn remove(
         labels: None,
         contract: None,
     };
-    let read = ask::Read { asking, draft: false };
+    let parsed = ParsedChange { asking, draft: false };
     let path = format!("/v1/reservations/{}?remove", card.reservation);
-    ask_for(&site, &actor, &headers, (&path, &[]), read, seen, validates).await
+    submit_once(&site, &actor, &headers, (&path, &[]), parsed, seen, validates).await
 }
 
-/// Reads a body against the region as it was seen last.
-async fn read<'a>(
-    site: &Site,
-    body: &[u8],
-    place: impl FnOnce(Option<&'a RegionSnapshot>) -> Place<'a>,
-) -> Result<ask::Read, Problem> {
-    let body: Value = asked::json(body)?;
-    let mut place = place(None);
-    // As it was seen last will do, unless it was seen before the reservation was there.
-    let there = |held: &HeldRegion| {
-        place.reservation.is_none_or(|name| held.snapshot.reservation(name).is_some())
+/// Reads a change and checks it on the cached region, which is read again only if it lacks the reservation.
+async fn parse(site: &Site, body: &[u8], context: ChangeContext) -> Result<ParsedChange, Problem> {
+    let body: Value = body::json(body)?;
+    let contains = |held: &CachedRegion| {
+        let name = context.reservation.as_ref();
+        name.is_none_or(|name| held.snapshot.reservation(name).is_some())
     };
-    let held = match site.region.latest().filter(|held| there(held)) {
+    let held = match site.region.latest().filter(|held| contains(held)) {
         Some(held) => held,
-        None => site.region.fresh().await?,
+        None => site.region.read_current().await?,
     };
-    let profiles = super::profiles(site, std::slice::from_ref(&body)).await?;
-    let read = {
-        let place = Place {
-            kind: place.kind,
-            reservation: place.reservation,
-            owner: place.owner.take(),
-            region: Some(&held.snapshot),
-            profiles: profiles.as_ref(),
-            prefix: String::new(),
-        };
-        ask::read(body, place)
-    };
-    let read = read.map_err(|errors| ask::refused(&errors))?;
-    super::check_zone(site, &read.asking, "").await?;
-    Ok(read)
+    let profiles = change::load_profiles(site, std::slice::from_ref(&body)).await?;
+    let parsed = change::parse(body, context, Some(&held.snapshot), profiles.as_ref())
+        .map_err(|errors| field::invalid(&errors))?;
+    change::check_zone(site, &parsed.asking, "").await?;
+    Ok(parsed)
 }
 
-/// Submits what was read, once for each key.
-async fn ask_for(
+/// Submits a change once for each key; with `validates`, only reports that it is valid.
+async fn submit_once(
     site: &Site,
     actor: &Arc<str>,
     headers: &HeaderMap,
-    asked: (&str, &[u8]),
-    read: ask::Read,
+    request: (&str, &[u8]),
+    parsed: ParsedChange,
     seen: Option<String>,
     validates: bool,
 ) -> Result<Response, Problem> {
     if validates {
-        let mut said = json!({ "valid": true, "reservation": read.asking.reservation() });
-        if let Some(at) = read.asking.starts_at {
-            said["notice"] = json!(not_set_aside(at));
+        let mut valid = json!({ "valid": true, "reservation": parsed.asking.reservation() });
+        if let Some(at) = parsed.asking.starts_at {
+            valid["notice"] = json!(not_reserved_until(at));
         }
-        return Ok(Json(said).into_response());
+        return Ok(Json(valid).into_response());
     }
     let submit = async |claim| {
-        let answer = submit(site, actor, &read, seen.as_deref(), claim).await?;
+        let response = submit(site, actor, &parsed, seen.as_deref(), claim).await?;
         site.submitted.notify_one();
-        Ok(answer)
+        Ok(response)
     };
-    once(site, actor, headers, asked, submit).await
+    once(site, actor, headers, request, submit).await
 }
 
 async fn submit(
     site: &Site,
     actor: &str,
-    read: &ask::Read,
+    parsed: &ParsedChange,
     seen: Option<&str>,
     claim: Option<KeyClaim>,
-) -> Result<Answer, Problem> {
-    let (id, operation) = (RequestId::now_v7(), (!read.draft).then(OperationId::now_v7));
-    let answer = answer(&read.asking, id, operation);
-    let stored = answer.json();
+) -> Result<StoredResponse, Problem> {
+    let (id, operation) = (RequestId::now_v7(), (!parsed.draft).then(OperationId::now_v7));
+    let response = accepted(&parsed.asking, id, operation);
+    let stored = response.json();
     let submission = Submission {
         id,
         operation,
-        asking: &read.asking,
+        asking: &parsed.asking,
         expected: seen,
         key: claim.map(|claim| (claim, &stored)),
     };
     in_time(site.broker.submit_request(actor, &submission)).await?;
-    Ok(answer)
+    Ok(response)
 }

@@ -1,10 +1,9 @@
-//! `GET /v1/reservations/{name}/servers`: what an allocator may place containers on.
+//! `GET /v1/reservations/{name}/servers`: servers on which an allocator may place containers.
 
-use super::reservation;
-use crate::api::asked::{self, Asked};
-use crate::api::authority::Caller;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use super::scope::visible_reservation;
+use crate::http::auth::Caller;
+use crate::http::query::{self, StrictQuery};
+use crate::http::{Problem, Site, in_time, schema};
 use axum::Json;
 use axum::extract::{Path, State};
 use broker::{ReservedPage, ReservedServer, SERVERS_PAGE_MAX, ServerState};
@@ -12,18 +11,18 @@ use fleet::Name;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// Servers of a page, unless told otherwise.
+/// Default number of servers in a page.
 const PAGE: u32 = 1_000;
 
-/// Which page.
+/// Query of the list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct ServersAsked {
-    /// Servers after this name; absent: from the first.
+pub(super) struct ServersQuery {
+    /// Begin after this name; absent: at the first server.
     #[serde(default)]
     after: String,
-    /// The most servers of the page; 1,000 unless told otherwise.
+    /// Limit of servers in the page; 1,000 by default.
     #[param(minimum = 1, maximum = 10_000)]
     limit: Option<u32>,
 }
@@ -35,9 +34,9 @@ pub(super) struct ServerOfReservation {
     server: Name,
     #[schema(schema_with = states)]
     state: ServerState,
-    /// Whether the reservation owns it now.
+    /// Whether the reservation owns it.
     bound: bool,
-    /// Whether containers are known to run on it.
+    /// Whether it is known to run containers.
     in_use: bool,
     #[schema(value_type = String)]
     datacenter: Name,
@@ -47,7 +46,7 @@ pub(super) struct ServerOfReservation {
     rack: Name,
     #[schema(value_type = String)]
     hardware_type: Name,
-    /// What it is worth to the reservation, in RRU.
+    /// Its RRU for the reservation.
     rru: f64,
     /// The elastic reservation that borrows it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +55,7 @@ pub(super) struct ServerOfReservation {
 }
 
 fn states() -> utoipa::openapi::Schema {
-    asked::words([
+    schema::words([
         "unavailable",
         "leaving",
         "in_maintenance",
@@ -84,24 +83,23 @@ impl From<ReservedServer> for ServerOfReservation {
     }
 }
 
-/// A page of a reservation's servers, as of one instant.
+/// A page of the servers of a reservation, at one instant.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ServersPage {
-    /// The last entry of the audit trail at that instant: where to follow from.
+    /// Last audit-trail entry at that instant: where to follow changes from.
     seq: i64,
-    /// What was promised, in RRU; on the first page.
+    /// Promised RRU; only on the first page.
     #[serde(skip_serializing_if = "Option::is_none")]
     capacity_rru: Option<f64>,
-    /// What containers may be placed on, in RRU: servers that are available or borrowed; on the
-    /// first page.
+    /// RRU of servers on which containers may be placed: available and borrowed; only on the first page.
     #[serde(skip_serializing_if = "Option::is_none")]
     available_rru: Option<f64>,
-    /// The largest share of one MSB in what it owns and is not out of use, in RRU; on the first page.
+    /// RRU of its servers in service in the MSB with most of them; only on the first page.
     #[serde(skip_serializing_if = "Option::is_none")]
     embedded_buffer_rru: Option<f64>,
-    /// The servers, in order of name.
+    /// Sorted by name.
     servers: Vec<ServerOfReservation>,
-    /// Where the next page begins; null: this is the last.
+    /// Value of `after` for the next page; null: this is the last page.
     next: Option<String>,
 }
 
@@ -119,23 +117,23 @@ impl From<ReservedPage> for ServersPage {
     }
 }
 
-/// The servers that a reservation owns, gets or borrows
+/// Servers that a reservation owns, will own or borrows
 ///
-/// Each in one state, which says what may be done with it; in order of name, page by page.
+/// Sorted by name, in pages. The state of a server tells whether containers may be placed on it.
 #[utoipa::path(get, path = "/reservations/{name}/servers", operation_id = "list_servers",
-    params(("name" = String, Path, description = "the reservation"), ServersAsked),
+    params(("name" = String, Path, description = "the reservation"), ServersQuery),
     responses((status = 200, description = "a page", body = ServersPage)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
-    Asked(ServersAsked { after, limit }): Asked<ServersAsked>,
+    StrictQuery(ServersQuery { after, limit }): StrictQuery<ServersQuery>,
 ) -> Result<Json<ServersPage>, Problem> {
     caller.reads()?;
-    let name = reservation(&site, &caller, name).await?;
-    let limit = asked::limit(limit, PAGE, SERVERS_PAGE_MAX)?;
+    let name = visible_reservation(&site, &caller, name).await?;
+    let limit = query::limit(limit, PAGE, SERVERS_PAGE_MAX)?;
     if after.contains('\0') {
-        return Err(Problem::bad_request("malformed", "a page begins after a name"));
+        return Err(Problem::bad_request("malformed", "after must be a name"));
     }
     Ok(Json(in_time(site.broker.reserved_servers(&name, &after, limit)).await?.into()))
 }

@@ -1,34 +1,33 @@
-//! `GET /v1/whoami`: whether a token is good, and for what.
+//! `GET /v1/whoami`: the token of the caller.
 
-use crate::api::asked;
-use crate::api::authority::{Caller, Role};
-use crate::api::problem::Problem;
+use crate::http::auth::{Caller, Role};
+use crate::http::{Problem, schema};
 use axum::Json;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Who asks.
+/// The token of the caller.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Whoami {
-    /// What stands in the audit trail.
+    /// Name: the actor in the audit trail.
     name: String,
     #[schema(schema_with = roles)]
     roles: Vec<&'static str>,
-    /// The owner whose objects alone are shown; null: everybody's are.
+    /// The only owner whose objects are visible; null: all owners.
     owner: Option<String>,
-    /// What a session says in the header `x-csrf-token` of whatever writes; null: it is none.
+    /// Value of the header `x-csrf-token` that writes of this session need; null: not a session.
     csrf: Option<String>,
 }
 
 fn roles() -> utoipa::openapi::schema::Array {
     utoipa::openapi::schema::ArrayBuilder::new()
-        .items(utoipa::openapi::RefOr::T(asked::words(Role::ALL.map(Role::as_str))))
+        .items(utoipa::openapi::RefOr::T(schema::words(Role::ALL.map(Role::as_str))))
         .build()
 }
 
-/// Whose a token is, and what it is good for
+/// The token of the caller: name, roles and owner
 #[utoipa::path(get, path = "/whoami", operation_id = "whoami",
-    responses((status = 200, description = "who asks", body = Whoami)))]
+    responses((status = 200, description = "the token", body = Whoami)))]
 pub(super) async fn whoami(caller: Caller) -> Result<Json<Whoami>, Problem> {
     let name = caller.needs(Role::Viewer)?.to_string();
     let roles = caller.roles().map(Role::as_str).collect();

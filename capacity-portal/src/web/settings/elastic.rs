@@ -2,9 +2,8 @@
 
 use super::answered;
 use super::form::{Field, Form, Reading, Rejected};
-use crate::api::authority::Role;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::Role;
+use crate::http::{Problem, Site, in_time};
 use crate::web::layout::{Reader, RegionReader};
 use crate::web::link;
 use crate::web::ui::{self, Mood};

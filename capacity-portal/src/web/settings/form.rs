@@ -1,6 +1,6 @@
 //! Forms of the settings. A rejected form keeps what was typed, with the errors beside the fields.
 
-use crate::api::problem::Problem;
+use crate::http::Problem;
 use crate::web::ui;
 use broker::EditError;
 use fleet::Name;

@@ -2,10 +2,9 @@
 
 use super::answered;
 use super::form::{Field, Form, Reading, Rejected};
-use crate::api::authority::Role;
 use crate::api::ops::region::SettingsBody;
-use crate::api::problem::Problem;
-use crate::api::{Site, in_time};
+use crate::http::auth::Role;
+use crate::http::{Problem, Site, in_time};
 use crate::web::layout::{Reader, RegionReader};
 use axum::extract::{self, State};
 use axum::response::Response;

@@ -1,0 +1,34 @@
+//! What the API and the pages share: errors, state, authentication, limits, and the reading of requests.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `state` | state shared by all handlers |
+//! | `problem` | errors as `application/problem+json` |
+//! | `auth` | tokens, roles, sessions and the caller of a request |
+//! | `limits`, `rate` | middleware in front of every route; rate limits |
+//! | `query`, `body` | strict reading of queries and bodies |
+//! | `field` | field errors, and the reader of objects that reports every one |
+//! | `page` | page tokens of lists |
+//! | `preconditions`, `idempotency` | `If-Match` and ETags; `Idempotency-Key` |
+//! | `schema` | parts of OpenAPI schemas |
+//! | `timeout` | timeouts |
+//! | `tls` | certificates |
+
+pub(crate) mod auth;
+pub(crate) mod body;
+pub(crate) mod field;
+pub(crate) mod idempotency;
+pub(crate) mod limits;
+pub(crate) mod page;
+pub(crate) mod preconditions;
+pub(crate) mod problem;
+pub(crate) mod query;
+pub(crate) mod rate;
+pub(crate) mod schema;
+pub(crate) mod state;
+pub(crate) mod timeout;
+pub(crate) mod tls;
+
+pub(crate) use problem::Problem;
+pub(crate) use state::Site;
+pub(crate) use timeout::in_time;

@@ -1,0 +1,306 @@
+//! Errors as `application/problem+json` (RFC 9457), with a stable `code` and the id of the request.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use broker::{DbError, ReservationError};
+use control::{PlanQueueError, PlanRefused, RegionError};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Header of the id of a request.
+const REQUEST_ID: &str = "x-request-id";
+
+/// All codes. Clients depend on them: none is renamed or removed.
+pub(crate) const CODES: &[&str] = &[
+    "all_refused",
+    "archive_unavailable",
+    "body_too_large",
+    "body_too_slow",
+    "busy",
+    "csrf",
+    "exists",
+    "file_too_large",
+    "guarantee",
+    "in_the_past",
+    "internal",
+    "invalid",
+    "key_in_use",
+    "key_reused",
+    "late",
+    "length",
+    "malformed",
+    "method_not_allowed",
+    "no_archive",
+    "no_chance",
+    "no_planner",
+    "no_region",
+    "no_report",
+    "no_rollout",
+    "no_such_reservation",
+    "not_active",
+    "not_answered",
+    "not_found",
+    "not_granted",
+    "not_guaranteed",
+    "nothing_fits",
+    "other_owner",
+    "outage_now",
+    "over",
+    "page_token",
+    "plan_over",
+    "plan_stale",
+    "postgres_unavailable",
+    "profile_in_use",
+    "quota_exceeded",
+    "region_unreadable",
+    "request_open",
+    "request_refused",
+    "role_missing",
+    "share",
+    "token_exists",
+    "token_missing",
+    "token_unknown",
+    "too_few_lost",
+    "too_many_plans",
+    "too_many_readers",
+    "too_many_requests",
+    "too_many_rows",
+    "unknown_contract",
+    "unknown_emergency",
+    "unknown_file",
+    "unknown_hardware_type",
+    "unknown_maintenance",
+    "unknown_msb",
+    "unknown_operation",
+    "unknown_plan",
+    "unknown_profile",
+    "unknown_request",
+    "unknown_reservation",
+    "unknown_scope",
+    "unknown_token",
+    "unknown_server",
+    "unknown_solve",
+    "unknown_version",
+    "version_required",
+    "version_stale",
+];
+
+/// An error response.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    members: Map<String, Value>,
+    /// Delay after which a retry may succeed.
+    after: Option<Duration>,
+}
+
+impl Problem {
+    pub(crate) fn new(
+        status: StatusCode,
+        code: &'static str,
+        detail: impl Into<String>,
+    ) -> Problem {
+        debug_assert!(CODES.contains(&code), "{code:?} is not in CODES");
+        Problem { status, code, detail: detail.into(), members: Map::new(), after: None }
+    }
+
+    /// The request cannot be parsed.
+    pub(crate) fn bad_request(code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// A name in the path, query or form contains a zero character, which Postgres cannot store.
+    pub(crate) fn zero_character() -> Problem {
+        Problem::bad_request("malformed", "names must not contain a zero character")
+    }
+
+    /// A retry may succeed later.
+    pub(crate) fn unavailable(code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).after(Duration::from_secs(5))
+    }
+
+    /// Sets `Retry-After`.
+    pub(crate) fn after(mut self, after: Duration) -> Problem {
+        self.after = Some(after);
+        self
+    }
+
+    /// The caller is not authenticated.
+    pub(crate) fn unauthorized(code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::UNAUTHORIZED, code, detail)
+    }
+
+    /// Too many requests; a retry may succeed after `seconds`.
+    pub(crate) fn too_often(detail: impl Into<String>, seconds: u64) -> Problem {
+        let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", detail);
+        problem.after(Duration::from_secs(seconds))
+    }
+
+    /// HTTP status.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Adds a member to the body.
+    pub(crate) fn with(mut self, member: &str, value: Value) -> Problem {
+        self.members.insert(member.to_owned(), value);
+        self
+    }
+
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// A member added with [`Problem::with`].
+    pub(crate) fn member(&self, name: &str) -> Option<&Value> {
+        self.members.get(name)
+    }
+
+    /// The problem of an error response without one, such as the router's.
+    pub(crate) fn of(status: StatusCode) -> Problem {
+        let (code, detail) = match status {
+            StatusCode::NOT_FOUND => ("not_found", "no such path"),
+            StatusCode::METHOD_NOT_ALLOWED => {
+                ("method_not_allowed", "the path does not support this method")
+            }
+            StatusCode::PAYLOAD_TOO_LARGE => ("body_too_large", "the body exceeds 4 MiB"),
+            _ => ("not_answered", "the request failed"),
+        };
+        Problem::new(status, code, detail)
+    }
+
+    fn body(mut self, id: Uuid) -> Vec<u8> {
+        let title = self.status.canonical_reason().unwrap_or("problem");
+        let fixed = json!({
+            "type": "about:blank", "title": title, "status": self.status.as_u16(),
+            "code": self.code, "detail": self.detail, "request_id": id.to_string(),
+        });
+        if let Value::Object(fixed) = fixed {
+            self.members.extend(fixed);
+        }
+        Value::Object(self.members).to_string().into_bytes()
+    }
+}
+
+impl From<DbError> for Problem {
+    fn from(error: DbError) -> Problem {
+        if error.is_passing() {
+            return Problem::unavailable("postgres_unavailable", error.to_string());
+        }
+        tracing::error!(%error, "request failed");
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
+    }
+}
+
+impl From<RegionError> for Problem {
+    fn from(error: RegionError) -> Problem {
+        match error {
+            RegionError::NothingLoaded => {
+                Problem::new(StatusCode::CONFLICT, "no_region", error.to_string())
+            }
+            RegionError::Db(error) => error.into(),
+            RegionError::Silent(_) => {
+                Problem::unavailable("postgres_unavailable", error.to_string())
+            }
+            RegionError::Rule(rule) => {
+                tracing::error!(error = %rule, "the stored region breaks a rule");
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", rule.to_string())
+            }
+        }
+    }
+}
+
+impl From<PlanQueueError> for Problem {
+    fn from(error: PlanQueueError) -> Problem {
+        let detail = error.to_string();
+        match error {
+            PlanQueueError::NoPlanner => Problem::unavailable("no_planner", detail),
+            PlanQueueError::Busy { after } => {
+                Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_plans", detail).after(after)
+            }
+            PlanQueueError::Refused(refused) => {
+                let number = match refused {
+                    PlanRefused::Request { number, .. } | PlanRefused::Twice { number, .. } => {
+                        Some(number)
+                    }
+                    PlanRefused::Region(_) => None,
+                };
+                let status = StatusCode::UNPROCESSABLE_ENTITY;
+                Problem::new(status, "request_refused", detail).with("request", json!(number))
+            }
+        }
+    }
+}
+
+impl From<ReservationError> for Problem {
+    fn from(error: ReservationError) -> Problem {
+        match error {
+            ReservationError::Unknown { .. } => {
+                Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", error.to_string())
+            }
+            ReservationError::Db(error) => error.into(),
+        }
+    }
+}
+
+/// [`finish`] or [`write_problem`] writes the body, with the id of the request.
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Middleware: gives each request an id, and each error response a body with it.
+pub(crate) async fn finish(request: Request, next: Next) -> Response {
+    let id = Uuid::now_v7();
+    let mut response = next.run(request).await;
+    let status = response.status();
+    let is_error = status.is_client_error() || status.is_server_error();
+    let own = response.extensions_mut().remove::<Problem>();
+    match own.or_else(|| is_error.then(|| Problem::of(status))) {
+        Some(problem) => write(&mut response, problem, id),
+        None => set_id(&mut response, id),
+    }
+    response
+}
+
+/// Writes the body of a problem that [`finish`] has not handled: from the middleware or a page.
+pub(crate) fn write_problem(response: &mut Response) {
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        write(response, problem, Uuid::now_v7());
+    }
+}
+
+fn write(response: &mut Response, problem: Problem, id: Uuid) {
+    tracing::debug!(request_id = %id, code = problem.code, "request rejected");
+    let headers = response.headers_mut();
+    headers.remove(CONTENT_LENGTH);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    if let Some(after) = problem.after {
+        headers.insert(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
+    }
+    if problem.status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    *response.body_mut() = Body::from(problem.body(id));
+    set_id(response, id);
+}
+
+fn set_id(response: &mut Response, id: Uuid) {
+    if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+}

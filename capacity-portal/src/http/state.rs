@@ -1,0 +1,68 @@
+//! State shared by all handlers.
+
+use super::auth::cache::TokenCache;
+use super::problem::Problem;
+use super::timeout::in_time;
+use crate::archive::Archive;
+use crate::region_summary::RegionSummaries;
+use crate::rehearsal::Rehearse;
+use axum::extract::FromRef;
+use broker::Broker;
+use control::{
+    Admission, CachedRegion, ChangeNotifier, EventBatcher, PlanQueue, RegionCache, RemotePlanner,
+};
+use decisions::emergency::{Pick, Stock};
+use fleet::pace::Limits as MoveLimits;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// State of all handlers. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) broker: Broker,
+    pub(crate) tokens: TokenCache,
+    pub(crate) batcher: EventBatcher,
+    pub(crate) notifier: ChangeNotifier,
+    pub(crate) region: RegionCache,
+    /// Plans made in this process.
+    pub(crate) plan_queue: PlanQueue,
+    /// Plans made by workers.
+    pub(crate) remote_planner: RemotePlanner,
+    /// Notified when a request is submitted to this process.
+    pub(crate) submitted: Arc<Notify>,
+    pub(crate) archive: Option<Arc<dyn Archive>>,
+    pub(crate) rehearsal: Option<Arc<dyn Rehearse>>,
+    pub(crate) choose: Option<fn(&Stock) -> Vec<Pick>>,
+    /// Limits of moves, which explain why pending moves wait.
+    pub(crate) move_limits: MoveLimits,
+    pub(crate) region_summaries: RegionSummaries,
+}
+
+impl Site {
+    /// Plans and applies changes.
+    pub(crate) fn admission(&self) -> Admission {
+        let (broker, region) = (self.broker.clone(), self.region.clone());
+        let (queue, remote) = (self.plan_queue.clone(), self.remote_planner.clone());
+        Admission { broker, region, queue, remote }
+    }
+
+    /// The cached region, which may be some seconds old; read now if none is cached.
+    pub(crate) async fn cached_region(&self) -> Result<Arc<CachedRegion>, Problem> {
+        match self.region.latest() {
+            Some(held) => Ok(held),
+            None => in_time(self.region.read_current()).await,
+        }
+    }
+}
+
+impl FromRef<Site> for Broker {
+    fn from_ref(site: &Site) -> Broker {
+        site.broker.clone()
+    }
+}
+
+impl FromRef<Site> for TokenCache {
+    fn from_ref(site: &Site) -> TokenCache {
+        site.tokens.clone()
+    }
+}

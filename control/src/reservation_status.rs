@@ -1,0 +1,184 @@
+//! Capacity of reservations: owned and in service, arriving and leaving.
+
+use broker::{InForce, RequestState};
+use fleet::{MsbIx, Name, RegionSnapshot, Reservation, ReservationKind, Rru};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A number of servers and their RRU for a reservation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ServerCount {
+    /// Number of servers.
+    pub servers: usize,
+    /// Their RRU.
+    #[serde(serialize_with = "in_rru")]
+    pub rru: Rru,
+}
+
+fn in_rru<S: Serializer>(amount: &Rru, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(amount.to_f64())
+}
+
+/// Servers by name of hardware type, MSB or datacenter. Shared: every response about a reservation has it.
+pub type CountsByName = Arc<BTreeMap<Name, ServerCount>>;
+
+impl ServerCount {
+    fn add(&mut self, rru: Rru) {
+        self.servers += 1;
+        self.rru += rru;
+    }
+
+    fn join(&mut self, other: ServerCount) {
+        self.servers += other.servers;
+        self.rru += other.rru;
+    }
+}
+
+/// Capacity of one reservation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReservationStatus {
+    /// Owned and in service.
+    pub owned: ServerCount,
+    /// Capacity in the MSB that holds most of it.
+    pub worst_msb: Option<(Name, Rru)>,
+    /// Guaranteed capacity (eq. 6): without the largest MSB, if the reservation has an embedded buffer.
+    pub guaranteed: Rru,
+    /// Guaranteed capacity once every open move is done.
+    pub decided: Rru,
+    /// Owned and in service, by hardware type.
+    pub by_type: CountsByName,
+    /// Owned and in service, by MSB.
+    pub by_msb: CountsByName,
+    /// Owned and in service, by datacenter.
+    pub by_datacenter: CountsByName,
+    /// Pending moves to it.
+    pub arriving: ServerCount,
+    /// Pending moves from it.
+    pub leaving: ServerCount,
+    /// Owned and out of service.
+    pub out_of_use: ServerCount,
+}
+
+/// Capacity of every reservation of a region, by name.
+pub fn statuses(region: &RegionSnapshot) -> BTreeMap<Name, ReservationStatus> {
+    let mut all: Vec<Counted> = region.reservations.iter().map(|_| Counted::default()).collect();
+    for counted in &mut all {
+        counted.by_type.resize(region.hardware_types.len(), ServerCount::default());
+        counted.by_msb.resize(region.msbs.len(), ServerCount::default());
+        counted.then.resize(region.msbs.len(), Rru::ZERO);
+    }
+    for server in &region.servers {
+        let msb = region.msb_of(server).ix();
+        let datacenter = region.datacenter_of(server);
+        let worth = |of: &Reservation| {
+            of.value(server.hardware_type).filter(|_| of.allows(datacenter)).unwrap_or_default()
+        };
+        if let Some(owner) = server.current {
+            let (counted, rru) = (&mut all[owner.ix()], worth(&region.reservations[owner.ix()]));
+            if server.available {
+                counted.by_type[server.hardware_type.ix()].add(rru);
+                counted.by_msb[msb].add(rru);
+            } else {
+                counted.out_of_use.add(rru);
+            }
+            if server.pending.is_some() {
+                counted.leaving.add(rru);
+            }
+        }
+        if let Some(holder) = server.holder().filter(|_| server.available) {
+            let rru = worth(&region.reservations[holder.ix()]);
+            all[holder.ix()].then[msb] += rru;
+            if server.pending.is_some() {
+                all[holder.ix()].arriving.add(rru);
+            }
+        }
+    }
+    let rows = region.reservations.iter().zip(&all);
+    rows.map(|(reservation, counted)| (reservation.id.clone(), counted.status(region, reservation)))
+        .collect()
+}
+
+/// Running totals of a reservation, by indices of types and MSBs.
+#[derive(Default)]
+struct Counted {
+    by_type: Vec<ServerCount>,
+    by_msb: Vec<ServerCount>,
+    /// Capacity in each MSB once every move is done.
+    then: Vec<Rru>,
+    arriving: ServerCount,
+    leaving: ServerCount,
+    out_of_use: ServerCount,
+}
+
+impl Counted {
+    fn status(&self, region: &RegionSnapshot, reservation: &Reservation) -> ReservationStatus {
+        let now: Vec<Rru> = self.by_msb.iter().map(|part| part.rru).collect();
+        let (guaranteed, worst_msb) = self::guaranteed(region, reservation, &now);
+        let some = |parts: &[ServerCount], name: &dyn Fn(usize) -> Name| -> CountsByName {
+            let some = parts.iter().enumerate().filter(|(_, part)| part.servers > 0);
+            Arc::new(some.map(|(at, part)| (name(at), *part)).collect())
+        };
+        let by_msb = some(&self.by_msb, &|at| region.msbs[at].id.clone());
+        let mut by_datacenter: BTreeMap<Name, ServerCount> = BTreeMap::new();
+        let mut owned = ServerCount::default();
+        for (msb, part) in region.msbs.iter().zip(&self.by_msb).filter(|(_, part)| part.servers > 0)
+        {
+            let datacenter = &region.datacenters[msb.datacenter.ix()].id;
+            by_datacenter.entry(datacenter.clone()).or_default().join(*part);
+            owned.join(*part);
+        }
+        ReservationStatus {
+            owned,
+            worst_msb,
+            guaranteed,
+            decided: self::guaranteed(region, reservation, &self.then).0,
+            by_type: some(&self.by_type, &|at| region.hardware_types[at].clone()),
+            by_msb,
+            by_datacenter: Arc::new(by_datacenter),
+            arriving: self.arriving,
+            leaving: self.leaving,
+            out_of_use: self.out_of_use,
+        }
+    }
+}
+
+/// Guaranteed capacity (eq. 6): after the loss of any one MSB, or all of it without an embedded buffer; and the
+/// largest MSB.
+fn guaranteed(
+    region: &RegionSnapshot,
+    reservation: &Reservation,
+    msbs: &[Rru],
+) -> (Rru, Option<(Name, Rru)>) {
+    let total: Rru = msbs.iter().copied().sum();
+    let worst = (msbs.iter().enumerate()).max_by_key(|(at, rru)| (**rru, std::cmp::Reverse(*at)));
+    let worst = worst.filter(|(_, rru)| **rru > Rru::ZERO);
+    let named = worst.map(|(at, rru)| (region.msbs[MsbIx::new(at).ix()].id.clone(), *rru));
+    let buffered = reservation.msb_buffer && reservation.kind == ReservationKind::Guaranteed;
+    let lost = if buffered { named.as_ref().map_or(Rru::ZERO, |(_, rru)| *rru) } else { Rru::ZERO };
+    (total - lost, named)
+}
+
+/// State of a reservation, by promised capacity against owned and arriving capacity.
+pub fn state_of(
+    capacity: Rru,
+    in_force: Option<&InForce>,
+    status: Option<&ReservationStatus>,
+) -> RequestState {
+    if in_force.is_some_and(|of| of.removes) {
+        return RequestState::Shrinking;
+    }
+    let none = ReservationStatus::default();
+    let status = status.unwrap_or(&none);
+    // A decided change counts as granted; its servers arrive as fast as hosts are set up.
+    if status.guaranteed.max(status.decided) < capacity {
+        return RequestState::Degraded;
+    }
+    if status.leaving.servers > 0 && status.arriving.servers == 0 {
+        return RequestState::Shrinking;
+    }
+    match in_force.and_then(|of| of.asked) {
+        Some(asked) if asked > capacity => RequestState::PartiallyGranted,
+        _ => RequestState::Granted,
+    }
+}
