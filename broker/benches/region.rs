@@ -148,7 +148,7 @@ async fn read(
     (reads, servers)
 }
 
-/// Gives servers from all over the region to somebody else.
+/// Moves servers from all over the region to other owners.
 fn publication(round: usize, export: &Export, names: &[Name], changes: usize) -> Publication {
     let servers = &export.parts.servers;
     let every = (servers.len() / changes).max(1);

@@ -78,11 +78,7 @@ pub use health::*;
 pub use incidents::*;
 pub use infra::*;
 pub use log::*;
-pub use maintenance::{
-    AHEAD_MAX, Due, MAINTENANCE_MAX, MaintenanceError, MaintenanceHolder, MaintenanceInstead,
-    MaintenanceLeft, MaintenancePreview, MaintenanceReason, MaintenanceRefusal, MaintenanceRequest,
-    MaintenanceWindow, OpenRecall, PreviewedWindow, RecallReport, SHARE_MICRO, WindowRecall,
-};
+pub use maintenance::*;
 pub use moves::*;
 pub use promises::*;
 pub use queue::*;

@@ -1,18 +1,19 @@
-//! A Postgres of our own: the machine's programs, our data folder, a unix socket, no network port.
+//! A private Postgres server: the machine's programs, a data folder of our own, a unix socket, no network port.
 //!
-//! Everything lies in one folder: `data` (Postgres' own), `socket`, `postgres.log` and `lock`. The
-//! folder is the user's alone, and so is the socket: whoever reaches it is let in without a
-//! password, and nobody else reaches it. `fsync` stays on: what was committed survives the machine.
+//! Everything is in one folder: `data` (of Postgres), `socket`, `postgres.log` and `lock`. Only the user can
+//! enter the folder and reach the socket, so connections need no password. `fsync` stays on: committed data
+//! survives a crash of the machine.
 //!
-//! Postgres refuses to run as root. Where we are root, it runs as `postgres` or else `nobody`, and
-//! the folder belongs to that user; [`PrivatePostgres::user`] says which.
+//! Postgres refuses to run as root. For a root user it runs as `postgres` or else as `nobody`, who then owns
+//! the folder; [`PrivatePostgres::user`] tells which.
 //!
-//! The server is our child and ends with us, even if we are killed (where `setpriv` of util-linux
-//! is at hand; elsewhere it is found again by its pid file and waited for).
+//! The server is a child process and ends with this one, even if this one is killed (if `setpriv` of util-linux
+//! is installed; otherwise the next start finds it by its pid file and waits for its end).
 
 mod binaries;
 mod error;
 mod folder;
+mod pid_file;
 mod process;
 mod user;
 
@@ -21,22 +22,17 @@ pub use error::PrivateError;
 use crate::infra::connection::Address;
 use crate::infra::error::Doing;
 use binaries::Binaries;
-use folder::Folder;
+use folder::{DATA, Folder, ROLE, SOCKET};
 use process::Server;
 use sqlx::{Connection, PgConnection};
 use std::path::PathBuf;
 use std::time::Duration;
 use user::User;
 
-/// The database in it, and its owner.
+/// The name of the database.
 const DATABASE: &str = "region";
-const ROLE: &str = "ras";
 
-/// Postgres' own folder and that of the socket, in ours.
-const DATA: &str = "data";
-const SOCKET: &str = "socket";
-
-/// How long a server that is ending, or recovering from a crash, is waited for.
+/// How long to wait for a server that is stopping or recovering.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 mod sql {
@@ -44,34 +40,34 @@ mod sql {
     pub(super) const CREATE_DATABASE: &str = "CREATE DATABASE region";
 }
 
-/// Where a private Postgres keeps its data, and which programs run it.
+/// The data folder and the programs of a private Postgres.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrivateOptions {
-    /// Its folder; made if it is not there. The path is short: a socket's has 107 bytes at most.
+    /// The folder, created if missing. Its path must be short: a socket's path has at most 107 bytes.
     pub folder: PathBuf,
-    /// The folder of `postgres` and `initdb`; `None`: where systems put them, the newest.
+    /// The folder of `postgres` and `initdb`; `None`: the newest in the usual places.
     pub programs: Option<PathBuf>,
 }
 
 impl PrivateOptions {
-    /// With the machine's programs.
+    /// Options with the machine's programs.
     pub fn new(folder: impl Into<PathBuf>) -> PrivateOptions {
         PrivateOptions { folder: folder.into(), programs: None }
     }
 
-    /// Where it is while it runs, whoever started it.
+    /// The address of the server while it runs, whichever process started it.
     pub fn address(&self) -> Address {
         let folder = self.folder.canonicalize().unwrap_or_else(|_| self.folder.clone());
         Address::socket(&folder.join(SOCKET), ROLE, DATABASE)
     }
 
-    /// Whether its data is there: it was started before.
+    /// Whether the folder has data of an earlier start.
     pub fn has_data(&self) -> bool {
         self.folder.join(DATA).join("PG_VERSION").exists()
     }
 }
 
-/// A running Postgres of our own.
+/// A running private Postgres.
 pub struct PrivatePostgres {
     server: Server,
     folder: Folder,
@@ -80,10 +76,10 @@ pub struct PrivatePostgres {
 }
 
 impl PrivatePostgres {
-    /// Starts it; the first time, makes its data folder. Returns when it takes connections.
+    /// Starts the server; the first start creates the data folder. Returns when it accepts connections.
     ///
     /// # Errors
-    /// [`PrivateError`]: which of the many things that can be wrong is.
+    /// [`PrivateError`], with the cause.
     pub async fn start(options: &PrivateOptions) -> Result<PrivatePostgres, PrivateError> {
         let user = user::unprivileged()?;
         let folder = Folder::open(&options.folder, user.as_ref()).await?;
@@ -102,47 +98,47 @@ impl PrivatePostgres {
         Ok(started)
     }
 
-    /// Where it is.
+    /// The server's address.
     pub fn address(&self) -> Address {
         Address::socket(&self.folder.socket(), ROLE, DATABASE)
     }
 
-    /// The system's user it runs as, where that is not ours because we are root.
+    /// The system user it runs as, if that differs from ours because we are root.
     pub fn user(&self) -> Option<&str> {
         self.user.as_ref().map(|user| user.name.as_str())
     }
 
-    /// Its major version.
+    /// The server's major version.
     pub fn major(&self) -> u32 {
         self.major
     }
 
-    /// What it says, in a file.
+    /// The path of the server's log.
     pub fn log(&self) -> PathBuf {
         self.folder.log()
     }
 
-    /// Its process.
+    /// The server's process id.
     pub fn pid(&self) -> u32 {
         self.server.pid()
     }
 
-    /// Waits until it ends by itself: it was stopped or killed by somebody else.
+    /// Waits until the server ends by itself: another process stopped or killed it.
     pub async fn ended(&mut self) {
         self.server.ended().await;
     }
 
-    /// Stops it: connections are closed, what is committed is on disk. The data stays.
+    /// Stops the server: closes connections and writes a checkpoint. The data stays.
     ///
     /// # Errors
-    /// [`PrivateError::NotStopping`], if it had to be stopped the hard way; nothing is lost then
-    /// either, but the next start recovers first.
+    /// [`PrivateError::NotStopping`] if it had to be killed; no data is lost, but the next start recovers
+    /// first.
     pub async fn stop(mut self) -> Result<(), PrivateError> {
         self.server.stop().await
     }
 
     async fn make_database(&self) -> Result<(), PrivateError> {
-        let doing = "making the database";
+        let doing = "creating the database";
         let options = self.address().with_database("postgres").options();
         let mut db = PgConnection::connect_with(&options).await.doing(doing)?;
         let found: i64 = sqlx::query_scalar(sql::HAS_DATABASE)

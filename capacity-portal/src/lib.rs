@@ -38,7 +38,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum_server::Server;
 use axum_server::tls_rustls::RustlsAcceptor;
-use broker::Broker;
+use broker::{AllocatorView, Broker};
 use control::{
     ChangeNotifier, EventBatcher, PlanQueue, Planner, RegionCache, RemotePlanner, admission,
 };
@@ -223,6 +223,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionCache) {
     let region = RegionCache::start(broker.clone(), &notifier);
     let site = Site {
         tokens: TokenCache::start(settings.authority, broker.clone(), rate, secure),
+        allocators: AllocatorView::new(broker.clone()),
         batcher: EventBatcher::start(broker.clone()),
         region: region.clone(),
         plan_queue: PlanQueue::new(settings.planner),

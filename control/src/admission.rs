@@ -20,8 +20,8 @@ use crate::planner::Planned;
 use crate::region_cache::{CachedRegion, RegionCache};
 use crate::remote_planner::{LARGE, RemotePlanner};
 use broker::{
-    Application, Applied, ApplyError, Applying, Asking, Broker, Granting, KeyClaim, NewPlan,
-    OperationId, PlanId, StoredPlan,
+    Applied, ApplyError, ApplyPlan, Broker, KeyClaim, NewPlan, OperationId, PlanId, PlanPatch,
+    RequestGrant, RequestSpec, StoredPlan,
 };
 use fleet::quote::Quote;
 use fleet::{CapacityRequest, Name};
@@ -58,10 +58,10 @@ pub struct FreshPlan {
 
 impl FreshPlan {
     /// Its promises and moves, to apply.
-    fn application(&self) -> Application {
+    fn application(&self) -> PlanPatch {
         let names: Vec<Name> =
             self.plan.changes.iter().map(|asking| asking.reservation().clone()).collect();
-        Application::new(
+        PlanPatch::new(
             self.plan.id,
             &self.held.snapshot,
             &self.held.generations,
@@ -81,7 +81,7 @@ impl Admission {
     pub async fn plan(
         &self,
         held: Arc<CachedRegion>,
-        changes: Vec<Asking>,
+        changes: Vec<RequestSpec>,
     ) -> Result<FreshPlan, AdmissionError> {
         let requests: Vec<_> = changes.iter().map(|asking| asking.change.clone()).collect();
         if (requests.len() > LARGE || self.queue.is_full())
@@ -121,7 +121,7 @@ impl Admission {
     /// only if the audit confirms it. `None`: plan in this process.
     async fn plan_remotely(
         &self,
-        changes: &[Asking],
+        changes: &[RequestSpec],
         requests: &[CapacityRequest],
     ) -> Result<Option<FreshPlan>, AdmissionError> {
         let Some((held, made)) = self.remote.plan(requests).await? else { return Ok(None) };
@@ -153,7 +153,7 @@ impl Admission {
         &self,
         actor: &str,
         stored: &StoredPlan,
-        grants: &[Granting<'_>],
+        grants: &[RequestGrant<'_>],
         operation: Option<OperationId>,
         key: Option<(KeyClaim, &Value)>,
     ) -> Result<Applied, AdmissionError> {
@@ -163,7 +163,7 @@ impl Admission {
             let Revalidated { region, targets } = revalidate_on(&plan, &held).await?;
             let names: Vec<Name> =
                 plan.changes.iter().map(|asking| asking.reservation().clone()).collect();
-            let application = Application::new(
+            let application = PlanPatch::new(
                 plan.id,
                 &held.snapshot,
                 &held.generations,
@@ -171,7 +171,7 @@ impl Admission {
                 &targets,
                 &names,
             );
-            let applying = Applying { application: &application, grants, operation, key };
+            let applying = ApplyPlan { application: &application, grants, operation, key };
             match self.broker.apply_plan(actor, &applying).await {
                 // The region changed between read and locks; the next read sees the change.
                 Err(ApplyError::Stale { .. }) => {}
@@ -195,7 +195,7 @@ async fn revalidate_on(
 /// A plan to store, with the version of the region that it is based on.
 fn new_plan(
     held: &CachedRegion,
-    changes: Vec<Asking>,
+    changes: Vec<RequestSpec>,
     quotes: Vec<Quote>,
     targets: Vec<(Name, Option<Name>)>,
 ) -> NewPlan {

@@ -63,7 +63,7 @@ async fn run(broker: Broker, changes: std::sync::Weak<watch::Sender<u64>>) {
     };
     let trail = async {
         loop {
-            match timeout(CONNECT_WITHIN, broker.trail_doorbell()).await {
+            match timeout(CONNECT_WITHIN, broker.trail_listener()).await {
                 // A notification covers all changes missed so far.
                 Ok(Ok(mut doorbell)) => {
                     while notify() {
@@ -93,7 +93,7 @@ async fn run(broker: Broker, changes: std::sync::Weak<watch::Sender<u64>>) {
                     Some((since, _)) => since,
                     None => broker.clock().await?,
                 };
-                broker.tick(since).await
+                broker.clock_tick(since).await
             };
             match timeout(CONNECT_WITHIN, ticked).await {
                 Ok(Ok(tick)) => {

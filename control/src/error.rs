@@ -1,7 +1,7 @@
 use crate::admission::revalidate::PlanInvalid;
 use crate::plan_queue::PlanQueueError;
 use crate::region_cache::RegionError;
-use broker::{ApplyError, AskError, DbError};
+use broker::{ApplyError, DbError, SubmitError};
 use tokio::time::error::Elapsed;
 
 /// A change was not planned or not applied.
@@ -15,7 +15,7 @@ pub enum AdmissionError {
     Queue(#[from] PlanQueueError),
     /// The request is incompatible with promised capacity.
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Ask(#[from] SubmitError),
     /// The plan was not applied.
     #[error(transparent)]
     Apply(#[from] ApplyError),

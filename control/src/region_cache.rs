@@ -182,7 +182,8 @@ impl Inner {
         // Another caller may have read it meanwhile. Writes after the call need not be in the result.
         let held = self.latest.borrow().clone();
         if let Some(held) = held.filter(|held| held.seq >= wanted) {
-            let tick = timeout(SEQ_WITHIN, self.broker.tick(held.snapshot.taken_at)).await??;
+            let tick =
+                timeout(SEQ_WITHIN, self.broker.clock_tick(held.snapshot.taken_at)).await??;
             if !tick.by_clock {
                 return Ok(held);
             }

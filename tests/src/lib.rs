@@ -8,6 +8,7 @@
 
 mod data;
 mod living;
+mod modules;
 mod region;
 mod show;
 mod solve;
@@ -16,6 +17,7 @@ mod world;
 
 pub use data::data;
 pub use living::Living;
+pub use modules::Modules;
 pub use solve::{Solved, solve};
 pub use statement::Statement;
 pub use world::World;

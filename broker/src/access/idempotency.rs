@@ -1,7 +1,7 @@
-//! Requests that are sent again because an answer was lost: the first answer is given again.
+//! Idempotency keys: a repeated request gets the stored answer of the first.
 //!
-//! A key is claimed before anything is done, and answered in the transaction that does it. So the
-//! answer is there if and only if it was done. A claim whose holder was lost runs out.
+//! A key is claimed before the work and answered in the transaction that does the work, so the answer exists
+//! exactly if the work was done. The claim of a lost caller expires.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -10,18 +10,18 @@ use sqlx::PgConnection;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long an answer is kept.
+/// How long an answer is stored.
 pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
-/// How long a request may take that claimed a key.
+/// How long the claim of an unanswered key lasts.
 const CLAIM_LASTS: Duration = Duration::from_secs(60);
 
-/// The most characters of a key.
+/// The longest key, in characters.
 pub const KEY_CHARS_MAX: usize = 255;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// A new one, or one that is a day old, or one whose holder was lost.
+        /// A new key, one older than a day, or one whose claim has expired.
         CLAIM = "INSERT INTO idempotency_keys AS k (actor, key, claim_id, digest) VALUES ($1, $2, $3, $4) \
             ON CONFLICT (actor, key) DO UPDATE SET claim_id = excluded.claim_id, \
                 digest = excluded.digest, claimed_at = clock_timestamp(), answer = NULL \
@@ -38,21 +38,21 @@ pub(crate) mod sql {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyClaim(pub(crate) Uuid);
 
-/// What a key is found to be.
+/// The state of a key for a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Key {
-    /// Nobody used it: do it, and answer.
+    /// New: do the work, then answer.
     Ours(KeyClaim),
-    /// The same was asked, and answered so.
+    /// The request was answered; this is the stored answer.
     Answered(Value),
-    /// The same was asked, and is being worked on.
+    /// The request is in progress.
     Running,
-    /// Something else was asked with it.
+    /// The key was used for another request.
     Other,
 }
 
 impl Broker {
-    /// Claims a key of an actor for what is asked, of which this is the digest.
+    /// Claims a key of an actor for the request with this digest.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -83,12 +83,12 @@ impl Broker {
         Ok(match held {
             Some((of, _)) if of != digest => Key::Other,
             Some((_, Some(answer))) => Key::Answered(answer),
-            // Released this instant: whoever tries again gets it.
+            // Released this instant: a retry gets it.
             Some((_, None)) | None => Key::Running,
         })
     }
 
-    /// Gives a key back: what was asked was not done. Without this it runs out.
+    /// Releases a key whose work was not done. An unreleased claim expires.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -97,7 +97,7 @@ impl Broker {
         released.map(|_| ()).doing("giving a key back")
     }
 
-    /// Forgets keys that are older than a day; gives how many.
+    /// Deletes keys older than a day; returns the number.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -107,7 +107,8 @@ impl Broker {
     }
 }
 
-/// Answers a key in the transaction that does what was asked; false: another has claimed it since.
+/// Stores the answer of a key, in the transaction that does the work; false: the claim expired and another
+/// caller has the key.
 pub(crate) async fn answer(
     db: &mut PgConnection,
     claim: KeyClaim,

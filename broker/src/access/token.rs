@@ -1,4 +1,4 @@
-//! Tokens: who may ask and say what over HTTP, and until when. Of secrets this crate knows digests.
+//! Tokens: the identity, role and lifetime of HTTP callers. The database stores digests of secrets only.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -20,23 +20,23 @@ pub type SecretDigest = [u8; 32];
 /// cannot confuse a token with such a user.
 pub const LOCAL_ACTOR_PREFIX: &str = "local:";
 
-/// How long a token may be good for: five years.
+/// The longest life of a token: five years.
 pub const TOKEN_LIFE_MAX: Duration = Duration::from_secs(5 * 366 * 86_400);
 
-/// What somebody may do.
+/// A role of callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// Read.
+    /// Reads.
     Viewer,
-    /// Ask for capacity, and change what one owner has.
+    /// Requests capacity, and changes the reservations of one owner.
     Owner,
-    /// Run the region: maintenance, failures, emergencies, switches; and whatever any owner may do.
+    /// Runs the region: maintenance, failures, emergencies, switches. Includes every owner's rights.
     Operator,
-    /// Say who may do what; and whatever anybody may do.
+    /// Manages tokens. Includes all other rights.
     Admin,
-    /// Report unavailability and use: for programs that watch servers.
+    /// Reports unavailability and use: for monitoring programs.
     Health,
-    /// Take capacity at once: for programs that move services between regions.
+    /// Requests emergency capacity: for programs that move services between regions.
     Emergency,
 }
 
@@ -45,7 +45,7 @@ impl Role {
     pub const ALL: [Role; 6] =
         [Role::Viewer, Role::Owner, Role::Operator, Role::Admin, Role::Health, Role::Emergency];
 
-    /// The word of the table and of the settings.
+    /// The role's word in the table and in the settings.
     pub const fn as_str(self) -> &'static str {
         match self {
             Role::Viewer => "viewer",
@@ -57,12 +57,12 @@ impl Role {
         }
     }
 
-    /// Reads the word.
+    /// Parses a role's word.
     pub fn parse(word: &str) -> Option<Role> {
         Role::ALL.into_iter().find(|role| role.as_str() == word)
     }
 
-    /// Whether whoever has this role may do what the other one may.
+    /// Whether this role includes all rights of the other.
     pub const fn includes(self, other: Role) -> bool {
         match self {
             Role::Admin => true,
@@ -74,7 +74,7 @@ impl Role {
         }
     }
 
-    /// Whether it may be limited to one owner. That of an owner always is.
+    /// Whether the role may be limited to one owner. The role of an owner always is.
     pub const fn takes_owner(self) -> bool {
         matches!(self, Role::Viewer | Role::Owner)
     }
@@ -93,14 +93,14 @@ pub(crate) mod sql {
             FROM (SELECT clock_timestamp() AS now) c \
             RETURNING token_id, name::text, role, owner::text, created_at, created_by::text, expires_at, \
                 revoked_at, revoked_by::text, last_used_at, NULL::text";
-        /// Those that are good first, then the youngest.
+        /// Valid tokens first, then newest first.
         LIST = "SELECT token_id, name::text, role, owner::text, created_at, created_by::text, expires_at, \
                 revoked_at, revoked_by::text, last_used_at, \
                 CASE WHEN revoked_at IS NOT NULL THEN 'revoked' \
                     WHEN expires_at <= clock_timestamp() THEN 'expired' END \
             FROM tokens WHERE $1 OR (revoked_at IS NULL AND expires_at > clock_timestamp()) \
             ORDER BY 11 NULLS FIRST, token_id DESC LIMIT $2";
-        /// By id or by name: of a name those that are over are no longer meant.
+        /// By id or by name; a name refers to a valid token only.
         REVOKE = "UPDATE tokens SET revoked_at = clock_timestamp(), revoked_by = $3 \
             WHERE revoked_at IS NULL AND (token_id = $1 OR name = $2) \
             RETURNING token_id, name::text, role, owner::text, created_at, created_by::text, expires_at, \
@@ -108,13 +108,13 @@ pub(crate) mod sql {
         FIND = "SELECT token_id, name::text, role, owner::text, expires_at, \
                 last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '1 minute' \
             FROM tokens WHERE digest = $1 AND revoked_at IS NULL AND expires_at > clock_timestamp()";
-        /// Once a minute, whoever of many processes is first.
+        /// At most once a minute, by the first of several processes.
         USED = "UPDATE tokens SET last_used_at = clock_timestamp() WHERE token_id = $1 \
             AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '1 minute')";
         BEGIN_SESSION = "INSERT INTO sessions (digest, token_digest, began_at, expires_at) \
             SELECT $1, $2, c.now, c.now + $3 * interval '1 second' \
             FROM (SELECT clock_timestamp() AS now) c";
-        /// As many as one sign-in has to put away on average, and many more.
+        /// Many more rows than one sign-in adds, so that the table does not grow.
         SWEEP_SESSIONS = "DELETE FROM sessions WHERE digest IN \
             (SELECT digest FROM sessions WHERE expires_at <= clock_timestamp() LIMIT 1000)";
         FIND_SESSION = "SELECT token_digest FROM sessions \
@@ -123,48 +123,48 @@ pub(crate) mod sql {
     }
 }
 
-/// A token to be made.
+/// A token to be created.
 #[derive(Clone, Debug)]
 pub struct NewToken {
-    /// Who will stand in the audit trail.
+    /// The actor in the audit trail.
     pub name: String,
-    /// Of its secret.
+    /// The digest of the secret.
     pub digest: SecretDigest,
-    /// What may be done with it.
+    /// The role.
     pub role: Role,
-    /// Whose objects it is for; `None`: everybody's.
+    /// The only owner it acts for; `None`: all owners.
     pub owner: Option<String>,
-    /// How long it is good for, in whole seconds.
+    /// The lifetime, in whole seconds.
     pub life: Duration,
 }
 
-/// A token as it is listed.
+/// A listed token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRow {
     /// Its id.
     pub id: TokenId,
     /// Who stands in the audit trail.
     pub name: Name,
-    /// What may be done with it, as the table has it: a newer program may have more roles.
+    /// The role's word in the table: a newer program may have more roles.
     pub role: String,
-    /// Whose objects it is for; `None`: everybody's.
+    /// The only owner it acts for; `None`: all owners.
     pub owner: Option<Name>,
-    /// When it was made.
+    /// The time of its creation.
     pub created_at: DateTime<Utc>,
-    /// Who made it.
+    /// The actor that created it.
     pub created_by: Name,
-    /// From when on it is good for nothing.
+    /// The end of its lifetime.
     pub expires_at: DateTime<Utc>,
-    /// When somebody ended it before that, and who.
+    /// The time and actor of its revocation; `None`: not revoked.
     pub revoked: Option<(DateTime<Utc>, Name)>,
-    /// When it was last used, to the minute.
+    /// The time of its last use, to the minute.
     pub last_used_at: Option<DateTime<Utc>>,
-    /// Why it is good for nothing, if it is: `expired` or `revoked`.
+    /// Why it is invalid: `expired` or `revoked`; `None`: it is valid.
     pub over: Option<String>,
 }
 
 impl TokenRow {
-    /// As JSON. It has no secret to tell.
+    /// JSON for programs. It contains no secret.
     pub fn json(&self) -> Value {
         json!({
             "id": self.id.to_string(), "name": &*self.name, "role": self.role,
@@ -178,20 +178,20 @@ impl TokenRow {
     }
 }
 
-/// A token that is good now.
+/// A valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoodToken {
     /// Its id.
     pub id: TokenId,
     /// Who stands in the audit trail.
     pub name: Name,
-    /// What may be done with it; `None`: a role of a newer program.
+    /// The role; `None`: a role of a newer program.
     pub role: Option<Role>,
-    /// Whose objects it is for; `None`: everybody's.
+    /// The only owner it acts for; `None`: all owners.
     pub owner: Option<Name>,
-    /// From when on it is good for nothing.
+    /// The end of its lifetime.
     pub expires_at: DateTime<Utc>,
-    /// Whether [`Broker::token_used`] has something to write.
+    /// Whether [`Broker::token_used`] would write.
     pub used_unsaid: bool,
 }
 
@@ -221,7 +221,7 @@ pub enum TokenError {
     Db(#[from] DbError),
 }
 
-/// Whether something may be called so.
+/// Whether a text is a valid name.
 fn is_name(text: &str) -> bool {
     (1..=NAME_CHARS_MAX).contains(&text.chars().count()) && !text.contains('\0')
 }
@@ -248,7 +248,7 @@ impl NewToken {
 }
 
 impl Broker {
-    /// Makes a token.
+    /// Creates a token.
     ///
     /// # Errors
     /// [`TokenError`].
@@ -286,10 +286,10 @@ impl Broker {
         Ok(made)
     }
 
-    /// Revokes the token of this id, or the one of this name.
+    /// Revokes a token by id or by name.
     ///
     /// # Errors
-    /// [`TokenError::Unknown`] if there is none, or it is revoked already; those of Postgres.
+    /// [`TokenError::Unknown`] if no valid token matches; errors of Postgres.
     pub async fn revoke_token(&self, actor: &str, which: &str) -> Result<TokenRow, TokenError> {
         let unknown = || TokenError::Unknown { which: which.to_owned() };
         if !is_name(which) {
@@ -313,7 +313,7 @@ impl Broker {
         Ok(first)
     }
 
-    /// Lists tokens, those that are good first, then the youngest; `all`: those that are over, too.
+    /// Lists tokens, valid ones first, then newest first; `all`: includes invalid ones.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -323,7 +323,7 @@ impl Broker {
         listed.doing("listing tokens")
     }
 
-    /// The token whose secret has this digest, if it is good now, by the database's clock.
+    /// The valid token whose secret has this digest, by the database's clock.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -341,7 +341,7 @@ impl Broker {
         found.fetch_optional(&self.pool).await.doing("looking a token up")
     }
 
-    /// Notes that a token was used, once a minute at most. No change of the region, and in no trail.
+    /// Records the use of a token, at most once a minute. No change of the region, so no entry in the trail.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -350,7 +350,7 @@ impl Broker {
         noted.map(drop).doing("noting that a token was used")
     }
 
-    /// Begins a session of whoever has the secret with this digest, and puts away some that expired.
+    /// Begins a session for the secret with this digest, and deletes some expired sessions.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -367,8 +367,8 @@ impl Broker {
         begun.bind(seconds).execute(&self.pool).await.map(drop).doing(doing)
     }
 
-    /// The digest of the secret that a session was begun with, if it has not expired. Whether that
-    /// is still good is for [`Broker::token`] to say.
+    /// The digest of the secret that a session was begun with, if the session has not expired.
+    /// [`Broker::token`] says whether the secret is still valid.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -381,7 +381,7 @@ impl Broker {
         Ok(found.and_then(|digest| digest.try_into().ok()))
     }
 
-    /// Ends a session, if there is one.
+    /// Ends a session, if it exists.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -419,7 +419,7 @@ mod tests {
             assert!(
                 role.includes(role) && role.includes(Role::Viewer) && Role::Admin.includes(role)
             );
-            // Whoever may do what another may, may do what that one includes.
+            // The rights of included roles are included, too.
             for other in Role::ALL.into_iter().filter(|other| role.includes(*other)) {
                 assert!(
                     Role::ALL

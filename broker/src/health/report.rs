@@ -1,15 +1,14 @@
-//! Health as others report it: batches of events that began and events that ended.
+//! Health reports: batches of events that began or ended.
 //!
-//! Monitors repeat themselves, retry, and deliver out of order. What is stored depends on the events'
-//! own times alone, so it is the same in whatever order reports come and however often:
+//! Monitors repeat reports, retry, and deliver out of order. The stored state depends on the events' own times
+//! alone, so the order and number of reports do not matter:
 //!
-//! - An event is one thing: its scope, kind and start never change. A report that says otherwise is
-//!   refused; a failure that comes again is another event.
-//! - An event that is not there is stored as the report says it is, ended ones included.
-//! - It ends at the earliest end that anybody reported. A report without an end takes none back, so
-//!   one that began and comes late changes nothing.
+//! - The scope, kind and start of an event never change. A report that contradicts them is refused; a repeated
+//!   failure is another event.
+//! - An unknown event is stored as reported, even if it has ended.
+//! - Of several reported ends the earliest counts. A report without an end removes none, so a late report of
+//!   the start changes nothing.
 
-use crate::health::unavailability::is_storable;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
@@ -21,9 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Events in the order of their names: of two batches with the same ones one waits for the
-        /// other. Gives those that changed, and whether they are new. What a name does not lead to
-        /// is left out.
+        /// Events in order of name, so that of two batches with common events one waits for the other. Returns
+        /// the changed events, and whether they are new. Unknown scopes are left out.
         REPORT = "INSERT INTO unavailability AS u \
                 (event_id, server_id, rack_id, msb_id, datacenter_id, kind, started_at, ended_at) \
             SELECT w.event, s.server_id, r.rack_id, m.msb_id, d.datacenter_id, w.kind, w.started, w.ended \
@@ -41,7 +39,7 @@ pub(crate) mod sql {
                         excluded.datacenter_id, excluded.kind, excluded.started_at) \
                     AND excluded.ended_at < coalesce(u.ended_at, 'infinity') \
             RETURNING event_id::text, xmax = 0";
-        /// Events as they are stored. Those a report found stay locked by it until its end.
+        /// Events as they are stored. Rows that a report found stay locked until its end.
         STORED = "SELECT u.event_id::text, u.scope, coalesce(s.server, r.rack, m.msb, d.datacenter)::text, \
                 u.kind, u.started_at \
             FROM unavailability u LEFT JOIN servers s ON s.server_id = u.server_id \
@@ -52,37 +50,37 @@ pub(crate) mod sql {
     }
 }
 
-/// What somebody says of an event.
+/// A report about an event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Report {
-    /// Its name.
+    /// The event's name.
     pub event: Name,
-    /// What it covers: a scope and the name of one member of it.
+    /// The kind of the covered thing.
     pub scope: Scope,
     /// The covered server, rack, MSB or datacenter.
     pub scope_id: Name,
-    /// Why.
+    /// The cause.
     pub kind: UnavailabilityKind,
-    /// When it began; held in whole microseconds.
+    /// The start, in whole microseconds.
     pub started_at: DateTime<Utc>,
-    /// When it ended or shall end; `None`: not known yet.
+    /// The end, past or expected; `None`: unknown.
     pub ended_at: Option<DateTime<Utc>>,
 }
 
-/// What became of one report.
+/// The outcome of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reported {
     /// The event is new.
     Recorded,
-    /// It ends, or ends earlier than it did.
+    /// The event ends, or ends earlier than known before.
     Ended,
-    /// All of it was known.
+    /// The report contained nothing new.
     Unchanged,
-    /// Nothing was taken from it.
+    /// The report was refused.
     Refused(Refusal),
 }
 
-/// Why a report is refused.
+/// The reason for refusing a report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum Refusal {
@@ -99,7 +97,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// A word for programs, which stays as it is.
+    /// A stable code for programs.
     pub const fn code(&self) -> &'static str {
         match self {
             Refusal::UnknownScope { .. } => "unknown_scope",
@@ -111,22 +109,28 @@ impl Refusal {
     }
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportOutcome {
-    /// Of each report, in their order.
+    /// One outcome for each report, in order.
     pub rows: Vec<Reported>,
-    /// The last entry of the audit trail it wrote; `None`: nothing changed.
+    /// The last entry of the audit trail that the batch wrote; `None`: nothing changed.
     pub seq: Option<Seq>,
 }
 
-/// Whether something may be a name.
+/// Whether Postgres can store the time exactly: whole microseconds, in its range of years.
+pub(crate) fn is_storable(at: DateTime<Utc>) -> bool {
+    use chrono::Datelike;
+    at.trunc_subsecs(6) == at && (-4_000..=200_000).contains(&at.year())
+}
+
+/// Whether a text is a valid name.
 pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().count() <= fleet::NAME_CHARS_MAX && !name.contains('\0')
 }
 
 impl Report {
-    /// As Postgres will hold it.
+    /// The report as Postgres will store it.
     fn checked(&self) -> Result<Report, Refusal> {
         if !is_name(&self.event) || !is_name(&self.scope_id) {
             return Err(Refusal::BadName);
@@ -142,7 +146,7 @@ impl Report {
         Ok(Report { started_at, ended_at, ..self.clone() })
     }
 
-    /// Whether both are of one event as far as they can be.
+    /// Whether both reports agree on the scope, kind and start of one event.
     fn is_of(&self, other: &Report) -> bool {
         let known = |of: &Report| (of.scope, of.scope_id.clone(), of.kind, of.started_at);
         self.event == other.event && known(self) == known(other)
@@ -156,21 +160,21 @@ impl Report {
     }
 }
 
-/// Reports of one event that agree, as one.
+/// Agreeing reports of one event, merged.
 struct Merged {
     report: Report,
-    /// Whose they are, in order.
+    /// The indexes of the merged reports, in order.
     rows: Vec<usize>,
-    /// The first of them that has the end.
+    /// The first report with the end.
     ended_by: Option<usize>,
 }
 
 impl Broker {
-    /// Takes a batch of reports, in one transaction: what can be is stored, and of each row it is
-    /// said what became of it.
+    /// Stores a batch of reports in one transaction. Invalid reports are refused one by one; each report gets
+    /// an outcome.
     ///
     /// # Errors
-    /// If Postgres fails; nothing was stored then, and the same again does it.
+    /// If Postgres fails; nothing was stored, and the batch can be sent again.
     pub async fn report_unavailability(
         &self,
         actor: &str,
@@ -183,7 +187,7 @@ impl Broker {
         }
         let mut change = Change::begin(self, actor).await?;
         let mut entries = BTreeMap::new();
-        // One round, unless reports of one event disagree: a statement writes a row once.
+        // One round, unless reports of one event disagree: a statement writes each row once.
         while !merged.is_empty() {
             let mut names = BTreeSet::new();
             let (round, later): (Vec<Merged>, Vec<Merged>) =
@@ -202,7 +206,7 @@ impl Broker {
     }
 }
 
-/// Puts reports that agree together; says of others why they are refused.
+/// Merges agreeing reports; marks invalid ones as refused.
 fn merge(reports: &[Report], rows: &mut [Reported]) -> Vec<Merged> {
     let mut merged: Vec<Merged> = Vec::with_capacity(reports.len());
     let mut places: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
@@ -233,8 +237,8 @@ fn merge(reports: &[Report], rows: &mut [Reported]) -> Vec<Merged> {
     merged
 }
 
-/// Stores one report for each event; notes what became of it, and by the first row the entries of
-/// the trail that are due.
+/// Stores one report for each event; sets the outcomes, and collects the entries of the trail by the first
+/// report of each event.
 async fn store(
     db: &mut PgConnection,
     round: &[Merged],

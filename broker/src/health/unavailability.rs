@@ -1,17 +1,17 @@
-//! Unavailability events: recorded when they begin, cleared when they end.
+//! Unavailability events: recorded at their start, cleared at their end.
 
 use crate::health::report::{Refusal, Report, Reported};
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::words;
 use crate::log::trail::Seq;
-use chrono::{DateTime, SubsecRound, Utc};
+use chrono::{DateTime, Utc};
 use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
 use sqlx::PgConnection;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// What a scope's name does not lead to stays null, and the table refuses the row.
+        /// An unknown name of a scope leaves all columns null, and the table refuses the row.
         WRITE = "INSERT INTO unavailability \
                 (event_id, server_id, rack_id, msb_id, datacenter_id, kind, started_at, ended_at, \
                 recall_minutes) \
@@ -39,15 +39,15 @@ pub(crate) mod sql {
 /// An event that began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occurrence {
-    /// Its name.
+    /// The event's name.
     pub event: Name,
-    /// What it covers: a scope and the name of one member of it.
+    /// The kind of the covered thing.
     pub scope: Scope,
     /// The covered server, rack, MSB or datacenter.
     pub scope_id: Name,
-    /// Why.
+    /// The cause.
     pub kind: UnavailabilityKind,
-    /// When it began; held in whole microseconds.
+    /// The start, in whole microseconds.
     pub started_at: DateTime<Utc>,
 }
 
@@ -87,8 +87,8 @@ impl UnavailabilityError {
 }
 
 impl Broker {
-    /// Records that something became unavailable: [`Broker::report_unavailability`] of one event.
-    /// Recording the same again changes nothing and gives `None`.
+    /// Records one event: [`Broker::report_unavailability`] of a single report. Returns `None` if it changes
+    /// nothing.
     ///
     /// # Errors
     /// [`UnavailabilityError`].
@@ -102,7 +102,7 @@ impl Broker {
             .await
     }
 
-    /// Ends an event. One that has ended by then already stays as it is and gives `None`.
+    /// Ends an event. Returns `None` if it has already ended by then.
     ///
     /// # Errors
     /// [`UnavailabilityError`].
@@ -148,13 +148,7 @@ impl Broker {
     }
 }
 
-/// Whether Postgres holds a time exactly: whole microseconds, in the years it knows.
-pub(crate) fn is_storable(at: DateTime<Utc>) -> bool {
-    use chrono::Datelike;
-    at.trunc_subsecs(6) == at && (-4_000..=200_000).contains(&at.year())
-}
-
-/// Stores events as they are; those that are there already are replaced.
+/// Stores events, replacing existing ones.
 pub(crate) async fn write(
     db: &mut PgConnection,
     rows: &[&UnavailabilityRow],

@@ -1,6 +1,6 @@
-//! Which servers are in use, as those who place containers say.
+//! Reports of container schedulers: which servers are in use.
 //!
-//! A server in use is dear to move and is not lent; what is lent already stays lent here.
+//! A server in use is expensive to move and is not lent; a loan that exists stays.
 
 use crate::health::report::is_name;
 use crate::infra::connection::Broker;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Gives those that changed.
+        /// Returns the changed servers.
         USE = "UPDATE servers s SET in_use = w.in_use \
             FROM unnest($1::text[], $2::boolean[]) AS w (server, in_use) \
             WHERE s.server = w.server AND s.in_use <> w.in_use RETURNING s.server::text";
@@ -21,32 +21,31 @@ pub(crate) mod sql {
     }
 }
 
-/// What became of one row.
+/// The outcome of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
-    /// It was not so before.
+    /// The server's use changed.
     Changed,
-    /// It was so already.
+    /// The server's use was known.
     Unchanged,
     /// There is no such server.
     UnknownServer,
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageOutcome {
-    /// Of each row, in their order.
+    /// One outcome for each row, in order.
     pub rows: Vec<Usage>,
-    /// Its entry in the audit trail; `None`: nothing changed.
+    /// The entry in the audit trail; `None`: nothing changed.
     pub seq: Option<Seq>,
 }
 
 impl Broker {
-    /// Takes which servers are in use and which are idle. Of two rows about one server the last
-    /// counts.
+    /// Sets which servers are in use and which are idle. Of two rows about one server the last counts.
     ///
     /// # Errors
-    /// If Postgres fails; nothing was changed then.
+    /// If Postgres fails; nothing was changed.
     pub async fn report_usage(
         &self,
         actor: &str,
@@ -58,7 +57,7 @@ impl Broker {
         let (names, used): (Vec<&str>, Vec<bool>) = last.iter().map(|of| (*of.0, *of.1)).unzip();
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        // Publications write rows of servers in an order of their own.
+        // Publications write rows of servers in their own order.
         sqlx::query(lifecycle::sql::HOLD_HEAD).execute(&mut *db).await.doing(doing)?;
         let known: Vec<String> = sqlx::query_scalar(sql::KNOWN_SERVERS)
             .bind(&names)

@@ -1,8 +1,8 @@
-//! Capacity that somebody needs at once (RAS section 5.4).
+//! Emergencies: capacity that a reservation needs at once (RAS section 5.4).
 //!
-//! Whoever may asks; the mover that acts grants it in the same few seconds in which it replaces servers,
-//! with or without a solver. What is granted raises the promise, so that the next solve keeps it and
-//! mends its spread and its buffer; until then it is a debt.
+//! Any caller with the role may ask. The active mover grants within seconds, as it replaces servers, with or
+//! without a solver. A grant raises the promise, so the next solve keeps it and restores its spread and buffer;
+//! until then these are a debt.
 
 use crate::incidents::replacement;
 use crate::infra::connection::Broker;
@@ -12,7 +12,7 @@ use crate::infra::state::{self, EmergencyState, State};
 use crate::log::change::Change;
 use crate::log::trail::{Action, TargetVersion};
 use crate::moves::lifecycle;
-use crate::moves::mover::{Epoch, MoverError, still_ours_at_head};
+use crate::moves::mover::{Epoch, MoverError, check_fence_at_head};
 use crate::promises::promise;
 use crate::topology::places::Topology;
 use chrono::{DateTime, Utc};
@@ -27,12 +27,12 @@ pub(crate) mod sql {
         ASK = "INSERT INTO emergencies (emergency_id, reservation, asked_micro, why, asked_by, state) \
             VALUES ($1, $2, $3, $4, $5, 'asked')";
         ANY = "SELECT EXISTS (SELECT FROM emergencies WHERE state = 'asked')";
-        /// The next to be answered: the most important reservation's first, then the oldest.
+        /// The next request: of the most important reservation, then the oldest.
         ASKED = "SELECT e.emergency_id, e.reservation, e.asked_micro FROM emergencies e \
             LEFT JOIN reservations r ON r.reservation = e.reservation \
             LEFT JOIN promises p ON p.promise_id = r.promise_id WHERE e.state = 'asked' \
             ORDER BY p.priority NULLS LAST, e.asked_at, e.emergency_id LIMIT 1 FOR UPDATE OF e";
-        /// What nobody owns, and what shared buffers have, of the types somebody can use.
+        /// Free servers and those of shared buffers, of the types that a waiting reservation can use.
         STOCK = "SELECT m.msb::text, h.hardware_type::text, s.current_reservation_id IS NOT NULL, \
                 count(*) \
             FROM servers s JOIN racks k USING (rack_id) JOIN msbs m USING (msb_id) \
@@ -77,14 +77,14 @@ pub(crate) mod sql {
     }
 }
 
-/// Why nothing was granted.
+/// The reason why nothing was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EmergencyRefusal {
-    /// There is none of this name.
+    /// Unknown reservation.
     NoSuchReservation,
-    /// It is a shared buffer or elastic.
+    /// A shared buffer or an elastic reservation.
     NotGuaranteed,
-    /// Nobody's servers and shared buffers have none of a type it can use.
+    /// No server that is free or in a shared buffer has a usable type.
     NothingFits,
 }
 
@@ -96,7 +96,7 @@ impl EmergencyRefusal {
         EmergencyRefusal::NothingFits,
     ];
 
-    /// The word of the table.
+    /// The reason's word in the table.
     pub const fn as_str(self) -> &'static str {
         match self {
             EmergencyRefusal::NoSuchReservation => "no_such_reservation",
@@ -105,7 +105,7 @@ impl EmergencyRefusal {
         }
     }
 
-    /// What it means, for people.
+    /// The reason for people.
     pub const fn text(self) -> &'static str {
         match self {
             EmergencyRefusal::NoSuchReservation => "there is no such reservation",
@@ -117,33 +117,33 @@ impl EmergencyRefusal {
     }
 }
 
-/// Capacity asked for at once.
+/// A request for emergency capacity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emergency {
     /// Its id.
     pub id: EmergencyId,
     /// Who needs it.
     pub reservation: Name,
-    /// How much more than it has.
+    /// The requested additional capacity.
     pub asked: Rru,
-    /// Why.
+    /// The stated reason.
     pub why: String,
-    /// Who asked.
+    /// The actor that asked.
     pub asked_by: String,
-    /// When.
+    /// The time of the request.
     pub asked_at: DateTime<Utc>,
-    /// What became of it.
+    /// The request's state.
     pub state: EmergencyState,
-    /// What was granted.
+    /// The grant.
     pub granted: Option<Grant>,
-    /// Why nothing was.
+    /// The reason why nothing was granted.
     pub refusal: Option<EmergencyRefusal>,
-    /// Whether no solve has spread and buffered it yet.
+    /// Whether no solve has restored spread and buffer yet.
     pub debt: bool,
 }
 
 impl Emergency {
-    /// All that is said of it, for programs.
+    /// JSON for programs.
     pub fn json(&self) -> serde_json::Value {
         let granted = self.granted.map(|grant| {
             serde_json::json!({
@@ -161,20 +161,20 @@ impl Emergency {
     }
 }
 
-/// What was granted.
+/// A grant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Grant {
-    /// How much.
+    /// The granted capacity.
     pub amount: Rru,
-    /// When.
+    /// The time of the grant.
     pub at: DateTime<Utc>,
-    /// How many servers.
+    /// The number of servers.
     pub servers: i32,
-    /// How many of them shared buffers gave.
+    /// The number of these from shared buffers.
     pub from_shared: i32,
 }
 
-/// An emergency cannot be asked for or ended; nothing was changed.
+/// An emergency cannot be requested or ended; nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum EmergencyError {
@@ -191,8 +191,8 @@ pub enum EmergencyError {
 }
 
 impl Broker {
-    /// Asks for capacity at once. The answer stands in [`Broker::emergency`] as soon as a mover has
-    /// looked. Asking with the same id again changes nothing.
+    /// Requests emergency capacity. A mover answers it within seconds; read the answer from
+    /// [`Broker::emergency`]. Repeating the call with the same id changes nothing.
     ///
     /// # Errors
     /// [`EmergencyError`].
@@ -225,8 +225,8 @@ impl Broker {
         Ok(())
     }
 
-    /// Answers those who asked, one after another, as a pure function says: servers become their
-    /// targets, and the promise grows by what they are worth. Gives how many were answered.
+    /// Answers waiting requests one by one with a pure function: servers get their targets, and the promise
+    /// grows by their worth. Returns the number of answers.
     ///
     /// # Errors
     /// [`MoverError`].
@@ -241,7 +241,7 @@ impl Broker {
         while sqlx::query_scalar(sql::ANY).fetch_one(&self.pool).await.doing(doing)? {
             let mut change = Change::begin(self, actor).await?;
             let db = change.connection();
-            let head = still_ours_at_head(db, epoch).await?;
+            let head = check_fence_at_head(db, epoch).await?;
             let asked: Option<(EmergencyId, String, i64)> =
                 sqlx::query_as(sql::ASKED).fetch_optional(&mut *db).await.doing(doing)?;
             let Some((id, reservation, amount)) = asked else {
@@ -273,8 +273,8 @@ impl Broker {
         Ok(answered)
     }
 
-    /// Ends an emergency: the promise shrinks by what it grew, and the next solve takes what is too
-    /// much. One that was not answered yet is cancelled.
+    /// Ends an emergency: the promise shrinks by the grant, and the next solve takes the surplus. An unanswered
+    /// request is cancelled.
     ///
     /// # Errors
     /// [`EmergencyError`].
@@ -303,7 +303,7 @@ impl Broker {
         Ok(())
     }
 
-    /// One emergency.
+    /// Reads an emergency.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -311,7 +311,7 @@ impl Broker {
         Ok(self.list_emergencies(Some(id), 1).await?.pop())
     }
 
-    /// Emergencies, the youngest first.
+    /// Lists emergencies, newest first.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -319,8 +319,7 @@ impl Broker {
         self.list_emergencies(None, limit).await
     }
 
-    /// What an emergency would be granted from, or why it would not be: for whoever wants to know
-    /// before asking. Nothing is changed.
+    /// The servers an emergency would be granted from, or the reason for a refusal. Changes nothing.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -347,14 +346,14 @@ impl Broker {
     }
 }
 
-/// What was taken for an emergency.
+/// Servers taken for an emergency.
 struct Taken {
     amount: Rru,
     servers: Vec<String>,
     from_shared: u64,
 }
 
-/// What could be granted, and of what.
+/// The servers that can be granted.
 async fn stock(
     db: &mut PgConnection,
     reservation: &Name,
@@ -423,17 +422,18 @@ async fn answer(
     };
     let amount: Rru = picks.iter().map(of).sum();
     let from_shared = picks.iter().filter(|p| p.group.shared).map(|p| p.count).sum();
-    // By what was asked and not by what whole servers are worth: a solve gives back what is too much.
+    // The promise grows by the requested capacity, not by the worth of whole servers: a solve returns the
+    // surplus.
     let amount = amount.min(asked);
     raise(db, reservation, amount).await?;
     Ok(Ok(Taken { amount, servers, from_shared }))
 }
 
-/// Adds a version to what is promised: so much more, or less.
+/// Adds a version of the promise with the capacity changed by `more`.
 async fn raise(db: &mut PgConnection, reservation: &Name, more: Rru) -> Result<(), DbError> {
     let topology = Topology::read(db).await?;
     let (_, promises) = promise::read(db, &topology).await?;
-    // One that is gone by now is promised nothing any more.
+    // A reservation that is gone has no promise any more.
     let Some(promise) = promises.get(reservation) else { return Ok(()) };
     promise::add(db, &topology, &[(reservation, &promise.with_more(more))]).await
 }

@@ -1,8 +1,8 @@
-//! When more is lost than buffers cover: servers of less important reservations for more important ones.
+//! Preemption after losses beyond the buffers: servers of less important reservations go to more important
+//! ones.
 //!
-//! The plan is a value that people look at first; carrying it out makes it again, in the transaction that
-//! writes it. Its moves are ordinary ones, so a reservation gets its servers back by the next solve after
-//! the outage.
+//! The plan is a value for operators to review. Execution computes it again, in the transaction that writes it.
+//! Its moves are ordinary ones, so a reservation gets its servers back by the next solve after the outage.
 
 use crate::access::idempotency::{self, KeyClaim};
 use crate::incidents::placement;
@@ -11,7 +11,7 @@ use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
 use crate::log::trail::Action;
 use crate::moves::lifecycle;
-use crate::moves::mover::{Epoch, MoverError, still_ours};
+use crate::moves::mover::{Epoch, MoverError, check_fence};
 use chrono::{DateTime, Utc};
 use decisions::give_way::{GIVE_WAY_LOST_MIN, GiveWay, HeldGroup, Holder, RegionHeld};
 use decisions::place::PlaceLimits;
@@ -28,9 +28,8 @@ pub(crate) mod sql {
             FROM reservations r JOIN promises p USING (promise_id) \
             LEFT JOIN rru_values v USING (promise_id) LEFT JOIN hardware_types h USING (hardware_type_id) \
             WHERE r.kind = 'guaranteed' ORDER BY 1, 4";
-        /// Servers that work, or are back from maintenance within the time of a recall, by who holds
-        /// them: the target of a move under way, else the owner. What is on the move already is held
-        /// and cannot be taken.
+        /// Servers in service, or back from maintenance within the time of a recall, by holder: the target of
+        /// an open move, else the owner. Servers with an open move are held and cannot be taken.
         HELD = "SELECT r.reservation, coalesce(r.kind = 'shared_buffer', false), m.msb::text, \
                 h.hardware_type::text, g.in_use, g.held, g.takable \
             FROM (SELECT CASE WHEN s.target_pending THEN s.target_reservation_id \
@@ -62,13 +61,12 @@ pub(crate) mod sql {
             UPDATE servers s SET target_pending = true, target_reservation_id = c.reservation_id, \
                 target_version = $8, target_origin = 'give_way' \
             FROM chosen c WHERE s.server_id = c.server_id RETURNING s.server::text";
-        /// MSBs that are lost. Nothing else of the outages table matters here: an outage that ends
-        /// while this runs ended after it.
+        /// Lost MSBs. An outage that ends while this runs counts as ended afterwards.
         LOST = "SELECT msb FROM outages WHERE ended_at IS NULL ORDER BY msb";
     }
 }
 
-/// All that is said of servers that change hands, for programs.
+/// JSON of the servers that change hands.
 fn json(of: &GiveWay) -> serde_json::Value {
     serde_json::json!({
         "source": of.source, "target": of.target, "msb": of.msb,
@@ -76,32 +74,32 @@ fn json(of: &GiveWay) -> serde_json::Value {
     })
 }
 
-/// A plan as an operator has seen it: two plans with the same moves have the same version.
+/// The version of a plan: plans with the same moves have the same version.
 pub fn give_way_version(plan: &[GiveWay]) -> String {
     let rows: Vec<serde_json::Value> = plan.iter().map(json).collect();
     let text = serde_json::Value::Array(rows).to_string();
     Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
 }
 
-/// Why reservations give way now.
+/// The cause of a preemption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GiveWayCause {
-    /// An operator says so.
+    /// An operator's command.
     Operator {
-        /// Why, in the operator's words.
+        /// The operator's reason.
         why: String,
         /// Even if fewer MSBs are lost than [`GIVE_WAY_LOST_MIN`].
         anyway: bool,
-        /// The version of the plan that was seen; `None`: whatever the plan is.
+        /// The version of the plan that the operator has seen; `None`: any.
         seen: Option<String>,
     },
-    /// The mover, because that many MSBs have been lost for as long as its setting says.
+    /// The mover, because enough MSBs have been lost for its configured time.
     Delay {
-        /// The mover that acts.
+        /// The epoch of the mover.
         epoch: Epoch,
-        /// The setting.
+        /// The configured time.
         after: Duration,
-        /// Since when that many MSBs are lost.
+        /// The time since which enough MSBs are lost.
         since: DateTime<Utc>,
     },
 }
@@ -119,19 +117,19 @@ impl GiveWayCause {
     }
 }
 
-/// What giving way came to.
+/// The result of a preemption.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GaveWay {
-    /// What the pure function said.
+    /// The plan that was executed.
     pub plan: Vec<GiveWay>,
-    /// How many servers have a new target by it.
+    /// The number of servers with a new target.
     pub servers: usize,
 }
 
-/// What an idempotency key is answered with, once it is done.
+/// The answer for an idempotency key, made from the result.
 pub type GiveWayAnswer<'a> = &'a (dyn Fn(&GaveWay) -> serde_json::Value + Sync);
 
-/// Nobody gave way; nothing was changed.
+/// No preemption took place; nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum GiveWayError {
@@ -142,7 +140,7 @@ pub enum GiveWayError {
     TooFewLost { lost: usize },
     #[error("the plan has changed since it was seen")]
     Stale { current: String },
-    #[error("why: say why reservations are to give way")]
+    #[error("why: a reason is required")]
     NoReason,
     #[error("the idempotency key was taken by another request")]
     KeyLost,
@@ -153,7 +151,7 @@ pub enum GiveWayError {
 }
 
 impl Broker {
-    /// Counts who holds what of what works.
+    /// The servers in service by holder.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -163,8 +161,8 @@ impl Broker {
         read(&mut db).await.doing(doing)
     }
 
-    /// Lets reservations give way as a pure function says, and writes the cause into the audit trail.
-    /// `key`: a claimed idempotency key and the answer it gets in the same transaction.
+    /// Executes a preemption as a pure function decides it, and writes the cause into the audit trail. `key`: a
+    /// claimed idempotency key with its answer, stored in the same transaction.
     ///
     /// # Errors
     /// [`GiveWayError`].
@@ -179,7 +177,7 @@ impl Broker {
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         if let GiveWayCause::Delay { epoch, .. } = cause {
-            still_ours(db, *epoch).await?;
+            check_fence(db, *epoch).await?;
         }
         let head = lifecycle::hold_head(db).await?;
         let lost: Vec<String> =
@@ -219,7 +217,7 @@ impl Broker {
     }
 }
 
-/// How soon servers in maintenance must be back to count, as the certificate counts them.
+/// The time within which servers must be back from maintenance to count, as in the certificate.
 fn recall_within() -> i32 {
     i32::try_from(fleet::RECALL_WITHIN_MINUTES).unwrap_or(i32::MAX)
 }
@@ -271,7 +269,7 @@ async fn take(
     };
     let counts: Vec<i64> =
         plan.iter().map(|row| i64::try_from(row.count).unwrap_or(i64::MAX)).collect();
-    // Where a group goes to several, each goes on where the one before ended.
+    // Takers of one group take consecutive slices of it.
     let mut taken: BTreeMap<_, i64> = BTreeMap::new();
     let after: Vec<i64> = (plan.iter().zip(&counts))
         .map(|(row, count)| {

@@ -1,31 +1,32 @@
-//! Loans: idle buffer servers used by elastic reservations, and taken back.
+//! Loans: elastic reservations borrow idle buffer servers, which can be recalled.
 //!
-//! A loan is one column; the owner stays who it is. Counts by group go to a pure function, which says
-//! how many of each group to lend to whom and how many to take back; which servers those are is decided
-//! here, in the statement that writes, so a server that came into use meanwhile is left alone. What is
-//! taken back is a move that ends where it began: containers of the borrower are ended first.
+//! A loan is one column; the owner does not change. A pure function gets counts by group and decides how many
+//! servers of each group to lend, to which borrower, and how many to recall. The writing statement chooses the
+//! servers, so a server that came into use meanwhile is left alone. A recall is a move that ends at its source:
+//! the borrower's containers are ended first.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
 use crate::log::trail::Action;
-use crate::moves::lifecycle::{self, MoveOrigin};
-use crate::moves::mover::{Epoch, MoverError, still_ours_at_head};
+use crate::moves::lifecycle;
+use crate::moves::mover::{Epoch, MoverError, check_fence_at_head};
 use decisions::elastic::{Loan, LoanGroup, LoanPlan, LoanView};
+use fleet::MoveOrigin;
 use fleet::{Name, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Servers named in one entry of the audit trail.
+/// The most servers that one entry of the audit trail names.
 const NAMED_MAX: usize = 1_000;
 
 pub(crate) mod sql {
     crate::statements! {
         ANY_BORROWER = "SELECT EXISTS (SELECT FROM reservations WHERE kind = 'elastic') \
             OR EXISTS (SELECT FROM servers WHERE loan_reservation_id IS NOT NULL)";
-        /// What is bound and stays, by owner, place and type. One look at every server.
+        /// Bound servers without an open move, by owner, place and type. One scan of all servers.
         GROUPS = "SELECT r.reservation, r.kind, p.priority, m.msb::text, h.hardware_type::text, \
                 coalesce(v.value_micro, 0), g.total, g.idle, g.lent, EXISTS (SELECT FROM outages o \
                     WHERE o.ended_at IS NULL AND o.msb_id = g.msb_id) \
@@ -57,12 +58,12 @@ pub(crate) mod sql {
             FROM reservations r \
             JOIN rru_values v USING (promise_id) JOIN hardware_types h USING (hardware_type_id) \
             WHERE r.kind = 'elastic' AND NOT r.ending ORDER BY 1, 2";
-        /// The outage that began first of those there are: seconds since, and what was lent then.
+        /// The oldest open outage: seconds since its start, and the loans at that time.
         OUTAGE = "SELECT extract(epoch FROM clock_timestamp() - began_at)::float8, lent FROM outages \
             WHERE ended_at IS NULL ORDER BY began_at, outage_id LIMIT 1";
-        /// Idle servers of each group in order of name, a slice of them for each borrower. Numbered for all
-        /// groups at once, as is what comes back: group by group is a look at all that an owner has for each
-        /// of thousands (11 s for 11,000 servers; 17,000 take 0.2 s now).
+        /// Idle servers of each group in order of name, one slice for each borrower. All groups are numbered in
+        /// one pass, as for recalls: group by group, the servers of an owner are scanned thousands of times (11
+        /// s for 11,000 servers; now 0.2 s for 17,000).
         LEND = "WITH wanted AS MATERIALIZED (SELECT b.reservation_id, r.reservation_id AS current_reservation_id, \
                 m.msb_id, h.hardware_type_id, w.count, w.after \
                 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[]) \
@@ -86,7 +87,7 @@ pub(crate) mod sql {
             WHERE s.server_id = c.server_id AND NOT s.in_use AND s.loan_reservation_id IS NULL \
             RETURNING (SELECT b.reservation FROM reservations b WHERE b.reservation_id = s.loan_reservation_id), \
                 s.server::text";
-        /// Of each group that a borrower has, the last in order of name.
+        /// The last servers by name of each group of a borrower.
         RECALLED = "WITH wanted AS MATERIALIZED (SELECT w.borrower, b.reservation_id AS loan_reservation_id, \
                 r.reservation_id AS current_reservation_id, m.msb_id, h.hardware_type_id, w.count \
                 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) \
@@ -104,10 +105,9 @@ pub(crate) mod sql {
             SELECT borrower, server_id, server FROM wanted \
             JOIN lent USING (loan_reservation_id, current_reservation_id, msb_id, hardware_type_id) \
             WHERE n <= count";
-        /// Lent servers that their owner has come to use, that stand where maintenance is due, or whose
-        /// borrower has ended or may not borrow their type any more. Those under maintenance are joined,
-        /// whatever the planner guesses of them: looked for by each server that is lent, they take minutes of a
-        /// region of a million.
+        /// Lent servers that are in use by their owner or due for maintenance, or whose borrower has ended or
+        /// may not borrow their type any more. Joined with servers under maintenance regardless of the
+        /// planner's estimate: a lookup per lent server takes minutes in a region of a million.
         OVERDUE = "WITH due AS MATERIALIZED (SELECT server_id FROM unavailable_servers WHERE kind = 'planned_maintenance' \
                 UNION SELECT server_id FROM cordoned_servers) \
             SELECT b.reservation, s.server_id, s.server::text FROM servers s \
@@ -118,7 +118,7 @@ pub(crate) mod sql {
                         AND v.hardware_type_id = s.hardware_type_id)) \
                 AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
             ORDER BY s.server";
-        /// Nothing runs on what is out of use: those loans end by themselves.
+        /// No container runs on a server out of use: such loans end at once.
         END_LOST = "UPDATE servers s SET loan_reservation_id = NULL FROM reservations b \
             WHERE b.reservation_id = s.loan_reservation_id AND s.server_id IN \
                 (SELECT servers_out_of_use(false)) \
@@ -126,7 +126,7 @@ pub(crate) mod sql {
     }
 }
 
-/// All that is said of a loan, for programs.
+/// JSON of a loan.
 pub fn loan_json(loan: &Loan) -> serde_json::Value {
     serde_json::json!({
         "borrower": loan.borrower, "owner": loan.owner, "msb": loan.msb,
@@ -134,22 +134,22 @@ pub fn loan_json(loan: &Loan) -> serde_json::Value {
     })
 }
 
-/// What became of it, in servers.
+/// The result of balancing loans, in servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lent {
-    /// Lent.
+    /// Lent servers.
     pub lent: usize,
-    /// Asked back.
+    /// Recalled servers.
     pub recalled: usize,
-    /// Loans of servers that failed.
+    /// Ended loans of failed servers.
     pub ended: usize,
 }
 
-/// A server and who borrows or borrowed it.
+/// A server and its borrower.
 type LentServer = (String, String);
 
 impl Broker {
-    /// What is lent and not on its way back, by borrower, owner, MSB and type.
+    /// Loans that are not being recalled, by borrower, owner, MSB and type.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -159,7 +159,7 @@ impl Broker {
         loans(&mut db).await.doing(doing)
     }
 
-    /// Lends and takes back as a pure function says, and takes back what its owner uses.
+    /// Lends and recalls servers as a pure function decides, and recalls those that their owner uses.
     ///
     /// # Errors
     /// [`MoverError`].
@@ -177,8 +177,8 @@ impl Broker {
         }
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        still_ours_at_head(db, epoch).await?;
-        let gone = sqlx::query_scalar(crate::topology::edit::elastic::sql::REMOVE_ENDED)
+        check_fence_at_head(db, epoch).await?;
+        let gone = sqlx::query_scalar(crate::topology::elastic::sql::REMOVE_ENDED)
             .fetch_all(&mut *db)
             .await;
         let gone: Vec<String> = gone.doing(doing)?;
@@ -291,7 +291,7 @@ async fn view(db: &mut PgConnection) -> Result<LoanView, sqlx::Error> {
     Ok(LoanView { groups, loans, borrowers, shares, outage })
 }
 
-/// The columns of loans, as statements take them.
+/// Loans as columns for a statement.
 struct Columns<'a> {
     borrowers: Vec<&'a str>,
     owners: Vec<&'a str>,
@@ -317,7 +317,7 @@ async fn lend(db: &mut PgConnection, loans: &[Loan]) -> Result<Vec<LentServer>, 
     if loans.is_empty() {
         return Ok(Vec::new());
     }
-    // Where a group is lent to several, each goes on where the one before ended.
+    // Borrowers of one group get consecutive slices of it.
     let mut taken: BTreeMap<(&Name, &Name, &Name), i64> = BTreeMap::new();
     let of = columns(loans);
     let after: Vec<i64> = (loans.iter().zip(&of.counts))

@@ -1,14 +1,14 @@
-//! MSBs that are lost: noted when they are, and when they are back.
+//! Outages: lost MSBs, with the start and end of the loss.
 //!
-//! Whether one is lost, a pure function says from what is counted here. The row of an outage keeps what
-//! cannot be counted later: how many servers were lent when it began.
+//! A pure function judges from counts whether an MSB is lost. The row of an outage keeps a number that cannot
+//! be counted later: the loans at its start.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::words;
 use crate::log::change::Change;
 use crate::log::trail::Action;
-use crate::moves::mover::{Epoch, MoverError, still_ours};
+use crate::moves::mover::{Epoch, MoverError, check_fence};
 use chrono::{DateTime, Utc};
 use decisions::outage::{MsbHealth, OutServer, OutageReason};
 use fleet::Name;
@@ -19,9 +19,9 @@ use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Only MSBs where something is out of use, and those that were lost. When servers failed that no
-        /// solve has seen, and in which racks: one rack is one switch, which is no outage. A rack named as
-        /// its MSB stands for racks that are not known.
+        /// MSBs with servers out of use, and those lost before; the failures that no solve has seen, with time
+        /// and rack: one rack is one switch, which is no outage. A rack with the name of its MSB is a
+        /// placeholder for unknown racks.
         HEALTH = "WITH gone AS (SELECT s.server_id, s.rack_id, min(u.started_at) AS since, \
                     min(u.recorded_at) > coalesce((SELECT max(v.started_at) FROM solves v \
                         WHERE v.state = 'published'), '-infinity') AS unseen, \
@@ -54,25 +54,25 @@ pub(crate) mod sql {
     }
 }
 
-/// An MSB that is or was lost.
+/// An outage of an MSB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// The MSB.
     pub msb: Name,
-    /// Why it counts as lost.
+    /// The reason why the MSB counts as lost.
     pub reason: OutageReason,
-    /// When the mover noticed.
+    /// The time the mover noticed the loss.
     pub began_at: DateTime<Utc>,
-    /// When it noticed the end; `None`: lost now.
+    /// The time it noticed the end; `None`: still lost.
     pub ended_at: Option<DateTime<Utc>>,
-    /// Servers out of use there when it began.
+    /// Servers out of use in the MSB at the start.
     pub servers: i32,
-    /// Servers of guaranteed reservations that were lent when it began.
+    /// Lent servers of guaranteed reservations at the start.
     pub lent: i32,
 }
 
 impl Outage {
-    /// All that is said of it, for programs.
+    /// JSON for programs.
     pub fn json(&self) -> serde_json::Value {
         serde_json::json!({
             "msb": self.msb, "reason": self.reason.as_str(), "began_at": self.began_at,
@@ -82,7 +82,7 @@ impl Outage {
 }
 
 impl Broker {
-    /// How many servers each MSB has. It reads every server: for a look now and then.
+    /// The number of servers of each MSB. Scans all servers, so call it rarely.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -92,8 +92,8 @@ impl Broker {
         Ok(rows.into_iter().map(|(msb, count)| (msb.into(), count.unsigned_abs())).collect())
     }
 
-    /// Counts what is out of use in each MSB, asks which are lost, and writes down those that were
-    /// not before and those that are back. Gives whether there was any of either.
+    /// Counts servers out of use in each MSB, asks a pure function which MSBs are lost, and records new outages
+    /// and ended ones. Returns whether there were any.
     ///
     /// # Errors
     /// [`MoverError`].
@@ -122,7 +122,7 @@ impl Broker {
             return Ok(false);
         }
         let mut change = Change::begin(self, actor).await?;
-        still_ours(change.connection(), epoch).await?;
+        check_fence(change.connection(), epoch).await?;
         for (of, reason) in begun {
             let lent: Option<i32> = sqlx::query_scalar(sql::BEGIN)
                 .bind(Uuid::now_v7())
@@ -149,7 +149,7 @@ impl Broker {
         Ok(true)
     }
 
-    /// Outages, the youngest first; `open`: only those of now.
+    /// Lists outages, newest first; `open`: only current ones.
     ///
     /// # Errors
     /// If Postgres fails.

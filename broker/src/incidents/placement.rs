@@ -1,5 +1,5 @@
-//! Where guaranteed reservations may have servers between two solves, and how many in one MSB: what
-//! replacements, emergencies and giving way must keep as a solve does.
+//! Placement rules of guaranteed reservations: allowed datacenters and the limit on any one MSB. Replacements,
+//! emergencies and preemptions keep them as a solve does.
 
 use crate::promises::promise::replica_rule;
 use decisions::place::PlaceLimits;
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Only of reservations that have such a rule.
+        /// Only reservations with such a rule.
         PLACES = "SELECT r.reservation, p.capacity_micro, p.replicas, p.replicas_per_msb, \
                 EXISTS (SELECT FROM allowed_datacenters a WHERE a.promise_id = p.promise_id), \
                 ARRAY(SELECT m.msb::text FROM allowed_datacenters a JOIN msbs m USING (datacenter_id) \
@@ -21,7 +21,7 @@ pub(crate) mod sql {
     }
 }
 
-/// The rules of every reservation that has any.
+/// The rules of all reservations that have any.
 pub(crate) async fn read(
     db: &mut PgConnection,
 ) -> Result<BTreeMap<Name, PlaceLimits>, sqlx::Error> {

@@ -1,9 +1,9 @@
-//! Servers that failed, and the spares that take their places.
+//! Replacement of failed servers by spares.
 //!
-//! What is owed follows from what is stored: a server that an event of its own or of its rack took out
-//! of use unplanned, while a guaranteed reservation held it, and that no solve has seen failed. One
-//! transaction notes that, asks a pure function which spares to take, and writes it down, so nothing
-//! changes between looking and deciding. All of it is done by the mover that acts ([`Epoch`]).
+//! Debts follow from stored rows: an unplanned event of a server or of its rack took it out of use while a
+//! guaranteed reservation held it, and no solve has seen the failure. One transaction records the failures,
+//! asks a pure function for spares, and writes the decision, so nothing changes between read and decision. Only
+//! the active mover ([`Epoch`]) does this.
 
 use crate::incidents::placement;
 use crate::infra::connection::Broker;
@@ -12,7 +12,7 @@ use crate::infra::state::{ReplacementState, State};
 use crate::log::change::Change;
 use crate::log::trail::Action;
 use crate::moves::lifecycle;
-use crate::moves::mover::{Epoch, MoverError, still_ours, still_ours_at_head};
+use crate::moves::mover::{Epoch, MoverError, check_fence, check_fence_at_head};
 use chrono::{DateTime, Utc};
 use decisions::replace::{Failed, Spare, Swap, Worth};
 use fleet::{Name, Rru};
@@ -23,15 +23,15 @@ use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Whether there is anything to look at: the rest is then spared.
-        /// Whether there is a replacement to follow, and whether there may be a failure to replace.
+        /// Whether there is a replacement to follow, and whether there may be a failure to replace; most passes
+        /// end here.
         ANY = "SELECT EXISTS (SELECT FROM replacements WHERE state IN ('owed', 'swapped')), EXISTS (SELECT FROM unavailability u \
                 WHERE coalesce(u.ended_at, 'infinity'::timestamptz) > now() \
                     AND u.event_id NOT LIKE ALL (ARRAY['unfinished/%', 'decommission/%']) AND u.kind IN ('random_failure', 'software') \
                     AND u.recorded_at > coalesce((SELECT max(v.started_at) FROM solves v \
                         WHERE v.state = 'published'), '-infinity') \
                     AND NOT EXISTS (SELECT FROM replacements p WHERE p.event_id = u.event_id))";
-        /// What followed from swaps: bound, taken elsewhere by a newer decision, or given back.
+        /// The outcome of swaps: bound, retargeted by a newer decision, or given back.
         FOLLOW = "WITH seen AS (SELECT p.replacement_id, CASE \
                     WHEN s.server_id IS NULL OR r.reservation_id IS NULL THEN 'withdrawn' \
                     WHEN s.target_pending AND s.target_reservation_id = r.reservation_id THEN 'swapped' \
@@ -44,7 +44,7 @@ pub(crate) mod sql {
                 WHERE p.state = 'swapped') \
             UPDATE replacements p SET state = seen.state FROM seen \
             WHERE p.replacement_id = seen.replacement_id AND seen.state <> 'swapped'";
-        /// Debts that are none any more.
+        /// Debts that have ended.
         SETTLE = "WITH seen AS (SELECT p.replacement_id, CASE \
                     WHEN s.server_id IS NULL OR r.reservation_id IS NULL THEN 'withdrawn' \
                     WHEN p.state_at < (SELECT max(v.started_at) FROM solves v WHERE v.state = 'published') \
@@ -59,9 +59,9 @@ pub(crate) mod sql {
                 WHERE p.state = 'owed') \
             UPDATE replacements p SET state = seen.state FROM seen \
             WHERE p.replacement_id = seen.replacement_id AND seen.state <> 'owed'";
-        /// Failures that nobody has dealt with. Those of an MSB that is lost are not random, what
-        /// a solve has seen it has provided for, and what a move left half-way is restored: automation that
-        /// refuses for all servers would use up every spare.
+        /// Unhandled failures. Failures in a lost MSB are not random, a solve has provided for those it has
+        /// seen, and servers that a move left half-way are restored: automation that refuses for all servers
+        /// would otherwise use up every spare.
         FAILURES = "SELECT DISTINCT ON (s.server) s.server_id, s.server::text, r.reservation, \
                 u.event_id::text, u.started_at, u.recorded_at \
             FROM unavailable_servers u CROSS JOIN LATERAL \
@@ -88,8 +88,7 @@ pub(crate) mod sql {
             JOIN hardware_types h USING (hardware_type_id) \
             JOIN reservations r ON r.reservation = p.reservation JOIN promises m USING (promise_id) \
             WHERE p.state = 'owed' ORDER BY p.server";
-        /// Of spares alike but for their names, the first by name, as many as there are debts ($1): no
-        /// more can be needed.
+        /// Of spares that differ only in name, the first by name, at most as many as there are debts ($1).
         SPARES = "WITH spares AS (SELECT s.server, k.msb_id, s.hardware_type_id, \
                     s.loan_reservation_id IS NOT NULL OR s.in_use AS lent, \
                     row_number() OVER (PARTITION BY k.msb_id, s.hardware_type_id, \
@@ -108,7 +107,7 @@ pub(crate) mod sql {
         VALUES = "SELECT r.reservation, h.hardware_type::text, v.value_micro FROM reservations r \
             JOIN rru_values v USING (promise_id) JOIN hardware_types h USING (hardware_type_id) \
             WHERE r.reservation = ANY ($1)";
-        /// What is bound to them and not out of use, and what is on its way.
+        /// Servers bound to them and in service, and those with an open move to them.
         HELD = "SELECT r.reservation, b.msb::text, sum(v.value_micro)::bigint \
             FROM (SELECT s.server_id, s.rack_id, s.hardware_type_id, s.current_reservation_id AS holder_id \
                     FROM reservations q JOIN servers s ON s.current_reservation_id = q.reservation_id \
@@ -121,8 +120,8 @@ pub(crate) mod sql {
             JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
             WHERE NOT EXISTS (SELECT FROM servers_out_of_use(false) AS u WHERE u = h.server_id) \
             GROUP BY 1, 2 ORDER BY 1, 2";
-        /// The spare's target is the reservation; the one that failed is a spare of its type once it
-        /// is repaired, or nobody's where there is no such buffer.
+        /// The spare's target is the reservation. The failed server becomes a spare of its type once it is
+        /// repaired, or free if there is no shared buffer of its type.
         SWAP = "WITH wanted AS (SELECT p.replacement_id, p.server_id AS failed_id, f.server_id AS spare_id, \
                     f.server AS spare, r.reservation_id, w.failed \
                 FROM unnest($1::text[], $2::text[], $3::text[]) AS w (failed, reservation, spare) \
@@ -152,46 +151,46 @@ pub(crate) mod sql {
             FROM replacements WHERE $1::text[] IS NULL OR state = ANY ($1) \
             ORDER BY recorded_at DESC, replacement_id DESC LIMIT $2";
         COUNTED = "SELECT state, count(*) FROM replacements GROUP BY 1 ORDER BY 1";
-        /// Seconds from what was recorded to what was bound, by the database's clock alone.
+        /// Seconds from record to binding, by the database's clock alone.
         TIMES = "SELECT extract(epoch FROM state_at - recorded_at)::float8 FROM replacements \
             WHERE state = 'bound' ORDER BY 1";
     }
 }
 
-/// What a look at failures came to.
+/// The result of a pass over failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replaced {
-    /// Servers found to have failed.
+    /// Failed servers found.
     pub failed: usize,
-    /// Spares that take a place.
+    /// Spares that replace one.
     pub swapped: usize,
-    /// Debts that are left: no spare fits.
+    /// Remaining debts: no spare fits.
     pub owed: usize,
 }
 
-/// A replacement, as people look at it.
+/// A replacement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplacementRow {
-    /// The server that failed.
+    /// The failed server.
     pub server: Name,
-    /// Who was short of it.
+    /// The reservation that it left short.
     pub reservation: Name,
-    /// The event.
+    /// The event of the failure.
     pub event: Name,
-    /// When that began, by its own time.
+    /// The start of the event, by its own time.
     pub started_at: DateTime<Utc>,
-    /// When it was recorded.
+    /// The time the event was recorded.
     pub recorded_at: DateTime<Utc>,
-    /// What became of it.
+    /// The replacement's state.
     pub state: ReplacementState,
-    /// Since when.
+    /// The time of the last change of state.
     pub state_at: DateTime<Utc>,
     /// The spare.
     pub spare: Option<Name>,
 }
 
 impl ReplacementRow {
-    /// All that is said of it, for programs.
+    /// JSON for programs.
     pub fn json(&self) -> serde_json::Value {
         serde_json::json!({
             "server": self.server, "reservation": self.reservation, "event": self.event,
@@ -202,9 +201,8 @@ impl ReplacementRow {
 }
 
 impl Broker {
-    /// Notes servers that failed and what became of earlier ones, asks which spares to take and lets
-    /// them be targets. Failures recorded after `until` are left alone: whether they are some of many
-    /// is not known yet.
+    /// Records failures and the outcome of earlier ones, asks a pure function for spares, and sets their
+    /// targets. Failures recorded after `until` are left for later: they may be the first of many.
     ///
     /// # Errors
     /// [`MoverError`].
@@ -226,7 +224,7 @@ impl Broker {
         }
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        let head = still_ours_at_head(db, epoch).await?;
+        let head = check_fence_at_head(db, epoch).await?;
         let failures = note(db, until).await.doing(doing)?;
         let owed = owed(db).await.doing(doing)?;
         let swaps = if owed.is_empty() {
@@ -275,18 +273,19 @@ impl Broker {
         Ok(replaced)
     }
 
-    /// Writes down what became of earlier decisions; whoever made it so has left its entry.
+    /// Records the outcome of earlier decisions. The entries of the trail were written by the changes that
+    /// caused it.
     async fn follow_replacements(&self, epoch: Epoch) -> Result<(), MoverError> {
         let doing = "following replacements";
         let mut tx = self.begin().await.doing(doing)?;
-        still_ours(&mut tx, epoch).await?;
+        check_fence(&mut tx, epoch).await?;
         for statement in [sql::FOLLOW, sql::SETTLE] {
             sqlx::query(statement).execute(&mut *tx).await.doing(doing)?;
         }
         Ok(tx.commit().await.doing(doing)?)
     }
 
-    /// Replacements in these states (empty: in any), the youngest first.
+    /// Lists replacements in these states (empty: all), newest first.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -304,8 +303,7 @@ impl Broker {
         rows.await.doing("listing replacements")
     }
 
-    /// How many replacements are in each state, and the seconds from event to binding of those
-    /// that are bound, in order.
+    /// The number of replacements by state, and the sorted seconds from event to binding of the bound ones.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -317,10 +315,10 @@ impl Broker {
     }
 }
 
-/// A server that failed: id, server, reservation, event, when it began and was recorded.
+/// A failed server: id, server, reservation, event, start and record of the event.
 type FailureRow = (i32, String, String, String, DateTime<Utc>, DateTime<Utc>);
 
-/// Adds what failed; gives servers and whom they leave short.
+/// Records failures; returns the servers and the reservations they leave short.
 async fn note(
     db: &mut PgConnection,
     until: DateTime<Utc>,
@@ -368,7 +366,7 @@ async fn spares(db: &mut PgConnection, debts: usize) -> Result<Vec<Spare>, sqlx:
     sqlx::query(sql::SPARES).bind(debts as i64).try_map(spare).fetch_all(db).await
 }
 
-/// What hardware is worth to these reservations, and what they have.
+/// The values of hardware types for these reservations, and their holdings.
 pub(crate) async fn worth(
     db: &mut PgConnection,
     of: &BTreeSet<&Name>,

@@ -1,8 +1,7 @@
-//! The connection: where Postgres is, whether it will do, and the schema in it.
+//! The connection to Postgres: its address, checks of its version, and the schema.
 
 use crate::infra::error::{DbError, Doing};
-use crate::promises::terms::KeptValues;
-use crate::views::page_cache::KeptPages;
+use crate::promises::terms::PromiseTermsCache;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, Postgres, Transaction};
@@ -18,53 +17,51 @@ pub static MIGRATOR: Migrator = sqlx::migrate!("../migrations");
 /// The oldest major version of Postgres this crate works with.
 pub const POSTGRES_MIN: u32 = 14;
 
-/// Connections of one [`Broker`]: enough for the readers of one process beside a publication, few
-/// enough that ten processes fit into a server's usual hundred.
+/// Connections of one [`Broker`]: enough for the readers of one process beside a publication, and few enough
+/// that ten processes fit into a server's usual hundred.
 const CONNECTIONS_MAX: u32 = 8;
 
-/// How long to wait for one of them. An operation that cannot begin by then says so.
+/// How long an operation waits for a connection of the pool before it fails.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection that was in use such a short time ago is still there, or was lost just now.
+/// A connection idle for less than this is taken from the pool without a ping.
 const SURELY_THERE: Duration = Duration::from_millis(100);
 
-/// The same for connections of one who bears that they are lost.
+/// The same limit for [`Broker::steady`], whose caller tolerates lost connections.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// How often and after what pause a server is asked that nobody listens for yet, or that recovers.
+/// Attempts to connect to a server that is starting or recovering.
 const START_ATTEMPTS: u32 = 50;
 const START_PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) mod sql {
     crate::statements! {
         SERVER_VERSION = "SELECT current_setting('server_version_num')::int";
-        /// Plans that hold for any argument. Planning for the argument at hand reads the whole of a
-        /// large reservation and sorts it for one page (42 ms instead of 4, of 32,000 servers), and
-        /// takes longer than most of our statements run.
-        /// For the same reason no helpers and no compiler, which are started for a guess of many rows (26 ms for
-        /// what takes 10).
-        /// And whoever freezes within a transaction holds its locks no longer than that: a job whose row is
-        /// locked is taken by nobody, however long its lease is over.
+        /// Generic plans. A custom plan for one page reads and sorts the whole of a large reservation (42 ms
+        /// instead of 4, for 32,000 servers), and planning takes longer than most of our statements run. For
+        /// the same reason no parallel workers and no JIT, which start when the planner overestimates rows (26
+        /// ms for a query of 10). The idle timeout within a transaction limits how long a frozen client holds
+        /// its locks: a locked job cannot be claimed, even after its lease has expired.
         PLAN_ONCE = "SELECT set_config('plan_cache_mode', 'force_generic_plan', false), \
             set_config('max_parallel_workers_per_gather', '0', false), set_config('jit', 'off', false), \
             set_config('idle_in_transaction_session_timeout', '30s', false)";
-        /// The first is asked first: a database that was never migrated has no such table.
+        /// Asked before `MIGRATION`: a database that was never migrated has no such table.
         IS_MIGRATED = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
         MIGRATION = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success";
         BEGIN = "BEGIN";
-        /// One instant for every statement that follows, and nothing is written.
+        /// One snapshot for all following statements, read-only.
         BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
         PROCESS = "SELECT pg_backend_pid()";
         CURRENT_DATABASE = "SELECT current_database()::text";
     }
 }
 
-/// Where a Postgres is.
+/// The address of a Postgres database.
 #[derive(Clone, Debug)]
 pub struct Address(PgConnectOptions);
 
 impl Address {
-    /// Reads a URL: `postgres://user:password@host:port/database`, or
+    /// Parses a URL: `postgres://user:password@host:port/database`, or
     /// `postgres://user@localhost/database?host=/folder` for a unix socket.
     ///
     /// # Errors
@@ -73,19 +70,19 @@ impl Address {
         PgConnectOptions::from_str(url).map(Address).map_err(OpenError::Url)
     }
 
-    /// The unix socket in a folder.
+    /// The address of a unix socket in a folder.
     pub fn socket(folder: &Path, user: &str, database: &str) -> Address {
         let options = PgConnectOptions::new_without_pgpass();
         Address(options.socket(folder).port(5432).username(user).database(database))
     }
 
-    /// Another database of the same server.
+    /// The address of another database of the same server.
     #[must_use]
     pub fn with_database(self, database: &str) -> Address {
         Address(self.0.database(database))
     }
 
-    /// For connections behind the broker's back, in tests.
+    /// The driver's options, for test connections beside the broker.
     #[doc(hidden)]
     pub fn options(&self) -> PgConnectOptions {
         self.0.clone().application_name("ras broker")
@@ -95,7 +92,7 @@ impl Address {
 /// The database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The URL is none.
+    /// The address is not a valid URL.
     #[error("the address of Postgres is not a URL of the form postgres://user@host/database")]
     Url(#[source] sqlx::Error),
     /// The server is older than [`POSTGRES_MIN`].
@@ -109,7 +106,7 @@ pub enum OpenError {
         "the database has migration {version}, which this program does not know; it is older than the schema"
     )]
     SchemaNewer {
-        /// The first migration that is not known here.
+        /// The first migration that this program does not know.
         version: i64,
     },
     /// A migration that ran differs from the one compiled in.
@@ -117,24 +114,24 @@ pub enum OpenError {
         "migration {version} of the database differs from this program's; it was edited after it ran"
     )]
     SchemaDiffers {
-        /// The migration.
+        /// The number of the migration.
         version: i64,
     },
-    /// The schema was never made, or is older than this program's.
+    /// The schema is missing or older than this program's.
     #[error(
         "the schema of the database is at migration {found}, this program needs {needed}; \
          `ras up` and `ras snapshot load` bring it up to date"
     )]
     SchemaOlder {
-        /// The last migration that ran; 0: none.
+        /// The last applied migration; 0 if there are no migrations.
         found: i64,
-        /// The last one compiled in.
+        /// The last migration compiled in.
         needed: i64,
     },
     /// A migration failed.
     #[error("bringing the schema up to date")]
     Migrate(#[source] MigrateError),
-    /// Postgres fails.
+    /// Postgres failed.
     #[error(transparent)]
     Db(#[from] DbError),
 }
@@ -144,25 +141,24 @@ pub enum OpenError {
 pub struct Broker {
     pub(crate) pool: PgPool,
     pub(crate) address: Address,
-    pub(crate) kept: Arc<KeptPages>,
-    pub(crate) valued: Arc<KeptValues>,
+    pub(crate) terms: Arc<PromiseTermsCache>,
 }
 
 impl Broker {
-    /// Connects, checks the server's version and brings the schema up to date.
+    /// Connects, checks the server's version and migrates the schema.
     ///
     /// # Errors
-    /// [`OpenError`]; nothing was changed then but migrations that ran before one that failed.
+    /// [`OpenError`]. Migrations before a failed one stay applied.
     pub async fn open(address: &Address) -> Result<Broker, OpenError> {
         let broker = Broker::connect(address, CONNECTIONS_MAX).await?;
         broker.migrate().await?;
         Ok(broker)
     }
 
-    /// Connects to a database whose schema is this program's, and leaves it as it is.
+    /// Connects to a database whose schema is this program's, without migrating it.
     ///
     /// # Errors
-    /// [`OpenError::SchemaOlder`], [`OpenError::SchemaNewer`], and those of connecting.
+    /// [`OpenError::SchemaOlder`], [`OpenError::SchemaNewer`], and the errors of [`Broker::connect`].
     pub async fn attach(address: &Address) -> Result<Broker, OpenError> {
         let broker = Broker::connect(address, CONNECTIONS_MAX).await?;
         let doing = "asking for the version of the schema";
@@ -181,7 +177,7 @@ impl Broker {
         }
     }
 
-    /// Connects and checks the server's version; the schema is taken as it is.
+    /// Connects and checks the server's version, but not the schema.
     ///
     /// # Errors
     /// [`OpenError::TooOld`], [`OpenError::Db`].
@@ -192,7 +188,7 @@ impl Broker {
             .await
             .doing("asking for the version of Postgres")?;
         check_version(version)?;
-        // Its place may be needed by the next; that it was closed well does not matter.
+        // Closed early to free its slot; an unclean close does no harm.
         let _ = first.close().await;
         Ok(Broker::over(address, connections, SURELY_THERE, None))
     }
@@ -210,28 +206,28 @@ impl Broker {
                     Ok(())
                 })
             })
-            // To ask each time whether it is still there is a round trip for every read.
+            // A ping before each use would cost every read a round trip.
             .test_before_acquire(false)
             .before_acquire(move |connection, of| {
                 Box::pin(async move { Ok(of.idle_for < sure || connection.ping().await.is_ok()) })
             })
             .connect_lazy_with(address.options());
-        Broker { pool, address: address.clone(), kept: Arc::default(), valued: Arc::default() }
+        Broker { pool, address: address.clone(), terms: Arc::default() }
     }
 
-    /// The same region over connections of its own, so that nobody waits until others give theirs back. `told`
-    /// hears the number of each process of Postgres that serves one.
+    /// A handle to the same region with its own connections, so that its work does not wait for the pool of
+    /// `self`. `told` receives the process id of each Postgres backend that serves one.
     pub fn apart(&self, told: Option<fn(i32)>) -> Broker {
         Broker::over(&self.address, CONNECTIONS_MAX, SURELY_THERE, told)
     }
 
-    /// The same for one who asks one thing after another, far away maybe, and bears that a connection is
-    /// lost: it is not asked each time whether it is still there.
+    /// A handle with its own connections for a caller that sends one statement after another, possibly over a
+    /// slow network, and tolerates a lost connection: idle connections are not pinged before use.
     pub fn steady(&self) -> Broker {
         Broker::over(&self.address, CONNECTIONS_MAX, STEADY, None)
     }
 
-    /// Runs the migrations the database has not seen. Safe to run by several processes at once.
+    /// Runs the migrations that the database lacks. Several processes may run it at once.
     ///
     /// # Errors
     /// [`OpenError::SchemaNewer`], [`OpenError::SchemaDiffers`], [`OpenError::Migrate`].
@@ -243,15 +239,14 @@ impl Broker {
         })
     }
 
-    /// Begins a transaction, in a task of its own: a driver's `begin` that is dropped half-way leaves
-    /// a connection with an open transaction in the pool, and whoever gets it next writes into that
-    /// (sqlx 0.9: `BEGIN` is sent, and its depth is not yet counted). A task is not dropped with us,
-    /// and the transaction it gives to nobody is rolled back.
+    /// Begins a transaction in its own task. In sqlx 0.9 a dropped `begin` can leave a connection with an open
+    /// transaction in the pool (`BEGIN` is sent, its depth not yet counted), and the next user would write into
+    /// it. The task is not dropped with the caller, and a transaction without a receiver is rolled back.
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
         self.begin_with(sql::BEGIN).await
     }
 
-    /// Begins a transaction that sees everything as of one instant, and writes nothing.
+    /// Begins a read-only transaction on one snapshot.
     pub(crate) async fn begin_reading(
         &self,
     ) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
@@ -276,13 +271,13 @@ impl Broker {
         name.doing("asking for the database's name")
     }
 
-    /// Closes the connections, after what is under way.
+    /// Closes the connections after running operations have ended.
     pub async fn close(&self) {
         self.pool.close().await;
     }
 }
 
-/// The connection that says what is wrong. A server that is just starting is waited for.
+/// Connects once, to report a precise error. Waits for a server that is starting.
 async fn first_connection(address: &Address) -> Result<PgConnection, DbError> {
     for _ in 0..START_ATTEMPTS {
         match connect(address, ACQUIRE_TIMEOUT).await {
@@ -293,15 +288,14 @@ async fn first_connection(address: &Address) -> Result<PgConnection, DbError> {
     connect(address, ACQUIRE_TIMEOUT).await
 }
 
-/// A connection beside the pool's, which tries again and again and then says only that it was in
-/// vain.
+/// Opens a connection outside the pool. The pool retries until its timeout and does not report the cause.
 pub(crate) async fn connect(address: &Address, within: Duration) -> Result<PgConnection, DbError> {
     let doing = "connecting";
     let connected = timeout(within, PgConnection::connect_with(&address.options())).await;
     connected.map_err(|_| DbError::late(doing))?.doing(doing)
 }
 
-/// Takes `server_version_num`: the major version times 10,000, plus the minor one.
+/// Checks `server_version_num`: the major version times 10,000, plus the minor one.
 fn check_version(number: i32) -> Result<(), OpenError> {
     let found = u32::try_from(number / 10_000).unwrap_or(0);
     if found < POSTGRES_MIN { Err(OpenError::TooOld { found }) } else { Ok(()) }
@@ -316,8 +310,8 @@ mod tests {
         let error = check_version(130_014).expect_err("13 is too old");
         assert!(matches!(error, OpenError::TooOld { found: 13 }));
         assert_eq!(error.to_string(), "this is Postgres 13; 14 or newer is needed");
-        check_version(140_000).expect("14 will do");
-        check_version(180_004).expect("18 will do");
+        check_version(140_000).expect("14 is supported");
+        check_version(180_004).expect("18 is supported");
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Rows into a staging table with `COPY`, in its text format.
+//! Bulk writes into a staging table with `COPY`, in its text format.
 
 use sqlx::PgConnection;
 use sqlx::postgres::PgCopyIn;
 use std::fmt::Write;
 
-/// Bytes gathered before they are sent: few enough to hold, many enough that a message is cheap.
+/// Bytes per message: small enough for memory, large enough to amortize a message's cost.
 const CHUNK: usize = 1 << 20;
 
 pub(crate) struct Rows<'c> {
@@ -34,7 +34,7 @@ impl<'c> Rows<'c> {
         escape(value, &mut self.buffer);
     }
 
-    /// A number, `true` or `false`: nothing that needs escaping. `None` is null.
+    /// Writes a number, `true` or `false`, which need no escaping; `None` is null.
     pub(crate) fn value(&mut self, value: Option<impl std::fmt::Display>) {
         self.separate();
         match value {
@@ -59,7 +59,7 @@ impl<'c> Rows<'c> {
     }
 }
 
-/// The four characters that mean something else in the text format.
+/// Escapes the four characters with a meaning in the text format.
 fn escape(value: &str, into: &mut String) {
     for part in value.split_inclusive(['\\', '\t', '\n', '\r']) {
         let mut characters = part.chars();
@@ -83,7 +83,7 @@ mod tests {
     use super::escape;
 
     #[test]
-    fn what_would_end_a_value_is_escaped() {
+    fn escape_covers_characters_that_end_a_value() {
         let mut out = String::new();
         for value in ["plain", "a\tb", "\\N", "", "line\r\nline", "ü\\"] {
             escape(value, &mut out);

@@ -1,16 +1,16 @@
-//! What can go wrong between this crate and Postgres.
+//! Errors of Postgres, classified.
 
 use std::fmt;
 
-/// Postgres did not do what was asked: what was being done, and what kind of fault it is.
+/// A failed database operation: what was being done, and the kind of fault.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}: {fault}")]
 pub struct DbError {
-    /// What was being done.
+    /// The operation, as a gerund phrase.
     pub doing: &'static str,
-    /// The kind of fault, for whoever decides what to do next.
+    /// The kind of fault, for the caller's decision to retry or give up.
     pub fault: Fault,
-    /// What the driver says.
+    /// The driver's error.
     #[source]
     source: sqlx::Error,
 }
@@ -18,30 +18,30 @@ pub struct DbError {
 /// Kinds of faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The server is not there, closed the connection or is starting or stopping. Whether a commit
-    /// that was under way happened is not known.
+    /// The server is absent, starting, stopping, or closed the connection. The outcome of a commit in progress
+    /// is unknown.
     Unreachable,
-    /// The server is there and takes too long.
+    /// The server does not answer in time.
     Late,
-    /// The server has no connection free.
+    /// The server has no free connection slot.
     OutOfConnections,
-    /// No connection could be had in time, and why is not known: all of ours are at work, the server
-    /// has none free, is not there or does not answer.
+    /// No connection became available in time, for an unknown reason: all connections of the pool are busy, or
+    /// the server is full, absent or silent.
     NoConnection,
-    /// The server only reads: a standby, or set so.
+    /// The server is read-only: a standby, or configured so.
     ReadOnly,
     /// The server's disk is full.
     DiskFull,
-    /// A constraint of the schema refuses the change; nothing happened.
+    /// A constraint of the schema refused the change; nothing was written.
     Refused {
-        /// The constraint.
+        /// The constraint's name.
         constraint: String,
     },
-    /// Another transaction was in the way, or a time limit was hit; the same again may do.
+    /// A conflict with another transaction, or a time limit; a retry may succeed.
     Interrupted,
-    /// The role may not do this.
+    /// The role lacks a privilege.
     Forbidden,
-    /// Anything else: a bug here, or damage there.
+    /// Anything else: a bug here, or damage in the database.
     Unexpected,
 }
 
@@ -80,7 +80,7 @@ impl Fault {
         }
     }
 
-    /// By SQLSTATE (Postgres manual, appendix A).
+    /// Classifies a SQLSTATE (Postgres manual, appendix A).
     fn of_code(code: &str, constraint: Option<&str>) -> Fault {
         match code {
             "53300" => Fault::OutOfConnections,
@@ -103,13 +103,13 @@ impl DbError {
         DbError { doing, fault: Fault::of(&source), source }
     }
 
-    /// It was not waited for any longer.
+    /// An error for an operation that was given up after a timeout.
     pub(crate) fn late(doing: &'static str) -> DbError {
         let source = sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
         DbError { doing, fault: Fault::Late, source }
     }
 
-    /// Whether the same again may do, at once or after a while. What was asked may have happened.
+    /// Whether a retry may succeed, at once or later. The failed attempt may have taken effect.
     pub fn is_passing(&self) -> bool {
         match self.fault {
             Fault::Unreachable
@@ -123,7 +123,7 @@ impl DbError {
         }
     }
 
-    /// Whether the server may be just starting: nobody listens there, or it recovers.
+    /// Whether the server may be starting: no listener, or recovery.
     pub(crate) fn is_starting(&self) -> bool {
         match &self.source {
             sqlx::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
@@ -132,13 +132,13 @@ impl DbError {
         }
     }
 
-    /// Whether this constraint refused it.
+    /// Whether the named constraint refused the change.
     pub(crate) fn refused_by(&self, name: &str) -> bool {
         matches!(&self.fault, Fault::Refused { constraint } if constraint == name)
     }
 }
 
-/// Says what was being done when the driver failed.
+/// Attaches the current operation to an error of the driver.
 pub(crate) trait Doing<T> {
     fn doing(self, doing: &'static str) -> Result<T, DbError>;
 }
@@ -154,7 +154,7 @@ mod tests {
     use super::Fault;
 
     #[test]
-    fn codes_are_told_apart() {
+    fn sqlstates_map_to_faults() {
         assert_eq!(Fault::of_code("53100", None), Fault::DiskFull);
         assert_eq!(Fault::of_code("53300", None), Fault::OutOfConnections);
         assert_eq!(Fault::of_code("25006", None), Fault::ReadOnly);

@@ -1,6 +1,6 @@
-//! How long statements take, counted in this process by the name each has in its list.
+//! Statement times, counted in this process by statement name.
 //!
-//! The driver says of each statement when it has ended (`sqlx::query`, by `tracing`); `ras` hands that on to
+//! The driver reports each finished statement (`sqlx::query`, through `tracing`); `ras` forwards it to
 //! [`note_statement`].
 
 use std::collections::HashMap;
@@ -8,25 +8,25 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Upper ends of the buckets that times of statements are counted in, in seconds.
+/// Upper bounds of the histogram's buckets, in seconds.
 pub const STATEMENT_WITHIN: [f64; 7] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
 
-/// How long a statement took, each time since this process began.
+/// The times of one statement since the start of this process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatementTimes {
-    /// Its module and its name there, as in `metrics.COUNTS`.
+    /// The module and the name of the statement, such as `metrics.COUNTS`.
     pub name: String,
-    /// How many times within each of [`STATEMENT_WITHIN`].
+    /// Cumulative counts for the buckets of [`STATEMENT_WITHIN`].
     pub within: Vec<i64>,
-    /// How many times.
+    /// The number of executions.
     pub count: i64,
-    /// The sum of those times, in seconds.
+    /// The total time, in seconds.
     pub seconds: f64,
 }
 
 #[derive(Default)]
 struct Counters {
-    /// By the first bucket it fits in.
+    /// Counts by the first bucket that fits.
     first_within: [AtomicU64; STATEMENT_WITHIN.len()],
     count: AtomicU64,
     micros: AtomicU64,
@@ -37,7 +37,7 @@ static COUNTED: LazyLock<HashMap<&'static str, (&'static str, Counters)>> = Lazy
     all.map(|(name, sql)| (sql, (name, Counters::default()))).collect()
 });
 
-/// Counts a statement that has ended. What is none of this crate's is not counted.
+/// Counts a finished statement. Statements of other crates are ignored.
 pub fn note_statement(sql: &str, took: Duration) {
     let Some((_, counters)) = COUNTED.get(sql.trim()) else { return };
     counters.count.fetch_add(1, Ordering::Relaxed);
@@ -49,7 +49,7 @@ pub fn note_statement(sql: &str, took: Duration) {
     }
 }
 
-/// Every statement that ran in this process and how long it took, by name.
+/// The times of all statements that ran in this process, by name.
 pub fn statement_times() -> Vec<StatementTimes> {
     let rows = COUNTED.values().filter_map(|(name, counters)| {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -58,7 +58,7 @@ pub fn statement_times() -> Vec<StatementTimes> {
         for bucket in 1..within.len() {
             within[bucket] += within[bucket - 1];
         }
-        // What ends meanwhile: no bucket holds more than all.
+        // Statements may finish during the reads: no bucket exceeds the total.
         let count = number(load(&counters.count)).max(within.last().copied().unwrap_or_default());
         let seconds = Duration::from_micros(load(&counters.micros)).as_secs_f64();
         (count > 0).then(|| StatementTimes { name: label(name), within, count, seconds })
@@ -93,6 +93,6 @@ mod tests {
         assert_eq!((row.count, &row.within[..]), (4, &[1, 2, 2, 3, 3, 3, 3][..]));
         assert!((row.seconds - 20.033).abs() < 1e-9, "{}", row.seconds);
         let names: BTreeSet<String> = COUNTED.values().map(|(name, _)| label(name)).collect();
-        assert_eq!(names.len(), COUNTED.len(), "a name for each");
+        assert_eq!(names.len(), COUNTED.len(), "labels are unique");
     }
 }

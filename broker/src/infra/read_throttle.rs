@@ -1,32 +1,32 @@
-//! How fast a whole region is read. That takes seconds of this process and of Postgres, and others want
-//! their answers meanwhile: where nobody waits for it, most of the time is left to them.
+//! Throttle for the read of a whole region, which occupies this process and Postgres for seconds: unless a
+//! caller waits for it, most of the time is left to other work.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Rows that are read before others have their turn: a fifth of a millisecond.
+/// Rows between two yields to other tasks: a fifth of a millisecond.
 const ROWS_AT_A_TIME: usize = 100;
 
-/// Rows between two rests: timers go by the millisecond, and this many take a few.
+/// Rows between two rests: timers have a resolution of a millisecond, and these rows take a few.
 const ROWS_BETWEEN_RESTS: usize = 2_000;
 
-/// So many times as long as it works it rests.
+/// A rest lasts this many times as long as the work before it.
 const REST: u32 = 3;
 
-/// In all it rests no longer than this: who reads gives a reading up that does not end.
+/// The total of all rests: a read without an end would make its caller give up.
 const REST_AT_MOST: Duration = Duration::from_secs(15);
 
-/// Who waits for what is read.
+/// The number of callers that wait for the read.
 #[derive(Debug, Default)]
 pub struct Waiters(AtomicUsize);
 
-/// Somebody waits, until this is dropped.
+/// A waiting caller, until it is dropped.
 #[derive(Debug)]
 pub struct Waiting<'a>(&'a Waiters);
 
 impl Waiters {
-    /// Somebody waits from now on.
+    /// Registers a waiting caller.
     pub fn join(&self) -> Waiting<'_> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Waiting(self)
@@ -43,43 +43,43 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The pace of one reading. Postgres goes along: it sends no faster than rows are taken.
-pub(crate) struct Pace<'a> {
-    /// `None`: somebody does.
+/// The throttle of one read. Postgres follows: it sends rows no faster than they are taken.
+pub(crate) struct ReadThrottle<'a> {
+    /// `None`: the read is not throttled.
     waiters: Option<&'a Waiters>,
     rows: usize,
-    /// When the rows since the last rest, or the last chance of one, were begun.
+    /// The start of the rows since the last rest or chance of one.
     since: Instant,
-    /// What may still be rested.
+    /// The remaining time for rests.
     left: Duration,
 }
 
-impl<'a> Pace<'a> {
-    /// From now on.
-    pub(crate) fn new(waiters: Option<&'a Waiters>) -> Pace<'a> {
-        Pace { waiters, rows: 0, since: Instant::now(), left: REST_AT_MOST }
+impl<'a> ReadThrottle<'a> {
+    /// Starts now.
+    pub(crate) fn new(waiters: Option<&'a Waiters>) -> ReadThrottle<'a> {
+        ReadThrottle { waiters, rows: 0, since: Instant::now(), left: REST_AT_MOST }
     }
 
-    /// A row was read. Rows come faster than they are taken, so without this a thread that answers others
-    /// would be kept to the last one.
+    /// Counts a row. Rows arrive faster than they are taken, so without yields a thread of the runtime would be
+    /// occupied to the end.
     pub(crate) async fn row(&mut self) {
         match self.next(self.since.elapsed()) {
             Next::Row => {}
             Next::Others => tokio::task::yield_now().await,
             Next::Rest(rest) => sleep(rest).await,
         }
-        // Rows that were read while somebody waited are not rested for afterwards.
+        // Rows that were read while a caller waited require no rest.
         if self.rows.is_multiple_of(ROWS_BETWEEN_RESTS) {
             self.since = Instant::now();
         }
     }
 
-    /// What to do after one more row, so long after the last rest.
+    /// The next action after one more row, given the time worked since the last rest.
     fn next(&mut self, worked: Duration) -> Next {
         self.rows += 1;
         let nobody_waits = || self.waiters.is_some_and(|waiters| !waiters.any());
         if self.rows.is_multiple_of(ROWS_BETWEEN_RESTS) && nobody_waits() {
-            // Where much else is to be done these rows took long, so the rest is long.
+            // On a busy machine these rows took long, so the rest is long.
             let rest = (worked * REST).min(self.left);
             self.left -= rest;
             Next::Rest(rest)
@@ -91,26 +91,26 @@ impl<'a> Pace<'a> {
     }
 }
 
-/// What to do after a row.
+/// The action after a row.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
-    /// Take another.
+    /// Take the next row.
     Row,
-    /// Let others have their turn, if there are any.
+    /// Yield to other tasks.
     Others,
-    /// Leave the processors to others for so long.
+    /// Sleep for the given time.
     Rest(Duration),
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Next, Pace, REST, REST_AT_MOST, ROWS_BETWEEN_RESTS, Waiters};
+    use super::{Next, REST, REST_AT_MOST, ROWS_BETWEEN_RESTS, ReadThrottle, Waiters};
     use std::time::Duration;
 
     const WORKED: Duration = Duration::from_millis(7);
 
-    /// How often it gives way to others, and how often it rests.
-    fn stops(pace: &mut Pace<'_>) -> (usize, usize) {
+    /// The numbers of yields and rests.
+    fn stops(pace: &mut ReadThrottle<'_>) -> (usize, usize) {
         let mut stops = (0, 0);
         for _ in 0..3 * ROWS_BETWEEN_RESTS {
             match pace.next(WORKED) {
@@ -126,10 +126,10 @@ mod tests {
     }
 
     #[test]
-    fn it_rests_for_longer_than_it_works_unless_somebody_waits() {
+    fn throttle_rests_longer_than_it_works_unless_awaited() {
         let waiters = Waiters::default();
-        assert_eq!(stops(&mut Pace::new(None)), (60, 0));
-        let mut pace = Pace::new(Some(&waiters));
+        assert_eq!(stops(&mut ReadThrottle::new(None)), (60, 0));
+        let mut pace = ReadThrottle::new(Some(&waiters));
         assert_eq!(stops(&mut pace), (57, 3));
         let (one, another) = (waiters.join(), waiters.join());
         assert_eq!(stops(&mut pace), (60, 0));
@@ -140,9 +140,9 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_rest_for_ever() {
+    fn throttle_limits_the_total_of_rests() {
         let waiters = Waiters::default();
-        let mut pace = Pace::new(Some(&waiters));
+        let mut pace = ReadThrottle::new(Some(&waiters));
         let mut rested = Duration::ZERO;
         for _ in 0..50 * ROWS_BETWEEN_RESTS {
             if let Next::Rest(rest) = pace.next(Duration::from_secs(1)) {

@@ -1,4 +1,4 @@
-//! States and which may follow which. The table `transitions` says the same; a test compares them.
+//! State machines. The table `transitions` has the same transitions; a test compares them.
 
 mod requests;
 
@@ -10,24 +10,24 @@ use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Something with states.
+/// A state machine.
 pub trait State: Copy + PartialEq + 'static {
-    /// The table whose states these are.
+    /// The table with these states.
     const MACHINE: &'static str;
-    /// Every state, in order, those that end it last.
+    /// Every state, terminal ones last.
     const ALL: &'static [Self];
 
-    /// The word of the table.
+    /// The state's word in the table.
     fn as_str(self) -> &'static str;
 
-    /// Whether this one may follow; `None`: may be the first.
+    /// Whether this state may follow `source`; `None`: whether it may be the first.
     fn may_follow(self, source: Option<Self>) -> bool;
 
-    /// How long anything may be in it before somebody should look; `None`: it has ended, or lasts for
-    /// as long as people want it to.
+    /// The longest stay in this state before an operator should look; `None`: the state is terminal or lasts as
+    /// long as people want.
     fn longest_stay(self) -> Option<Duration>;
 
-    /// Whether nothing can follow.
+    /// Whether no state follows.
     fn is_terminal(self) -> bool {
         !Self::ALL.iter().any(|next| next.may_follow(Some(self)))
     }
@@ -44,24 +44,24 @@ pub(crate) fn read<S: State>(word: &str) -> Result<S, sqlx::Error> {
     found.ok_or_else(|| words::unknown(&format!("{}.state", S::MACHINE), word))
 }
 
-/// How far a move is.
+/// The state of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MoveState {
-    /// Decided; nothing has been done.
+    /// Decided; nothing is done yet.
     Pending,
     /// Containers are being ended.
     Preempting,
-    /// The last owner's traces are being removed.
+    /// The previous owner's data is being removed.
     CleaningUp,
     /// The host profile is being set.
     Reconfiguring,
     /// Done: the server has its new owner.
     Bound,
-    /// A newer target made it moot.
+    /// A newer target replaced it.
     Superseded,
-    /// A step failed for good.
+    /// A step failed permanently.
     Failed,
-    /// It took too long.
+    /// It exceeded its time.
     Expired,
 }
 
@@ -91,8 +91,8 @@ impl State for MoveState {
         }
     }
 
-    /// Pending ones wait for others within the limits; containers have half an hour to end; wiping and
-    /// setting up a host take minutes, and an hour where a person must help.
+    /// Pending moves wait within the limits; containers have half an hour to end; wiping and setting up a host
+    /// take minutes, or an hour if an operator must help.
     fn longest_stay(self) -> Option<Duration> {
         match self {
             MoveState::Pending => Some(2 * HOUR),
@@ -104,7 +104,7 @@ impl State for MoveState {
         }
     }
 
-    /// Steps may be left out, never gone back; from any step a move may end.
+    /// Steps may be skipped but not repeated; a move may end in any step.
     fn may_follow(self, source: Option<MoveState>) -> bool {
         match source {
             None => self == MoveState::Pending,
@@ -113,18 +113,18 @@ impl State for MoveState {
     }
 }
 
-/// How far a solve is.
+/// The state of a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SolveState {
-    /// Asked for.
+    /// Requested.
     Requested,
-    /// Some worker has it. At most one solve of a region is here.
+    /// A worker runs it. At most one solve of a region is in this state.
     Running,
     /// Its targets are a version.
     Published,
-    /// Another version came first; its targets were not taken.
+    /// Another version was published first; its targets were discarded.
     Stale,
-    /// It ended without targets, or with ones the audit refused.
+    /// It ended without targets, or the audit refused them.
     Failed,
 }
 
@@ -148,7 +148,7 @@ impl State for SolveState {
         }
     }
 
-    /// A worker takes one within minutes, unless there is none; a solve is hourly work.
+    /// A worker takes a solve within minutes if there is one; a solve is hourly work.
     fn longest_stay(self) -> Option<Duration> {
         match self {
             SolveState::Requested => Some(HOUR),
@@ -161,25 +161,25 @@ impl State for SolveState {
         match source {
             None => self == SolveState::Requested,
             Some(SolveState::Requested) => matches!(self, SolveState::Running | SolveState::Failed),
-            // Back to requested: its worker was lost, another may take it.
+            // Back to requested: the worker was lost, and another may take it.
             Some(SolveState::Running) => self != SolveState::Running,
             Some(_) => false,
         }
     }
 }
 
-/// How far the recall of a server from maintenance is.
+/// The state of the recall of a server from maintenance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecallState {
-    /// Decided; its host has not said that it has begun.
+    /// Ordered; the host has not confirmed the start.
     Ordered,
-    /// Its host has begun.
+    /// The host has started.
     UnderWay,
-    /// It is back.
+    /// The server is back.
     Returned,
-    /// Its host refused: it stays out until its window ends.
+    /// The host refused: the server stays out until its window ends.
     Refused,
-    /// Its window was over first.
+    /// The window ended first.
     Over,
 }
 
@@ -203,7 +203,7 @@ impl State for RecallState {
         }
     }
 
-    /// Its window says what is late.
+    /// Its window reports what is late.
     fn longest_stay(self) -> Option<Duration> {
         None
     }
@@ -219,16 +219,16 @@ impl State for RecallState {
     }
 }
 
-/// How far a job is.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobState {
-    /// Asked for, or given back.
+    /// Requested, or given back.
     Waiting,
-    /// Some worker has it, under a lease.
+    /// A worker has it, under a lease.
     Running,
     /// It ended with an outcome.
     Done,
-    /// It failed for good.
+    /// It failed permanently.
     Failed,
 }
 
@@ -246,7 +246,7 @@ impl State for JobState {
         }
     }
 
-    /// Replays of a month wait for each other.
+    /// The replays of a month wait for each other.
     fn longest_stay(self) -> Option<Duration> {
         match self {
             JobState::Waiting | JobState::Running => Some(24 * HOUR),
@@ -258,27 +258,27 @@ impl State for JobState {
         match source {
             None => self == JobState::Waiting,
             Some(JobState::Waiting) => matches!(self, JobState::Running | JobState::Failed),
-            // Running again: its worker was lost, another has it.
+            // Running again: the worker was lost, and another has the job.
             Some(JobState::Running) => true,
             Some(_) => false,
         }
     }
 }
 
-/// What became of a server that failed while a reservation held it.
+/// The state of a failure of a held server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReplacementState {
-    /// No spare has its place yet: a debt.
+    /// Not replaced yet: a debt.
     Owed,
-    /// A spare is on its way.
+    /// A spare is moving in.
     Swapped,
     /// The spare is bound.
     Bound,
     /// The server came back before a spare was found.
     Recovered,
-    /// A solve that knew of the failure was published: it has given what there was.
+    /// A solve that knew of the failure was published and gave what was available.
     Paid,
-    /// Whoever was short is gone, or the server is.
+    /// The reservation that was short is gone, or the server is.
     Withdrawn,
 }
 
@@ -304,7 +304,7 @@ impl State for ReplacementState {
         }
     }
 
-    /// The next solve pays what is owed; a spare is bound as soon as its host is ready.
+    /// The next solve pays debts; a spare is bound as soon as its host is ready.
     fn longest_stay(self) -> Option<Duration> {
         match self {
             ReplacementState::Owed => Some(2 * HOUR),
@@ -321,25 +321,25 @@ impl State for ReplacementState {
         match source {
             None => self == Owed,
             Some(Owed) => matches!(self, Swapped | Recovered | Paid | Withdrawn),
-            // Back to owed: the spare failed as well, or its host refused.
+            // Back to owed: the spare failed too, or its host refused.
             Some(Swapped) => matches!(self, Owed | Bound | Withdrawn),
             Some(_) => false,
         }
     }
 }
 
-/// What became of an emergency.
+/// The state of an emergency request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EmergencyState {
-    /// Asked for; the mover answers within seconds.
+    /// Requested; the mover answers within seconds.
     Asked,
-    /// Granted, in whole or in part.
+    /// Granted in full or in part.
     Granted,
     /// Nothing could be granted.
     Refused,
-    /// Taken back before it was answered.
+    /// Withdrawn before it was answered.
     Cancelled,
-    /// Over: the promise is what it would be without it.
+    /// Over: the promise returned to its normal amount.
     Ended,
 }
 
@@ -363,7 +363,7 @@ impl State for EmergencyState {
         }
     }
 
-    /// Whoever asks waits. What was granted lasts until somebody ends it.
+    /// A caller waits for the answer. A grant lasts until an operator ends it.
     fn longest_stay(self) -> Option<Duration> {
         (self == EmergencyState::Asked).then_some(HOUR / 60)
     }
@@ -379,10 +379,10 @@ impl State for EmergencyState {
     }
 }
 
-/// What became of a server that a move left half-way.
+/// The state of a server that a failed move left between two owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UnfinishedState {
-    /// It is neither its old owner's nor its new one's.
+    /// It belongs to neither its old nor its new owner.
     Unfinished,
     /// Its old owner has it again.
     Restored,
@@ -403,7 +403,7 @@ impl State for UnfinishedState {
         }
     }
 
-    /// Somebody should look at once: a host refuses what it is asked.
+    /// An operator should look at once: a host refuses its steps.
     fn longest_stay(self) -> Option<Duration> {
         (self == UnfinishedState::Unfinished).then_some(Duration::ZERO)
     }
@@ -440,12 +440,11 @@ impl State for MaintenanceState {
         }
     }
 
-    /// What is planned or held back has its time; what is under way ends within a week, the longest
-    /// there is.
+    /// Planned and paused windows follow their own times; work ends within a week, the longest window.
     fn longest_stay(self) -> Option<Duration> {
         match self {
             MaintenanceState::Draining | MaintenanceState::Active => Some(8 * 24 * HOUR),
-            // What counts as back within 30 minutes is late by then.
+            // A recall later than 30 minutes does not count as returned in time.
             MaintenanceState::Recalling => Some(HOUR / 2),
             MaintenanceState::Planned
             | MaintenanceState::Paused
@@ -460,7 +459,7 @@ impl State for MaintenanceState {
             None => self == Planned,
             Some(Planned) => matches!(self, Draining | Paused | Cancelled),
             Some(Draining) => matches!(self, Active | Paused | Cancelled),
-            // Back to planned: what held it back is over.
+            // Back to planned: the obstacle is gone.
             Some(Paused) => matches!(self, Planned | Cancelled),
             Some(Active) => matches!(self, Recalling | Done | Cancelled),
             Some(Recalling) => matches!(self, Done | Cancelled),

@@ -1,24 +1,24 @@
-//! Text that others wrote, made fit to be stored and shown: the one place for it.
+//! Text from outside, made fit to store and show. This is the only place that does it.
 
 use serde_json::Value;
 
-/// What stands for a character that is not kept.
+/// The replacement for a dropped character.
 const NOT_KEPT: char = '\u{FFFD}';
 
-/// Whether a character is kept. Postgres stores none that is zero; other control characters act on terminals
-/// and logs, and marks of direction make a page read otherwise than it is.
+/// Whether a character is kept. Postgres cannot store the zero character; other control characters act on
+/// terminals and logs, and direction marks change how a page reads.
 fn is_kept(of: char) -> bool {
     let of_direction = matches!(of, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     matches!(of, '\n' | '\t') || !(of.is_control() || of_direction)
 }
 
-/// A text fit to be stored and shown, of at most so many characters.
+/// Makes a text fit to store and show, at most `chars` characters long.
 pub fn storable(text: &str, chars: usize) -> String {
     let kept = text.trim().chars().take(chars);
     kept.map(|of| if is_kept(of) { of } else { NOT_KEPT }).collect()
 }
 
-/// Takes zero characters out of every text of a value, which `jsonb` refuses.
+/// Removes zero characters from all texts of a value: `jsonb` refuses them.
 pub(crate) fn without_zeros(value: &mut Value) {
     match value {
         Value::String(text) if text.contains('\0') => *text = text.replace('\0', "\u{FFFD}"),
@@ -42,7 +42,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_others_write_can_be_stored(text in any::<String>(), chars in 0_usize..50) {
+        fn any_text_can_be_stored(text in any::<String>(), chars in 0_usize..50) {
             let kept = storable(&text, chars);
             prop_assert!(kept.chars().count() <= chars);
             prop_assert!(kept.chars().all(|of| !of.is_control() || of == '\n' || of == '\t'));
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_legible_stays() {
+    fn legible_text_is_kept() {
         assert_eq!(storable(" no power\n", 100), "no power");
         assert_eq!(storable("kein Strom: \u{26A1} \u{5168}", 100), "kein Strom: \u{26A1} \u{5168}");
         assert_eq!(storable("a\0b\u{1b}[2Jc\u{202E}d", 100), "a\u{FFFD}b\u{FFFD}[2Jc\u{FFFD}d");

@@ -1,38 +1,38 @@
-//! Which servers an entry of the audit trail may have changed, for those who follow a reservation.
+//! The servers that an entry of the audit trail may affect, for watchers of a reservation.
 
 use crate::log::trail::{Action, Entry, Recorded};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What entries touched. The trail is a hint where to look; what is so is then read.
+/// What a batch of entries may affect. It says where to look; readers then read the tables.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Touched {
-    /// Servers whose owner, target or loan may differ.
+pub(crate) struct AffectedServers {
+    /// Servers whose owner, target or loan may have changed.
     pub(crate) bindings: BTreeSet<String>,
-    /// Versions of the targets: all servers they name, the same.
+    /// Versions of the targets; the owner, target or loan of all their servers may have changed.
     pub(crate) versions: BTreeSet<i64>,
-    /// Servers whose binding is as it was.
+    /// Servers with an unchanged binding.
     pub(crate) servers: BTreeSet<String>,
-    /// Everything in these racks, the same.
+    /// Racks; the bindings of their servers are unchanged.
     pub(crate) racks: BTreeSet<String>,
-    /// In these MSBs.
+    /// MSBs; the bindings of their servers are unchanged.
     pub(crate) msbs: BTreeSet<String>,
-    /// In these datacenters.
+    /// Datacenters; the bindings of their servers are unchanged.
     pub(crate) datacenters: BTreeSet<String>,
-    /// It cannot be told: anything may differ.
+    /// The effect is unknown: anything may have changed.
     pub(crate) anything: bool,
 }
 
-impl Touched {
+impl AffectedServers {
     pub(crate) fn is_empty(&self) -> bool {
-        *self == Touched::default()
+        *self == AffectedServers::default()
     }
 
-    /// The servers, by name, and those of versions of the targets, if that is all that was touched.
+    /// The names of the affected servers and the versions of the targets, if nothing else is affected.
     pub(crate) fn servers_alone(self) -> Option<(Vec<String>, Vec<i64>)> {
-        let Touched { bindings, servers, versions, .. } = self;
-        let none = Touched::default();
-        let rest = Touched {
+        let AffectedServers { bindings, servers, versions, .. } = self;
+        let none = AffectedServers::default();
+        let rest = AffectedServers {
             bindings: none.bindings,
             servers: none.servers,
             versions: none.versions,
@@ -42,7 +42,7 @@ impl Touched {
         rest.is_empty().then(|| (names, versions.into_iter().collect()))
     }
 
-    /// Adds what an entry touched.
+    /// Adds the effect of an entry.
     pub(crate) fn add(&mut self, entry: &Entry) {
         let subject = entry.subject.as_deref();
         let detail = &entry.detail;
@@ -104,7 +104,7 @@ impl Touched {
                     }
                 }
             }
-            // Racks and MSBs of servers, and servers that are gone.
+            // These change racks and MSBs of servers, or remove servers.
             Action::SnapshotLoaded
             | Action::HardwareTypeRenamed
             | Action::ServersRacked
@@ -124,7 +124,7 @@ impl Touched {
         }
     }
 
-    /// Adds all that an event covers.
+    /// Adds everything that an event covers.
     pub(crate) fn add_scope(&mut self, scope: &str, name: &str) {
         let of = match scope {
             "server" => &mut self.servers,
@@ -137,19 +137,19 @@ impl Touched {
     }
 }
 
-/// A list of strings and of nothing else.
+/// A list of strings; `None` if any element is not a string.
 fn strings(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Touched;
+    use super::AffectedServers;
     use crate::log::trail::{Action, Entry, Recorded, Seq};
     use serde_json::{Value, json};
 
-    fn touched(action: &str, subject: Option<&str>, detail: Value) -> Touched {
-        let mut touched = Touched::default();
+    fn touched(action: &str, subject: Option<&str>, detail: Value) -> AffectedServers {
+        let mut touched = AffectedServers::default();
         touched.add(&Entry {
             seq: Seq(1),
             at: chrono::DateTime::UNIX_EPOCH,
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_says_where_to_look() {
+    fn entry_names_affected_servers() {
         let found = touched("targets_published", Some("12"), json!({}));
         assert_eq!(found.versions, [12].into());
         let found = touched("server_replaced", Some("s1"), json!({ "spare": "s2" }));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_may_be_anything() {
+    fn unknown_entry_affects_everything() {
         for (action, subject, detail) in [
             ("snapshot_loaded", Some("region"), json!({})),
             ("a newer word", None, json!({})),
@@ -193,7 +193,7 @@ mod tests {
         ] {
             assert!(touched(action, subject, detail).anything, "{action}");
         }
-        // Every action has been thought of.
+        // Every action has a rule.
         for action in Action::ALL {
             touched(action.as_str(), None, json!({}));
         }

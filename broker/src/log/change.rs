@@ -1,4 +1,4 @@
-//! The one way to change anything: a transaction that ends by writing the audit trail.
+//! The only way to change the region: a transaction that ends by writing the audit trail.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -8,8 +8,8 @@ use sqlx::{PgConnection, Postgres, Transaction};
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Entries in the order given; numbers are the trigger's. One statement, the last before
-        /// the commit: from here until the commit nobody else can end a change.
+        /// The trigger numbers the entries, in the given order. Only the commit follows this statement: from
+        /// here until the commit no other change can end.
         APPEND = "WITH added AS ( \
             INSERT INTO audit_trail (actor, action, subject, detail) \
             SELECT $1, e.action, e.subject, e.detail \
@@ -18,8 +18,8 @@ pub(crate) mod sql {
     }
 }
 
-/// A transaction that changes the region. It is committed with its entries of the audit trail or
-/// not at all; dropped, it is rolled back.
+/// A transaction that changes the region. It commits together with its entries of the audit trail, or not at
+/// all; a dropped change is rolled back.
 pub(crate) struct Change {
     tx: Transaction<'static, Postgres>,
     actor: String,
@@ -44,18 +44,18 @@ impl Change {
         &mut self.tx
     }
 
-    /// Notes what was done; written at the commit.
+    /// Adds an entry, which is written at the commit.
     pub(crate) fn record(&mut self, action: Action, subject: &str, detail: serde_json::Value) {
         self.note(action, Some(subject.to_owned()), detail);
     }
 
-    /// The same of what has no subject, because it is about many.
+    /// Adds an entry without a subject, about many things.
     pub(crate) fn record_all(&mut self, action: Action, detail: serde_json::Value) {
         self.note(action, None, detail);
     }
 
     fn note(&mut self, action: Action, subject: Option<String>, mut detail: serde_json::Value) {
-        // An entry is never a reason why a change cannot be made.
+        // A value that `jsonb` refuses must not fail the change.
         without_zeros(&mut detail);
         let subject = subject.map(|of| of.replace('\0', "\u{FFFD}"));
         self.actions.push(action.as_str());
@@ -63,10 +63,10 @@ impl Change {
         self.details.push(detail);
     }
 
-    /// Writes the trail and commits; gives the last number written.
+    /// Writes the entries and commits; returns the number of the last entry.
     ///
     /// # Panics
-    /// If nothing was recorded: a change without an entry is a bug.
+    /// If no entry was recorded: a change without an entry is a bug.
     pub(crate) async fn commit(mut self) -> Result<Seq, DbError> {
         assert!(!self.actions.is_empty(), "every change is recorded");
         let last: i64 = sqlx::query_scalar(sql::APPEND)
@@ -81,7 +81,7 @@ impl Change {
         Ok(Seq(last))
     }
 
-    /// Gives the transaction up.
+    /// Rolls the transaction back.
     pub(crate) async fn abandon(self) -> Result<(), DbError> {
         self.tx.rollback().await.doing("rolling back")
     }

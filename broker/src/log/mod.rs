@@ -6,7 +6,7 @@ pub(crate) mod change;
 pub(crate) mod subscribe;
 pub(crate) mod trail;
 
-pub use subscribe::{Subscription, TrailDoorbell};
+pub use subscribe::{Subscription, TrailListener};
 pub use trail::{Action, Entry, Recorded, Seq, Subject, TargetVersion};
 
 /// The statements of this room, by module and name.

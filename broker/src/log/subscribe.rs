@@ -1,4 +1,4 @@
-//! Following the audit trail: numbers are the truth, `NOTIFY` is a doorbell.
+//! Subscriptions to the audit trail. The numbers are authoritative; `NOTIFY` is a wakeup.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -8,56 +8,55 @@ use sqlx::postgres::{PgListener, PgPool, PgPoolOptions, PgRow};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long to wait for the doorbell before looking all the same. It is lost only when a connection
-/// breaks unnoticed, so this is rare work: one look at an index every few seconds.
-const LOOK_ANYWAY: Duration = Duration::from_secs(5);
+/// The polling interval without a wakeup. Wakeups are lost only if a connection breaks unnoticed, so this is
+/// rare work: one index lookup every few seconds.
+const POLL_EVERY: Duration = Duration::from_secs(5);
 
-/// The channel the trigger of the audit trail rings.
-const DOORBELL: &str = "audit_trail";
+/// The channel that the trigger of the audit trail notifies.
+const CHANNEL: &str = "audit_trail";
 
-/// Entries of the audit trail as they come, each once, in order, none left out.
+/// The entries of the audit trail, each exactly once, in order.
 ///
 /// It holds one connection of its own.
 pub struct Subscription {
     pool: PgPool,
-    doorbell: PgListener,
+    listener: PgListener,
     last: Seq,
     read: VecDeque<Entry>,
 }
 
 impl Broker {
-    /// Follows the audit trail from the entry after `last`: what is there already comes first.
+    /// Subscribes to the entries after `last`, existing ones first.
     ///
     /// # Errors
     /// If Postgres fails.
     pub async fn subscribe(&self, last: Seq) -> Result<Subscription, DbError> {
-        // Its own connection: it is held for as long as the subscription lives, and the broker's
-        // own are few.
+        // A connection of its own, for the subscription's lifetime: the broker's pool is small.
         let own = PgPoolOptions::new().max_connections(1).connect_lazy_with(self.address.options());
-        let mut doorbell = PgListener::connect_with(&own).await.doing("subscribing")?;
-        // Before the first look, so that nothing falls between.
-        doorbell.listen(DOORBELL).await.doing("subscribing")?;
-        Ok(Subscription { pool: self.pool.clone(), doorbell, last, read: VecDeque::new() })
+        let mut listener = PgListener::connect_with(&own).await.doing("subscribing")?;
+        // Before the first read, so that no entry falls between.
+        listener.listen(CHANNEL).await.doing("subscribing")?;
+        Ok(Subscription { pool: self.pool.clone(), listener, last, read: VecDeque::new() })
     }
 }
 
 impl Subscription {
-    /// The number of the last entry given out: where to subscribe again after a restart.
+    /// The number of the last returned entry: the position to subscribe from after a restart.
     pub fn last(&self) -> Seq {
         self.last
     }
 
-    /// The next entry, if it was read together with the last one given out.
+    /// The next entry, if it was read together with the last one.
     pub fn ready(&mut self) -> Option<Entry> {
         let entry = self.read.pop_front()?;
         self.last = entry.seq;
         Some(entry)
     }
 
-    /// Waits for the next entry. Dropping the future loses nothing.
+    /// Waits for the next entry. Cancel safe.
     ///
     /// # Errors
-    /// If Postgres fails. The subscription stays where it is and may be asked again.
+    /// If Postgres fails. The subscription keeps its position and can be polled again.
     pub async fn next(&mut self) -> Result<Entry, DbError> {
         loop {
             if let Some(entry) = self.ready() {
@@ -70,19 +69,19 @@ impl Subscription {
                 .fetch_all(&self.pool);
             self.read = rows.await.doing("reading on in the audit trail")?.into();
             if self.read.is_empty() {
-                // Rung, connected anew, or long silent: the answer is the same, look again.
-                let rung = tokio::time::timeout(LOOK_ANYWAY, self.doorbell.try_recv()).await;
+                // Notified, reconnected or timed out: in each case, read again.
+                let rung = tokio::time::timeout(POLL_EVERY, self.listener.try_recv()).await;
                 rung.unwrap_or(Ok(None)).doing("waiting for the audit trail")?;
-                // One look answers for everything that has rung until now.
-                while self.doorbell.next_buffered().is_some() {}
+                // One read covers all notifications so far.
+                while self.listener.next_buffered().is_some() {}
             }
         }
     }
 }
 
 impl Subscription {
-    /// The entries as they come, those that arrived together in one piece. A look that is under way goes on where
-    /// the next item is asked for again: however often a wait for it is given up, and however far Postgres is.
+    /// The entries as a stream; entries that were read together come as one item. A read in progress continues
+    /// when the next item is polled, however often the wait is cancelled and however slow Postgres is.
     pub fn batches(self) -> impl Stream<Item = Result<Vec<Entry>, DbError>> + Send {
         stream::unfold(self, |mut trail| async move {
             let entries = trail.next().await.map(|first| {
@@ -95,30 +94,28 @@ impl Subscription {
     }
 }
 
-/// Rings when the audit trail has grown, or seems to have: for those who read it themselves. It
-/// holds one connection of its own.
-pub struct TrailDoorbell(PgListener);
+/// Wakes readers of the audit trail when it may have grown. It holds one connection of its own.
+pub struct TrailListener(PgListener);
 
 impl Broker {
-    /// Waits at the audit trail.
+    /// Listens for new entries of the audit trail.
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn trail_doorbell(&self) -> Result<TrailDoorbell, DbError> {
+    pub async fn trail_listener(&self) -> Result<TrailListener, DbError> {
         let own = PgPoolOptions::new().max_connections(1).connect_lazy_with(self.address.options());
-        let mut doorbell = PgListener::connect_with(&own).await.doing("subscribing")?;
-        doorbell.listen(DOORBELL).await.doing("subscribing")?;
-        Ok(TrailDoorbell(doorbell))
+        let mut listener = PgListener::connect_with(&own).await.doing("subscribing")?;
+        listener.listen(CHANNEL).await.doing("subscribing")?;
+        Ok(TrailListener(listener))
     }
 }
 
-impl TrailDoorbell {
-    /// Waits until the trail may have grown, at most so long; gives whether it rang. Dropping the
-    /// future loses nothing.
+impl TrailListener {
+    /// Waits until the trail may have grown, at most `at_most`; returns whether it was notified. Cancel safe.
     pub async fn wait(&mut self, at_most: Duration) -> bool {
         let rung = tokio::time::timeout(at_most, self.0.try_recv()).await;
         if let Ok(Err(_)) = rung {
-            // Broken is like rung: who looks hears from the database what is wrong.
+            // A broken connection counts as a notification: the reader gets the error from the database.
             tokio::time::sleep(at_most.min(Duration::from_secs(1))).await;
         }
         while self.0.next_buffered().is_some() {}

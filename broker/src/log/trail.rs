@@ -1,4 +1,4 @@
-//! The audit trail, which is also the sequence of events that others follow.
+//! The audit trail, which is also the change feed.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -8,11 +8,11 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::fmt;
 
-/// The number of an entry of the audit trail: 1, 2, 3, ... in the order entries became visible.
+/// The number of an entry of the audit trail: 1, 2, 3, ..., in commit order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Seq(pub i64);
 
-/// A version of the targets: 0 for the empty region, then one more each time.
+/// A version of the targets: 0 for the empty region; each further version adds one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct TargetVersion(pub i64);
 
@@ -28,7 +28,7 @@ impl fmt::Display for TargetVersion {
     }
 }
 
-/// What was done.
+/// An action of the audit trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
     /// A snapshot was loaded. Subject: the region.
@@ -45,69 +45,70 @@ pub enum Action {
     ServerBound,
     /// A move failed or expired; the server stays with its owner. Subject: the server.
     MoveEnded,
-    /// Somebody pulled the stop switch. Subject: the mover.
+    /// The stop switch was set. Subject: the mover.
     MoverStopped,
-    /// Somebody released it. Subject: the mover.
+    /// The stop switch was released. Subject: the mover.
     MoverResumed,
-    /// A spare takes the place of a server that failed. Subject: the server that failed.
+    /// A spare replaces a failed server. Subject: the failed server.
     ServerReplaced,
-    /// A server failed and no spare fits: a debt. Subject: the server that failed.
+    /// A server failed and no spare fits: a debt. Subject: the failed server.
     ReplacementOwed,
     /// An MSB is lost. Subject: the MSB.
     OutageBegan,
-    /// It is back. Subject: the MSB.
+    /// A lost MSB is back. Subject: the MSB.
     OutageEnded,
-    /// Idle servers were lent. Subject: the elastic reservation that borrows them.
+    /// Idle servers were lent. Subject: the borrowing elastic reservation.
     ServersLent,
-    /// Servers that are lent are to come back. Subject: the elastic reservation that borrows them.
+    /// Lent servers were recalled. Subject: the borrowing elastic reservation.
     ServersRecalled,
-    /// Servers came into use or fell idle. Subject: none.
+    /// Servers came into use or became idle. Subject: none.
     UsageReported,
     /// Maintenance was planned. Subject: its window.
     MaintenancePlanned,
-    /// Maintenance began, ended, or was cancelled or put off. Subject: its window.
+    /// A window of maintenance began, ended, was cancelled or postponed. Subject: the window.
     MaintenanceChanged,
     /// The churn contract of a reservation was set. Subject: the reservation.
     ContractSet,
-    /// It was removed. Subject: the reservation.
+    /// The churn contract of a reservation was removed. Subject: the reservation.
     ContractRemoved,
-    /// Somebody asked for capacity at once. Subject: the reservation.
+    /// Emergency capacity was requested. Subject: the reservation.
     EmergencyAsked,
-    /// Capacity was granted at once, or refused. Subject: the reservation.
+    /// Emergency capacity was granted or refused. Subject: the reservation.
     EmergencyGranted,
-    /// The emergency is over. Subject: the reservation.
+    /// An emergency ended. Subject: the reservation.
     EmergencyEnded,
     /// Reservations gave way to more important ones. Subject: none.
     ReservationsGaveWay,
-    /// A token was made. Subject: the token.
+    /// A token was created. Subject: the token.
     TokenCreated,
     /// A token was revoked. Subject: the token.
     TokenRevoked,
-    /// A change to a reservation was asked for. Subject: the reservation.
+    /// A change of a reservation was requested. Subject: the reservation.
     RequestSubmitted,
-    /// It was not granted. Subject: the reservation.
+    /// A request was refused. Subject: the reservation.
     RequestRefused,
-    /// It was taken back before it was decided. Subject: the reservation.
+    /// A request was cancelled before its decision. Subject: the reservation.
     RequestCancelled,
     /// Requests were granted: promises and targets changed. Subject: the plan.
     PlanApplied,
-    /// A reservation that ended holds no server any more. Subject: the reservation.
+    /// An ended reservation holds no server any more. Subject: the reservation.
     ReservationRemoved,
-    /// How much an owner may be promised was set. Subject: the owner.
+    /// The quota of an owner was set. Subject: the owner.
     QuotaSet,
-    /// A solve was asked for. Subject: the solve.
+    /// A solve was requested. Subject: the solve.
     SolveRequested,
-    /// What servers are worth was set by a name. Subject: the RRU profile.
+    /// An RRU profile was set. Subject: the RRU profile.
     ProfileSet,
-    /// It was removed. Subject: the RRU profile.
+    /// An RRU profile was removed. Subject: the RRU profile.
     ProfileRemoved,
     /// Prices and limits of the region were set. Subject: the region.
     RegionSettingsSet,
-    /// The shared buffer of a hardware type was listed, or is made from the fraction again. Subject: the type.
+    /// The shared buffer of a hardware type was given a fixed size, or the region's fraction. Subject: the
+    /// type.
     SharedBufferSet,
-    /// An elastic reservation was made or changed. Subject: the reservation.
+    /// An elastic reservation was created or changed. Subject: the reservation.
     ElasticSet,
-    /// An elastic reservation was ended; it goes once it borrows nothing. Subject: the reservation.
+    /// An elastic reservation was ended; it is removed once it borrows nothing. Subject: the reservation.
     ElasticEnded,
     /// A hardware type was added. Subject: the type.
     HardwareTypeAdded,
@@ -115,25 +116,24 @@ pub enum Action {
     ServersRacked,
     /// Servers were decommissioned. Subject: the region.
     ServersDecommissioned,
-    /// Servers stand in other racks. Subject: the region.
+    /// Servers were moved to other racks. Subject: the region.
     ServersRelocated,
     /// Servers are to be drained and then removed. Subject: the region.
     DecommissionAsked,
-    /// They are kept. Subject: the region.
+    /// A decommission was cancelled. Subject: the region.
     DecommissionCancelled,
-    /// A hardware type has another name. Subject: the type, by its name before.
+    /// A hardware type was renamed. Subject: the type, by its old name.
     HardwareTypeRenamed,
     /// A hardware type without servers was removed. Subject: the type.
     HardwareTypeRemoved,
-    /// The roll-out of a host profile was paused. Subject: the reservation.
+    /// The rollout of a host profile was paused. Subject: the reservation.
     RolloutPaused,
-    /// It goes on. Subject: the reservation.
+    /// The rollout of a host profile was resumed. Subject: the reservation.
     RolloutResumed,
 }
 
 impl Action {
-    /// Whether what it wrote stands in no snapshot of the region, so that one taken before is as good as
-    /// one taken after.
+    /// Whether the action leaves snapshots of the region unchanged, so that an earlier one is still current.
     pub(crate) const fn leaves_the_region(self) -> bool {
         matches!(
             self,
@@ -157,7 +157,7 @@ impl Action {
         )
     }
 
-    /// What its subject names.
+    /// The kind of thing that its subject names.
     pub const fn subject(self) -> Subject {
         match self {
             Action::SnapshotLoaded
@@ -263,7 +263,7 @@ impl Action {
         Action::RolloutResumed,
     ];
 
-    /// The word of the table.
+    /// The action's word in the table.
     pub const fn as_str(self) -> &'static str {
         match self {
             Action::SnapshotLoaded => "snapshot_loaded",
@@ -319,7 +319,7 @@ impl Action {
     }
 }
 
-/// What the subject of an entry names.
+/// The kind of thing that an entry's subject names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The region, the mover, or many things at once.
@@ -332,23 +332,23 @@ pub enum Subject {
     Msb,
     /// A reservation.
     Reservation,
-    /// An unavailability event, a window, a plan, a solve: something with an id.
+    /// An unavailability event, a window, a plan or a solve, by id.
     Id,
     /// A token, an owner, an RRU profile or a hardware type.
     Name,
 }
 
-/// What an entry of the audit trail says was done.
+/// The action of a stored entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recorded {
-    /// An action this program knows.
+    /// An action that this program knows.
     Known(Action),
-    /// A word of a newer program. It may stand for any change, so readers assume that everything changed.
+    /// A word of a newer program. Readers assume that it may have changed anything.
     Unknown(String),
 }
 
 impl Recorded {
-    /// Reads the word of the table.
+    /// Parses the word of the table.
     pub fn read(word: &str) -> Recorded {
         match Action::ALL.into_iter().find(|action| action.as_str() == word) {
             Some(action) => Recorded::Known(action),
@@ -356,7 +356,7 @@ impl Recorded {
         }
     }
 
-    /// The word of the table.
+    /// The action's word in the table.
     pub fn as_str(&self) -> &str {
         match self {
             Recorded::Known(action) => action.as_str(),
@@ -371,24 +371,24 @@ impl From<Action> for Recorded {
     }
 }
 
-/// One entry of the audit trail.
+/// An entry of the audit trail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its number.
+    /// The number of the entry.
     pub seq: Seq,
-    /// When, by the database's clock; never before the entry above it.
+    /// The time by the database's clock; never earlier than the entry before.
     pub at: DateTime<Utc>,
-    /// Who.
+    /// The caller.
     pub actor: String,
-    /// What was done.
+    /// The action.
     pub action: Recorded,
-    /// To what, by name.
+    /// The name of the subject.
     pub subject: Option<String>,
-    /// The rest, by action.
+    /// Further data; the members depend on the action.
     pub detail: serde_json::Value,
 }
 
-/// The most entries read at once.
+/// The most entries per read.
 pub(crate) const ENTRIES_MAX: i64 = 1_000;
 
 pub(crate) mod sql {
@@ -397,9 +397,9 @@ pub(crate) mod sql {
             WHERE seq > $1 ORDER BY seq LIMIT $2";
         TRAIL_OF = "SELECT seq, at, actor::text, action, subject, detail FROM audit_trail \
             WHERE subject = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-        /// The clock and not the last entry: it is one row, and the same number.
+        /// The counter's row instead of the last entry: the same number from a single row.
         LAST_SEQ = "SELECT seq FROM trail_clock";
-        /// Entries there are and the last number: the same, as long as the trail is whole.
+        /// The number of entries and the last number: equal as long as the trail is whole.
         TRAIL_COUNT = "SELECT count(*), coalesce(max(seq), 0), (SELECT seq FROM trail_clock) FROM audit_trail";
     }
 }
@@ -415,14 +415,14 @@ pub(crate) fn entry(row: &PgRow) -> Result<Entry, sqlx::Error> {
     })
 }
 
-/// The entries after one, at most [`ENTRIES_MAX`].
+/// The entries after a number, at most [`ENTRIES_MAX`].
 pub(crate) async fn after(db: &mut PgConnection, seq: Seq) -> Result<Vec<Entry>, sqlx::Error> {
     let rows = sqlx::query(sql::TRAIL).bind(seq.0).bind(ENTRIES_MAX);
     rows.try_map(|row: PgRow| entry(&row)).fetch_all(db).await
 }
 
 impl Broker {
-    /// Reads the audit trail: the entries after a number, at most `limit` and at most 1,000.
+    /// Reads the entries after a number, at most `limit` and at most 1,000.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -454,7 +454,7 @@ impl Broker {
         rows.await.doing("reading the audit trail of a subject")
     }
 
-    /// The number of the last entry; 0 if there is none.
+    /// The number of the last entry; 0 if the trail is empty.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -463,7 +463,7 @@ impl Broker {
         seq.map(Seq).doing("reading the clock of the audit trail")
     }
 
-    /// Whether the trail is whole: as many entries as its last number and its clock say.
+    /// Whether the trail is whole: the number of entries equals the last number and the counter.
     ///
     /// # Errors
     /// If Postgres fails.

@@ -15,12 +15,13 @@ use crate::infra::id::{MaintenanceId, WindowId};
 use crate::infra::state::{MaintenanceState, State};
 use crate::log::change::Change;
 use crate::log::trail::Action;
-use crate::moves::lifecycle::{self, MoveOrigin};
-use crate::moves::mover::{Epoch, MoverError, still_ours};
+use crate::moves::lifecycle;
+use crate::moves::mover::{Epoch, MoverError, check_fence};
 use crate::snapshot::region_read;
 use chrono::{DateTime, TimeDelta, Utc};
 use decisions::maintenance::capacity::{Out, TooMuch};
 use decisions::maintenance::lifecycle::{Obstacle, WindowStep, WindowView, is_checked, next};
+use fleet::MoveOrigin;
 use fleet::{Name, UnavailabilityKind, UnavailabilityRow};
 use sqlx::PgConnection;
 use std::collections::BTreeSet;
@@ -111,7 +112,7 @@ impl Broker {
             return Ok(0);
         }
         let mut change = Change::begin(self, actor).await?;
-        still_ours(change.connection(), epoch).await?;
+        check_fence(change.connection(), epoch).await?;
         let now = lock(change.connection()).await?;
         let lost = outage(change.connection()).await?;
         let mut windows = open(change.connection()).await?;
@@ -175,7 +176,7 @@ impl Broker {
         let doing = "putting off the end of maintenance";
         let seconds = by.as_seconds_f64();
         let mut change = Change::begin(self, actor).await?;
-        still_ours(change.connection(), epoch).await?;
+        check_fence(change.connection(), epoch).await?;
         lock(change.connection()).await?;
         let db = change.connection();
         for events in [sql::EVENTS_LATER, sql::RECALLED_LATER] {

@@ -15,7 +15,7 @@ use crate::infra::id::WindowId;
 use crate::infra::state::MaintenanceState;
 use crate::log::change::Change;
 use crate::log::trail::{Action, TargetVersion};
-use crate::moves::mover::{Epoch, MoverError, still_ours};
+use crate::moves::mover::{Epoch, MoverError, check_fence};
 use crate::snapshot::region_read;
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use decisions::maintenance::recall_order::{Work, recall_order};
@@ -152,7 +152,7 @@ impl Broker {
             return Ok(0);
         }
         let mut change = Change::begin(self, actor).await?;
-        still_ours(change.connection(), epoch).await?;
+        check_fence(change.connection(), epoch).await?;
         let now = lock(change.connection()).await?.trunc_subsecs(6);
         let db = change.connection();
         let lost: Vec<String> =
@@ -226,7 +226,7 @@ impl Broker {
             return Ok(news);
         }
         let mut change = Change::begin(self, actor).await?;
-        still_ours(change.connection(), epoch).await?;
+        check_fence(change.connection(), epoch).await?;
         let now = lock(change.connection()).await?.trunc_subsecs(6);
         let (mut windows, mut recorded) = (BTreeSet::new(), false);
         for (id, report) in ended {
@@ -285,7 +285,7 @@ impl Broker {
         }
         let ids: Vec<Uuid> = begun.iter().map(|(id, _)| *id).collect();
         let mut tx = self.begin().await.doing(doing)?;
-        still_ours(&mut tx, epoch).await?;
+        check_fence(&mut tx, epoch).await?;
         let taken = sqlx::query(sql::TAKEN).bind(ids).execute(&mut *tx).await.doing(doing)?;
         tx.commit().await.doing(doing)?;
         Ok(usize::try_from(taken.rows_affected()).unwrap_or(usize::MAX))

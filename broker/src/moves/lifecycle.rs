@@ -1,13 +1,8 @@
-//! Moves: opened where a target is wanted, taken through their steps, bound or given up.
+//! Moves: opened for wanted targets, advanced step by step, bound or given up.
 //!
 //! The row of a move says how far it certainly is; the host may be further. A move serves one
 //! target: where a newer one differs, it is superseded and another is opened. All of it is done by
 //! the mover that acts ([`Epoch`]).
-
-mod why;
-
-pub use fleet::MoveOrigin;
-pub use why::MoveReason;
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -16,25 +11,26 @@ use crate::infra::text::storable;
 use crate::infra::words;
 use crate::log::change::Change;
 use crate::log::trail::{Action, TargetVersion};
-use crate::moves::mover::{Epoch, MoverError, still_ours, still_ours_at_head};
+use crate::moves::mover::{Epoch, MoverError, check_fence, check_fence_at_head};
+use crate::moves::origin::MoveReason;
 use crate::moves::rollout;
 use crate::moves::unfinished;
 use crate::snapshot::region_read;
 use chrono::{DateTime, Utc};
 use decisions::admission::MoveView;
-use fleet::Name;
 use fleet::pace::MoveKind;
+use fleet::{MoveOrigin, Name};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Characters kept of what a host says.
+/// The most characters stored of a host's message.
 const SAID_MAX: usize = 2_000;
 
-/// Servers that need a move and have none: targets that fulfil a condition, what is to be restored, and
-/// what is to get another host profile. One that is drained for good is not restored.
+/// Servers that need a move and have none: their targets match a condition, or they are to be restored or to
+/// get another host profile. A server that is drained for decommission is not restored.
 macro_rules! wanted {
     ($targets:literal) => {
         concat!(
@@ -60,9 +56,9 @@ use wanted;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Ends moves whose target is not wanted any more. Gives the servers that keep their owner
-        /// although a step may have been done: their host profile must be set again. Server by server
-        /// (OFFSET 0): for some thousand moves a planner would look at every server.
+        /// Ends moves whose target is not wanted any more. Returns the servers that keep their owner although a
+        /// step may have been done: their host profile must be set again. One server at a time (OFFSET 0): for
+        /// some thousand moves the planner would scan all servers.
         SUPERSEDE = "WITH moot AS (SELECT m.move_id, m.server_id, m.state, s.target_pending \
                 FROM moves m CROSS JOIN LATERAL (SELECT target_pending, target_reservation_id \
                     FROM servers WHERE server_id = m.server_id OFFSET 0) s \
@@ -73,11 +69,11 @@ pub(crate) mod sql {
             ended AS (UPDATE moves m SET state = 'superseded', reason = 'newer_target' \
                 FROM moot WHERE m.move_id = moot.move_id) \
             SELECT server_id, NOT target_pending AND state <> 'pending' FROM moot";
-        /// Servers that need a move and have none, and its origin; null: what their target says. A look at
-        /// every server, because an index on what publications write would cost each of them more
-        /// than this costs once.
+        /// Servers that need a move and have none, with the move's origin; null: from their target. Scans all
+        /// servers: an index on columns that publications write would cost each publication more than this
+        /// scan.
         WANTED = super::wanted!("s.target_pending");
-        /// The same of targets that are decided between two solves, which an index finds.
+        /// Only targets that were set between two solves, through an index.
         WANTED_BETWEEN = super::wanted!("s.target_origin IS NOT NULL");
         OPEN = "INSERT INTO moves (move_id, server_id, server, source_reservation, target_reservation, \
                 target_version, state, origin, in_use) \
@@ -110,9 +106,9 @@ pub(crate) mod sql {
             JOIN msbs b USING (msb_id) \
             WHERE NOT m.open AND m.begun_at IS NOT NULL AND m.state_at > clock_timestamp() - make_interval(secs => $1) \
             GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4";
-        /// What a host is told to be stays what it is told, whatever is promised meanwhile. None begins
-        /// of a roll-out that is paused. The lease is held as by `mover::still_ours`, and before any move is: one
-        /// round trip for the whole of a decision that is made often.
+        /// The host profile is fixed when the host is told, even if the promise changes. No reconfiguration of a
+        /// paused rollout begins. The mover's lease is checked as in `mover::check_fence`, before any move: one
+        /// round trip for a frequent decision.
         ADVANCE = "WITH ours AS MATERIALIZED (SELECT epoch FROM mover WHERE epoch = $4 FOR KEY SHARE), \
             advanced AS (UPDATE moves m SET state = w.target, host_profile = CASE \
                 WHEN w.target = 'reconfiguring' THEN (SELECT p.host_profile FROM reservations t \
@@ -125,8 +121,8 @@ pub(crate) mod sql {
                         WHERE t.reservation = m.target_reservation AND k.paused_by IS NOT NULL)) \
             RETURNING m.move_id, m.host_profile) \
             SELECT a.move_id, a.host_profile FROM ours LEFT JOIN advanced a ON true";
-        /// Publications refer to the head, so none begins or is under way while this is held: the
-        /// rows of servers are locked by one of the two at a time.
+        /// Publications refer to the head, so none can begin or run while it is locked: rows of servers are
+        /// locked by one side at a time.
         HOLD_HEAD = "SELECT version FROM target_versions ORDER BY version DESC LIMIT 1 FOR UPDATE";
         LOCK_SERVERS = "SELECT server_id FROM servers WHERE server = ANY ($1) ORDER BY server_id FOR UPDATE";
         BIND = "WITH ready AS (SELECT m.move_id, m.server_id, m.server, m.source_reservation, \
@@ -162,7 +158,7 @@ pub(crate) mod sql {
                 WHERE m.move_id = before.move_id RETURNING m.server_id, m.server, m.target_reservation, \
                     m.stays, m.origin, before.state AS was) \
             SELECT server, target_reservation, stays, server_id, origin, was FROM ended";
-        /// The next solve sees a server that stays with its owner, and decides again.
+        /// The server stays with its owner, and the next solve decides again.
         UNTARGET = "UPDATE servers s SET target_pending = false, target_reservation_id = NULL, \
                 target_version = NULL, target_origin = NULL \
             WHERE s.server_id = $1 AND s.target_pending AND $2 IS NOT DISTINCT FROM \
@@ -171,42 +167,42 @@ pub(crate) mod sql {
     }
 }
 
-/// A move under way.
+/// An open move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenMove {
-    /// Its id, ordered by time.
+    /// The move's id, ordered by time.
     pub id: Uuid,
     /// The server.
     pub server: Name,
-    /// Where it stands.
+    /// The server's rack.
     pub rack: Name,
-    /// And in which MSB.
+    /// The server's MSB.
     pub msb: Name,
-    /// Who owns it; `None`: no reservation.
+    /// The owner; `None`: free.
     pub source: Option<Name>,
-    /// Who shall; `None`: no reservation.
+    /// The next owner; `None`: the server becomes free.
     pub target: Option<Name>,
-    /// The host profile that one wants.
+    /// The host profile of the next owner.
     pub host_profile: Option<Name>,
-    /// The version of the targets it serves.
+    /// The version of the targets that it serves.
     pub version: TargetVersion,
-    /// How far it certainly is.
+    /// The move's state, a lower bound of its progress.
     pub state: MoveState,
-    /// Since when.
+    /// The time of the last change of state.
     pub state_at: DateTime<Utc>,
-    /// When it was opened.
+    /// The time it was opened.
     pub opened_at: DateTime<Utc>,
-    /// Why.
+    /// The origin of the move.
     pub origin: MoveOrigin,
-    /// Whether containers ran on it when it was opened.
+    /// Whether containers ran on the server when it was opened.
     pub in_use: bool,
-    /// Whether its server is out of use, so that nothing can be asked of it.
+    /// Whether the server is out of use, so that no step can be asked of its host.
     pub out_of_use: bool,
 }
 
 impl OpenMove {
-    /// Whether it has been in its state for longer than any move should. One that waits for a
-    /// repair is not: what is stuck is the repair.
+    /// Whether the move has exceeded the longest stay in its state. A move that waits for a repair is not
+    /// stuck: the repair is.
     pub fn is_stuck(&self, now: DateTime<Utc>) -> bool {
         let longest = self.state.longest_stay().filter(|_| !self.out_of_use);
         longest.is_some_and(|longest| (now - self.state_at).to_std().is_ok_and(|age| age > longest))
@@ -230,34 +226,35 @@ impl OpenMove {
     }
 }
 
-/// A move that was bound: id, server, owner before and after, version served, origin, and the event of a server
-/// that was left half-way before; whether it set a host profile.
+/// A bound move: id, server, owner before and after, version, origin, the event of a server that an earlier
+/// move left half-way, and whether the move set a host profile.
 type BoundRow = (Uuid, String, Option<String>, Option<String>, i64, String, Option<String>, bool);
 
-/// A move that was given up: server, owner wanted, whether it was to stay, its number, origin, state before.
+/// A failed move: server, wanted owner, whether the server was to stay, the server's number, origin, state
+/// before.
 type GivenUpRow = (String, Option<String>, bool, i32, String, String);
 
-/// Which targets moves are opened for.
+/// The targets that moves are opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// All of them: a look at every server.
+    /// All targets: a scan of all servers.
     All,
-    /// Those decided between two solves, which are found at once.
+    /// Targets that were set between two solves: an index lookup.
     BetweenSolves,
 }
 
-/// What opening moves did.
+/// The result of opening moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
-    /// Moves opened.
+    /// The number of opened moves.
     pub opened: u64,
-    /// Moves superseded.
+    /// The number of superseded moves.
     pub superseded: u64,
 }
 
 impl Broker {
-    /// Supersedes moves whose target is not wanted any more, and opens one for every server that has
-    /// a target and no move. Doing it again changes nothing.
+    /// Supersedes moves whose target is not wanted any more, and opens a move for every server with a target
+    /// and no move. Idempotent.
     ///
     /// # Errors
     /// [`MoverError`].
@@ -270,7 +267,7 @@ impl Broker {
         let doing = "opening moves";
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        still_ours(db, epoch).await?;
+        check_fence(db, epoch).await?;
         let superseded: Vec<(i32, bool)> =
             sqlx::query_as(sql::SUPERSEDE).fetch_all(&mut *db).await.doing(doing)?;
         let withdrawn = rollout::withdraw(&mut *db).await?;
@@ -280,7 +277,7 @@ impl Broker {
         };
         let wanted: Vec<(i32, Option<String>)> =
             sqlx::query_as(wanted).fetch_all(&mut *db).await.doing(doing)?;
-        // One that is to be restored gets the host profile that is wanted with it.
+        // A server to be restored gets the host profile of its owner.
         let restore = Some(MoveOrigin::Restore.as_str());
         let half_done = superseded.iter().filter(|(_, half_done)| *half_done);
         let mut moves: BTreeMap<i32, Option<&str>> =
@@ -309,7 +306,7 @@ impl Broker {
         Ok(done)
     }
 
-    /// The moves under way, the oldest first.
+    /// The open moves, oldest first.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -336,8 +333,8 @@ impl Broker {
         rows.fetch_all(&self.pool).await.doing("counting moves that began recently")
     }
 
-    /// Takes moves from one step to a later one. Gives those that were where they were thought to
-    /// be, with the host profile that is set from then on; others were superseded or have gone further.
+    /// Advances moves to later steps. Returns the moves that were in the expected state, with the host profile
+    /// to set; others were superseded or had advanced.
     ///
     /// # Errors
     /// [`MoverError`].
@@ -354,7 +351,7 @@ impl Broker {
             .fetch_all(&self.pool)
             .await
             .doing("taking moves a step further")?;
-        // Ours, there is a row, though no move was advanced.
+        // The epoch is valid if there is a row, even if no move was advanced.
         if rows.is_empty() {
             return Err(MoverError::TakenOver);
         }
@@ -362,8 +359,8 @@ impl Broker {
         Ok(advanced.map(|(id, profile)| (id, profile.map(Name::from))).collect())
     }
 
-    /// Binds servers whose moves have done their steps: the target becomes the owner. Gives the
-    /// moves that were; others serve a target that is not wanted any more.
+    /// Binds servers whose moves have done all steps: the target becomes the owner. Returns the bound moves;
+    /// others serve a target that is not wanted any more.
     ///
     /// # Errors
     /// [`MoverError`].
@@ -376,7 +373,7 @@ impl Broker {
         let doing = "binding servers";
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        still_ours_at_head(db, epoch).await?;
+        check_fence_at_head(db, epoch).await?;
         let rows: Vec<BoundRow> =
             sqlx::query_as(sql::BIND).bind(moves).fetch_all(&mut *db).await.doing(doing)?;
         if rows.is_empty() {
@@ -402,8 +399,9 @@ impl Broker {
         Ok(bound)
     }
 
-    /// Gives a move up: its server stays with its owner, and the next solve decides again. One that was cleaned up
-    /// already is out of use until it is restored or handed over ([`crate::Unfinished`]). False: it had ended.
+    /// Gives a move up: the server stays with its owner, and the next solve decides again. A server that was
+    /// already cleaned up stays out of use until it is restored or handed over ([`crate::Unfinished`]). False:
+    /// the move had ended.
     ///
     /// # Errors
     /// [`MoverError`].
@@ -428,7 +426,7 @@ impl Broker {
         };
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        still_ours_at_head(db, epoch).await?;
+        check_fence_at_head(db, epoch).await?;
         let ended: Option<GivenUpRow> = sqlx::query_as(sql::GIVE_UP)
             .bind(id)
             .bind(state.as_str())
@@ -458,7 +456,7 @@ impl Broker {
         Ok(true)
     }
 
-    /// Moves that ended, counted by state and, where they were not bound, by reason.
+    /// Ended moves, counted by state and, for unbound ones, by reason.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -468,7 +466,7 @@ impl Broker {
     }
 }
 
-/// Opens moves of servers that have none: to their targets, or where they are. Gives how many.
+/// Opens moves of servers that have none: to their targets, or in place. Returns the number.
 pub(crate) async fn open(
     db: &mut PgConnection,
     servers: &[i32],
@@ -482,8 +480,8 @@ pub(crate) async fn open(
     open_each(db, &moves).await.map(|(opened, _)| opened)
 }
 
-/// The same, each with an origin; `None`: to their target. Gives the version of the targets as well, if any was
-/// opened.
+/// Opens moves, each with its own origin; `None`: to the server's target. Also returns the version of the
+/// targets, if any move was opened.
 async fn open_each(
     db: &mut PgConnection,
     moves: &BTreeMap<i32, Option<&str>>,
@@ -500,13 +498,13 @@ async fn open_each(
     Ok((versions.len() as u64, versions.first().copied().map(TargetVersion)))
 }
 
-/// Keeps publications waiting until the end of the transaction; gives the version they go on top of.
+/// Blocks publications until the end of the transaction; returns the head of the versions.
 pub(crate) async fn hold_head(db: &mut PgConnection) -> Result<TargetVersion, DbError> {
     let head = sqlx::query_scalar(sql::HOLD_HEAD).fetch_one(db).await;
     head.map(TargetVersion).doing("holding the version of the targets")
 }
 
-/// Locks the rows of servers, in the order everybody does.
+/// Locks the rows of servers in the common order.
 pub(crate) async fn lock_servers(db: &mut PgConnection, servers: &[&str]) -> Result<(), DbError> {
     let locked = sqlx::query(sql::LOCK_SERVERS).bind(servers).execute(db).await;
     locked.map(|_| ()).doing("locking servers")

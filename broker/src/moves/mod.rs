@@ -2,12 +2,15 @@
 
 pub(crate) mod lifecycle;
 pub(crate) mod mover;
+pub(crate) mod origin;
 pub(crate) mod pacing;
 pub(crate) mod rollout;
 pub(crate) mod unfinished;
 
-pub use lifecycle::{MoveOrigin, MoveReason, OpenMove, Opened, Wanted};
+pub use fleet::MoveOrigin;
+pub use lifecycle::{OpenMove, Opened, Wanted};
 pub use mover::{Epoch, MoverDistance, MoverError, MoverInstance, MoverStatus, Stopped};
+pub use origin::MoveReason;
 pub use pacing::HORIZON;
 pub use rollout::{Rollout, RolloutError};
 pub use unfinished::Unfinished;

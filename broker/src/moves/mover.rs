@@ -1,10 +1,10 @@
-//! Which mover acts, and whether it may.
+//! The active mover: its lease, its epoch, and the stop switch.
 //!
-//! One at a time: limits on what moves at once are its own, and two would each keep them. It holds a
-//! lease; taking over after it ran out counts the epoch up. The lease belongs to an instance, an id that
-//! a process makes up when it starts: two processes under one name are two instances. Every write of a
-//! mover names its epoch in the transaction that writes, so that one that was cut off writes nothing, and
-//! every order names it, so that hosts can refuse what an earlier mover says.
+//! One mover acts at a time, because it alone keeps the limits on concurrent moves. It holds a lease; a
+//! takeover after its end increases the epoch. The lease belongs to an instance, an id that a process creates
+//! at its start: two processes with one name are two instances. Every write of a mover names its epoch in the
+//! writing transaction, so that a mover that was cut off writes nothing. Every order names the epoch too, so
+//! that hosts can refuse orders of an earlier mover.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -22,9 +22,9 @@ use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Renews it, or takes it over where it ran out. One that runs for longer than any is given
-        /// for is by a clock that was ahead then. A renewal must not name the epoch: with a trigger on the
-        /// table Postgres takes the lock of a changed key for every key that a statement names.
+        /// Renews the lease, or takes an expired one over. A lease longer than the longest was written by a
+        /// clock that ran ahead. The renewal must not name the epoch: with a trigger on the table, Postgres
+        /// takes the lock of a changed key for every key that a statement names.
         LEASE = "WITH renewed AS (UPDATE mover SET holder = $1, \
                     lease_until = clock_timestamp() + make_interval(secs => $2), \
                     lease_ms = $2 * 1000, round_trip_ms = $5, pass_ms = $6 \
@@ -36,10 +36,10 @@ pub(crate) mod sql {
                     AND clock_timestamp() + make_interval(secs => $3) RETURNING epoch) \
             SELECT epoch FROM renewed UNION ALL SELECT epoch FROM taken";
         RELEASE = "UPDATE mover SET lease_until = '-infinity' WHERE epoch = $1";
-        /// Taking over changes the epoch, which is a key: it waits until the transaction has ended. A
-        /// renewal of the lease does not change it, and does not wait.
+        /// A takeover changes the epoch, which is a key, so it waits for the end of the transaction. A renewal
+        /// does not change the key and does not wait.
         STILL_OURS = "SELECT EXISTS (SELECT FROM mover WHERE epoch = $1 FOR KEY SHARE)";
-        /// The same, and publications wait as with `moves::hold_head`: one round trip for both.
+        /// Also blocks publications, like `lifecycle::hold_head`: one round trip for both.
         OURS_AND_HEAD = "SELECT EXISTS (SELECT FROM mover WHERE epoch = $1 FOR KEY SHARE), \
             (SELECT version FROM target_versions ORDER BY version DESC LIMIT 1 FOR UPDATE)";
         STATUS = "SELECT epoch, CASE WHEN lease_until >= clock_timestamp() THEN holder END, \
@@ -51,33 +51,33 @@ pub(crate) mod sql {
     }
 }
 
-/// A mover, as the lease knows it: made once when a process starts.
+/// A mover process for the lease: created once at its start.
 #[derive(Clone, Debug)]
 pub struct MoverInstance {
     id: Uuid,
     name: String,
-    /// What it has measured; clones share it.
+    /// Measurements; clones share them.
     measured: Arc<Mutex<Measured>>,
 }
 
-/// How long things take from where a mover runs.
+/// Times measured by the mover.
 #[derive(Debug, Default)]
 struct Measured {
-    /// The last renewals of the lease.
+    /// The latest renewals of the lease.
     renewals: VecDeque<Duration>,
     pass: Option<Duration>,
 }
 
-/// Renewals that are compared: one that had to make a connection first says nothing of the distance.
+/// The renewals to compare: one that first opened a connection says nothing about the distance.
 const RENEWALS: usize = 3;
 
 impl MoverInstance {
-    /// A new instance. The name is for people; others may have the same.
+    /// A new instance. The name is for people and need not be unique.
     pub fn new(name: impl Into<String>) -> MoverInstance {
         MoverInstance { id: Uuid::now_v7(), name: name.into(), measured: Arc::default() }
     }
 
-    /// Notes how long a look at everything took.
+    /// Records the duration of a full pass.
     pub fn note_pass(&self, took: Duration) {
         self.measured().pass = Some(took);
     }
@@ -92,37 +92,37 @@ impl MoverInstance {
         self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its name.
+    /// The instance's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// The right to act as the mover: worth something until another takes over.
+/// The right to act as the mover, valid until another takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch(pub i64);
 
 /// A mover cannot write; nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum MoverError {
-    /// Another one acts.
+    /// Another mover is active.
     #[error("another mover has taken over")]
     TakenOver,
-    /// Postgres fails.
+    /// Postgres failed.
     #[error(transparent)]
     Db(#[from] DbError),
 }
 
-/// Who pulled the stop switch, or paused something, and why.
+/// The actor and reason of a stop or pause.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 pub struct Stopped {
-    /// Who.
+    /// The actor.
     pub by: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// The row of the mover: epoch, holder, who stopped it and why, its setting, and what it measured.
+/// The row of the mover: epoch, holder, actor and reason of a stop, settings, measurements.
 type StatusRow = (
     i64,
     Option<String>,
@@ -134,36 +134,36 @@ type StatusRow = (
     Option<i64>,
 );
 
-/// How the mover stands.
+/// The status of the mover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MoverStatus {
-    /// Of the mover that acts, or acted last.
+    /// The epoch of the active or last mover.
     pub epoch: Epoch,
-    /// The mover that acts; `None`: none does.
+    /// The name of the active mover; `None`: no mover is active.
     pub acting: Option<String>,
-    /// The stop switch, if it is pulled.
+    /// The stop, if the switch is set.
     pub stopped: Option<Stopped>,
-    /// How long [`decisions::give_way::GIVE_WAY_LOST_MIN`] MSBs are lost before it lets reservations give way by
-    /// itself; `None`: an operator does.
+    /// How long [`decisions::give_way::GIVE_WAY_LOST_MIN`] MSBs must be lost before the mover lets reservations
+    /// give way; `None`: only an operator does.
     pub gives_way_after: Option<Duration>,
-    /// How far Postgres is from it; `None`: it has not measured that yet.
+    /// The distance to Postgres; `None`: not measured yet.
     pub distance: Option<MoverDistance>,
 }
 
-/// How far Postgres is from a mover.
+/// A mover's distance to Postgres.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoverDistance {
-    /// How long a renewal of its lease takes.
+    /// The duration of a lease renewal.
     pub round_trip: Duration,
-    /// How long its last look at everything took; `None`: none has ended.
+    /// The duration of the last full pass; `None`: the first has not ended.
     pub pass: Option<Duration>,
-    /// The lease it asks for.
+    /// The length of the requested lease.
     pub lease: Duration,
 }
 
 impl MoverDistance {
-    /// Why a mover cannot act over such a distance: a renewal begins every third of a lease and counts from
-    /// when it began, so one that takes two thirds comes too late.
+    /// The reason why a mover cannot act over this distance: renewals begin every third of a lease and count
+    /// from their start, so one that takes two thirds comes too late.
     pub fn cannot_act(&self) -> Option<String> {
         let MoverDistance { round_trip, pass, lease } = self;
         let pass = pass.map_or("has not ended yet".to_owned(), |pass| {
@@ -180,7 +180,7 @@ impl MoverDistance {
 }
 
 impl Broker {
-    /// Becomes the mover that acts, or stays it; `None`: another one is.
+    /// Becomes or stays the active mover; `None`: another one is active.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -207,7 +207,7 @@ impl Broker {
         Ok(epoch.map(Epoch))
     }
 
-    /// Lets another mover act at once.
+    /// Gives the lease back, so that another mover can act at once.
     ///
     /// # Errors
     /// If Postgres fails; the lease runs out then.
@@ -216,7 +216,7 @@ impl Broker {
         released.map(|_| ()).doing("releasing the mover")
     }
 
-    /// Which mover acts, and whether it may.
+    /// The status of the mover.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -237,7 +237,7 @@ impl Broker {
         Ok(MoverStatus { epoch: Epoch(epoch), acting, stopped, gives_way_after, distance })
     }
 
-    /// Notes the settings of the mover that acts, for those who look at it from elsewhere.
+    /// Records the settings of the active mover, for other processes.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -253,13 +253,13 @@ impl Broker {
         noted.execute(&self.pool).await.map(drop).doing("noting the mover's settings")
     }
 
-    /// Pulls the stop switch; `None`: it was pulled already. Steps under way end, no other begins.
+    /// Sets the stop switch; `None`: it was set already. Running steps end, and no further step begins.
     ///
     /// # Errors
     /// If Postgres fails.
     pub async fn stop_mover(&self, actor: &str, why: &str) -> Result<Option<Seq>, DbError> {
         let mut change = Change::begin(self, actor).await?;
-        let doing = "pulling the stop switch";
+        let doing = "setting the stop switch";
         let stopped = sqlx::query(sql::STOP).bind(actor).bind(why);
         let stopped = stopped.execute(change.connection()).await.doing(doing)?;
         if stopped.rows_affected() == 0 {
@@ -269,7 +269,7 @@ impl Broker {
         change.commit().await.map(Some)
     }
 
-    /// Releases the stop switch; `None`: it was not pulled.
+    /// Releases the stop switch; `None`: it was not set.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -284,8 +284,8 @@ impl Broker {
     }
 }
 
-/// Holds the mover's lease until the end of the transaction.
-pub(crate) async fn still_ours(db: &mut PgConnection, epoch: Epoch) -> Result<(), MoverError> {
+/// Checks the mover's epoch and locks it until the end of the transaction.
+pub(crate) async fn check_fence(db: &mut PgConnection, epoch: Epoch) -> Result<(), MoverError> {
     let ours: bool = sqlx::query_scalar(sql::STILL_OURS)
         .bind(epoch.0)
         .fetch_one(db)
@@ -294,9 +294,9 @@ pub(crate) async fn still_ours(db: &mut PgConnection, epoch: Epoch) -> Result<()
     if ours { Ok(()) } else { Err(MoverError::TakenOver) }
 }
 
-/// Holds the mover's lease and then the head of the targets until the end of the transaction; gives the
-/// version that publications go on top of.
-pub(crate) async fn still_ours_at_head(
+/// Checks and locks the mover's epoch, then locks the head of the targets, until the end of the transaction;
+/// returns the head.
+pub(crate) async fn check_fence_at_head(
     db: &mut PgConnection,
     epoch: Epoch,
 ) -> Result<TargetVersion, MoverError> {

@@ -1,9 +1,9 @@
-//! What the mover is held to, for those who decide and plan: limits, contracts, and how far it is.
+//! The mover's limits, contracts and speed, for decisions and plans.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use crate::moves::lifecycle::MoveOrigin;
 use chrono::{DateTime, TimeDelta, Utc};
+use fleet::MoveOrigin;
 use fleet::pace::{ContractPace, Limits, MoveKind, OpenMoves, Pacing};
 use fleet::{BudgetCause, Name, ServerRow, SnapshotParts, UnavailabilityKind, UnavailabilityRow};
 use sqlx::Row;
@@ -12,24 +12,25 @@ use sqlx::types::Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A solve every hour, unless configured otherwise (RAS section 3.1).
+/// The time between solves: an hour, unless configured otherwise (RAS section 3.1).
 pub const HORIZON: Duration = Duration::from_secs(3_600);
 
-/// How long a move is taken to last until [`ENOUGH`] of its kind are done: idle servers and ones in use.
+/// The assumed duration of a move until [`ENOUGH`] moves of its kind have ended: of idle servers, and of
+/// servers in use.
 const SECONDS: (u32, u32) = (300, 900);
 const ENOUGH: i64 = 20;
 
 pub(crate) mod sql {
     crate::statements! {
         LIMITS = "SELECT clock_timestamp(), limits FROM mover";
-        /// Nine of ten were faster, of the last thousand.
+        /// The 90th percentile of the last thousand.
         SECONDS = "SELECT in_use, count(*), ceil(percentile_cont(0.9) WITHIN GROUP \
                 (ORDER BY extract(epoch FROM state_at - begun_at)))::bigint \
             FROM (SELECT in_use, state_at, begun_at FROM moves \
                 WHERE NOT open AND begun_at IS NOT NULL AND state = 'bound' \
                     AND state_at > clock_timestamp() - interval '7 days' \
                 ORDER BY state_at DESC LIMIT 1000) m GROUP BY 1";
-        /// Moves, and targets for which the mover has not opened one yet.
+        /// Open moves, and targets without a move yet.
         OPEN = "SELECT k.rack::text, b.msb::text, o.source, o.in_use, o.waits, o.urgent, count(*) \
             FROM (SELECT server_id, source_reservation AS source, in_use, state = 'pending' AS waits, \
                     origin = ANY ($1) AS urgent, opened_at FROM moves WHERE open \
@@ -45,11 +46,11 @@ pub(crate) mod sql {
             JOIN moves m ON m.source_reservation = r.reservation \
             WHERE m.state = 'bound' AND m.in_use AND (NOT m.stays OR m.origin = 'reconfigure') \
                 AND m.state_at > clock_timestamp() - make_interval(secs => c.window_seconds)";
-        /// Null where the zone is not known any more: always quiet.
+        /// Null if the zone is not known any more: always quiet.
         OFFSETS = "SELECT r.reservation, minute_of_day(clock_timestamp(), c.zone) \
                 - minute_of_day(clock_timestamp(), 'UTC') \
             FROM churn_contracts c JOIN reservations r USING (reservation_id)";
-        /// Of work that has begun there is an event.
+        /// Work that has begun has an event.
         WINDOWS = "SELECT 'maintenance/' || window_id, scope, scope_id::text, starts_at, ends_at, recall_minutes \
             FROM maintenance WHERE open AND state IN ('planned', 'draining') \
                 AND starts_at <= clock_timestamp() + make_interval(secs => $1) ORDER BY 1";
@@ -59,7 +60,7 @@ pub(crate) mod sql {
 }
 
 impl Broker {
-    /// What the mover is held to now.
+    /// The mover's present limits, contracts and speed.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -125,9 +126,8 @@ impl Broker {
         Ok(paces.collect())
     }
 
-    /// Adds to a snapshot that is still current what is known of the time until the next solve: planned
-    /// maintenance that begins within it, cordons, and what limits and contracts let move. It is then of this
-    /// instant.
+    /// Adds the time until the next solve to a current snapshot: planned maintenance that begins in it,
+    /// cordons, and what limits and contracts let move. The snapshot is then of this instant.
     ///
     /// # Errors
     /// If Postgres fails.

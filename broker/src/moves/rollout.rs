@@ -1,9 +1,9 @@
-//! A changed host profile reaches the servers that are bound.
+//! Rollouts: a changed host profile reaches bound servers.
 //!
-//! When a promise gets another host profile, its servers are noted as outdated with the profile they
-//! were last configured with. Each is reconfigured by a move that keeps its owner
-//! ([`crate::MoveOrigin::Reconfigure`]), under the limits and contracts of all moves. Setting the old
-//! profile again is the way back: servers that still have it are not outdated any more.
+//! When a promise gets another host profile, its servers are recorded as outdated, with the profile they were
+//! last configured with. Each is reconfigured by a move that keeps its owner
+//! ([`crate::MoveOrigin::Reconfigure`]), under the limits and contracts of all moves. Setting the old profile
+//! again undoes the change: servers that still have it are not outdated any more.
 
 use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Before the reservations point to their new promises ($2: the profiles of these). Gives the
+        /// Runs before the reservations point to their new promises ($2: the new profiles). Returns the
         /// reservations whose profile changes.
         OUTDATE = "WITH changed AS (SELECT r.reservation_id, p.host_profile AS was, w.profile AS wanted \
                 FROM unnest($1::text[], $2::text[]) AS w (reservation, profile) \
@@ -41,7 +41,7 @@ pub(crate) mod sql {
             FROM unnest($1::integer[]) AS c (reservation_id) \
             ON CONFLICT (reservation_id) DO UPDATE \
                 SET servers = excluded.servers, began_at = clock_timestamp()";
-        /// Moves that have not begun and are not needed any more, or are of what is paused.
+        /// Moves that have not begun and are not needed any more, or belong to a paused rollout.
         WITHDRAW = "WITH moot AS (SELECT m.move_id, EXISTS (SELECT FROM rollouts k \
                     JOIN reservations t USING (reservation_id) WHERE t.reservation = m.target_reservation \
                         AND k.paused_by IS NOT NULL) AS paused, \
@@ -60,10 +60,10 @@ pub(crate) mod sql {
             WHERE r.reservation = $1 AND w.reservation_id = r.reservation_id AND w.paused_by IS NULL";
         RESUME = "UPDATE rollouts w SET paused_by = NULL, paused_why = NULL FROM reservations r \
             WHERE r.reservation = $1 AND w.reservation_id = r.reservation_id AND w.paused_by IS NOT NULL";
-        /// Of moves that were bound ($1), of which these ($2) set a profile.
+        /// Moves that were bound ($1); those of $2 set a profile.
         SETTLE = "DELETE FROM outdated_profiles o USING moves m WHERE m.move_id = ANY ($1) \
             AND o.server_id = m.server_id AND (NOT m.stays OR m.move_id = ANY ($2))";
-        /// The promise changed while a host was told of the one before.
+        /// The promise changed while the host was being configured for the previous one.
         STILL_OUTDATED = "INSERT INTO outdated_profiles (server_id, reservation_id, host_profile) \
             SELECT s.server_id, r.reservation_id, m.host_profile FROM moves m \
             JOIN servers s USING (server_id) \
@@ -76,20 +76,20 @@ pub(crate) mod sql {
     }
 }
 
-/// How far the last change of a host profile is.
+/// The progress of the last change of a host profile.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 pub struct Rollout {
-    /// Servers that had another profile when it began.
+    /// Servers with another profile when it began.
     pub servers: i64,
-    /// Those that have it still.
+    /// Servers that still have it.
     pub outdated: i64,
-    /// Those of them whose hosts refused to be reconfigured.
+    /// Of these, servers whose hosts refused.
     pub refused: i64,
-    /// Who paused it, and why; `None`: it goes on.
+    /// The actor and reason of a pause; `None`: it is running.
     pub paused: Option<Stopped>,
 }
 
-/// A roll-out cannot be paused or resumed; nothing was changed.
+/// A rollout cannot be paused or resumed; nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum RolloutError {
@@ -105,13 +105,13 @@ pub enum RolloutError {
 }
 
 impl Rollout {
-    /// Servers that it has reached, or that have left the reservation.
+    /// Servers that were reconfigured or left the reservation.
     pub fn done(&self) -> i64 {
         (self.servers - self.outdated).max(0)
     }
 }
 
-/// Notes the servers of reservations whose host profile is about to change.
+/// Records the servers of reservations whose host profile is about to change.
 pub(crate) async fn begin(
     db: &mut PgConnection,
     reservations: &[&str],
@@ -127,14 +127,14 @@ pub(crate) async fn begin(
     Ok(())
 }
 
-/// Withdraws moves that are not needed any more, or are of what is paused; gives how many.
+/// Withdraws moves that are not needed any more or belong to a paused rollout; returns the number.
 pub(crate) async fn withdraw(db: &mut PgConnection) -> Result<u64, DbError> {
     let doing = "withdrawing moves to another host profile";
     let withdrawn = sqlx::query(sql::WITHDRAW).execute(db).await.doing(doing)?;
     Ok(withdrawn.rows_affected())
 }
 
-/// Notes what hosts have been configured with by moves that were bound.
+/// Records the host profiles that bound moves have set.
 pub(crate) async fn settle(
     db: &mut PgConnection,
     bound: &[Uuid],
@@ -150,15 +150,15 @@ pub(crate) async fn settle(
     Ok(())
 }
 
-/// Notes that a host refused.
+/// Records a host's refusal.
 pub(crate) async fn refused(db: &mut PgConnection, id: Uuid, said: &str) -> Result<(), DbError> {
     let noted = sqlx::query(sql::REFUSED).bind(id).bind(said).execute(db).await;
     noted.map(|_| ()).doing("noting that a host refused its profile")
 }
 
 impl crate::Broker {
-    /// Pauses the roll-out of a reservation's host profile: no server begins to be reconfigured until it is
-    /// resumed, those under way end. False: it was paused already, and stays as it was.
+    /// Pauses the rollout of a reservation's host profile: no further reconfiguration begins, running ones end.
+    /// False: it was paused already.
     ///
     /// # Errors
     /// [`RolloutError`].
@@ -173,7 +173,7 @@ impl crate::Broker {
         self.switch_rollout(actor, reservation, paused, Action::RolloutPaused, detail).await
     }
 
-    /// Lets it go on. False: it was not paused.
+    /// Resumes a paused rollout. False: it was not paused.
     ///
     /// # Errors
     /// [`RolloutError`].

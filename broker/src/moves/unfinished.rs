@@ -1,8 +1,8 @@
-//! Servers that a move left half-way: neither their old owner's nor their new one's.
+//! Servers that a failed move left half-way, with neither their old nor their new owner.
 //!
-//! A host that refuses a step after the server was cleaned up leaves it wiped, or with a host profile that is not
-//! its owner's. It stays with its owner by name; an event of its own takes it out of use, so that nothing counts or
-//! offers it. It is restored by moves of origin `restore`, after pauses that double, or handed over by a new target.
+//! A host that refuses a step after clean-up leaves its server wiped, or with a foreign host profile. By name
+//! the server stays with its owner; its own event takes it out of use, so that it is neither counted nor
+//! offered. It is restored by moves of origin `restore`, after doubling pauses, or handed over by a new target.
 
 use crate::health::unavailability;
 use crate::infra::connection::Broker;
@@ -11,20 +11,21 @@ use crate::infra::state::{self, MoveState};
 use crate::infra::words;
 use crate::log::change::Change;
 use crate::log::trail::Action;
-use crate::moves::lifecycle::{MoveOrigin, MoveReason};
+use crate::moves::origin::MoveReason;
 use chrono::{DateTime, Utc};
+use fleet::MoveOrigin;
 use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
-/// The pause before a server is restored, in seconds; doubled by every failure up to the longest.
+/// The pause before the first restoration, in seconds; each failure doubles it, up to the longest.
 const PAUSE: f64 = 10.0;
 const PAUSE_MAX: f64 = 3_600.0;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// A server that was left half-way before stays so: restoring it failed.
+        /// A server that was left half-way before stays so: its restoration failed.
         NOTE = "INSERT INTO unfinished AS f (unfinished_id, server_id, server, source_reservation, \
                 target_reservation, move_id, step, reason, detail, event_id, state, retry_at) \
             SELECT $1::uuid, m.server_id, m.server, m.source_reservation, m.target_reservation, m.move_id, $3::text, \
@@ -35,7 +36,7 @@ pub(crate) mod sql {
                 detail = excluded.detail, retry_at = clock_timestamp() + make_interval(secs => \
                     least($6, $5 * power(2.0::float8, least(f.attempts + 1, 30)))) \
             RETURNING f.event_id::text = $4, f.state_at";
-        /// Its containers were ended.
+        /// The server's containers have ended.
         IDLE = "UPDATE servers SET in_use = false WHERE server_id = $1 AND in_use";
         LISTED = "SELECT server, source_reservation, target_reservation, move_id, step, reason, detail, \
                 state_at, attempts, retry_at FROM unfinished WHERE state = 'unfinished' \
@@ -48,11 +49,11 @@ pub(crate) mod sql {
 pub struct Unfinished {
     /// The server.
     pub server: Name,
-    /// Who owned it, and does by name; `None`: nobody.
+    /// The owner, by name only; `None`: free.
     pub source: Option<Name>,
-    /// Who was to; `None`: nobody.
+    /// The intended owner; `None`: free.
     pub target: Option<Name>,
-    /// The last move that failed.
+    /// The last failed move.
     pub last_move: Uuid,
     /// The step at which it did, by the state of the move.
     pub step: MoveState,
@@ -60,17 +61,17 @@ pub struct Unfinished {
     pub reason: MoveReason,
     /// What the host said, for people.
     pub detail: Option<String>,
-    /// Since when.
+    /// The time since when.
     pub since: DateTime<Utc>,
-    /// How often restoring it failed.
+    /// The number of failed restorations.
     pub attempts: i32,
-    /// When it is to be restored next.
+    /// The time of the next restoration.
     pub retry_at: DateTime<Utc>,
 }
 
-/// Whether a move that ends in this state leaves its server half-way. Before clean-up it has its owner's data and
-/// host profile, unless it was to be restored; what was lent or drained is asked for again by itself, and a roll-out
-/// of a host profile says itself which servers refused.
+/// Whether a move that ends in this state leaves its server half-way. Before clean-up the server has its
+/// owner's data and host profile, unless it was to be restored; recalls and drains are requested again anyway,
+/// and rollouts record refusals themselves.
 pub(crate) fn is_left_half_way(origin: &str, state: MoveState) -> bool {
     let asked_again = [MoveOrigin::Recall, MoveOrigin::Drain, MoveOrigin::Reconfigure];
     if asked_again.iter().any(|of| of.as_str() == origin) {
@@ -83,7 +84,7 @@ pub(crate) fn is_left_half_way(origin: &str, state: MoveState) -> bool {
     }
 }
 
-/// Notes that a move that was just given up left its server half-way.
+/// Records that a move that was just given up left its server half-way.
 pub(crate) async fn note(
     change: &mut Change,
     of: Uuid,
@@ -126,14 +127,14 @@ pub(crate) async fn note(
     Ok(())
 }
 
-/// Notes in the trail that a server is in use again, because it was bound.
+/// Records in the trail that a server is in use again, because it was bound.
 pub(crate) fn record_end(change: &mut Change, event: &str, server: &str) {
     let detail = serde_json::json!({ "scope": Scope::Server.as_str(), "scope_id": server });
     change.record(Action::UnavailabilityCleared, event, detail);
 }
 
 impl Broker {
-    /// Servers that a move left half-way, those that have been so for longest first.
+    /// Servers that a move left half-way, longest first.
     ///
     /// # Errors
     /// If Postgres fails.

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where systems put them: Debian and Ubuntu, RHEL with the project's own packages, Fedora and
-/// Arch, from source, Homebrew. A `*` stands for a version.
+/// The usual places: Debian and Ubuntu, RHEL with the project's own packages, Fedora and Arch, from source,
+/// Homebrew. `*` is a version.
 const PLACES: [(&str, &str); 6] = [
     ("/usr/lib/postgresql", "bin"),
     ("/usr", "pgsql-*/bin"),
@@ -25,7 +25,7 @@ pub(super) struct Binaries {
 }
 
 impl Binaries {
-    /// Finds programs: of this major version, if there is data of it already, else the newest.
+    /// Finds programs of the given major version, to match existing data, else the newest.
     pub(super) fn find(
         named: Option<&Path>,
         data: Option<(PathBuf, u32)>,
@@ -37,7 +37,7 @@ impl Binaries {
                 found.push(Binaries { major: major(folder)?, folder: folder.clone() });
             }
         }
-        // The newest first; of two of a version the one in the more usual place.
+        // Newest first; of equal versions, the one in the more usual place.
         found.sort_by_key(|binaries| std::cmp::Reverse(binaries.major));
         let Some(newest) = found.first() else {
             let looked = named.map_or_else(
@@ -63,7 +63,8 @@ impl Binaries {
     }
 }
 
-/// No settings from our environment, messages we can read, a folder every user may be in.
+/// Ignores settings of our environment, sets the language of messages, and runs in a folder that every user may
+/// enter.
 pub(super) fn harmless(command: &mut Command) {
     for variable in ["PGDATA", "PGPORT", "PGHOST", "PGUSER", "PGOPTIONS", "PGDATABASE"] {
         command.env_remove(variable);
@@ -105,7 +106,7 @@ fn major(folder: &Path) -> Result<u32, PrivateError> {
     })
 }
 
-/// Reads `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`; also `16beta1` and `18devel`.
+/// Parses `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`, `16beta1`, `18devel` and the like.
 fn parse(said: &str) -> Option<u32> {
     let version = said.split_once("(PostgreSQL) ")?.1;
     let digits: String = version.chars().take_while(char::is_ascii_digit).collect();
@@ -117,7 +118,7 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn versions_are_read() {
+    fn postgres_versions_are_parsed() {
         assert_eq!(parse("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n"), Some(15));
         assert_eq!(parse("postgres (PostgreSQL) 9.6.24"), Some(9));
         assert_eq!(parse("postgres (PostgreSQL) 16beta1"), Some(16));

@@ -1,4 +1,4 @@
-//! What can go wrong with a Postgres of our own.
+//! Errors of a private Postgres.
 
 use crate::infra::connection::POSTGRES_MIN;
 use crate::infra::error::DbError;
@@ -58,7 +58,7 @@ pub enum PrivateError {
 }
 
 impl PrivateError {
-    /// Reads what a program said when it failed.
+    /// Classifies the message of a failed program.
     pub(super) fn said(
         folder: &std::path::Path,
         program: &'static str,

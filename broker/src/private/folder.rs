@@ -1,9 +1,9 @@
-//! The folder of a private Postgres: whose it is, whether it is whole, who else is in it.
+//! The folder of a private Postgres: its owner, integrity and lock.
 
 use super::binaries::Binaries;
 use super::error::PrivateError;
+use super::pid_file::{self, LOOK_EVERY};
 use super::user::User;
-use super::{DATA, ROLE, SOCKET, process};
 use std::fs::{self, File, TryLockError};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -11,26 +11,32 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// What lies in the folder. `data.unfinished` is there while `data` is being made; one that is left
-/// was never finished, and is made anew.
+/// The owner of the database.
+pub(super) const ROLE: &str = "ras";
+
+/// The folder of Postgres' data, within ours.
+pub(super) const DATA: &str = "data";
+
+/// The folder of the socket, within ours.
+pub(super) const SOCKET: &str = "socket";
+
+/// The folder's contents. `data.unfinished` exists while `data` is being created; a remaining one is incomplete
+/// and created again.
 const OURS: [&str; 6] = [DATA, "data.unfinished", SOCKET, "postgres.log", "postgres.log.1", "lock"];
 
-/// The longest path of a unix socket on Linux, in bytes (`sun_path` without its end).
+/// The longest path of a unix socket on Linux, in bytes (`sun_path` without its terminator).
 const SOCKET_PATH_MAX: usize = 107;
 
-/// How large a log may be at a start; a larger one is put aside, over the one before.
+/// The largest log at a start; a larger one is renamed, replacing the previous one.
 const LOG_BYTES_MAX: u64 = 16 << 20;
 
-/// How long the lock of a folder is waited for. Whoever held it may just have ended while it started another
-/// program, which has a copy of the lock until it is that program.
+/// How long to wait for the folder's lock. Its holder may just have ended while it forked another program,
+/// which has a copy of the lock until its exec.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
-
-/// How often something is looked at that tells nobody when it changes.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 pub(super) struct Folder {
     path: PathBuf,
-    /// Held as long as we are there; the system lets go of it when we end, however that is.
+    /// Held for our lifetime; the system releases it when we end in any way.
     _lock: File,
 }
 
@@ -52,7 +58,7 @@ async fn take(lock: &File, folder: &Path) -> Result<(), PrivateError> {
 }
 
 impl Folder {
-    /// Opens a folder, made if need be, and keeps others of us out.
+    /// Opens a folder, created if missing, and locks it against other processes of this program.
     pub(super) async fn open(path: &Path, user: Option<&User>) -> Result<Folder, PrivateError> {
         fs::create_dir_all(path).map_err(PrivateError::system(path, "cannot be made"))?;
         let path = path.canonicalize().map_err(PrivateError::system(path, "cannot be found"))?;
@@ -108,7 +114,7 @@ impl Folder {
         PrivateError::system(&self.path, doing)
     }
 
-    /// Gives something to whoever runs Postgres, and to nobody else.
+    /// Gives a path to the user of the server, and to no other user.
     fn own(&self, path: &Path, user: Option<&User>) -> Result<(), PrivateError> {
         if let Some(user) = user {
             chown(path, Some(user.uid), Some(user.gid)).map_err(self.cannot("cannot be given"))?;
@@ -117,7 +123,7 @@ impl Folder {
         fs::set_permissions(path, mode).map_err(self.cannot("cannot be closed to others"))
     }
 
-    /// Root reaches everything; the user Postgres runs as must too.
+    /// Checks that the user of the server can reach the folder; root can in any case.
     fn reachable(&self, user: Option<&User>) -> Result<(), PrivateError> {
         let Some(user) = user else { return Ok(()) };
         for above in self.path.ancestors().skip(1) {
@@ -141,7 +147,7 @@ impl Folder {
         self.data().exists()
     }
 
-    /// The major version the data is of, if there is any.
+    /// The major version of existing data.
     pub(super) fn major(&self) -> Result<Option<(PathBuf, u32)>, PrivateError> {
         if !self.is_initialised() {
             return Ok(None);
@@ -157,7 +163,7 @@ impl Folder {
         Ok(Some((self.path.clone(), major)))
     }
 
-    /// Makes the data folder under another name, so that it has its own only when it is whole.
+    /// Creates the data folder under a temporary name, so that `data` exists only when it is complete.
     pub(super) async fn initialise(
         &self,
         binaries: &Binaries,
@@ -165,7 +171,7 @@ impl Folder {
     ) -> Result<(), PrivateError> {
         let unfinished = self.path.join("data.unfinished");
         if unfinished.exists() {
-            tracing::warn!("the data folder was never finished; making it anew");
+            tracing::warn!("the data folder is incomplete; creating it again");
             fs::remove_dir_all(&unfinished).map_err(self.cannot("cannot be cleared"))?;
         }
         let mut command = binaries.program("initdb");
@@ -186,20 +192,20 @@ impl Folder {
             return Err(PrivateError::said(&self.path, "initdb", &said));
         }
         fs::rename(&unfinished, self.data()).map_err(self.cannot("cannot be finished"))?;
-        // The new name is on disk before anything is in the data.
+        // The rename is on disk before any data is written.
         let parent = File::open(&self.path).map_err(self.cannot("cannot be opened"))?;
         parent.sync_all().map_err(self.cannot("cannot be synced"))
     }
 
-    /// Waits for a server of an earlier process of ours that is still ending, and clears away the
-    /// pid file of one that is gone. Nobody else of us is here: we hold the lock.
+    /// Waits for the server of an earlier process that is still stopping, and removes a stale pid file. No
+    /// other process of ours is here: we hold the lock.
     pub(super) async fn wait_for_predecessor(&self, limit: Duration) -> Result<(), PrivateError> {
         let file = self.data().join("postmaster.pid");
         let waited = tokio::time::timeout(limit, async {
             loop {
-                let Some(pid) = process::recorded(&file) else { return };
-                if !process::is_server_of(pid, &self.data()) {
-                    // Postgres would refuse to start if another program had this number by now.
+                let Some(pid) = pid_file::recorded(&file) else { return };
+                if !pid_file::is_server_of(pid, &self.data()) {
+                    // Postgres would refuse to start if another program had this process id by now.
                     tracing::warn!(pid, "removing the pid file of a Postgres that is gone");
                     let _ = fs::remove_file(&file);
                     return;
@@ -209,17 +215,17 @@ impl Folder {
         });
         waited.await.map_err(|_| PrivateError::StillRunning {
             folder: self.path.clone(),
-            pid: process::recorded(&file).unwrap_or(0),
+            pid: pid_file::recorded(&file).unwrap_or(0),
         })
     }
 
-    /// Opens the log, and says where what comes now begins.
+    /// Opens the log; also returns its length, where new output begins.
     pub(super) fn open_log(&self) -> Result<(File, u64), PrivateError> {
         let path = self.log();
         let size = fs::metadata(&path).map_or(0, |meta| meta.len());
         if size > LOG_BYTES_MAX {
             let aside = self.path.join("postgres.log.1");
-            fs::rename(&path, aside).map_err(self.cannot("cannot be tidied"))?;
+            fs::rename(&path, aside).map_err(self.cannot("cannot be renamed"))?;
         }
         let log = File::options().create(true).append(true).open(&path);
         let log = log.map_err(self.cannot("cannot be written to"))?;

@@ -1,11 +1,12 @@
-//! Postgres as our child.
+//! Postgres as a child process.
 
 use super::binaries::{Binaries, harmless};
 use super::error::PrivateError;
-use super::folder::{Folder, LOOK_EVERY};
+use super::folder::Folder;
+use super::pid_file::{LOOK_EVERY, recorded, says_ready};
 use super::user::User;
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-use std::fs::{self, File};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -13,38 +14,38 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
-/// Settings that differ from Postgres' own. `fsync` and `synchronous_commit` stay as they are: on.
+/// Settings that differ from Postgres' defaults. `fsync` and `synchronous_commit` keep theirs: on.
 const SETTINGS: [&str; 10] = [
-    // A unix socket alone, and only for the user and root.
+    // A unix socket only, for the user and root only.
     "listen_addresses=",
     "unix_socket_permissions=0700",
     "port=5432",
-    // Postgres waits that long, also when it stops, for a client that connects and then says nothing. Its own
-    // value is all the time a clean stop may take.
+    // Postgres waits this long, even while stopping, for a client that connects and sends nothing. The default
+    // is the whole time of a clean stop.
     "authentication_timeout=10s",
-    // A few brokers' worth of connections.
+    // Enough for several brokers.
     "max_connections=100",
     // A million servers and their indexes are about 500 MB.
     "shared_buffers=256MB",
     "work_mem=32MB",
     "maintenance_work_mem=128MB",
-    // Loading a region writes about 1 GB of log; checkpoints in the middle would double that.
+    // An import of a region writes about 1 GB of log; a checkpoint in the middle would double that.
     "max_wal_size=4GB",
-    // Compiling a query takes longer than any of ours runs.
+    // Compiling a query takes longer than running any of ours.
     "jit=off",
 ];
 
-/// How long a clean stop may take: a checkpoint of everything in memory, on a slow disk.
+/// The time limit of a clean stop: a checkpoint of all dirty memory, on a slow disk.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) struct Server {
     pid: Pid,
-    /// Turns true when the process is gone.
+    /// Becomes true when the process has ended.
     gone: watch::Receiver<bool>,
 }
 
 impl Server {
-    /// Starts Postgres and waits until it takes connections.
+    /// Starts Postgres and waits until it accepts connections.
     pub(super) async fn start(
         binaries: &Binaries,
         folder: &Folder,
@@ -63,7 +64,7 @@ impl Server {
                     return Ok(server);
                 }
                 let said = tail(folder, begin);
-                // Processes of a server that was killed may take a moment to go.
+                // Processes of a killed server may take a moment to end.
                 let lingering = ["\"postmaster.pid\" already exists", "pre-existing shared memory"];
                 if !lingering.iter().any(|words| said.contains(words)) {
                     return Err(PrivateError::said(folder.path(), "postgres", &said));
@@ -74,8 +75,8 @@ impl Server {
         tokio::time::timeout(limit, attempts).await.unwrap_or_else(|_| Err(late()))
     }
 
-    /// Runs a command in a thread of its own that lives as long as it: the system's signal at our
-    /// death is one at the death of the thread that started the child.
+    /// Runs a command from a thread of its own that waits for its end: the parent-death signal is sent at the
+    /// end of the thread that started the child.
     async fn spawn(mut command: Command, log: File) -> Result<Server, PrivateError> {
         let program = Path::new(command.get_program()).to_owned();
         let (started, starting) = oneshot::channel::<std::io::Result<u32>>();
@@ -105,7 +106,7 @@ impl Server {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Waits until it takes connections; false: it ended instead.
+    /// Waits until the server accepts connections; false: it ended first.
     async fn ready(&mut self, folder: &Folder) -> bool {
         let file = folder.data().join("postmaster.pid");
         loop {
@@ -120,12 +121,12 @@ impl Server {
     }
 
     pub(super) async fn ended(&mut self) {
-        // An error means that the thread is gone, and so is the child it waited for.
+        // An error means that the thread has ended, and with it the child.
         let _ = self.gone.wait_for(|gone| *gone).await;
     }
 
     pub(super) async fn stop(&mut self) -> Result<(), PrivateError> {
-        // Fast shutdown: no waiting for clients, but a checkpoint.
+        // Fast shutdown: does not wait for clients, but writes a checkpoint.
         self.signal(Signal::INT);
         if tokio::time::timeout(STOP_TIMEOUT, self.ended()).await.is_ok() {
             return Ok(());
@@ -135,7 +136,7 @@ impl Server {
         Err(PrivateError::NotStopping { pid: self.pid(), seconds: STOP_TIMEOUT.as_secs() })
     }
 
-    /// Signals the child, which has its number until we have waited for it.
+    /// Signals the child. Its process id stays valid until it is waited for.
     fn signal(&self, signal: Signal) {
         if !*self.gone.borrow() {
             let _ = kill_process(self.pid, signal);
@@ -144,7 +145,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// It stops by itself after this; nobody waits.
+    /// The server stops on its own; this does not wait.
     fn drop(&mut self) {
         self.signal(Signal::INT);
     }
@@ -160,8 +161,8 @@ fn command(binaries: &Binaries, folder: &Folder, user: Option<&User>) -> Command
         None => Command::new(program),
     };
     harmless(&mut command);
-    // Ctrl-C in a terminal goes to every process of the group: it is for us, and we stop Postgres
-    // when we no longer need it.
+    // Ctrl-C in a terminal goes to the whole process group. It is meant for us; we stop Postgres when we no
+    // longer need it.
     command.process_group(0);
     command.arg("-D").arg(folder.data());
     let mut socket = std::ffi::OsString::from("unix_socket_directories=");
@@ -176,7 +177,7 @@ fn command(binaries: &Binaries, folder: &Folder, user: Option<&User>) -> Command
     command
 }
 
-/// A wrapper that has the system end the program when we end, if there is one.
+/// A wrapper that has the system end the program when we end, if it is installed.
 fn dies_with_us() -> Option<Command> {
     let works = Command::new("setpriv").args(["--pdeathsig", "INT", "--", "true"]).output();
     let works = works.is_ok_and(|output| output.status.success());
@@ -187,7 +188,7 @@ fn dies_with_us() -> Option<Command> {
     })
 }
 
-/// What the log says from here on, the last 64 KiB of it at most.
+/// The log from this position on, at most its last 64 KiB.
 fn tail(folder: &Folder, begin: u64) -> String {
     let read = || -> std::io::Result<String> {
         let mut log = File::open(folder.log())?;
@@ -198,27 +199,4 @@ fn tail(folder: &Folder, begin: u64) -> String {
         Ok(String::from_utf8_lossy(&said).into_owned())
     };
     read().unwrap_or_default()
-}
-
-/// The process a pid file names.
-pub(super) fn recorded(file: &Path) -> Option<i32> {
-    fs::read_to_string(file).ok()?.lines().next()?.trim().parse().ok()
-}
-
-/// Whether the pid file's eighth line, the state, says so.
-fn says_ready(file: &Path) -> bool {
-    fs::read_to_string(file).is_ok_and(|text| text.lines().nth(7).map(str::trim) == Some("ready"))
-}
-
-/// Whether a process is a Postgres on this data folder: it works in it. Where the system does not
-/// tell, one that runs at all is taken for it.
-pub(super) fn is_server_of(pid: i32, data: &Path) -> bool {
-    let Some(process) = Pid::from_raw(pid).filter(|_| pid > 0) else { return false };
-    if test_kill_process(process) == Err(rustix::io::Errno::SRCH) {
-        return false;
-    }
-    match fs::read_link(format!("/proc/{pid}/cwd")) {
-        Ok(folder) => folder == data,
-        Err(_) => !Path::new("/proc/self").exists() || Path::new(&format!("/proc/{pid}")).exists(),
-    }
 }

@@ -1,4 +1,4 @@
-//! Who Postgres runs as.
+//! The system user that runs Postgres.
 
 use super::error::PrivateError;
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// A user of the system.
+/// A system user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct User {
     pub(super) name: String,
@@ -15,13 +15,13 @@ pub(super) struct User {
 }
 
 impl User {
-    /// Lets a program run as this user, with no other group.
+    /// Makes a program run as this user, without supplementary groups.
     pub(super) fn runs(&self, command: &mut Command) {
         command.uid(self.uid).gid(self.gid);
     }
 }
 
-/// Whom to run Postgres as; `None`: ourselves, who are not root.
+/// The user to run Postgres as; `None`: ourselves, if we are not root.
 pub(super) fn unprivileged() -> Result<Option<User>, PrivateError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
@@ -47,7 +47,7 @@ mod tests {
     use super::{User, find};
 
     #[test]
-    fn a_user_is_found_by_name() {
+    fn user_is_found_by_name() {
         let users = "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65533::/:/bin/false\nshort\n";
         let nobody = User { name: "nobody".to_owned(), uid: 65534, gid: 65533 };
         assert_eq!(find(users, "nobody"), Some(nobody));

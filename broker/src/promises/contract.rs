@@ -1,7 +1,8 @@
-//! Churn contracts: how much of a reservation in use a solve may move, and when nothing.
+//! Churn contracts: the share of a reservation's servers in use that may leave within a time window, and quiet
+//! times in which none may.
 //!
-//! Stored here, enforced by the mover before a move begins. The window slides: what counts is what
-//! is under way and what was bound within it. The database says what time it is in a zone.
+//! Contracts are stored here and enforced by the mover before a move begins. The window slides and counts open
+//! moves and moves bound within it. The database tells the time in a zone.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -20,10 +21,10 @@ use std::time::Duration;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Holds the reservation, if it is there.
+        /// Locks the reservation, if it exists.
         OF_RESERVATION = "SELECT reservation_id, kind FROM reservations WHERE reservation = $1 \
             FOR NO KEY UPDATE";
-        /// Whoever has seen the reservation before has seen another version of it.
+        /// Makes the reservation's version change.
         COUNT = "UPDATE reservations SET contract_changes = contract_changes + 1 WHERE reservation_id = $1";
         KNOWS_ZONE = "SELECT EXISTS (SELECT FROM pg_timezone_names WHERE name = $1)";
         SET = "INSERT INTO churn_contracts (reservation_id, in_use_micro, window_seconds, zone, set_by) \
@@ -34,7 +35,7 @@ pub(crate) mod sql {
         SET_QUIET = "INSERT INTO quiet_times (reservation_id, from_minute, until_minute) \
             SELECT DISTINCT $1::integer, * FROM unnest($2::integer[], $3::integer[])";
         REMOVE = "DELETE FROM churn_contracts WHERE reservation_id = $1";
-        /// Moves that end where they began take nothing from a reservation.
+        /// Moves that ended at their source took no server away.
         CONTRACTS = "SELECT r.reservation, c.in_use_micro, c.window_seconds, c.zone, c.set_by, c.set_at, \
                 q.from_minutes, q.until_minutes, coalesce(q.quiet, false), \
                 (SELECT count(*) FROM servers s \
@@ -55,7 +56,7 @@ pub(crate) mod sql {
     }
 }
 
-/// A time of the day, every day, from one minute up to, not including, another.
+/// A daily span, from one minute of the day up to, but not including, another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QuietTime {
     from: u16,
@@ -63,15 +64,15 @@ pub struct QuietTime {
 }
 
 impl QuietTime {
-    /// By minutes of the day, 0 to 1,440; where it ends before it begins, it goes on into the next
-    /// day. `None`: it is empty, or no time of day.
+    /// A span by minutes of the day, 0 to 1,440; an end before the start lies on the next day. `None`: the span
+    /// is empty or a minute is out of range.
     pub fn new(from: u16, until: u16) -> Option<QuietTime> {
         let from = if from == 1_440 { 0 } else { from };
         let until = if until == 0 { 1_440 } else { until };
         (from < 1_440 && until <= 1_440 && from != until).then_some(QuietTime { from, until })
     }
 
-    /// The minutes of the day from and until.
+    /// The first minute, and the one after the last.
     pub const fn minutes(self) -> (u16, u16) {
         (self.from, self.until)
     }
@@ -84,21 +85,21 @@ impl fmt::Display for QuietTime {
     }
 }
 
-/// What a reservation agreed to.
+/// The churn contract of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Document", into = "Document")]
 pub struct Contract {
-    /// Millionths of its servers in use that may leave it within the window.
+    /// The share of its servers in use that may leave within the window, in millionths.
     pub in_use_micro: u32,
-    /// The window, in whole seconds.
+    /// The length of the window, in whole seconds.
     pub window: Duration,
-    /// When none may.
+    /// The quiet times.
     pub quiet: Vec<QuietTime>,
-    /// In which time zone, by a name such as `Europe/Berlin`.
+    /// The time zone of the quiet times, such as `Europe/Berlin`.
     pub zone: String,
 }
 
-/// A contract as it is written down: quiet times as pairs of minutes of the day.
+/// The stored form of a contract: quiet times are pairs of minutes of the day.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -134,24 +135,24 @@ impl TryFrom<Document> for Contract {
     }
 }
 
-/// A contract, and how much of it is used up now.
+/// A contract and its present use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractUse {
     /// The reservation.
     pub reservation: Name,
-    /// What it agreed to.
+    /// The contract.
     pub contract: Contract,
-    /// Who set it.
+    /// The actor that set it.
     pub set_by: String,
-    /// When.
+    /// The time it was set.
     pub set_at: DateTime<Utc>,
-    /// Whether it is quiet now.
+    /// Whether a quiet time is on.
     pub quiet_now: bool,
-    /// Its servers in use now, those under way included.
+    /// The reservation's servers in use, those with an open move included.
     pub in_use: u64,
-    /// Servers in use that left it within the window.
+    /// Servers in use that left within the window.
     pub left: u64,
-    /// Servers in use that are about to leave it.
+    /// Servers in use with an open move away.
     pub leaving: u64,
 }
 
@@ -174,7 +175,7 @@ impl ContractUse {
 }
 
 impl Contract {
-    /// Whether its share and its window can be.
+    /// Checks the ranges of share and window.
     fn check(&self) -> Result<(), ContractError> {
         if self.in_use_micro > 1_000_000 {
             return Err(ContractError::Share);
@@ -207,7 +208,7 @@ pub enum ContractError {
 }
 
 impl Broker {
-    /// Sets the contract of a reservation, in place of the one it had.
+    /// Sets the contract of a reservation, replacing an existing one.
     ///
     /// # Errors
     /// [`ContractError`].
@@ -234,7 +235,7 @@ impl Broker {
         Ok(change.commit().await?)
     }
 
-    /// Whether Postgres knows a time zone by this name.
+    /// Whether Postgres knows a time zone of this name.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -265,8 +266,8 @@ impl Broker {
         Ok(change.commit().await?)
     }
 
-    /// The contracts there are, by reservation, and how much of each is used up. Of these
-    /// reservations alone, where some are named: each one's servers are counted.
+    /// The contracts by reservation, with their present use; `of`: only those of these reservations, because
+    /// each costs a count of servers.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -278,7 +279,7 @@ impl Broker {
 }
 
 async fn knows_zone(db: &mut PgConnection, zone: &str) -> Result<bool, DbError> {
-    // A name with a zero character reaches no statement.
+    // A name with a zero character cannot be sent.
     if zone.contains('\0') {
         return Ok(false);
     }
@@ -286,7 +287,7 @@ async fn knows_zone(db: &mut PgConnection, zone: &str) -> Result<bool, DbError> 
     known.doing("looking for a time zone")
 }
 
-/// Holds a reservation; gives its number and kind.
+/// Locks a reservation; returns its number and kind.
 async fn hold(
     db: &mut PgConnection,
     reservation: &str,
@@ -298,7 +299,7 @@ async fn hold(
     held.fetch_optional(db).await
 }
 
-/// Removes the contract of a reservation that is held; false: it has none.
+/// Removes the contract of a locked reservation; false: it has none.
 async fn remove(change: &mut Change, id: i32, reservation: &str) -> Result<bool, DbError> {
     let doing = "removing a churn contract";
     let db = change.connection();
@@ -311,7 +312,7 @@ async fn remove(change: &mut Change, id: i32, reservation: &str) -> Result<bool,
     Ok(true)
 }
 
-/// Sets the contract of a reservation that is held, or removes it, within a change.
+/// Sets or removes the contract of a locked reservation, within a change.
 pub(crate) async fn put(
     change: &mut Change,
     actor: &str,
@@ -384,7 +385,7 @@ mod tests {
     use super::QuietTime;
 
     #[test]
-    fn times_of_day_are_read_and_shown() {
+    fn quiet_times_are_parsed_and_shown() {
         let shown = |from, until| QuietTime::new(from, until).map(|quiet| quiet.to_string());
         assert_eq!(shown(480, 1_080).as_deref(), Some("08:00-18:00"));
         assert_eq!(shown(1_320, 360).as_deref(), Some("22:00-06:00"));

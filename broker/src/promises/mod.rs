@@ -9,7 +9,7 @@ pub(crate) mod terms;
 pub use contract::{Contract, ContractError, ContractUse, QuietTime};
 pub use promise_history::PromiseVersion;
 pub use quota::{Quota, QuotaAsked, QuotaError, QuotaLimit, QuotaPromise, QuotaWrong};
-pub use terms::Valued;
+pub use terms::PromiseTerms;
 
 /// The statements of this room, by module and name.
 pub(crate) const STATEMENTS: &[crate::Statements] = &[

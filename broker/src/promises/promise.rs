@@ -1,4 +1,4 @@
-//! What is promised to reservations: read, compared and added to, never changed.
+//! Promises of reservations: read, compared, and added in new versions, never changed.
 
 use crate::infra::error::{DbError, Doing};
 use crate::infra::words;
@@ -58,7 +58,7 @@ pub(crate) mod sql {
     }
 }
 
-/// What one reservation is promised, everything by name.
+/// The promise of one reservation, with names instead of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Promise {
     pub(crate) kind: ReservationKind,
@@ -77,7 +77,7 @@ pub(crate) struct Promise {
     /// In order.
     allowed_datacenters: Vec<Name>,
     replica_rule: Option<ReplicaRule>,
-    /// A shared buffer nobody listed.
+    /// A shared buffer that the region's fraction made, not listed in the snapshot.
     pub(crate) made: bool,
 }
 
@@ -106,7 +106,7 @@ impl Promise {
         }
     }
 
-    /// A shared buffer of one hardware type that nobody listed and that holds no promise yet.
+    /// An unlisted shared buffer of one hardware type, with a promise of zero.
     pub(crate) fn made_buffer(hardware_type: &Name) -> Promise {
         Promise {
             kind: ReservationKind::SharedBuffer,
@@ -126,23 +126,23 @@ impl Promise {
         }
     }
 
-    /// The same with so much more capacity, or less; never less than none.
+    /// This promise with the capacity changed by `more`, at least zero.
     pub(crate) fn with_more(&self, more: Rru) -> Promise {
         Promise { capacity: (self.capacity + more).or_zero(), ..self.clone() }
     }
 
-    /// C.
+    /// The capacity C.
     pub(crate) fn capacity(&self) -> Rru {
         self.capacity
     }
 
-    /// The type a shared buffer is of.
+    /// The hardware type of a shared buffer.
     pub(crate) fn buffer_type(&self) -> Option<&Name> {
         let shared = self.kind == ReservationKind::SharedBuffer;
         self.rru.first().filter(|_| shared).map(|(hardware_type, _)| hardware_type)
     }
 
-    /// The rows of the snapshot format.
+    /// This promise as rows of the snapshot format.
     pub(crate) fn rows(&self, id: &Name) -> PromiseRows {
         let reservation = ReservationRow {
             reservation_id: id.clone(),
@@ -190,7 +190,7 @@ pub(crate) struct PromiseRows {
 }
 
 impl PromiseRows {
-    /// Adds them to those of a snapshot.
+    /// Appends the rows to a snapshot's.
     pub(crate) fn add_to(self, parts: &mut SnapshotParts) {
         parts.reservations.push(self.reservation);
         parts.rru.extend(self.rru);
@@ -199,12 +199,12 @@ impl PromiseRows {
     }
 }
 
-/// Every promise of a snapshot, those of made shared buffers included.
+/// All promises of a snapshot, made shared buffers included.
 pub(crate) fn of_snapshot(snapshot: &RegionSnapshot) -> BTreeMap<Name, Promise> {
     snapshot.reservations.iter().map(|r| (r.id.clone(), Promise::of(snapshot, r))).collect()
 }
 
-/// Reads every promise that holds, and the numbers of the reservations.
+/// Reads all current promises, and the numbers of the reservations.
 pub(crate) async fn read(
     db: &mut PgConnection,
     topology: &Topology,

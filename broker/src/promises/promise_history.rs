@@ -1,4 +1,4 @@
-//! What was promised to a reservation, version by version.
+//! The versions of a reservation's promise.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) mod sql {
     crate::statements! {
-        /// By name: what was promised stays when the reservation is gone.
+        /// By name: promises outlive their reservation.
         VERSIONS = "SELECT p.version, p.kind, p.owner, p.capacity_micro, p.msb_buffer, p.priority, \
                 p.msb_alpha, p.rack_alpha, p.affinity_theta, p.host_profile, p.promised_at, \
                 coalesce((SELECT jsonb_object_agg(h.hardware_type, v.value_micro) FROM rru_values v \
@@ -25,44 +25,44 @@ pub(crate) mod sql {
     }
 }
 
-/// One version of what was promised to a reservation.
+/// One version of a promise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromiseVersion {
-    /// 1, 2, 3, ...
+    /// The version: 1, 2, 3, ...
     pub version: i32,
     /// The kind of the reservation.
     pub kind: ReservationKind,
     /// Who asked.
     pub owner: String,
-    /// How much.
+    /// The capacity.
     pub capacity: Rru,
-    /// Whether it survives the loss of any MSB.
+    /// Whether it must survive the loss of any MSB.
     pub msb_buffer: bool,
-    /// How important it is.
+    /// The priority; 0 is the most important.
     pub priority: i32,
-    /// Its limit of one MSB's share, where it is its own.
+    /// Its own limit on the share of one MSB.
     pub msb_alpha: Option<f64>,
-    /// Its limit of one rack's share, where it is its own.
+    /// Its own limit on the share of one rack.
     pub rack_alpha: Option<f64>,
-    /// How far its affinity may be missed, where that is its own.
+    /// Its own tolerance of affinity.
     pub affinity_theta: Option<f64>,
-    /// The host profile it wants.
+    /// The host profile.
     pub host_profile: Option<String>,
-    /// When it was promised.
+    /// The time of the promise.
     pub promised_at: DateTime<Utc>,
-    /// What a server is worth to it, by hardware type.
+    /// RRU values by hardware type.
     pub rru: BTreeMap<Name, Rru>,
-    /// The share of its capacity that is wanted in each datacenter.
+    /// Wanted share of its capacity by datacenter.
     pub affinity: BTreeMap<Name, f64>,
-    /// The datacenters it is held to; empty: all.
+    /// The allowed datacenters; empty: all.
     pub allowed_datacenters: BTreeSet<Name>,
-    /// How much of it one MSB may hold, if that is limited.
+    /// The replica rule, which limits the share of any one MSB.
     pub replica_rule: Option<ReplicaRule>,
 }
 
 impl Broker {
-    /// What was promised to a reservation, the youngest version first: those before `before`. None at
-    /// all: there never was such a reservation.
+    /// The versions of a reservation's promise, newest first: those before `before`. Empty: the reservation
+    /// never existed.
     ///
     /// # Errors
     /// If Postgres fails.

@@ -1,4 +1,5 @@
-//! How much may be promised to an owner: limits, each with one meaning, and what is promised of each.
+//! Quotas: limits on the promises of an owner, each in its own measure, and the amounts promised in that
+//! measure.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -25,7 +26,7 @@ pub(crate) mod sql {
                 JOIN hardware_types h USING (hardware_type_id) WHERE v.promise_id = p.promise_id), '{}') \
             FROM reservations r JOIN promises p USING (promise_id) \
             WHERE r.kind = 'guaranteed' AND ($1::text IS NULL OR p.owner = $1) ORDER BY p.owner, r.reservation";
-        /// Until this transaction ends, nobody else sets quotas.
+        /// Blocks other changes of quotas until the end of the transaction.
         LOCK = "LOCK TABLE quota_limits IN SHARE ROW EXCLUSIVE MODE";
         REMOVE = "DELETE FROM quota_limits WHERE owner = $1";
         PROFILES = "SELECT profile::text FROM rru_profiles WHERE profile = ANY ($1)";
@@ -35,7 +36,7 @@ pub(crate) mod sql {
             FROM unnest($2::text[], $3::text[], $4::bigint[]) AS w (profile, hardware_type, micro) \
             LEFT JOIN rru_profiles p ON p.profile = w.profile \
             LEFT JOIN hardware_types h ON h.hardware_type = w.hardware_type";
-        /// Whose quotas count in a profile.
+        /// Owners with a limit in a profile.
         OWNERS_BY_PROFILE = "SELECT DISTINCT q.owner FROM quota_limits q JOIN rru_profiles p USING (profile_id) \
             WHERE p.profile = $1 ORDER BY 1";
     }
@@ -44,15 +45,15 @@ pub(crate) mod sql {
 /// One limit of an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaLimit {
-    /// What it counts in.
+    /// The measure it counts in.
     pub measure: Measure,
-    /// The most that guaranteed reservations may be promised together, in that.
+    /// The most that the owner's guaranteed reservations may be promised together.
     pub limit: Rru,
-    /// What they are promised, in that.
+    /// The amount promised now.
     pub promised: Rru,
-    /// Who set it.
+    /// The actor that set it.
     pub set_by: String,
-    /// When.
+    /// The time it was set.
     pub set_at: DateTime<Utc>,
 }
 
@@ -61,44 +62,44 @@ pub struct QuotaLimit {
 pub struct QuotaPromise {
     /// The reservation.
     pub reservation: Name,
-    /// C.
+    /// The capacity C.
     pub capacity: Rru,
-    /// V, by hardware type.
+    /// RRU values by hardware type.
     pub values: BTreeMap<Name, Rru>,
 }
 
-/// What an owner may be promised, and is.
+/// The limits and promises of an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// The business unit.
+    /// The owner.
     pub owner: Name,
-    /// Its limits, all of which hold; none: as much as there is.
+    /// The limits, all of which must hold; empty: unlimited.
     pub limits: Vec<QuotaLimit>,
-    /// What it is promised, by reservation.
+    /// The promises by reservation.
     pub promises: Vec<QuotaPromise>,
 }
 
-/// A limit as it is asked for.
+/// A requested limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaAsked {
-    /// RRU of this profile.
+    /// In RRU of this profile.
     pub profile: Option<Name>,
-    /// Servers of this hardware type; without it and without a profile, of all.
+    /// In servers of this hardware type; without type and profile, in servers of all types.
     pub hardware_type: Option<Name>,
-    /// The most.
+    /// The limit.
     pub limit: Rru,
 }
 
-/// What is wrong with one limit that is asked for.
+/// An error in one requested limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaWrong {
-    /// Which of those asked for, from 0.
+    /// The index of the limit, from 0.
     pub nr: usize,
     /// Its field: `profile` or `hardware_type`.
     pub field: &'static str,
-    /// A word for programs.
+    /// A code for programs.
     pub reason: &'static str,
-    /// A sentence.
+    /// A sentence for people.
     pub detail: String,
 }
 
@@ -115,11 +116,10 @@ pub enum QuotaError {
 }
 
 impl Broker {
-    /// Sets the limits of an owner in place of those there are; none: as much as there is. What is
-    /// promised already stays, and may shrink.
+    /// Replaces the limits of an owner; an empty list removes them. Existing promises stay, and may shrink.
     ///
     /// # Errors
-    /// [`QuotaError`], with every limit that is wrong.
+    /// [`QuotaError`], with every invalid limit.
     pub async fn set_quota(
         &self,
         actor: &str,
@@ -150,7 +150,7 @@ impl Broker {
         Ok(change.commit().await?)
     }
 
-    /// Quotas and what is promised, by owner: of everybody who has either, or of one.
+    /// Quotas and promises by owner: of all owners with either, or of one.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -189,7 +189,7 @@ async fn check(db: &mut PgConnection, limits: &[QuotaAsked]) -> Result<(), Quota
             (&other.profile, &other.hardware_type) == (&row.profile, &row.hardware_type)
         };
         if limits[..nr].iter().any(same) {
-            let detail = "two limits count in the same".to_owned();
+            let detail = "two limits have the same measure".to_owned();
             wrong.push(QuotaWrong { nr, field: "profile", reason: "duplicate", detail });
         }
     }
@@ -211,7 +211,7 @@ fn values(of: BTreeMap<String, i64>) -> BTreeMap<Name, Rru> {
     of.into_iter().map(|(ty, micro)| (ty.into(), Rru(micro))).collect()
 }
 
-/// Quotas as they are within a transaction.
+/// Reads quotas within a transaction.
 pub(crate) async fn read(
     db: &mut PgConnection,
     owner: Option<&str>,
@@ -219,7 +219,7 @@ pub(crate) async fn read(
     select(db, owner).await.doing("reading quotas")
 }
 
-/// Owner, reservation, promised micro-RRU and worth by hardware type.
+/// Owner, reservation, promised micro-RRU, and values by hardware type.
 type PromiseRow = (String, String, i64, Json<BTreeMap<String, i64>>);
 
 async fn select(db: &mut PgConnection, owner: Option<&str>) -> Result<Vec<Quota>, sqlx::Error> {
@@ -251,16 +251,16 @@ async fn select(db: &mut PgConnection, owner: Option<&str>) -> Result<Vec<Quota>
     Ok(all.into_values().collect())
 }
 
-/// What owners are promised in the measure of each of their limits.
+/// The amounts promised to owners, in the measure of each limit.
 pub(crate) type Promised = BTreeMap<(Name, Measure), Rru>;
 
-/// What owners are promised now, to compare with.
+/// The present amounts, for a later comparison.
 pub(crate) fn promised(quotas: &[Quota]) -> Promised {
     let limits = quotas.iter().flat_map(|of| of.limits.iter().map(|limit| (&of.owner, limit)));
     limits.map(|(owner, of)| ((owner.clone(), of.measure.clone()), of.promised)).collect()
 }
 
-/// The first limit that is exceeded by more than before, if any.
+/// The first limit that is exceeded by more than before.
 pub(crate) fn exceeded(quotas: Vec<Quota>, before: &Promised) -> Option<(Name, QuotaLimit)> {
     let mut limits = quotas.into_iter().flat_map(|of| {
         let owner = of.owner;

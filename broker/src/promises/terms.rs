@@ -1,7 +1,6 @@
-//! What promises value: hardware types by their worth, datacenters by the share that is wanted there, and
-//! those they are held to. A promise
-//! never changes (its tables take rows and give none up), so what was read of one holds for ever, and lists
-//! of reservations, of which this is the larger part, need not carry it.
+//! The terms of a promise: RRU values by hardware type, affinities and allowed datacenters. A promise never
+//! changes (rows are added to its tables and never removed), so cached terms stay valid, and lists of
+//! reservations need not read them, their larger part.
 
 use fleet::{Name, Rru};
 use sqlx::postgres::PgRow;
@@ -9,13 +8,13 @@ use sqlx::{PgPool, Row};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Promises of which it is kept, some kilobytes each; beyond that all are forgotten.
+/// The most promises in the cache, at some kilobytes each. At the limit the cache is cleared.
 const KEPT_MAX: usize = 10_000;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Two arrays each: an object of JSON takes Postgres three times as long.
-        VALUED = "SELECT p.promise_id, v.types, v.worths, a.datacenters, a.shares, \
+        /// Pairs of arrays: a JSON object takes Postgres three times as long.
+        TERMS = "SELECT p.promise_id, v.types, v.worths, a.datacenters, a.shares, \
                 ARRAY(SELECT d.datacenter::text FROM allowed_datacenters l \
                     JOIN datacenters d USING (datacenter_id) WHERE l.promise_id = p.promise_id) \
             FROM promises p \
@@ -29,44 +28,44 @@ pub(crate) mod sql {
     }
 }
 
-/// What a promise values.
+/// The terms of a promise.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Valued {
-    /// V, by hardware type.
+pub struct PromiseTerms {
+    /// RRU values V by hardware type.
     pub rru: BTreeMap<Name, Rru>,
-    /// A, by datacenter.
+    /// Affinity A by datacenter.
     pub affinity: BTreeMap<Name, f64>,
-    /// The datacenters it is held to; empty: all.
+    /// The allowed datacenters; empty: all.
     pub allowed_datacenters: BTreeSet<Name>,
 }
 
-/// What promises value, by their number, as it was read before.
+/// Cached terms by the number of the promise.
 #[derive(Debug, Default)]
-pub(crate) struct KeptValues(Mutex<HashMap<i64, Arc<Valued>>>);
+pub(crate) struct PromiseTermsCache(Mutex<HashMap<i64, Arc<PromiseTerms>>>);
 
-impl KeptValues {
-    /// Nothing is left half-done under this lock.
-    fn kept(&self) -> MutexGuard<'_, HashMap<i64, Arc<Valued>>> {
+impl PromiseTermsCache {
+    /// The data under this lock is always consistent.
+    fn kept(&self) -> MutexGuard<'_, HashMap<i64, Arc<PromiseTerms>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What these promises value, all of which there are.
+    /// The terms of these promises, which must exist.
     pub(crate) async fn of(
         &self,
         db: &PgPool,
         promises: &[i64],
-    ) -> Result<HashMap<i64, Arc<Valued>>, sqlx::Error> {
-        let mut found: HashMap<i64, Arc<Valued>> = {
+    ) -> Result<HashMap<i64, Arc<PromiseTerms>>, sqlx::Error> {
+        let mut found: HashMap<i64, Arc<PromiseTerms>> = {
             let kept = self.kept();
-            let known = |id: &i64| kept.get(id).map(|valued| (*id, valued.clone()));
+            let known = |id: &i64| kept.get(id).map(|terms| (*id, terms.clone()));
             promises.iter().filter_map(known).collect()
         };
         let new: Vec<i64> = promises.iter().copied().filter(|id| !found.contains_key(id)).collect();
         if new.is_empty() {
             return Ok(found);
         }
-        let read = sqlx::query(sql::VALUED).bind(new).try_map(|row: PgRow| valued(&row));
-        let read: Vec<(i64, Arc<Valued>)> = read.fetch_all(db).await?;
+        let read = sqlx::query(sql::TERMS).bind(new).try_map(|row: PgRow| terms(&row));
+        let read: Vec<(i64, Arc<PromiseTerms>)> = read.fetch_all(db).await?;
         let mut kept = self.kept();
         if kept.len() + read.len() > KEPT_MAX {
             kept.clear();
@@ -77,15 +76,15 @@ impl KeptValues {
     }
 }
 
-fn valued(row: &PgRow) -> Result<(i64, Arc<Valued>), sqlx::Error> {
+fn terms(row: &PgRow) -> Result<(i64, Arc<PromiseTerms>), sqlx::Error> {
     let rru = by_name(row.try_get(1)?, row.try_get(2)?, Rru);
     let affinity = by_name(row.try_get(3)?, row.try_get(4)?, |share: f64| share);
     let allowed: Vec<String> = row.try_get(5)?;
     let allowed_datacenters = allowed.into_iter().map(Name::from).collect();
-    Ok((row.try_get(0)?, Arc::new(Valued { rru, affinity, allowed_datacenters })))
+    Ok((row.try_get(0)?, Arc::new(PromiseTerms { rru, affinity, allowed_datacenters })))
 }
 
-/// Two arrays of the same length; of nothing, Postgres makes no array.
+/// Zips two arrays of equal length; Postgres aggregates no rows to null.
 fn by_name<T, V>(
     names: Option<Vec<String>>,
     values: Option<Vec<T>>,

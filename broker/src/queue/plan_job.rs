@@ -1,4 +1,4 @@
-//! Plans as jobs of the queue: asked for, looked at, withdrawn.
+//! Plans as jobs of the queue: requested, polled, withdrawn.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -8,7 +8,7 @@ use crate::queue::job::JobKind;
 use serde_json::Value;
 use std::time::Duration;
 
-/// A plan is waited for by a person, for a minute at most. What is older was left behind by a process that ended.
+/// A person waits for a plan, a minute at most. An older job was left by a process that ended.
 const PLAN_JOBS_KEPT: Duration = Duration::from_secs(600);
 
 pub(crate) mod sql {
@@ -21,23 +21,23 @@ pub(crate) mod sql {
     }
 }
 
-/// How a plan stands that was asked of the workers.
+/// The state of a requested plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanJob {
-    /// No worker has taken it.
+    /// No worker has claimed it.
     Waiting,
-    /// A worker is at it.
+    /// A worker makes it.
     Running,
-    /// What came of it.
+    /// The outcome.
     Done(Value),
-    /// Why it failed for good.
+    /// The permanent failure.
     Failed(String),
     /// It was withdrawn.
     Gone,
 }
 
 impl Broker {
-    /// Asks the workers for a plan.
+    /// Requests a plan from the workers.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -46,7 +46,7 @@ impl Broker {
         added.execute(&self.pool).await.map(|_| ()).doing("asking for a plan")
     }
 
-    /// How a plan stands.
+    /// The state of a requested plan.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -63,7 +63,7 @@ impl Broker {
         })
     }
 
-    /// Deletes a plan that was asked for, done or not: a worker that is at it loses its lease.
+    /// Deletes a requested plan, finished or not: its worker loses the lease.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -72,7 +72,7 @@ impl Broker {
         withdrawn.map(|_| ()).doing("withdrawing a plan")
     }
 
-    /// Deletes plans that were asked for by processes that have ended.
+    /// Deletes plans that were requested by processes that have ended.
     ///
     /// # Errors
     /// If Postgres fails.

@@ -1,4 +1,4 @@
-//! Solves: asked for, taken by a worker, ended by a version of the targets or by a reason.
+//! Solves: requested, claimed by a worker, ended by a version of the targets or by a failure.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -17,21 +17,21 @@ use std::time::Duration;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Those who ask at once take turns.
+        /// Serializes concurrent requests.
         ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('solves', 0))";
         ASKED = "SELECT EXISTS (SELECT FROM solves WHERE solve_id = $1)";
         WAITING = "SELECT job_id FROM jobs WHERE kind = 'solve' AND state = 'waiting' LIMIT 1";
-        /// Up to now: what a clock that was wrong has put into the future says nothing.
+        /// Bounded by now: a time in the future, set by a wrong clock, is ignored.
         ASKED_SINCE = "SELECT EXISTS (SELECT FROM solves \
             WHERE requested_at >= $1 AND requested_at <= clock_timestamp())";
         ADD = "INSERT INTO solves (solve_id, state, cause, parent) \
             SELECT $1, 'requested', $2, max(version) FROM target_versions";
-        /// A solve whose worker was lost goes by way of `requested`.
+        /// A solve whose worker was lost returns to `requested`.
         HAND_BACK = "UPDATE solves SET state = 'requested' WHERE solve_id = $1 AND state = 'running'";
         BEGIN = "UPDATE solves SET state = 'running', started_at = clock_timestamp(), \
                 parent = (SELECT max(version) FROM target_versions) \
             WHERE solve_id = $1";
-        /// Nobody else may have taken the job meanwhile, which `FOR UPDATE` makes sure of.
+        /// `FOR UPDATE` keeps other workers from claiming the job meanwhile.
         STILL_OURS = "SELECT EXISTS (SELECT FROM jobs WHERE job_id = $1 AND attempt = $2 \
             AND state = 'running' FOR UPDATE)";
         DESCRIBE = "UPDATE solves SET parent = $2, seq = $3, snapshot_url = $4, config = $5 \
@@ -46,12 +46,11 @@ pub(crate) mod sql {
             WHERE requested_at >= $1 ORDER BY requested_at DESC, solve_id DESC LIMIT $2";
         ONE = "SELECT solve_id, cause, state, reason, failure, requested_at, started_at, state_at, \
                 parent, version, snapshot_url, result_url FROM solves WHERE solve_id = $1";
-        /// The last entry that a snapshot of a solve contains.
+        /// The last entry in the snapshot of any solve.
         SEEN = "SELECT coalesce(max(seq), 0) FROM solves";
-        /// Servers taken out of use by events recorded since, and still active, and when the last
-        /// of those was recorded. Active events are few; entries of the trail since then may be
-        /// millions, so its numbers are asked only for what was recorded of late: no transaction that
-        /// records anything takes a minute.
+        /// Servers taken out of use by still active events that were recorded since then, and the time of the
+        /// last such record. Active events are few and later entries may be millions, so the trail is searched
+        /// only among the last minutes: no recording transaction takes a minute.
         NEWLY_UNAVAILABLE = "WITH active AS (SELECT u.*, t.at FROM unavailability u \
                 JOIN audit_trail t ON t.subject = u.event_id AND t.seq > $1 \
                     AND t.action = 'unavailability_recorded' \
@@ -66,7 +65,7 @@ pub(crate) mod sql {
                     JOIN servers s ON s.rack_id = r.rack_id \
                 UNION SELECT s.server_id FROM active a JOIN msbs m USING (datacenter_id) \
                     JOIN racks r ON r.msb_id = m.msb_id JOIN servers s ON s.rack_id = r.rack_id) u";
-        /// Those that ended, beyond the newest: too many or too old.
+        /// Ended solves beyond the newest: too many or too old.
         TO_FORGET = "SELECT solve_id FROM (SELECT solve_id, state, requested_at, forgotten_at, \
                 row_number() OVER (ORDER BY requested_at DESC, solve_id DESC) AS nr FROM solves) s \
             WHERE state IN ('published', 'stale', 'failed') AND forgotten_at IS NULL AND nr > $1 \
@@ -79,14 +78,14 @@ pub(crate) mod sql {
     }
 }
 
-/// Why a solve was started.
+/// The cause of a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// Its time had come.
+    /// The schedule.
     Schedule,
-    /// Somebody asked.
+    /// A request by an operator.
     Demand,
-    /// Many servers became unavailable.
+    /// A sudden loss of many servers.
     Event,
 }
 
@@ -94,7 +93,7 @@ impl Cause {
     /// Every cause.
     pub const ALL: [Cause; 3] = [Cause::Schedule, Cause::Demand, Cause::Event];
 
-    /// The word of the table.
+    /// The cause's word in the table.
     pub const fn as_str(self) -> &'static str {
         match self {
             Cause::Schedule => "schedule",
@@ -104,26 +103,26 @@ impl Cause {
     }
 }
 
-/// Why a solve ended without a version.
+/// The reason for the failure of a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailureReason {
-    /// Its process ended with an error.
+    /// The process ended with an error.
     Crashed,
-    /// Its process did not end by the deadline.
+    /// The process exceeded the deadline.
     OutOfTime,
-    /// Its process wanted more memory than it may have.
+    /// The process exceeded its memory limit.
     OutOfMemory,
-    /// The audit objects to its targets.
+    /// The audit rejected the targets.
     AuditRefused,
-    /// Its result is not there, or is not one.
+    /// The result is missing or unreadable.
     ResultUnreadable,
-    /// Its snapshot or its result cannot be kept.
+    /// The snapshot or the result could not be archived.
     ArchiveFailed,
-    /// The broker refuses its targets.
+    /// The broker refused the targets.
     NotPublishable,
-    /// Worker after worker was lost.
+    /// Too many workers were lost.
     WorkersLost,
-    /// Somebody did not want it any more.
+    /// The solve was cancelled.
     Cancelled,
 }
 
@@ -141,7 +140,7 @@ impl FailureReason {
         FailureReason::Cancelled,
     ];
 
-    /// The word of the table.
+    /// The reason's word in the table.
     pub const fn as_str(self) -> &'static str {
         match self {
             FailureReason::Crashed => "crashed",
@@ -172,41 +171,41 @@ pub struct SolveRow {
     pub reason: Option<FailureReason>,
     /// What happened, for people.
     pub failure: Option<String>,
-    /// When it was asked for.
+    /// The time it was requested.
     pub requested_at: DateTime<Utc>,
-    /// When a worker took it.
+    /// The time a worker claimed it.
     pub started_at: Option<DateTime<Utc>>,
-    /// Since when it is in its state.
+    /// The time of the last change of state.
     pub state_at: DateTime<Utc>,
     /// The version of its snapshot.
     pub parent: TargetVersion,
-    /// The version its targets are.
+    /// The version of its targets.
     pub version: Option<TargetVersion>,
-    /// Where its snapshot is kept.
+    /// The location of its snapshot.
     pub snapshot_url: Option<String>,
-    /// Where its result is kept.
+    /// The location of its result.
     pub result_url: Option<String>,
 }
 
-/// What a solve is made on.
+/// The inputs of a solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SolveBasis {
-    /// The version of its snapshot.
+    /// The version of the snapshot.
     pub parent: TargetVersion,
-    /// The last entry of the audit trail in it.
+    /// The last entry of the audit trail in the snapshot.
     pub seq: Seq,
-    /// Where the snapshot is kept.
+    /// The location of the snapshot.
     pub snapshot_url: String,
     /// The settings.
     pub config: Value,
 }
 
 impl Broker {
-    /// Asks for a solve. One that waits already is it; with `since`, nothing is asked for if one
-    /// was asked for since then. Gives the solve that will run and whether it is a new one, which the
-    /// audit trail has by `actor`.
+    /// Requests a solve. A waiting solve serves the request; with `since`, so does one requested since then,
+    /// and `None` is returned. Otherwise returns the solve and whether it is new; the audit trail records a
+    /// new one by `actor`.
     ///
-    /// `id` is the asker's own: asked twice, as after an answer that was lost, it is asked for once.
+    /// `id` is chosen by the caller: a repeated request, as after a lost answer, adds no second solve.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -256,7 +255,7 @@ impl Broker {
         Ok(Some((id, true)))
     }
 
-    /// Notes what a solve is made on; false: its lease is lost.
+    /// Records the inputs of a solve; false: the lease is lost.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -282,7 +281,7 @@ impl Broker {
         Ok(ours)
     }
 
-    /// Ends a solve without a version; false: its lease is lost, and nothing was written.
+    /// Fails a solve; false: the lease is lost, and nothing was written.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -302,7 +301,7 @@ impl Broker {
         Ok(ours)
     }
 
-    /// Ends a solve whose targets came too late; false: its lease is lost.
+    /// Ends a solve whose targets were superseded; false: the lease is lost.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -324,7 +323,7 @@ impl Broker {
         Ok(ours)
     }
 
-    /// The latest solves, the newest first: those asked for since then, at most so many.
+    /// The latest solves, newest first: those requested since `since`, at most `limit`.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -337,7 +336,7 @@ impl Broker {
         rows.await.doing("listing solves")
     }
 
-    /// One solve; `None`: there is none of this id.
+    /// Reads a solve; `None`: unknown id.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -346,7 +345,7 @@ impl Broker {
         row.fetch_optional(&self.pool).await.doing("looking a solve up")
     }
 
-    /// The report of a solve that was published.
+    /// The report of a published solve.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -355,7 +354,7 @@ impl Broker {
         report.await.doing("reading the report of a solve")
     }
 
-    /// The settings of a solve, as they were recorded.
+    /// The recorded settings of a solve.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -364,8 +363,8 @@ impl Broker {
         config.await.map(Option::flatten).doing("reading the settings of a solve")
     }
 
-    /// Servers that events recorded since the snapshot of the last solve take out of use, and when
-    /// the last of those events was recorded.
+    /// The number of servers that events since the snapshot of the last solve took out of use, and the time of
+    /// the last of those records.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -376,8 +375,8 @@ impl Broker {
         count.await.doing(doing)
     }
 
-    /// Solves that ended and need not be kept any more: beyond the newest `least`, those beyond
-    /// the newest `most` or asked for longer ago than `age`.
+    /// Ended solves whose files can be deleted: beyond the newest `least`, those beyond the newest `most` or
+    /// older than `age`.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -395,7 +394,7 @@ impl Broker {
         ids.await.doing("looking for solves that need not be kept")
     }
 
-    /// Forgets where things of a solve were kept, and its report. That it was stays.
+    /// Deletes the report of a solve and the locations of its files. Its row stays.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -408,7 +407,7 @@ impl Broker {
         tx.commit().await.doing(doing)
     }
 
-    /// The time by the database's clock: the one that every time stored is of.
+    /// The database's clock, which sets every stored time.
     ///
     /// # Errors
     /// If Postgres fails.

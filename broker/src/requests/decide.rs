@@ -1,4 +1,4 @@
-//! Deciding: requests are taken under a lease, and each is granted, refused or given back.
+//! Decisions on requests: a worker takes a request under a lease, and grants, refuses or returns it.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -8,8 +8,8 @@ use crate::log::change::Change;
 use crate::log::trail::Action;
 use crate::queue::job::LEASE_MAX;
 use crate::requests::operation;
-use crate::requests::request::{Asking, Request, RequestChangeKind, request};
-use crate::requests::submit::{AskError, Submission};
+use crate::requests::request::{Request, RequestChangeKind, RequestSpec, request};
+use crate::requests::submit::{Submission, SubmitError};
 use fleet::{CapacityRequest, Name};
 use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// The oldest that nobody has. One that was planned by a worker that is lost is planned anew.
+        /// The oldest request without a worker. A request planned by a lost worker is planned again.
         TAKE = "WITH next AS (SELECT request_id FROM capacity_requests \
                 WHERE open AND coalesce(starts_at, '-infinity') <= clock_timestamp() \
                     AND coalesce(lease_until, '-infinity') NOT BETWEEN clock_timestamp() \
@@ -32,7 +32,7 @@ pub(crate) mod sql {
             WHERE request_id = $1 AND worker = $2 AND state = 'planned'";
         PLANNED = "UPDATE capacity_requests SET state = 'planned', plan_id = $3 \
             WHERE request_id = $1 AND worker = $2 AND state = 'submitted'";
-        /// Nobody takes it before its lease is out.
+        /// Other workers take it only after the lease has ended.
         PUT_BACK = "UPDATE capacity_requests SET lease_until = clock_timestamp() + make_interval(secs => $3) \
             WHERE request_id = $1 AND worker = $2 AND open";
         REFUSE = "UPDATE capacity_requests SET state = 'refused', answer = $3, version = version + 1, \
@@ -42,7 +42,7 @@ pub(crate) mod sql {
                 lease_until = NULL \
             WHERE state = 'submitted' AND ends_at <= clock_timestamp() \
             RETURNING request_id, reservation, operation_id";
-        /// Reservations whose time is over, and that nothing is asked about.
+        /// Reservations past their end, without an open request.
         ENDED = "SELECT q.reservation, q.owner FROM capacity_requests q \
             WHERE q.in_force AND q.change <> 'remove' AND q.ends_at <= clock_timestamp() \
                 AND EXISTS (SELECT FROM reservations r WHERE r.reservation = q.reservation) \
@@ -55,7 +55,7 @@ pub(crate) mod sql {
         NOTE = "UPDATE capacity_requests q SET state = w.state \
             FROM unnest($1::uuid[], $2::text[], $3::text[]) AS w (request_id, before, state) \
             WHERE q.request_id = w.request_id AND q.state = w.before AND q.state <> w.state";
-        /// Ended reservations that hold nothing and get nothing.
+        /// Ended reservations without servers and targets.
         SWEEP = "DELETE FROM reservations r USING capacity_requests q \
             WHERE q.reservation = r.reservation AND q.in_force AND q.change = 'remove' \
                 AND NOT EXISTS (SELECT FROM servers s WHERE s.current_reservation_id = r.reservation_id) \
@@ -65,14 +65,14 @@ pub(crate) mod sql {
         TO_SWEEP = "SELECT EXISTS (SELECT FROM capacity_requests q JOIN reservations r USING (reservation) \
             WHERE q.in_force AND q.change = 'remove' AND NOT EXISTS \
                 (SELECT FROM servers s WHERE s.current_reservation_id = r.reservation_id))";
-        /// Of reservations that are gone, however they went.
+        /// Requests of reservations that are gone for any reason.
         LEFT_OVER = "UPDATE capacity_requests q SET state = 'expired', version = version + 1 \
             WHERE q.in_force AND NOT EXISTS (SELECT FROM reservations r WHERE r.reservation = q.reservation)";
     }
 }
 
 impl Broker {
-    /// Takes the oldest request that is due and that nobody has, for so long.
+    /// Takes the oldest due request without a worker, under a lease.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -98,7 +98,7 @@ impl Broker {
         Ok(taken)
     }
 
-    /// Notes the plan that grants a request; false: it is not ours any more, or was taken back.
+    /// Records the plan that grants a request; false: the worker lost the request, or it was cancelled.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -113,7 +113,7 @@ impl Broker {
         Ok(planned.rows_affected() == 1)
     }
 
-    /// Leaves a request to whoever looks after so long.
+    /// Returns a request, to be taken again after the given time.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -127,7 +127,7 @@ impl Broker {
         back.execute(&self.pool).await.map(|_| ()).doing("putting a request back")
     }
 
-    /// Refuses a request; what was promised before holds. False: it is not ours any more.
+    /// Refuses a request; the current promise holds. False: the worker lost the request.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -162,8 +162,8 @@ impl Broker {
         Ok(true)
     }
 
-    /// Asks for the end of reservations whose time is over, and expires requests that were never due
-    /// in time. Gives how many.
+    /// Requests the removal of reservations past their end, and expires requests whose end came before their
+    /// grant. Returns the number.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -179,8 +179,8 @@ impl Broker {
                 Submission { id, operation, asking: &asking, expected: None, key: None };
             match self.submit_request(actor, &submission).await {
                 Ok(_) => done += 1,
-                Err(AskError::Db(error)) => return Err(error),
-                // Somebody asked for something meanwhile.
+                Err(SubmitError::Db(error)) => return Err(error),
+                // Another request was submitted meanwhile.
                 Err(error) => tracing::debug!(%error, reservation, "not ended"),
             }
         }
@@ -206,7 +206,7 @@ impl Broker {
         Ok(done)
     }
 
-    /// What each reservation with a request in force is promised by, without what was answered.
+    /// The requests in force, without their answers.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -215,8 +215,8 @@ impl Broker {
         rows.fetch_all(&self.pool).await.doing("reading requests in force")
     }
 
-    /// Notes how reservations stand: request, state before, state. It follows from the region, so the
-    /// trail, from which that follows, has no entry of it. Gives how many changed.
+    /// Records the standing of reservations: request, state before, state after. The standing follows from the
+    /// region, so the trail has no entry for it. Returns the number of changes.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -231,8 +231,8 @@ impl Broker {
         Ok(noted.execute(&self.pool).await.doing("noting states")?.rows_affected())
     }
 
-    /// Removes reservations that ended and hold nothing any more; their promises and their trail stay,
-    /// by name. Gives their names.
+    /// Deletes ended reservations that hold nothing any more; their promises and entries of the trail stay, by
+    /// name. Returns the names.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -262,9 +262,9 @@ impl Broker {
     }
 }
 
-/// What asks for the end of a reservation.
-fn removal(reservation: Name, owner: Name) -> Asking {
-    Asking {
+/// The request that removes a reservation.
+fn removal(reservation: Name, owner: Name) -> RequestSpec {
+    RequestSpec {
         kind: RequestChangeKind::Remove,
         owner,
         change: CapacityRequest {

@@ -9,9 +9,9 @@ pub(crate) mod submit;
 pub use operation::{Operation, OperationSubject};
 pub use plan_store::{NewPlan, PLAN_LASTS, StoredPlan, UnreadablePlan};
 pub use request::{
-    Asking, GrantPolicy, Labels, REQUESTS_PAGE_MAX, Request, RequestChangeKind, RequestFilter,
+    GrantPolicy, Labels, REQUESTS_PAGE_MAX, Request, RequestChangeKind, RequestFilter, RequestSpec,
 };
-pub use submit::{AskError, Submission, Submitted};
+pub use submit::{Submission, SubmitError, Submitted};
 
 /// The statements of this room, by module and name.
 pub(crate) const STATEMENTS: &[crate::Statements] = &[

@@ -1,4 +1,4 @@
-//! What somebody waits for: begun with what it is for, ended with what came of it.
+//! Operations: asynchronous work that callers wait for, with a result.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -68,7 +68,7 @@ impl fmt::Display for OperationSubject {
     }
 }
 
-/// Work that somebody waits for.
+/// An operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
     /// Its id.
@@ -77,23 +77,23 @@ pub struct Operation {
     pub subject: OperationSubject,
     /// The owner it is for; `None`: several.
     pub owner: Option<String>,
-    /// How far it is.
+    /// The operation's state.
     pub state: OperationState,
-    /// Since when.
+    /// The time of the last change of state.
     pub state_at: DateTime<Utc>,
-    /// When it was begun.
+    /// The time it began.
     pub created_at: DateTime<Utc>,
-    /// Who began it.
+    /// The actor that began it.
     pub created_by: String,
-    /// What came of it; of a failed one, the problem.
+    /// The result; of a failed operation, the problem.
     pub result: Option<Value>,
-    /// The start of its request, as long as it lies ahead: the request is decided then, and nothing is set
-    /// aside for it until then.
+    /// The start of its request, if in the future: the request is decided then, and no capacity is set aside
+    /// before.
     pub starts_at: Option<DateTime<Utc>>,
 }
 
 impl Broker {
-    /// One operation.
+    /// Reads an operation.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -103,7 +103,7 @@ impl Broker {
     }
 }
 
-/// Begins one, in the transaction of what it is for.
+/// Begins an operation, in the transaction of the work it stands for.
 pub(crate) async fn begin(
     db: &mut PgConnection,
     id: OperationId,
@@ -120,7 +120,7 @@ pub(crate) async fn begin(
     begun.execute(db).await.map(|_| ()).doing("beginning an operation")
 }
 
-/// Ends one that runs.
+/// Ends a running operation.
 pub(crate) async fn end(
     db: &mut PgConnection,
     id: OperationId,

@@ -1,4 +1,4 @@
-//! Plans: what changes would come to, kept until somebody applies them or their time is over.
+//! Stored plans: the effect of changes, stored until they are applied or expire.
 
 use crate::access::idempotency::{self, KeyClaim};
 use crate::infra::connection::Broker;
@@ -6,8 +6,8 @@ use crate::infra::error::{DbError, Doing};
 use crate::infra::id::PlanId;
 use crate::infra::state::{self, PlanState};
 use crate::log::trail::{Seq, TargetVersion};
-use crate::requests::request::Asking;
-use crate::requests::submit::AskError;
+use crate::requests::request::RequestSpec;
+use crate::requests::submit::SubmitError;
 use chrono::{DateTime, Utc};
 use fleet::Name;
 use fleet::quote::Quote;
@@ -18,10 +18,10 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, Row};
 use std::time::Duration;
 
-/// How long a plan can be applied. The region moves on; a plan is checked against it in any case.
+/// How long a plan can be applied. It is checked against the current region in any case.
 pub const PLAN_LASTS: Duration = Duration::from_secs(15 * 60);
 
-/// How long one is kept to be looked at.
+/// How long a plan can be read.
 const PLANS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 pub(crate) mod sql {
@@ -40,45 +40,45 @@ pub(crate) mod sql {
     }
 }
 
-/// A plan that was just made.
+/// A new plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewPlan {
     /// Its id.
     pub id: PlanId,
     /// The changes.
-    pub changes: Vec<Asking>,
+    pub changes: Vec<RequestSpec>,
     /// The version of the targets it was made on.
     pub base: TargetVersion,
     /// The last entry of the audit trail it knows.
     pub seq: Seq,
     /// The instant of the region it was made on.
     pub taken_at: DateTime<Utc>,
-    /// What each change comes to, in the order of the changes; empty if the plan keeps every promise.
+    /// The quote of each change, in the order of the changes; empty if the plan keeps every promise.
     pub quotes: Vec<Quote>,
-    /// The servers that change their holder, and to whom.
+    /// The servers whose holder changes, with the new holder.
     pub targets: Vec<(Name, Option<Name>)>,
 }
 
-/// A plan.
+/// A stored plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredPlan {
-    /// What was planned, and on what.
+    /// The changes, their quotes and the basis.
     pub plan: NewPlan,
-    /// What became of it.
+    /// The plan's state.
     pub state: PlanState,
-    /// Since when.
+    /// The time of the last change of state.
     pub state_at: DateTime<Utc>,
-    /// When it was made.
+    /// The time it was made.
     pub made_at: DateTime<Utc>,
-    /// Who asked for it.
+    /// The actor that requested it.
     pub made_by: String,
-    /// From when on it is not applied any more.
+    /// The time after which it cannot be applied.
     pub expires_at: DateTime<Utc>,
-    /// Whose reservations it changes.
+    /// The owners of the changed reservations.
     pub owners: Vec<String>,
 }
 
-/// A stored plan that is not what this version stores: a member is missing, renamed or unknown.
+/// A stored plan that this program cannot read: a member is missing, renamed or unknown.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("plan {plan} cannot be read: {why}")]
 pub struct UnreadablePlan {
@@ -86,12 +86,12 @@ pub struct UnreadablePlan {
     pub plan: PlanId,
     /// Whose reservations it changes.
     pub owners: Vec<String>,
-    /// Which part, and what is wrong.
+    /// The part, and what is wrong with it.
     pub why: String,
 }
 
 impl NewPlan {
-    /// Whose reservations it changes, each once.
+    /// The owners of the changed reservations, without duplicates.
     pub fn owners(&self) -> Vec<String> {
         let mut owners: Vec<String> =
             self.changes.iter().map(|asking| asking.owner.to_string()).collect();
@@ -102,16 +102,16 @@ impl NewPlan {
 }
 
 impl Broker {
-    /// Keeps a plan for [`PLAN_LASTS`]; with a key, answers it.
+    /// Stores a plan for [`PLAN_LASTS`]; with a key, also stores the key's answer.
     ///
     /// # Errors
-    /// [`AskError::KeyLost`], [`AskError::Db`].
+    /// [`SubmitError::KeyLost`], [`SubmitError::Db`].
     pub async fn store_plan(
         &self,
         actor: &str,
         plan: &NewPlan,
         key: Option<(KeyClaim, &Value)>,
-    ) -> Result<(), AskError> {
+    ) -> Result<(), SubmitError> {
         let doing = "storing a plan";
         let mut tx = self.begin().await.doing(doing)?;
         let stored = sqlx::query(sql::STORE)
@@ -129,12 +129,12 @@ impl Broker {
         if let Some((claim, answer)) = key
             && !idempotency::answer(&mut tx, claim, answer).await?
         {
-            return Err(AskError::KeyLost);
+            return Err(SubmitError::KeyLost);
         }
         Ok(tx.commit().await.doing(doing)?)
     }
 
-    /// One plan; the inner error: it is there, but cannot be read.
+    /// Reads a plan; inner error: it is stored but unreadable.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -146,7 +146,7 @@ impl Broker {
         row.fetch_optional(&self.pool).await.doing("reading a plan")
     }
 
-    /// Notes that the region moved beyond what a plan tolerates.
+    /// Marks a plan as stale: the region changed beyond what it tolerates.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -155,7 +155,7 @@ impl Broker {
         noted.map(|_| ()).doing("noting that a plan is stale")
     }
 
-    /// Expires plans whose time is over, and forgets those a week old.
+    /// Expires plans, and deletes those older than a week.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -173,13 +173,13 @@ pub(crate) async fn applied(db: &mut PgConnection, id: PlanId) -> Result<bool, D
     Ok(applied.doing("applying a plan")?.rows_affected() == 1)
 }
 
-/// A plan of a row. What a part of it says is read strictly: an error names the part.
+/// Parses a row strictly: an error names the part.
 fn plan(row: &PgRow) -> Result<Result<StoredPlan, UnreadablePlan>, sqlx::Error> {
     let (id, owners): (PlanId, Vec<String>) = (row.try_get(0)?, row.try_get(6)?);
     let (changes, quotes, targets): (Value, Value, Value) =
         (row.try_get(7)?, row.try_get(11)?, row.try_get(12)?);
     let parts = || {
-        let changes: Vec<Asking> = part("changes", changes)?;
+        let changes: Vec<RequestSpec> = part("changes", changes)?;
         let quotes: Vec<Quote> = part("answers", quotes)?;
         let targets: Vec<(Name, Option<Name>)> = part("targets", targets)?;
         agree(&changes, &quotes)?;
@@ -208,24 +208,25 @@ fn plan(row: &PgRow) -> Result<Result<StoredPlan, UnreadablePlan>, sqlx::Error> 
     }))
 }
 
-/// Each element of a list in a column.
+/// Parses each element of a list in a column.
 fn part<T: DeserializeOwned>(column: &str, list: Value) -> Result<Vec<T>, String> {
-    let Value::Array(list) = list else { return Err(format!("{column} is no list")) };
+    let Value::Array(list) = list else { return Err(format!("{column} is not a list")) };
     let read = |(number, value): (usize, Value)| {
         serde_json::from_value(value).map_err(|error| format!("{column}[{number}]: {error}"))
     };
     list.into_iter().enumerate().map(read).collect()
 }
 
-/// Whether each answer is that of its change.
-fn agree(changes: &[Asking], quotes: &[Quote]) -> Result<(), String> {
-    if quotes.is_empty() && changes.iter().all(Asking::keeps_the_promise) {
+/// Checks that each quote belongs to its change.
+fn agree(changes: &[RequestSpec], quotes: &[Quote]) -> Result<(), String> {
+    if quotes.is_empty() && changes.iter().all(RequestSpec::keeps_the_promise) {
         return Ok(());
     }
     if quotes.len() != changes.len() {
         return Err(format!("{} answers to {} changes", quotes.len(), changes.len()));
     }
-    let other = |(asking, quote): &(&Asking, &Quote)| asking.reservation() != &quote.reservation_id;
+    let other =
+        |(asking, quote): &(&RequestSpec, &Quote)| asking.reservation() != &quote.reservation_id;
     match changes.iter().zip(quotes).find(other) {
         Some((asking, quote)) => Err(format!(
             "the answer to {:?} is about {:?}",

@@ -1,8 +1,7 @@
-//! What owners ask for: each request changes one reservation.
+//! Owners' requests: each changes one reservation.
 //!
-//! A request is submitted, decided by a worker under a lease, and from then on either refused or what
-//! its reservation is promised by. Whatever is asked, the promise given before holds until a new one
-//! is granted, which [`Broker::apply_plan`] does in one transaction.
+//! A request is submitted, decided by a worker under a lease, and then either refused or in force. The current
+//! promise holds until a new one is granted, by [`Broker::apply_plan`], in one transaction.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -22,7 +21,7 @@ pub(crate) mod sql {
                 operation_id, version, created_at, created_by::text, \
                 coalesce(state IN ('draft', 'submitted') AND starts_at > clock_timestamp(), false) \
             FROM capacity_requests WHERE request_id = $1";
-        /// A page, the youngest first.
+        /// A page, newest first.
         REQUESTS = "SELECT request_id, asked, state, state_at, granted_micro, answer, plan_id, \
                 operation_id, version, created_at, created_by::text, \
                 coalesce(state IN ('draft', 'submitted') AND starts_at > clock_timestamp(), false) \
@@ -33,21 +32,21 @@ pub(crate) mod sql {
     }
 }
 
-/// The most requests of one page: a thousand, and one more that says whether there is another.
+/// The most requests per page: a thousand, and one more that shows whether there is a next page.
 pub const REQUESTS_PAGE_MAX: u32 = 1_001;
 
-/// What owners call a reservation by.
+/// Labels that owners give a reservation.
 pub type Labels = BTreeMap<String, String>;
 
-/// What a request does to the reservations there are.
+/// The kind of change that a request makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestChangeKind {
-    /// A new one.
+    /// Creates a reservation.
     Create,
-    /// One that is there, otherwise.
+    /// Changes an existing reservation.
     Change,
-    /// Its end.
+    /// Removes a reservation.
     Remove,
 }
 
@@ -56,7 +55,7 @@ impl RequestChangeKind {
     pub const ALL: [RequestChangeKind; 3] =
         [RequestChangeKind::Create, RequestChangeKind::Change, RequestChangeKind::Remove];
 
-    /// The word of the table.
+    /// The kind's word in the table.
     pub const fn as_str(self) -> &'static str {
         match self {
             RequestChangeKind::Create => "create",
@@ -66,21 +65,21 @@ impl RequestChangeKind {
     }
 }
 
-/// How much of what is asked has to be granted.
+/// How much of a request must be granted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantPolicy {
-    /// All of it, or nothing changes.
+    /// All of it, or nothing.
     #[default]
     All,
-    /// So much, or more.
+    /// At least this amount.
     AtLeast(Rru),
-    /// What there is, more than what is promised already.
+    /// As much as is available, if it exceeds the current promise.
     BestEffort,
 }
 
 impl GrantPolicy {
-    /// The word of the table.
+    /// The policy's word in the table.
     pub const fn as_str(self) -> &'static str {
         match self {
             GrantPolicy::All => "all",
@@ -90,34 +89,34 @@ impl GrantPolicy {
     }
 }
 
-/// All that is asked of one reservation. Members that are `None` leave things as they are.
+/// A request for one reservation. A member `None` leaves the reservation unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asking {
-    /// What it does to the reservations there are.
+pub struct RequestSpec {
+    /// The kind of change.
     pub kind: RequestChangeKind,
-    /// Whose the reservation is.
+    /// The reservation's owner.
     pub owner: Name,
-    /// The change.
+    /// The requested change.
     pub change: CapacityRequest,
-    /// How much of it has to be granted.
+    /// How much of it must be granted.
     #[serde(default)]
     pub policy: GrantPolicy,
-    /// When it is to be granted; `None`: at once.
+    /// The time when it is to be granted; `None`: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts_at: Option<DateTime<Utc>>,
-    /// When the reservation ends; inner `None`: when somebody says so.
+    /// The end of the reservation; inner `None`: no end.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub ends_at: Option<Option<DateTime<Utc>>>,
-    /// Its labels from then on.
+    /// The new labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Labels>,
-    /// Its churn contract from then on; inner `None`: none.
+    /// The new churn contract; inner `None`: no contract.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub contract: Option<Option<Contract>>,
 }
 
-/// Tells a member that is null from one that is not there.
+/// Distinguishes a null member from an absent one.
 fn given<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     T: Deserialize<'de>,
@@ -126,13 +125,13 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-impl Asking {
-    /// The reservation.
+impl RequestSpec {
+    /// The reservation's name.
     pub fn reservation(&self) -> &Name {
         &self.change.reservation_id
     }
 
-    /// Whether it leaves what is promised as it is, so that no server has to move for it.
+    /// Whether it leaves the promise unchanged, so that no server has to move.
     pub fn keeps_the_promise(&self) -> bool {
         let nothing = CapacityRequest {
             reservation_id: self.reservation().clone(),
@@ -146,20 +145,20 @@ impl Asking {
     }
 }
 
-/// A request, and what became of it.
+/// A request and its state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// Its id.
     pub id: RequestId,
     /// What is asked.
-    pub asking: Asking,
+    pub asking: RequestSpec,
     /// How far it is.
     pub state: RequestState,
-    /// Since when.
+    /// The time of the last change of state.
     pub state_at: DateTime<Utc>,
-    /// What was promised.
+    /// The granted capacity.
     pub granted: Option<Rru>,
-    /// What was said to it: the plan, or why not and what instead.
+    /// The answer: the plan, or the refusal with alternatives.
     pub answer: Option<serde_json::Value>,
     /// The plan that grants it.
     pub plan: Option<PlanId>,
@@ -167,27 +166,27 @@ pub struct Request {
     pub operation: Option<OperationId>,
     /// Counts what owners and decisions changed of it.
     pub version: i64,
-    /// When it was asked.
+    /// The time of its submission.
     pub created_at: DateTime<Utc>,
-    /// Who asked.
+    /// The actor that submitted it.
     pub created_by: String,
-    /// Whether it is not decided yet because its start lies ahead. Nothing is set aside for it until then.
+    /// Whether its start lies in the future. It is decided then, and no capacity is set aside before.
     pub starts_later: bool,
 }
 
-/// Which requests are listed.
+/// A filter of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestFilter {
-    /// Of one owner.
+    /// Only of this owner.
     pub owner: Option<String>,
-    /// Of one reservation.
+    /// Only of this reservation.
     pub reservation: Option<String>,
-    /// In one state.
+    /// Only in this state.
     pub state: Option<RequestState>,
 }
 
 impl Broker {
-    /// One request.
+    /// Reads a request.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -196,8 +195,7 @@ impl Broker {
         row.fetch_optional(&self.pool).await.doing("reading a request")
     }
 
-    /// Requests, the youngest first: those before `before`, at most `limit` and at most
-    /// [`REQUESTS_PAGE_MAX`].
+    /// Lists requests, newest first: those before `before`, at most `limit` and at most [`REQUESTS_PAGE_MAX`].
     ///
     /// # Errors
     /// If Postgres fails.

@@ -1,4 +1,4 @@
-//! Asking, and taking back what was asked.
+//! Submission and cancellation of requests.
 
 use crate::access::idempotency::{self, KeyClaim};
 use crate::infra::connection::Broker;
@@ -9,7 +9,7 @@ use crate::infra::words;
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
 use crate::requests::operation::{self, OperationSubject};
-use crate::requests::request::{Asking, RequestChangeKind};
+use crate::requests::request::{RequestChangeKind, RequestSpec};
 use fleet::{Name, ReservationKind};
 use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
@@ -18,10 +18,10 @@ use sqlx::{PgConnection, Row};
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Holds the reservation, so that what is compared stays until the end.
+        /// Locks the reservation, so that the compared version holds until the end of the transaction.
         HOLD = "SELECT r.kind, p.owner, p.version FROM reservations r JOIN promises p USING (promise_id) \
             WHERE r.reservation = $1 FOR UPDATE OF r";
-        /// What was asked, and what an operator set beside it.
+        /// The number of changes by the owner and by operators.
         REVISIONS = "SELECT coalesce((SELECT sum(version) FROM capacity_requests \
                 WHERE reservation = $1), 0)::bigint \
             + coalesce((SELECT contract_changes FROM reservations WHERE reservation = $1), 0)";
@@ -39,7 +39,7 @@ pub(crate) mod sql {
     }
 }
 
-/// What is submitted, and what it is to be compared with.
+/// A request to be submitted, with its preconditions.
 #[derive(Clone, Copy, Debug)]
 pub struct Submission<'a> {
     /// Its id.
@@ -47,24 +47,24 @@ pub struct Submission<'a> {
     /// What is waited on for its answer; `None`: a draft, which is not decided.
     pub operation: Option<OperationId>,
     /// What is asked.
-    pub asking: &'a Asking,
-    /// The version of the reservation that whoever asks has seen ([`crate::ReservationCard::version`]).
+    pub asking: &'a RequestSpec,
+    /// The version of the reservation that whoever asks has seen ([`crate::ReservationSummary::version`]).
     pub expected: Option<&'a str>,
-    /// A key, and what is answered to whoever sends it again.
+    /// The idempotency key with its answer.
     pub key: Option<(KeyClaim, &'a Value)>,
 }
 
-/// A request was submitted.
+/// A submitted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Submitted {
-    /// Its entry in the audit trail.
+    /// The entry in the audit trail.
     pub seq: Seq,
 }
 
-/// Something cannot be asked, or not be taken back; nothing was changed.
+/// A request cannot be submitted or cancelled; nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
-pub enum AskError {
+pub enum SubmitError {
     #[error("there is a reservation {reservation:?} already")]
     Exists { reservation: Name },
     #[error("there is no reservation {reservation:?}")]
@@ -85,23 +85,21 @@ pub enum AskError {
     Db(#[from] DbError),
 }
 
-/// The version of a reservation as its owner sees it: the promise, and what was asked about it or set
-/// beside it.
+/// The version of a reservation for its owner: the promise's version and the number of changes beside it.
 pub(crate) fn version(promise: Option<i32>, revisions: i64) -> String {
     format!("{}.{revisions}", promise.unwrap_or(0))
 }
 
 impl Broker {
-    /// Asks for a change. It is decided by a worker ([`Broker::take_request`]), and by nobody as long
-    /// as it is a draft.
+    /// Submits a request. A worker decides it ([`Broker::take_request`]), unless it is a draft.
     ///
     /// # Errors
-    /// [`AskError`].
+    /// [`SubmitError`].
     pub async fn submit_request(
         &self,
         actor: &str,
         submission: &Submission<'_>,
-    ) -> Result<Submitted, AskError> {
+    ) -> Result<Submitted, SubmitError> {
         let mut asking = submission.asking.clone();
         let name = asking.reservation().clone();
         let mut change = Change::begin(self, actor).await?;
@@ -110,7 +108,7 @@ impl Broker {
         if let Some(expected) = submission.expected {
             let current = version(promise, revisions(db, &name).await?);
             if current != expected {
-                return Err(AskError::Stale { current });
+                return Err(SubmitError::Stale { current });
             }
         }
         if asking.ends_at.is_none() && asking.kind == RequestChangeKind::Change {
@@ -119,7 +117,7 @@ impl Broker {
             asking.ends_at = ends_at.filter(Option::is_some);
         }
         if let Some(request) = open_request(db, &name).await? {
-            return Err(AskError::Open { reservation: name, request });
+            return Err(SubmitError::Open { reservation: name, request });
         }
         let state = match submission.operation {
             Some(_) => RequestState::Submitted,
@@ -129,7 +127,7 @@ impl Broker {
         if let Some((claim, answer)) = submission.key
             && !idempotency::answer(db, claim, answer).await?
         {
-            return Err(AskError::KeyLost);
+            return Err(SubmitError::KeyLost);
         }
         let detail = json!({
             "request": submission.id.to_string(), "state": state.as_str(), "asking": asking,
@@ -144,23 +142,23 @@ impl Broker {
     /// Submits a draft.
     ///
     /// # Errors
-    /// [`AskError`].
+    /// [`SubmitError`].
     pub async fn submit_draft(
         &self,
         actor: &str,
         id: RequestId,
         expected: Option<i64>,
         operation: OperationId,
-    ) -> Result<Submitted, AskError> {
+    ) -> Result<Submitted, SubmitError> {
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         let found = find(db, id, expected).await?;
         if found.state != RequestState::Draft {
-            return Err(AskError::Over { id, state: found.state });
+            return Err(SubmitError::Over { id, state: found.state });
         }
         hold(db, &found.asking).await?;
         if let Some(request) = open_request(db, &found.reservation).await? {
-            return Err(AskError::Open { reservation: found.reservation, request });
+            return Err(SubmitError::Open { reservation: found.reservation, request });
         }
         let owner = found.asking.owner.clone();
         operation::begin(db, operation, OperationSubject::Request(id), Some(&owner), actor).await?;
@@ -174,26 +172,26 @@ impl Broker {
         Ok(Submitted { seq: change.commit().await? })
     }
 
-    /// Takes back what was asked and is not granted yet.
+    /// Cancels a request that is not granted yet.
     ///
     /// # Errors
-    /// [`AskError`].
+    /// [`SubmitError`].
     pub async fn cancel_request(
         &self,
         actor: &str,
         id: RequestId,
         expected: Option<i64>,
-    ) -> Result<Seq, AskError> {
+    ) -> Result<Seq, SubmitError> {
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         let found = find(db, id, expected).await?;
         if !RequestState::Cancelled.may_follow(Some(found.state)) {
-            return Err(AskError::Over { id, state: found.state });
+            return Err(SubmitError::Over { id, state: found.state });
         }
         let cancelled = sqlx::query(sql::CANCEL).bind(id).execute(&mut *db).await;
         cancelled.doing("cancelling a request")?;
         if let Some(operation) = found.operation {
-            let result = json!({ "code": "cancelled", "detail": "the request was taken back" });
+            let result = json!({ "code": "cancelled", "detail": "the request was cancelled" });
             operation::end(db, operation, OperationState::Failed, &result).await?;
         }
         let detail = json!({ "request": id.to_string(), "before": found.state.as_str() });
@@ -202,36 +200,36 @@ impl Broker {
     }
 }
 
-/// A request that is looked at to be changed.
+/// A request that is about to change.
 struct Found {
     state: RequestState,
     reservation: Name,
     operation: Option<OperationId>,
-    asking: Asking,
+    asking: RequestSpec,
 }
 
-type FoundRow = (String, i64, String, Option<OperationId>, Json<Asking>);
+type FoundRow = (String, i64, String, Option<OperationId>, Json<RequestSpec>);
 
 async fn find(
     db: &mut PgConnection,
     id: RequestId,
     expected: Option<i64>,
-) -> Result<Found, AskError> {
+) -> Result<Found, SubmitError> {
     let doing = "looking for a request";
     let found: Option<FoundRow> =
         sqlx::query_as(sql::FIND).bind(id).fetch_optional(db).await.doing(doing)?;
     let (word, version, reservation, operation, Json(asking)) =
-        found.ok_or(AskError::UnknownRequest { id })?;
+        found.ok_or(SubmitError::UnknownRequest { id })?;
     if expected.is_some_and(|expected| expected != version) {
-        return Err(AskError::Stale { current: version.to_string() });
+        return Err(SubmitError::Stale { current: version.to_string() });
     }
     let state = state::read(&word).doing(doing)?;
     Ok(Found { state, reservation: reservation.into(), operation, asking })
 }
 
-/// Holds the reservation that is asked about; gives the version of its promise, if it is there and
-/// should be.
-async fn hold(db: &mut PgConnection, asking: &Asking) -> Result<Option<i32>, AskError> {
+/// Locks the reservation of a request and checks that it exists or not, as required; returns the version of its
+/// promise.
+async fn hold(db: &mut PgConnection, asking: &RequestSpec) -> Result<Option<i32>, SubmitError> {
     let reservation = asking.reservation().clone();
     let doing = "holding a reservation";
     let held = sqlx::query(sql::HOLD).bind(reservation.as_ref()).try_map(|row: PgRow| {
@@ -241,10 +239,10 @@ async fn hold(db: &mut PgConnection, asking: &Asking) -> Result<Option<i32>, Ask
     let held = held.fetch_optional(db).await.doing(doing)?;
     match (asking.kind, held) {
         (RequestChangeKind::Create, None) => Ok(None),
-        (RequestChangeKind::Create, Some(_)) => Err(AskError::Exists { reservation }),
-        (_, None) => Err(AskError::UnknownReservation { reservation }),
+        (RequestChangeKind::Create, Some(_)) => Err(SubmitError::Exists { reservation }),
+        (_, None) => Err(SubmitError::UnknownReservation { reservation }),
         (_, Some((kind, _))) if kind != ReservationKind::Guaranteed => {
-            Err(AskError::NotGuaranteed { reservation, kind })
+            Err(SubmitError::NotGuaranteed { reservation, kind })
         }
         (_, Some((_, version))) => Ok(Some(version)),
     }
@@ -263,15 +261,15 @@ pub(crate) async fn open_request(
     open.doing("looking for a request that waits")
 }
 
-/// Stores a request, and begins its operation.
+/// Stores a request and begins its operation.
 pub(crate) async fn add(
     db: &mut PgConnection,
     actor: &str,
     id: RequestId,
     operation: Option<OperationId>,
-    asking: &Asking,
+    asking: &RequestSpec,
     state: RequestState,
-) -> Result<(), AskError> {
+) -> Result<(), SubmitError> {
     if let Some(operation) = operation {
         let owner = Some(asking.owner.as_ref());
         operation::begin(db, operation, OperationSubject::Request(id), owner, actor).await?;
@@ -285,9 +283,9 @@ pub(crate) async fn insert(
     actor: &str,
     id: RequestId,
     operation: Option<OperationId>,
-    asking: &Asking,
+    asking: &RequestSpec,
     state: RequestState,
-) -> Result<(), AskError> {
+) -> Result<(), SubmitError> {
     let added = sqlx::query(sql::ADD)
         .bind(id)
         .bind(asking.reservation().as_ref())
@@ -302,10 +300,10 @@ pub(crate) async fn insert(
         .bind(operation)
         .bind(actor);
     match added.execute(db).await.doing("storing a request") {
-        // Another was first, this very instant.
+        // Another request for the reservation was stored at the same time.
         Err(error) if error.refused_by("capacity_requests_one_open") => {
             let reservation = asking.reservation().clone();
-            Err(AskError::Open { reservation, request: RequestId::nil() })
+            Err(SubmitError::Open { reservation, request: RequestId::nil() })
         }
         added => Ok(added.map(|_| ())?),
     }

@@ -1,4 +1,4 @@
-//! A snapshot of one instant.
+//! Export: a snapshot of one instant.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -11,7 +11,8 @@ use fleet::SnapshotParts;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Whether an entry of the trail or the clock has changed a snapshot of $1 that ends with entry $2.
+        /// Whether an entry of the trail or the clock has changed the region since a snapshot of $1 that ends
+        /// with entry $2.
         CURRENT = "SELECT NOT EXISTS (SELECT FROM audit_trail WHERE seq > $2 AND action <> ALL ($3::text[])) \
             AND NOT EXISTS (SELECT FROM unavailability u \
                 WHERE u.started_at > $1 AND u.started_at <= now() \
@@ -23,36 +24,36 @@ pub(crate) mod sql {
     }
 }
 
-/// A region at one instant, and what a decision made on it must be checked against.
+/// A region at one instant, with what a decision based on it is checked against.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Export {
     /// The rows; servers are ordered by name.
     pub parts: SnapshotParts,
     /// The generation of each server, in the same order.
     pub generations: Vec<i64>,
-    /// The version of the targets: the parent of what is decided on this.
+    /// The version of the targets: the parent of decisions based on this.
     pub version: TargetVersion,
-    /// The last entry of the audit trail that this contains.
+    /// The last entry of the audit trail in the snapshot.
     pub seq: Seq,
 }
 
-/// No snapshot can be taken.
+/// No snapshot can be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The database holds no region.
     #[error("no region is loaded")]
     NothingLoaded,
-    /// Postgres fails.
+    /// Postgres failed.
     #[error(transparent)]
     Db(#[from] DbError),
 }
 
 impl Broker {
-    /// Takes a snapshot: every row as of one instant, whatever is written meanwhile. Shared buffers
-    /// that nobody listed are left out, as the format has it.
+    /// Exports a snapshot: all rows as of one instant. Unlisted shared buffers are left out, as the format
+    /// requires.
     ///
-    /// `taken_at` is written into the snapshot, which then knows nothing of the time after it; without it,
-    /// the instant by the database's clock, and what is ahead ([`Broker::look_ahead`]).
+    /// `taken_at` becomes the snapshot's instant, and the snapshot contains nothing after it. Without it, the
+    /// instant is the database's time, and the snapshot contains what is ahead ([`Broker::look_ahead`]).
     ///
     /// # Errors
     /// [`ExportError`].
@@ -60,7 +61,7 @@ impl Broker {
         self.export_for(None, taken_at).await
     }
 
-    /// The same, at a quarter of the speed while nobody waits for it.
+    /// Exports at a quarter of the speed unless a caller waits for the result.
     ///
     /// # Errors
     /// [`ExportError`].
@@ -77,15 +78,14 @@ impl Broker {
         let (version, seq) = (stored.version, stored.seq);
         let rows = stored.into_parts(taken_at.unwrap_or(now));
         let (mut parts, generations) = rows.ok_or(ExportError::NothingLoaded)?;
-        // Not of the same instant: the mover goes on, and is held to its limits in any case.
+        // Not of the same instant: the mover continues, and enforces its limits in any case.
         if taken_at.is_none() {
             self.look_ahead(&mut parts, HORIZON).await?;
         }
         Ok(Export { parts, generations, version, seq })
     }
 
-    /// Whether a snapshot that was taken then, and ends with this entry of the audit trail, is what one taken
-    /// now would be.
+    /// Whether a snapshot taken at `taken_at` that ends with entry `seq` equals one taken now.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -97,7 +97,7 @@ impl Broker {
         asked.fetch_one(&self.pool).await.doing("asking whether the region has changed")
     }
 
-    /// Everything as of one instant, and the instant.
+    /// All rows as of one instant, and the instant.
     pub(crate) async fn stored(
         &self,
         waiters: Option<&Waiters>,

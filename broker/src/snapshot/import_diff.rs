@@ -1,42 +1,47 @@
-//! What loading a snapshot would change: a value, made by comparing, that somebody can read first.
+//! The difference between the stored region and a snapshot, as a value that operators can review before the
+//! import.
 
-use crate::infra::connection::Broker;
-use crate::infra::error::{DbError, Doing};
-use crate::promises::promise::{self, Promise};
-use crate::snapshot::load::{self, Missing};
+use crate::promises::promise::Promise;
 use crate::snapshot::region_read::Stored;
-use fleet::{
-    Coverage, Name, RegionSnapshot, ServerRow, SnapshotError, SnapshotParts, UnavailabilityRow,
-    is_stand_in,
-};
+use fleet::{Name, RegionSnapshot, ServerRow, SnapshotParts, UnavailabilityRow, is_stand_in};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The share of stored servers, of reservations or of bindings that a snapshot may lack. More looks like
-/// a snapshot cut short, of another region or without a column, and is refused unless forced.
+/// The share of stored servers, reservations or bindings that a snapshot may lack. More suggests a truncated
+/// snapshot, one of another region or one without a column, and is refused unless forced.
 pub const VANISHING_MAX: f64 = 0.05;
 
-/// What a snapshot adds to one table, changes in it, and lacks.
+/// The treatment of stored things that the snapshot lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Missing {
+    /// They stay.
+    #[default]
+    Keep,
+    /// They are deleted; their history stays, by name.
+    Remove,
+}
+
+/// The difference in one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Rows stored before.
+    /// The number of stored rows.
     pub stored: usize,
-    /// In the snapshot and not stored, by name.
+    /// Names in the snapshot only.
     pub added: Vec<Name>,
-    /// In both, and different.
+    /// Names in both, with different rows.
     pub changed: Vec<Name>,
-    /// Stored and not in the snapshot.
+    /// Names in the store only.
     pub missing: Vec<Name>,
 }
 
 impl Changes {
-    /// Whether there are none.
+    /// Whether the tables are equal.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.missing.is_empty()
     }
 
-    /// Compares two lists ordered by name.
+    /// Compares two lists, each in order of name.
     fn between<'a, T: PartialEq + 'a>(
         stored: impl Iterator<Item = (&'a Name, &'a T)>,
         wanted: impl Iterator<Item = (&'a Name, &'a T)>,
@@ -65,80 +70,80 @@ impl Changes {
     }
 }
 
-/// More than [`VANISHING_MAX`] of one thing would be gone.
+/// A table of which more than [`VANISHING_MAX`] would be gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vanishing {
     /// What: `servers`, `reservations` or `bindings`.
     pub what: &'static str,
-    /// How many would be gone.
+    /// The number that would be gone.
     pub missing: usize,
-    /// How many are stored.
+    /// The number that is stored.
     pub stored: usize,
 }
 
-/// Something that the snapshot has elsewhere, or as something else, than the store.
+/// A contradiction between the snapshot and the store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Elsewhere {
     /// What it is: `server`, `rack`, `MSB`, `hardware type of server`, `kind of reservation`.
     pub what: &'static str,
-    /// Its name.
+    /// The name of the thing.
     pub name: Name,
-    /// What is stored.
+    /// The stored value.
     pub stored: Name,
-    /// What the snapshot says.
+    /// The snapshot's value.
     pub wanted: Name,
 }
 
-/// What loading a snapshot would change.
+/// The changes that an import would make.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportPlan {
-    /// Whether nothing was ever loaded.
+    /// Whether this is the first import.
     pub first: bool,
-    /// Whether prices and limits change.
+    /// Whether prices or limits change.
     pub weights_changed: bool,
-    /// Servers, in whatever column.
+    /// Servers that differ in any column.
     pub servers: Changes,
-    /// Servers whose owner, move under way or loan changes, among those changed.
+    /// Changed servers whose owner, target or loan differs.
     pub bindings_changed: usize,
-    /// Servers that are stored with an owner.
+    /// Stored servers with an owner.
     pub bindings_stored: usize,
-    /// Of them, in the snapshot without one.
+    /// Of these, servers without an owner in the snapshot.
     pub bindings_freed: usize,
-    /// Of them, not in the snapshot.
+    /// Of these, servers that are not in the snapshot.
     pub bindings_missing: usize,
-    /// Reservations, in whatever is promised. Those that change get a new version of the promise.
+    /// Reservations that differ in any term; changed ones get a new version of their promise.
     pub reservations: Changes,
     /// Unavailability events.
     pub unavailability: Changes,
-    /// What contradicts the store: servers, racks and MSBs in another place, servers of another
-    /// type, reservations of another kind.
+    /// Contradictions: servers, racks and MSBs in another place, servers of another type, reservations of
+    /// another kind.
     pub contradictions: Vec<Elsewhere>,
-    /// Types that stored servers are of and the snapshot does not know, with the number of servers.
+    /// Types of stored servers that the snapshot does not know, with the number of servers.
     pub types_missing: Vec<(Name, usize)>,
 }
 
 impl ImportPlan {
-    /// Whether loading would change nothing, deletions aside.
+    /// Whether the import would change nothing, deletions aside.
     pub fn is_empty(&self) -> bool {
         let unchanged = |c: &Changes| c.added.is_empty() && c.changed.is_empty();
         let tables = [&self.servers, &self.reservations, &self.unavailability];
         !self.first && !self.weights_changed && tables.into_iter().all(unchanged)
     }
 
-    /// Whether the snapshot lacks anything that is stored.
+    /// Whether the snapshot lacks anything stored.
     pub fn lacks_something(&self) -> bool {
         [&self.servers, &self.reservations, &self.unavailability]
             .into_iter()
             .any(|changes| !changes.missing.is_empty())
     }
 
-    /// Whether the snapshot says other things than the store about what rarely changes.
+    /// Whether the snapshot contradicts the store in rarely changing columns.
     pub fn contradicts(&self) -> bool {
         !self.contradictions.is_empty() || !self.types_missing.is_empty()
     }
 
-    /// That of which more would be gone than [`VANISHING_MAX`], if any. A binding goes with its server
-    /// where that is removed.
+    /// The first table of which more than [`VANISHING_MAX`] would be gone. A binding is gone with its server if
+    /// that is removed.
     pub fn vanishing(&self, missing: Missing) -> Option<Vanishing> {
         let removed = if missing == Missing::Remove { self.bindings_missing } else { 0 };
         [
@@ -151,7 +156,7 @@ impl ImportPlan {
         .find(|of| of.missing as f64 > VANISHING_MAX * of.stored as f64)
     }
 
-    /// With reservations that the inventory lacks, although they are kept for what they hold.
+    /// Adds reservations that the inventory lacks and that stay because they hold servers.
     pub(crate) fn with_missing<'a>(mut self, names: impl Iterator<Item = &'a Name>) -> ImportPlan {
         let missing = &mut self.reservations.missing;
         missing.extend(names.cloned());
@@ -159,8 +164,7 @@ impl ImportPlan {
         self
     }
 
-    /// Compares what is stored with a snapshot, `wanted` being its rows and `promises` its
-    /// reservations.
+    /// Compares the store with a snapshot, given its rows and its promises.
     pub(crate) fn between(
         stored: &Stored,
         snapshot: &RegionSnapshot,
@@ -170,7 +174,7 @@ impl ImportPlan {
         let event = |row: &UnavailabilityRow| row.event_id.clone();
         let old_events: Vec<Name> = stored.unavailability.iter().map(event).collect();
         let new_events: Vec<Name> = wanted.unavailability.iter().map(event).collect();
-        // Made buffers come and go with the fraction and the servers; nobody promised them.
+        // Made buffers follow from the fraction and the servers; they have no promise of their own.
         let listed = |promises: &BTreeMap<Name, Promise>| -> BTreeMap<Name, Promise> {
             let listed = promises.iter().filter(|(_, promise)| !promise.made);
             listed.map(|(name, promise)| (name.clone(), promise.clone())).collect()
@@ -233,7 +237,7 @@ impl ImportPlan {
             while old.next_if(|row| row.server_id < new.server_id).is_some() {}
             if let Some(old) = old.next_if(|row| row.server_id == new.server_id) {
                 seen += held(old);
-                // A rack that becomes known is none that the server was moved to.
+                // A newly known rack is not a move of the server.
                 if !(old.msb == new.msb && is_stand_in(&old.rack, &old.msb)) {
                     note("server", &new.server_id, &old.rack, &new.rack);
                 }
@@ -266,7 +270,7 @@ fn binding(row: &ServerRow) -> impl PartialEq + '_ {
 /// How many names of a kind a plan prints.
 const NAMES_SHOWN: usize = 10;
 
-/// Names on one line, the first few of them.
+/// A line with the first few names.
 fn names(out: &mut fmt::Formatter<'_>, what: &str, names: &[Name]) -> fmt::Result {
     if names.is_empty() {
         return Ok(());
@@ -317,39 +321,5 @@ impl fmt::Display for ImportPlan {
             )?;
         }
         Ok(())
-    }
-}
-
-/// It cannot be said what loading a snapshot would change.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanError {
-    /// What the inventory says and what is stored break a rule of the snapshot format together.
-    #[error("the inventory and what is stored do not go together")]
-    Merged(#[from] SnapshotError),
-    /// Postgres fails.
-    #[error(transparent)]
-    Db(#[from] DbError),
-}
-
-impl Broker {
-    /// Says what loading a snapshot would change, if its source knows so much. Changes nothing.
-    ///
-    /// # Errors
-    /// [`PlanError`].
-    pub async fn plan(
-        &self,
-        snapshot: &RegionSnapshot,
-        coverage: Coverage,
-    ) -> Result<ImportPlan, PlanError> {
-        let (stored, _) = self.stored(None).await?;
-        let mut db = self.pool.acquire().await.doing("connecting")?;
-        let without = load::without_planned(&mut db, &stored, snapshot).await?;
-        drop(db);
-        let snapshot = without.as_ref().unwrap_or(snapshot);
-        let merged = load::merged(&stored, snapshot, coverage)?;
-        let snapshot = merged.as_ref().map_or(snapshot, |merged| &merged.snapshot);
-        let promises = promise::of_snapshot(snapshot);
-        let plan = ImportPlan::between(&stored, snapshot, &snapshot.to_parts(), &promises);
-        Ok(plan.with_missing(merged.iter().flat_map(|merged| merged.still_held.keys())))
     }
 }

@@ -1,9 +1,9 @@
-//! Loading a snapshot: compared first, then only what differs is written, in one transaction.
+//! Import of a snapshot: compared first; then the differences are written in one transaction.
 
 mod merge;
 pub(crate) mod write;
 
-use crate::health::unavailability;
+use crate::health::report::is_storable;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::WindowId;
@@ -11,48 +11,38 @@ use crate::log::change::Change;
 use crate::log::trail::{Action, Seq, TargetVersion};
 use crate::maintenance;
 use crate::promises::promise::{self, Promise};
-use crate::snapshot::import_diff::{ImportPlan, Vanishing};
+use crate::snapshot::import_diff::{Changes, ImportPlan, Missing, Vanishing};
 use crate::snapshot::region_read::Stored;
 use fleet::{Coverage, Name, RegionSnapshot, SnapshotError, SnapshotParts};
 use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use write::sql;
 
-/// What becomes of what is stored and not in the snapshot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Missing {
-    /// It stays. Nothing is deleted by leaving it out.
-    #[default]
-    Keep,
-    /// It is deleted; its history stays, by name.
-    Remove,
-}
-
-/// How a snapshot is loaded.
+/// Options of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportOptions {
-    /// What becomes of what is missing.
+    /// The treatment of what the snapshot lacks.
     pub missing: Missing,
-    /// Load it even if it contradicts what is stored.
+    /// Accept contradictions to the store.
     pub accept_contradictions: bool,
-    /// Load it even if more is missing than [`crate::VANISHING_MAX`].
+    /// Accept that more is missing than [`crate::VANISHING_MAX`].
     pub force: bool,
-    /// What the snapshot's source knows; in the rest what is stored stands.
+    /// The columns that the snapshot's source knows; stored values of the others stay.
     pub coverage: Coverage,
 }
 
-/// A snapshot was loaded.
+/// A finished import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
-    /// What it changed.
+    /// The changes.
     pub plan: ImportPlan,
-    /// The version of the targets after it.
+    /// The version of the targets after the import.
     pub version: TargetVersion,
-    /// Its entry in the audit trail; `None`: nothing changed.
+    /// The entry in the audit trail; `None`: nothing changed.
     pub seq: Option<Seq>,
 }
 
-/// A snapshot cannot be loaded; nothing was changed.
+/// A snapshot cannot be imported; nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum LoadError {
@@ -64,7 +54,7 @@ pub enum LoadError {
     Contradicts { count: usize, plan: Box<ImportPlan> },
     #[error("{name:?}: a name with a zero character cannot be stored")]
     ZeroCharacter { name: String },
-    #[error("the inventory and what is stored do not go together")]
+    #[error("the inventory and what is stored contradict each other")]
     Merged(#[source] SnapshotError),
     #[error(
         "reservation {name:?} is missing in the inventory and {servers} of its servers are in it; ask \
@@ -81,12 +71,45 @@ pub enum LoadError {
     Db(#[from] DbError),
 }
 
+/// The difference cannot be computed.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The merge of the inventory and the store breaks a rule of the snapshot format.
+    #[error("the inventory and what is stored contradict each other")]
+    Merged(#[from] SnapshotError),
+    /// Postgres fails.
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
 impl Broker {
-    /// Loads a snapshot: makes the stored region what the snapshot says, bindings and moves under
-    /// way included, as a new version of the targets. What the snapshot lacks stays, unless it is
-    /// to be removed; and so does every column that its source does not know.
+    /// Computes the changes that an import of this snapshot would make, given the columns that its source
+    /// knows.
     ///
-    /// Whoever publishes or records meanwhile waits; readers do not.
+    /// # Errors
+    /// [`PlanError`].
+    pub async fn plan(
+        &self,
+        snapshot: &RegionSnapshot,
+        coverage: Coverage,
+    ) -> Result<ImportPlan, PlanError> {
+        let (stored, _) = self.stored(None).await?;
+        let mut db = self.pool.acquire().await.doing("connecting")?;
+        let without = without_planned(&mut db, &stored, snapshot).await?;
+        drop(db);
+        let snapshot = without.as_ref().unwrap_or(snapshot);
+        let merged = merged(&stored, snapshot, coverage)?;
+        let snapshot = merged.as_ref().map_or(snapshot, |merged| &merged.snapshot);
+        let promises = promise::of_snapshot(snapshot);
+        let plan = ImportPlan::between(&stored, snapshot, &snapshot.to_parts(), &promises);
+        Ok(plan.with_missing(merged.iter().flat_map(|merged| merged.still_held.keys())))
+    }
+
+    /// Imports a snapshot: makes the stored region equal to it, bindings and open moves included, as a new
+    /// version of the targets. What the snapshot lacks stays, unless it is to be removed; so do the columns
+    /// that its source does not know.
+    ///
+    /// Concurrent publications and reports wait; readers do not.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -140,17 +163,17 @@ impl Broker {
         dropped.doing("removing made shared buffers")?;
         change.record(Action::SnapshotLoaded, &snapshot.region, detail(&plan, version, removes));
         let seq = change.commit().await?;
-        // So that the first plans after it are good ones; autovacuum would come a minute later.
+        // For good plans of the first queries; autovacuum would come a minute later.
         if let Err(error) = sqlx::query(sql::ANALYZE).execute(&self.pool).await {
-            tracing::warn!(%error, "loaded; statistics were not gathered");
+            tracing::warn!(%error, "snapshot loaded, but statistics were not gathered");
         }
         tracing::info!(version = version.0, seq = seq.0, "snapshot loaded");
         Ok(Loaded { plan, version, seq: Some(seq) })
     }
 }
 
-/// The snapshot without what an export of this store said of windows that had not begun: until they do, a window
-/// is known by its own row, and what becomes of it. `None`: it has nothing of the kind.
+/// The snapshot without the planned windows that an export of this store added: until a window begins, its own
+/// row is authoritative. `None`: the snapshot has none of them.
 pub(crate) async fn without_planned(
     db: &mut PgConnection,
     stored: &Stored,
@@ -167,15 +190,14 @@ pub(crate) async fn without_planned(
     if known.is_empty() {
         return Ok(None);
     }
-    let planned = |id: &Name| {
-        !there(id) && maintenance::window_of(id).is_some_and(|window| known.contains(&window))
-    };
+    let planned =
+        |id: &Name| !there(id) && maintenance::window_of(id).is_some_and(|id| known.contains(&id));
     let mut without = snapshot.clone();
     without.unavailability.retain(|event| !planned(&event.id));
     Ok(Some(without))
 }
 
-/// The region as it is to be stored, where that is not the snapshot itself.
+/// The merge of the snapshot and the store; `None`: the snapshot itself is complete.
 pub(crate) fn merged(
     stored: &Stored,
     snapshot: &RegionSnapshot,
@@ -207,9 +229,7 @@ pub(crate) fn check_storable(
         }
     }
     for row in &wanted.unavailability {
-        if !unavailability::is_storable(row.started_at)
-            || !row.ended_at.is_none_or(unavailability::is_storable)
-        {
+        if !is_storable(row.started_at) || !row.ended_at.is_none_or(is_storable) {
             return Err(LoadError::Time { event: row.event_id.clone() });
         }
     }
@@ -229,7 +249,8 @@ fn check_allowed(plan: &ImportPlan, options: ImportOptions) -> Result<(), LoadEr
     Ok(())
 }
 
-/// A listed shared buffer that is kept leaves no room for the one a snapshot without it makes.
+/// Drops made shared buffers where a listed one of the same type stays; error: servers are in such a made
+/// buffer.
 fn keep_buffers(
     stored: &Stored,
     wanted: &SnapshotParts,
@@ -259,7 +280,7 @@ fn keep_buffers(
 }
 
 fn detail(plan: &ImportPlan, version: TargetVersion, removes: bool) -> serde_json::Value {
-    let counts = |changes: &crate::snapshot::import_diff::Changes| {
+    let counts = |changes: &Changes| {
         let removed = if removes { changes.missing.len() } else { 0 };
         serde_json::json!({
             "added": changes.added.len(), "changed": changes.changed.len(), "removed": removed

@@ -6,8 +6,8 @@ pub(crate) mod load;
 pub(crate) mod region_read;
 
 pub use export::{Export, ExportError};
-pub use import_diff::{Changes, Elsewhere, ImportPlan, PlanError, VANISHING_MAX, Vanishing};
-pub use load::{ImportOptions, LoadError, Loaded, Missing};
+pub use import_diff::{Changes, Elsewhere, ImportPlan, Missing, VANISHING_MAX, Vanishing};
+pub use load::{ImportOptions, LoadError, Loaded, PlanError};
 
 /// The statements of this room, by module and name.
 pub(crate) const STATEMENTS: &[crate::Statements] =

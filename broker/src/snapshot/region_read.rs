@@ -1,7 +1,7 @@
-//! Everything a snapshot has, read within one transaction.
+//! The read of a whole region within one transaction.
 
 use crate::infra::error::{DbError, Doing};
-use crate::infra::read_throttle::{Pace, Waiters};
+use crate::infra::read_throttle::{ReadThrottle, Waiters};
 use crate::log::trail::{Seq, TargetVersion};
 use crate::promises::promise::{self, Promise};
 use crate::topology::places::{Names, Topology};
@@ -18,7 +18,7 @@ pub(crate) mod sql {
         HEAD = "SELECT max(version) FROM target_versions";
         REGION = "SELECT region::text, move_in_use, move_idle, spread_beta, buffer_tau, \
             msb_alpha, rack_alpha, affinity_theta, shared_buffer_fraction FROM region";
-        /// In the order of the table: sorting a million names is faster here than there.
+        /// In table order: sorting a million names is faster here than in Postgres.
         SERVERS = "SELECT server::text, rack_id, hardware_type_id, current_reservation_id, \
             target_reservation_id, target_pending, in_use, loan_reservation_id, power_watts, \
             generation FROM servers";
@@ -40,10 +40,10 @@ pub(crate) struct Region {
     pub(crate) shared_buffer_fraction: f64,
 }
 
-/// A whole region. Everything is ordered by name.
+/// A whole region, ordered by name.
 #[derive(Clone)]
 pub(crate) struct Stored {
-    /// `None`: nothing was ever loaded, and all else is empty.
+    /// `None`: no region was ever loaded, and the rest is empty.
     pub(crate) region: Option<Region>,
     pub(crate) version: TargetVersion,
     pub(crate) seq: Seq,
@@ -58,7 +58,7 @@ pub(crate) async fn head(db: &mut PgConnection) -> Result<TargetVersion, DbError
 }
 
 impl Stored {
-    /// `waiters`: those who wait for it, if there are times when nobody does.
+    /// Reads the region. `waiters`: the callers that wait for it; with none waiting, the read is throttled.
     pub(crate) async fn read(
         db: &mut PgConnection,
         waiters: Option<&Waiters>,
@@ -69,15 +69,15 @@ impl Stored {
         let version = head(db).await?;
         let topology = Topology::read(db).await?;
         let (reservations, promises) = promise::read(db, &topology).await?;
-        let pace = Pace::new(waiters);
+        let pace = ReadThrottle::new(waiters);
         let servers =
             servers(db, &topology, &reservations, pace).await.doing("reading the servers")?;
         let unavailability = unavailability(db).await.doing("reading unavailability events")?;
         Ok(Stored { region, version, seq, promises, servers, unavailability })
     }
 
-    /// The rows of a snapshot of this instant, and the generation of each server; `None`: nothing was
-    /// ever loaded.
+    /// The rows of a snapshot of this instant, and the generation of each server; `None`: no region was ever
+    /// loaded.
     pub(crate) fn into_parts(self, taken_at: DateTime<Utc>) -> Option<(SnapshotParts, Vec<i64>)> {
         let region = self.region?;
         let (servers, generations) = self.servers.into_iter().unzip();
@@ -123,7 +123,7 @@ async fn servers(
     db: &mut PgConnection,
     topology: &Topology,
     reservations: &Names,
-    mut pace: Pace<'_>,
+    mut pace: ReadThrottle<'_>,
 ) -> Result<Vec<(ServerRow, i64)>, sqlx::Error> {
     let mut servers = Vec::new();
     let mut rows = sqlx::query(sql::SERVERS).fetch(db);
@@ -131,7 +131,7 @@ async fn servers(
         servers.push(server(&row, topology, reservations)?);
         pace.row().await;
     }
-    // A million names take a second: not on a thread that others wait for.
+    // Sorting a million names takes a second, so it runs on a blocking thread.
     let sorted = tokio::task::spawn_blocking(move || {
         servers.sort_unstable_by(|a: &(ServerRow, i64), b| a.0.server_id.cmp(&b.0.server_id));
         servers

@@ -1,8 +1,8 @@
-//! Applying a plan: promises, targets, requests and trail in one transaction, or nothing.
+//! PlanPatch of a plan: promises, targets, requests and trail in one transaction, or nothing.
 //!
-//! Whoever applies has looked at the region this very moment, put the changes on it and audited the
-//! outcome. What that look rests on is compared here under locks: the promises of the reservations
-//! concerned, and the generation of every server that the plan moves.
+//! The caller has just read the region, applied the changes to it and audited the outcome. Here the basis of
+//! that outcome is compared under locks: the promises of the changed reservations, and the generation of every
+//! server that the plan moves.
 
 use crate::access::idempotency::{self, KeyClaim};
 use crate::infra::connection::Broker;
@@ -17,8 +17,8 @@ use crate::promises::promise::{self, Promise};
 use crate::promises::quota;
 use crate::requests::operation::{self, OperationSubject};
 use crate::requests::plan_store;
-use crate::requests::request::Asking;
-use crate::requests::submit::{self, AskError};
+use crate::requests::request::RequestSpec;
+use crate::requests::submit::{self, SubmitError};
 use crate::targets::publish::{self, PublishError, TargetRow};
 use crate::topology::places::Topology;
 use fleet::quote::Quote;
@@ -30,63 +30,57 @@ use std::collections::BTreeMap;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// In the order everybody locks servers in.
+        /// In the common lock order of servers.
         HOLD_SERVERS = "SELECT server::text, generation FROM servers WHERE server = ANY ($1) \
             ORDER BY server_id FOR UPDATE";
-        /// Every generation moves, so that a solve under way skips these servers.
+        /// Generations increase, so that a running solve skips these servers.
         TARGET = "UPDATE servers s SET target_pending = true, target_reservation_id = r.reservation_id, \
                 target_version = $3, target_origin = 'plan' \
             FROM unnest($1::text[], $2::text[]) AS w (server, target) \
             LEFT JOIN reservations r ON r.reservation = w.target WHERE s.server = w.server";
-        /// Those that have the wanted owner already: no move is under way any more.
+        /// Servers that already have the wanted owner need no move any more.
         SETTLE = "UPDATE servers SET target_pending = false, target_reservation_id = NULL, \
                 target_version = NULL, target_origin = NULL \
             WHERE server = ANY ($1) AND target_pending \
                 AND target_reservation_id IS NOT DISTINCT FROM current_reservation_id";
         LABEL = "UPDATE reservations SET labels = $2 WHERE reservation = $1";
         RESERVATION = "SELECT reservation_id FROM reservations WHERE reservation = $1";
-        /// A reservation is promised by one request.
+        /// A promise rests on one request.
         REPLACE = "UPDATE capacity_requests SET state = 'expired', version = version + 1 \
             WHERE reservation = ANY ($1) AND in_force";
         GRANT = "UPDATE capacity_requests SET state = $3, granted_micro = $4, answer = $5, plan_id = $6, \
                 version = version + 1, worker = NULL, lease_until = NULL \
             WHERE request_id = $1 AND worker IS NOT DISTINCT FROM $2 AND state = 'planned' \
             RETURNING operation_id";
-        /// Reservations that were granted something after an entry of the trail.
-        GRANTED_SINCE = "SELECT DISTINCT r.reservation_id FROM audit_trail t \
-            CROSS JOIN LATERAL jsonb_array_elements_text(t.detail -> 'reservations') AS n (reservation) \
-            JOIN reservations r ON r.reservation = n.reservation \
-            WHERE t.action = 'plan_applied' AND t.seq > $1";
     }
 }
 
-/// Servers and reservations that an error names.
+/// The most servers and reservations that an error names.
 const NAMED_MAX: usize = 10;
 
-/// A plan as it is applied: what it promises and moves, and what that rests on.
+/// The changes of a plan, with the basis they rest on.
 #[derive(Clone, Debug)]
-pub struct Application {
+pub struct PlanPatch {
     plan: PlanId,
     promises: Vec<Promised>,
     targets: Vec<TargetRow>,
 }
 
-/// A promise that changes.
+/// A changed promise.
 #[derive(Clone, Debug)]
 struct Promised {
     reservation: Name,
-    /// As it was when the region was looked at; `None`: there was none.
+    /// The promise on which the plan rests; `None`: the reservation is new.
     before: Option<Promise>,
     after: Promise,
 }
 
-impl Application {
-    /// Takes what changes from a region to the same with the changes in it, and from its holders to
-    /// the targets. `generations` are those of the region that was looked at, `reservations` the ones
-    /// that are changed.
+impl PlanPatch {
+    /// The changes from the region `before` to the region `after`, and from holders to targets. `generations`
+    /// are those of the region that was read, `reservations` the changed ones.
     ///
     /// # Panics
-    /// If the two regions do not have the same servers, or the second lacks a reservation.
+    /// If the regions differ in their servers, or `after` lacks a reservation.
     pub fn new(
         plan: PlanId,
         before: &RegionSnapshot,
@@ -94,7 +88,7 @@ impl Application {
         after: &RegionSnapshot,
         targets: &Targets,
         reservations: &[Name],
-    ) -> Application {
+    ) -> PlanPatch {
         assert_eq!(generations.len(), after.servers.len(), "one region");
         assert_eq!(before.servers.len(), after.servers.len(), "one region");
         let of = |region: &RegionSnapshot, name: &Name| {
@@ -103,7 +97,7 @@ impl Application {
         let promises = reservations.iter().map(|reservation| Promised {
             reservation: reservation.clone(),
             before: of(before, reservation),
-            after: of(after, reservation).expect("the changes are in it"),
+            after: of(after, reservation).expect("`after` contains the changes"),
         });
         let targets = targets.diff(after).map(|change| TargetRow {
             server: after.servers[change.server.ix()].id.clone(),
@@ -111,7 +105,7 @@ impl Application {
             target: change.target.map(|r| after.reservations[r.ix()].id.clone()),
         });
         let promises = promises.filter(|of| of.before.as_ref() != Some(&of.after)).collect();
-        Application { plan, promises, targets: targets.collect() }
+        PlanPatch { plan, promises, targets: targets.collect() }
     }
 
     /// Its plan.
@@ -122,40 +116,40 @@ impl Application {
 
 /// A request that a plan grants.
 #[derive(Clone, Debug)]
-pub struct Granting<'a> {
+pub struct RequestGrant<'a> {
     /// Its id.
     pub request: RequestId,
     /// What it asks.
-    pub asking: &'a Asking,
+    pub asking: &'a RequestSpec,
     /// Who decides it; `None`: it was never submitted, and is stored now.
     pub worker: Option<&'a str>,
-    /// The state it comes to.
+    /// The new state.
     pub state: RequestState,
-    /// What is promised.
+    /// The granted capacity.
     pub granted: Rru,
-    /// What the plan says of it; `None`: it needed no plan.
+    /// The quote of the plan; `None`: no plan was necessary.
     pub answer: Option<&'a Quote>,
 }
 
-/// What is done together.
+/// The arguments of one application.
 #[derive(Clone, Debug)]
-pub struct Applying<'a> {
+pub struct ApplyPlan<'a> {
     /// Promises and targets.
-    pub application: &'a Application,
+    pub application: &'a PlanPatch,
     /// The requests that are granted by it.
-    pub grants: &'a [Granting<'a>],
+    pub grants: &'a [RequestGrant<'a>],
     /// An operation for all of it, begun and ended here, if the plan is applied by name.
     pub operation: Option<OperationId>,
     /// A key, and what is answered to whoever sends it again.
     pub key: Option<(KeyClaim, &'a Value)>,
 }
 
-/// A plan was applied.
+/// An applied plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// Its entry in the audit trail.
+    /// The entry in the audit trail.
     pub seq: Seq,
-    /// Servers that got another target.
+    /// The number of servers with a new target.
     pub servers: usize,
 }
 
@@ -177,26 +171,26 @@ pub enum ApplyError {
     #[error(transparent)]
     Contract(#[from] ContractError),
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Ask(#[from] SubmitError),
     #[error(transparent)]
     Db(#[from] DbError),
 }
 
 impl Broker {
-    /// Applies a plan: new versions of the promises, targets of the servers it moves, the state of the
-    /// requests it grants, and the trail, in one transaction.
+    /// Applies a plan in one transaction: new versions of promises, targets of the moved servers, states of the
+    /// granted requests, and the trail.
     ///
-    /// The caller has audited the outcome on a region it looked at this moment; here is compared
-    /// whether that region is still what there is.
+    /// The caller has audited the outcome on a region that it read just now; this compares that region with the
+    /// stored one.
     ///
     /// # Errors
     /// [`ApplyError`].
     pub async fn apply_plan(
         &self,
         actor: &str,
-        applying: &Applying<'_>,
+        applying: &ApplyPlan<'_>,
     ) -> Result<Applied, ApplyError> {
-        let Application { plan, promises, targets } = applying.application;
+        let PlanPatch { plan, promises, targets } = applying.application;
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         let head = lifecycle::hold_head(db).await?;
@@ -223,7 +217,7 @@ impl Broker {
         if let Some((claim, answer)) = applying.key
             && !idempotency::answer(db, claim, answer).await?
         {
-            return Err(AskError::KeyLost.into());
+            return Err(SubmitError::KeyLost.into());
         }
         change.record(Action::PlanApplied, &plan.to_string(), detail(applying));
         let seq = change.commit().await?;
@@ -232,7 +226,7 @@ impl Broker {
     }
 }
 
-/// Whether the region is what was looked at; what is compared stays until the end.
+/// Checks that the stored region is the one the plan rests on, under locks until the end of the transaction.
 async fn compare(
     db: &mut PgConnection,
     promises: &[Promised],
@@ -256,7 +250,7 @@ async fn compare(
     Err(ApplyError::Stale { servers, reservations })
 }
 
-/// Gives servers their targets.
+/// Sets the targets of servers.
 async fn target(
     db: &mut PgConnection,
     targets: &[TargetRow],
@@ -269,7 +263,7 @@ async fn target(
     publish::holders(db, &targets.iter().collect::<Vec<_>>()).await.map_err(
         |error| match error {
             PublishError::Db(error) => ApplyError::Db(error),
-            // A reservation that is gone: the region moved.
+            // The reservation is gone: the region changed.
             _ => ApplyError::Stale { servers: Vec::new(), reservations: Vec::new() },
         },
     )?;
@@ -281,11 +275,11 @@ async fn target(
     Ok(())
 }
 
-/// Labels, contracts, requests and their operations.
+/// Writes labels, contracts, requests and operations.
 async fn settle(
     change: &mut Change,
     actor: &str,
-    applying: &Applying<'_>,
+    applying: &ApplyPlan<'_>,
 ) -> Result<(), ApplyError> {
     let doing = "granting a request";
     let names: Vec<&str> =
@@ -330,15 +324,15 @@ async fn settle(
     Ok(())
 }
 
-/// The owner all of it is for, if it is one.
-fn one_owner<'a>(grants: &[Granting<'a>]) -> Option<&'a str> {
+/// The owner of all granted reservations, if there is only one.
+fn one_owner<'a>(grants: &[RequestGrant<'a>]) -> Option<&'a str> {
     let mut owners = grants.iter().map(|of| of.asking.owner.as_ref());
     let first = owners.next()?;
     owners.all(|owner| owner == first).then_some(first)
 }
 
-/// What is said to whoever waits.
-fn result(applying: &Applying) -> Value {
+/// The result for a waiting caller.
+fn result(applying: &ApplyPlan) -> Value {
     let requests = applying.grants.iter().map(|of| {
         json!({
             "request": of.request.to_string(), "reservation": of.asking.reservation(),
@@ -352,8 +346,8 @@ fn result(applying: &Applying) -> Value {
     })
 }
 
-fn detail(applying: &Applying) -> Value {
-    let Application { promises, targets, .. } = applying.application;
+fn detail(applying: &ApplyPlan) -> Value {
+    let PlanPatch { promises, targets, .. } = applying.application;
     let capacity = |promise: &Promise| promise.capacity().to_f64();
     let changes = promises.iter().map(|of| {
         json!({

@@ -3,7 +3,7 @@
 pub(crate) mod apply;
 pub(crate) mod publish;
 
-pub use apply::{Application, Applied, ApplyError, Applying, Granting};
+pub use apply::{Applied, ApplyError, ApplyPlan, PlanPatch, RequestGrant};
 pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 
 /// The statements of this room, by module and name.

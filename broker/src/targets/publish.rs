@@ -1,4 +1,4 @@
-//! Publishing targets: one transaction on top of one parent, or nothing.
+//! Publication of targets: one transaction on top of one parent, or nothing.
 
 use crate::infra::connection::Broker;
 use crate::infra::copy::Rows;
@@ -29,7 +29,7 @@ pub(crate) mod sql {
             VALUES ($1 + 1, $1, 'publication', $2)";
         RESERVATION_IDS = "SELECT reservation, reservation_id FROM reservations \
             WHERE reservation = ANY ($1)";
-        /// The servers that the publication takes, as PUBLISH does, and locked until it ends.
+        /// The servers that the publication takes, locked until its end. Same condition as PUBLISH.
         TAKE = "SELECT s.server::text FROM servers s JOIN staged_targets g ON s.server = g.server \
             WHERE s.generation = g.generation \
                 AND coalesce(CASE WHEN s.target_pending THEN s.target_reservation_id \
@@ -37,10 +37,10 @@ pub(crate) mod sql {
             ORDER BY s.server_id FOR UPDATE OF s";
         KEEP_BACK = "UPDATE staged_targets g SET kept_because = w.why \
             FROM unnest($1::text[], $2::text[]) AS w (server, why) WHERE g.server = w.server";
-        /// A server that already has the wanted owner has no move under way after this. Rows
-        /// changed meanwhile are read again by Postgres before they are written, so the generation
-        /// that is compared is the last one committed. What reservations hold that were granted
-        /// something after the snapshot ($2) stays theirs: the solve did not know what they need.
+        /// A server that already has the wanted owner needs no move any more. Postgres reads concurrently
+        /// changed rows again before it writes them, so the compared generation is the last committed one.
+        /// Servers held by reservations with a grant after the snapshot ($2) stay theirs: the solve did not
+        /// know the grant.
         PUBLISH = "WITH taken AS ( \
             UPDATE servers s SET \
                 target_pending = s.current_reservation_id IS DISTINCT FROM g.target_id, \
@@ -68,27 +68,32 @@ pub(crate) mod sql {
             WHERE solve_id = $1 AND state = 'running' AND parent = $2 - 1";
         SOLVE_SEQ = "SELECT seq FROM solves WHERE solve_id = $1";
         PUBLISHED_AS = "SELECT version FROM target_versions WHERE publication_id = $1";
+        /// Reservations with a grant after an entry of the trail.
+        GRANTED_SINCE = "SELECT DISTINCT r.reservation_id FROM audit_trail t \
+            CROSS JOIN LATERAL jsonb_array_elements_text(t.detail -> 'reservations') AS n (reservation) \
+            JOIN reservations r ON r.reservation = n.reservation \
+            WHERE t.action = 'plan_applied' AND t.seq > $1";
     }
 }
 
-/// How many skipped servers an answer names; all of them stand in the table `target_changes`.
+/// The most skipped servers that an answer names; the table `target_changes` has all of them.
 const SKIPPED_NAMED: i64 = 100;
 
-/// How many broken rules an error names.
+/// The most broken rules that an error names.
 const BROKEN_NAMED: usize = 10;
 
-/// The wanted holder of one server.
+/// The wanted holder of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetRow {
     /// The server.
     pub server: Name,
-    /// Its generation in the snapshot the decision was made on.
+    /// The server's generation in the snapshot of the decision.
     pub generation: i64,
-    /// Who should hold it; `None`: nobody.
+    /// The wanted holder; `None`: free.
     pub target: Option<Name>,
 }
 
-/// Targets to publish: the servers whose holder changes, and what they were decided on.
+/// Targets to publish: the servers whose holder changes, and the basis of the decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication {
     /// The publisher's own id of this publication: publishing it twice does it once, so whoever
@@ -96,29 +101,30 @@ pub struct Publication {
     pub id: PublicationId,
     /// The version it was decided on.
     pub parent: TargetVersion,
-    /// The solve it comes from, if any, which ends with it.
+    /// The solve that ends with the publication, if there is one.
     pub solve: Option<SolveEnd>,
-    /// The servers.
+    /// The servers whose holder changes.
     pub targets: Vec<TargetRow>,
 }
 
 /// The end of a solve, in the same transaction as the publication of its targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SolveEnd {
-    /// The right to end it. If it is lost, nothing is published.
+    /// The worker's lease. If it is lost, nothing is published.
     pub lease: Lease,
-    /// Where its result is kept.
+    /// The location of the result.
     pub result_url: String,
-    /// What it says of itself.
+    /// The solve's report.
     pub report: serde_json::Value,
 }
 
 impl Publication {
-    /// Takes from targets what changes the region. `version` and `generations` are those of the
+    /// Extracts the changes from targets. `version` and `generations` belong to the export that the snapshot
+    /// was made of.
     /// export that the snapshot was made of.
     ///
     /// # Panics
-    /// If there is not one generation for each server of the snapshot.
+    /// If the number of generations is not the number of servers.
     pub fn new(
         id: PublicationId,
         version: TargetVersion,
@@ -136,24 +142,22 @@ impl Publication {
     }
 }
 
-/// What became of a publication.
+/// A publication that took effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// The version it is.
+    /// The new version.
     pub version: TargetVersion,
-    /// Servers whose target was taken.
+    /// The number of servers whose target was taken.
     pub taken: u64,
-    /// Servers that keep what they have, because their binding moved since the snapshot or they
-    /// are gone.
+    /// The number of skipped servers: their binding changed since the snapshot, or they are gone.
     pub skipped: u64,
-    /// The first 100 of them, by name.
+    /// The first 100 skipped servers, by name.
     pub skipped_servers: Vec<Name>,
-    /// Servers that keep what they have because the audit refused their targets without those that
-    /// were skipped.
+    /// The number of servers whose target was withheld because the audit rejected it without the skipped ones.
     pub kept_back: u64,
-    /// The first 100 of them, by name, and the rule that would have been broken.
+    /// The first 100 withheld servers, by name, with the rule that their target would break.
     pub kept_back_servers: Vec<(Name, String)>,
-    /// Its entry in the audit trail; `None`: it had been published before.
+    /// The entry in the audit trail; `None`: it had been published before.
     pub seq: Option<Seq>,
 }
 
@@ -181,14 +185,14 @@ pub enum PublishError {
 }
 
 impl Broker {
-    /// Publishes targets as the version after their parent. A server whose generation moved since
-    /// the snapshot is skipped and counted; a target that the server already has ends its move.
+    /// Publishes targets as the version after their parent. Servers whose generation changed since the snapshot
+    /// are skipped and counted; a target equal to the owner ends the server's move.
     ///
-    /// The caller has audited them. Where a server is skipped, the others are audited again on the
-    /// region as it is ([`publishable`]): what would leave a reservation worse off keeps what it has.
+    /// The caller has audited the targets. If servers are skipped, the rest is audited again on the current
+    /// region ([`publishable`]): targets that would leave a reservation worse off are withheld.
     ///
     /// # Errors
-    /// [`PublishError`]; [`PublishError::Stale`] if anybody else was first.
+    /// [`PublishError`]; [`PublishError::Stale`] if another publication was first.
     pub async fn publish(
         &self,
         actor: &str,
@@ -202,7 +206,7 @@ impl Broker {
         let version = TargetVersion(publication.parent.0 + 1);
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        // First, because it decides: whoever comes second waits here until the first has ended.
+        // First, because it decides: a concurrent publication waits here for the end of this one.
         let added = sqlx::query(sql::ADD_VERSION).bind(publication.parent.0).bind(publication.id);
         if let Err(error) = added.execute(&mut *db).await.doing("adding a version of the targets") {
             change.abandon().await?;
@@ -235,7 +239,7 @@ impl Broker {
         Ok(published)
     }
 
-    /// The chain of versions refused it: because this very publication is in it, or another is.
+    /// Explains a refusal by the chain of versions: this publication is already in it, or another is.
     async fn explain_refusal(
         &self,
         publication: &Publication,
@@ -263,9 +267,8 @@ impl Broker {
     }
 }
 
-/// Audits what is left of a publication without the servers that are skipped, and marks what must
-/// not be published with it. All of it is read within the transaction, which holds the head: nobody
-/// else gives a server another holder meanwhile.
+/// Audits the publication without the skipped servers, and marks the targets to be withheld. Reads in the
+/// transaction that holds the head, so holders cannot change meanwhile.
 async fn keep_back(
     db: &mut PgConnection,
     rows: &[&TargetRow],
@@ -281,7 +284,7 @@ async fn keep_back(
     let now: DateTime<Utc> =
         sqlx::query_scalar(region_read::sql::NOW).fetch_one(&mut *db).await.doing(doing)?;
     let stored = Stored::read(&mut *db, None).await?;
-    // A large region takes a second: not on a thread that others wait for.
+    // Takes a second for a large region, so it runs on a blocking thread.
     let judged = tokio::task::spawn_blocking(move || judge(stored, now, &wanted)).await;
     let kept = judged
         .expect("an audit does not panic")
@@ -301,7 +304,7 @@ async fn keep_back(
     written.map(|_| ()).doing(doing).map_err(PublishError::from)
 }
 
-/// The servers whose targets must be kept back, and why; else the rules that are broken in any case.
+/// The servers whose targets must be withheld, with the reasons; error: the rules that are broken in any case.
 fn judge(
     stored: Stored,
     now: DateTime<Utc>,
@@ -333,7 +336,7 @@ fn judge(
     }
 }
 
-/// Reservations that were granted something since the snapshot of the solve, whose trail says so.
+/// Reservations with a grant since the snapshot of the solve, from the trail.
 async fn granted_since(
     db: &mut PgConnection,
     publication: &Publication,
@@ -342,10 +345,10 @@ async fn granted_since(
     let seen = sqlx::query_scalar(sql::SOLVE_SEQ).bind(end.lease.job).fetch_optional(&mut *db);
     let Some(seen) = seen.await?.flatten() else { return Ok(Vec::new()) };
     let seen: i64 = seen;
-    sqlx::query_scalar(crate::targets::apply::sql::GRANTED_SINCE).bind(seen).fetch_all(db).await
+    sqlx::query_scalar(sql::GRANTED_SINCE).bind(seen).fetch_all(db).await
 }
 
-/// Ends the solve that the targets come from, if the publisher still has it.
+/// Ends the solve of the targets, if the publisher still has its lease.
 async fn end_solve(
     db: &mut PgConnection,
     end: &SolveEnd,
@@ -367,8 +370,8 @@ async fn end_solve(
     Ok(())
 }
 
-/// The numbers of the reservations named as targets. Shared buffers that nobody listed are made
-/// where a known type needs one: a solve may be the first to put a server into it.
+/// The numbers of the reservations named as targets. Unlisted shared buffers of known types are created: a
+/// solve may be the first to put a server into one.
 pub(crate) async fn holders<'a>(
     db: &mut PgConnection,
     rows: &[&'a TargetRow],

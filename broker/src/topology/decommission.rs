@@ -1,9 +1,9 @@
-//! Servers that are drained because they are to be decommissioned.
+//! Decommissions: servers are drained, then removed.
 //!
-//! Such a server is out of use by an event of its own, so that nothing is given, lent or put there, and its target is
-//! no reservation: an ordinary move of origin `decommission` takes it from its owner, under the limits and contracts of all
-//! moves. The owner is short until the next decision replaces it. Once it is free it is removed. All of it stands in
-//! tables, so another mover goes on where one ended.
+//! A draining server is out of use by its own event, so that it is neither assigned, lent nor filled, and its
+//! target is free: an ordinary move of origin `decommission` takes it from its owner, under the limits and
+//! contracts of all moves. The owner is short until the next decision replaces it. A free server is removed.
+//! All state is in tables, so another mover continues where one ended.
 
 use crate::health::unavailability;
 use crate::infra::connection::Broker;
@@ -11,10 +11,10 @@ use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
 use crate::log::trail::Action;
 use crate::moves::lifecycle;
-use crate::moves::mover::{Epoch, MoverError, still_ours};
+use crate::moves::mover::{Epoch, MoverError, check_fence};
 use crate::moves::unfinished;
 use crate::snapshot::load;
-use crate::topology::edit::EditError;
+use crate::topology::edit_error::EditError;
 use chrono::{DateTime, Utc};
 use fleet::edit::{ServerEdit, WrongField};
 use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
@@ -22,7 +22,7 @@ use sqlx::PgConnection;
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
-/// Seconds before what failed is tried again.
+/// Seconds before a failed move is tried again.
 const PAUSE: f64 = 60.0;
 
 pub(crate) mod sql {
@@ -31,8 +31,7 @@ pub(crate) mod sql {
             SELECT s.server_id, w.event, $3 FROM unnest($1::text[], $2::text[]) AS w (server, event) \
             JOIN servers s USING (server) ON CONFLICT (server_id) DO NOTHING \
             RETURNING event_id::text, (SELECT server::text FROM servers s WHERE s.server_id = decommissions.server_id)";
-        /// Whatever else was decided, and whatever became of the move before. After one that failed a
-        /// pause is made.
+        /// Overrides any other decision, and does not depend on the last move; waits after a failed one.
         TARGET = "UPDATE servers s SET target_pending = true, target_reservation_id = NULL, target_version = $1, \
                 target_origin = 'decommission' FROM decommissions d WHERE s.server_id = d.server_id \
             AND CASE WHEN s.target_pending THEN s.target_reservation_id IS NOT NULL \
@@ -63,25 +62,25 @@ pub(crate) mod sql {
     }
 }
 
-/// A server that is drained, and removed once it is free.
+/// A server that is being drained for removal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decommission {
     /// The server.
     pub server: Name,
-    /// Who owns it still; `None`: it is free.
+    /// The owner; `None`: the server is free.
     pub reservation: Option<Name>,
-    /// How far the move is that takes it away; `None`: none is under way.
+    /// The state of its move; `None`: no move is open.
     pub step: Option<String>,
-    /// Who asked for it.
+    /// The actor that asked for it.
     pub asked_by: String,
-    /// When.
+    /// The time of the request.
     pub asked_at: DateTime<Utc>,
-    /// Why it could not be removed although it is free.
+    /// The reason why a free server could not be removed.
     pub refused: Option<String>,
 }
 
 impl Decommission {
-    /// A word for how far it is.
+    /// The progress, for people.
     pub fn progress(&self) -> &str {
         match (&self.step, &self.reservation) {
             (Some(step), _) if step == "pending" => "waits for its move",
@@ -92,7 +91,7 @@ impl Decommission {
     }
 }
 
-/// Notes servers that are to be drained, each with an event that takes it out of use.
+/// Records servers to be drained, each with an event that takes it out of use.
 pub(crate) async fn ask(
     change: &mut Change,
     actor: &str,
@@ -135,7 +134,7 @@ pub(crate) async fn ask(
     Ok(())
 }
 
-/// Sets the target of every server that is drained to no reservation. Gives those where it was another.
+/// Sets the target of every draining server to free. Returns the servers whose target changed.
 async fn target(db: &mut PgConnection) -> Result<Vec<String>, DbError> {
     let head = lifecycle::hold_head(db).await?;
     let targeted = sqlx::query_scalar(sql::TARGET).bind(head.0).bind(PAUSE).fetch_all(db).await;
@@ -143,8 +142,8 @@ async fn target(db: &mut PgConnection) -> Result<Vec<String>, DbError> {
 }
 
 impl Broker {
-    /// Lets the draining of servers go on: wants them to be free, and removes those that are. Gives how many were
-    /// removed.
+    /// Advances decommissions: frees draining servers and removes free ones. Returns the number of removed
+    /// servers.
     ///
     /// # Errors
     /// [`MoverError`].
@@ -160,7 +159,7 @@ impl Broker {
         }
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        still_ours(db, epoch).await?;
+        check_fence(db, epoch).await?;
         let targeted = target(db).await?;
         let free: Vec<String> =
             sqlx::query_scalar(sql::FREE).bind(PAUSE).fetch_all(&mut *db).await.doing(doing)?;
@@ -187,16 +186,16 @@ impl Broker {
         }
     }
 
-    /// Keeps servers that were to be drained: all of them or none.
+    /// Cancels decommissions: all of the given servers or none.
     ///
     /// # Errors
-    /// [`EditError`], with every server that is not drained.
+    /// [`EditError`], with every server that is not being drained.
     pub async fn keep_servers(&self, actor: &str, servers: &[Name]) -> Result<(), EditError> {
         let doing = "keeping servers";
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         sqlx::query(load::sql::LOCK).execute(&mut *db).await.doing("locking the region")?;
-        // A name with a character of zero is no server's.
+        // A name with a zero character belongs to no server.
         let names: Vec<&str> =
             servers.iter().map(AsRef::as_ref).filter(|name: &&str| !name.contains('\0')).collect();
         let kept = sqlx::query_as(sql::CANCEL).bind(&names).fetch_all(db).await;
@@ -210,7 +209,7 @@ impl Broker {
             })
             .collect();
         if servers.is_empty() {
-            wrong.push(WrongField::new("servers", "empty", "which servers? the list is empty"));
+            wrong.push(WrongField::new("servers", "empty", "the list is empty"));
         }
         if !wrong.is_empty() {
             return Err(EditError::Wrong(wrong));
@@ -224,7 +223,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Servers that are drained, by name.
+    /// Draining servers, by name.
     ///
     /// # Errors
     /// If Postgres fails.

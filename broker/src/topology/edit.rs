@@ -1,92 +1,49 @@
-//! What operators change of a region beside guaranteed reservations, piece by piece.
+//! Edits of a region: settings and servers.
 //!
-//! A piece is changed in the rows that a snapshot of the region would have, the rules of the snapshot
-//! format judge them, and what differs is written as an import would write it. So a region is the same
-//! whether it was made over HTTP or imported. The whole region is read for that, under the lock of an
-//! import: such changes are rare (docs/decisions/0026-an-edit-reads-the-region.md has what it costs).
+//! An edit changes the rows that a snapshot of the region has; the rules of the snapshot format judge them, and
+//! the differences are written as an import writes them. So the result does not depend on whether a region was
+//! edited or imported. An edit reads the whole region under the lock of an import: edits are rare
+//! (docs/decisions/0026-an-edit-reads-the-region.md has the cost).
 //!
-//! The targets keep their version: a solve under way is published, and skips servers whose generation
-//! moved.
-
-pub(crate) mod buffer;
-pub(crate) mod elastic;
+//! The targets keep their version: a running solve is published, and skips servers whose generation changed.
 
 use crate::access::idempotency::{self, KeyClaim};
 use crate::infra::connection::Broker;
-use crate::infra::error::{DbError, Doing};
+use crate::infra::error::Doing;
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
-use crate::promises::promise;
-use crate::snapshot::import_diff::ImportPlan;
-use crate::snapshot::load::{self, write};
-use crate::snapshot::region_read::{self, Stored};
+use crate::snapshot::region_read;
 use crate::topology::decommission;
-use chrono::{DateTime, Utc};
-use fleet::edit::{self, RegionSettings, ServerEdit, ServerPlan, WrongField};
-use fleet::{Name, SnapshotParts};
+use crate::topology::edit_error::{EditError, check_seen, version};
+use crate::topology::editing::Editing;
+use fleet::Name;
+use fleet::edit::{self, RegionSettings, ServerEdit, ServerPlan};
 use serde_json::{Value, json};
-use sqlx::PgConnection;
-use std::collections::BTreeSet;
-use uuid::Uuid;
-
-pub use buffer::{HardwareType, SharedBuffer};
-pub use elastic::{Elastic, ElasticEnd};
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Servers with a move under way, of whatever origin.
+        /// Servers with an open move of any origin.
         MOVING = "SELECT s.server::text FROM moves m JOIN servers s USING (server_id) WHERE m.open";
     }
 }
 
-/// A region cannot be changed; nothing was.
-#[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "each variant's message says what it is")]
-pub enum EditError {
-    #[error("no region is loaded")]
-    NothingLoaded,
-    #[error("{}", sentence(.0))]
-    Wrong(Vec<WrongField>),
-    #[error("the region has no hardware type {name:?}")]
-    UnknownType { name: Name },
-    #[error("there is no elastic reservation {name:?}")]
-    UnknownElastic { name: Name },
-    #[error("it has changed since it was seen")]
-    Stale { current: String },
-    #[error("the idempotency key was taken by another request")]
-    KeyLost,
-    #[error(transparent)]
-    Db(#[from] DbError),
-}
-
-fn sentence(wrong: &[WrongField]) -> String {
-    match wrong {
-        [one] => format!("{}: {}", one.field, one.detail),
-        many => format!("{} fields are wrong", many.len()),
-    }
-}
-
-/// The region's prices, limits and buffer fraction, by a version that changes with any of them.
+/// The region's prices, limits and buffer fraction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredSettings {
-    /// The region.
+    /// The region's name.
     pub region: Name,
-    /// What is set.
+    /// The settings.
     pub settings: RegionSettings,
 }
 
 impl StoredSettings {
-    /// Changes whenever any of it does.
+    /// A version that changes with every setting.
     pub fn version(&self) -> String {
         version(&json!([self.region, settings_json(&self.settings)]))
     }
 }
 
-fn version(of: &Value) -> String {
-    Uuid::new_v5(&Uuid::NAMESPACE_OID, of.to_string().as_bytes()).to_string()
-}
-
-/// All that is said of prices and limits, by the names of `region.json`.
+/// The settings as JSON, by the names of `region.json`.
 pub fn settings_json(of: &RegionSettings) -> Value {
     let weights = &of.weights;
     json!({
@@ -98,84 +55,11 @@ pub fn settings_json(of: &RegionSettings) -> Value {
     })
 }
 
-/// The answer of an idempotency key, made of what came of it.
+/// An idempotency key with its answer, which is made from the result.
 pub type EditAnswer<'a> = (KeyClaim, &'a (dyn Fn(&ServerPlan) -> Value + Sync));
 
-/// A region being edited.
-struct Editing {
-    stored: Stored,
-    parts: SnapshotParts,
-    known: BTreeSet<Name>,
-}
-
-impl Editing {
-    /// Reads the region; `held`: others who would change it wait until the transaction ends.
-    async fn begin(db: &mut PgConnection, held: bool) -> Result<Editing, EditError> {
-        if held {
-            let lock = sqlx::query(load::sql::LOCK).execute(&mut *db).await;
-            lock.doing("locking the region")?;
-        }
-        let now: DateTime<Utc> = sqlx::query_scalar(region_read::sql::NOW)
-            .fetch_one(&mut *db)
-            .await
-            .doing("asking for the time")?;
-        let stored = Stored::read(db, None).await?;
-        let (parts, _) = stored.clone().into_parts(now).ok_or(EditError::NothingLoaded)?;
-        let known = buffer::types(db).await?.into_iter().map(|of| of.hardware_type).collect();
-        Ok(Editing { stored, parts, known })
-    }
-
-    /// Changes the rows as an edit of servers says.
-    fn plan(
-        &mut self,
-        servers: &ServerEdit,
-        moving: &BTreeSet<Name>,
-    ) -> Result<ServerPlan, EditError> {
-        let plan = |parts: &mut SnapshotParts, servers: &ServerEdit| {
-            edit::plan_servers(parts, servers, &self.known, moving).map_err(EditError::Wrong)
-        };
-        let ServerEdit::Drain(names) = servers else { return plan(&mut self.parts, servers) };
-        // The region without any of them must be one; those that are drained stay so long.
-        let mut without = self.parts.clone();
-        let planned = plan(&mut without, servers)?;
-        edit::snapshot(without).map_err(EditError::Wrong)?;
-        let gone = names.iter().filter(|name| !planned.draining.contains(*name));
-        let gone: Vec<Name> = gone.cloned().collect();
-        if !gone.is_empty() {
-            plan(&mut self.parts, &ServerEdit::Remove(gone))?;
-        }
-        Ok(planned)
-    }
-
-    /// Writes what differs.
-    async fn write(self, db: &mut PgConnection) -> Result<(), EditError> {
-        let Editing { stored, parts, .. } = self;
-        let snapshot = edit::snapshot(parts).map_err(EditError::Wrong)?;
-        let wanted = snapshot.to_parts();
-        load::check_storable(&snapshot, &wanted).map_err(|error| {
-            EditError::Wrong(vec![WrongField::new("servers", "rule", error.to_string())])
-        })?;
-        let promises = promise::of_snapshot(&snapshot);
-        let plan = ImportPlan::between(&stored, &snapshot, &wanted, &promises);
-        write::write(db, &snapshot, &wanted, &stored, &promises, &plan, stored.version).await?;
-        let doing = "removing what is gone";
-        write::remove(db, &plan, &promises).await.doing(doing)?;
-        let made: Vec<&str> =
-            promises.iter().filter(|(_, p)| p.made).map(|(name, _)| name.as_ref()).collect();
-        sqlx::query(load::sql::REMOVE_MADE).bind(made).execute(db).await.doing(doing)?;
-        Ok(())
-    }
-}
-
-fn check_seen(seen: Option<&str>, current: String) -> Result<(), EditError> {
-    match seen {
-        Some(seen) if seen != current => Err(EditError::Stale { current }),
-        _ => Ok(()),
-    }
-}
-
 impl Broker {
-    /// The region's prices, limits and buffer fraction.
+    /// Reads the region's prices, limits and buffer fraction.
     ///
     /// # Errors
     /// [`EditError`].
@@ -188,10 +72,10 @@ impl Broker {
         Ok(StoredSettings { region: name, settings })
     }
 
-    /// Sets prices, limits and the buffer fraction. `seen`: only if they are of this version.
+    /// Sets prices, limits and the buffer fraction. `seen`: only if this is the current version.
     ///
     /// # Errors
-    /// [`EditError`], with every wrong field.
+    /// [`EditError`], with every invalid field.
     pub async fn set_region_settings(
         &self,
         actor: &str,
@@ -222,11 +106,11 @@ impl Broker {
         Ok(Some(change.commit().await?))
     }
 
-    /// Racks, decommissions or moves servers: all of them or none. `dry`: only says what it would come
-    /// to. `key`: a claimed idempotency key and its answer.
+    /// Adds, removes or moves servers: all of them or none. `dry`: only computes the result. `key`: a claimed
+    /// idempotency key with its answer.
     ///
     /// # Errors
-    /// [`EditError`], with every wrong field of every server.
+    /// [`EditError`], with every invalid field of every server.
     pub async fn edit_servers(
         &self,
         actor: &str,

@@ -1,15 +1,14 @@
-//! Hardware types get another name, and go once nothing uses them.
+//! Hardware types: listed, added, renamed, and removed once unused.
 //!
-//! Everything refers to a type by number, so a name is changed in one row; beside it in the name of its shared
-//! buffer, in moves under way and in requests that are not decided yet. The audit trail, the archive and plans that
-//! are kept say what was said then.
+//! Tables refer to a type by number, so a new name changes one row, plus the name of its shared buffer, open
+//! moves and undecided requests. The audit trail, the archive and stored plans keep the old name.
 
 use crate::infra::connection::Broker;
-use crate::infra::error::Doing;
+use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
 use crate::snapshot::load;
-use crate::topology::edit::EditError;
+use crate::topology::edit_error::{EditError, version};
 use fleet::edit::{WrongField, check_hardware_types};
 use fleet::{Name, SHARED_BUFFER_PREFIX};
 use serde_json::json;
@@ -17,13 +16,22 @@ use sqlx::PgConnection;
 
 pub(crate) mod sql {
     crate::statements! {
+        TYPES = "SELECT h.hardware_type::text, (SELECT count(*) FROM servers s \
+                WHERE s.hardware_type_id = h.hardware_type_id), r.reservation, p.capacity_micro, r.made, \
+                (SELECT count(*) FROM servers s WHERE s.current_reservation_id = r.reservation_id) \
+            FROM hardware_types h LEFT JOIN reservations r ON r.buffer_type_id = h.hardware_type_id \
+            LEFT JOIN promises p USING (promise_id) \
+            WHERE NOT h.removed OR EXISTS (SELECT FROM servers s WHERE s.hardware_type_id = h.hardware_type_id) \
+            ORDER BY 1";
+        ADD_TYPES = "INSERT INTO hardware_types (hardware_type) SELECT unnest($1::text[]) \
+            ON CONFLICT (hardware_type) DO UPDATE SET removed = false WHERE hardware_types.removed RETURNING hardware_type::text";
         THERE = "SELECT NOT removed FROM hardware_types WHERE hardware_type = $1";
         RENAME = "UPDATE hardware_types SET hardware_type = $2 WHERE hardware_type = $1";
-        /// One that was removed and has the new name is out of the way under a name that is never given.
+        /// A removed type with the new name gets a name that is never used.
         MAKE_ROOM = "UPDATE hardware_types SET hardware_type = 'removed/' || hardware_type_id WHERE hardware_type = $1 \
             AND removed";
         NAMED = "SELECT EXISTS (SELECT FROM reservations WHERE reservation = $1)";
-        /// What was promised under the old name stays; under the new one the same is promised again.
+        /// The promise under the old name stays; a copy of it is added under the new name.
         RENAME_BUFFER = "WITH old AS (SELECT r.reservation_id, p.* FROM reservations r JOIN promises p USING (promise_id) \
                 WHERE r.reservation = $1), \
             new AS (INSERT INTO promises (reservation, version, kind, owner, capacity_micro, msb_buffer, priority, \
@@ -43,7 +51,7 @@ pub(crate) mod sql {
         RENAME_ASKED = "UPDATE capacity_requests SET asked = jsonb_set(asked, '{change,rru}', \
                 (asked->'change'->'rru') - $1 || jsonb_build_object($2::text, asked->'change'->'rru'->$1)) \
             WHERE state = 'submitted' AND asked->'change'->'rru' ? $1";
-        /// What uses a type, and whose it is.
+        /// The users of a type, with their owners.
         USES = "SELECT 'servers', NULL, count(*) FROM servers s JOIN hardware_types h USING (hardware_type_id) \
                 WHERE h.hardware_type = $1 HAVING count(*) > 0 \
             UNION ALL SELECT 'reservations', string_agg(reservation, ', '), count(*) FROM \
@@ -66,7 +74,39 @@ pub(crate) mod sql {
     }
 }
 
-/// Holds the region; says of a type that is not there that it is not.
+/// A hardware type and its shared buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HardwareType {
+    /// The type's name.
+    pub hardware_type: Name,
+    /// The number of its servers.
+    pub servers: u64,
+    /// The type's shared buffer, if it has one.
+    pub buffer: Option<SharedBuffer>,
+}
+
+/// The shared buffer of a hardware type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedBuffer {
+    /// The buffer's reservation.
+    pub reservation: Name,
+    /// The wanted number of servers.
+    pub wanted: u64,
+    /// The held number of servers.
+    pub held: u64,
+    /// Whether its size is fixed; else the region's fraction determines it.
+    pub listed: bool,
+}
+
+impl HardwareType {
+    /// A version that changes with every change of the buffer.
+    pub fn version(&self) -> String {
+        let buffer = self.buffer.as_ref().map(|of| json!([of.reservation, of.wanted, of.listed]));
+        version(&json!([self.hardware_type, buffer]))
+    }
+}
+
+/// Locks the region; error: unknown type.
 async fn hold(db: &mut PgConnection, name: &Name) -> Result<(), EditError> {
     sqlx::query(load::sql::LOCK).execute(&mut *db).await.doing("locking the region")?;
     let there: Option<bool> = if name.contains('\0') {
@@ -86,10 +126,48 @@ fn buffer(hardware_type: &Name) -> String {
 }
 
 impl Broker {
-    /// Gives a hardware type another name; everything that refers to it follows.
+    /// Lists hardware types with their servers and shared buffers, by name.
     ///
     /// # Errors
-    /// [`EditError`], if there is no such type, or the new name is not a valid name or is in use.
+    /// If Postgres fails.
+    pub async fn hardware_types(&self) -> Result<Vec<HardwareType>, DbError> {
+        let mut db = self.pool.acquire().await.doing("connecting")?;
+        types(&mut db).await
+    }
+
+    /// Adds hardware types; existing ones stay unchanged. Returns the new ones.
+    ///
+    /// # Errors
+    /// [`EditError`], with every invalid name.
+    pub async fn add_hardware_types(
+        &self,
+        actor: &str,
+        names: &[Name],
+    ) -> Result<Vec<Name>, EditError> {
+        let wrong = check_hardware_types(names);
+        if !wrong.is_empty() {
+            return Err(EditError::Wrong(wrong));
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        let added = sqlx::query_scalar(sql::ADD_TYPES).bind(names);
+        let added: Vec<String> =
+            added.fetch_all(change.connection()).await.doing("adding hardware types")?;
+        if added.is_empty() {
+            change.abandon().await?;
+            return Ok(Vec::new());
+        }
+        for name in &added {
+            change.record(Action::HardwareTypeAdded, name, json!({}));
+        }
+        change.commit().await?;
+        Ok(added.into_iter().map(Name::from).collect())
+    }
+
+    /// Renames a hardware type everywhere.
+    ///
+    /// # Errors
+    /// [`EditError`]: unknown type, or the new name is invalid or in use.
     pub async fn rename_hardware_type(
         &self,
         actor: &str,
@@ -140,10 +218,10 @@ impl Broker {
         Ok(Some(change.commit().await?))
     }
 
-    /// Removes a hardware type that nothing uses: it is not offered any more.
+    /// Removes an unused hardware type: it is no longer offered.
     ///
     /// # Errors
-    /// [`EditError`], if there is no such type, or with all that uses it.
+    /// [`EditError`]: unknown type, or with everything that uses it.
     pub async fn remove_hardware_type(&self, actor: &str, name: &Name) -> Result<Seq, EditError> {
         let doing = "removing a hardware type";
         let mut change = Change::begin(self, actor).await?;
@@ -170,4 +248,22 @@ impl Broker {
         change.record(Action::HardwareTypeRemoved, name, json!({}));
         Ok(change.commit().await?)
     }
+}
+
+type TypeRow = (String, i64, Option<String>, Option<i64>, Option<bool>, i64);
+
+pub(crate) async fn types(db: &mut PgConnection) -> Result<Vec<HardwareType>, DbError> {
+    let rows: Vec<TypeRow> =
+        sqlx::query_as(sql::TYPES).fetch_all(db).await.doing("reading hardware types")?;
+    let of = |(name, servers, reservation, micro, made, held): TypeRow| HardwareType {
+        hardware_type: name.into(),
+        servers: servers.unsigned_abs(),
+        buffer: reservation.map(|reservation| SharedBuffer {
+            reservation: reservation.into(),
+            wanted: micro.unwrap_or_default().unsigned_abs() / 1_000_000,
+            held: held.unsigned_abs(),
+            listed: made == Some(false),
+        }),
+    };
+    Ok(rows.into_iter().map(of).collect())
 }

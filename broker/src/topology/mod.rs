@@ -2,23 +2,26 @@
 
 pub(crate) mod decommission;
 pub(crate) mod edit;
+pub(crate) mod edit_error;
+pub(crate) mod editing;
+pub(crate) mod elastic;
 pub(crate) mod hardware;
 pub(crate) mod places;
 pub(crate) mod profile;
+pub(crate) mod shared_buffer;
 
 pub use decommission::Decommission;
-pub use edit::{
-    EditAnswer, EditError, Elastic, ElasticEnd, HardwareType, SharedBuffer, StoredSettings,
-    settings_json,
-};
+pub use edit::{EditAnswer, StoredSettings, settings_json};
+pub use edit_error::EditError;
+pub use elastic::{Elastic, ElasticEnd};
+pub use hardware::{HardwareType, SharedBuffer};
 pub use profile::{ProfileError, RruProfile};
 
 /// The statements of this room, by module and name.
 pub(crate) const STATEMENTS: &[crate::Statements] = &[
     decommission::sql::ALL,
-    edit::buffer::sql::ALL,
-    edit::elastic::sql::ALL,
     edit::sql::ALL,
+    elastic::sql::ALL,
     hardware::sql::ALL,
     places::sql::ALL,
     profile::sql::ALL,

@@ -1,4 +1,4 @@
-//! Places and hardware types: their names and numbers.
+//! Places and hardware types: names and numbers.
 
 use crate::infra::error::{DbError, Doing};
 use fleet::{Name, RegionSnapshot};
@@ -35,7 +35,7 @@ pub(crate) mod sql {
     }
 }
 
-/// Names and the numbers that stand for them in the database, both ways.
+/// Names and their numbers in the database, in both directions.
 #[derive(Default)]
 pub(crate) struct Names {
     by_id: HashMap<i32, Name>,
@@ -48,10 +48,10 @@ impl Names {
         self.by_id.insert(id, name);
     }
 
-    /// The name behind a reference of another table.
+    /// The name for a foreign key.
     ///
     /// # Panics
-    /// If there is none: foreign keys see to it, within one transaction.
+    /// If the row is missing, which foreign keys prevent within one transaction.
     pub(crate) fn name(&self, id: i32) -> &Name {
         self.by_id.get(&id).expect("a foreign key refers to a row")
     }
@@ -61,14 +61,14 @@ impl Names {
     }
 }
 
-/// Where a rack is.
+/// The place of a rack.
 pub(crate) struct Place {
     pub(crate) rack: Name,
     pub(crate) msb: Name,
     pub(crate) datacenter: Name,
 }
 
-/// All places and hardware types, those without servers included.
+/// All places and hardware types, with or without servers.
 pub(crate) struct Topology {
     pub(crate) datacenters: Names,
     pub(crate) racks: Names,
@@ -109,16 +109,16 @@ impl Topology {
         Ok(Topology { datacenters, racks, hardware_types, places })
     }
 
-    /// Where a rack is that another table refers to.
+    /// The place of a rack, by foreign key.
     ///
     /// # Panics
-    /// If there is none: foreign keys see to it, within one transaction.
+    /// If the row is missing, which foreign keys prevent within one transaction.
     pub(crate) fn place(&self, rack: i32) -> &Place {
         self.places.get(&rack).expect("a foreign key refers to a row")
     }
 }
 
-/// Adds what a snapshot has and the store has not, and moves what lies elsewhere. Removes nothing.
+/// Adds the snapshot's new places and types, and moves those with a new parent. Removes nothing.
 pub(crate) async fn write(db: &mut PgConnection, from: &RegionSnapshot) -> Result<(), DbError> {
     let doing = "storing the topology";
     let text = |names: &mut dyn Iterator<Item = &Name>| -> Vec<String> {

@@ -1,7 +1,7 @@
-//! RRU profiles: what a server of each hardware type is worth, by a name that requests may give.
+//! RRU profiles: named RRU values by hardware type, for use in requests.
 //!
-//! A request takes the values a profile has when it is read, and the promise stores those: whoever
-//! changes a profile changes no promise.
+//! A request takes the profile's values at its submission, and the promise stores them: later changes of a
+//! profile change no promise.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -20,7 +20,7 @@ pub(crate) mod sql {
         SET = "INSERT INTO rru_profiles (profile, set_by) VALUES ($1, $2) \
             ON CONFLICT (profile) DO UPDATE SET set_by = excluded.set_by, set_at = clock_timestamp() \
             RETURNING profile_id";
-        /// Until this transaction ends, nobody else changes it.
+        /// Blocks other changes of the profile until the end of the transaction.
         HOLD = "SELECT set_at FROM rru_profiles WHERE profile = $1 FOR UPDATE";
         CLEAR = "DELETE FROM rru_profile_values WHERE profile_id = $1";
         KNOWN = "SELECT hardware_type::text FROM hardware_types WHERE hardware_type = ANY ($1)";
@@ -28,7 +28,7 @@ pub(crate) mod sql {
             SELECT $1, h.hardware_type_id, v.micro FROM unnest($2::text[], $3::bigint[]) AS v (name, micro) \
             JOIN hardware_types h ON h.hardware_type = v.name";
         REMOVE = "DELETE FROM rru_profiles WHERE profile = $1";
-        /// All of them, or one.
+        /// All profiles, or one.
         PROFILES = "SELECT p.profile::text, p.set_by::text, p.set_at, \
                 coalesce((SELECT jsonb_object_agg(h.hardware_type, v.value_micro) \
                     FROM rru_profile_values v JOIN hardware_types h USING (hardware_type_id) \
@@ -37,21 +37,21 @@ pub(crate) mod sql {
     }
 }
 
-/// What a server of each hardware type is worth, by name.
+/// An RRU profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RruProfile {
-    /// Its name.
+    /// The profile's name.
     pub profile: Name,
-    /// V, by hardware type.
+    /// RRU values by hardware type.
     pub rru: BTreeMap<Name, Rru>,
-    /// Who set it last.
+    /// The actor that last set it.
     pub set_by: String,
-    /// When.
+    /// The time it was last set.
     pub set_at: DateTime<Utc>,
 }
 
 impl RruProfile {
-    /// Changes whenever it is set.
+    /// A version that changes whenever the profile is set.
     pub fn version(&self) -> String {
         version(self.set_at)
     }
@@ -69,7 +69,7 @@ pub enum ProfileError {
     Name,
     #[error("rru: it names no hardware type")]
     Empty,
-    #[error("rru.{hardware_type}: a server is worth more than nothing")]
+    #[error("rru.{hardware_type}: the value must be above 0")]
     Worthless { hardware_type: Name },
     #[error("rru.{hardware_type}: the region has no such hardware type")]
     UnknownType { hardware_type: Name },
@@ -84,7 +84,7 @@ pub enum ProfileError {
 }
 
 impl Broker {
-    /// Sets a profile, in place of the one of this name. `seen`: only if that is of this version.
+    /// Sets a profile, replacing an existing one. `seen`: only if this is the current version.
     ///
     /// # Errors
     /// [`ProfileError`].
@@ -134,7 +134,7 @@ impl Broker {
         Ok(change.commit().await?)
     }
 
-    /// Removes a profile. What was promised with it stays. `seen`: only if it is of this version.
+    /// Removes a profile. Promises made with it stay. `seen`: only if this is the current version.
     ///
     /// # Errors
     /// [`ProfileError`].
@@ -160,7 +160,7 @@ impl Broker {
             return Err(ProfileError::InUse { profile: profile.into(), owners });
         }
         let removed = sqlx::query(sql::REMOVE).bind(profile).execute(db).await;
-        // Another may have been first.
+        // Another caller may have removed it first.
         if removed.doing("removing an RRU profile")?.rows_affected() == 0 {
             return Err(unknown());
         }
@@ -172,7 +172,7 @@ impl Broker {
         Ok(change.commit().await?)
     }
 
-    /// The profiles there are, by name; or the one of a name.
+    /// Lists profiles by name, or reads one.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -185,7 +185,7 @@ impl Broker {
     }
 }
 
-/// Has others wait who would change it, and says if it is not of the version that was seen.
+/// Locks a profile and compares its version with the one that was seen.
 async fn hold(
     db: &mut PgConnection,
     profile: &str,

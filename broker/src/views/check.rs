@@ -1,14 +1,14 @@
-//! What must hold in any store, looked at row by row: after a crash, a restore or an upgrade.
+//! Integrity checks for use after a crash, a restore or an upgrade.
 //!
-//! Most of it is held by constraints; this reads it all the same, because what held a constraint may
-//! have been switched off by whoever restored the data.
+//! Constraints and triggers enforce most of these rules. They are checked anyway, because a restore may have
+//! run with constraints switched off.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 
 pub(crate) mod sql {
     crate::statements! {
-        /// One row for each rule: its words, and how often it is broken.
+        /// One row per rule: its text and the number of violations.
         CHECK = "SELECT 'entries of the audit trail are numbered without holes' AS rule, \
                 (SELECT abs(count(*) - coalesce(max(seq), 0)) FROM audit_trail) AS broken \
             UNION ALL SELECT 'the clock of the audit trail is its last entry', \
@@ -23,7 +23,7 @@ pub(crate) mod sql {
                         AND t.subject = v.version::text \
                     UNION ALL SELECT FROM audit_trail t WHERE t.action = 'snapshot_loaded' \
                         AND (t.detail ->> 'version')::bigint = v.version)) \
-            UNION ALL SELECT 'a server stands in one row, so it has one owner', \
+            UNION ALL SELECT 'a server has one row, so it has one owner', \
                 (SELECT count(*) - count(DISTINCT server) FROM servers) \
             UNION ALL SELECT 'owners, targets and borrowers are there', \
                 (SELECT count(*) FROM servers s WHERE EXISTS ( \
@@ -47,8 +47,8 @@ pub(crate) mod sql {
 }
 
 impl Broker {
-    /// Reads everything that must hold, as of one instant; gives the rules that are broken, with how
-    /// often. Empty: all is well.
+    /// Checks all rules on one snapshot; returns the broken ones with the number of violations. Empty: the
+    /// store is sound.
     ///
     /// # Errors
     /// If Postgres fails.

@@ -1,4 +1,4 @@
-//! Numbers over time: what solves found, and what was moved hour by hour.
+//! Time series: results of solves, and moves per hour.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -24,43 +24,42 @@ pub(crate) mod sql {
     }
 }
 
-/// What a published solve found.
+/// The result of a published solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SolveFigures {
     /// The solve.
     pub id: SolveId,
     /// When it was published.
     pub at: DateTime<Utc>,
-    /// The version of the targets that it is.
+    /// The version of its targets.
     pub version: TargetVersion,
     /// The proved gap.
     pub gap: Option<f64>,
-    /// How long it took.
+    /// Its duration.
     pub seconds: Option<f64>,
     /// Servers in use that it moves.
     pub moves_in_use: Option<f64>,
     /// Idle servers that it moves.
     pub moves_idle: Option<f64>,
-    /// RRU missing.
+    /// Missing RRU.
     pub shortfall: Option<f64>,
-    /// The embedded buffer as a share of what is asked.
+    /// The embedded buffer as a share of the requested capacity.
     pub buffer_share: Option<f64>,
 }
 
-/// Servers that got a new owner within an hour.
+/// Servers that changed owner within one hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HourOfMoves {
-    /// When the hour began.
+    /// The start of the hour.
     pub from: DateTime<Utc>,
-    /// Containers ran on them.
+    /// Servers with running containers.
     pub in_use: i64,
-    /// None did.
+    /// Idle servers.
     pub idle: i64,
 }
 
 impl Broker {
-    /// What the latest published solves found, the newest first; those whose reports were
-    /// forgotten are left out.
+    /// The results of the latest published solves, newest first, without those whose reports were deleted.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -82,7 +81,7 @@ impl Broker {
         rows.fetch_all(&self.pool).await.doing("reading what solves found")
     }
 
-    /// Servers that got a new owner, hour by hour, the oldest first; hours without any are left out.
+    /// Servers that changed owner, per hour, oldest first; hours without a move are left out.
     ///
     /// # Errors
     /// If Postgres fails.

@@ -1,107 +1,107 @@
-//! Which servers and reservations the latest entries of the audit trail may have changed: what was read of a
-//! reservation before them is still so if a follower of it would have been told nothing.
+//! The invalidation log: servers and reservations that recent entries of the audit trail may have changed. A
+//! cached page stays valid as long as a watcher of the reservation would get no change.
 
-use crate::log::affected::Touched;
+use crate::log::affected::AffectedServers;
 use crate::log::trail::{self, ENTRIES_MAX, Seq};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::{BTreeSet, VecDeque};
 
-/// Where entries concern more servers than this, looking them up costs more than is saved.
+/// Beyond this number of affected servers, looking them up costs more than the cache saves.
 const SERVERS_MAX: usize = 10_000;
 
-/// Servers that are remembered, in all: 400 kB.
+/// The most servers in the log: 400 kB.
 const REMEMBERED_MAX: usize = 100_000;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Whose these servers are, will be and are lent to.
+        /// The owner, target and borrower of servers.
         WHOSE = "SELECT server_id, current_reservation_id, target_reservation_id, loan_reservation_id \
             FROM servers WHERE server = ANY ($1::text[])";
-        /// The same of those that a version of the targets is about.
+        /// The owner, target and borrower of the servers that a version of the targets names.
         WHOSE_OF_VERSION = "SELECT server_id, current_reservation_id, target_reservation_id, loan_reservation_id \
             FROM target_changes JOIN servers USING (server) WHERE version = $1 LIMIT $2";
     }
 }
 
-/// What entries of the audit trail changed, those that were written last.
+/// The effects of the latest entries of the audit trail.
 #[derive(Debug, Default)]
-pub(crate) struct Lately {
-    /// Everything after this entry and up to the other is known.
+pub(crate) struct InvalidationLog {
+    /// The log covers the entries after `from`, up to `to`.
     from: Seq,
     to: Seq,
-    steps: VecDeque<Step>,
+    batches: VecDeque<Batch>,
 }
 
-/// What some entries, one after another, changed.
+/// The effects of a run of entries.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Step {
-    /// The last of them.
+pub(crate) struct Batch {
+    /// The last entry of the run.
     to: Seq,
     servers: Vec<i32>,
-    /// Those that have these servers now; who had them before knows their numbers.
+    /// The present owners and borrowers; a previous owner finds its servers by number.
     reservations: BTreeSet<i32>,
 }
 
-impl Lately {
-    /// The last entry that is known.
+impl InvalidationLog {
+    /// The last covered entry.
     pub(crate) fn to(&self) -> Seq {
         self.to
     }
 
-    /// Adds what came after an entry that was known, up to another; `None`: that cannot be told.
-    pub(crate) fn add(&mut self, to: Seq, step: Option<Step>) {
+    /// Adds the entries up to `to`; `None`: their effects are unknown.
+    pub(crate) fn add(&mut self, to: Seq, batch: Option<Batch>) {
         if to <= self.to {
-            return; // Somebody else was faster.
+            return; // Another reader was faster.
         }
-        match step {
-            Some(step) => self.steps.push_back(step),
-            None => *self = Lately { from: to, ..Lately::default() },
+        match batch {
+            Some(batch) => self.batches.push_back(batch),
+            None => *self = InvalidationLog { from: to, ..InvalidationLog::default() },
         }
         self.to = to;
-        let mut remembered: usize = self.steps.iter().map(Step::weight).sum();
+        let mut remembered: usize = self.batches.iter().map(Batch::weight).sum();
         while remembered > REMEMBERED_MAX {
-            let Some(oldest) = self.steps.pop_front() else { return };
+            let Some(oldest) = self.batches.pop_front() else { return };
             remembered -= oldest.weight();
             self.from = oldest.to;
         }
     }
 
-    /// Whether what was read of a reservation as of one entry may be otherwise as of another, if these are
-    /// the numbers, in order, of all servers it had.
-    pub(crate) fn may_differ(&self, of: i32, had: &[i32], then: Seq, now: Seq) -> bool {
+    /// Whether a page of reservation `of`, read at entry `then` with the servers `had` (sorted numbers), may
+    /// have changed by entry `now`.
+    pub(crate) fn may_invalidate(&self, of: i32, had: &[i32], then: Seq, now: Seq) -> bool {
         if then < self.from || now < then || self.to < now {
             return true;
         }
-        let since = self.steps.iter().rev().take_while(|step| step.to > then);
-        since.into_iter().any(|step| {
-            step.reservations.contains(&of)
-                || step.servers.iter().any(|server| had.binary_search(server).is_ok())
+        let since = self.batches.iter().rev().take_while(|batch| batch.to > then);
+        since.into_iter().any(|batch| {
+            batch.reservations.contains(&of)
+                || batch.servers.iter().any(|server| had.binary_search(server).is_ok())
         })
     }
 }
 
-impl Step {
-    /// One that changed nothing is remembered as well.
+impl Batch {
+    /// The memory that a batch takes, at least one.
     fn weight(&self) -> usize {
         1 + self.servers.len() + self.reservations.len()
     }
 }
 
-/// Reads what came after one entry, up to another, which is the last there is in this transaction; `None`:
-/// it cannot be told, or is too much.
+/// Reads the effects of the entries after `from` up to `to`, the last entry in this transaction; `None`: they
+/// are unknown or too many.
 pub(crate) async fn read(
     db: &mut PgConnection,
     from: Seq,
     to: Seq,
-) -> Result<Option<Step>, sqlx::Error> {
+) -> Result<Option<Batch>, sqlx::Error> {
     if to.0.saturating_sub(from.0) > ENTRIES_MAX {
         return Ok(None);
     }
     let entries = trail::after(&mut *db, from).await?;
-    // Older entries are not kept.
+    // Older entries may have been deleted.
     let whole = entries.iter().map(|entry| entry.seq.0).eq(from.0 + 1..=to.0);
-    let mut touched = Touched::default();
+    let mut touched = AffectedServers::default();
     entries.iter().for_each(|entry| touched.add(entry));
     let Some((names, versions)) = touched.servers_alone().filter(|_| whole) else {
         return Ok(None);
@@ -118,57 +118,57 @@ pub(crate) async fn read(
     if !names.is_empty() {
         rows.extend(sqlx::query(sql::WHOSE).bind(names).fetch_all(db).await?);
     }
-    let mut step = Step { to, ..Step::default() };
+    let mut batch = Batch { to, ..Batch::default() };
     for row in rows {
-        step.servers.push(row.try_get(0)?);
+        batch.servers.push(row.try_get(0)?);
         for column in 1..=3 {
-            step.reservations.extend(row.try_get::<Option<i32>, _>(column)?);
+            batch.reservations.extend(row.try_get::<Option<i32>, _>(column)?);
         }
     }
-    Ok(Some(step))
+    Ok(Some(batch))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Lately, REMEMBERED_MAX, Step};
+    use super::{Batch, InvalidationLog, REMEMBERED_MAX};
     use crate::log::trail::Seq;
 
-    fn step(to: i64, servers: &[i32], reservations: &[i32]) -> Option<Step> {
+    fn batch(to: i64, servers: &[i32], reservations: &[i32]) -> Option<Batch> {
         let reservations = reservations.iter().copied().collect();
-        Some(Step { to: Seq(to), servers: servers.to_vec(), reservations })
+        Some(Batch { to: Seq(to), servers: servers.to_vec(), reservations })
     }
 
     #[test]
-    fn what_nobody_touched_is_still_so() {
-        let mut lately = Lately::default();
-        lately.add(Seq(10), None);
-        lately.add(Seq(12), step(12, &[5], &[1]));
-        lately.add(Seq(15), step(15, &[6, 9], &[2]));
-        // Somebody else read them as well.
-        lately.add(Seq(15), step(15, &[7], &[3]));
-        assert_eq!(lately.to(), Seq(15));
-        let differs = |of, had: &[i32], then, now| lately.may_differ(of, had, Seq(then), Seq(now));
+    fn log_invalidates_only_affected_reservations() {
+        let mut log = InvalidationLog::default();
+        log.add(Seq(10), None);
+        log.add(Seq(12), batch(12, &[5], &[1]));
+        log.add(Seq(15), batch(15, &[6, 9], &[2]));
+        // Read by a second reader.
+        log.add(Seq(15), batch(15, &[7], &[3]));
+        assert_eq!(log.to(), Seq(15));
+        let differs = |of, had: &[i32], then, now| log.may_invalidate(of, had, Seq(then), Seq(now));
         assert!(!differs(3, &[1, 7], 10, 15), "another's servers");
         assert!(differs(3, &[1, 5], 10, 15), "a server it had");
         assert!(!differs(3, &[1, 5], 12, 15), "read after that");
         assert!(differs(2, &[], 12, 15), "it has the server now");
         assert!(!differs(2, &[], 15, 15));
         assert!(differs(3, &[], 9, 15), "before anything was known");
-        assert!(differs(3, &[], 12, 16), "nobody looked that far");
+        assert!(differs(3, &[], 12, 16), "not read that far");
         assert!(differs(3, &[], 15, 12), "the past");
-        lately.add(Seq(20), None);
-        assert!(lately.may_differ(3, &[], Seq(15), Seq(20)), "it could not be told");
-        assert!(!lately.may_differ(3, &[], Seq(20), Seq(20)));
+        log.add(Seq(20), None);
+        assert!(log.may_invalidate(3, &[], Seq(15), Seq(20)), "the effects are unknown");
+        assert!(!log.may_invalidate(3, &[], Seq(20), Seq(20)));
     }
 
     #[test]
-    fn what_is_long_past_is_forgotten() {
-        let mut lately = Lately::default();
-        lately.add(Seq(1), None);
-        lately.add(Seq(2), step(2, &vec![0; REMEMBERED_MAX - 1], &[]));
-        assert!(!lately.may_differ(3, &[1], Seq(1), Seq(2)));
-        lately.add(Seq(3), step(3, &[0], &[]));
-        assert!(lately.may_differ(3, &[1], Seq(1), Seq(3)));
-        assert!(!lately.may_differ(3, &[1], Seq(2), Seq(3)));
+    fn log_drops_oldest_entries_at_its_limit() {
+        let mut log = InvalidationLog::default();
+        log.add(Seq(1), None);
+        log.add(Seq(2), batch(2, &vec![0; REMEMBERED_MAX - 1], &[]));
+        assert!(!log.may_invalidate(3, &[1], Seq(1), Seq(2)));
+        log.add(Seq(3), batch(3, &[0], &[]));
+        assert!(log.may_invalidate(3, &[1], Seq(1), Seq(3)));
+        assert!(!log.may_invalidate(3, &[1], Seq(2), Seq(3)));
     }
 }

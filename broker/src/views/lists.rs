@@ -1,6 +1,5 @@
-//! What people page through: solves, moves, unavailability events and the audit trail, each the
-//! youngest first, by what is asked for. A page begins where the last one ended, whatever was
-//! added since.
+//! Paged lists, newest first: solves, moves, unavailability events and the audit trail. A page begins after the
+//! last row of the one before, regardless of new rows.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -8,9 +7,10 @@ use crate::infra::id::SolveId;
 use crate::infra::state::{self, MoveState, SolveState, State};
 use crate::infra::words;
 use crate::log::trail::{ENTRIES_MAX, Entry, Seq, TargetVersion, entry};
-use crate::moves::lifecycle::{MoveOrigin, MoveReason};
+use crate::moves::origin::MoveReason;
 use crate::queue::solve::{Cause, SolveRow, solve};
 use chrono::{DateTime, Utc};
+use fleet::MoveOrigin;
 use fleet::{Name, Scope, UnavailabilityKind};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -23,14 +23,14 @@ pub(crate) mod sql {
             WHERE ($1::text IS NULL OR state = $1) AND ($2::text IS NULL OR cause = $2) \
                 AND ($3::timestamptz IS NULL OR (requested_at, solve_id) < ($3, $4)) \
             ORDER BY requested_at DESC, solve_id DESC LIMIT $5";
-        /// Ids are ordered by time, so the youngest are at the end of the primary key.
+        /// Ids are ordered by time, so the newest are at the end of the primary key.
         MOVES = "SELECT move_id, server, source_reservation, target_reservation, target_version, state, \
                 state_at, opened_at, origin, in_use, reason, detail FROM moves \
             WHERE ($1::text IS NULL OR source_reservation = $1 OR target_reservation = $1) \
                 AND ($2::text IS NULL OR server = $2) AND ($3::text IS NULL OR state = $3) \
                 AND ($4::boolean IS NULL OR open = $4) AND ($5::uuid IS NULL OR move_id < $5) \
             ORDER BY move_id DESC LIMIT $6";
-        /// The same of one server, which an index knows.
+        /// The moves of one server, through their index.
         MOVES_OF_SERVER = "SELECT move_id, server, source_reservation, target_reservation, target_version, \
                 state, state_at, opened_at, origin, in_use, reason, detail FROM moves \
             WHERE ($1::text IS NULL OR source_reservation = $1 OR target_reservation = $1) \
@@ -38,14 +38,14 @@ pub(crate) mod sql {
                 AND ($3::text IS NULL OR state = $3) AND ($4::boolean IS NULL OR open = $4) \
                 AND ($5::uuid IS NULL OR move_id < $5) \
             ORDER BY move_id DESC LIMIT $6";
-        /// The same of those under way, of which there are few, by an index of their own.
+        /// Open moves, which are few, through their index.
         MOVES_UNDER_WAY = "SELECT move_id, server, source_reservation, target_reservation, target_version, \
                 state, state_at, opened_at, origin, in_use, reason, detail FROM moves \
             WHERE open AND ($1::text IS NULL OR source_reservation = $1 OR target_reservation = $1) \
                 AND ($2::text IS NULL OR server = $2) AND ($3::text IS NULL OR state = $3) \
                 AND ($4::boolean IS NULL OR open = $4) AND ($5::uuid IS NULL OR move_id < $5) \
             ORDER BY move_id DESC LIMIT $6";
-        /// The same of one reservation: one index knows what left it, another what came to it.
+        /// The moves of one reservation: one index for moves away from it, another for moves to it.
         MOVES_OF_RESERVATION = "SELECT * FROM ((SELECT move_id, server, source_reservation, \
                 target_reservation, target_version, state, state_at, opened_at, origin, in_use, reason, detail \
             FROM moves WHERE source_reservation = $1 AND ($2::text IS NULL OR server = $2) \
@@ -73,7 +73,7 @@ pub(crate) mod sql {
             WHERE ($1::bigint IS NULL OR seq < $1) AND ($2::text IS NULL OR subject = $2) \
                 AND ($3::text IS NULL OR actor = $3) AND ($4::text IS NULL OR action = $4) \
             ORDER BY seq DESC LIMIT $5";
-        /// The same about one subject, by the index of those: its entries may be far apart.
+        /// The entries about one subject, through their index: they may lie far apart.
         TRAIL_OF_SUBJECT = "SELECT seq, at, actor::text, action, subject, detail FROM audit_trail \
             WHERE seq < coalesce($1::bigint, 9223372036854775807) AND subject = $2 \
                 AND ($3::text IS NULL OR actor = $3) AND ($4::text IS NULL OR action = $4) \
@@ -81,7 +81,7 @@ pub(crate) mod sql {
     }
 }
 
-/// Which solves.
+/// A filter of solves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SolvesAsked {
     /// In this state.
@@ -92,39 +92,39 @@ pub struct SolvesAsked {
     pub before: Option<(DateTime<Utc>, SolveId)>,
 }
 
-/// Which moves.
+/// A filter of moves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MovesAsked {
-    /// From or to this reservation.
+    /// Only from or to this reservation.
     pub reservation: Option<String>,
-    /// Of this server.
+    /// Only of this server.
     pub server: Option<String>,
-    /// In this state.
+    /// Only in this state.
     pub state: Option<MoveState>,
-    /// Under way, or ended.
+    /// Only open, or only ended moves.
     pub open: Option<bool>,
-    /// Older than this one.
+    /// Only moves older than this one.
     pub before: Option<Uuid>,
 }
 
-/// A move, under way or ended.
+/// A move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MoveRow {
-    /// Its id, ordered by time.
+    /// The move's id, ordered by time.
     pub id: Uuid,
     /// The server.
     pub server: Name,
-    /// Who owned it; `None`: nobody.
+    /// The owner before; `None`: free.
     pub source: Option<Name>,
-    /// Who shall, or does; `None`: nobody.
+    /// The owner after; `None`: free.
     pub target: Option<Name>,
-    /// The version of the targets it serves.
+    /// The version of the targets that it serves.
     pub version: TargetVersion,
-    /// How far it is.
+    /// The move's state.
     pub state: MoveState,
-    /// Since when.
+    /// The time of the last change of state.
     pub state_at: DateTime<Utc>,
-    /// When it was opened.
+    /// The time it was opened.
     pub opened_at: DateTime<Utc>,
     /// Why it was opened.
     pub origin: MoveOrigin,
@@ -136,7 +136,7 @@ pub struct MoveRow {
     pub detail: Option<String>,
 }
 
-/// Which unavailability events.
+/// A filter of unavailability events.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventsAsked {
     /// Of this scope.
@@ -145,16 +145,16 @@ pub struct EventsAsked {
     pub kind: Option<UnavailabilityKind>,
     /// About what has this name.
     pub scope_id: Option<String>,
-    /// Still to end, or ended.
+    /// Only unfinished, or only ended events.
     pub open: Option<bool>,
-    /// Older than this one: its start and name.
+    /// Only older events: the start and name of the last one.
     pub before: Option<(DateTime<Utc>, String)>,
 }
 
 /// An unavailability event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRow {
-    /// Its name.
+    /// The event's name.
     pub event: Name,
     /// What kind of place it covers.
     pub scope: Scope,
@@ -164,27 +164,27 @@ pub struct EventRow {
     pub kind: UnavailabilityKind,
     /// When it began, or will.
     pub started_at: DateTime<Utc>,
-    /// When it ended, or will.
+    /// The end, past or future.
     pub ended_at: Option<DateTime<Utc>>,
     /// Whether it takes servers out of use now.
     pub active: bool,
 }
 
-/// Which entries of the audit trail.
+/// A filter of the audit trail.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrailAsked {
-    /// About this.
+    /// Only about this subject.
     pub subject: Option<String>,
-    /// By this one.
+    /// Only by this actor.
     pub actor: Option<String>,
     /// A word of [`crate::Action`].
     pub action: Option<String>,
-    /// Older than this one.
+    /// Only entries older than this one.
     pub before: Option<Seq>,
 }
 
 impl Broker {
-    /// A page of solves, the youngest first.
+    /// A page of solves, newest first.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -203,7 +203,7 @@ impl Broker {
         rows.fetch_all(&self.pool).await.doing("listing solves")
     }
 
-    /// A page of moves, the youngest first.
+    /// A page of moves, newest first.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -229,7 +229,7 @@ impl Broker {
         rows.fetch_all(&self.pool).await.doing("listing moves")
     }
 
-    /// A page of unavailability events, the youngest first.
+    /// A page of unavailability events, newest first.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -251,7 +251,7 @@ impl Broker {
         rows.fetch_all(&self.pool).await.doing("listing unavailability events")
     }
 
-    /// A page of the audit trail, the youngest entry first; 1,000 at most.
+    /// A page of the audit trail, newest first; at most 1,000 entries.
     ///
     /// # Errors
     /// If Postgres fails.

@@ -1,5 +1,5 @@
-//! Numbers for monitoring, read from what is stored: whoever is asked says the same, and none is lost
-//! when a process ends.
+//! Metrics for monitoring. They are computed from stored rows, so every process reports the same and restarts
+//! lose none.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Many in one, as every statement here: of a Postgres that is slow, monitoring is to know.
+        /// One statement for many counts: monitoring must work with a slow Postgres.
         COUNTS = "SELECT 'solves', state, coalesce(reason, ''), count(*) FROM solves \
             WHERE state IN ('published', 'stale', 'failed') GROUP BY 2, 3 \
             UNION ALL SELECT 'jobs', kind, state, count(*) FROM jobs GROUP BY 2, 3 \
@@ -56,38 +56,38 @@ pub(crate) mod sql {
     }
 }
 
-/// Upper ends of the buckets that times to replace are counted in, in seconds: RAS promises 60.
+/// Upper bounds of the buckets of replacement times, in seconds: RAS promises 60.
 pub const REPLACED_WITHIN: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
 
-/// What the last solve that was published says of itself.
+/// The figures of the last published solve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LastSolve {
     /// The proved gap.
     pub gap: Option<f64>,
-    /// Servers in use that move.
+    /// Servers in use that it moves.
     pub moves_in_use: Option<f64>,
-    /// Idle servers that move.
+    /// Idle servers that it moves.
     pub moves_idle: Option<f64>,
-    /// RRU missing.
+    /// Missing RRU.
     pub shortfall: Option<f64>,
-    /// How long it took.
+    /// Its duration.
     pub seconds: Option<f64>,
-    /// The embedded buffer as a share of what is asked.
+    /// The embedded buffer as a share of the requested capacity.
     pub buffer_share: Option<f64>,
-    /// How long each step of each phase took.
+    /// The duration of each step of each phase.
     pub steps: BTreeMap<(String, String), f64>,
 }
 
-/// Numbers of one instant.
+/// Metrics of one instant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
     /// Solves that ended, by state and reason.
     pub solves: Vec<(String, String, i64)>,
     /// Jobs by kind and state.
     pub jobs: Vec<(String, String, i64)>,
-    /// How often a worker was lost with a job.
+    /// The number of lost workers.
     pub leases_lost: i64,
-    /// Seconds since a solve was published; `None`: never.
+    /// Seconds since the last publication of a solve; `None`: there was no publication.
     pub published_seconds_ago: Option<f64>,
     /// Servers that the last publication of a solve skipped.
     pub skipped: Option<i64>,
@@ -95,40 +95,38 @@ pub struct Metrics {
     pub seq: i64,
     /// The version of the targets.
     pub version: i64,
-    /// Servers.
+    /// Servers by condition.
     pub servers: ServerCounts,
-    /// The last solve that was published.
+    /// The last published solve.
     pub last: Option<LastSolve>,
-    /// Moves under way by state.
+    /// Open moves by state.
     pub moves: Vec<(String, i64)>,
-    /// Moves that the host refused or that took too long: origin, whether the server was in use, reason, and how
-    /// many.
+    /// Failed and expired moves: origin, whether the server was in use, reason, number.
     pub failed_moves: Vec<(String, bool, String, i64)>,
-    /// Requests that were refused, by reason; one with several reasons counts under each.
+    /// Refused requests by reason; a request with several reasons counts once for each.
     pub refusals: Vec<(String, i64)>,
-    /// What has been in its state for longer than anything should, by machine and state; those that
-    /// count nothing, too.
+    /// Overdue things by machine and state, zeros included.
     pub stuck: Vec<(String, String, i64)>,
-    /// Servers that failed, by what became of them.
+    /// Failed servers by the state of their replacement.
     pub replacements: Vec<(String, i64)>,
-    /// Of those replaced, how many within each of [`REPLACED_WITHIN`] from event to binding.
+    /// Replacements within each of [`REPLACED_WITHIN`], from event to binding.
     pub replaced_within: Vec<i64>,
-    /// The sum of those times, in seconds.
+    /// The total of those times, in seconds.
     pub replaced_seconds: f64,
-    /// Emergencies by state, and how many of them no solve has mended yet.
+    /// Emergencies by state, and how many of them no solve has covered yet.
     pub emergencies: Vec<(String, i64, i64)>,
-    /// MSBs that are lost.
+    /// Lost MSBs.
     pub outages: i64,
-    /// Whether a mover acts.
+    /// Whether a mover is active.
     pub mover_acts: bool,
-    /// Whether its stop switch is pulled.
+    /// Whether the stop switch is set.
     pub mover_stopped: bool,
-    /// Seconds that a renewal of its lease takes, its last look at everything took, and its lease is.
+    /// Seconds: the duration of a lease renewal, of the last full pass, and of the lease.
     pub mover_seconds: [Option<f64>; 3],
 }
 
 impl Broker {
-    /// Reads the numbers for monitoring.
+    /// Reads the metrics.
     ///
     /// # Errors
     /// If Postgres fails.

@@ -8,6 +8,7 @@ pub(crate) mod lists;
 pub(crate) mod metrics;
 pub(crate) mod page_cache;
 pub(crate) mod reservation;
+pub(crate) mod reserved_server;
 pub(crate) mod server;
 pub(crate) mod status;
 pub(crate) mod stuck;
@@ -15,17 +16,18 @@ pub(crate) mod summary;
 pub(crate) mod totals;
 pub(crate) mod watch;
 
-pub use allocator::{ReservedFilter, ReservedPage, ReservedServer, SERVERS_PAGE_MAX, ServerState};
+pub use allocator::{AllocatorView, ReservedFilter, ReservedPage, SERVERS_PAGE_MAX};
 pub use history::{HourOfMoves, SolveFigures};
 pub use lists::{EventRow, EventsAsked, MoveRow, MovesAsked, SolvesAsked, TrailAsked};
 pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
+pub use reserved_server::{ReservedServer, ServerState};
 pub use server::{ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
 pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
 pub use stuck::Stuck;
-pub use summary::{CARDS_PAGE_MAX, CardFilter, InForce, ReservationCard};
+pub use summary::{InForce, ReservationSummary, SUMMARIES_PAGE_MAX, SummaryFilter};
 pub use totals::ReservedTotals;
-pub use watch::{Follower, Look, ServerChange, Tick};
+pub use watch::{ClockTick, ServerChange, WatchUpdate, Watcher};
 
 /// The statements of this room, by module and name.
 pub(crate) const STATEMENTS: &[crate::Statements] = &[
@@ -36,6 +38,7 @@ pub(crate) const STATEMENTS: &[crate::Statements] = &[
     lists::sql::ALL,
     metrics::sql::ALL,
     reservation::sql::ALL,
+    reserved_server::sql::ALL,
     server::sql::ALL,
     status::sql::ALL,
     stuck::sql::ALL,

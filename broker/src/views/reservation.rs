@@ -1,4 +1,4 @@
-//! The servers of one reservation.
+//! The servers that a reservation owns.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -6,7 +6,7 @@ use fleet::Name;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
-/// The most servers one call lists.
+/// The most servers per page.
 pub const PAGE_MAX: u32 = 1_000;
 
 pub(crate) mod sql {
@@ -14,8 +14,8 @@ pub(crate) mod sql {
         RESERVATION_ID = "SELECT reservation_id FROM reservations WHERE reservation = $1";
         OWNER = "SELECT p.owner FROM reservations r JOIN promises p USING (promise_id) \
             WHERE r.reservation = $1";
-        /// A page in order of name, straight from the index. `OFFSET 0` keeps the planner from
-        /// reading every rack for the few that are meant.
+        /// A page in order of name, from the index. `OFFSET 0` keeps the planner from reading every rack for a
+        /// few servers.
         HELD_SERVERS = "SELECT p.server, d.datacenter::text, m.msb::text, p.rack, \
                 h.hardware_type::text, p.in_use, p.target_pending, \
                 (SELECT t.reservation FROM reservations t WHERE t.reservation_id = p.target_reservation_id), \
@@ -33,45 +33,45 @@ pub(crate) mod sql {
     }
 }
 
-/// A server that a reservation owns now.
+/// A server of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldServer {
     /// The server.
     pub server: Name,
-    /// Where it is.
+    /// The server's datacenter.
     pub datacenter: Name,
-    /// Where in there.
+    /// The server's MSB.
     pub msb: Name,
-    /// And where in there.
+    /// The server's rack.
     pub rack: Name,
-    /// What it is.
+    /// The server's hardware type.
     pub hardware_type: Name,
     /// Whether containers run on it.
     pub in_use: bool,
-    /// The move under way, if any: to whom, or to nobody.
+    /// The next owner, if a move is open; `Some(None)`: the server becomes free.
     pub leaves_for: Option<Option<Name>>,
     /// The elastic reservation that borrows it.
     pub loaned_to: Option<Name>,
-    /// Changes of what a decision about it rests on, so far.
+    /// The server's generation.
     pub generation: i64,
 }
 
-/// A reservation's servers cannot be listed.
+/// The servers of a reservation cannot be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReservationError {
-    /// There is none of this name.
+    /// Unknown reservation.
     #[error("there is no reservation {name:?}")]
     Unknown {
-        /// The name.
+        /// The requested name.
         name: String,
     },
-    /// Postgres fails.
+    /// Postgres failed.
     #[error(transparent)]
     Db(#[from] DbError),
 }
 
 impl Broker {
-    /// Whose a reservation is; `None`: there is none of this name.
+    /// The owner of a reservation; `None`: unknown reservation.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -80,8 +80,8 @@ impl Broker {
         owner.doing("asking whose a reservation is")
     }
 
-    /// Lists the servers a reservation owns now, in order of name: those after `after` (from the
-    /// first, if it is empty), at most `limit` and at most [`PAGE_MAX`].
+    /// Lists the servers that a reservation owns, in order of name: those after `after` (empty: from the
+    /// first), at most `limit` and at most [`PAGE_MAX`].
     ///
     /// # Errors
     /// [`ReservationError`].
@@ -102,7 +102,7 @@ impl Broker {
             .await
             .doing(doing)?;
         if rows.is_empty() {
-            // Nothing there, or no such thing: only then is it worth a second question.
+            // An empty page may mean an unknown reservation: only then ask.
             let id: Option<i32> = sqlx::query_scalar(sql::RESERVATION_ID)
                 .bind(reservation)
                 .fetch_optional(&mut *db)

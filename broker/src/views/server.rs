@@ -1,4 +1,4 @@
-//! One server: where it is, what it is to whom, and what became of it.
+//! One server: its place, binding and history.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -6,9 +6,9 @@ use crate::infra::id::WindowId;
 use crate::infra::state::{self, MaintenanceState};
 use crate::infra::words;
 use crate::log::trail::TargetVersion;
-use crate::moves::lifecycle::MoveOrigin;
 use crate::views::lists::{EventRow, MoveRow, event, moved, optional};
 use chrono::{DateTime, Utc};
+use fleet::MoveOrigin;
 use fleet::{Name, Scope};
 use serde_json::Value;
 use sqlx::Row;
@@ -25,7 +25,7 @@ pub(crate) mod sql {
             LEFT JOIN reservations t ON t.reservation_id = s.target_reservation_id \
             LEFT JOIN reservations l ON l.reservation_id = s.loan_reservation_id \
             WHERE s.server = $1";
-        /// What covers it now or will, by each of its scopes.
+        /// Events that cover it now or later, in each scope.
         EVENTS = "SELECT u.event_id::text, u.scope, coalesce(s.server, k.rack, m.msb, d.datacenter)::text, \
                 u.kind, u.started_at, u.ended_at, u.started_at <= now() \
             FROM (SELECT s.server_id, s.server, s.rack_id FROM servers s WHERE s.server_id = $1) o \
@@ -44,8 +44,8 @@ pub(crate) mod sql {
         MOVE = "SELECT move_id, server, source_reservation, target_reservation, target_version, state, \
                 state_at, opened_at, origin, in_use, reason, detail FROM moves \
             WHERE open AND server_id = $1";
-        /// What was decided about it (version by version, by the primary key: an index by server would
-        /// cost each publication more), moved, reported and written into the trail of it.
+        /// Its targets (by version, through the primary key: an index by server would slow down publications),
+        /// moves, events and entries of the trail.
         HISTORY = "SELECT x.at, x.kind, x.key, x.detail FROM ( \
                 SELECT v.published_at AS at, 'target'::text AS kind, v.version::text AS key, \
                     jsonb_build_object('version', v.version, 'origin', v.origin, \
@@ -72,45 +72,45 @@ pub(crate) mod sql {
     }
 }
 
-/// A server, as of one instant.
+/// A server at one instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerDetail {
     /// The server.
     pub server: Name,
-    /// Where it is.
+    /// The server's datacenter.
     pub datacenter: Name,
-    /// Where in there.
+    /// The server's MSB.
     pub msb: Name,
-    /// And where in there.
+    /// The server's rack.
     pub rack: Name,
-    /// What it is.
+    /// The server's hardware type.
     pub hardware_type: Name,
-    /// Who owns it now; `None`: nobody.
+    /// The owner; `None`: free.
     pub current: Option<Name>,
-    /// Who shall, if that was decided.
+    /// The pending target, if there is one.
     pub target: Option<ServerTarget>,
     /// The elastic reservation that borrows it.
     pub loaned_to: Option<Name>,
-    /// Whether containers are known to run on it.
+    /// Whether containers run on it.
     pub in_use: bool,
     /// Typical draw under load, in watts.
     pub power_watts: Option<f64>,
-    /// Changes of what a decision about it rests on, so far.
+    /// The server's generation.
     pub generation: i64,
-    /// Events that cover it and have not ended, the oldest first.
+    /// Events that cover it and have not ended, oldest first.
     pub events: Vec<EventRow>,
-    /// Windows of planned maintenance to come or under way.
+    /// Planned and current windows of maintenance.
     pub maintenance: Vec<ServerMaintenance>,
-    /// The move under way.
+    /// The open move.
     pub moving: Option<MoveRow>,
 }
 
-/// What was decided about a server and is not done yet.
+/// A pending target of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTarget {
-    /// Who shall own it; `None`: nobody.
+    /// The next owner; `None`: the server becomes free.
     pub reservation: Option<Name>,
-    /// The version of the targets that says so.
+    /// The version of the targets.
     pub version: TargetVersion,
     /// Of what was decided between two solves: for what.
     pub origin: Option<MoveOrigin>,
@@ -127,25 +127,25 @@ pub struct ServerMaintenance {
     pub state: MaintenanceState,
     /// When work begins.
     pub starts_at: DateTime<Utc>,
-    /// When it ends.
+    /// The end of work.
     pub ends_at: DateTime<Utc>,
 }
 
-/// Something that became of a server.
+/// An event in a server's history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerPast {
-    /// When.
+    /// The time.
     pub at: DateTime<Utc>,
     /// `target`, `move`, `event` or `trail`.
     pub kind: String,
-    /// Which one of those.
+    /// The key within its kind.
     pub key: String,
-    /// The rest, by kind.
+    /// Further data by kind.
     pub detail: Value,
 }
 
 impl Broker {
-    /// One server; `None`: there is none of this name.
+    /// Reads a server; `None`: unknown server.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -179,8 +179,8 @@ impl Broker {
         Ok(Some(detail))
     }
 
-    /// What became of a server, the youngest first: what was decided about it, its moves, its events
-    /// and its entries of the audit trail, before a moment, kind and key.
+    /// The history of a server, newest first: its targets, moves, events and entries of the audit trail, before
+    /// a time, kind and key.
     ///
     /// # Errors
     /// If Postgres fails.

@@ -1,4 +1,4 @@
-//! What there is, counted: for people and for monitoring.
+//! Counts for people and for monitoring.
 
 use crate::infra::connection::{self, Broker};
 use crate::infra::error::{DbError, Doing};
@@ -30,36 +30,36 @@ pub(crate) mod sql {
     }
 }
 
-/// What there is at one instant.
+/// The state of the store at one instant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// The region; `None`: none is loaded.
+    /// The region; `None`: no region is loaded.
     pub region: Option<String>,
     /// The version of the targets.
     pub version: TargetVersion,
-    /// When it was published or loaded.
+    /// The time of its publication or import.
     pub published_at: DateTime<Utc>,
     /// The last entry of the audit trail.
     pub seq: Seq,
-    /// Servers.
+    /// Servers by condition.
     pub servers: ServerCounts,
-    /// Reservations.
+    /// Reservations by kind.
     pub reservations: ReservationCounts,
     /// Jobs by kind and state, ended ones included.
     pub queue: Vec<QueueCount>,
-    /// Jobs under way.
+    /// Running jobs.
     pub running: Vec<RunningJob>,
-    /// How often a worker was lost with a job.
+    /// The number of lost workers.
     pub leases_lost: i64,
-    /// The version of Postgres, in its own words.
+    /// The version of Postgres, as it reports it.
     pub postgres: String,
     /// The database.
     pub database: String,
-    /// What the database takes on disk.
+    /// The database's size on disk, in bytes.
     pub bytes: i64,
 }
 
-/// Jobs of one kind in one state.
+/// The number of jobs of one kind in one state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueCount {
     /// What they are.
@@ -70,7 +70,7 @@ pub struct QueueCount {
     pub count: i64,
 }
 
-/// A job under way.
+/// A running job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunningJob {
     /// Its id.
@@ -79,9 +79,9 @@ pub struct RunningJob {
     pub kind: JobKind,
     /// How often it was taken.
     pub attempt: i32,
-    /// Who has it.
+    /// The worker.
     pub worker: String,
-    /// Until when, unless the lease is renewed.
+    /// The end of the lease.
     pub lease_until: DateTime<Utc>,
 }
 
@@ -96,41 +96,41 @@ pub struct ReservationCounts {
     pub elastic: i64,
 }
 
-/// Servers by what is the matter with them.
+/// Servers by condition; a server may count in several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ServerCounts {
-    /// All.
+    /// All servers.
     pub total: i64,
-    /// Those that some reservation owns.
+    /// Owned servers.
     pub held: i64,
-    /// Those with running containers.
+    /// Servers in use.
     pub in_use: i64,
-    /// Those with a move under way.
+    /// Servers with an open move.
     pub on_the_move: i64,
-    /// Those lent to an elastic reservation.
+    /// Servers lent to an elastic reservation.
     pub lent: i64,
-    /// Those that an event other than planned maintenance takes out of use now.
+    /// Servers out of use because of an event other than planned maintenance.
     pub unavailable: i64,
 }
 
 impl Broker {
-    /// Whether Postgres answers in time.
+    /// Checks that Postgres answers in time.
     ///
     /// # Errors
-    /// If it does not, and why; it may take twice as long to find out.
+    /// If it does not, with the cause; finding out may take twice as long.
     pub async fn answers(&self, within: Duration) -> Result<(), DbError> {
         let doing = "asking whether Postgres answers";
         match timeout(within, self.pool.execute(sql::ANSWER)).await {
             Ok(answered) => answered.map(|_| ()).doing(doing),
             Err(_) => {
-                // One connection more knows why, if it fails as well.
+                // A further connection reveals the cause, if it fails too.
                 let _ = connection::connect(&self.address, within).await?;
                 Err(DbError::late(doing))
             }
         }
     }
 
-    /// Counts what there is.
+    /// Reads the counts.
     ///
     /// # Errors
     /// If Postgres fails.

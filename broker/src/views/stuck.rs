@@ -1,4 +1,4 @@
-//! What has been in a state for longer than anything should.
+//! Things that have been in a state for too long.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -20,16 +20,16 @@ pub(crate) mod sql {
     }
 }
 
-/// Something that has been in its state for too long.
+/// A thing that has been in its state for too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// What it is: the table of its states.
+    /// The table of its states.
     pub machine: String,
-    /// Which one: a server by name, or an id.
+    /// The name of the server, or an id.
     pub subject: String,
     /// Its state.
     pub state: String,
-    /// Since when.
+    /// The time when the state began.
     pub since: DateTime<Utc>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn stays() -> (Vec<&'static str>, Vec<&'static str>, Vec<f64>) {
 }
 
 impl Broker {
-    /// Everything that has been in its state for longer than anything should, the longest first.
+    /// Everything that has exceeded the longest stay of its state, longest first.
     ///
     /// # Errors
     /// If Postgres fails.

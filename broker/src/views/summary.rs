@@ -1,4 +1,4 @@
-//! What is promised to reservations, as their owners see it: one, or a page of them.
+//! Summaries of reservations: the promise, the open request and the request in force.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
@@ -7,7 +7,7 @@ use crate::infra::state::{self, RequestState};
 use crate::infra::words;
 use crate::moves::rollout::Rollout;
 use crate::promises::contract::Contract;
-use crate::promises::terms::Valued;
+use crate::promises::terms::PromiseTerms;
 use crate::requests::request::Labels;
 use crate::requests::submit::version;
 use chrono::{DateTime, Utc};
@@ -18,11 +18,11 @@ use sqlx::types::Json;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The most reservations of one page: a thousand, and one more that says whether there is another.
-pub const CARDS_PAGE_MAX: u32 = 1_001;
+/// The most reservations per page: a thousand, and one more that shows whether there is a next page.
+pub const SUMMARIES_PAGE_MAX: u32 = 1_001;
 
-/// What is promised to reservations that fulfil a condition, without what their promises value.
-macro_rules! cards {
+/// Summaries that match a condition, without the terms of their promises.
+macro_rules! summaries {
     ($where:literal) => {
         concat!(
             "SELECT r.reservation, r.kind, p.owner, p.capacity_micro, p.msb_buffer, p.priority, \
@@ -58,141 +58,146 @@ macro_rules! cards {
     };
 }
 
-use cards;
+use summaries;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// One, by name: asked for much more often than all else.
-        CARD = super::cards!("WHERE r.reservation = $1 AND $2 = ''");
-        CARDS = super::cards!("WHERE $1::text IS NULL AND r.reservation > $2");
+        /// One reservation by name: by far the most frequent read.
+        SUMMARY = super::summaries!("WHERE r.reservation = $1 AND $2 = ''");
+        SUMMARIES = super::summaries!("WHERE $1::text IS NULL AND r.reservation > $2");
     }
 }
 
-/// What is promised to a reservation, and what is asked about it.
+/// A reservation's promise, and the requests about it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ReservationCard {
-    /// Its name.
+pub struct ReservationSummary {
+    /// The reservation's name.
     pub reservation: Name,
-    /// What it is for.
+    /// The reservation's kind.
     pub kind: ReservationKind,
-    /// Whose it is.
+    /// The reservation's owner.
     pub owner: Name,
-    /// C; of a shared buffer, servers.
+    /// The capacity C; of a shared buffer, in servers.
     pub capacity: Rru,
-    /// Whether that must survive the loss of any one MSB.
+    /// Whether the capacity must survive the loss of any one MSB.
     pub msb_buffer: bool,
-    /// 0 is the most important.
+    /// The priority; 0 is the most important.
     pub priority: i32,
-    /// Own alpha^F.
+    /// The reservation's own alpha^F.
     pub msb_alpha: Option<f64>,
-    /// Own alpha^K.
+    /// The reservation's own alpha^K.
     pub rack_alpha: Option<f64>,
-    /// Own theta.
+    /// The reservation's own theta.
     pub affinity_theta: Option<f64>,
-    /// OS configuration wanted on its servers.
+    /// The host profile of its servers.
     pub host_profile: Option<Name>,
-    /// How much of it one MSB may hold, if that is limited.
+    /// The replica rule, which limits the share of any one MSB.
     pub replica_rule: Option<ReplicaRule>,
-    /// V and A.
-    pub valued: Arc<Valued>,
+    /// RRU values, affinities and allowed datacenters.
+    pub terms: Arc<PromiseTerms>,
     /// The version of the promise.
     pub promise_version: i32,
-    /// When that was made.
+    /// The time of that version.
     pub promised_at: DateTime<Utc>,
-    /// What its owner calls it by.
+    /// The owner's labels.
     pub labels: Labels,
-    /// What it agreed to be disturbed.
+    /// The churn contract.
     pub contract: Option<Contract>,
-    /// Changes with everything above that an owner or a decision on what was asked changed.
+    /// A version that changes with every change by the owner and every decision about a request.
     pub version: String,
     /// The request that waits for its answer.
     pub open: Option<(RequestId, RequestState)>,
     /// The request it is promised by; `None`: it was loaded from a snapshot.
     pub in_force: Option<InForce>,
-    /// The last change of its host profile; `None`: it never changed.
+    /// The rollout of its last host profile; `None`: the profile never changed.
     pub rollout: Option<Rollout>,
 }
 
-/// The request that a reservation is promised by.
+/// A request that a promise rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InForce {
     /// Its id.
     pub request: RequestId,
     /// How the reservation stands, as it was noted last.
     pub state: RequestState,
-    /// The capacity that was asked for, if it was named.
+    /// The requested capacity, if the request names one.
     pub asked: Option<Rru>,
-    /// When the reservation ends; `None`: when somebody says so.
+    /// The end of the reservation; `None`: no end is set.
     pub ends_at: Option<DateTime<Utc>>,
-    /// Whether it is on its way out.
+    /// Whether the request removes the reservation.
     pub removes: bool,
 }
 
-/// Which reservations are listed.
+/// A filter of reservations.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct CardFilter {
-    /// Of one owner.
+pub struct SummaryFilter {
+    /// Only of this owner.
     pub owner: Option<String>,
-    /// Of one kind.
+    /// Only of this kind.
     pub kind: Option<ReservationKind>,
-    /// With all of these labels.
+    /// Only with all of these labels.
     pub labels: Labels,
 }
 
 impl Broker {
-    /// What is promised to one reservation.
+    /// Reads the summary of one reservation.
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn reservation_card(&self, name: &str) -> Result<Option<ReservationCard>, DbError> {
+    pub async fn reservation_summary(
+        &self,
+        name: &str,
+    ) -> Result<Option<ReservationSummary>, DbError> {
         if name.contains('\0') {
             return Ok(None);
         }
-        Ok(self.cards(Some(name), &CardFilter::default(), "", 1).await?.pop())
+        Ok(self.summaries(Some(name), &SummaryFilter::default(), "", 1).await?.pop())
     }
 
-    /// What is promised to reservations, by name: those after `after`, at most `limit` and at most
-    /// [`CARDS_PAGE_MAX`].
+    /// Lists summaries by name: those after `after`, at most `limit` and at most [`SUMMARIES_PAGE_MAX`].
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn reservation_cards(
+    pub async fn reservation_summaries(
         &self,
-        filter: &CardFilter,
+        filter: &SummaryFilter,
         after: &str,
         limit: u32,
-    ) -> Result<Vec<ReservationCard>, DbError> {
-        self.cards(None, filter, after, limit).await
+    ) -> Result<Vec<ReservationSummary>, DbError> {
+        self.summaries(None, filter, after, limit).await
     }
 
-    async fn cards(
+    async fn summaries(
         &self,
         name: Option<&str>,
-        filter: &CardFilter,
+        filter: &SummaryFilter,
         after: &str,
         limit: u32,
-    ) -> Result<Vec<ReservationCard>, DbError> {
+    ) -> Result<Vec<ReservationSummary>, DbError> {
         let doing = "reading what is promised";
-        let rows = sqlx::query(if name.is_some() { sql::CARD } else { sql::CARDS })
+        let rows = sqlx::query(if name.is_some() { sql::SUMMARY } else { sql::SUMMARIES })
             .bind(name)
             .bind(after)
             .bind(&filter.owner)
             .bind(filter.kind.map(ReservationKind::as_str))
             .bind(Json(&filter.labels))
-            .bind(i64::from(limit.min(CARDS_PAGE_MAX)))
+            .bind(i64::from(limit.min(SUMMARIES_PAGE_MAX)))
             .fetch_all(&self.pool);
         let rows = rows.await.doing(doing)?;
         let promises: Result<Vec<i64>, _> = rows.iter().map(|row| row.try_get(13)).collect();
-        let valued = self.valued.of(&self.pool, &promises.doing(doing)?).await.doing(doing)?;
-        rows.iter().map(|row| card(row, &valued)).collect::<Result<_, _>>().doing(doing)
+        let terms = self.terms.of(&self.pool, &promises.doing(doing)?).await.doing(doing)?;
+        rows.iter().map(|row| summary(row, &terms)).collect::<Result<_, _>>().doing(doing)
     }
 }
 
-fn card(row: &PgRow, all: &HashMap<i64, Arc<Valued>>) -> Result<ReservationCard, sqlx::Error> {
+fn summary(
+    row: &PgRow,
+    all: &HashMap<i64, Arc<PromiseTerms>>,
+) -> Result<ReservationSummary, sqlx::Error> {
     let kind = words::reservation_kind("reservations.kind", row.try_get(1)?)?;
     let promise_version: i32 = row.try_get(10)?;
     let Json(labels) = row.try_get(12)?;
-    let valued = all.get(&row.try_get(13)?).cloned().unwrap_or_default();
+    let terms = all.get(&row.try_get(13)?).cloned().unwrap_or_default();
     let state = |column: usize| -> Result<Option<RequestState>, sqlx::Error> {
         row.try_get::<Option<&str>, _>(column)?.map(state::read).transpose()
     };
@@ -206,7 +211,7 @@ fn card(row: &PgRow, all: &HashMap<i64, Arc<Valued>>) -> Result<ReservationCard,
         }),
         _ => None,
     };
-    Ok(ReservationCard {
+    Ok(ReservationSummary {
         reservation: row.try_get::<&str, _>(0)?.into(),
         kind,
         owner: row.try_get::<&str, _>(2)?.into(),
@@ -218,7 +223,7 @@ fn card(row: &PgRow, all: &HashMap<i64, Arc<Valued>>) -> Result<ReservationCard,
         affinity_theta: row.try_get(8)?,
         host_profile: row.try_get::<Option<&str>, _>(9)?.map(Name::from),
         replica_rule: crate::promises::promise::replica_rule(row.try_get(24)?, row.try_get(25)?),
-        valued,
+        terms,
         promise_version,
         promised_at: row.try_get(11)?,
         labels,

@@ -1,6 +1,6 @@
-//! What a reservation's servers come to.
+//! Sums over the servers of a reservation.
 
-use crate::views::allocator::{self, ServerState};
+use crate::views::reserved_server::{self, ServerState};
 use fleet::{Name, Rru};
 use serde::Serialize;
 use sqlx::postgres::PgRow;
@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 pub(crate) mod sql {
     crate::statements! {
-        /// What is owned or borrowed, counted by MSB and by all that decides its state. Columns as of a page;
-        /// events of racks and above, which are few, are looked at once and not for each server.
-        TOTALS = concat!("WITH ", crate::views::allocator::wide!(), "\
+        /// Owned and borrowed servers, counted by MSB and by the facts that decide their state. Columns as in
+        /// `columns!`; events of racks, MSBs and datacenters, which are few, are read once and not per server.
+        TOTALS = concat!("WITH ", crate::views::reserved_server::wide!(), "\
             SELECT g.bound, g.pending, g.comes, g.borrows, g.lent, g.recalled, \
                 g.failed OR EXISTS (SELECT FROM wide w WHERE NOT w.planned \
                     AND (w.msb_id = m.msb_id OR w.datacenter_id = m.datacenter_id)), \
@@ -41,28 +41,28 @@ pub(crate) mod sql {
                     WHERE u.server_id = s.server_id \
                         AND u.started_at <= now() AND coalesce(u.ended_at, 'infinity') > now()) e \
                 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10) g JOIN msbs m USING (msb_id)");
-        /// When the clock changes something next: an event begins or ends.
+        /// The next time when the clock changes the sums: an event begins or ends.
         UNTIL = "SELECT least((SELECT min(started_at) FROM unavailability WHERE started_at > now()), \
             (SELECT nullif(min(coalesce(ended_at, 'infinity')), 'infinity') FROM unavailability \
                 WHERE coalesce(ended_at, 'infinity') > now()))";
     }
 }
 
-/// What a reservation asks for and has.
+/// The capacity of a reservation and the RRU it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReservedTotals {
-    /// What was promised to it.
-    #[serde(rename = "capacity_rru", serialize_with = "crate::views::allocator::rru")]
+    /// The promised capacity.
+    #[serde(rename = "capacity_rru", serialize_with = "crate::views::reserved_server::rru")]
     pub capacity: Rru,
-    /// What containers may be placed on: servers that are available or borrowed.
-    #[serde(rename = "available_rru", serialize_with = "crate::views::allocator::rru")]
+    /// The RRU ready for containers: available and borrowed servers.
+    #[serde(rename = "available_rru", serialize_with = "crate::views::reserved_server::rru")]
     pub available: Rru,
-    /// The largest share of one MSB in what it owns and is not out of use: z of eq. 4.
-    #[serde(rename = "embedded_buffer_rru", serialize_with = "crate::views::allocator::rru")]
+    /// The largest MSB share of its owned servers in service: z of eq. 4.
+    #[serde(rename = "embedded_buffer_rru", serialize_with = "crate::views::reserved_server::rru")]
     pub embedded_buffer: Rru,
 }
 
-/// The sums of a reservation, by its number, that of its promise and what is promised.
+/// The sums of a reservation, given the numbers of the reservation and its promise, and the capacity.
 pub(crate) async fn sum(
     db: &mut PgConnection,
     (id, promise, capacity): (i32, i64, Rru),
@@ -71,7 +71,7 @@ pub(crate) async fn sum(
     let mut totals = ReservedTotals { capacity, ..ReservedTotals::default() };
     let mut shares: BTreeMap<Name, Rru> = BTreeMap::new();
     for row in rows {
-        let (facts, value) = allocator::facts(&row)?;
+        let (facts, value) = reserved_server::facts(&row)?;
         let count: i64 = row.try_get(10)?;
         let worth = Rru(value.0.saturating_mul(count));
         if matches!(facts.state(), Some(ServerState::Available | ServerState::Borrowed)) {

@@ -1,17 +1,17 @@
-//! Following what a reservation has: the state of each server that may have changed, again and again.
+//! The watch of a reservation: a stream of the current states of servers that may have changed.
 //!
-//! The audit trail says where to look, and what is there now is what is told. So a follower that lags
-//! is told less often, never wrongly; one that is told the same twice is none the worse. It holds
-//! nothing of Postgres between two looks, and what it remembers is no larger than the reservation.
+//! The audit trail says where to look, and the tables say what is true. So a watcher that lags gets fewer
+//! updates, never wrong ones, and a repeated update does no harm. Between polls a watcher holds no resource of
+//! Postgres, and its memory is no larger than the reservation.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::Doing;
-use crate::log::affected::Touched;
+use crate::log::affected::AffectedServers;
 use crate::log::trail::{self, Seq};
-use crate::views::allocator::{
-    Header, ReservedServer, columns, described, header, placed, server, wide,
-};
 use crate::views::reservation::ReservationError;
+use crate::views::reserved_server::{
+    self, Header, ReservedServer, columns, described, header, placed, server, wide,
+};
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::Name;
 use futures_util::TryStreamExt;
@@ -19,18 +19,18 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeSet;
 
-/// Whoever is further behind than this lists anew: reading so many entries takes seconds, a list
-/// takes less.
+/// A watcher that lags by more entries than this must list again: reading them takes seconds, a list takes
+/// less.
 const CATCH_UP_MAX: i64 = 100_000;
 
-/// How often events that begin or end by the clock are looked for: they are few, and who is told of
-/// them a second later is told in time.
+/// The interval between reads of events that begin or end by the clock. They are few, and a second's delay is
+/// acceptable.
 const CLOCK_EVERY: TimeDelta = TimeDelta::seconds(1);
 
 pub(crate) mod sql {
     crate::statements! {
-        /// The state of servers that may differ, and the names of those that may have been the
-        /// reservation's until now.
+        /// The state of servers that may have changed, and the names of those that may have left the
+        /// reservation.
         STATES = concat!("WITH touched AS ( \
                 SELECT server_id, true AS rebound FROM servers WHERE server = ANY ($3::text[]) \
                 UNION ALL SELECT s.server_id, true FROM target_changes c JOIN servers s USING (server) \
@@ -48,13 +48,9 @@ pub(crate) mod sql {
                 JOIN servers s ON s.server_id = t.server_id", super::placed!(),
             "WHERE t.rebound OR s.current_reservation_id = $1 OR s.loan_reservation_id = $1 \
                 OR s.target_pending AND s.target_reservation_id = $1 ORDER BY s.server");
-        /// Everything the reservation owns, gets or borrows.
-        OWN = "SELECT server_id FROM servers WHERE current_reservation_id = $1 \
-            UNION SELECT server_id FROM servers WHERE loan_reservation_id = $1 \
-            UNION SELECT server_id FROM servers WHERE target_pending AND target_reservation_id = $1";
-        /// When an entry was written.
+        /// The time of an entry.
         ENTRY_AT = "SELECT at FROM audit_trail WHERE seq = $1";
-        /// Events that began or ended by the clock alone, since then and until now.
+        /// Events that began or ended by the clock alone between `$1` and now.
         BY_THE_CLOCK = "SELECT u.scope, coalesce(s.server, r.rack, m.msb, d.datacenter)::text \
             FROM unavailability u LEFT JOIN servers s ON s.server_id = u.server_id \
             LEFT JOIN racks r ON r.rack_id = u.rack_id \
@@ -63,72 +59,74 @@ pub(crate) mod sql {
             WHERE u.started_at > $1 AND u.started_at <= now() \
                 OR coalesce(u.ended_at, 'infinity'::timestamptz) > $1 \
                     AND coalesce(u.ended_at, 'infinity'::timestamptz) <= now()";
-        /// Whether there were any, and where the trail is.
-        TICK = "SELECT now(), (SELECT seq FROM trail_clock), EXISTS (SELECT FROM unavailability u \
+        /// Whether there were such events, and the last entry of the trail.
+        CLOCK_TICK = "SELECT now(), (SELECT seq FROM trail_clock), EXISTS (SELECT FROM unavailability u \
             WHERE u.started_at > $1 AND u.started_at <= now() \
                 OR coalesce(u.ended_at, 'infinity'::timestamptz) > $1 \
                     AND coalesce(u.ended_at, 'infinity'::timestamptz) <= now())";
     }
 }
 
-/// Somebody who follows a reservation, and how far.
+/// A watcher of a reservation, with its position.
 #[derive(Debug)]
-pub struct Follower {
+pub struct Watcher {
     reservation: String,
     seq: Seq,
-    /// The database's clock when it was last looked for what begins or ends by it.
+    /// The database's clock at the last read of events that begin or end by the clock.
     looked_at: Option<DateTime<Utc>>,
-    /// The servers that are known to be the reservation's; `None`: what was told before is not
-    /// known, so that more is taken back than was ever given.
+    /// The servers of the reservation as the watcher knows them; `None`: unknown, so that removals may name
+    /// servers that were never reported.
     known: Option<BTreeSet<i32>>,
 }
 
-impl Follower {
-    /// Somebody who has a picture as of an entry of the audit trail.
-    pub fn new(reservation: &str, from: Seq) -> Follower {
+impl Watcher {
+    /// A watcher whose list is as of an entry of the audit trail.
+    pub fn new(reservation: &str, from: Seq) -> Watcher {
         let reservation = reservation.to_owned();
-        Follower { reservation, seq: from, looked_at: None, known: None }
+        Watcher { reservation, seq: from, looked_at: None, known: None }
     }
 }
 
-/// What is so of a server now.
+/// The current state of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerChange {
-    /// It is the reservation's, like this.
+    /// The server concerns the reservation, in this state.
     Server(ReservedServer),
-    /// It is not the reservation's any more.
+    /// The server does not concern the reservation any more.
     Gone(Name),
 }
 
-/// What one look has brought.
+/// The result of one poll.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Look {
-    /// The last entry that was looked at.
+pub struct WatchUpdate {
+    /// The last entry that was read.
     pub seq: Seq,
-    /// It cannot be told what has changed: list anew, and go on from here.
+    /// The changes are unknown: list again, and watch from here.
     pub reset: bool,
-    /// The servers.
+    /// The changed servers.
     pub changes: Vec<ServerChange>,
-    /// Whether there is more at once.
+    /// Whether more entries are waiting.
     pub more: bool,
-    /// Whether to look again within a second even if nothing rings: the clock was not looked at.
+    /// Whether to poll again within a second even without a wakeup, because events by the clock were not read.
     pub again: bool,
 }
 
 impl Broker {
-    /// Looks at what may have changed since the last look, at most 1,000 entries of the audit trail
-    /// further.
+    /// Reads what may have changed since the last poll, at most 1,000 entries of the audit trail.
     ///
     /// # Errors
-    /// [`ReservationError`]; the follower stays where it is and may look again.
-    pub async fn look(&self, follower: &mut Follower) -> Result<Look, ReservationError> {
+    /// [`ReservationError`]; the watcher keeps its position and can be polled again.
+    pub async fn poll_changes(
+        &self,
+        watcher: &mut Watcher,
+    ) -> Result<WatchUpdate, ReservationError> {
         let doing = "following a reservation";
         let mut tx = self.begin_reading().await.doing(doing)?;
-        let header = header(&mut tx, &follower.reservation).await.doing(doing)?;
+        let header = header(&mut tx, &watcher.reservation).await.doing(doing)?;
         let (id, promise, _) = header
             .reservation
-            .ok_or_else(|| ReservationError::Unknown { name: follower.reservation.clone() })?;
-        let (touched, seq, again) = read_on(&mut tx, follower, &header).await.doing(doing)?;
+            .ok_or_else(|| ReservationError::Unknown { name: watcher.reservation.clone() })?;
+        let (touched, seq, again) = read_on(&mut tx, watcher, &header).await.doing(doing)?;
         let mut changes = Vec::new();
         if !touched.anything && !touched.is_empty() {
             let query = sqlx::query(sql::STATES).bind(id).bind(promise);
@@ -141,26 +139,29 @@ impl Broker {
                 .bind(list(&touched.datacenters))
                 .fetch(&mut *tx);
             while let Some(row) = rows.try_next().await.doing(doing)? {
-                let change = change(&row, follower.known.as_ref()).doing(doing)?;
+                let change = change(&row, watcher.known.as_ref()).doing(doing)?;
                 changes.extend(change);
             }
         }
-        // Once all is read: from here on only what was given is taken back.
-        let known = if touched.anything || (seq == header.seq && follower.known.is_none()) {
-            let own: Vec<i32> =
-                sqlx::query_scalar(sql::OWN).bind(id).fetch_all(&mut *tx).await.doing(doing)?;
+        // The watcher is up to date: from here on only reported servers are removed.
+        let known = if touched.anything || (seq == header.seq && watcher.known.is_none()) {
+            let own: Vec<i32> = sqlx::query_scalar(reserved_server::sql::OWN)
+                .bind(id)
+                .fetch_all(&mut *tx)
+                .await
+                .doing(doing)?;
             Some(own.into_iter().collect())
         } else {
             None
         };
         tx.commit().await.doing(doing)?;
 
-        follower.seq = seq;
+        watcher.seq = seq;
         if !again {
-            follower.looked_at = Some(header.now);
+            watcher.looked_at = Some(header.now);
         }
-        match (known, &mut follower.known) {
-            (Some(known), _) => follower.known = Some(known),
+        match (known, &mut watcher.known) {
+            (Some(known), _) => watcher.known = Some(known),
             (None, Some(known)) => {
                 for (server_id, change) in &changes {
                     match change {
@@ -172,42 +173,42 @@ impl Broker {
             (None, None) => {}
         }
         let changes = changes.into_iter().map(|(_, change)| change).collect();
-        Ok(Look { seq, reset: touched.anything, changes, more: seq < header.seq, again })
+        Ok(WatchUpdate { seq, reset: touched.anything, changes, more: seq < header.seq, again })
     }
 
-    /// What may have changed since then although no bell rang: events that began or ended by the
-    /// clock alone, of which the audit trail says nothing, and entries whose bell was lost.
+    /// Whether anything may have changed since `since` without a wakeup: events that began or ended by the
+    /// clock alone, which the trail does not record, and entries whose wakeup was lost.
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn tick(&self, since: DateTime<Utc>) -> Result<Tick, crate::DbError> {
-        let asked = sqlx::query_as(sql::TICK).bind(since).fetch_one(&self.pool);
+    pub async fn clock_tick(&self, since: DateTime<Utc>) -> Result<ClockTick, crate::DbError> {
+        let asked = sqlx::query_as(sql::CLOCK_TICK).bind(since).fetch_one(&self.pool);
         let (now, seq, by_clock): (_, i64, _) = asked.await.doing("looking at the clock")?;
-        Ok(Tick { now, seq: Seq(seq), by_clock })
+        Ok(ClockTick { now, seq: Seq(seq), by_clock })
     }
 }
 
-/// One look at the clock.
+/// A reading of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tick {
+pub struct ClockTick {
     /// The time, by the database's clock.
     pub now: DateTime<Utc>,
     /// The last entry of the audit trail.
     pub seq: Seq,
-    /// Whether events began or ended since the time that was named.
+    /// Whether events began or ended since the given time.
     pub by_clock: bool,
 }
 
-/// Reads on in the trail; gives where to look, up to where that is, and whether the clock was left
-/// for later. What is not to be told ends at the last entry.
+/// Reads the trail on; returns what may have changed, the new position, and whether events by the clock are
+/// left for a later poll. After a reset the position is the last entry.
 async fn read_on(
     db: &mut PgConnection,
-    follower: &Follower,
+    watcher: &Watcher,
     header: &Header,
-) -> Result<(Touched, Seq, bool), sqlx::Error> {
-    let mut touched = Touched::default();
-    let (from, head) = (follower.seq, header.seq);
-    let since = match follower.looked_at {
+) -> Result<(AffectedServers, Seq, bool), sqlx::Error> {
+    let mut touched = AffectedServers::default();
+    let (from, head) = (watcher.seq, header.seq);
+    let since = match watcher.looked_at {
         Some(at) => Some(at),
         None => sqlx::query_scalar(sql::ENTRY_AT).bind(from.0).fetch_optional(&mut *db).await?,
     };
@@ -219,7 +220,7 @@ async fn read_on(
     let entries = trail::after(&mut *db, from).await?;
     let mut seq = from;
     for entry in &entries {
-        // Older entries are not kept.
+        // Older entries may have been deleted.
         touched.anything |= entry.seq.0 != seq.0 + 1;
         touched.add(entry);
         seq = entry.seq;
@@ -227,8 +228,8 @@ async fn read_on(
     if touched.anything {
         return Ok((touched, head, false));
     }
-    let lately = follower.looked_at.is_some_and(|at| header.now - at < CLOCK_EVERY);
-    if lately && !entries.is_empty() {
+    let recent = watcher.looked_at.is_some_and(|at| header.now - at < CLOCK_EVERY);
+    if recent && !entries.is_empty() {
         return Ok((touched, seq, true));
     }
     let by_clock: Vec<(String, String)> =
@@ -243,7 +244,7 @@ fn list(names: &BTreeSet<String>) -> Vec<&str> {
     names.iter().map(String::as_str).collect()
 }
 
-/// What a row says to somebody who knows these servers.
+/// The change that a row means for a watcher with these servers.
 fn change(
     row: &PgRow,
     known: Option<&BTreeSet<i32>>,

@@ -18,7 +18,7 @@ fn budget(scope: &str, scope_id: &str, in_use: bool, moves: i64, because: &str) 
 }
 
 #[tokio::test]
-async fn contracts_and_limits_are_what_may_move_before_the_next_solve() {
+async fn snapshot_ahead_has_contracts_and_limits() {
     let database = Database::new().await;
     let broker = &database.broker;
     broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");
@@ -79,7 +79,7 @@ async fn contracts_and_limits_are_what_may_move_before_the_next_solve() {
 }
 
 #[tokio::test]
-async fn a_window_that_begins_before_the_next_solve_is_known() {
+async fn snapshot_ahead_has_windows_before_the_next_solve() {
     let database = Database::new().await;
     let broker = &database.broker;
     let region = {
@@ -125,7 +125,7 @@ async fn a_window_that_begins_before_the_next_solve_is_known() {
 
 /// What an export says of a window that is planned is no event: loaded back, it goes with its window.
 #[tokio::test]
-async fn an_export_that_is_loaded_back_keeps_no_window_that_is_cancelled() {
+async fn reimported_export_drops_cancelled_windows() {
     let database = Database::new().await;
     let broker = &database.broker;
     broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");

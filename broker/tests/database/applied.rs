@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Two plans that want the same servers, at the same time: exactly one gets them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_plans_for_the_same_servers_one_wins() {
+async fn competing_plans_apply_only_once() {
     let database = with_small().await;
     for (round, servers) in
         [["s013", "s014", "s015"], ["s016", "s017", "s018"], ["s019", "s020", "s021"]]
@@ -39,7 +39,7 @@ async fn of_two_plans_for_the_same_servers_one_wins() {
 
 /// The connection is cut in the middle of the transaction, after promises were written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash_in_the_middle_leaves_nothing() {
+async fn crash_during_apply_changes_nothing() {
     let database = with_small().await;
     let seen = look(&database).await;
     let wanted = create("new", 2.0);
@@ -68,7 +68,7 @@ async fn a_crash_in_the_middle_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_quota_is_not_exceeded_and_never_hurts() {
+async fn quota_limits_growth_and_keeps_promises() {
     let database = with_small().await;
     let broker = &database.broker;
     let servers = |count: f64| {

@@ -20,7 +20,7 @@ async fn all(broker: &Broker) -> (Export, Vec<Entry>) {
 }
 
 #[tokio::test]
-async fn a_dump_restores_every_version_and_every_entry_of_the_trail() {
+async fn dump_restores_all_versions_and_the_trail() {
     let database = Database::new().await;
     let options = ImportOptions::default();
     database.broker.load("test", &small(), options).await.expect("loaded");

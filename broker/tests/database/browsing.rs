@@ -18,7 +18,7 @@ async fn with_small() -> Database {
 }
 
 #[tokio::test]
-async fn pages_have_every_row_once_and_the_youngest_first() {
+async fn pages_list_each_row_once_newest_first() {
     let database = with_small().await;
     let broker = &database.broker;
     // Each ends before the next is asked for: one that waits would be it.
@@ -90,14 +90,14 @@ async fn pages_have_every_row_once_and_the_youngest_first() {
 }
 
 #[tokio::test]
-async fn a_server_is_known_with_its_way() {
+async fn server_detail_has_its_history() {
     let database = with_small().await;
     let broker = &database.broker;
     let epoch = broker
         .lease_mover(&MoverInstance::new("m"), Duration::from_secs(600))
         .await
         .expect("asked");
-    let epoch = epoch.expect("nobody else acts");
+    let epoch = epoch.expect("no other mover is active");
     broker.open_moves("mover", epoch, Wanted::All).await.expect("opened");
     let moving = broker.server("s007").await.expect("asked").expect("there");
     assert_eq!((moving.current.as_deref(), moving.in_use), (Some("web"), false));
@@ -111,7 +111,7 @@ async fn a_server_is_known_with_its_way() {
     let down = broker.server("s010").await.expect("asked").expect("there");
     let events: Vec<_> = down.events.iter().map(|event| (&*event.event, event.active)).collect();
     assert!(events.contains(&("e1", true)), "{events:?}");
-    assert_eq!(broker.server("nobody").await.expect("asked"), None);
+    assert_eq!(broker.server("unknown").await.expect("asked"), None);
 
     let filtered = async |asked: MovesAsked| {
         let page = broker.moves_page(&asked, 10).await.expect("listed");
@@ -139,7 +139,7 @@ async fn a_server_is_known_with_its_way() {
     let older = MovesAsked { before: Some(youngest[0].id), ..MovesAsked::default() };
     assert_eq!(filtered(older).await.len(), 1, "of two");
 
-    // Decided anew, moved, failed: all of it is its past, page by page.
+    // Retargeted, moved, failed: all of it is in its history, page by page.
     let generation = broker.server("s007").await.expect("asked").expect("there").generation;
     let rows = vec![target("s007", generation, Some("web"))];
     broker.publish("solver", &publication(1, 1, rows)).await.expect("published");
@@ -172,7 +172,7 @@ async fn a_server_is_known_with_its_way() {
 }
 
 #[tokio::test]
-async fn what_was_promised_stays_version_by_version() {
+async fn promise_history_has_every_version() {
     let database = with_small().await;
     let larger = changed(|parts| {
         let web = parts.reservations.iter_mut().find(|of| &*of.reservation_id == "web");
@@ -191,5 +191,5 @@ async fn what_was_promised_stays_version_by_version() {
     );
     let first = database.broker.promise_versions("web", Some(2), 10).await.expect("read");
     assert_eq!(first, versions[1..]);
-    assert!(database.broker.promise_versions("nobody", None, 10).await.expect("read").is_empty());
+    assert!(database.broker.promise_versions("unknown", None, 10).await.expect("read").is_empty());
 }

@@ -1,4 +1,4 @@
-//! What must not be cannot be: the schema refuses it, whoever asks.
+//! The schema refuses illegal states from any client.
 
 use crate::harness::Database;
 use crate::regions::small;
@@ -235,7 +235,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn every_illegal_state_is_refused() {
+async fn schema_refuses_every_illegal_state() {
     let database = Database::new().await;
     let broker = &database.broker;
     broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");
@@ -271,7 +271,7 @@ async fn every_illegal_state_is_refused() {
 
 /// Two shared buffers of one type are refused at the end of a transaction, so that two may swap.
 #[tokio::test]
-async fn a_type_has_one_shared_buffer() {
+async fn hardware_type_has_one_shared_buffer() {
     let database = Database::new().await;
     database.broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");
     let mut db = database.connect().await;
@@ -290,7 +290,7 @@ async fn a_type_has_one_shared_buffer() {
 
 /// A generation counts owner, rack and type, and nothing else.
 #[tokio::test]
-async fn generations_count_what_decisions_rest_on() {
+async fn generation_counts_relevant_changes() {
     let database = Database::new().await;
     database.broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");
     let generation = "SELECT generation FROM servers WHERE server = 's000'";

@@ -22,7 +22,7 @@ fn contract(in_use_micro: u32, quiet: &[(u16, u16)]) -> Contract {
 }
 
 #[tokio::test]
-async fn a_contract_is_what_was_set_last() {
+async fn contract_is_the_last_one_set() {
     let database = with_small().await;
     let broker = &database.broker;
     assert_eq!(broker.contracts(None).await.expect("read"), []);
@@ -46,11 +46,11 @@ async fn a_contract_is_what_was_set_last() {
 }
 
 #[tokio::test]
-async fn a_reservation_is_another_version_with_another_contract() {
+async fn contract_change_changes_reservation_version() {
     let database = with_small().await;
     let broker = &database.broker;
     let version = async || {
-        let card = broker.reservation_card("web").await.expect("read");
+        let card = broker.reservation_summary("web").await.expect("read");
         card.expect("it is there").version
     };
     let mut seen = vec![version().await];
@@ -74,14 +74,14 @@ async fn a_reservation_is_another_version_with_another_contract() {
 }
 
 #[tokio::test]
-async fn what_is_no_contract_is_refused() {
+async fn invalid_contract_is_refused() {
     let database = with_small().await;
     let broker = &database.broker;
     let set = async |reservation: &str, contract: Contract| {
         broker.set_contract("ann", reservation, &contract).await.expect_err("refused")
     };
     let fine = || contract(20_000, &[]);
-    let error = set("nobody", fine()).await;
+    let error = set("unknown", fine()).await;
     assert!(matches!(error, ContractError::UnknownReservation { .. }), "{error}");
     let error = set("a\0b", fine()).await;
     assert!(matches!(error, ContractError::UnknownReservation { .. }), "{error}");
@@ -98,7 +98,7 @@ async fn what_is_no_contract_is_refused() {
         let error = set("web", Contract { window, ..fine() }).await;
         assert!(matches!(error, ContractError::Window), "{error}");
     }
-    for reservation in ["web", "nobody", "a\0b"] {
+    for reservation in ["web", "unknown", "a\0b"] {
         let error = broker.remove_contract("ann", reservation).await.expect_err("none");
         assert!(matches!(error, ContractError::NoContract { .. }), "{error}");
     }
@@ -106,7 +106,7 @@ async fn what_is_no_contract_is_refused() {
 }
 
 #[tokio::test]
-async fn the_database_says_when_it_is_quiet() {
+async fn quiet_times_follow_the_database_clock() {
     let database = with_small().await;
     let quiet = async |at: &str, zone: &str, from: u16, until: u16| {
         let sql = format!("SELECT is_quiet('{at}', '{zone}', {from}, {until})::int::bigint");
@@ -124,7 +124,7 @@ async fn the_database_says_when_it_is_quiet() {
     assert!(quiet("2026-01-01 23:59:59Z", "UTC", 0, 1_440).await);
     assert!(
         quiet("2026-01-01 12:00Z", "gone/elsewhere", 0, 1).await,
-        "nobody knows what time it is"
+        "the time in an unknown zone is unknown"
     );
 
     let broker = &database.broker;
@@ -135,7 +135,7 @@ async fn the_database_says_when_it_is_quiet() {
 }
 
 #[tokio::test]
-async fn what_left_of_late_is_used_up() {
+async fn recent_departures_use_up_the_contract() {
     let database = with_small().await;
     let broker = &database.broker;
     broker.set_contract("ann", "web", &contract(300_000, &[])).await.expect("set");

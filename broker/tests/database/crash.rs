@@ -1,4 +1,4 @@
-//! A Postgres that crashes, again and again, while everybody works.
+//! Repeated crashes of Postgres under load.
 
 use crate::harness::folder;
 use crate::jobs::end;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const CRASHES: u32 = 3;
 const LEASE: Duration = Duration::from_secs(2);
 
-/// What everybody has to do with.
+/// State shared by all tasks.
 struct World {
     broker: Broker,
     over: AtomicBool,
@@ -26,7 +26,7 @@ struct World {
     published: AtomicU64,
     /// Of them, those of the worker.
     solved: AtomicU64,
-    /// Faults of Postgres that somebody saw.
+    /// Faults of Postgres that tasks saw.
     faults: AtomicU64,
 }
 
@@ -165,7 +165,7 @@ impl World {
         looked
     }
 
-    /// Follows the trail to its end; a subscription that breaks is made anew where it was.
+    /// Follows the trail to its end; a broken subscription is opened again at its position.
     async fn follow(&self) -> Vec<Seq> {
         let mut seen = Vec::new();
         loop {
@@ -204,7 +204,7 @@ impl World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_postgres_that_crashes_under_load_loses_nothing_that_was_acknowledged() {
+async fn crashing_postgres_keeps_acknowledged_writes() {
     let folder = folder();
     let options = PrivateOptions::new(folder.path());
     let mut postgres = Some(PrivatePostgres::start(&options).await.expect("it starts"));
@@ -239,7 +239,7 @@ async fn a_postgres_that_crashes_under_load_loses_nothing_that_was_acknowledged(
     assert!(looked > 0);
     assert_eq!(world.broker.check().await.expect("asked"), [""; 0]);
     let head = world.broker.version().await.expect("asked");
-    // Every version is somebody's, and everybody's are there: none lost, none twice.
+    // Every version has one publisher, and every publication is there exactly once.
     let mut versions: Vec<i64> =
         a.iter().chain(&b).chain(&c).map(|(_, version)| version.0).collect();
     versions.sort_unstable();
@@ -248,7 +248,7 @@ async fn a_postgres_that_crashes_under_load_loses_nothing_that_was_acknowledged(
     let last = world.broker.last_seq().await.expect("asked");
     assert!(last.0 > head.0, "{last:?} entries, {head:?} versions");
     let whole: Vec<Seq> = (1..=last.0).map(Seq).collect();
-    assert_eq!(seen, whole, "whoever follows has heard of each once, in order");
+    assert_eq!(seen, whole, "the subscriber got each entry once, in order");
     world.broker.close().await;
     postgres.expect("it runs").stop().await.expect("it stops");
 }

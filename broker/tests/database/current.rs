@@ -8,9 +8,9 @@ use fleet::{Rru, Scope, UnavailabilityKind};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A snapshot is as good as a new one, until something that stands in it is written or the clock changes it.
+/// A snapshot stays current until a row that it contains is written, or the clock changes it.
 #[tokio::test]
-async fn what_stands_in_no_snapshot_does_not_age_one() {
+async fn unrelated_writes_leave_a_snapshot_current() {
     let database = with_small().await;
     let broker = &database.broker;
     let before = broker.export(None).await.expect("exported");
@@ -58,7 +58,7 @@ async fn what_stands_in_no_snapshot_does_not_age_one() {
         started_at: broker.clock().await.expect("asked") + second,
     };
     broker.record_unavailability("ann", &occurrence).await.expect("recorded");
-    assert!(!current().await, "an event stands in a snapshot");
+    assert!(!current().await, "a snapshot contains events");
     let after = broker.export(None).await.expect("exported");
     let still = async || broker.is_current(after.parts.taken_at, after.seq).await.expect("asked");
     assert!(still().await);

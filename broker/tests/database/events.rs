@@ -1,4 +1,4 @@
-//! Subscribers: no entry missed, none twice, whatever happens meanwhile.
+//! Subscribers get each entry exactly once under all faults.
 
 use crate::harness::Database;
 use crate::regions::{at, small};
@@ -40,7 +40,7 @@ async fn write(broker: Broker, database: &Database, writer: usize, changes: usiz
     }
 }
 
-/// Reads until so many entries are there, subscribing anew now and then.
+/// Reads up to entry `until`, subscribing again now and then.
 async fn follow(broker: Broker, until: i64, restart_every: usize) -> Vec<i64> {
     let (mut seen, mut last) = (Vec::new(), Seq(0));
     'restarted: loop {
@@ -61,7 +61,7 @@ async fn follow(broker: Broker, until: i64, restart_every: usize) -> Vec<i64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_missed_or_doubled() {
+async fn subscriber_sees_each_entry_once() {
     let database = with_small().await;
     let (writers, changes) = (5, 30);
     let until = i64::try_from(1 + writers * changes).expect("few");
@@ -80,9 +80,9 @@ async fn nothing_is_missed_or_doubled() {
     assert!(broker.trail_is_whole().await.expect("counted"));
 }
 
-/// Numbers become visible in their order: whoever reads the last one can read all before it.
+/// Numbers become visible in order: a reader of the last one can read all before it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn numbers_become_visible_in_their_order() {
+async fn entries_become_visible_in_order() {
     let database = with_small().await;
     let mut db = database.connect().await;
     let broker = database.broker.clone();
@@ -104,7 +104,7 @@ async fn numbers_become_visible_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_subscriber_survives_its_connection() {
+async fn subscriber_survives_a_lost_connection() {
     let database = with_small().await;
     let mut subscription = database.broker.subscribe(Seq(1)).await.expect("subscribed");
     let record = |n: i32| {
@@ -147,7 +147,7 @@ async fn a_subscriber_survives_its_connection() {
 }
 
 #[tokio::test]
-async fn history_comes_first_page_by_page() {
+async fn subscriber_reads_history_first() {
     let database = with_small().await;
     database
         .execute(

@@ -1,4 +1,4 @@
-//! The queue: taken once, lost and taken again, ended by whoever has it.
+//! The queue: jobs are claimed once, claimed again after a loss, and ended by the holder of the lease.
 
 use crate::harness::Database;
 use crate::publish::{publication, target};
@@ -44,7 +44,7 @@ pub fn end(lease: Lease) -> Option<SolveEnd> {
 }
 
 #[tokio::test]
-async fn every_job_is_taken_once_by_many_who_take() {
+async fn concurrent_workers_claim_each_job_once() {
     let database = Database::new().await;
     let jobs: Vec<(JobId, serde_json::Value)> =
         (0..100).map(|n| (JobId::now_v7(), json!({ "n": n }))).collect();
@@ -67,9 +67,9 @@ async fn every_job_is_taken_once_by_many_who_take() {
 }
 
 #[tokio::test]
-async fn whoever_finds_nothing_to_do_rings_no_bell() {
+async fn claim_without_a_job_sends_no_notification() {
     let database = with_small().await;
-    let mut bell = database.broker.job_doorbell().await.expect("listening");
+    let mut bell = database.broker.job_listener().await.expect("listening");
     assert!(claim(&database, "worker", JobKind::Solve).await.is_none());
     assert!(!bell.wait(Duration::from_millis(500)).await, "nothing has changed");
     request(&database).await;
@@ -77,7 +77,7 @@ async fn whoever_finds_nothing_to_do_rings_no_bell() {
 }
 
 #[tokio::test]
-async fn a_worker_that_was_cut_off_can_write_nothing() {
+async fn worker_without_lease_writes_nothing() {
     let database = with_small().await;
     let id = request(&database).await;
     let first = claim(&database, "first", JobKind::Solve).await.expect("a job").lease;
@@ -116,7 +116,7 @@ async fn a_worker_that_was_cut_off_can_write_nothing() {
     let again = broker.publish("second", &ours).await.expect("published before");
     assert_eq!((again.version, again.seq), (TargetVersion(2), None));
     assert_eq!(broker.check().await.expect("asked"), [""; 0]);
-    // Behind everybody's back, as after a restore with the triggers off.
+    // Written without triggers, as after a restore.
     for (damage, rule) in [
         ("DELETE FROM audit_trail WHERE seq = 1", "without holes"),
         ("UPDATE trail_clock SET seq = seq + 1", "its last entry"),
@@ -141,7 +141,7 @@ async fn a_worker_that_was_cut_off_can_write_nothing() {
 }
 
 #[tokio::test]
-async fn solves_never_run_at_once_and_one_that_waits_is_enough() {
+async fn solves_run_one_at_a_time_and_coalesce() {
     let database = with_small().await;
     let first = request(&database).await;
     assert_eq!(request(&database).await, first, "it waits already");
@@ -166,7 +166,7 @@ async fn solves_never_run_at_once_and_one_that_waits_is_enough() {
 }
 
 #[tokio::test]
-async fn a_missed_time_is_made_up_for_once_whatever_the_clock_did() {
+async fn missed_times_are_made_up_for_once() {
     let database = with_small().await;
     let broker = &database.broker;
     let now = broker.clock().await.expect("asked");
@@ -195,7 +195,7 @@ async fn a_missed_time_is_made_up_for_once_whatever_the_clock_did() {
 /// A clock that was ahead when a worker took a job, and was set back: the lease of a worker that is
 /// gone ends all the same, and one that lives has it renewed by the clock there is.
 #[tokio::test]
-async fn a_clock_that_is_set_back_keeps_no_lease_alive() {
+async fn clock_set_back_extends_no_lease() {
     let database = with_small().await;
     let broker = &database.broker;
     let id = request(&database).await;
@@ -218,7 +218,7 @@ async fn a_clock_that_is_set_back_keeps_no_lease_alive() {
 }
 
 #[tokio::test]
-async fn what_loses_its_workers_again_and_again_is_given_up() {
+async fn job_that_loses_its_workers_fails() {
     let database = with_small().await;
     let id = request(&database).await;
     for attempt in 1..=3 {
@@ -245,7 +245,7 @@ async fn what_loses_its_workers_again_and_again_is_given_up() {
 }
 
 #[tokio::test]
-async fn events_are_counted_from_the_snapshot_of_the_last_solve() {
+async fn new_events_count_from_the_last_snapshot() {
     use crate::regions::at;
     use fleet::{Scope, UnavailabilityKind};
     let database = with_small().await;
@@ -280,7 +280,7 @@ async fn events_are_counted_from_the_snapshot_of_the_last_solve() {
 }
 
 #[tokio::test]
-async fn old_solves_are_forgotten_but_never_the_newest_nor_what_runs() {
+async fn old_solves_are_deleted_except_newest_and_running() {
     let database = with_small().await;
     let broker = &database.broker;
     let mut ids = Vec::new();

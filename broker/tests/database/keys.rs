@@ -3,18 +3,18 @@
 
 use crate::jobs::with_small;
 use crate::requests::{create, resize};
-use broker::{AskError, Key, OperationId, RequestFilter, RequestId, RequestState, Submission};
+use broker::{Key, OperationId, RequestFilter, RequestId, RequestState, Submission, SubmitError};
 use serde_json::json;
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(600);
 
 #[tokio::test]
-async fn a_key_is_answered_as_the_first_time() {
+async fn repeated_key_gets_the_first_answer() {
     let database = with_small().await;
     let broker = &database.broker;
     let claim = |actor: &'static str, digest: u8| broker.claim_key(actor, "key", [digest; 32]);
-    let Key::Ours(first) = claim("a", 1).await.expect("claimed") else { panic!("nobody has it") };
+    let Key::Ours(first) = claim("a", 1).await.expect("claimed") else { panic!("it is new") };
     assert_eq!(claim("a", 1).await.expect("asked"), Key::Running);
     assert_eq!(claim("a", 2).await.expect("asked"), Key::Other);
     assert!(matches!(claim("b", 2).await.expect("claimed"), Key::Ours(_)), "another actor's");
@@ -30,14 +30,14 @@ async fn a_key_is_answered_as_the_first_time() {
         key: Some(key),
     };
     let error = broker.submit_request("a", &submission((first, &said))).await;
-    assert!(matches!(error, Err(AskError::KeyLost)), "{error:?}");
+    assert!(matches!(error, Err(SubmitError::KeyLost)), "{error:?}");
     assert!(broker.requests(&RequestFilter::default(), None, 9).await.expect("read").is_empty());
     broker.submit_request("a", &submission((second, &said))).await.expect("submitted");
     assert_eq!(claim("a", 2).await.expect("asked"), Key::Answered(said.clone()));
     assert_eq!(claim("a", 1).await.expect("asked"), Key::Other);
-    // Whoever claimed it was lost; and a day later nobody knows it.
+    // The claim expired; and after a day the key is unknown.
     let Key::Ours(_) = broker.claim_key("a", "lost", [3; 32]).await.expect("claimed") else {
-        panic!("nobody has it")
+        panic!("it is new")
     };
     database
         .execute("UPDATE idempotency_keys SET claimed_at = claimed_at - interval '2 min'")
@@ -51,7 +51,7 @@ async fn a_key_is_answered_as_the_first_time() {
 }
 
 #[tokio::test]
-async fn a_draft_waits_for_whoever_wrote_it() {
+async fn draft_waits_for_its_submission() {
     let database = with_small().await;
     let broker = &database.broker;
     let (id, draft) = (RequestId::now_v7(), create("new", 3.0));
@@ -62,15 +62,15 @@ async fn a_draft_waits_for_whoever_wrote_it() {
     let taken = broker.take_request("worker", LONG).await.expect("asked").expect("one");
     assert_eq!((taken.id, taken.state), (id, RequestState::Submitted));
     let again = broker.submit_draft("asker", id, None, OperationId::now_v7()).await;
-    assert!(matches!(again, Err(AskError::Over { .. })));
+    assert!(matches!(again, Err(SubmitError::Over { .. })));
 }
 
 /// What is written against a version that was seen is refused where it is another by now.
 #[tokio::test]
-async fn whoever_saw_an_older_version_is_told_so() {
+async fn outdated_version_is_refused() {
     let database = with_small().await;
     let broker = &database.broker;
-    let card = broker.reservation_card("web").await.expect("read").expect("there");
+    let card = broker.reservation_summary("web").await.expect("read").expect("there");
     let wanted = resize("web", 7.0);
     let submission = |expected| Submission {
         id: RequestId::now_v7(),
@@ -80,10 +80,10 @@ async fn whoever_saw_an_older_version_is_told_so() {
         key: None,
     };
     broker.submit_request("asker", &submission(&card.version)).await.expect("it is the version");
-    let now = broker.reservation_card("web").await.expect("read").expect("there");
+    let now = broker.reservation_summary("web").await.expect("read").expect("there");
     assert_ne!(now.version, card.version);
     assert_eq!(now.open.map(|(_, state)| state), Some(RequestState::Submitted));
     let error = broker.submit_request("asker", &submission(&card.version)).await;
-    let Err(AskError::Stale { current }) = error else { panic!("{error:?}") };
+    let Err(SubmitError::Stale { current }) = error else { panic!("{error:?}") };
     assert_eq!(current, now.version);
 }

@@ -21,7 +21,7 @@ async fn exported(database: &Database) -> SnapshotParts {
 }
 
 #[tokio::test]
-async fn what_is_loaded_is_exported() {
+async fn import_and_export_agree() {
     for snapshot in [small(), generated(1), generated(2)] {
         let database = Database::new().await;
         let loaded = database.broker.load("test", &snapshot, PLAIN).await.expect("loaded");
@@ -43,7 +43,7 @@ async fn what_is_loaded_is_exported() {
 }
 
 #[tokio::test]
-async fn nothing_is_exported_before_something_is_loaded() {
+async fn export_of_empty_store_is_refused() {
     let database = Database::new().await;
     let error = database.broker.export(None).await.expect_err("empty");
     assert!(matches!(error, ExportError::NothingLoaded));
@@ -51,7 +51,7 @@ async fn nothing_is_exported_before_something_is_loaded() {
 }
 
 #[tokio::test]
-async fn the_instant_is_the_databases_unless_given() {
+async fn export_instant_defaults_to_database_clock() {
     let database = Database::new().await;
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let first = database.broker.export(None).await.expect("exported").parts.taken_at;
@@ -60,7 +60,7 @@ async fn the_instant_is_the_databases_unless_given() {
 }
 
 #[tokio::test]
-async fn only_what_differs_is_written() {
+async fn import_writes_only_differences() {
     let database = Database::new().await;
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let next = changed(|parts| {
@@ -106,7 +106,7 @@ async fn only_what_differs_is_written() {
 
 /// Shares stored before they were of the capacity counted the buffer: they are kept in proportion.
 #[tokio::test]
-async fn shares_that_were_stored_become_shares_of_the_capacity() {
+async fn stored_spread_shares_become_shares_of_capacity() {
     let database = Database::new().await;
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let shares = "SELECT a.share FROM affinities a JOIN reservations r USING (promise_id) \
@@ -131,7 +131,7 @@ async fn shares_that_were_stored_become_shares_of_the_capacity() {
 }
 
 #[tokio::test]
-async fn deletes_are_never_implied() {
+async fn import_deletes_nothing_implicitly() {
     let database = Database::new().await;
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let without = changed(|parts| {
@@ -159,7 +159,7 @@ async fn deletes_are_never_implied() {
 }
 
 #[tokio::test]
-async fn what_vanishes_must_be_forced() {
+async fn import_with_many_missing_rows_needs_force() {
     let database = Database::new().await;
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let cut = changed(|parts| {
@@ -179,7 +179,7 @@ async fn what_vanishes_must_be_forced() {
 }
 
 #[tokio::test]
-async fn a_reservation_that_goes_leaves_its_promises() {
+async fn removed_reservation_keeps_its_promises() {
     let database = Database::new().await;
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let without = changed(|parts| {
@@ -212,7 +212,7 @@ async fn a_reservation_that_goes_leaves_its_promises() {
 }
 
 #[tokio::test]
-async fn a_made_buffer_becomes_a_listed_one_and_back() {
+async fn made_buffer_becomes_listed_and_back() {
     let database = Database::new().await;
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let listed = changed(|parts| {
@@ -222,7 +222,7 @@ async fn a_made_buffer_becomes_a_listed_one_and_back() {
     });
     database.broker.load("test", &listed, PLAIN).await.expect("loaded");
     assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), listed);
-    // Left out it would be made again, but it is kept as promised: nobody is to lose by silence.
+    // Left out, it would be made again, but it keeps its promise: a snapshot removes nothing by omission.
     let lists = |parts: &SnapshotParts| parts.reservations.len();
     let plan = database.broker.plan(&small(), Coverage::WHOLE).await.expect("planned");
     assert_eq!(plan.reservations.missing.len(), 1);
@@ -237,7 +237,7 @@ async fn a_made_buffer_becomes_a_listed_one_and_back() {
 
 /// A listed buffer that is kept and one that the snapshot makes of the same type cannot both be.
 #[tokio::test]
-async fn a_kept_buffer_has_no_rival() {
+async fn kept_buffer_excludes_a_made_one() {
     let database = Database::new().await;
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let forced = ImportOptions { force: true, ..PLAIN };
@@ -261,7 +261,7 @@ async fn a_kept_buffer_has_no_rival() {
 }
 
 #[tokio::test]
-async fn two_buffers_may_swap_their_types() {
+async fn shared_buffers_may_swap_types() {
     let buffers = |first: &str, second: &str| {
         changed(|parts| {
             parts.servers[8].current_reservation = None;
@@ -286,7 +286,7 @@ async fn two_buffers_may_swap_their_types() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_is_refused_before() {
+async fn unstorable_snapshot_is_refused() {
     let database = Database::new().await;
     let mut parts = small_parts();
     parts.servers[1].server_id = "zero\0".into();
@@ -298,13 +298,13 @@ async fn what_cannot_be_stored_is_refused_before() {
     let snapshot = RegionSnapshot::new(parts).expect("a snapshot");
     let error = database.broker.load("test", &snapshot, PLAIN).await.expect_err("too fine");
     assert!(matches!(error, LoadError::Time { .. }), "{error}");
-    let error = database.broker.load("", &small(), PLAIN).await.expect_err("nobody");
+    let error = database.broker.load("", &small(), PLAIN).await.expect_err("no actor");
     assert!(matches!(error, LoadError::Db(_)), "{error}");
     assert_eq!(database.broker.last_seq().await.expect("a number"), Seq(0));
 }
 
 #[tokio::test]
-async fn a_region_stays_the_same_region() {
+async fn import_of_another_region_is_refused() {
     let database = Database::new().await;
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let other = changed(|parts| parts.region = "region-b".into());
@@ -339,7 +339,7 @@ fn inventory(change: impl FnOnce(&mut SnapshotParts)) -> RegionSnapshot {
 }
 
 #[tokio::test]
-async fn what_an_inventory_does_not_know_is_left_as_it_is_stored() {
+async fn unknown_inventory_columns_keep_stored_values() {
     let database = Database::new().await;
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let places = ImportOptions { coverage: Coverage::PLACES, ..PLAIN };
@@ -377,7 +377,7 @@ async fn what_an_inventory_does_not_know_is_left_as_it_is_stored() {
 }
 
 #[tokio::test]
-async fn racks_that_an_inventory_does_not_know_stay_where_they_are() {
+async fn unknown_racks_of_inventory_stay() {
     let database = Database::new().await;
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let places = ImportOptions { coverage: Coverage::PLACES, ..PLAIN };
@@ -404,7 +404,7 @@ async fn racks_that_an_inventory_does_not_know_stay_where_they_are() {
 }
 
 #[tokio::test]
-async fn bindings_that_vanish_must_be_forced() {
+async fn import_that_drops_bindings_needs_force() {
     let database = Database::new().await;
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let stored = small().to_parts().servers;
@@ -424,7 +424,7 @@ async fn bindings_that_vanish_must_be_forced() {
 }
 
 #[tokio::test]
-async fn a_reservation_that_the_inventory_dropped_keeps_what_it_holds() {
+async fn dropped_reservation_keeps_its_servers() {
     let database = Database::new().await;
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let coverage =

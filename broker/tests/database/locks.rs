@@ -36,7 +36,7 @@ async fn begin_edit(database: &Database) -> JoinHandle<Result<ServerPlan, EditEr
 }
 
 #[tokio::test]
-async fn an_edit_and_a_report_in_opposite_order_both_succeed() {
+async fn edit_and_report_in_opposite_lock_order_succeed() {
     let database = loaded().await;
     // The edit waits for the last table it locks, and holds all the others.
     let mut report = database.connect().await;
@@ -50,7 +50,7 @@ async fn an_edit_and_a_report_in_opposite_order_both_succeed() {
 }
 
 #[tokio::test]
-async fn an_edit_waits_for_a_long_transaction() {
+async fn edit_waits_for_a_long_transaction() {
     let database = loaded().await;
     let mut report = database.connect().await;
     execute(&mut report, "BEGIN; LOCK TABLE servers IN ROW EXCLUSIVE MODE").await;

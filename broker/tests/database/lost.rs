@@ -22,9 +22,9 @@ fn unreachable(error: &DbError) {
     assert!(error.is_passing());
 }
 
-/// The commit happened, and nobody heard of it. The same again says so, and does nothing.
+/// The commit happened without an answer. A repetition reports it and does nothing.
 #[tokio::test]
-async fn what_was_committed_and_not_answered_is_neither_doubled_nor_lost() {
+async fn unanswered_commit_takes_effect_once() {
     let database = Database::new().await;
     let (proxied, broker) = database.behind_a_proxy().await;
     let lost = || proxied.proxy.set(LOST);
@@ -64,7 +64,7 @@ async fn what_was_committed_and_not_answered_is_neither_doubled_nor_lost() {
     let take = async || broker.claim("worker", &[JobKind::Solve], LONG).await;
     unreachable(&take().await.expect_err("lost"));
     reached();
-    assert_eq!(take().await.expect("asked"), None, "somebody has it, for as long as the lease");
+    assert_eq!(take().await.expect("asked"), None, "it is taken until the lease ends");
     assert_eq!(ask().await.expect("asked"), Some((id, false)), "asked for once, taken or not");
     let unknown = broker::Lease { job: id.into(), attempt: 1 };
     cut_off(&database, unknown).await;
@@ -125,7 +125,7 @@ async fn what_was_committed_and_not_answered_is_neither_doubled_nor_lost() {
 
 /// Cut before the commit was sent: nothing happened, and the same again does it.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_cut_before_its_commit_did_not_happen() {
+async fn change_cut_before_commit_has_no_effect() {
     let database = with_small().await;
     let (proxied, broker) = database.behind_a_proxy().await;
     for (version, at) in [
@@ -161,7 +161,7 @@ async fn what_was_cut_before_its_commit_did_not_happen() {
         assert_eq!(published.version, TargetVersion(version + 1), "{at}");
         assert!(published.seq.is_some(), "for the first time");
     }
-    // Cut after it: everybody knows but the publisher.
+    // Cut after the commit: only the publisher does not know of it.
     let targets = publication(6, 6, vec![target("s014", 1, Some("web"))]);
     proxied.proxy.set(Way::HoldAnswer { after: "" });
     let (publisher, held) = (broker.clone(), targets.clone());
@@ -173,11 +173,11 @@ async fn what_was_cut_before_its_commit_did_not_happen() {
     let again = broker.publish("solver", &targets).await.expect("published before");
     assert_eq!((again.version, again.seq), (TargetVersion(7), None));
     assert_eq!(broker.check().await.expect("asked"), [""; 0]);
-    assert!(claim(&database, "nobody", JobKind::Solve).await.is_none());
+    assert!(claim(&database, "worker", JobKind::Solve).await.is_none());
 }
 
 #[tokio::test]
-async fn what_is_the_matter_is_said_in_time() {
+async fn faults_are_reported_in_time() {
     let database = with_small().await;
     let (proxied, broker) = database.behind_a_proxy().await;
     let soon = Duration::from_millis(300);
@@ -213,9 +213,9 @@ async fn what_is_the_matter_is_said_in_time() {
     database.execute(&format!("DROP ROLE {role}")).await;
 }
 
-/// Nobody listens yet, as while a server starts.
+/// There is no listener yet, as while a server starts.
 #[tokio::test]
-async fn a_server_that_is_just_starting_is_waited_for() {
+async fn connect_waits_for_a_starting_server() {
     let database = with_small().await;
     let (proxied, broker) = database.behind_a_proxy().await;
     let folder = crate::harness::folder();
@@ -224,7 +224,8 @@ async fn a_server_that_is_just_starting_is_waited_for() {
     drop(std::os::unix::net::UnixListener::bind(&socket).expect("bound"));
     let name = broker.database().await.expect("a name");
     let address = broker::Address::socket(folder.path(), "ras", &name);
-    let refused = std::os::unix::net::UnixStream::connect(&socket).expect_err("nobody listens");
+    let refused =
+        std::os::unix::net::UnixStream::connect(&socket).expect_err("there is no listener");
     assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
     let start = async {
         std::fs::remove_file(&socket).expect("removed");

@@ -77,7 +77,7 @@ impl Place {
         self.broker().clock().await.expect("asked")
     }
 
-    /// Plans it, after a look at what that would come to.
+    /// Plans maintenance after a preview of it.
     async fn plan(&self, request: &MaintenanceRequest) -> Vec<MaintenanceWindow> {
         let preview = self.broker().preview_maintenance(request).await.expect("looked");
         let planned = self.broker().plan_maintenance("ann", request).await.expect("planned");
@@ -193,7 +193,7 @@ fn rack(number: usize) -> MaintenanceRequest {
 }
 
 #[tokio::test]
-async fn a_window_lives_its_life() {
+async fn window_passes_all_states() {
     let place = Place::new().await;
     let broker = place.broker();
     let MaintenanceWindow { id, plan, .. } = place.plan(&rack(0)).await.remove(0);
@@ -237,7 +237,7 @@ async fn a_window_lives_its_life() {
 
 /// The clock is set forward by an hour and a half while work is done: it goes on for as long as it was to.
 #[tokio::test]
-async fn a_clock_that_jumps_ends_no_window_early() {
+async fn clock_jump_ends_no_window_early() {
     let place = Place::new().await;
     let request = MaintenanceRequest { drain: Duration::ZERO, ..rack(12) };
     let id = place.plan(&request).await.remove(0).id;
@@ -259,11 +259,11 @@ async fn a_clock_that_jumps_ends_no_window_early() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_with_its_numbers() {
+async fn invalid_maintenance_is_refused_with_numbers() {
     let place = Place::new().await;
     let now = place.now().await;
     for (scope, name) in [
-        (Scope::Server, "nobody"),
+        (Scope::Server, "unknown"),
         (Scope::Rack, "s000"),
         (Scope::Msb, "a\0b"),
         (Scope::Datacenter, "dc"),
@@ -340,7 +340,7 @@ async fn what_cannot_be_is_refused_with_its_numbers() {
 }
 
 #[tokio::test]
-async fn what_failed_and_what_others_maintain_is_counted() {
+async fn maintenance_counts_failures_and_other_work() {
     let place = Place::new().await;
     let broker = place.broker();
     let started_at = place.now().await - TimeDelta::minutes(5);
@@ -351,7 +351,7 @@ async fn what_failed_and_what_others_maintain_is_counted() {
     };
     record("e1", Scope::Rack, "rack23", UnavailabilityKind::RandomFailure).await;
     record("e2", Scope::Rack, "rack00", UnavailabilityKind::PlannedMaintenance).await;
-    // 24, one failed, one under somebody's maintenance: one more may go.
+    // 24, one failed, one under recorded maintenance: one more may go.
     place.plan(&rack(23)).await;
     place.plan(&rack(8)).await;
     let refused = place.refused(&rack(16)).await;
@@ -372,7 +372,7 @@ async fn what_failed_and_what_others_maintain_is_counted() {
 }
 
 #[tokio::test]
-async fn a_look_says_whom_it_touches_and_writes_nothing() {
+async fn preview_names_holders_and_writes_nothing() {
     let place = Place::new().await;
     let seq = place.broker().last_seq().await.expect("asked");
     let looked = place.broker().preview_maintenance(&request(Scope::Msb, "msb0")).await;
@@ -393,7 +393,7 @@ async fn a_look_says_whom_it_touches_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn an_msb_goes_a_quarter_at_a_time() {
+async fn msb_maintenance_takes_a_quarter_at_a_time() {
     let place = Place::new().await;
     let windows = place.plan(&request(Scope::Msb, "msb1")).await;
     assert_eq!(windows.len(), 8);
@@ -428,7 +428,7 @@ async fn an_msb_goes_a_quarter_at_a_time() {
 }
 
 #[tokio::test]
-async fn it_is_cancelled_in_any_state() {
+async fn window_can_be_cancelled_in_any_state() {
     use MaintenanceState::{Active, Cancelled, Draining, Paused, Planned};
     for state in [Planned, Draining, Active, Paused] {
         let place = Place::new().await;
@@ -463,7 +463,7 @@ async fn it_is_cancelled_in_any_state() {
 }
 
 #[tokio::test]
-async fn an_outage_holds_back_what_has_not_begun() {
+async fn outage_holds_back_unstarted_windows() {
     use MaintenanceState::{Active, Cancelled, Draining, Paused, Planned};
     let place = Place::new().await;
     let works = place.plan(&request(Scope::Server, "s017")).await.remove(0).id;
@@ -499,7 +499,7 @@ async fn an_outage_holds_back_what_has_not_begun() {
 }
 
 #[tokio::test]
-async fn what_is_promised_meanwhile_holds_a_window_back() {
+async fn new_promise_holds_a_window_back() {
     let place = Place::new().await;
     let id = place.plan(&rack(0)).await.remove(0).id;
     let other = place.plan(&request(Scope::Server, "s018")).await.remove(0).id;
@@ -519,7 +519,7 @@ async fn what_is_promised_meanwhile_holds_a_window_back() {
 }
 
 #[tokio::test]
-async fn a_drain_that_does_not_end_is_not_waited_for_for_ever() {
+async fn endless_drain_is_waited_for_within_limits() {
     let place = Place::new().await;
     let id = place.plan(&rack(0)).await.remove(0).id;
     place.look().await;
@@ -531,7 +531,7 @@ async fn a_drain_that_does_not_end_is_not_waited_for_for_ever() {
     place.later(1).await;
     place.look().await;
     assert_eq!(place.state(id).await.0, MaintenanceState::Active);
-    assert_eq!(place.window(id).await.in_use, 1, "whoever works there is told");
+    assert_eq!(place.window(id).await.in_use, 1, "the window reports use");
     // A drain that failed is not opened again.
     let drain = place.broker().moves_under_way().await.expect("listed").remove(0).id;
     let why = broker::MoveReason::HostRefused;
@@ -541,7 +541,7 @@ async fn a_drain_that_does_not_end_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test]
-async fn a_server_that_goes_takes_its_windows_along() {
+async fn removed_server_cancels_its_windows() {
     let place = Place::new().await;
     let id = place.plan(&request(Scope::Server, "s001")).await.remove(0).id;
     let other = place.plan(&rack(0)).await.remove(0).id;
@@ -558,7 +558,7 @@ async fn a_server_that_goes_takes_its_windows_along() {
 }
 
 #[tokio::test]
-async fn who_may_not_changes_nothing() {
+async fn outdated_mover_changes_no_window() {
     let place = Place::new().await;
     let broker = place.broker();
     let id = place.plan(&rack(0)).await.remove(0).id;

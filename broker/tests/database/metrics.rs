@@ -7,7 +7,7 @@ use broker::{FailureReason, JobKind, Metrics, REPLACED_WITHIN, SolveEnd};
 use serde_json::json;
 
 #[tokio::test]
-async fn what_happened_is_counted() {
+async fn metrics_count_stored_rows() {
     let empty = Database::new().await.broker.metrics().await.expect("read");
     // What could be stuck is named, and nothing is.
     assert!(

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(600);
 
-/// The small region, which has two moves under way: s006 to web, s007 to nobody.
+/// The small region, with two open moves: s006 to web, s007 to free.
 async fn with_small() -> (Database, Epoch) {
     let database = Database::new().await;
     let loaded = database.broker.load("test", &small(), ImportOptions::default()).await;
     loaded.expect("loaded");
-    let epoch = lease(&database, &MoverInstance::new("mover")).await.expect("nobody else acts");
+    let epoch =
+        lease(&database, &MoverInstance::new("mover")).await.expect("no other mover is active");
     (database, epoch)
 }
 
@@ -52,7 +53,7 @@ async fn at_rest(database: &Database) {
 }
 
 #[tokio::test]
-async fn targets_become_moves_and_moves_become_owners() {
+async fn targets_become_moves_and_then_owners() {
     let (database, epoch) = with_small().await;
     assert_eq!(open(&database, epoch).await, Opened { opened: 2, superseded: 0 });
     assert_eq!(open(&database, epoch).await, Opened::default(), "again: nothing");
@@ -88,7 +89,7 @@ async fn targets_become_moves_and_moves_become_owners() {
     let step = [(id, MoveState::Pending, MoveState::Reconfiguring)];
     let advanced = broker.advance_moves(epoch, &step).await.expect("advanced");
     assert!(advanced.keys().eq([&id]));
-    // Whoever thinks it is still where it was is told so.
+    // A move in another state than assumed is not returned.
     assert!(broker.advance_moves(epoch, &step).await.expect("asked").is_empty());
     let ids = [id, moves[1].id];
     assert_eq!(broker.bind_moves("mover", epoch, &ids).await.expect("bound"), ids);
@@ -117,7 +118,7 @@ async fn targets_become_moves_and_moves_become_owners() {
 }
 
 #[tokio::test]
-async fn a_newer_target_supersedes_and_what_was_half_done_is_restored() {
+async fn newer_target_supersedes_and_restores() {
     let (database, epoch) = with_small().await;
     let broker = &database.broker;
     open(&database, epoch).await;
@@ -125,7 +126,7 @@ async fn a_newer_target_supersedes_and_what_was_half_done_is_restored() {
     let (to_web, away) = (moves[0].id, moves[1].id);
     let step = [(away, MoveState::Pending, MoveState::CleaningUp)];
     broker.advance_moves(epoch, &step).await.expect("advanced");
-    // s006 shall go to nobody, where it is; s007 shall stay with web after all.
+    // s006 becomes free, which it is; s007 stays with web after all.
     publish(&database, 1, 1, "s006", None).await;
     publish(&database, 2, 2, "s007", Some("web")).await;
     assert!(broker.bind_moves("mover", epoch, &[to_web, away]).await.expect("asked").is_empty());
@@ -145,7 +146,7 @@ async fn a_newer_target_supersedes_and_what_was_half_done_is_restored() {
 }
 
 #[tokio::test]
-async fn a_move_that_is_given_up_leaves_the_server_with_its_owner() {
+async fn failed_move_leaves_server_with_its_owner() {
     let (database, epoch) = with_small().await;
     let broker = &database.broker;
     open(&database, epoch).await;
@@ -172,7 +173,7 @@ async fn a_move_that_is_given_up_leaves_the_server_with_its_owner() {
 }
 
 #[tokio::test]
-async fn a_mover_that_was_cut_off_can_write_nothing() {
+async fn outdated_mover_writes_nothing() {
     let (database, before) = with_small().await;
     let broker = &database.broker;
     broker.release_mover(before).await.expect("released");
@@ -206,12 +207,12 @@ async fn a_mover_that_was_cut_off_can_write_nothing() {
     assert_eq!(lease(&database, &third).await, Some(Epoch(second.0 + 1)), "at once");
     // By a clock that was a day ahead and has been set back.
     database.execute("UPDATE mover SET lease_until = clock_timestamp() + interval '1 day'").await;
-    assert_eq!(lease(&database, &fourth).await, Some(Epoch(second.0 + 2)), "it counts for nothing");
+    assert_eq!(lease(&database, &fourth).await, Some(Epoch(second.0 + 2)), "it does not count");
     at_rest(&database).await;
 }
 
 #[tokio::test]
-async fn the_stop_switch_is_pulled_once_and_recorded() {
+async fn stop_switch_is_set_once_and_recorded() {
     let (database, _) = with_small().await;
     let broker = &database.broker;
     assert_eq!(stopped(&database).await, None);
@@ -227,7 +228,7 @@ async fn the_stop_switch_is_pulled_once_and_recorded() {
 
 /// A decision may take longer than the lease: what it holds must not keep the mover from renewing.
 #[tokio::test]
-async fn a_decision_under_way_holds_up_a_take_over_and_no_renewal() {
+async fn running_decision_blocks_takeover_not_renewal() {
     let (database, before) = with_small().await;
     let broker = &database.broker;
     broker.release_mover(before).await.expect("released");

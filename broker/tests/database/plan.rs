@@ -16,7 +16,7 @@ mod expect {
 }
 
 #[tokio::test]
-async fn contradictions_are_said_and_must_be_accepted() {
+async fn contradictions_are_listed_and_need_acceptance() {
     let database = Database::new().await;
     let plain = ImportOptions::default();
     database.broker.load("test", &small(), plain).await.expect("loaded");
@@ -63,7 +63,7 @@ async fn contradictions_are_said_and_must_be_accepted() {
 }
 
 #[tokio::test]
-async fn a_type_in_use_does_not_disappear_silently() {
+async fn missing_type_in_use_is_a_contradiction() {
     let database = Database::new().await;
     let plain = ImportOptions::default();
     let lone = changed(|parts| {
@@ -87,7 +87,7 @@ async fn a_type_in_use_does_not_disappear_silently() {
 }
 
 #[tokio::test]
-async fn a_kind_that_changes_is_a_contradiction() {
+async fn changed_kind_is_a_contradiction() {
     let database = Database::new().await;
     let plain = ImportOptions::default();
     database.broker.load("test", &small(), plain).await.expect("loaded");

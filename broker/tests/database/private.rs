@@ -25,13 +25,13 @@ async fn refused(options: &PrivateOptions) -> PrivateError {
 }
 
 #[tokio::test]
-async fn stopping_keeps_the_data() {
+async fn stop_keeps_the_data() {
     let folder = folder();
     let postgres = start(&folder).await.expect("the first start");
     assert_eq!(postgres.user().is_some(), geteuid().is_root());
     assert!(postgres.major() >= 14);
     let mode = fs::metadata(folder.path()).expect("there").permissions().mode();
-    assert_eq!(mode & 0o777, 0o700, "nobody else comes in");
+    assert_eq!(mode & 0o777, 0o700, "only the owner may enter");
     let broker = Broker::open(&postgres.address()).await.expect("opened");
     broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");
     let before = broker.export(Some(small().taken_at)).await.expect("exported");
@@ -59,7 +59,7 @@ async fn stopping_keeps_the_data() {
 
 /// Connections that come while it stops and send nothing are not waited for as long as a stop may take.
 #[tokio::test]
-async fn a_silent_client_does_not_keep_it_from_stopping() {
+async fn silent_client_does_not_block_stop() {
     let folder = folder();
     let postgres = start(&folder).await.expect("it starts");
     let mut db = connect(&postgres.address()).await;
@@ -82,7 +82,7 @@ async fn a_silent_client_does_not_keep_it_from_stopping() {
 }
 
 #[tokio::test]
-async fn one_process_at_a_time() {
+async fn folder_has_one_process_at_a_time() {
     let folder = folder();
     let postgres = start(&folder).await.expect("the first");
     let error = refused(&PrivateOptions::new(folder.path())).await;
@@ -95,7 +95,7 @@ async fn one_process_at_a_time() {
 }
 
 #[tokio::test]
-async fn what_was_left_unfinished_is_made_anew() {
+async fn incomplete_data_folder_is_created_again() {
     let folder = folder();
     let unfinished = folder.path().join("data.unfinished");
     fs::create_dir(&unfinished).expect("made");
@@ -108,9 +108,9 @@ async fn what_was_left_unfinished_is_made_anew() {
     assert!(!unfinished.exists());
 }
 
-/// The number in a pid file may belong to anybody by now: to us, here.
+/// The process id in a pid file may belong to any program by now: here to this one.
 #[tokio::test]
-async fn a_stale_pid_file_is_no_obstacle() {
+async fn stale_pid_file_is_removed() {
     let folder = folder();
     start(&folder).await.expect("it starts").stop().await.expect("stopped");
     let file = folder.path().join("data/postmaster.pid");
@@ -125,7 +125,7 @@ async fn a_stale_pid_file_is_no_obstacle() {
 }
 
 #[tokio::test]
-async fn a_folder_of_somebody_else_is_left_alone() {
+async fn foreign_folder_is_left_alone() {
     let folder = folder();
     fs::write(folder.path().join("thesis.tex"), "").expect("written");
     let before = fs::metadata(folder.path()).expect("there");
@@ -155,7 +155,7 @@ fn with(programs: &TempDir, folder: &TempDir) -> PrivateOptions {
 }
 
 #[tokio::test]
-async fn an_old_postgres_is_refused() {
+async fn old_postgres_is_refused() {
     let (programs, folder) = (programs("echo 'postgres (PostgreSQL) 13.14'", "exit 1"), folder());
     let error = refused(&with(&programs, &folder)).await;
     assert!(matches!(error, PrivateError::TooOld { found: 13, .. }), "{error}");
@@ -163,7 +163,7 @@ async fn an_old_postgres_is_refused() {
 }
 
 #[tokio::test]
-async fn a_machine_without_postgres_is_told_what_to_install() {
+async fn missing_postgres_error_says_what_to_install() {
     let (empty, folder) = (folder(), folder());
     let error = refused(&with(&empty, &folder)).await;
     assert!(matches!(error, PrivateError::NotInstalled { .. }), "{error}");
@@ -171,7 +171,7 @@ async fn a_machine_without_postgres_is_told_what_to_install() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_called_that() {
+async fn full_disk_is_reported() {
     let version = "echo 'postgres (PostgreSQL) 15.1'";
     let full = "echo 'initdb: error: could not write file: No space left on device' >&2; exit 1";
     let (programs, folder) = (programs(version, full), folder());
@@ -189,7 +189,7 @@ async fn a_full_disk_is_called_that() {
 }
 
 #[tokio::test]
-async fn what_the_programs_say_is_passed_on() {
+async fn program_messages_are_passed_on() {
     let version = "echo 'postgres (PostgreSQL) 15.1'";
     let (programs, folder) =
         (programs(version, "echo 'initdb: error: no luck' >&2; exit 1"), folder());
@@ -202,7 +202,7 @@ async fn what_the_programs_say_is_passed_on() {
 }
 
 #[tokio::test]
-async fn data_of_another_version_is_refused() {
+async fn data_of_other_version_is_refused() {
     let folder = folder();
     let data = folder.path().join("data");
     fs::create_dir(&data).expect("made");
@@ -212,16 +212,17 @@ async fn data_of_another_version_is_refused() {
 }
 
 #[tokio::test]
-async fn a_path_too_long_for_a_socket_is_refused() {
+async fn too_long_socket_path_is_refused() {
     let folder = folder();
     let long = folder.path().join("x".repeat(100));
     let error = refused(&PrivateOptions::new(long)).await;
     assert!(matches!(error, PrivateError::PathTooLong { .. }), "{error}");
 }
 
-/// Root reaches what `postgres`, as whom it runs the server, does not. Anybody else runs it as themselves.
+/// Root reaches paths that `postgres`, the user it runs the server as, does not. Other users run it as
+/// themselves.
 #[tokio::test]
-async fn a_folder_out_of_reach_is_refused() {
+async fn unreachable_folder_is_refused() {
     let outer = folder();
     fs::set_permissions(outer.path(), fs::Permissions::from_mode(0o700)).expect("set");
     let started = PrivatePostgres::start(&PrivateOptions::new(outer.path().join("inner"))).await;
@@ -234,7 +235,7 @@ async fn a_folder_out_of_reach_is_refused() {
 
 /// The server does not outlive a killed parent: its data is free again soon.
 #[tokio::test]
-async fn the_server_is_told_when_it_ends() {
+async fn end_of_server_is_noticed() {
     let folder = folder();
     let mut postgres = start(&folder).await.expect("it starts");
     let pid = i32::try_from(postgres.pid()).ok().and_then(Pid::from_raw).expect("a pid");

@@ -11,7 +11,7 @@ fn values(of: &[(&str, i64)]) -> BTreeMap<Name, Rru> {
 }
 
 #[tokio::test]
-async fn a_profile_is_what_was_set_last() {
+async fn profile_is_the_last_one_set() {
     let database = with_small().await;
     let broker = &database.broker;
     let both = values(&[("even", 1_000_000), ("odd", 1_600_000)]);
@@ -39,7 +39,7 @@ async fn a_profile_is_what_was_set_last() {
 }
 
 #[tokio::test]
-async fn what_is_no_profile_is_refused() {
+async fn invalid_profile_is_refused() {
     let database = with_small().await;
     let broker = &database.broker;
     let before = broker.last_seq().await.expect("asked");
@@ -63,7 +63,7 @@ async fn what_is_no_profile_is_refused() {
 }
 
 #[tokio::test]
-async fn a_profile_that_changed_since_it_was_seen_stays() {
+async fn outdated_profile_version_is_refused() {
     let database = with_small().await;
     let broker = &database.broker;
     let (one, two) = (values(&[("even", 1_000_000)]), values(&[("even", 2_000_000)]));

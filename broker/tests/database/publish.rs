@@ -39,7 +39,7 @@ async fn binding(database: &Database, server: &str) -> (Option<Name>, bool, Opti
 }
 
 #[tokio::test]
-async fn targets_become_moves_under_way() {
+async fn published_targets_become_pending() {
     let database = with_small().await;
     let web = Some(Name::from("web"));
     let published = database
@@ -52,7 +52,7 @@ async fn targets_become_moves_under_way() {
                 vec![
                     target("s000", 1, None),
                     target("s010", 1, Some("web")),
-                    // Under way to web: back to nobody, where it is. And the other way round.
+                    // A pending move to web returns to free, and the other way round.
                     target("s006", 1, None),
                     target("s007", 1, Some("web")),
                 ],
@@ -87,7 +87,7 @@ async fn targets_become_moves_under_way() {
 }
 
 #[tokio::test]
-async fn a_whole_solve_is_published_and_seen_by_the_next() {
+async fn published_solve_is_in_the_next_snapshot() {
     let database = Database::new().await;
     let snapshot = generated(3);
     database.broker.load("test", &snapshot, ImportOptions::default()).await.expect("loaded");
@@ -112,11 +112,11 @@ async fn a_whole_solve_is_published_and_seen_by_the_next() {
     let after = RegionSnapshot::new(export(&database).await.parts).expect("a snapshot");
     assert_eq!(Targets::unchanged(&after), targets, "who holds what is what was published");
     let moved = (after.servers.iter().zip(&snapshot.servers)).all(|(a, b)| a.current == b.current);
-    assert!(moved, "and nobody was moved yet");
+    assert!(moved, "and no server was moved yet");
 }
 
 #[tokio::test]
-async fn a_stale_parent_is_refused() {
+async fn stale_parent_is_refused() {
     let database = with_small().await;
     let free = || vec![target("s000", 1, None)];
     for parent in [0, 2, 77, -1, i64::MAX - 1] {
@@ -139,7 +139,7 @@ async fn a_stale_parent_is_refused() {
 }
 
 #[tokio::test]
-async fn servers_that_moved_meanwhile_are_skipped_and_counted() {
+async fn changed_servers_are_skipped_and_counted() {
     let database = with_small().await;
     // An emergency took one, another was removed, a third moved and came back.
     database
@@ -170,7 +170,7 @@ async fn servers_that_moved_meanwhile_are_skipped_and_counted() {
 
 /// A commit whose answer was lost: asking again says what happened, and does nothing.
 #[tokio::test]
-async fn publishing_twice_does_it_once() {
+async fn repeated_publication_takes_effect_once() {
     let database = with_small().await;
     let publication = publication(1, 1, vec![target("s000", 1, None), target("s001", 9, None)]);
     let first = database.broker.publish("solver", &publication).await.expect("published");
@@ -181,14 +181,14 @@ async fn publishing_twice_does_it_once() {
 }
 
 #[tokio::test]
-async fn targets_fit_the_region_or_are_refused_whole() {
+async fn invalid_targets_are_refused_as_a_whole() {
     let database = with_small().await;
-    let rows = vec![target("s000", 1, None), target("s013", 1, Some("nobody"))];
+    let rows = vec![target("s000", 1, None), target("s013", 1, Some("unknown"))];
     let error = database.broker.publish("solver", &publication(1, 1, rows)).await;
     let error = error.expect_err("unknown");
     assert_eq!(
         error.to_string(),
-        "server \"s013\": its target \"nobody\" is not a reservation of the region"
+        "server \"s013\": its target \"unknown\" is not a reservation of the region"
     );
     let rows = vec![target("s000", 1, None), target("s000", 1, Some("web"))];
     let error = database.broker.publish("solver", &publication(1, 1, rows)).await;
@@ -198,7 +198,7 @@ async fn targets_fit_the_region_or_are_refused_whole() {
 }
 
 #[tokio::test]
-async fn a_shared_buffer_is_made_where_a_solve_needs_one() {
+async fn publication_creates_missing_shared_buffer() {
     let database = with_small().await;
     let before = "SELECT count(*) FROM reservations WHERE reservation = 'shared-buffer/none yet'";
     assert_eq!(database.number(before).await, 0);
@@ -215,7 +215,7 @@ async fn a_shared_buffer_is_made_where_a_solve_needs_one() {
 }
 
 #[tokio::test]
-async fn a_solve_publishes_only_while_it_runs() {
+async fn solve_publishes_only_while_running() {
     let database = with_small().await;
     let solve = SolveId::from_u128(5);
     database
@@ -241,7 +241,7 @@ async fn a_solve_publishes_only_while_it_runs() {
 }
 
 #[tokio::test]
-async fn a_read_only_server_is_called_that() {
+async fn read_only_server_is_reported() {
     let database = with_small().await;
     let name = database.broker.database().await.expect("a name");
     database
@@ -297,10 +297,10 @@ async fn held(database: &Database, reservation: &str) -> usize {
     rows.iter().filter(|row| holder(row).as_deref() == Some(reservation)).count()
 }
 
-/// The solve gives `batch` a server of `web`, and `web` a free one in its place, which somebody else has
-/// by the time it is published: without it `web` would have three servers for four RRU.
+/// The solve gives `batch` a server of `web`, and `web` a free one in its place, which another reservation
+/// holds at the publication: without it `web` would have three servers for four RRU.
 #[tokio::test]
-async fn what_a_skip_would_break_is_kept_back() {
+async fn targets_broken_by_a_skip_are_withheld() {
     let database = with_two_owners().await;
     let moved = "UPDATE servers SET current_reservation_id = \
         (SELECT reservation_id FROM reservations WHERE reservation = 'other') WHERE server = 's009'";

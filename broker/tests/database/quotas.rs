@@ -24,7 +24,7 @@ const BEFORE: &str = "
         ('one', 12000000, 'ann'), ('two', 12000000, 'ann'), ('none', 5000000, 'ann');";
 
 #[tokio::test]
-async fn a_quota_of_before_gets_the_meaning_of_its_owners_reservations() {
+async fn old_quota_gets_its_measure_from_reservations() {
     let database = Database::bare().await;
     let mut db = database.connect().await;
     for migration in MIGRATOR.iter().filter(|of| of.version < VERSION) {

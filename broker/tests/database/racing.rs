@@ -1,4 +1,4 @@
-//! Publishers that race each other and whoever moves servers: a property.
+//! A property of publishers that race each other and a mover.
 
 use crate::harness::Database;
 use crate::publish::{publication, target};
@@ -15,10 +15,9 @@ fn row(server: usize, generation: i64, to: Option<bool>) -> TargetRow {
     target(&format!("s{:03}", 10 + server), generation, holder)
 }
 
-/// Each reads the region, decides on what it read, and publishes, again and again, all at once;
-/// somebody else binds servers meanwhile. Afterwards every version has exactly one publisher, every
-/// server is as the last publication that was taken for it or the binding after it says, and the
-/// trail tells it all.
+/// Each publisher repeatedly reads the region, decides on it, and publishes, all at the same time, while a
+/// mover binds servers. Afterwards every version has exactly one publisher, every server is as the last
+/// publication or binding about it says, and the trail has all of it.
 async fn race(wishes: Vec<Wish>, bound: Vec<usize>) {
     let database = Database::new().await;
     let broker = &database.broker;
@@ -45,7 +44,7 @@ async fn race(wishes: Vec<Wish>, bound: Vec<usize>) {
                     Err(PublishError::Stale { .. } | PublishError::Refused { .. }) => tries += 1,
                     Err(error) => panic!("{error}"),
                 }
-                assert!(tries < 100, "somebody always wins, so everybody does in the end");
+                assert!(tries < 100, "one publisher wins each round, so all do in the end");
             }
         }
     });
@@ -77,7 +76,7 @@ async fn race(wishes: Vec<Wish>, bound: Vec<usize>) {
         let counted = published.taken + published.skipped + published.kept_back;
         assert_eq!(counted, wishes[*number].len() as u64);
     }
-    // Servers nobody bound are as the last publication about them says.
+    // Servers without a binding are as the last publication about them says.
     let mut in_order = published;
     in_order.sort_by_key(|(published, _)| published.version);
     let mut last: BTreeMap<usize, Option<bool>> = BTreeMap::new();

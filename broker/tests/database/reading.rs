@@ -7,7 +7,7 @@ use broker::{ImportOptions, PAGE_MAX, ReservationError};
 use fleet::RegionSnapshot;
 
 #[tokio::test]
-async fn a_reservations_servers_are_listed() {
+async fn reservation_lists_its_servers() {
     let database = Database::new().await;
     let broker = &database.broker;
     broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");
@@ -26,12 +26,12 @@ async fn a_reservations_servers_are_listed() {
     let lent = broker.servers_of("shared-buffer/even", "", 10).await.expect("listed");
     assert_eq!(lent[0].loaned_to.as_deref(), Some("spare"));
     assert!(broker.servers_of("odd buffer", "", 10).await.expect("listed").is_empty());
-    let error = broker.servers_of("nobody", "", 10).await.expect_err("unknown");
+    let error = broker.servers_of("unknown", "", 10).await.expect_err("unknown");
     assert!(matches!(error, ReservationError::Unknown { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn lists_come_in_pages() {
+async fn lists_are_paged() {
     let database = Database::new().await;
     let snapshot = generated(4);
     database.broker.load("test", &snapshot, ImportOptions::default()).await.expect("loaded");
@@ -55,7 +55,7 @@ async fn lists_come_in_pages() {
 /// Publications flip a pair of servers together; no snapshot ever sees one without the other, and
 /// each contains exactly the entries of the trail it says.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_snapshot_is_of_one_instant() {
+async fn export_is_of_one_instant() {
     let database = Database::new().await;
     let broker = database.broker.clone();
     broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");

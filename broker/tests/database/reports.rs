@@ -26,7 +26,7 @@ async fn with_small() -> Database {
 }
 
 #[tokio::test]
-async fn each_row_of_a_batch_is_answered() {
+async fn batch_answers_each_row() {
     let database = with_small().await;
     let broker = &database.broker;
     let unknown = Report { scope: Scope::Rack, ..report("c", "s001", None) };
@@ -91,7 +91,7 @@ async fn each_row_of_a_batch_is_answered() {
 
 /// Numbers are given statement by statement; a thousand entries take no longer than they must.
 #[tokio::test]
-async fn a_large_batch_is_one_transaction() {
+async fn large_batch_is_one_transaction() {
     let database = with_small().await;
     let batch: Vec<Report> = (0..1_000).map(|n| report(&format!("x{n}"), "s001", None)).collect();
     let done = database.broker.report_unavailability("watch", &batch).await.expect("stored");
@@ -105,10 +105,11 @@ async fn a_large_batch_is_one_transaction() {
 }
 
 #[tokio::test]
-async fn use_is_stored_where_it_differs() {
+async fn usage_report_stores_differences() {
     let database = with_small().await;
     let broker = &database.broker;
-    let rows = [("s000", false), ("s001", true), ("s010", false), ("s010", true), ("nobody", true)];
+    let rows =
+        [("s000", false), ("s001", true), ("s010", false), ("s010", true), ("unknown", true)];
     let rows = rows.map(|(server, used)| (server.into(), used));
     let done = broker.report_usage("twine", &rows).await.expect("stored");
     use Usage::{Changed, Unchanged, UnknownServer};
@@ -176,7 +177,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_the_order_the_same_is_stored(
+    fn report_order_does_not_matter(
         (rows, other) in reports().prop_flat_map(|rows| {
             let twice: Vec<_> = rows.iter().chain(&rows[..rows.len() / 2]).copied().collect();
             (Just(rows), Just(twice).prop_shuffle())

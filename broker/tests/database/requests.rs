@@ -4,10 +4,10 @@ use crate::harness::Database;
 use crate::jobs::{self, end, with_small};
 use crate::publish::{publication, target};
 use broker::{
-    Action, Application, Applied, ApplyError, Applying, AskError, Asking, CardFilter, Contract,
-    Epoch, Export, GrantPolicy, Granting, JobKind, Key, MoveOrigin, MoverInstance, NewPlan,
-    OperationId, OperationState, OperationSubject, PlanId, PlanState, QuietTime, RequestChangeKind,
-    RequestFilter, RequestId, RequestState, Seq, SolveBasis, Submission, Wanted,
+    Action, Applied, ApplyError, ApplyPlan, Contract, Epoch, Export, GrantPolicy, JobKind, Key,
+    MoveOrigin, MoverInstance, NewPlan, OperationId, OperationState, OperationSubject, PlanId,
+    PlanPatch, PlanState, QuietTime, RequestChangeKind, RequestFilter, RequestGrant, RequestId,
+    RequestSpec, RequestState, Seq, SolveBasis, Submission, SubmitError, SummaryFilter, Wanted,
 };
 use fleet::quote::Quote;
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
@@ -17,8 +17,8 @@ use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(600);
 
-fn asking(kind: RequestChangeKind, change: CapacityRequest) -> Asking {
-    Asking {
+fn asking(kind: RequestChangeKind, change: CapacityRequest) -> RequestSpec {
+    RequestSpec {
         kind,
         owner: "owner".into(),
         change,
@@ -30,7 +30,7 @@ fn asking(kind: RequestChangeKind, change: CapacityRequest) -> Asking {
     }
 }
 
-pub fn create(name: &str, rru: f64) -> Asking {
+pub fn create(name: &str, rru: f64) -> RequestSpec {
     let change = CapacityRequest {
         reservation_id: name.into(),
         owner: Some("owner".into()),
@@ -42,7 +42,7 @@ pub fn create(name: &str, rru: f64) -> Asking {
     asking(RequestChangeKind::Create, change)
 }
 
-pub fn resize(name: &str, rru: f64) -> Asking {
+pub fn resize(name: &str, rru: f64) -> RequestSpec {
     let change = CapacityRequest {
         reservation_id: name.into(),
         capacity_rru: Some(rru),
@@ -51,7 +51,7 @@ pub fn resize(name: &str, rru: f64) -> Asking {
     asking(RequestChangeKind::Change, change)
 }
 
-fn remove(name: &str) -> Asking {
+fn remove(name: &str) -> RequestSpec {
     let change =
         CapacityRequest { reservation_id: name.into(), remove: true, ..CapacityRequest::default() };
     asking(RequestChangeKind::Remove, change)
@@ -60,8 +60,8 @@ fn remove(name: &str) -> Asking {
 /// A submission and the ids it has.
 pub async fn submit(
     database: &Database,
-    asking: &Asking,
-) -> Result<(RequestId, OperationId), AskError> {
+    asking: &RequestSpec,
+) -> Result<(RequestId, OperationId), SubmitError> {
     let (id, operation) = (RequestId::now_v7(), OperationId::now_v7());
     let submission =
         Submission { id, operation: Some(operation), asking, expected: None, key: None };
@@ -85,10 +85,10 @@ pub async fn look(database: &Database) -> Look {
 pub async fn plan(
     database: &Database,
     look: &Look,
-    asking: &Asking,
+    asking: &RequestSpec,
     servers: &[&str],
     to: bool,
-) -> Application {
+) -> PlanPatch {
     let (after, _) = asking.change.apply(&look.region).expect("it fits");
     let name = asking.reservation().clone();
     let ix = after.reservation(&name).expect("in it");
@@ -109,11 +109,11 @@ pub async fn plan(
         targets: servers.iter().map(|s| (Name::from(*s), to.then(|| name.clone()))).collect(),
     };
     database.broker.store_plan("asker", &new, None).await.expect("stored");
-    Application::new(id, &look.region, &look.export.generations, &after, &targets, &[name])
+    PlanPatch::new(id, &look.region, &look.export.generations, &after, &targets, &[name])
 }
 
 /// What a plan says of a change that is granted.
-pub fn quote(asking: &Asking, after: &RegionSnapshot) -> Quote {
+pub fn quote(asking: &RequestSpec, after: &RegionSnapshot) -> Quote {
     let name = asking.reservation();
     let ix = after.reservation(name).expect("in it");
     let document = json!({
@@ -134,24 +134,31 @@ pub fn quote(asking: &Asking, after: &RegionSnapshot) -> Quote {
     serde_json::from_value(document).expect("a quote")
 }
 
-fn granting(asking: &Asking) -> Granting<'_> {
+fn granting(asking: &RequestSpec) -> RequestGrant<'_> {
     let state = match asking.kind {
         RequestChangeKind::Remove => RequestState::Shrinking,
         _ => RequestState::Granted,
     };
     let granted = asking.change.capacity_rru.and_then(Rru::from_f64).unwrap_or_default();
-    Granting { request: RequestId::now_v7(), asking, worker: None, state, granted, answer: None }
+    RequestGrant {
+        request: RequestId::now_v7(),
+        asking,
+        worker: None,
+        state,
+        granted,
+        answer: None,
+    }
 }
 
-/// Applies a plan by name, as nobody had submitted it.
+/// Applies a plan by id, without a submitted request.
 pub async fn apply(
     database: &Database,
-    asking: &Asking,
-    application: &Application,
+    asking: &RequestSpec,
+    application: &PlanPatch,
 ) -> Result<Applied, ApplyError> {
     let grants = [granting(asking)];
     let operation = Some(OperationId::now_v7());
-    let applying = Applying { application, grants: &grants, operation, key: None };
+    let applying = ApplyPlan { application, grants: &grants, operation, key: None };
     database.broker.apply_plan("asker", &applying).await
 }
 
@@ -182,7 +189,7 @@ pub async fn everything(database: &Database) -> String {
 async fn epoch(database: &Database) -> Epoch {
     let leased =
         database.broker.lease_mover(&MoverInstance::new("mover"), LONG).await.expect("asked");
-    leased.expect("nobody else acts")
+    leased.expect("no other mover is active")
 }
 
 async fn carry_out(database: &Database, epoch: Epoch) {
@@ -196,7 +203,7 @@ async fn carry_out(database: &Database, epoch: Epoch) {
 }
 
 #[tokio::test]
-async fn a_request_is_asked_once_and_may_be_taken_back() {
+async fn request_is_submitted_once_and_can_be_cancelled() {
     let database = with_small().await;
     let broker = &database.broker;
     let (id, operation) = submit(&database, &create("new", 3.0)).await.expect("submitted");
@@ -211,22 +218,22 @@ async fn a_request_is_asked_once_and_may_be_taken_back() {
     assert_eq!(running.owner.as_deref(), Some("owner"));
 
     let error = submit(&database, &create("new", 4.0)).await.expect_err("one waits");
-    assert!(matches!(&error, AskError::Open { request, .. } if *request == id), "{error}");
+    assert!(matches!(&error, SubmitError::Open { request, .. } if *request == id), "{error}");
     let error = submit(&database, &create("web", 4.0)).await.expect_err("there");
-    assert!(matches!(error, AskError::Exists { .. }), "{error}");
-    let error = submit(&database, &resize("nobody", 4.0)).await.expect_err("not there");
-    assert!(matches!(error, AskError::UnknownReservation { .. }), "{error}");
+    assert!(matches!(error, SubmitError::Exists { .. }), "{error}");
+    let error = submit(&database, &resize("unknown", 4.0)).await.expect_err("not there");
+    assert!(matches!(error, SubmitError::UnknownReservation { .. }), "{error}");
     let error = submit(&database, &resize("spare", 4.0)).await.expect_err("elastic");
-    assert!(matches!(error, AskError::NotGuaranteed { .. }), "{error}");
+    assert!(matches!(error, SubmitError::NotGuaranteed { .. }), "{error}");
 
     let error = broker.cancel_request("asker", id, Some(7)).await.expect_err("another version");
-    assert!(matches!(error, AskError::Stale { .. }), "{error}");
+    assert!(matches!(error, SubmitError::Stale { .. }), "{error}");
     broker.cancel_request("asker", id, Some(1)).await.expect("cancelled");
     let ended = broker.operation(operation).await.expect("read").expect("there");
     assert_eq!(ended.state, OperationState::Failed);
     assert_eq!(ended.result.expect("a result")["code"], "cancelled");
     let error = broker.cancel_request("asker", id, None).await.expect_err("over");
-    assert!(matches!(error, AskError::Over { state: RequestState::Cancelled, .. }), "{error}");
+    assert!(matches!(error, SubmitError::Over { state: RequestState::Cancelled, .. }), "{error}");
     let (second, _) = submit(&database, &create("new", 4.0)).await.expect("nothing waits");
 
     let all = broker.requests(&RequestFilter::default(), None, 10).await.expect("listed");
@@ -244,7 +251,7 @@ async fn a_request_is_asked_once_and_may_be_taken_back() {
 }
 
 #[tokio::test]
-async fn a_plan_promises_moves_and_tells_in_one_step() {
+async fn applied_plan_writes_promise_targets_and_trail() {
     let database = with_small().await;
     let broker = &database.broker;
     let mut wanted = create("new", 2.25);
@@ -263,12 +270,12 @@ async fn a_plan_promises_moves_and_tells_in_one_step() {
     let application = plan(&database, &seen, &taken.asking, &["s013", "s014"], true).await;
     assert!(broker.note_planned("worker", id, application.plan()).await.expect("noted"));
     assert!(!broker.note_planned("other", id, application.plan()).await.expect("asked"));
-    let grants = [Granting { request: id, worker: Some("worker"), ..granting(&taken.asking) }];
+    let grants = [RequestGrant { request: id, worker: Some("worker"), ..granting(&taken.asking) }];
     let Key::Ours(claim) = broker.claim_key("asker", "k", [1; 32]).await.expect("claimed") else {
-        panic!("nobody has it")
+        panic!("it is new")
     };
     let said = json!({ "status": 202 });
-    let applying = Applying {
+    let applying = ApplyPlan {
         application: &application,
         grants: &grants,
         operation: None,
@@ -283,12 +290,12 @@ async fn a_plan_promises_moves_and_tells_in_one_step() {
     let done = broker.operation(operation).await.expect("read").expect("there");
     assert_eq!(done.state, OperationState::Done);
     assert_eq!(done.result.expect("a result")["requests"][0]["state"], "granted");
-    let card = broker.reservation_card("new").await.expect("read").expect("there");
+    let card = broker.reservation_summary("new").await.expect("read").expect("there");
     assert_eq!((card.capacity, card.promise_version), (Rru(2_250_000), 1));
     assert_eq!(card.labels["team"], "green");
     assert_eq!(card.contract, wanted.contract.clone().flatten());
     assert_eq!(card.in_force.map(|of| of.request), Some(id));
-    assert_eq!(card.valued.rru["odd"], Rru(1_250_000));
+    assert_eq!(card.terms.rru["odd"], Rru(1_250_000));
     let stored = broker.stored_plan(application.plan()).await.expect("read").expect("there");
     let stored = stored.expect("readable");
     assert_eq!(stored.state, PlanState::Applied);
@@ -312,17 +319,18 @@ async fn a_plan_promises_moves_and_tells_in_one_step() {
     assert!(matches!(error, ApplyError::NotApplicable { .. }), "{error}");
 
     let labels = BTreeMap::from([("team".to_owned(), "green".to_owned())]);
-    let filter = CardFilter { labels, ..CardFilter::default() };
-    let cards = broker.reservation_cards(&filter, "", 10).await.expect("listed");
+    let filter = SummaryFilter { labels, ..SummaryFilter::default() };
+    let cards = broker.reservation_summaries(&filter, "", 10).await.expect("listed");
     assert_eq!(cards.iter().map(|card| &*card.reservation).collect::<Vec<_>>(), ["new"]);
-    let all = broker.reservation_cards(&CardFilter::default(), "new", 10).await.expect("listed");
+    let all =
+        broker.reservation_summaries(&SummaryFilter::default(), "new", 10).await.expect("listed");
     assert!(all.iter().all(|card| &*card.reservation > "new"));
     at_rest(&database).await;
 }
 
 /// What a plan rests on is compared under locks; where it moved, nothing is written.
 #[tokio::test]
-async fn a_plan_on_a_region_that_moved_changes_nothing() {
+async fn outdated_plan_changes_nothing() {
     let database = with_small().await;
     let broker = &database.broker;
     let seen = look(&database).await;
@@ -330,7 +338,7 @@ async fn a_plan_on_a_region_that_moved_changes_nothing() {
     let application = plan(&database, &seen, &wanted, &["s013", "s014"], true).await;
     let grown = resize("web", 8.0);
     let growth = plan(&database, &seen, &grown, &["s016"], true).await;
-    // Somebody binds s014, and somebody changes what web is promised.
+    // A mover binds s014, and an owner changes the promise of web.
     database
         .execute(
             "UPDATE servers SET current_reservation_id = (SELECT reservation_id FROM reservations \
@@ -357,16 +365,16 @@ async fn a_plan_on_a_region_that_moved_changes_nothing() {
 
 /// What was promised before holds until more is granted: a refusal leaves it as it was.
 #[tokio::test]
-async fn a_refused_growth_leaves_the_promise() {
+async fn refused_growth_keeps_the_promise() {
     let database = with_small().await;
     let broker = &database.broker;
-    let before = broker.reservation_card("web").await.expect("read").expect("there");
+    let before = broker.reservation_summary("web").await.expect("read").expect("there");
     let (id, operation) = submit(&database, &resize("web", 1_000.0)).await.expect("submitted");
     broker.take_request("worker", LONG).await.expect("asked").expect("due");
     let answer = json!({ "code": "refused", "reasons": ["insufficient_hardware"] });
     assert!(!broker.refuse_request("other", "other", id, &answer).await.expect("asked"));
     assert!(broker.refuse_request("worker", "worker", id, &answer).await.expect("refused"));
-    let after = broker.reservation_card("web").await.expect("read").expect("there");
+    let after = broker.reservation_summary("web").await.expect("read").expect("there");
     assert_eq!((after.capacity, after.promise_version), (before.capacity, before.promise_version));
     assert!(after.open.is_none() && after.in_force.is_none());
     let found = broker.request(id).await.expect("read").expect("there");
@@ -377,7 +385,7 @@ async fn a_refused_growth_leaves_the_promise() {
 }
 
 #[tokio::test]
-async fn a_reservation_that_ends_goes_once_it_holds_nothing() {
+async fn ended_reservation_is_removed_once_empty() {
     let database = with_small().await;
     let broker = &database.broker;
     let mover = epoch(&database).await;
@@ -389,12 +397,12 @@ async fn a_reservation_that_ends_goes_once_it_holds_nothing() {
     let ended = plan(&database, &look(&database).await, &ending, &["s013", "s014"], false).await;
     apply(&database, &ending, &ended).await.expect("applied");
     assert!(broker.sweep_reservations("worker").await.expect("asked").is_empty(), "not yet");
-    let card = broker.reservation_card("new").await.expect("read").expect("there");
+    let card = broker.reservation_summary("new").await.expect("read").expect("there");
     assert!(card.in_force.is_some_and(|of| of.removes && of.state == RequestState::Shrinking));
     assert_eq!(card.capacity, Rru::ZERO);
     carry_out(&database, mover).await;
     assert_eq!(broker.sweep_reservations("worker").await.expect("swept"), ["new".into()]);
-    assert!(broker.reservation_card("new").await.expect("read").is_none());
+    assert!(broker.reservation_summary("new").await.expect("read").is_none());
     let filter = RequestFilter { reservation: Some("new".into()), ..RequestFilter::default() };
     let asked = broker.requests(&filter, None, 10).await.expect("listed");
     assert_eq!(asked.len(), 2, "its history stays");
@@ -408,7 +416,7 @@ async fn a_reservation_that_ends_goes_once_it_holds_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_over_ends_by_itself() {
+async fn reservation_ends_at_its_time() {
     let database = with_small().await;
     let broker = &database.broker;
     let now = broker.clock().await.expect("asked");
@@ -439,7 +447,7 @@ async fn what_is_over_ends_by_itself() {
 
 /// A solve that began before something was granted takes nothing from whom it was granted to.
 #[tokio::test]
-async fn a_solve_that_did_not_know_takes_nothing_from_what_was_granted() {
+async fn older_solve_takes_nothing_from_a_grant() {
     let database = with_small().await;
     let broker = &database.broker;
     jobs::request(&database).await;
@@ -469,9 +477,9 @@ async fn a_solve_that_did_not_know_takes_nothing_from_what_was_granted() {
     at_rest(&database).await;
 }
 
-/// A worker that is lost leaves its request to another, which plans it anew.
+/// A lost worker leaves its request to another, which plans it again.
 #[tokio::test]
-async fn a_lost_worker_leaves_its_request_to_another() {
+async fn lost_worker_leaves_its_request_to_another() {
     let database = with_small().await;
     let broker = &database.broker;
     let (id, _) = submit(&database, &create("new", 2.0)).await.expect("submitted");
@@ -484,8 +492,8 @@ async fn a_lost_worker_leaves_its_request_to_another() {
     database.execute(past).await;
     let taken = broker.take_request("second", LONG).await.expect("asked").expect("lost, so free");
     assert_eq!((taken.id, taken.state, taken.plan), (id, RequestState::Submitted, None));
-    let grants = [Granting { request: id, worker: Some("first"), ..granting(&wanted) }];
-    let applying = Applying { application: &made, grants: &grants, operation: None, key: None };
+    let grants = [RequestGrant { request: id, worker: Some("first"), ..granting(&wanted) }];
+    let applying = ApplyPlan { application: &made, grants: &grants, operation: None, key: None };
     let error = broker.apply_plan("first", &applying).await.expect_err("not its own any more");
     assert!(matches!(error, ApplyError::NotOurs { .. }), "{error}");
     broker.put_request_back("second", id, Duration::ZERO).await.expect("given back");
@@ -494,7 +502,7 @@ async fn a_lost_worker_leaves_its_request_to_another() {
 }
 
 #[tokio::test]
-async fn how_reservations_stand_is_noted() {
+async fn reservation_states_are_recorded() {
     let database = with_small().await;
     let broker = &database.broker;
     let wanted = create("new", 2.0);
@@ -503,14 +511,14 @@ async fn how_reservations_stand_is_noted() {
     let in_force = broker.requests_in_force().await.expect("read");
     assert_eq!(in_force.len(), 1);
     let id = in_force[0].id;
-    let version = broker.reservation_card("new").await.expect("read").expect("there").version;
+    let version = broker.reservation_summary("new").await.expect("read").expect("there").version;
     let degraded = [(id, RequestState::Granted, RequestState::Degraded)];
     assert_eq!(broker.note_states(&degraded).await.expect("noted"), 1);
     assert_eq!(broker.note_states(&degraded).await.expect("asked"), 0, "it was");
-    let card = broker.reservation_card("new").await.expect("read").expect("there");
+    let card = broker.reservation_summary("new").await.expect("read").expect("there");
     assert_eq!(card.in_force.map(|of| of.state), Some(RequestState::Degraded));
     assert_eq!(card.version, version, "no owner and no decision changed it");
-    // Whatever the reservation goes by, what was asked about it does not outlast it.
+    // Requests about a reservation end with it, however it ends.
     database
         .execute(
             "UPDATE servers SET target_pending = false, target_reservation_id = NULL, \

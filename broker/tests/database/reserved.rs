@@ -4,8 +4,8 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::{at, small};
 use broker::{
-    Broker, Epoch, Follower, ImportOptions, MoveReason, MoverInstance, Report, ReservationError,
-    ReservedFilter, ReservedServer, Seq, ServerChange, ServerState,
+    AllocatorView, Broker, Epoch, ImportOptions, MoveReason, MoverInstance, Report,
+    ReservationError, ReservedFilter, ReservedServer, Seq, ServerChange, ServerState, Watcher,
 };
 use fleet::{Rru, Scope, UnavailabilityKind};
 use proptest::prelude::*;
@@ -22,10 +22,10 @@ async fn with_small() -> Database {
 }
 
 /// The servers of a reservation, in pages of three.
-async fn listed(broker: &Broker, reservation: &str) -> BTreeMap<String, ReservedServer> {
+async fn listed(view: &AllocatorView, reservation: &str) -> BTreeMap<String, ReservedServer> {
     let (mut all, mut after) = (BTreeMap::new(), String::new());
     loop {
-        let page = broker.reserved_servers(reservation, &after, 3).await.expect("a page");
+        let page = view.servers(reservation, &after, 3).await.expect("a page");
         assert!(page.servers.is_sorted_by(|a, b| a.server < b.server));
         assert_eq!(page.totals.is_some(), after.is_empty());
         all.extend(page.servers.into_iter().map(|row| (row.server.to_string(), row)));
@@ -41,10 +41,11 @@ fn states(of: &BTreeMap<String, ReservedServer>) -> Vec<(&str, ServerState)> {
 }
 
 #[tokio::test]
-async fn each_server_has_one_state() {
+async fn reserved_server_has_one_state() {
     use ServerState::{Arriving, Available, Borrowed, InMaintenance, Leaving, OnLoan, Unavailable};
     let database = with_small().await;
     let broker = &database.broker;
+    let view = AllocatorView::new(broker.clone());
     // Long over, by the clock: e1 and s010 alone are out of use.
     database
         .execute(
@@ -65,7 +66,7 @@ async fn each_server_has_one_state() {
         report("work", Scope::Rack, "rack1", UnavailabilityKind::PlannedMaintenance),
     ];
     broker.report_unavailability("watch", &reports).await.expect("stored");
-    let web = listed(broker, "web").await;
+    let web = listed(&view, "web").await;
     assert_eq!(
         states(&web),
         [
@@ -83,7 +84,7 @@ async fn each_server_has_one_state() {
     assert_eq!(web["s002"].loaned_to.as_deref(), Some("spare"));
     assert_eq!((&*web["s001"].rack, &*web["s001"].datacenter), ("rack0", "dc0"));
     assert_eq!((web["s000"].rru, web["s001"].rru), (Rru(1_000_000), Rru(1_250_000)));
-    let spare = listed(broker, "spare").await;
+    let spare = listed(&view, "spare").await;
     assert_eq!(states(&spare), [("s002", Borrowed), ("s008", Borrowed)]);
 
     // In one MSB, of one type: the same rows, and no others.
@@ -96,7 +97,7 @@ async fn each_server_has_one_state() {
         for hardware_type in types.iter().map(Some).chain([None]) {
             let filter =
                 ReservedFilter { msb: msb.cloned(), hardware_type: hardware_type.cloned() };
-            let page = broker.reserved_servers_in("web", &filter, "", 100).await.expect("a page");
+            let page = view.servers_matching("web", &filter, "", 100).await.expect("a page");
             let wanted = web.values().filter(|row| {
                 msb.is_none_or(|msb| *msb == *row.msb)
                     && hardware_type.is_none_or(|ty| *ty == *row.hardware_type)
@@ -105,50 +106,50 @@ async fn each_server_has_one_state() {
         }
     }
     let nowhere = ReservedFilter { msb: Some("nowhere".to_owned()), hardware_type: None };
-    let page = broker.reserved_servers_in("web", &nowhere, "", 9).await.expect("a page");
+    let page = view.servers_matching("web", &nowhere, "", 9).await.expect("a page");
     assert!(page.servers.is_empty() && page.next.is_none());
 
-    let page = broker.reserved_servers("web", "", 100).await.expect("a page");
+    let page = view.servers("web", "", 100).await.expect("a page");
     let totals = page.totals.expect("the first");
     assert_eq!(page.seq, Seq(3));
     assert_eq!(totals.capacity, Rru(6_958_984));
     assert_eq!(totals.available, Rru(1_000_000 + 1_250_000), "s000 and the odd one");
-    // Everything of web stands in msb0: all but s001, which is down, and s006, which is not here.
+    // All servers of web are in msb0, except s001, which is down, and s006, which is still arriving.
     assert_eq!(totals.embedded_buffer, Rru(3 * 1_000_000 + 3 * 1_250_000));
 
     let ended = [Report { ended_at: Some(at(1)), ..reports[1].clone() }];
     broker.report_unavailability("watch", &ended).await.expect("stored");
-    assert_eq!(listed(broker, "web").await["s006"].state, Arriving);
-    let error = broker.reserved_servers("nobody", "", 1).await.expect_err("none");
+    assert_eq!(listed(&view, "web").await["s006"].state, Arriving);
+    let error = view.servers("unknown", "", 1).await.expect_err("none");
     assert!(matches!(error, ReservationError::Unknown { .. }), "{error}");
 }
 
-/// Somebody's picture of a reservation.
+/// A reader's picture of a reservation.
 struct Reader {
-    follower: Follower,
+    watcher: Watcher,
     picture: BTreeMap<String, ReservedServer>,
     seq: Seq,
     resets: u32,
 }
 
 impl Reader {
-    async fn begin(broker: &Broker, reservation: &str) -> Reader {
-        let seq = broker.reserved_servers(reservation, "", 100).await.expect("a page").seq;
-        let picture = listed(broker, reservation).await;
-        Reader { follower: Follower::new(reservation, seq), picture, seq, resets: 0 }
+    async fn begin(view: &AllocatorView, reservation: &str) -> Reader {
+        let seq = view.servers(reservation, "", 100).await.expect("a page").seq;
+        let picture = listed(view, reservation).await;
+        Reader { watcher: Watcher::new(reservation, seq), picture, seq, resets: 0 }
     }
 
     /// Cut off, it knows its picture and the last number, and nothing else.
     fn resume(&mut self, reservation: &str) {
-        self.follower = Follower::new(reservation, self.seq);
+        self.watcher = Watcher::new(reservation, self.seq);
     }
 
-    async fn catch_up(&mut self, broker: &Broker, reservation: &str) {
+    async fn catch_up(&mut self, broker: &Broker, view: &AllocatorView, reservation: &str) {
         loop {
-            let look = broker.look(&mut self.follower).await.expect("looked");
+            let look = broker.poll_changes(&mut self.watcher).await.expect("looked");
             if look.reset {
                 self.resets += 1;
-                self.picture = listed(broker, reservation).await;
+                self.picture = listed(view, reservation).await;
             }
             for change in look.changes {
                 match change {
@@ -305,16 +306,17 @@ impl World {
     }
 }
 
-/// A first page that may have been kept is as one that was read now, by somebody who keeps nothing yet.
-async fn same_as_new(broker: &Broker) {
-    let new = broker.apart(None);
+/// A first page from the cache equals one read now without a cache.
+async fn same_as_new(broker: &Broker, view: &AllocatorView) {
+    let other = broker.apart(None);
+    let new = AllocatorView::new(other.clone());
     for reservation in HOLDERS {
         let page =
-            async |of: &Broker| of.reserved_servers(reservation, "", 100).await.expect("a page");
+            async |of: &AllocatorView| of.servers(reservation, "", 100).await.expect("a page");
         // The clock may change something between two of them, but not between any two.
         let mut attempts = 0;
         loop {
-            let (kept, now) = (page(broker).await, page(&new).await);
+            let (kept, now) = (page(view).await, page(&new).await);
             if kept == now {
                 break;
             }
@@ -322,7 +324,7 @@ async fn same_as_new(broker: &Broker) {
             assert!(attempts < 10, "{now:?}\nkept: {kept:?}");
         }
     }
-    new.close().await;
+    other.close().await;
 }
 
 /// Readers who came at different times, and one who was cut off, all have the same picture in the
@@ -330,26 +332,27 @@ async fn same_as_new(broker: &Broker) {
 async fn follow(steps: Vec<Step>, reservation: &str) {
     let database = with_small().await;
     let broker = database.broker.clone();
+    let view = AllocatorView::new(broker.clone());
     let epoch = broker
         .lease_mover(&MoverInstance::new("first"), Duration::from_secs(600))
         .await
         .expect("asked");
-    let epoch = epoch.expect("nobody else acts");
+    let epoch = epoch.expect("no other mover is active");
     let mut world = World { database, epoch, publications: 0 };
-    let mut readers = vec![Reader::begin(&broker, reservation).await];
+    let mut readers = vec![Reader::begin(&view, reservation).await];
     for (number, step) in steps.iter().enumerate() {
         world.take(step).await;
         if number % 4 == 3 {
-            same_as_new(&broker).await;
+            same_as_new(&broker, &view).await;
         }
         if number == steps.len() / 3 {
-            readers.push(Reader::begin(&broker, reservation).await);
-            readers.push(Reader::begin(&broker, reservation).await);
+            readers.push(Reader::begin(&view, reservation).await);
+            readers.push(Reader::begin(&view, reservation).await);
         }
         match step {
             Step::Read(reader) => {
                 if let Some(reader) = readers.get_mut(*reader) {
-                    reader.catch_up(&broker, reservation).await;
+                    reader.catch_up(&broker, &view, reservation).await;
                 }
             }
             Step::Resume => readers.iter_mut().for_each(|reader| reader.resume(reservation)),
@@ -359,9 +362,9 @@ async fn follow(steps: Vec<Step>, reservation: &str) {
     readers[0].resume(reservation);
     // What was announced is over.
     tokio::time::sleep(Duration::from_millis(80)).await;
-    let list = listed(&broker, reservation).await;
+    let list = listed(&view, reservation).await;
     for reader in &mut readers {
-        reader.catch_up(&broker, reservation).await;
+        reader.catch_up(&broker, &view, reservation).await;
         assert_eq!(reader.picture, list);
     }
     assert!(broker.trail_is_whole().await.expect("asked"));
@@ -371,7 +374,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     #[test]
-    fn whoever_follows_has_the_picture_of_the_list(
+    fn watcher_agrees_with_the_list(
         steps in proptest::collection::vec(step(), 10..40),
         reservation in 0_usize..4,
     ) {
@@ -381,12 +384,13 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_page_is_made_anew_where_something_was_touched() {
+async fn cached_page_is_read_again_after_a_change() {
     let database = with_small().await;
     let broker = &database.broker;
-    let page = async || broker.reserved_servers("web", "", 100).await.expect("a page");
+    let view = AllocatorView::new(broker.clone());
+    let page = async || view.servers("web", "", 100).await.expect("a page");
     let before = page().await;
-    // Behind the trail's back: whoever reads the tables sees it, and who has kept the page does not.
+    // Written without an entry in the trail: the tables have it, the cached page does not.
     let sql = "UPDATE servers SET in_use = NOT in_use WHERE server = 's000'";
     database.execute(sql).await;
     assert_eq!(page().await, before, "kept");
@@ -398,29 +402,29 @@ async fn a_page_is_made_anew_where_something_was_touched() {
     broker.report_usage("twine", &rows).await.expect("stored");
     let anew = page().await;
     assert_eq!(anew.seq, Seq(3));
-    assert_eq!(anew.servers[0].in_use, !before.servers[0].in_use, "read anew");
+    assert_eq!(anew.servers[0].in_use, !before.servers[0].in_use, "read again");
     assert_eq!(anew.servers[1].in_use, used);
 }
 
 #[tokio::test]
-async fn who_cannot_be_told_lists_anew() {
+async fn watcher_too_far_behind_is_reset() {
     let database = with_small().await;
     let broker = &database.broker;
     for from in [0, 7, -3, i64::MIN, i64::MAX] {
-        let mut follower = Follower::new("web", Seq(from));
-        let look = broker.look(&mut follower).await.expect("looked");
+        let mut watcher = Watcher::new("web", Seq(from));
+        let look = broker.poll_changes(&mut watcher).await.expect("looked");
         assert_eq!((look.reset, look.seq, look.more), (true, Seq(1), false), "from {from}");
-        let look = broker.look(&mut follower).await.expect("looked");
+        let look = broker.poll_changes(&mut watcher).await.expect("looked");
         assert!(!look.reset && look.changes.is_empty(), "and goes on from there");
     }
     // Nothing is told of what is another's, and nothing of what is known already.
-    let mut follower = Follower::new("web", Seq(1));
+    let mut watcher = Watcher::new("web", Seq(1));
     broker
         .report_usage("twine", &[("s012".into(), true), ("s000".into(), false)])
         .await
         .expect("stored");
-    let look = broker.look(&mut follower).await.expect("looked");
+    let look = broker.poll_changes(&mut watcher).await.expect("looked");
     assert_eq!(look.changes.len(), 1, "{look:?}");
     assert_eq!(look.seq, Seq(2));
-    assert!(broker.look(&mut follower).await.expect("looked").changes.is_empty());
+    assert!(broker.poll_changes(&mut watcher).await.expect("looked").changes.is_empty());
 }

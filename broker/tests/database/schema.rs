@@ -29,7 +29,7 @@ async fn every_statement_fits_the_schema() {
 }
 
 #[tokio::test]
-async fn migrations_run_from_nothing_and_again() {
+async fn migrations_run_on_empty_and_current_database() {
     let bare = Database::bare().await;
     bare.broker.migrate().await.expect("from nothing");
     let ran = bare.number("SELECT count(*) FROM _sqlx_migrations WHERE success").await;
@@ -43,7 +43,7 @@ async fn migrations_run_from_nothing_and_again() {
 }
 
 #[tokio::test]
-async fn a_schema_of_another_program_is_refused() {
+async fn foreign_schema_is_refused() {
     let database = Database::new().await;
     database.execute("UPDATE _sqlx_migrations SET checksum = '\\x00' WHERE version = 2").await;
     let error = Broker::open(&database.address).await.expect_err("edited");
@@ -58,7 +58,7 @@ async fn a_schema_of_another_program_is_refused() {
 
 /// A first load puts checks and indexes off; afterwards all are there again, as they were.
 #[tokio::test]
-async fn a_first_load_leaves_the_schema_as_it_was() {
+async fn first_import_leaves_the_schema_unchanged() {
     let database = Database::new().await;
     let schema = async || -> Vec<String> {
         sqlx::query_scalar(
@@ -98,7 +98,7 @@ async fn check_states<S: State>(database: &Database) {
 }
 
 #[tokio::test]
-async fn states_are_the_same_here_and_there() {
+async fn states_match_the_schema() {
     let database = Database::new().await;
     check_states::<MoveState>(&database).await;
     check_states::<SolveState>(&database).await;
@@ -129,7 +129,7 @@ async fn words(database: &Database, constraint: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn words_are_the_same_here_and_there() {
+async fn words_match_the_schema() {
     use fleet::{ReservationKind, UnavailabilityKind};
     let database = Database::new().await;
     let actions: BTreeSet<String> = Action::ALL.map(|action| action.as_str().to_owned()).into();

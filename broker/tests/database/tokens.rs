@@ -12,7 +12,7 @@ fn token(name: &str, role: Role, owner: Option<&str>) -> NewToken {
 }
 
 #[tokio::test]
-async fn a_token_is_found_by_its_digest_until_it_is_revoked() {
+async fn token_is_found_by_digest_until_revoked() {
     let database = Database::new().await;
     let broker = &database.broker;
     let web = token("web-deployer", Role::Owner, Some("web"));
@@ -43,7 +43,7 @@ async fn a_token_is_found_by_its_digest_until_it_is_revoked() {
     let revoked = broker.revoke_token("bob", "web-deployer").await.expect("revoked");
     assert_eq!(revoked.revoked.as_ref().map(|(_, by)| &**by), Some("bob"));
     assert_eq!(broker.token(&web.digest).await.expect("asked"), None);
-    for which in ["web-deployer", &made.id.to_string(), "nobody", "", "a\0b"] {
+    for which in ["web-deployer", &made.id.to_string(), "unknown", "", "a\0b"] {
         let error = broker.revoke_token("bob", which).await.expect_err("over");
         assert!(matches!(error, TokenError::Unknown { .. }), "{error}");
     }
@@ -63,7 +63,7 @@ async fn a_token_is_found_by_its_digest_until_it_is_revoked() {
 }
 
 #[tokio::test]
-async fn a_token_expires_by_the_clock_of_the_database() {
+async fn token_expires_by_database_clock() {
     let database = Database::new().await;
     let broker = &database.broker;
     let short = token("short", Role::Viewer, None);
@@ -78,7 +78,7 @@ async fn a_token_expires_by_the_clock_of_the_database() {
 }
 
 #[tokio::test]
-async fn what_is_no_token_is_refused_and_leaves_no_trace() {
+async fn invalid_token_is_refused_without_trace() {
     let database = Database::new().await;
     let broker = &database.broker;
     let fine = || token("one", Role::Viewer, None);
@@ -106,7 +106,7 @@ async fn what_is_no_token_is_refused_and_leaves_no_trace() {
 }
 
 #[tokio::test]
-async fn a_session_is_one_until_it_ends_or_expires() {
+async fn session_lasts_until_its_end_or_expiry() {
     let database = Database::new().await;
     let broker = &database.broker;
     let hour = Duration::from_secs(3_600);

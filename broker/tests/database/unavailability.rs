@@ -17,7 +17,7 @@ fn occurrence(scope: Scope, scope_id: &str) -> Occurrence {
 }
 
 #[tokio::test]
-async fn an_event_is_recorded_and_cleared_once() {
+async fn event_is_recorded_and_cleared_once() {
     let database = Database::new().await;
     let broker = &database.broker;
     broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");
@@ -54,7 +54,7 @@ async fn an_event_is_recorded_and_cleared_once() {
 }
 
 #[tokio::test]
-async fn every_scope_is_looked_up_and_must_be_there() {
+async fn event_scope_must_exist() {
     let database = Database::new().await;
     let broker = &database.broker;
     broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");
@@ -85,7 +85,7 @@ async fn every_scope_is_looked_up_and_must_be_there() {
 
 /// Two monitors see the same: one entry.
 #[tokio::test]
-async fn the_same_event_from_two_is_one() {
+async fn concurrent_reports_of_one_event_make_one() {
     let database = Database::new().await;
     let broker = &database.broker;
     broker.load("test", &small(), ImportOptions::default()).await.expect("loaded");

@@ -7,7 +7,7 @@ use crate::archive::Archive;
 use crate::region_summary::RegionSummaries;
 use crate::rehearsal::Rehearse;
 use axum::extract::FromRef;
-use broker::Broker;
+use broker::{AllocatorView, Broker};
 use control::{
     Admission, CachedRegion, ChangeNotifier, EventBatcher, PlanQueue, RegionCache, RemotePlanner,
 };
@@ -20,6 +20,8 @@ use tokio::sync::Notify;
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
     pub(crate) broker: Broker,
+    /// Cached first pages of reservations' servers.
+    pub(crate) allocators: AllocatorView,
     pub(crate) tokens: TokenCache,
     pub(crate) batcher: EventBatcher,
     pub(crate) notifier: ChangeNotifier,

@@ -54,7 +54,7 @@ pub(super) async fn show(
     let promises = in_time(broker.promise_versions(&name, None, VERSIONS)).await?;
     let contract = in_time(broker.contracts(Some(&[Name::from(name.as_str())]))).await?.pop();
     let moves = in_time(broker.moves_under_way()).await?;
-    let card = in_time(broker.reservation_card(&name)).await?;
+    let card = in_time(broker.reservation_summary(&name)).await?;
     let mut entries = in_time(broker.trail_of(&name, Seq(0), ENTRIES)).await?;
     entries.reverse();
     let waiting = reservations::waiting(&site, &reader, Some(&name)).await?;

@@ -63,7 +63,7 @@ pub(super) async fn show(
         return Err(unknown());
     }
     let filter = query.filter();
-    let page = site.broker.reserved_servers_in(&name, &filter, &query.after, ROWS);
+    let page = site.allocators.servers_matching(&name, &filter, &query.after, ROWS);
     let page = in_time(page).await?;
     let summary = site.region_summaries.current(&site.region).await?;
     let region = summary.as_deref().map(|summary| summary.region());

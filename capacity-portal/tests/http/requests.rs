@@ -1,4 +1,4 @@
-//! Asking for capacity over HTTP: validated, decided, planned, applied, refused, ended.
+//! RequestSpec for capacity over HTTP: validated, decided, planned, applied, refused, ended.
 
 use crate::allocator::Allocator;
 use crate::place::{Place, READER, ROOT, answer, tokens};
@@ -414,7 +414,7 @@ async fn owner_sees_and_changes_only_its_own() {
     let (status, problem) = place.ask((Method::GET, &path), READER, &[], &Value::Null).await;
     assert_eq!((status.as_u16(), &problem["code"]), (400, &json!("page_token")));
 
-    // Asking for another owner, changing what is another's, or with a token that only reads.
+    // RequestSpec for another owner, changing what is another's, or with a token that only reads.
     let (status, accepted) =
         place.ask((Method::POST, "/v1/reservations"), OWNER_B, &[], &two()).await;
     assert_eq!((status.as_u16(), &accepted["code"]), (403, &json!("other_owner")));

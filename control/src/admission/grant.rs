@@ -1,6 +1,6 @@
 //! Grant policy, quotas and refusals.
 
-use broker::{Asking, GrantPolicy, Quota, RequestChangeKind};
+use broker::{GrantPolicy, Quota, RequestChangeKind, RequestSpec};
 use fleet::explain::ShortfallReason;
 use fleet::quote::{Concession, Grant, Quote};
 use fleet::{CapacityRequest, RegionSnapshot, Rru};
@@ -42,7 +42,11 @@ pub(crate) enum GrantDecision {
 }
 
 /// Decides by the grant policy. A reduction is always granted.
-pub(crate) fn grant_decision(asking: &Asking, quote: &Quote, today: Option<Rru>) -> GrantDecision {
+pub(crate) fn grant_decision(
+    asking: &RequestSpec,
+    quote: &Quote,
+    today: Option<Rru>,
+) -> GrantDecision {
     if quote.granted == Grant::InFull || is_reduction(asking, today) {
         return GrantDecision::Grant;
     }
@@ -61,7 +65,7 @@ pub(crate) fn grant_decision(asking: &Asking, quote: &Quote, today: Option<Rru>)
 }
 
 /// Whether a change only reduces capacity.
-fn is_reduction(asking: &Asking, today: Option<Rru>) -> bool {
+fn is_reduction(asking: &RequestSpec, today: Option<Rru>) -> bool {
     let mut rest = asking.change.clone();
     let capacity = rest.capacity_rru.take().and_then(Rru::from_f64);
     let nothing = fleet::CapacityRequest {
@@ -119,7 +123,7 @@ pub struct QuotaAlternative {
 /// Refusal of a request that exceeds a quota of its owner, with every exceeded limit, its numbers and the
 /// largest amount within all limits; `None`: within quota.
 pub fn check_quota(
-    asking: &Asking,
+    asking: &RequestSpec,
     quota: Option<&Quota>,
     today: Option<Rru>,
 ) -> Option<QuotaRefusal> {
@@ -215,13 +219,13 @@ pub(crate) fn refusal(quote: &Quote) -> Value {
 #[cfg(test)]
 mod tests {
     use super::{GrantDecision, REASONS, grant_decision};
-    use broker::{Asking, GrantPolicy, RequestChangeKind};
+    use broker::{GrantPolicy, RequestChangeKind, RequestSpec};
     use fleet::explain::ShortfallReason;
     use fleet::quote::{Grant, Quote};
     use fleet::{CapacityRequest, Rru};
 
-    fn asking(policy: GrantPolicy, rru: f64) -> Asking {
-        Asking {
+    fn asking(policy: GrantPolicy, rru: f64) -> RequestSpec {
+        RequestSpec {
             kind: RequestChangeKind::Change,
             owner: "owner".into(),
             change: CapacityRequest {

@@ -6,8 +6,8 @@ use crate::error::AdmissionError;
 use crate::plan_queue::PlanQueueError;
 use crate::reservation_status::state_of;
 use broker::{
-    ApplyError, Applying, AskError, Asking, Granting, InForce, NewPlan, PlanId, Request,
-    RequestChangeKind, RequestState,
+    ApplyError, ApplyPlan, InForce, NewPlan, PlanId, Request, RequestChangeKind, RequestGrant,
+    RequestSpec, RequestState, SubmitError,
 };
 use fleet::quote::Grant;
 use fleet::{RequestError, Rru};
@@ -112,7 +112,7 @@ impl Worker {
                 Err(AdmissionError::Apply(ApplyError::Contract(error))) => {
                     invalid(&error.to_string())
                 }
-                Err(AdmissionError::Ask(error @ AskError::Exists { .. })) => {
+                Err(AdmissionError::Ask(error @ SubmitError::Exists { .. })) => {
                     invalid(&error.to_string())
                 }
                 Err(error) => return Err(error),
@@ -134,7 +134,7 @@ impl Worker {
         match (asking.kind, today) {
             (RequestChangeKind::Create, Some(_)) => {
                 let reservation = asking.reservation().clone();
-                return Err(AskError::Exists { reservation }.into());
+                return Err(SubmitError::Exists { reservation }.into());
             }
             // The reservation was already removed: nothing to do.
             (RequestChangeKind::Remove, None) => {
@@ -189,7 +189,7 @@ impl Worker {
         &self,
         request: &Request,
         plan: &NewPlan,
-        application: &broker::Application,
+        application: &broker::PlanPatch,
         state: RequestState,
         granted: Rru,
     ) -> Result<Decision, AdmissionError> {
@@ -202,7 +202,7 @@ impl Worker {
                 return Err(ApplyError::NotOurs { request: request.id }.into());
             }
         }
-        let grants = [Granting {
+        let grants = [RequestGrant {
             request: request.id,
             asking: &request.asking,
             worker: Some(&self.name),
@@ -210,7 +210,7 @@ impl Worker {
             granted,
             answer: plan.quotes.first(),
         }];
-        let applying = Applying { application, grants: &grants, operation: None, key: None };
+        let applying = ApplyPlan { application, grants: &grants, operation: None, key: None };
         broker.apply_plan(&request.created_by, &applying).await?;
         Ok(Decision::Granted)
     }
@@ -235,7 +235,7 @@ impl Worker {
         let names = [asking.reservation().clone()];
         let (region, generations) = (&held.snapshot, &held.generations);
         let application =
-            broker::Application::new(plan.id, region, generations, region, &unchanged, &names);
+            broker::PlanPatch::new(plan.id, region, generations, region, &unchanged, &names);
         self.apply(request, &plan, &application, RequestState::Granted, capacity).await
     }
 
@@ -287,7 +287,7 @@ enum Decision {
 }
 
 /// State of a request granted in full.
-fn in_full(asking: &Asking) -> RequestState {
+fn in_full(asking: &RequestSpec) -> RequestState {
     match asking.kind {
         RequestChangeKind::Remove => RequestState::Shrinking,
         _ => RequestState::Granted,

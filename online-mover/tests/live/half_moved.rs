@@ -1,7 +1,7 @@
 //! Servers of moves that were given up half-way: unavailable until they are restored or handed over.
 
 use crate::place::{Place, settings, until};
-use broker::{ServerState, Stuck};
+use broker::{AllocatorView, ServerState, Stuck};
 use fleet::RegionSnapshot;
 use online_mover::Mover;
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
@@ -21,7 +21,8 @@ async fn there(place: &Place) -> usize {
 }
 
 async fn state(place: &Place, server: &str) -> ServerState {
-    let page = place.broker.reserved_servers("a", "", 100).await.expect("listed");
+    let page =
+        AllocatorView::new(place.broker.clone()).servers("a", "", 100).await.expect("listed");
     page.servers.iter().find(|of| &*of.server == server).expect("it is a's").state
 }
 

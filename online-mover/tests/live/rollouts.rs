@@ -2,9 +2,9 @@
 
 use crate::place::{Crashes, Place, poll, region, settings, until};
 use broker::{
-    Application, Applying, Asking, Contract, GrantPolicy, Granting, MoveReason, MoveState, NewPlan,
-    OperationId, PlanId, RequestChangeKind, RequestId, RequestState, Rollout, RolloutError,
-    Stopped,
+    ApplyPlan, Contract, GrantPolicy, MoveReason, MoveState, NewPlan, OperationId, PlanId,
+    PlanPatch, RequestChangeKind, RequestGrant, RequestId, RequestSpec, RequestState, Rollout,
+    RolloutError, Stopped,
 };
 use fleet::pace::{Caps, Limits, ScopeLimits};
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
@@ -54,7 +54,7 @@ impl Hosts {
 async fn set_profile(place: &Place, profile: &str) {
     let export = place.broker.export(None).await.expect("exported");
     let region = RegionSnapshot::new(export.parts).expect("a snapshot");
-    let asking = Asking {
+    let asking = RequestSpec {
         kind: RequestChangeKind::Change,
         owner: "a".into(),
         change: CapacityRequest {
@@ -82,8 +82,8 @@ async fn set_profile(place: &Place, profile: &str) {
     };
     place.broker.store_plan("ann", &new, None).await.expect("stored");
     let names = [Name::from("a")];
-    let application = Application::new(id, &region, &export.generations, &after, &targets, &names);
-    let granting = Granting {
+    let application = PlanPatch::new(id, &region, &export.generations, &after, &targets, &names);
+    let granting = RequestGrant {
         request: RequestId::now_v7(),
         asking: &asking,
         worker: None,
@@ -93,12 +93,12 @@ async fn set_profile(place: &Place, profile: &str) {
     };
     let operation = Some(OperationId::now_v7());
     let applying =
-        Applying { application: &application, grants: &[granting], operation, key: None };
+        ApplyPlan { application: &application, grants: &[granting], operation, key: None };
     place.broker.apply_plan("ann", &applying).await.expect("applied");
 }
 
 async fn rollout(place: &Place) -> Option<Rollout> {
-    place.broker.reservation_card("a").await.expect("read").expect("there").rollout
+    place.broker.reservation_summary("a").await.expect("read").expect("there").rollout
 }
 
 fn mover<'a>(place: &Place, hosts: &'a Hosts, settings: MoverSettings) -> Mover<&'a Hosts> {

@@ -2,8 +2,8 @@
 
 use crate::place::{Place, settings};
 use broker::{
-    Application, Applying, Asking, GiveWayCause, GrantPolicy, Granting, NewPlan, OperationId,
-    PlanId, RequestChangeKind, RequestId, RequestState,
+    ApplyPlan, GiveWayCause, GrantPolicy, NewPlan, OperationId, PlanId, PlanPatch,
+    RequestChangeKind, RequestGrant, RequestId, RequestSpec, RequestState,
 };
 use decisions::give_way::GiveWay;
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
@@ -55,7 +55,7 @@ async fn begins_after(place: &Place, decide: impl AsyncFnOnce()) -> Duration {
 async fn grant(place: &Place) {
     let export = place.broker.export(None).await.expect("exported");
     let region = RegionSnapshot::new(export.parts.clone()).expect("a snapshot");
-    let asking = Asking {
+    let asking = RequestSpec {
         kind: RequestChangeKind::Change,
         owner: "b".into(),
         change: CapacityRequest {
@@ -86,8 +86,8 @@ async fn grant(place: &Place) {
     };
     place.broker.store_plan("ann", &new, None).await.expect("stored");
     let names = [Name::from("b")];
-    let application = Application::new(id, &region, &export.generations, &after, &targets, &names);
-    let granting = Granting {
+    let application = PlanPatch::new(id, &region, &export.generations, &after, &targets, &names);
+    let granting = RequestGrant {
         request: RequestId::now_v7(),
         asking: &asking,
         worker: None,
@@ -95,7 +95,7 @@ async fn grant(place: &Place) {
         granted: Rru::from_f64(5.0).expect("an amount"),
         answer: None,
     };
-    let applying = Applying {
+    let applying = ApplyPlan {
         application: &application,
         grants: &[granting],
         operation: Some(OperationId::now_v7()),

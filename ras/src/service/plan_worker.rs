@@ -3,7 +3,7 @@
 use super::in_time::in_time;
 use super::planner::SolvingPlanner;
 use anyhow::Result;
-use broker::{Broker, Job, JobDoorbell, JobKind, LeaseTerm, keep_lease, since_boot};
+use broker::{Broker, Job, JobKind, JobListener, LeaseTerm, keep_lease, since_boot};
 use control::remote_planner::{MadePlan, PlanOutcome, PlanTask};
 use control::{PlanRefused, Planner, RegionCache};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl PlanWorker {
     pub async fn run(&self) {
         loop {
             let worked = async {
-                let mut doorbell = in_time(self.broker.job_doorbell()).await?;
+                let mut doorbell = in_time(self.broker.job_listener()).await?;
                 self.take_plans(&mut doorbell).await
             };
             let Err(error) = worked.await;
@@ -54,7 +54,7 @@ impl PlanWorker {
         }
     }
 
-    async fn take_plans(&self, doorbell: &mut JobDoorbell) -> Result<std::convert::Infallible> {
+    async fn take_plans(&self, doorbell: &mut JobListener) -> Result<std::convert::Infallible> {
         loop {
             let begun = since_boot();
             let claim = self.broker.claim(&self.name, &[JobKind::Plan], LEASE);

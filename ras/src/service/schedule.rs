@@ -32,7 +32,7 @@ pub async fn run(broker: &Broker, settings: &ServiceSettings) {
 
 /// Checks whenever the audit trail grows, and every few seconds.
 async fn follow(broker: &Broker, settings: &ServiceSettings) -> Result<()> {
-    let mut doorbell = in_time(broker.trail_doorbell()).await?;
+    let mut doorbell = in_time(broker.trail_listener()).await?;
     loop {
         in_time(look(broker, settings)).await?;
         tokio::time::sleep(REST).await;

@@ -7,7 +7,7 @@ use super::solve::{Ended, SolveJob};
 use super::{replay, retention};
 use anyhow::{Context, Result};
 use broker::{
-    Broker, DbError, Job, JobDoorbell, JobKind, Lease, LeaseTerm, keep_lease, since_boot,
+    Broker, DbError, Job, JobKind, JobListener, Lease, LeaseTerm, keep_lease, since_boot,
 };
 use control::RegionCache;
 use std::future::Future;
@@ -63,7 +63,7 @@ impl Worker {
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         while !*stop.borrow() {
             let worked = async {
-                let mut doorbell = in_time(self.broker.job_doorbell()).await?;
+                let mut doorbell = in_time(self.broker.job_listener()).await?;
                 self.take_jobs(&mut doorbell, &stop).await
             };
             if let Err(error) = worked.await {
@@ -76,7 +76,7 @@ impl Worker {
 
     async fn take_jobs(
         &self,
-        doorbell: &mut JobDoorbell,
+        doorbell: &mut JobListener,
         stop: &watch::Receiver<bool>,
     ) -> Result<()> {
         let mut asked = stop.clone();

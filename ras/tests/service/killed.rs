@@ -151,7 +151,7 @@ fn rolling_reconfiguration_survives_repeated_kills() {
     region.load("newer");
     let mut taken: Option<(Name, uuid::Uuid, usize)> = None;
     let outdated = || {
-        let card = region.runtime.block_on(region.broker.reservation_card("app")).expect("read");
+        let card = region.runtime.block_on(region.broker.reservation_summary("app")).expect("read");
         card.expect("there").rollout.expect("it changed").outdated
     };
     let mut left = vec![outdated()];

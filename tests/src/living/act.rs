@@ -6,9 +6,9 @@ use crate::show;
 use crate::solve::solve;
 use crate::statement::{Statement, pairs};
 use broker::{
-    Asking, EmergencyId, GrantPolicy, MaintenanceError, MaintenanceRequest, MaintenanceState,
-    OperationId, Publication, PublicationId, Report, Reported, Request, RequestChangeKind,
-    RequestId, RequestState, State, Submission, WindowId,
+    EmergencyId, GrantPolicy, MaintenanceError, MaintenanceRequest, MaintenanceState, OperationId,
+    Publication, PublicationId, Report, Reported, Request, RequestChangeKind, RequestId,
+    RequestSpec, RequestState, State, Submission, WindowId,
 };
 use fleet::{CapacityRequest, RegionSnapshot, Rru, Scope, UnavailabilityKind};
 use std::collections::BTreeMap;
@@ -64,7 +64,8 @@ impl Stored {
         let policy = least.transpose()?.map_or(GrantPolicy::All, GrantPolicy::AtLeast);
         let (starts_at, ends_at, labels, contract) = (None, None, None, None);
         let owner = "owner".into();
-        let asking = Asking { kind, owner, change, policy, starts_at, ends_at, labels, contract };
+        let asking =
+            RequestSpec { kind, owner, change, policy, starts_at, ends_at, labels, contract };
         let id = RequestId::now_v7();
         let (operation, expected, key) = (Some(OperationId::now_v7()), None, None);
         let submission = Submission { id, operation, asking: &asking, expected, key };

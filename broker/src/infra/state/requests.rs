@@ -1,35 +1,35 @@
-//! States of what owners ask for, of what they wait for, and of plans.
+//! States of capacity requests, of operations and of stored plans.
 
 use super::{HOUR, State};
 use std::time::Duration;
 
-/// How far a capacity request is; of one in force, how its reservation stands.
+/// The state of a capacity request; of one in force, the standing of its reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RequestState {
-    /// Written down, not asked yet.
+    /// A draft, not submitted.
     Draft,
-    /// Asked; it is decided within seconds, or when its time has come.
+    /// Submitted; decided within seconds, or when its start time is reached.
     Submitted,
-    /// A plan grants it, and is about to be applied.
+    /// A plan grants it and is about to be applied.
     Planned,
-    /// Promised in full.
+    /// Granted in full.
     Granted,
-    /// Less is promised than was asked, within what its grant policy allows.
+    /// Granted in part, within its grant policy.
     PartiallyGranted,
-    /// It was promised, and what the reservation has does not keep the promise now.
+    /// Granted, but the reservation's servers do not fulfil the promise now.
     Degraded,
-    /// Servers that it does not need any more are leaving.
+    /// Surplus servers are leaving.
     Shrinking,
-    /// It holds no more: its time is over, or a later request took its place.
+    /// Not in force any more: its time is over, or a later request replaced it.
     Expired,
-    /// Taken back before it was granted.
+    /// Withdrawn before it was granted.
     Cancelled,
-    /// Not granted; what was promised before holds.
+    /// Not granted; the previous promise holds.
     Refused,
 }
 
 impl RequestState {
-    /// Whether it is what its reservation is promised by.
+    /// Whether the current promise rests on it.
     pub const fn is_in_force(self) -> bool {
         use RequestState::{Degraded, Granted, PartiallyGranted, Shrinking};
         matches!(self, Granted | PartiallyGranted | Degraded | Shrinking)
@@ -66,7 +66,7 @@ impl State for RequestState {
         }
     }
 
-    /// Whoever asks waits; servers leave as fast as moves are carried out.
+    /// A caller waits for the decision; servers leave as fast as moves are executed.
     fn longest_stay(self) -> Option<Duration> {
         match self {
             RequestState::Submitted | RequestState::Planned => Some(HOUR / 12),
@@ -84,7 +84,7 @@ impl State for RequestState {
             None => matches!(self, Draft | Submitted | Planned),
             Some(Draft) => matches!(self, Submitted | Cancelled),
             Some(Submitted) => matches!(self, Planned | Refused | Cancelled | Expired),
-            // Back to submitted: the region moved, or whoever decided it was lost.
+            // Back to submitted: the region changed, or the deciding worker was lost.
             Some(Planned) => matches!(
                 self,
                 Submitted | Granted | PartiallyGranted | Shrinking | Refused | Cancelled
@@ -97,14 +97,14 @@ impl State for RequestState {
     }
 }
 
-/// How far an operation is.
+/// The state of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationState {
-    /// It is worked on, or waits for that.
+    /// In progress, or waiting for its turn.
     Running,
-    /// It ended as was asked.
+    /// It succeeded.
     Done,
-    /// It ended otherwise; its result says why.
+    /// It failed; the result has the reason.
     Failed,
 }
 
@@ -121,7 +121,7 @@ impl State for OperationState {
         }
     }
 
-    /// Whoever asked waits.
+    /// A caller waits for it.
     fn longest_stay(self) -> Option<Duration> {
         (self == OperationState::Running).then_some(HOUR / 12)
     }
@@ -134,16 +134,16 @@ impl State for OperationState {
     }
 }
 
-/// What became of a plan.
+/// The state of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PlanState {
     /// It can be applied.
     Made,
-    /// It was.
+    /// Applied.
     Applied,
-    /// The region moved beyond what it tolerates.
+    /// The region changed beyond what the plan tolerates.
     Stale,
-    /// Nobody applied it in time.
+    /// Not applied in time.
     Expired,
 }
 

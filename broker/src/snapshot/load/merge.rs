@@ -1,7 +1,7 @@
-//! What an inventory says, put over what is stored: a pure function.
+//! The merge of an inventory with the store: a pure function.
 //!
-//! An inventory rarely knows every column. Where it has none, the snapshot made of it holds defaults,
-//! which say nothing of the region; there what is stored stands.
+//! An inventory rarely knows every column. For unknown columns its snapshot holds defaults, which say nothing
+//! about the region; the stored values stay.
 
 use crate::snapshot::region_read::Stored;
 use fleet::{
@@ -10,19 +10,19 @@ use fleet::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The region as it is to be stored.
+/// The region to be stored.
 pub(crate) struct Merged {
-    /// What the inventory says, and what is stored where it says nothing.
+    /// The inventory, with stored values for what it does not know.
     pub(crate) snapshot: RegionSnapshot,
-    /// Reservations that the inventory lacks although it lists reservations, and how many of its
-    /// servers they hold or are about to: they stay in `snapshot`, which would be none without them.
+    /// Reservations that the inventory's list lacks, with the number of its servers that they hold or will
+    /// hold: they stay in `snapshot`, which would be invalid without them.
     pub(crate) still_held: BTreeMap<Name, usize>,
 }
 
-/// Puts an inventory over what is stored.
+/// Merges an inventory with the store.
 ///
 /// # Errors
-/// If the two together break a rule of the snapshot format.
+/// If the merge breaks a rule of the snapshot format.
 pub(crate) fn merge(
     stored: &Stored,
     inventory: SnapshotParts,
@@ -46,7 +46,7 @@ pub(crate) fn merge(
 }
 
 fn servers(stored: &Stored, parts: &mut SnapshotParts, known: &ServerColumns) {
-    // Both are ordered by name.
+    // Both lists are in order of name.
     let mut old = stored.servers.iter().map(|(row, _)| row).peekable();
     for row in &mut parts.servers {
         while old.next_if(|old| old.server_id < row.server_id).is_some() {}
@@ -56,7 +56,7 @@ fn servers(stored: &Stored, parts: &mut SnapshotParts, known: &ServerColumns) {
     }
 }
 
-/// A column that is not named here is left as it is stored.
+/// Columns not named here keep their stored value.
 fn server(old: &ServerRow, new: &ServerRow, known: &ServerColumns) -> ServerRow {
     let mut row = old.clone();
     row.hardware_type = new.hardware_type.clone();
@@ -80,7 +80,7 @@ fn server(old: &ServerRow, new: &ServerRow, known: &ServerColumns) -> ServerRow 
     row
 }
 
-/// A stand-in says no more than the level above it: what is stored below that level is right.
+/// A placeholder says no more than the level above it: the stored value below that level stays.
 fn place(row: &mut ServerRow, new: &ServerRow) {
     let same_datacenter = row.datacenter == new.datacenter;
     if same_datacenter && is_stand_in(&new.msb, &new.datacenter) {
@@ -94,7 +94,7 @@ fn place(row: &mut ServerRow, new: &ServerRow) {
     row.rack = new.rack.clone();
 }
 
-/// Gives the reservations that the inventory lists and lacks, and still hold servers of it.
+/// Returns the reservations that the inventory's list lacks and that still hold servers of it.
 fn reservations(
     stored: &Stored,
     parts: &mut SnapshotParts,
@@ -155,7 +155,7 @@ fn reservations(
     still_held
 }
 
-/// A column that is not named here is left as it is stored.
+/// Columns not named here keep their stored value.
 fn reservation(
     old: &ReservationRow,
     new: &ReservationRow,
@@ -189,7 +189,7 @@ fn reservation(
     row
 }
 
-/// The stored events of what the inventory lists.
+/// The stored events of things in the inventory.
 fn events(stored: &Stored, parts: &mut SnapshotParts) {
     let names: BTreeSet<(&str, &Name)> = (parts.servers.iter())
         .flat_map(|row| {

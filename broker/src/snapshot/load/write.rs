@@ -1,4 +1,4 @@
-//! Writing what differs: staged by `COPY`, then set by set.
+//! Writes the differences: staged with `COPY`, then applied set by set.
 
 use crate::health::unavailability;
 use crate::infra::copy::Rows;
@@ -20,7 +20,7 @@ pub(crate) mod sql {
             watts double precision, added boolean NOT NULL) ON COMMIT DROP";
         COPY_SERVERS = "COPY staged_servers FROM STDIN";
         ANALYZE_STAGED = "ANALYZE staged_servers";
-        /// Readers go on; writers wait.
+        /// Readers continue; writers wait.
         LOCK = "SELECT lock_region()";
         ADD_VERSION = "INSERT INTO target_versions (version, parent, origin, publication_id) \
             VALUES ($1 + 1, $1, 'import', gen_random_uuid())";
@@ -32,7 +32,7 @@ pub(crate) mod sql {
                 msb_alpha = excluded.msb_alpha, rack_alpha = excluded.rack_alpha, \
                 affinity_theta = excluded.affinity_theta, \
                 shared_buffer_fraction = excluded.shared_buffer_fraction";
-        /// What is stored as the snapshot says needs no move any more.
+        /// Servers stored as the snapshot says need no move any more.
         SUPERSEDE_MOVES = "UPDATE moves m SET state = 'superseded', reason = 'snapshot_loaded' \
             FROM servers s JOIN staged_servers g USING (server) \
             WHERE m.open AND m.server_id = s.server_id AND NOT g.added \
@@ -62,7 +62,7 @@ pub(crate) mod sql {
             WHERE m.open AND m.server_id = s.server_id AND s.server = ANY ($1)";
         REMOVE_SERVERS = "DELETE FROM servers WHERE server = ANY ($1)";
         REMOVE_RESERVATIONS = "DELETE FROM reservations WHERE reservation = ANY ($1)";
-        /// Buffers made for a fraction that no longer asks for them, unless somebody is in them.
+        /// Made buffers that the fraction no longer requires, unless a server is in them.
         REMOVE_MADE = "DELETE FROM reservations r WHERE r.made AND r.reservation <> ALL ($1) \
             AND NOT EXISTS (SELECT FROM servers s WHERE r.reservation_id \
                 IN (s.current_reservation_id, s.target_reservation_id))";
@@ -70,7 +70,7 @@ pub(crate) mod sql {
     }
 }
 
-/// Makes the store what the snapshot says. What the snapshot lacks stays.
+/// Makes the store equal to the snapshot; what the snapshot lacks stays.
 pub(crate) async fn write(
     db: &mut PgConnection,
     snapshot: &RegionSnapshot,
@@ -121,12 +121,12 @@ pub(crate) async fn write(
     unavailability::write(db, &events.collect::<Vec<_>>()).await
 }
 
-/// The servers that are not stored as wanted, and whether they are stored at all.
+/// The servers whose stored row differs, and whether a row exists.
 fn differing_servers<'a>(
     wanted: &'a SnapshotParts,
     plan: &'a ImportPlan,
 ) -> impl Iterator<Item = (&'a ServerRow, bool)> {
-    // All three lists are ordered by name.
+    // All three lists are in order of name.
     let mut added = plan.servers.added.iter().peekable();
     let mut changed = plan.servers.changed.iter().peekable();
     wanted.servers.iter().filter_map(move |row| {
@@ -178,7 +178,7 @@ pub(crate) async fn remove(
     let servers = names(&plan.servers.missing);
     sqlx::query(sql::END_MOVES).bind(&servers).execute(&mut *db).await?;
     sqlx::query(sql::REMOVE_SERVERS).bind(&servers).execute(&mut *db).await?;
-    // A buffer that is no longer listed may still be made.
+    // A buffer that is no longer listed may still be made by the fraction.
     let mut reservations = names(&plan.reservations.missing);
     reservations.retain(|name| !promises.contains_key(name.as_str()));
     sqlx::query(sql::REMOVE_RESERVATIONS).bind(reservations).execute(db).await?;

@@ -27,7 +27,7 @@ impl From<RolloutError> for Problem {
 
 /// The roll-out of a reservation.
 async fn one(site: &Site, reservation: &str) -> Result<Json<RolloutView>, Problem> {
-    let card = in_time(site.broker.reservation_card(reservation)).await?;
+    let card = in_time(site.broker.reservation_summary(reservation)).await?;
     let rollout = card.and_then(|card| card.rollout);
     let unknown = || Problem::from(RolloutError::Unknown { reservation: reservation.to_owned() });
     rollout.map(|of| Json(RolloutView::from(of))).ok_or_else(unknown)

@@ -3,7 +3,7 @@
 use crate::http::idempotency::StoredResponse;
 use crate::http::{Problem, schema};
 use axum::http::StatusCode;
-use broker::{Asking, OperationId, RequestId};
+use broker::{OperationId, RequestId, RequestSpec};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -49,7 +49,7 @@ pub(super) struct Accepted {
 /// The response to a stored request: 202 with the operation to wait for, 201 for a draft. 202 does not mean
 /// granted.
 pub(super) fn accepted(
-    asking: &Asking,
+    asking: &RequestSpec,
     request: RequestId,
     operation: Option<OperationId>,
 ) -> StoredResponse {

@@ -9,7 +9,7 @@ use crate::api::quiet_time::quiet_time;
 use crate::api::rru_values::{self, check_type};
 use crate::http::field::{self, FieldError, FieldReader};
 use crate::http::{Problem, Site, in_time};
-use broker::{Asking, Contract, GrantPolicy, Labels, RequestChangeKind, RruProfile};
+use broker::{Contract, GrantPolicy, Labels, RequestChangeKind, RequestSpec, RruProfile};
 use chrono::{DateTime, Utc};
 use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, SHARED_BUFFER_PREFIX};
 use schema::{LABEL_CHARS_MAX, LABELS_MAX};
@@ -36,7 +36,7 @@ pub(super) struct ChangeContext {
 /// A valid change.
 #[derive(Debug)]
 pub(super) struct ParsedChange {
-    pub(super) asking: Asking,
+    pub(super) asking: RequestSpec,
     pub(super) draft: bool,
 }
 
@@ -57,7 +57,11 @@ pub(super) async fn load_profiles(
 }
 
 /// Checks that Postgres knows the time zone of a churn contract.
-pub(super) async fn check_zone(site: &Site, asking: &Asking, prefix: &str) -> Result<(), Problem> {
+pub(super) async fn check_zone(
+    site: &Site,
+    asking: &RequestSpec,
+    prefix: &str,
+) -> Result<(), Problem> {
     let Some(Some(contract)) = &asking.contract else { return Ok(()) };
     if in_time(site.broker.knows_zone(&contract.zone)).await? {
         return Ok(());
@@ -124,7 +128,7 @@ pub(super) fn parse(
     let draft = fields.optional("draft", "true or false").unwrap_or_default();
     fields.finish()?;
     let owner = owner.unwrap_or_else(|| "-".into());
-    let asking = Asking { kind, owner, change, policy, starts_at, ends_at, labels, contract };
+    let asking = RequestSpec { kind, owner, change, policy, starts_at, ends_at, labels, contract };
     // Rules that span fields are checked on the region with the change applied.
     if let Some(region) = region
         && !asking.keeps_the_promise()

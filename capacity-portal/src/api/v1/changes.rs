@@ -20,7 +20,7 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use broker::{Broker, Follower, Look, ReservationError, Seq, ServerChange};
+use broker::{Broker, ReservationError, Seq, ServerChange, WatchUpdate, Watcher};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::convert::Infallible;
@@ -95,14 +95,14 @@ pub(super) async fn follow(
     let (changes, permit) = site.notifier.follow().ok_or_else(|| {
         Problem::unavailable("too_many_readers", "too many readers follow reservations")
     })?;
-    let (mut follower, permits) = (Follower::new(&name, from), site.notifier.read_permits());
+    let (mut watcher, permits) = (Watcher::new(&name, from), site.notifier.read_permits());
     // The first poll fails if the reservation does not exist.
-    let first = timeout(ANSWER_WITHIN, poll(&permits, &site.broker, &mut follower)).await;
+    let first = timeout(ANSWER_WITHIN, poll(&permits, &site.broker, &mut watcher)).await;
     let late = || Problem::unavailable("postgres_unavailable", "Postgres does not answer in time");
     let first = first.ok().flatten().ok_or_else(late)??;
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
     // In a task of its own, so that a stalled reader blocks its events but no transaction.
-    let reader = Reader { broker: site.broker, follower, sent: from, sender, changes, permits };
+    let reader = Reader { broker: site.broker, watcher, sent: from, sender, changes, permits };
     tokio::spawn(run(reader, first, caller, permit));
     let events = futures_util::stream::unfold(receiver, async |mut receiver| {
         let event = receiver.recv().await?;
@@ -115,7 +115,7 @@ pub(super) async fn follow(
 /// A connected reader.
 struct Reader {
     broker: Broker,
-    follower: Follower,
+    watcher: Watcher,
     /// Last id sent.
     sent: Seq,
     sender: mpsc::Sender<Event>,
@@ -128,17 +128,22 @@ struct Reader {
 async fn poll(
     permits: &Semaphore,
     broker: &Broker,
-    follower: &mut Follower,
-) -> Option<Result<Look, ReservationError>> {
+    watcher: &mut Watcher,
+) -> Option<Result<WatchUpdate, ReservationError>> {
     // The semaphore is never closed.
     let _permit = permits.acquire().await;
-    timeout(POLL_WITHIN, broker.look(follower)).await.ok()
+    timeout(POLL_WITHIN, broker.poll_changes(watcher)).await.ok()
 }
 
 /// The reader has disconnected.
 struct Disconnected;
 
-async fn run(mut reader: Reader, first: Look, caller: Caller, _permit: OwnedSemaphorePermit) {
+async fn run(
+    mut reader: Reader,
+    first: WatchUpdate,
+    caller: Caller,
+    _permit: OwnedSemaphorePermit,
+) {
     let sender = reader.sender.clone();
     tokio::select! {
         () = sender.closed() => {}
@@ -149,10 +154,10 @@ async fn run(mut reader: Reader, first: Look, caller: Caller, _permit: OwnedSema
 
 impl Reader {
     /// Sends changes until the reader disconnects.
-    async fn follow(&mut self, mut look: Look) -> Result<Infallible, Disconnected> {
+    async fn follow(&mut self, mut update: WatchUpdate) -> Result<Infallible, Disconnected> {
         loop {
-            let (more, again) = (look.more, look.again);
-            self.send(look).await?;
+            let (more, again) = (update.more, update.again);
+            self.send(update).await?;
             if !more {
                 let changed = self.changes.changed();
                 let changed =
@@ -160,17 +165,17 @@ impl Reader {
                 changed.unwrap_or(Ok(())).map_err(|_| Disconnected)?;
                 sleep(POLL_PAUSE).await;
             }
-            look = self.poll().await?;
+            update = self.poll().await?;
         }
     }
 
     /// Polls until Postgres answers.
-    async fn poll(&mut self) -> Result<Look, Disconnected> {
+    async fn poll(&mut self) -> Result<WatchUpdate, Disconnected> {
         loop {
             // Before the poll, so that changes during it cause another poll.
             self.changes.mark_unchanged();
-            match poll(&self.permits, &self.broker, &mut self.follower).await {
-                Some(Ok(look)) => return Ok(look),
+            match poll(&self.permits, &self.broker, &mut self.watcher).await {
+                Some(Ok(update)) => return Ok(update),
                 None => tracing::debug!("a reader waits for Postgres"),
                 Some(Err(ReservationError::Unknown { .. })) => {
                     // The list then reports that the reservation is gone.
@@ -189,10 +194,10 @@ impl Reader {
         }
     }
 
-    async fn send(&mut self, look: Look) -> Result<(), Disconnected> {
-        let id = look.seq.to_string();
-        let mut left = look.changes.len() + usize::from(look.reset);
-        if left == 0 && look.seq != self.sent {
+    async fn send(&mut self, update: WatchUpdate) -> Result<(), Disconnected> {
+        let id = update.seq.to_string();
+        let mut left = update.changes.len() + usize::from(update.reset);
+        if left == 0 && update.seq != self.sent {
             self.send_event(Event::default().id(&id)).await?;
         }
         // Only the last event has the id: a reader cut off before it resumes before this poll.
@@ -200,17 +205,17 @@ impl Reader {
             left -= 1;
             if left == 0 { event.id(&id) } else { event }
         };
-        if look.reset {
-            self.send_event(with_id(event("reset", &json!({ "seq": look.seq })))).await?;
+        if update.reset {
+            self.send_event(with_id(event("reset", &json!({ "seq": update.seq })))).await?;
         }
-        for change in look.changes {
+        for change in update.changes {
             let event = match change {
                 ServerChange::Server(row) => event("server", &ServerOfReservation::from(row)),
                 ServerChange::Gone(server) => event("gone", &json!({ "server": server })),
             };
             self.send_event(with_id(event)).await?;
         }
-        self.sent = look.seq;
+        self.sent = update.seq;
         Ok(())
     }
 

@@ -13,8 +13,8 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::{
-    ApplyError, Asking, Granting, KeyClaim, NewPlan, OperationId, PlanState, Quota,
-    RequestChangeKind, RequestId, RequestState, State as _, StoredPlan,
+    ApplyError, KeyClaim, NewPlan, OperationId, PlanState, Quota, RequestChangeKind, RequestGrant,
+    RequestId, RequestSpec, RequestState, State as _, StoredPlan,
 };
 use chrono::{DateTime, Utc};
 use control::admission::{QuotaRefusal, check_quota, promised_capacity, refusal_codes};
@@ -191,7 +191,7 @@ async fn read(
     site: &Site,
     body: &[u8],
     caller: &Caller,
-) -> Result<(Arc<CachedRegion>, Vec<Asking>), Problem> {
+) -> Result<(Arc<CachedRegion>, Vec<RequestSpec>), Problem> {
     let body: Value = body::json(body)?;
     let malformed = |detail: &str| Problem::bad_request("malformed", detail);
     let Value::Object(mut members) = body else {
@@ -222,7 +222,7 @@ async fn read(
     }
     if all.iter().any(|asking| asking.starts_at.is_some()) {
         let now = in_time(site.broker.clock()).await?;
-        let later = |asking: &Asking| asking.starts_at.is_some_and(|at| at > now);
+        let later = |asking: &RequestSpec| asking.starts_at.is_some_and(|at| at > now);
         let later = all.iter().enumerate().filter(|(_, asking)| later(asking));
         errors.extend(later.map(|(number, _)| {
             let field = format!("changes[{number}].starts_at");
@@ -290,7 +290,7 @@ async fn plan(
     site: &Site,
     actor: &str,
     held: Arc<CachedRegion>,
-    changes: Vec<Asking>,
+    changes: Vec<RequestSpec>,
     claim: Option<KeyClaim>,
 ) -> Result<(PlanView, StoredResponse), Problem> {
     let made = site.admission().plan(held, changes).await?;
@@ -485,7 +485,7 @@ async fn apply_now(
     let response = StoredResponse::new(StatusCode::ACCEPTED, Some(place), json!(body));
     let stored_response = response.json();
     let key = claim.map(|claim| (claim, &stored_response));
-    let grants: Vec<Granting> =
+    let grants: Vec<RequestGrant> =
         changes.iter().zip(quotes).map(|(asking, quote)| granting(asking, quote)).collect();
     let applied = site.admission().apply(actor, found, &grants, Some(operation), key).await;
     match applied {
@@ -508,7 +508,7 @@ async fn apply_now(
     }
 }
 
-fn granting<'a>(asking: &'a Asking, quote: &'a Quote) -> Granting<'a> {
+fn granting<'a>(asking: &'a RequestSpec, quote: &'a Quote) -> RequestGrant<'a> {
     let (state, granted) = match asking.kind {
         RequestChangeKind::Remove => (RequestState::Shrinking, Rru::ZERO),
         RequestChangeKind::Create | RequestChangeKind::Change => {
@@ -516,5 +516,5 @@ fn granting<'a>(asking: &'a Asking, quote: &'a Quote) -> Granting<'a> {
         }
     };
     let answer = Some(quote);
-    Granting { request: RequestId::now_v7(), asking, worker: None, state, granted, answer }
+    RequestGrant { request: RequestId::now_v7(), asking, worker: None, state, granted, answer }
 }

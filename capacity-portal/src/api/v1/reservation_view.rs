@@ -2,7 +2,7 @@
 
 use crate::api::views::RolloutView;
 use crate::http::schema;
-use broker::{Labels, RequestState, ReservationCard, State as _, Valued};
+use broker::{Labels, PromiseTerms, RequestState, ReservationSummary, State as _};
 use chrono::{DateTime, Utc};
 use control::reservation_status::{CountsByName, ReservationStatus, ServerCount, state_of};
 use fleet::{Name, ReservationKind, Rru};
@@ -94,14 +94,14 @@ pub(super) struct ReservationView {
     /// RRU of one server of each eligible hardware type.
     #[serde(rename = "rru", serialize_with = "rru_of")]
     #[schema(value_type = BTreeMap<String, f64>)]
-    valued: Arc<Valued>,
+    terms: Arc<PromiseTerms>,
     #[serde(serialize_with = "affinity_of")]
     #[schema(value_type = BTreeMap<String, f64>)]
-    affinity: Arc<Valued>,
+    affinity: Arc<PromiseTerms>,
     /// The only datacenters of its servers; empty: all.
     #[serde(serialize_with = "allowed_of")]
     #[schema(value_type = Vec<String>)]
-    allowed_datacenters: Arc<Valued>,
+    allowed_datacenters: Arc<PromiseTerms>,
     /// Replicas of its data; null: no replica rule.
     replicas: Option<u32>,
     /// Replicas that one MSB may hold.
@@ -123,7 +123,7 @@ pub(super) struct ReservationView {
 impl ReservationView {
     /// `status` may be a few seconds older than `card`.
     pub(super) fn new(
-        card: ReservationCard,
+        card: ReservationSummary,
         status: Option<&ReservationStatus>,
     ) -> ReservationView {
         let none = ReservationStatus::default();
@@ -170,11 +170,11 @@ impl ReservationView {
             affinity_theta: card.affinity_theta,
             host_profile: card.host_profile,
             rollout: card.rollout.map(RolloutView::from),
-            affinity: card.valued.clone(),
-            allowed_datacenters: card.valued.clone(),
+            affinity: card.terms.clone(),
+            allowed_datacenters: card.terms.clone(),
             replicas: card.replica_rule.map(|rule| rule.replicas),
             replicas_per_msb: card.replica_rule.map(|rule| rule.per_msb),
-            valued: card.valued,
+            terms: card.terms,
             churn_contract: contract,
             promise_version: card.promise_version,
             promised_at: card.promised_at,
@@ -196,19 +196,19 @@ impl ReservationView {
     }
 }
 
-fn rru_of<S: Serializer>(of: &Arc<Valued>, to: S) -> Result<S::Ok, S::Error> {
+fn rru_of<S: Serializer>(of: &Arc<PromiseTerms>, to: S) -> Result<S::Ok, S::Error> {
     to.collect_map(of.rru.iter().map(|(name, amount)| (name, amount.to_f64())))
 }
 
-fn affinity_of<S: Serializer>(of: &Arc<Valued>, to: S) -> Result<S::Ok, S::Error> {
+fn affinity_of<S: Serializer>(of: &Arc<PromiseTerms>, to: S) -> Result<S::Ok, S::Error> {
     of.affinity.serialize(to)
 }
 
-fn allowed_of<S: Serializer>(of: &Arc<Valued>, to: S) -> Result<S::Ok, S::Error> {
+fn allowed_of<S: Serializer>(of: &Arc<PromiseTerms>, to: S) -> Result<S::Ok, S::Error> {
     of.allowed_datacenters.serialize(to)
 }
 
-fn conditions(card: &ReservationCard, has: &ReservationStatus) -> Vec<Condition> {
+fn conditions(card: &ReservationSummary, has: &ReservationStatus) -> Vec<Condition> {
     let promised = card.capacity;
     let counted = |part: ServerCount| format!("{} servers, {} RRU", part.servers, part.rru);
     let mut all = vec![Condition {

@@ -16,8 +16,8 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::{
-    AskError, Asking, CardFilter, GrantPolicy, KeyClaim, Labels, OperationId, RequestChangeKind,
-    RequestId, RequestState, ReservationCard, Submission,
+    GrantPolicy, KeyClaim, Labels, OperationId, RequestChangeKind, RequestId, RequestSpec,
+    RequestState, ReservationSummary, Submission, SubmitError, SummaryFilter,
 };
 use control::CachedRegion;
 use fleet::{CapacityRequest, Name, ReservationKind};
@@ -62,26 +62,26 @@ pub(super) struct Reservations {
     next_page_token: Option<String>,
 }
 
-impl From<AskError> for Problem {
-    fn from(error: AskError) -> Problem {
+impl From<SubmitError> for Problem {
+    fn from(error: SubmitError) -> Problem {
         let detail = error.to_string();
         let conflict = |code| Problem::new(StatusCode::CONFLICT, code, detail.clone());
         match error {
-            AskError::Exists { .. } => conflict("exists"),
-            AskError::UnknownReservation { .. } => {
+            SubmitError::Exists { .. } => conflict("exists"),
+            SubmitError::UnknownReservation { .. } => {
                 Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail)
             }
-            AskError::NotGuaranteed { .. } => conflict("not_guaranteed"),
-            AskError::Open { request, .. } => {
+            SubmitError::NotGuaranteed { .. } => conflict("not_guaranteed"),
+            SubmitError::Open { request, .. } => {
                 conflict("request_open").with("request", json!(request.to_string()))
             }
-            AskError::Stale { current } => stale(&current),
-            AskError::UnknownRequest { .. } => {
+            SubmitError::Stale { current } => stale(&current),
+            SubmitError::UnknownRequest { .. } => {
                 Problem::new(StatusCode::NOT_FOUND, "unknown_request", detail)
             }
-            AskError::Over { .. } => conflict("over"),
-            AskError::KeyLost => conflict("key_in_use"),
-            AskError::Db(error) => error.into(),
+            SubmitError::Over { .. } => conflict("over"),
+            SubmitError::KeyLost => conflict("key_in_use"),
+            SubmitError::Db(error) => error.into(),
         }
     }
 }
@@ -104,7 +104,7 @@ pub(super) async fn list(
     });
     let kind = kind.transpose()?;
     let labels = wanted.label.as_deref().map(labels).transpose()?.unwrap_or_default();
-    let filter = CardFilter { owner: visible_owner(&caller, wanted.owner)?, kind, labels };
+    let filter = SummaryFilter { owner: visible_owner(&caller, wanted.owner)?, kind, labels };
     let texts = filter.labels.iter().flat_map(|(label, value)| [label, value]);
     query::storable(filter.owner.iter().chain(texts))?;
     let words = (&filter.owner, &wanted.kind, &wanted.state, &filter.labels);
@@ -116,7 +116,7 @@ pub(super) async fn list(
     let (mut found, mut more) = (Vec::new(), true);
     // The state follows from the region, so a filter by state may need more than one query.
     while more && found.len() <= limit as usize {
-        let cards = in_time(site.broker.reservation_cards(&filter, &after, limit + 1)).await?;
+        let cards = in_time(site.broker.reservation_summaries(&filter, &after, limit + 1)).await?;
         more = cards.len() > limit as usize;
         for card in cards {
             after = card.reservation.to_string();
@@ -144,9 +144,9 @@ fn labels(text: &str) -> Result<Labels, Problem> {
 }
 
 /// Reads a reservation that the caller may see.
-async fn card(site: &Site, caller: &Caller, name: String) -> Result<ReservationCard, Problem> {
+async fn card(site: &Site, caller: &Caller, name: String) -> Result<ReservationSummary, Problem> {
     let name = reservation_name(name)?;
-    let found = in_time(site.broker.reservation_card(&name)).await?;
+    let found = in_time(site.broker.reservation_summary(&name)).await?;
     found.filter(|card| caller.sees(&card.owner)).ok_or_else(|| {
         let detail = format!("there is no reservation {name:?}");
         Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail)
@@ -268,7 +268,7 @@ pub(super) async fn remove(
     let card = card(&site, &caller, name).await?;
     let actor = caller.may_act_for(&card.owner)?;
     let seen = if_match(&headers)?;
-    let asking = Asking {
+    let asking = RequestSpec {
         kind: RequestChangeKind::Remove,
         owner: card.owner.clone(),
         change: CapacityRequest {

@@ -135,5 +135,5 @@ pub(super) async fn list(
     if after.contains('\0') {
         return Err(Problem::bad_request("malformed", "after must be a name"));
     }
-    Ok(Json(in_time(site.broker.reserved_servers(&name, &after, limit)).await?.into()))
+    Ok(Json(in_time(site.allocators.servers(&name, &after, limit)).await?.into()))
 }

@@ -196,7 +196,7 @@ impl Work {
             }
             jobs.push((JobId::now_v7(), serde_json::to_value(&*task)?));
         }
-        let mut doorbell = broker.job_doorbell().await?;
+        let mut doorbell = broker.job_listener().await?;
         broker.request_replays(batch, &jobs).await?;
         let ended = loop {
             let ended = broker.batch(batch).await?;

@@ -1,11 +1,12 @@
-//! Elastic reservations: made, changed and ended.
+//! Elastic reservations: created, changed and ended.
 
-use super::{EditError, Editing, check_seen, version};
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
 use crate::snapshot::load;
+use crate::topology::edit_error::{EditError, check_seen, version};
+use crate::topology::editing::Editing;
 use fleet::edit::{self, ElasticAsked, WrongField};
 use fleet::{Name, ReservationKind};
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ pub(crate) mod sql {
         SET_SHARE = "UPDATE reservations SET loan_share = $2, ending = false WHERE reservation = $1";
         END_ELASTIC = "UPDATE reservations SET ending = true WHERE reservation = $1 AND kind = 'elastic' \
             AND NOT ending";
-        /// Elastic reservations that ended and borrow nothing any more.
+        /// Ended elastic reservations without loans.
         REMOVE_ENDED = "DELETE FROM reservations r WHERE r.kind = 'elastic' AND r.ending \
             AND NOT EXISTS (SELECT FROM servers s WHERE s.loan_reservation_id = r.reservation_id) \
             RETURNING reservation";
@@ -33,22 +34,22 @@ pub(crate) mod sql {
 /// An elastic reservation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Elastic {
-    /// Its name.
+    /// The reservation's name.
     pub reservation: Name,
-    /// What was asked.
+    /// The settings.
     pub asked: ElasticAsked,
-    /// The share by which it is served; `None`: what the mover's settings say, else 1.
+    /// The share by which loans are distributed; `None`: from the mover's settings, else 1.
     pub share: Option<f64>,
-    /// Whether it ends: it goes as soon as it borrows nothing.
+    /// Whether it is ending: it is removed once it borrows nothing.
     pub ending: bool,
     /// The version of the promise.
     pub promise_version: i32,
-    /// Servers it borrows.
+    /// The number of borrowed servers.
     pub borrows: u64,
 }
 
 impl Elastic {
-    /// Changes whenever it is set or ended.
+    /// A version that changes with every change and with the end.
     pub fn version(&self) -> String {
         version(&json!([self.reservation, self.promise_version, self.share, self.ending]))
     }
@@ -61,17 +62,17 @@ impl Elastic {
     }
 }
 
-/// What became of an elastic reservation that was ended.
+/// The result of ending an elastic reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElasticEnd {
-    /// It borrowed nothing and is gone.
+    /// It borrowed nothing and was removed.
     Gone,
-    /// It is removed once that many servers are back.
+    /// It is removed once this many servers are returned.
     Returning(u64),
 }
 
 impl Broker {
-    /// Elastic reservations, by name; or the one of a name.
+    /// Lists elastic reservations by name, or reads one.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -83,11 +84,11 @@ impl Broker {
         elastic(&mut db, name).await
     }
 
-    /// Makes an elastic reservation, or changes the one of this name, and its share of loans. `seen`:
-    /// only if it is of this version.
+    /// Creates or changes an elastic reservation and its share of loans. `seen`: only if this is the current
+    /// version.
     ///
     /// # Errors
-    /// [`EditError`], with every wrong field.
+    /// [`EditError`], with every invalid field.
     pub async fn set_elastic(
         &self,
         actor: &str,
@@ -130,8 +131,8 @@ impl Broker {
         Ok(change.commit().await?)
     }
 
-    /// Ends an elastic reservation: at once if it borrows nothing, else when what it borrows is back.
-    /// `seen`: only if it is of this version.
+    /// Ends an elastic reservation: at once if it borrows nothing, else when its loans are returned. `seen`:
+    /// only if this is the current version.
     ///
     /// # Errors
     /// [`EditError`].
@@ -209,6 +210,6 @@ async fn elastic(db: &mut PgConnection, name: Option<&str>) -> Result<Vec<Elasti
                 borrows: borrows.unsigned_abs(),
             }
         };
-    debug_assert_eq!(ReservationKind::Elastic.as_str(), "elastic", "as in the statements");
+    debug_assert_eq!(ReservationKind::Elastic.as_str(), "elastic", "the statements use this word");
     Ok(rows.into_iter().map(of).collect())
 }

@@ -1,21 +1,21 @@
 //! The reason for which a move ended without being bound.
 
-/// Why a move ended without being bound.
+/// The reason why a move ended unbound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MoveReason {
-    /// A newer target made it moot.
+    /// A newer target replaced it.
     NewerTarget,
-    /// A snapshot was loaded that says otherwise.
+    /// An imported snapshot contradicts it.
     SnapshotLoaded,
-    /// The server is gone.
+    /// The server was removed.
     ServerRemoved,
-    /// The host refused a step for good.
+    /// The host refused a step permanently.
     HostRefused,
-    /// It took longer than any move may.
+    /// It exceeded the longest time of a move.
     TookTooLong,
-    /// The maintenance it drained for is over, held back or cancelled.
+    /// The maintenance it drained for is over, paused or cancelled.
     MaintenanceOver,
-    /// The roll-out of the host profile was paused before it began.
+    /// The rollout of its host profile was paused before it began.
     RolloutPaused,
 }
 
@@ -31,7 +31,7 @@ impl MoveReason {
         MoveReason::RolloutPaused,
     ];
 
-    /// The word of the table.
+    /// The reason's word in the table.
     pub const fn as_str(self) -> &'static str {
         match self {
             MoveReason::NewerTarget => "newer_target",

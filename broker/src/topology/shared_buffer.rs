@@ -1,0 +1,44 @@
+//! Shared buffers: a fixed number of servers of a hardware type, or the region's fraction.
+
+use crate::infra::connection::Broker;
+use crate::log::change::Change;
+use crate::log::trail::{Action, Seq};
+use crate::topology::edit_error::{EditError, check_seen};
+use crate::topology::editing::Editing;
+use crate::topology::hardware::types;
+use fleet::Name;
+use fleet::edit;
+use serde_json::json;
+
+impl Broker {
+    /// Sets the shared buffer of a hardware type to a fixed number of servers; `None`: to the region's
+    /// fraction. `seen`: only if this is the current version.
+    ///
+    /// # Errors
+    /// [`EditError`], with every invalid field.
+    pub async fn set_shared_buffer(
+        &self,
+        actor: &str,
+        hardware_type: &Name,
+        servers: Option<f64>,
+        seen: Option<&str>,
+    ) -> Result<Seq, EditError> {
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        let mut editing = Editing::begin(db, true).await?;
+        let before = types(db).await?.into_iter().find(|of| of.hardware_type == *hardware_type);
+        if let Some(before) = &before {
+            check_seen(seen, before.version())?;
+        }
+        edit::set_shared_buffer(&mut editing.parts, hardware_type, servers, &editing.known)
+            .map_err(EditError::Wrong)?;
+        editing.write(db).await?;
+        let before = before.and_then(|of| of.buffer);
+        let detail = json!({
+            "before": before.map(|of| json!({ "servers": of.wanted, "listed": of.listed })),
+            "servers": servers, "listed": servers.is_some(),
+        });
+        change.record(Action::SharedBufferSet, hardware_type, detail);
+        Ok(change.commit().await?)
+    }
+}
