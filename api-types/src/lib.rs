@@ -13,10 +13,10 @@
 //! more of them. The description of the API lists the words of each (feature `schema`).
 //!
 //! ```
-//! let answer = r#"{ "contracts": [] }"#;
-//! let read: api_types::contracts::Contracts = serde_json::from_str(answer)?;
-//! assert!(read.contracts.is_empty());
-//! # Ok::<(), serde_json::Error>(())
+//! use api_types::tokens::TokenAsked;
+//! let (name, role) = ("ann".to_owned(), "admin".to_owned());
+//! let token = TokenAsked { name, role, owner: None, days: Some(30) };
+//! assert_eq!(token.days, Some(30));
 //! ```
 
 pub mod contracts;
