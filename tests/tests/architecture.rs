@@ -401,31 +401,7 @@ fn pure_crates_read_no_clock_environment_or_randomness() {
 }
 
 /// Cycles of files that are left: the crate, and the modules of each cycle.
-const CYCLES_LEFT: &[(&str, &[&str])] = &[
-    ("async-solver", &["backend", "control"]),
-    (
-        "async-solver",
-        &["subproblem/lattice", "subproblem/ring", "subproblem/strong", "subproblem/window"],
-    ),
-    ("capacity-portal", &["api", "api/caller", "shield", "web"]),
-    ("capacity-portal", &["api/v1/requests", "api/v1/reservation_view", "api/v1/reservations"]),
-    ("capacity-portal", &["web/plan", "web/request", "web/request_form"]),
-    ("online-mover", &["contracts", "limits"]),
-    ("online-mover", &["mover", "recall"]),
-    ("ras", &["cli/mover", "cli/store"]),
-    ("ras", &["command/api/kinds", "command/api/read"]),
-    (
-        "ras",
-        &[
-            "service/replay",
-            "service/retention",
-            "service/schedule",
-            "service/settings",
-            "service/solve",
-            "service/worker",
-        ],
-    ),
-];
+const CYCLES_LEFT: &[(&str, &[&str])] = &[];
 
 #[test]
 fn files_of_a_crate_import_each_other_in_one_direction() {

@@ -360,7 +360,7 @@ pub(super) async fn go_on(
     } else if before == MaintenanceState::Active {
         end_event(change, window, window.ends_at.min(now)).await?;
     } else if before == MaintenanceState::Recalling {
-        super::recall::over(change, window, window.ends_at.min(now)).await?;
+        super::recall_end::end_all(change, window, window.ends_at.min(now)).await?;
     }
     window.state_at = now;
     record(change, window).await

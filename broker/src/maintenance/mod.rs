@@ -11,6 +11,7 @@ mod advance;
 mod instead;
 mod preview;
 mod recall;
+mod recall_end;
 mod refusal;
 mod view;
 
@@ -457,5 +458,11 @@ fn window(row: &PgRow) -> Result<MaintenanceWindow, sqlx::Error> {
 }
 
 /// The statements of this room, by module and name.
-pub(crate) const STATEMENTS: &[crate::Statements] =
-    &[sql::ALL, view::sql::ALL, preview::sql::ALL, advance::sql::ALL, recall::sql::ALL];
+pub(crate) const STATEMENTS: &[crate::Statements] = &[
+    sql::ALL,
+    view::sql::ALL,
+    preview::sql::ALL,
+    advance::sql::ALL,
+    recall::sql::ALL,
+    recall_end::sql::ALL,
+];

@@ -6,6 +6,7 @@
 //! there a mover asks hosts one by one; a server whose host says that it is back ends its own event. What
 //! is written down is all there is: whoever acts next goes on from the rows that are open.
 
+use super::recall_end::{self, end_event};
 use super::view::Situation;
 use super::{MaintenanceReason, MaintenanceWindow, lock};
 use crate::health::unavailability;
@@ -53,8 +54,6 @@ pub(crate) mod sql {
             SELECT w.recall, w.of_window, 'recall/' || w.recall, w.server_id, w.server, w.place, w.due, 'ordered' \
             FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::timestamptz[]) \
                 AS w (recall, of_window, server_id, server, place, due)";
-        END_EVENT = "UPDATE unavailability SET ended_at = greatest($2, started_at) WHERE event_id = $1 \
-            AND coalesce(ended_at, 'infinity') > $2";
         RECALLING = "UPDATE maintenance SET state = 'recalling', detail = $2 WHERE window_id = $1 AND state = 'active'";
         UNDER_WAY = "SELECT r.recall_id, r.server::text, o.reservation, p.host_profile, r.state = 'under_way' \
             FROM recalls r JOIN servers s USING (server_id) \
@@ -67,10 +66,6 @@ pub(crate) mod sql {
         STAYS_OUT = "UPDATE unavailability SET recall_minutes = NULL WHERE event_id = $1";
         ALL_BACK = "SELECT NOT EXISTS (SELECT FROM recalls WHERE window_id = $1 AND server_id IS NOT NULL \
             AND state IN ('ordered', 'under_way', 'refused'))";
-        /// What a window's servers are still out by, when it ends.
-        STILL_OUT = "SELECT event_id::text, server FROM recalls WHERE window_id = $1 AND state <> 'returned' \
-            AND state <> 'over' ORDER BY server";
-        OVER = "UPDATE recalls SET state = 'over' WHERE window_id = $1 AND open";
     }
 }
 
@@ -304,38 +299,6 @@ async fn give_back(change: &mut Change, id: WindowId, now: DateTime<Utc>) -> Res
     Ok(())
 }
 
-/// Ends what a window that was being recalled still has out of use: it is over.
-pub(super) async fn over(
-    change: &mut Change,
-    window: &MaintenanceWindow,
-    now: DateTime<Utc>,
-) -> Result<(), DbError> {
-    let doing = "ending a recall";
-    let out: Vec<(String, String)> = sqlx::query_as(sql::STILL_OUT)
-        .bind(window.id)
-        .fetch_all(change.connection())
-        .await
-        .doing(doing)?;
-    for (event, server) in out {
-        end_event(change, &event, &server, now).await?;
-    }
-    sqlx::query(sql::OVER).bind(window.id).execute(change.connection()).await.doing(doing)?;
-    Ok(())
-}
-
-async fn end_event(
-    change: &mut Change,
-    event: &str,
-    server: &str,
-    now: DateTime<Utc>,
-) -> Result<(), DbError> {
-    let ended = sqlx::query(sql::END_EVENT).bind(event).bind(now);
-    ended.execute(change.connection()).await.doing("ending an event of maintenance")?;
-    let detail = serde_json::json!({ "scope": "server", "scope_id": server, "ended_at": now });
-    change.record(Action::UnavailabilityCleared, event, detail);
-    Ok(())
-}
-
 async fn covered(db: &mut PgConnection) -> Result<BTreeMap<Name, Covered>, DbError> {
     let doing = "reading work under way";
     let rows = sqlx::query(sql::WORK).fetch_all(db).await.doing(doing)?;
@@ -403,7 +366,7 @@ async fn recall(
         });
         change.record(Action::UnavailabilityRecorded, &row.event_id, detail);
     }
-    let ended = sqlx::query(sql::END_EVENT).bind(event.as_ref()).bind(now);
+    let ended = sqlx::query(recall_end::sql::END_EVENT).bind(event.as_ref()).bind(now);
     ended.execute(change.connection()).await.doing(doing)?;
     let names: Vec<&Name> = of.servers.iter().map(|(_, name, _)| name).collect();
     for name in &names {
