@@ -8,7 +8,7 @@
 
 use super::recall_end::{self, end_event};
 use super::view::Situation;
-use super::{MaintenanceReason, MaintenanceWindow, lock};
+use super::{MaintenanceReason, lock};
 use crate::health::unavailability;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
