@@ -143,7 +143,7 @@ pub struct NewToken {
 pub struct TokenRow {
     /// Its id.
     pub id: TokenId,
-    /// Who stands in the audit trail.
+    /// The actor in the audit trail.
     pub name: Name,
     /// The role's word in the table: a newer program may have more roles.
     pub role: String,
@@ -183,7 +183,7 @@ impl TokenRow {
 pub struct GoodToken {
     /// Its id.
     pub id: TokenId,
-    /// Who stands in the audit trail.
+    /// The actor in the audit trail.
     pub name: Name,
     /// The role; `None`: a role of a newer program.
     pub role: Option<Role>,

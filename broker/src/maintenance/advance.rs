@@ -1,4 +1,4 @@
-//! How windows go on: by the mover's look, and when somebody ends or cancels one.
+//! The transitions of windows: in the mover's pass, and when an operator ends or cancels one.
 //!
 //! Nothing is remembered between looks. A window goes as many steps as its times allow, and looking
 //! twice does nothing more. What holds one back (a lost MSB, its share of the MSB, a guarantee) is
@@ -45,7 +45,7 @@ pub(crate) mod sql {
                 drained_at = CASE WHEN $3 = 'paused' THEN NULL ELSE drained_at END \
             WHERE window_id = $1 AND state = $2";
         SAY_WHY = "UPDATE maintenance SET reason = $2, detail = $3 WHERE window_id = $1";
-        /// What runs there, for whoever owns or borrows it. What is on the move ends it by itself.
+        /// Servers with containers of their owner or borrower. A server with an open move is drained by that move.
         TO_DRAIN = "SELECT s.server_id FROM cordoned_servers c JOIN servers s USING (server_id) \
             WHERE c.window_id = $1 AND (s.in_use OR s.loan_reservation_id IS NOT NULL) \
                 AND NOT s.target_pending AND NOT EXISTS \
@@ -60,7 +60,7 @@ pub(crate) mod sql {
             WHERE w.window_id = $1 AND m.open AND m.origin = 'drain' AND m.server_id = s.server_id \
                 AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id)";
         END_EVENT = "UPDATE unavailability SET ended_at = $2 WHERE event_id = $1";
-        /// Work under way keeps its length, whatever the clock says.
+        /// Work under way keeps its length when the database's clock is set forward.
         LATER = "UPDATE maintenance SET ends_at = ends_at + make_interval(secs => $1) \
             WHERE state IN ('active', 'recalling') RETURNING window_id, ends_at";
         EVENTS_LATER = "UPDATE unavailability u SET ended_at = ended_at + make_interval(secs => $1) \

@@ -13,13 +13,13 @@ const STARTS_MAX: usize = 100;
 /// What would be accepted, everything else as it was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MaintenanceInstead {
-    /// Work that can be recalled within so many minutes.
+    /// Work that can be recalled within this many minutes.
     pub recall_minutes: Option<u32>,
     /// A later start.
     pub starts_at: Option<DateTime<Utc>>,
-    /// Of an MSB, so many racks at once: this share of it, in millionths.
+    /// The share of an MSB whose racks may be out of use at once, in millionths.
     pub share_micro: Option<u32>,
-    /// Of a rack, no more than so many of its servers at once.
+    /// The most servers of a rack at once.
     pub servers: Option<usize>,
 }
 

@@ -5,7 +5,7 @@
 //! Nothing is replaced: embedded buffers serve maintenance (RAS section 3.3.1). So a window is refused,
 //! with the numbers, if a reservation would fall below what it was promised.
 //!
-//! How windows go on stands in `advance`: everything follows from stored times and the database's clock.
+//! `advance` has the transitions of windows, which follow from stored times and the database's clock.
 
 mod advance;
 mod instead;
@@ -376,8 +376,8 @@ fn begins(
     Ok(starts_at)
 }
 
-/// Lets nobody else decide about maintenance, publish or load until the end of the transaction; gives
-/// the time.
+/// Excludes other decisions on maintenance, publications and loads until the transaction ends. Returns the
+/// time.
 async fn lock(db: &mut PgConnection) -> Result<DateTime<Utc>, DbError> {
     let doing = "locking maintenance";
     sqlx::query(sql::LOCK_EVENTS).execute(&mut *db).await.doing(doing)?;

@@ -66,8 +66,8 @@ pub struct MaintenanceHolder {
 }
 
 impl Broker {
-    /// Says what planning this maintenance would come to now, or why it would be refused. Nothing is
-    /// written or locked, so planning it a moment later may come to something else.
+    /// Previews this maintenance: the windows it would get now, or why it would be refused. Nothing is
+    /// written or locked, so a later plan may differ.
     ///
     /// # Errors
     /// [`MaintenanceError`].

@@ -4,7 +4,7 @@
 //! It begins in one transaction: every server of recallable work under way outside the lost MSBs gets an
 //! event of its own in place of the window's, and a row of `recalls` with its place in the order. From
 //! there a mover asks hosts one by one; a server whose host says that it is back ends its own event. What
-//! is written down is all there is: whoever acts next goes on from the rows that are open.
+//! is written down is all there is: the next mover continues with the open rows.
 
 use super::recall_end::{self, end_event};
 use super::view::Situation;

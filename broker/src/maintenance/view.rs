@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) mod sql {
     crate::statements! {
-        /// Servers of open windows, of maintenance that somebody recorded as an event, and of what is
-        /// asked for. The holder is the target of a move under way, else the owner, as everywhere.
+        /// Servers of open windows, of maintenance recorded as an event, and of the request. The holder is
+        /// the target of an open move, else the owner.
         SITES = "WITH covered AS ( \
                 SELECT m.window_id::text AS part, s.server_id FROM maintenance m \
                     JOIN servers s ON s.server_id = m.server_id WHERE m.open \

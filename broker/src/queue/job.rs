@@ -72,7 +72,7 @@ impl JobKind {
 
 serialize_as_word! { JobKind }
 
-/// The right to end a job: worth something as long as nobody else has taken it since.
+/// The right to end a job: valid until another worker takes the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The job.

@@ -423,7 +423,7 @@ pub(crate) async fn begin(db: &mut PgConnection, solve: SolveId) -> Result<(), s
     sqlx::query(sql::BEGIN).bind(solve).execute(db).await.map(|_| ())
 }
 
-/// Nobody has it. Of anything but a solve there is no row, and nothing happens.
+/// Marks the solve as taken by no worker. Jobs of other kinds have no row here and are left as they are.
 pub(crate) async fn hand_back(db: &mut PgConnection, solve: SolveId) -> Result<(), sqlx::Error> {
     sqlx::query(sql::HAND_BACK).bind(solve).execute(db).await.map(|_| ())
 }

@@ -48,7 +48,7 @@ pub struct Submission<'a> {
     pub operation: Option<OperationId>,
     /// What is asked.
     pub asking: &'a RequestSpec,
-    /// The version of the reservation that whoever asks has seen ([`crate::ReservationSummary::version`]).
+    /// The version of the reservation that the client has seen ([`crate::ReservationSummary::version`]).
     pub expected: Option<&'a str>,
     /// The idempotency key with its answer.
     pub key: Option<(KeyClaim, &'a Value)>,

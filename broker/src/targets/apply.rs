@@ -140,7 +140,7 @@ pub struct ApplyPlan<'a> {
     pub grants: &'a [RequestGrant<'a>],
     /// An operation for all of it, begun and ended here, if the plan is applied by name.
     pub operation: Option<OperationId>,
-    /// A key, and what is answered to whoever sends it again.
+    /// The idempotency key, and the answer to a repeated request.
     pub key: Option<(KeyClaim, &'a Value)>,
 }
 

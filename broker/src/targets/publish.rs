@@ -96,8 +96,8 @@ pub struct TargetRow {
 /// Targets to publish: the servers whose holder changes, and the basis of the decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication {
-    /// The publisher's own id of this publication: publishing it twice does it once, so whoever
-    /// lost the answer may simply ask again.
+    /// The publisher's own id of this publication. A second publication with the same id changes nothing, so a
+    /// client that lost the answer may repeat it.
     pub id: PublicationId,
     /// The version it was decided on.
     pub parent: TargetVersion,

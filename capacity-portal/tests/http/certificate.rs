@@ -83,7 +83,7 @@ async fn certificate_follows_every_event() {
 #[tokio::test]
 async fn unknown_certificate_is_a_problem() {
     let place = Place::new().await;
-    let (status, none) = place.get("/v1/reservations/nobody/certificate").await;
+    let (status, none) = place.get("/v1/reservations/unknown/certificate").await;
     assert_eq!((status.as_u16(), &none["code"]), (404, &json!("unknown_reservation")));
     let (status, _) = place.get("/v1/reservations/b%2Fü/certificate").await;
     assert_eq!(status, 200);

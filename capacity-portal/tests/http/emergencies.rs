@@ -40,7 +40,7 @@ async fn emergency_is_requested_granted_and_ended() {
     assert_eq!(found["granted"]["rru"], 2.0);
     let listed = place.get("/ops/v1/emergencies").await.1;
     assert_eq!(listed["emergencies"].as_array().map(Vec::len), Some(1), "the same id is the same");
-    let (status, none) = post(&place, "/ops/v1/emergencies", &ask("nobody", 1.0)).await;
+    let (status, none) = post(&place, "/ops/v1/emergencies", &ask("unknown", 1.0)).await;
     assert_eq!(status.as_u16(), 202, "{none}");
     place.broker.grant_emergencies("m", epoch, all).await.expect("answered");
     again["emergency"] = none["emergency"].clone();

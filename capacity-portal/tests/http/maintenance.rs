@@ -88,7 +88,7 @@ async fn maintenance_refusal_has_numbers() {
     assert!(refused["instead"][0]["starts_at"].is_string(), "{refused}");
     assert_eq!(refused["field"], Value::Null, "no field is wrong");
     for (name, value, code) in [
-        ("scope_id", json!("nobody"), "unknown_scope"),
+        ("scope_id", json!("unknown"), "unknown_scope"),
         ("starts_at", json!("2020-01-01T00:00:00Z"), "in_the_past"),
         ("length_seconds", json!(0), "length"),
         ("drain_seconds", json!(u32::MAX), "length"),

@@ -152,7 +152,7 @@ async fn server_and_reservation_have_a_history() {
     let kinds: Vec<_> = past.iter().filter_map(|row| row["kind"].as_str()).collect();
     assert_eq!(kinds, ["target", "event"], "the youngest first");
     assert_eq!(place.get("/ops/v1/servers/s00/history").await.1["history"], json!([]));
-    for path in ["/ops/v1/servers/nobody", "/ops/v1/servers/nobody/history"] {
+    for path in ["/ops/v1/servers/unknown", "/ops/v1/servers/unknown/history"] {
         let (status, problem) = place.get(path).await;
         assert_eq!((status.as_u16(), &problem["code"]), (404, &"unknown_server".into()));
     }
@@ -165,7 +165,7 @@ async fn server_and_reservation_have_a_history() {
     assert_eq!(history["promises"][0]["capacity_rru"], 4.5);
     assert_eq!(history["promises"][0]["rru"], json!({ "type": 1.25 }));
     assert_eq!(history["entries"][0]["action"], "emergency_asked");
-    let (status, problem) = place.get("/v1/reservations/nobody/history").await;
+    let (status, problem) = place.get("/v1/reservations/unknown/history").await;
     assert_eq!((status.as_u16(), &problem["code"]), (404, &"unknown_reservation".into()));
 }
 

@@ -17,7 +17,7 @@ async fn rollout_pause_needs_a_reason_and_is_shown() {
     let why = json!({ "why": "a <look>" });
     let (status, problem) = switch(&place, "a/pause", why.clone()).await;
     assert_eq!((status.as_u16(), &problem["code"]), (409, &"no_rollout".into()));
-    for name in ["nobody", "%00"] {
+    for name in ["unknown", "%00"] {
         let (status, _) = switch(&place, &format!("{name}/pause"), why.clone()).await;
         assert!([400, 404].contains(&status.as_u16()), "{name}: {status}");
     }

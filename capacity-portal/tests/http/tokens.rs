@@ -64,8 +64,8 @@ async fn unknown_path_is_a_problem() {
     for (method, path, status, code) in [
         (Method::GET, "/v1/nowhere", 404, "not_found"),
         (Method::GET, "/ops/v1/events", 405, "method_not_allowed"),
-        (Method::GET, "/v1/reservations/nobody/servers", 404, "unknown_reservation"),
-        (Method::GET, "/v1/reservations/nobody/changes?from=1", 404, "unknown_reservation"),
+        (Method::GET, "/v1/reservations/unknown/servers", 404, "unknown_reservation"),
+        (Method::GET, "/v1/reservations/unknown/changes?from=1", 404, "unknown_reservation"),
         (Method::GET, "/v1/reservations/%00/servers", 400, "malformed"),
         (Method::GET, "/v1/reservations/a/servers?after=%00", 400, "malformed"),
         (Method::GET, "/v1/reservations/a/servers?limit=0", 400, "malformed"),

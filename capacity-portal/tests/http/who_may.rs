@@ -167,7 +167,7 @@ async fn every_route_accepts_exactly_its_roles() {
         let method: Method = method.to_uppercase().parse().expect("a method");
         let filled = path.replace("{name}", "a").replace("{id}", &uuid::Uuid::nil().to_string());
         let filled = filled
-            .replace("{token}", "nobody")
+            .replace("{token}", "unknown")
             .replace("{part}", "x")
             .replace("{owner}", "a")
             .replace("{hardware_type}", "a");
@@ -217,10 +217,10 @@ async fn other_owners_objects_are_reported_as_missing() {
             assert_ne!(send("a").await.status(), 404, "{rest}");
             // Byte for byte what is said of one that never was.
             let (status, mut other) = answer(send("b%2F%C3%BC").await).await;
-            let (_, mut none) = answer(send("nobody").await).await;
+            let (_, mut none) = answer(send("unknown").await).await;
             assert_eq!(status, 404, "{rest}: {other}");
             let name = "b/\u{fc}";
-            let detail = other["detail"].as_str().expect("text").replace(name, "nobody");
+            let detail = other["detail"].as_str().expect("text").replace(name, "unknown");
             other["detail"] = detail.into();
             for said in [&mut other, &mut none] {
                 said["request_id"] = Value::Null;
