@@ -47,7 +47,10 @@ pub(crate) fn assign(
         (control.incumbent)(&targets_of(snapshot, &placed));
     };
     let reserve = Duration::from_secs_f64(reserve);
-    let warm = control.warm.and_then(|warm| warm.pool_prices(snapshot, &model));
+    let warm = control.warm.and_then(|warm| {
+        let prices = warm.pool_prices(snapshot, &model)?;
+        Some(phase1::Start { prices, near_enough: warm.near_enough() })
+    });
     let outcome = phase1::run(&model, config, control, warm, reserve, &keep);
     let mut state = choose(&model, config, &outcome);
     let kept_today = state.counts == model.today();
@@ -110,7 +113,8 @@ pub(crate) fn assign(
         history: outcome.history,
         held_back: HeldBack::default(),
     };
-    let warm = outcome.prices.map(|prices| Warm::of(snapshot, &model, &prices));
+    let warm =
+        outcome.prices.map(|prices| Warm::of(snapshot, &model, &prices, outcome.settled_gap));
     SolveOutcome { targets, stats, warm: warm.unwrap_or_default() }
 }
 
@@ -232,6 +236,7 @@ impl Termination {
     pub const fn as_str(self) -> &'static str {
         match self {
             Termination::Optimal => "optimal",
+            Termination::LastGap => "last_gap",
             Termination::Stalled => "stalled",
             Termination::Deadline => "deadline",
             Termination::Interrupted => "interrupted",
