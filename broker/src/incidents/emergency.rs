@@ -142,25 +142,6 @@ pub struct Emergency {
     pub debt: bool,
 }
 
-impl Emergency {
-    /// JSON for programs.
-    pub fn json(&self) -> serde_json::Value {
-        let granted = self.granted.map(|grant| {
-            serde_json::json!({
-                "rru": grant.amount.to_f64(), "at": grant.at, "servers": grant.servers,
-                "from_shared": grant.from_shared,
-            })
-        });
-        serde_json::json!({
-            "emergency": self.id.to_string(), "reservation": self.reservation,
-            "asked_rru": self.asked.to_f64(), "why": self.why, "asked_by": self.asked_by,
-            "asked_at": self.asked_at, "state": self.state.as_str(), "granted": granted,
-            "refusal": self.refusal.map(EmergencyRefusal::as_str),
-            "refused_because": self.refusal.map(EmergencyRefusal::text), "debt": self.debt,
-        })
-    }
-}
-
 /// A grant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Grant {

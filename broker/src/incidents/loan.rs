@@ -126,14 +126,6 @@ pub(crate) mod sql {
     }
 }
 
-/// JSON of a loan.
-pub fn loan_json(loan: &Loan) -> serde_json::Value {
-    serde_json::json!({
-        "borrower": loan.borrower, "owner": loan.owner, "msb": loan.msb,
-        "hardware_type": loan.hardware_type, "servers": loan.count,
-    })
-}
-
 /// The result of balancing loans, in servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lent {

@@ -9,7 +9,7 @@ pub(crate) mod replacement;
 
 pub use emergency::{Emergency, EmergencyError, EmergencyRefusal, Grant};
 pub use give_way::{GaveWay, GiveWayAnswer, GiveWayCause, GiveWayError, give_way_version};
-pub use loan::{Lent, loan_json};
+pub use loan::Lent;
 pub use outage::Outage;
 pub use replacement::{Replaced, ReplacementRow};
 

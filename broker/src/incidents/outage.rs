@@ -71,16 +71,6 @@ pub struct Outage {
     pub lent: i32,
 }
 
-impl Outage {
-    /// JSON for programs.
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::json!({
-            "msb": self.msb, "reason": self.reason.as_str(), "began_at": self.began_at,
-            "ended_at": self.ended_at, "servers": self.servers, "lent": self.lent,
-        })
-    }
-}
-
 impl Broker {
     /// The number of servers of each MSB. Scans all servers, so call it rarely.
     ///

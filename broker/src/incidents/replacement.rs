@@ -189,17 +189,6 @@ pub struct ReplacementRow {
     pub spare: Option<Name>,
 }
 
-impl ReplacementRow {
-    /// JSON for programs.
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::json!({
-            "server": self.server, "reservation": self.reservation, "event": self.event,
-            "started_at": self.started_at, "recorded_at": self.recorded_at,
-            "state": self.state.as_str(), "state_at": self.state_at, "spare": self.spare,
-        })
-    }
-}
-
 impl Broker {
     /// Records failures and the outcome of earlier ones, asks a pure function for spares, and sets their
     /// targets. Failures recorded after `until` are left for later: they may be the first of many.

@@ -18,7 +18,7 @@ mod view;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{MaintenanceId, MaintenancePlanId, WindowId};
-use crate::infra::state::{self, MaintenanceState, State};
+use crate::infra::state::{self, MaintenanceState};
 use crate::infra::words;
 use crate::log::change::Change;
 use crate::log::trail::Action;
@@ -166,23 +166,6 @@ impl MaintenanceWindow {
     /// When nothing new is put there any more.
     pub fn drains_at(&self) -> DateTime<Utc> {
         self.starts_at - TimeDelta::from_std(self.drain).unwrap_or(TimeDelta::zero())
-    }
-
-    /// All that is said of it, for programs.
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::json!({
-            "window": self.id.to_string(), "plan": self.plan.to_string(),
-            "asked_for": self.asked_for.as_str(), "scope": self.scope.as_str(),
-            "scope_id": self.name, "msb": self.msb, "drains_at": self.drains_at(),
-            "starts_at": self.starts_at, "ends_at": self.ends_at,
-            "drain_seconds": self.drain.as_secs(), "share": f64::from(self.share_micro) / 1e6,
-            "recall_minutes": self.recall_minutes,
-            "why": self.why, "requested_by": self.requested_by, "requested_at": self.requested_at,
-            "state": self.state.as_str(), "state_at": self.state_at,
-            "reason": self.reason.map(MaintenanceReason::as_str), "detail": self.detail,
-            "servers": self.servers, "in_use": self.in_use,
-            "recall": self.recall.as_ref().map(WindowRecall::json),
-        })
     }
 }
 

@@ -114,16 +114,6 @@ pub struct WindowRecall {
     pub refused: u64,
 }
 
-impl WindowRecall {
-    /// All that is said of it, for programs.
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::json!({
-            "ordered_at": self.ordered_at, "due_at": self.due_at, "back_at": self.back_at,
-            "servers": self.servers, "returned": self.returned, "refused": self.refused,
-        })
-    }
-}
-
 /// What one event has out of use.
 struct Covered {
     window: Option<WindowId>,
