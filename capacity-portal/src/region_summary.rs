@@ -47,7 +47,7 @@ impl ServerCounts {
         ]
     }
 
-    /// Classes and counts for [`super::ui::bar`].
+    /// Classes and counts for a bar.
     pub(crate) fn bar(&self) -> [(&'static str, f64); 5] {
         self.by_use().map(|(class, _, count)| (class, count as f64))
     }

@@ -182,7 +182,7 @@ impl Admission {
     }
 }
 
-/// [`revalidate`] on a thread that may block: it audits the region.
+/// [`revalidate()`] on a thread that may block: it audits the region.
 async fn revalidate_on(
     plan: &Arc<NewPlan>,
     held: &Arc<CachedRegion>,
