@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Replacement {
-    /// The server that failed.
+    /// The failed server.
     pub server: String,
     /// The reservation that lost it.
     pub reservation: String,
@@ -16,7 +16,7 @@ pub struct Replacement {
     pub event: String,
     /// When the event began, by its own time.
     pub started_at: DateTime<Utc>,
-    /// When it was recorded.
+    /// When the failure was recorded.
     pub recorded_at: DateTime<Utc>,
     /// State of the replacement.
     pub state: String,
@@ -74,11 +74,11 @@ pub struct LostMsb {
     pub reason: String,
     /// When the mover noticed the loss.
     pub began_at: DateTime<Utc>,
-    /// When it noticed the end; null: lost now.
+    /// When the mover detected its end; null: still lost.
     pub ended_at: Option<DateTime<Utc>>,
-    /// Servers out of use there when it began.
+    /// Servers out of service in it when it began.
     pub servers: i32,
-    /// Servers of guaranteed reservations that were lent when it began.
+    /// Lent servers of guaranteed reservations when it began.
     pub lent: i32,
 }
 

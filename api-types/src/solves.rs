@@ -18,7 +18,7 @@ pub struct Solve {
     pub state_at: DateTime<Utc>,
     /// When it was requested.
     pub requested_at: DateTime<Utc>,
-    /// When a worker took it.
+    /// When a worker leased it.
     pub started_at: Option<DateTime<Utc>>,
     /// The version of the targets that it is based on.
     pub parent: i64,
@@ -26,7 +26,7 @@ pub struct Solve {
     pub version: Option<i64>,
     /// Why it ended without a version, for programs.
     pub reason: Option<String>,
-    /// Why it ended without a version, for people.
+    /// Why it was not published, as text.
     pub failure: Option<String>,
 }
 

@@ -8,13 +8,13 @@ use uuid::Uuid;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RegionStatus {
-    /// The region; null: none is loaded.
+    /// Name of the region; null: none is loaded.
     pub region: Option<String>,
-    /// The version of the targets.
+    /// Version of the targets.
     pub version: i64,
     /// When that version was published or loaded.
     pub published_at: DateTime<Utc>,
-    /// The last entry of the audit trail.
+    /// Last audit-trail entry.
     pub seq: i64,
     /// Its servers.
     pub servers: StatusServers,
@@ -28,7 +28,7 @@ pub struct RegionStatus {
     pub leases_lost: i64,
     /// The version of Postgres.
     pub postgres: String,
-    /// The database.
+    /// Name of the database.
     pub database: String,
     /// Size of the database on disk.
     pub bytes: i64,
@@ -84,7 +84,7 @@ pub struct StatusJob {
     pub id: Uuid,
     /// Its kind.
     pub kind: String,
-    /// How often it was taken.
+    /// Number of times it was leased.
     pub attempt: i32,
     /// The worker that runs it.
     pub worker: String,
