@@ -133,7 +133,7 @@ fn defines(text: &str, name: &str) -> bool {
 fn imports(text: &str) -> Vec<Import> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("use ") {
-        let before = text[..at].rsplit('\n').next().unwrap_or_default().trim_start();
+        let before = text[..at].rsplit(['\n', ';']).next().unwrap_or_default().trim_start();
         let public = before.starts_with("pub") && !before.contains(['=', '"', '{']);
         if !before.is_empty() && !public {
             continue;
