@@ -400,10 +400,10 @@ async fn cached_page_is_read_again_after_a_change() {
     let used = !before.servers[1].in_use;
     let rows = [(before.servers[1].server.clone(), used)];
     broker.report_usage("twine", &rows).await.expect("stored");
-    let anew = page().await;
-    assert_eq!(anew.seq, Seq(3));
-    assert_eq!(anew.servers[0].in_use, !before.servers[0].in_use, "read again");
-    assert_eq!(anew.servers[1].in_use, used);
+    let reread = page().await;
+    assert_eq!(reread.seq, Seq(3));
+    assert_eq!(reread.servers[0].in_use, !before.servers[0].in_use, "read again");
+    assert_eq!(reread.servers[1].in_use, used);
 }
 
 #[tokio::test]
