@@ -4,11 +4,11 @@
 //! Writes a test for each scenario file, so that a failure names the file and files run in parallel.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let project = PathBuf::from(set_by_cargo("CARGO_MANIFEST_DIR"));
     let data = project.join("../../shared/data");
     let ci = option_env!("CI") == Some("true");
     println!("cargo::rustc-check-cfg=cfg(shared_data)");
@@ -34,7 +34,13 @@ fn tests_of(folder: &Path, to: &str) {
     for name in names {
         writeln!(tests, "#[test]\nfn {name}() {{\n    run(\"{name}.scn\");\n}}").expect("text");
     }
-    #[expect(clippy::disallowed_methods, reason = "cargo tells build scripts so")]
-    let out = env::var("OUT_DIR").expect("cargo sets it");
-    fs::write(Path::new(&out).join(to), tests).expect("written");
+    let out = PathBuf::from(set_by_cargo("OUT_DIR"));
+    fs::write(out.join(to), tests).expect("written");
+}
+
+/// A variable that cargo sets when this runs. One read by `env!` would be that of the compiler: the same build
+/// may serve another checkout.
+#[expect(clippy::disallowed_methods, reason = "cargo tells build scripts so")]
+fn set_by_cargo(variable: &str) -> String {
+    env::var(variable).expect("cargo sets it")
 }

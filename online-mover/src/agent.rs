@@ -15,19 +15,18 @@ pub mod http;
 pub mod simulated;
 
 use crate::steps::Step;
-use broker::{LeaseTerm, storable};
+use broker::{LeaseTerm, OrderId, storable};
 use fleet::Name;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use uuid::Uuid;
 
 /// An order for one step of one move.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepOrder {
     /// The move. Move and step together identify a repeated order.
-    #[serde(rename = "move", serialize_with = "as_text")]
-    pub move_id: Uuid,
+    #[serde(rename = "move")]
+    pub order_id: OrderId,
     /// The step.
     pub step: Step,
     /// The server.
@@ -56,10 +55,6 @@ impl StepOrder {
     pub fn may_be_sent(&self) -> Result<(), AgentError> {
         if self.lease.holds() { Ok(()) } else { Err(AgentError::NotSent) }
     }
-}
-
-fn as_text<S: serde::Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(id)
 }
 
 /// The progress of a step, as the host reports it.
@@ -150,13 +145,12 @@ pub fn read(answer: &[u8]) -> Result<StepReport, AgentError> {
 pub(crate) mod tests {
     use super::{AgentError, StepOrder, StepReport, read};
     use crate::steps::Step;
-    use broker::LeaseTerm;
+    use broker::{LeaseTerm, OrderId};
     use proptest::prelude::*;
-    use uuid::Uuid;
 
     pub(crate) fn order(number: u128, step: Step) -> StepOrder {
         StepOrder {
-            move_id: Uuid::from_u128(number),
+            order_id: OrderId::from_u128(number),
             step,
             server: "s1".into(),
             source: Some("web".into()),

@@ -13,12 +13,11 @@ use crate::clock::until;
 use crate::mover::ask::{Answer, Outcome, Requests, ask, gather};
 use crate::mover::instance::{Ended, Mover};
 use crate::steps::Step;
-use broker::{Epoch, LeaseTerm, OpenRecall, RecallReport};
+use broker::{Epoch, LeaseTerm, OpenRecall, RecallId, RecallReport};
 use futures_util::{FutureExt, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use uuid::Uuid;
 
 /// Answers recorded in one transaction, at most.
 const GATHER_MAX: usize = 500;
@@ -40,9 +39,9 @@ async fn recall<A: HostAgent>(
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut stopped = false;
     let mut looked = Instant::now();
-    let mut in_flight: BTreeSet<Uuid> = BTreeSet::new();
-    let mut paused: BTreeMap<Uuid, (u32, Instant)> = BTreeMap::new();
-    let mut requests: Requests<'_> = Requests::new();
+    let mut in_flight: BTreeSet<RecallId> = BTreeSet::new();
+    let mut paused: BTreeMap<RecallId, (u32, Instant)> = BTreeMap::new();
+    let mut requests: Requests<'_, RecallId> = Requests::new();
     loop {
         // Recalls whose pause is over wait for their turn or for the stop switch, not for this.
         let again = paused.values().map(|(_, until)| *until).filter(|until| *until > looked).min();
@@ -72,7 +71,7 @@ async fn recall<A: HostAgent>(
             return Err(Ended::TakenOver);
         }
         looked = Instant::now();
-        let ids: BTreeSet<Uuid> = open.iter().map(|of| of.id).collect();
+        let ids: BTreeSet<RecallId> = open.iter().map(|of| of.id).collect();
         paused.retain(|id, _| ids.contains(id));
         for of in open.iter().filter(|_| !stopped) {
             if in_flight.len() >= mover.settings.asking_max {
@@ -85,7 +84,7 @@ async fn recall<A: HostAgent>(
             };
             if in_flight.insert(of.id) {
                 paused.remove(&of.id);
-                requests.push(ask(mover, order(of, epoch, lease), tries).boxed());
+                requests.push(ask(mover, of.id, order(of, epoch, lease), tries).boxed());
             }
         }
     }
@@ -93,9 +92,9 @@ async fn recall<A: HostAgent>(
 
 /// The answers to record. Recalls that are not done pause before the next request.
 fn reports(
-    answers: Vec<Answer>,
-    paused: &mut BTreeMap<Uuid, (u32, Instant)>,
-) -> Vec<(Uuid, RecallReport)> {
+    answers: Vec<Answer<RecallId>>,
+    paused: &mut BTreeMap<RecallId, (u32, Instant)>,
+) -> Vec<(RecallId, RecallReport)> {
     let mut reports = Vec::new();
     for Answer { id, tries, outcome, .. } in answers {
         match outcome {
@@ -115,7 +114,7 @@ fn reports(
 
 fn order(of: &OpenRecall, epoch: Epoch, lease: &LeaseTerm) -> StepOrder {
     StepOrder {
-        move_id: of.id,
+        order_id: of.id.into(),
         step: Step::EndMaintenance,
         server: of.server.clone(),
         source: of.owner.clone(),

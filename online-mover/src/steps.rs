@@ -76,14 +76,13 @@ pub fn next(of: &OpenMove) -> Option<Step> {
 #[cfg(test)]
 mod tests {
     use super::{Step, next};
-    use broker::{MoveOrigin, MoveState, OpenMove, TargetVersion};
+    use broker::{MoveId, MoveOrigin, MoveState, OpenMove, TargetVersion};
     use chrono::DateTime;
-    use uuid::Uuid;
 
     fn open_move(source: Option<&str>, target: Option<&str>) -> OpenMove {
         let opened_at = DateTime::UNIX_EPOCH;
         OpenMove {
-            id: Uuid::from_u128(1),
+            id: MoveId::from_u128(1),
             server: "s1".into(),
             rack: "rack".into(),
             msb: "msb".into(),

@@ -307,13 +307,6 @@ fn public_fields_have_typed_ids() {
         "api-types/src/solves.rs: solve",
         "api-types/src/status.rs: id",
         "api-types/src/tokens.rs: id",
-        "broker/src/maintenance/recall.rs: id",
-        "broker/src/moves/lifecycle.rs: id",
-        "broker/src/moves/unfinished.rs: last_move",
-        "broker/src/views/lists.rs: before",
-        "broker/src/views/lists.rs: id",
-        "online-mover/src/agent.rs: move_id",
-        "online-mover/src/agent/simulated.rs: move_id",
     ];
     assert_eq!(found, left.map(str::to_owned).into(), "fields of a bare Uuid");
 }

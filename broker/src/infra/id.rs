@@ -71,6 +71,8 @@ ids! {
     BatchId,
     /// A publication of targets, chosen by the publisher.
     PublicationId,
+    /// A move of a server.
+    MoveId,
     /// A capacity request.
     RequestId,
     /// A plan of capacity changes.
@@ -83,6 +85,10 @@ ids! {
     MaintenancePlanId,
     /// A window of planned maintenance or all windows of a plan, as operators name them.
     MaintenanceId,
+    /// A server's recall from maintenance.
+    RecallId,
+    /// An order to a host: it executes a move or a recall.
+    OrderId,
     /// An emergency.
     EmergencyId,
     /// A token.
@@ -98,6 +104,18 @@ impl From<JobId> for SolveId {
 impl From<SolveId> for JobId {
     fn from(solve: SolveId) -> JobId {
         JobId(solve.0)
+    }
+}
+
+impl From<MoveId> for OrderId {
+    fn from(of: MoveId) -> OrderId {
+        OrderId(of.0)
+    }
+}
+
+impl From<RecallId> for OrderId {
+    fn from(of: RecallId) -> OrderId {
+        OrderId(of.0)
     }
 }
 

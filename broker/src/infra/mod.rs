@@ -15,8 +15,8 @@ pub(crate) mod words;
 pub use connection::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
 pub use error::{DbError, Fault};
 pub use id::{
-    BatchId, EmergencyId, JobId, MaintenanceId, MaintenancePlanId, OperationId, PlanId,
-    PublicationId, RequestId, SolveId, TokenId, WindowId,
+    BatchId, EmergencyId, JobId, MaintenanceId, MaintenancePlanId, MoveId, OperationId, OrderId,
+    PlanId, PublicationId, RecallId, RequestId, SolveId, TokenId, WindowId,
 };
 pub use latency::{STATEMENT_WITHIN, StatementTimes, note_statement, statement_times};
 pub use lease::{LeaseTerm, keep_lease, since_boot};

@@ -12,7 +12,7 @@ use super::{MaintenanceReason, lock};
 use crate::health::unavailability;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use crate::infra::id::WindowId;
+use crate::infra::id::{RecallId, WindowId};
 use crate::infra::state::MaintenanceState;
 use crate::log::change::Change;
 use crate::log::trail::{Action, TargetVersion};
@@ -24,7 +24,6 @@ use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::{BTreeMap, BTreeSet};
-use uuid::Uuid;
 
 /// How much of what a host says is kept.
 const SAID_MAX: usize = 2_000;
@@ -73,7 +72,7 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRecall {
     /// The recall: the key by which a host knows that it was asked before.
-    pub id: Uuid,
+    pub id: RecallId,
     /// The server.
     pub server: Name,
     /// Who owns it.
@@ -201,7 +200,7 @@ impl Broker {
         &self,
         actor: &str,
         epoch: Epoch,
-        reports: &[(Uuid, RecallReport)],
+        reports: &[(RecallId, RecallReport)],
     ) -> Result<usize, MoverError> {
         let doing = "writing down what was recalled";
         let (begun, ended): (Vec<_>, Vec<_>) =
@@ -262,13 +261,13 @@ impl Broker {
     async fn recalls_begun(
         &self,
         epoch: Epoch,
-        begun: &[&(Uuid, RecallReport)],
+        begun: &[&(RecallId, RecallReport)],
     ) -> Result<usize, MoverError> {
         let doing = "writing down what is recalled";
         if begun.is_empty() {
             return Ok(0);
         }
-        let ids: Vec<Uuid> = begun.iter().map(|(id, _)| *id).collect();
+        let ids: Vec<RecallId> = begun.iter().map(|(id, _)| *id).collect();
         let mut tx = self.begin().await.doing(doing)?;
         check_fence(&mut tx, epoch).await?;
         let taken = sqlx::query(sql::TAKEN).bind(ids).execute(&mut *tx).await.doing(doing)?;
@@ -323,7 +322,7 @@ async fn recall(
     let due = now + TimeDelta::minutes(of.recall_minutes.into());
     let (mut rows, mut ids, mut recalled) = (Vec::new(), Vec::new(), Vec::new());
     for (server, name, is_lost) in &of.servers {
-        let id = Uuid::now_v7();
+        let id = RecallId::now_v7();
         rows.push(UnavailabilityRow {
             event_id: format!("recall/{id}").into(),
             scope: Scope::Server.as_str().into(),

@@ -6,6 +6,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::MoveId;
 use crate::infra::state::{self, MoveState, State};
 use crate::infra::text::storable;
 use crate::infra::words;
@@ -24,7 +25,6 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// The most characters stored of a host's message.
 const SAID_MAX: usize = 2_000;
@@ -171,7 +171,7 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenMove {
     /// The move's id, ordered by time.
-    pub id: Uuid,
+    pub id: MoveId,
     /// The server.
     pub server: Name,
     /// The server's rack.
@@ -209,7 +209,7 @@ impl OpenMove {
     }
 
     /// The move as admission sees it.
-    pub fn view(&self) -> MoveView<Uuid> {
+    pub fn view(&self) -> MoveView<MoveId> {
         MoveView {
             id: self.id,
             kind: MoveKind {
@@ -228,7 +228,7 @@ impl OpenMove {
 
 /// A bound move: id, server, owner before and after, version, origin, the event of a server that an earlier
 /// move left half-way, and whether the move set a host profile.
-type BoundRow = (Uuid, String, Option<String>, Option<String>, i64, String, Option<String>, bool);
+type BoundRow = (MoveId, String, Option<String>, Option<String>, i64, String, Option<String>, bool);
 
 /// A failed move: server, wanted owner, whether the server was to stay, the server's number, origin, state
 /// before.
@@ -341,9 +341,9 @@ impl Broker {
     pub async fn advance_moves(
         &self,
         epoch: Epoch,
-        steps: &[(Uuid, MoveState, MoveState)],
-    ) -> Result<BTreeMap<Uuid, Option<Name>>, MoverError> {
-        let rows: Vec<(Option<Uuid>, Option<String>)> = sqlx::query_as(sql::ADVANCE)
+        steps: &[(MoveId, MoveState, MoveState)],
+    ) -> Result<BTreeMap<MoveId, Option<Name>>, MoverError> {
+        let rows: Vec<(Option<MoveId>, Option<String>)> = sqlx::query_as(sql::ADVANCE)
             .bind(steps.iter().map(|(id, ..)| *id).collect::<Vec<_>>())
             .bind(steps.iter().map(|(_, source, _)| source.as_str()).collect::<Vec<_>>())
             .bind(steps.iter().map(|(.., target)| target.as_str()).collect::<Vec<_>>())
@@ -368,8 +368,8 @@ impl Broker {
         &self,
         actor: &str,
         epoch: Epoch,
-        moves: &[Uuid],
-    ) -> Result<Vec<Uuid>, MoverError> {
+        moves: &[MoveId],
+    ) -> Result<Vec<MoveId>, MoverError> {
         let doing = "binding servers";
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
@@ -380,8 +380,8 @@ impl Broker {
             change.abandon().await?;
             return Ok(Vec::new());
         }
-        let ids: Vec<Uuid> = rows.iter().map(|(id, ..)| *id).collect();
-        let configured: Vec<Uuid> = rows.iter().filter(|row| row.7).map(|(id, ..)| *id).collect();
+        let ids: Vec<MoveId> = rows.iter().map(|(id, ..)| *id).collect();
+        let configured: Vec<MoveId> = rows.iter().filter(|row| row.7).map(|(id, ..)| *id).collect();
         rollout::settle(db, &ids, &configured).await?;
         let mut bound = Vec::with_capacity(rows.len());
         for (id, server, source, target, version, origin, unfinished, _) in rows {
@@ -409,7 +409,7 @@ impl Broker {
         &self,
         actor: &str,
         epoch: Epoch,
-        id: Uuid,
+        id: MoveId,
         reason: MoveReason,
         said: &str,
     ) -> Result<bool, MoverError> {
@@ -489,7 +489,7 @@ async fn open_each(
     if moves.is_empty() {
         return Ok((0, None));
     }
-    let ids: Vec<Uuid> = moves.iter().map(|_| Uuid::now_v7()).collect();
+    let ids: Vec<MoveId> = moves.iter().map(|_| MoveId::now_v7()).collect();
     let inserted = sqlx::query_scalar(sql::OPEN)
         .bind(ids)
         .bind(moves.keys().copied().collect::<Vec<_>>())

@@ -6,13 +6,13 @@
 //! again undoes the change: servers that still have it are not outdated any more.
 
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::MoveId;
 use crate::log::change::Change;
 use crate::log::trail::Action;
 use crate::moves::mover::Stopped;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres};
-use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -137,8 +137,8 @@ pub(crate) async fn withdraw(db: &mut PgConnection) -> Result<u64, DbError> {
 /// Records the host profiles that bound moves have set.
 pub(crate) async fn settle(
     db: &mut PgConnection,
-    bound: &[Uuid],
-    configured: &[Uuid],
+    bound: &[MoveId],
+    configured: &[MoveId],
 ) -> Result<(), DbError> {
     let doing = "noting host profiles that were set";
     let settled = sqlx::query(sql::SETTLE).bind(bound).bind(configured);
@@ -151,7 +151,7 @@ pub(crate) async fn settle(
 }
 
 /// Records a host's refusal.
-pub(crate) async fn refused(db: &mut PgConnection, id: Uuid, said: &str) -> Result<(), DbError> {
+pub(crate) async fn refused(db: &mut PgConnection, id: MoveId, said: &str) -> Result<(), DbError> {
     let noted = sqlx::query(sql::REFUSED).bind(id).bind(said).execute(db).await;
     noted.map(|_| ()).doing("noting that a host refused its profile")
 }

@@ -7,6 +7,7 @@
 use crate::health::unavailability;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::id::MoveId;
 use crate::infra::state::{self, MoveState};
 use crate::infra::words;
 use crate::log::change::Change;
@@ -54,7 +55,7 @@ pub struct Unfinished {
     /// The intended owner; `None`: free.
     pub target: Option<Name>,
     /// The last failed move.
-    pub last_move: Uuid,
+    pub last_move: MoveId,
     /// The step at which it did, by the state of the move.
     pub step: MoveState,
     /// Why.
@@ -87,7 +88,7 @@ pub(crate) fn is_left_half_way(origin: &str, state: MoveState) -> bool {
 /// Records that a move that was just given up left its server half-way.
 pub(crate) async fn note(
     change: &mut Change,
-    of: Uuid,
+    of: MoveId,
     server: (i32, &str),
     step: &str,
 ) -> Result<(), DbError> {

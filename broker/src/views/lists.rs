@@ -3,7 +3,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use crate::infra::id::SolveId;
+use crate::infra::id::{MoveId, SolveId};
 use crate::infra::state::{self, MoveState, SolveState, State};
 use crate::infra::words;
 use crate::log::trail::{ENTRIES_MAX, Entry, Seq, TargetVersion, entry};
@@ -14,7 +14,6 @@ use fleet::MoveOrigin;
 use fleet::{Name, Scope, UnavailabilityKind};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -104,14 +103,14 @@ pub struct MovesAsked {
     /// Only open, or only ended moves.
     pub open: Option<bool>,
     /// Only moves older than this one.
-    pub before: Option<Uuid>,
+    pub before: Option<MoveId>,
 }
 
 /// A move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MoveRow {
     /// The move's id, ordered by time.
-    pub id: Uuid,
+    pub id: MoveId,
     /// The server.
     pub server: Name,
     /// The owner before; `None`: free.

@@ -164,7 +164,7 @@ async fn maintenance_shows_progress_of_its_recall() {
     let open = place.broker.recalls_under_way().await.expect("listed");
     let report = |of: usize, report| vec![(open[of].id, report)];
     let refused = broker::RecallReport::Refused("no power".to_owned());
-    let note = async |reports: Vec<(uuid::Uuid, broker::RecallReport)>| {
+    let note = async |reports: Vec<(broker::RecallId, broker::RecallReport)>| {
         place.broker.note_recalls("m", epoch, &reports).await
     };
     note(report(0, broker::RecallReport::Returned)).await.expect("noted");

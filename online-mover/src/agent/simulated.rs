@@ -6,13 +6,13 @@
 
 use super::{AgentError, HostAgent, StepOrder, StepReport};
 use crate::steps::Step;
+use broker::OrderId;
 use fleet::Name;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use uuid::Uuid;
 
 /// The fault of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Done {
     /// The server.
     pub server: Name,
     /// The move.
-    pub move_id: Uuid,
+    pub order_id: OrderId,
     /// The step.
     pub step: Step,
     /// The version of the targets in the order.
@@ -49,7 +49,7 @@ struct Hosts {
     /// The highest epoch seen for each server.
     epochs: BTreeMap<Name, i64>,
     /// Every move for which a step was ordered.
-    moves: BTreeSet<Uuid>,
+    moves: BTreeSet<OrderId>,
     asked: u64,
     /// Orders of an epoch earlier than the highest one seen for their server.
     outdated: u64,
@@ -91,8 +91,8 @@ impl SimulatedAgent {
     }
 
     /// Whether any step of a move was ordered.
-    pub fn has_asked(&self, of: Uuid) -> bool {
-        self.hosts().moves.contains(&of)
+    pub fn has_asked(&self, of: impl Into<OrderId>) -> bool {
+        self.hosts().moves.contains(&of.into())
     }
 
     /// Number of requests.
@@ -114,7 +114,7 @@ impl SimulatedAgent {
         order.may_be_sent()?;
         hosts.asked += 1;
         if !self.forgets {
-            hosts.moves.insert(order.move_id);
+            hosts.moves.insert(order.order_id);
             let seen = hosts.epochs.entry(order.server.clone()).or_insert(order.epoch);
             if *seen > order.epoch {
                 let epoch = *seen;
@@ -139,12 +139,12 @@ impl SimulatedAgent {
             return Ok(StepReport::Done);
         }
         let newer = |done: &Done| done.server == order.server && done.version > order.version;
-        let same = |done: &Done| done.move_id == order.move_id && done.step == order.step;
+        let same = |done: &Done| done.order_id == order.order_id && done.step == order.step;
         if hosts.done.iter().any(newer) {
             return Ok(StepReport::Refused { why: "a newer version was here".to_owned() });
         }
-        let (server, move_id, step) = (order.server.clone(), order.move_id, order.step);
-        let done = Done { server, move_id, step, version: order.version, epoch: order.epoch };
+        let (server, order_id, step) = (order.server.clone(), order.order_id, order.step);
+        let done = Done { server, order_id, step, version: order.version, epoch: order.epoch };
         if !hosts.done.iter().any(same) {
             hosts.done.push(done);
         }

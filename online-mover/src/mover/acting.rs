@@ -12,14 +12,13 @@ use crate::agent::{HostAgent, StepOrder};
 use crate::clock::{ClockWatch, until};
 use crate::steps::{Step, next};
 use crate::wake::Wake;
-use broker::{DbError, Epoch, LeaseTerm, MoveReason, MoveState, OpenMove, Seq, Wanted};
+use broker::{DbError, Epoch, LeaseTerm, MoveId, MoveReason, MoveState, OpenMove, Seq, Wanted};
 use futures_util::{FutureExt, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use uuid::Uuid;
 
 /// Servers bound in one transaction. It holds the head of the targets, and publications wait for it.
 const BIND_MAX: usize = 500;
@@ -75,7 +74,7 @@ struct Acting<'a, A> {
     /// The time until which it may give orders.
     lease: LeaseTerm,
     /// Open moves, as recorded.
-    moves: BTreeMap<Uuid, OpenMove>,
+    moves: BTreeMap<MoveId, OpenMove>,
     queue: StepQueue,
     /// Whether the stop switch is pulled.
     stopped: bool,
@@ -93,7 +92,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         full.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut retries = interval(settings.pause.min(RETRY_CHECK));
         retries.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut requests: Requests<'a> = Requests::new();
+        let mut requests: Requests<'a, MoveId> = Requests::new();
         loop {
             tokio::select! {
                 _ = full.tick() => {
@@ -185,7 +184,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
     }
 
     /// Advances moves to their next steps, or binds those that have no step left.
-    async fn advance(&mut self, ids: &[Uuid]) -> Result<(), Ended> {
+    async fn advance(&mut self, ids: &[MoveId]) -> Result<(), Ended> {
         let (mut steps, mut ready) = (Vec::new(), Vec::new());
         for of in ids.iter().filter_map(|id| self.moves.get(id)) {
             match next(of) {
@@ -213,7 +212,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         }
         for ready in ready.chunks(BIND_MAX) {
             let bound = broker.bind_moves(&self.mover.name, self.epoch, ready).await?;
-            let bound: BTreeSet<Uuid> = bound.into_iter().collect();
+            let bound: BTreeSet<MoveId> = bound.into_iter().collect();
             lost.extend(ready.iter().filter(|id| !bound.contains(id)));
             for id in bound {
                 self.forget(id);
@@ -229,7 +228,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         Ok(())
     }
 
-    fn forget(&mut self, id: Uuid) {
+    fn forget(&mut self, id: MoveId) {
         self.moves.remove(&id);
         self.queue.reset(id);
     }
@@ -243,7 +242,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
     }
 
     /// Asks hosts, as many at the same time as the settings allow.
-    fn ask(&mut self, requests: &mut Requests<'a>) {
+    fn ask(&mut self, requests: &mut Requests<'a, MoveId>) {
         while let Some((id, tries)) = self.queue.next(&self.moves, self.mover.settings.asking_max) {
             let of = self.moves.get(&id);
             let Some((of, step)) = of.and_then(|of| Some((of, Step::of(of.state)?))) else {
@@ -251,12 +250,12 @@ impl<'a, A: HostAgent> Acting<'a, A> {
                 continue;
             };
             let order = order(of, step, self.epoch, &self.lease);
-            requests.push(ask(self.mover, order, tries).boxed());
+            requests.push(ask(self.mover, id, order, tries).boxed());
         }
     }
 
     /// Records the answers of hosts, and begins what follows from them.
-    async fn record_results(&mut self, answers: Vec<Answer>) -> Result<(), Ended> {
+    async fn record_results(&mut self, answers: Vec<Answer<MoveId>>) -> Result<(), Ended> {
         let mut done = Vec::new();
         for Answer { id, step, tries, outcome } in answers {
             self.queue.answered(id);
@@ -286,7 +285,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
                 }
             }
         }
-        let ends = |id: &Uuid| self.moves.get(id).is_some_and(|of| next(of).is_none());
+        let ends = |id: &MoveId| self.moves.get(id).is_some_and(|of| next(of).is_none());
         let made_room = done.iter().any(ends);
         if self.stopped {
             // Recording a step requests the next one. Once the stop switch is released, this step is
@@ -301,7 +300,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         Ok(())
     }
 
-    async fn give_up(&mut self, id: Uuid, reason: MoveReason, why: &str) -> Result<(), Ended> {
+    async fn give_up(&mut self, id: MoveId, reason: MoveReason, why: &str) -> Result<(), Ended> {
         let name = &self.mover.name;
         self.mover.broker.give_move_up(name, self.epoch, id, reason, why).await?;
         self.forget(id);
@@ -315,7 +314,8 @@ impl<'a, A: HostAgent> Acting<'a, A> {
         let is_old = |of: &OpenMove| {
             !of.out_of_use && (now - of.opened_at).to_std().is_ok_and(|age| age > longest)
         };
-        let old: Vec<Uuid> = self.moves.values().filter(|of| is_old(of)).map(|of| of.id).collect();
+        let old: Vec<MoveId> =
+            self.moves.values().filter(|of| is_old(of)).map(|of| of.id).collect();
         for id in old {
             let why = "the move took longer than allowed";
             self.give_up(id, MoveReason::TookTooLong, why).await?;
@@ -326,7 +326,7 @@ impl<'a, A: HostAgent> Acting<'a, A> {
 
 fn order(of: &OpenMove, step: Step, epoch: Epoch, lease: &LeaseTerm) -> StepOrder {
     StepOrder {
-        move_id: of.id,
+        order_id: of.id.into(),
         step,
         server: of.server.clone(),
         source: of.source.clone(),

@@ -1,19 +1,18 @@
 //! The pending moves that begin now: reads what limits and contracts depend on, and decides.
 
 use super::instance::Ended;
-use broker::{Broker, ContractUse, OpenMove};
+use broker::{Broker, ContractUse, MoveId, OpenMove};
 use decisions::admission::{MoveView, admit, concerned};
 use fleet::pace::Limits;
 use std::collections::BTreeMap;
-use uuid::Uuid;
 
 /// Gives the moves that begin now, in order; `None`: the stop switch is pulled.
 pub(super) async fn admissible(
     broker: &Broker,
     limits: &Limits,
-    moves: &BTreeMap<Uuid, OpenMove>,
-) -> Result<Option<Vec<Uuid>>, Ended> {
-    let moves: Vec<MoveView<Uuid>> = moves.values().map(OpenMove::view).collect();
+    moves: &BTreeMap<MoveId, OpenMove>,
+) -> Result<Option<Vec<MoveId>>, Ended> {
+    let moves: Vec<MoveView<MoveId>> = moves.values().map(OpenMove::view).collect();
     let concerned = concerned(&moves);
     // Independent statements: together they take one round trip.
     let (status, begun, contracts) = tokio::try_join!(

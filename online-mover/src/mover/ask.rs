@@ -10,18 +10,17 @@ use futures_util::stream::FuturesUnordered;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
-use uuid::Uuid;
 
 /// Time for which answers are gathered, to be recorded in one transaction.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// Requests to hosts that are not answered yet.
-pub(crate) type Requests<'a> = FuturesUnordered<BoxFuture<'a, Answer>>;
+pub(crate) type Requests<'a, Id> = FuturesUnordered<BoxFuture<'a, Answer<Id>>>;
 
 /// The answer to one request for a step.
-pub(crate) struct Answer {
+pub(crate) struct Answer<Id> {
     /// The move or recall.
-    pub(crate) id: Uuid,
+    pub(crate) id: Id,
     pub(crate) step: Step,
     /// Requests for this step before this one.
     pub(crate) tries: u32,
@@ -40,12 +39,17 @@ pub(crate) enum Outcome {
 }
 
 /// Asks the host of a server for a step.
-pub(crate) async fn ask<A: HostAgent>(mover: &Mover<A>, order: StepOrder, tries: u32) -> Answer {
+pub(crate) async fn ask<A: HostAgent, Id>(
+    mover: &Mover<A>,
+    id: Id,
+    order: StepOrder,
+    tries: u32,
+) -> Answer<Id> {
     let MoverSettings { pause, pause_max, .. } = mover.settings;
     let doubled = pause.saturating_mul(1 << tries.min(16)).min(pause_max);
     let span = tracing::info_span!(
         "step of a move",
-        move_id = %order.move_id, server = %order.server, step = order.step.as_str(), tries
+        move_id = %order.order_id, server = %order.server, step = order.step.as_str(), tries
     );
     let outcome = match mover.agent.ask(&order).instrument(span).await {
         Ok(StepReport::Done) => Outcome::Done,
@@ -66,11 +70,15 @@ pub(crate) async fn ask<A: HostAgent>(mover: &Mover<A>, order: StepOrder, tries:
             Outcome::Retry { after: doubled, begun: false }
         }
     };
-    Answer { id: order.move_id, step: order.step, tries, outcome }
+    Answer { id, step: order.step, tries, outcome }
 }
 
 /// Waits for further answers for a moment; gives at most `most`, the first included.
-pub(crate) async fn gather(first: Answer, requests: &mut Requests<'_>, most: usize) -> Vec<Answer> {
+pub(crate) async fn gather<Id>(
+    first: Answer<Id>,
+    requests: &mut Requests<'_, Id>,
+    most: usize,
+) -> Vec<Answer<Id>> {
     let mut answers = vec![first];
     let until = Instant::now() + GATHER;
     while answers.len() < most && !requests.is_empty() {

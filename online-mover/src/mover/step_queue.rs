@@ -1,10 +1,9 @@
 //! Moves with a step to do: those whose host is being asked, those that wait for their turn, and those
 //! that pause before a retry.
 
-use broker::{MoveState, OpenMove};
+use broker::{MoveId, MoveState, OpenMove};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tokio::time::Instant;
-use uuid::Uuid;
 
 /// A step that is requested again.
 struct Retry {
@@ -16,15 +15,15 @@ struct Retry {
 /// The queue of steps.
 #[derive(Default)]
 pub(super) struct StepQueue {
-    in_flight: BTreeSet<Uuid>,
-    ready: VecDeque<Uuid>,
-    retries: BTreeMap<Uuid, Retry>,
+    in_flight: BTreeSet<MoveId>,
+    ready: VecDeque<MoveId>,
+    retries: BTreeMap<MoveId, Retry>,
 }
 
 impl StepQueue {
     /// Adds moves that have begun and are neither queued, nor in flight, nor paused.
-    pub(super) fn enqueue_ready(&mut self, moves: &BTreeMap<Uuid, OpenMove>, now: Instant) {
-        let queued: BTreeSet<Uuid> = self.ready.iter().copied().collect();
+    pub(super) fn enqueue_ready(&mut self, moves: &BTreeMap<MoveId, OpenMove>, now: Instant) {
+        let queued: BTreeSet<MoveId> = self.ready.iter().copied().collect();
         for of in moves.values().filter(|of| of.state != MoveState::Pending) {
             let paused = self.retries.get(&of.id).is_some_and(|retry| retry.not_before > now);
             if !paused && !self.in_flight.contains(&of.id) && !queued.contains(&of.id) {
@@ -37,9 +36,9 @@ impl StepQueue {
     /// At most `most` moves are in flight.
     pub(super) fn next(
         &mut self,
-        moves: &BTreeMap<Uuid, OpenMove>,
+        moves: &BTreeMap<MoveId, OpenMove>,
         most: usize,
-    ) -> Option<(Uuid, u32)> {
+    ) -> Option<(MoveId, u32)> {
         while self.in_flight.len() < most {
             let id = self.ready.pop_front()?;
             if moves.get(&id).is_some_and(|of| of.state != MoveState::Pending) {
@@ -51,22 +50,22 @@ impl StepQueue {
     }
 
     /// The host of a move has answered.
-    pub(super) fn answered(&mut self, id: Uuid) {
+    pub(super) fn answered(&mut self, id: MoveId) {
         self.in_flight.remove(&id);
     }
 
     /// The step of a move is requested again, not before an instant.
-    pub(super) fn retry(&mut self, id: Uuid, tries: u32, not_before: Instant) {
+    pub(super) fn retry(&mut self, id: MoveId, tries: u32, not_before: Instant) {
         self.retries.insert(id, Retry { tries, not_before });
     }
 
     /// The step of a move is done, or the move has ended.
-    pub(super) fn reset(&mut self, id: Uuid) {
+    pub(super) fn reset(&mut self, id: MoveId) {
         self.retries.remove(&id);
     }
 
     /// Forgets moves that have ended.
-    pub(super) fn retain(&mut self, moves: &BTreeMap<Uuid, OpenMove>) {
+    pub(super) fn retain(&mut self, moves: &BTreeMap<MoveId, OpenMove>) {
         self.retries.retain(|id, _| moves.contains_key(id));
         self.ready.retain(|id| moves.contains_key(id));
     }
@@ -80,16 +79,15 @@ impl StepQueue {
 #[cfg(test)]
 mod tests {
     use super::StepQueue;
-    use broker::{MoveOrigin, MoveState, OpenMove, TargetVersion};
+    use broker::{MoveId, MoveOrigin, MoveState, OpenMove, TargetVersion};
     use chrono::DateTime;
     use std::collections::BTreeMap;
     use std::time::Duration;
     use tokio::time::Instant;
-    use uuid::Uuid;
 
-    fn moves(states: &[MoveState]) -> BTreeMap<Uuid, OpenMove> {
+    fn moves(states: &[MoveState]) -> BTreeMap<MoveId, OpenMove> {
         let of = |(number, state): (usize, &MoveState)| {
-            let (id, at) = (Uuid::from_u128(number as u128), DateTime::UNIX_EPOCH);
+            let (id, at) = (MoveId::from_u128(number as u128), DateTime::UNIX_EPOCH);
             let of = OpenMove {
                 id,
                 server: format!("s{number}").into(),
@@ -111,9 +109,9 @@ mod tests {
         states.iter().enumerate().map(of).collect()
     }
 
-    fn taken(queue: &mut StepQueue, moves: &BTreeMap<Uuid, OpenMove>) -> Vec<(u128, u32)> {
+    fn taken(queue: &mut StepQueue, moves: &BTreeMap<MoveId, OpenMove>) -> Vec<(u128, u32)> {
         let taken = std::iter::from_fn(|| queue.next(moves, 2));
-        taken.map(|(id, tries)| (id.as_u128(), tries)).collect()
+        taken.map(|(id, tries)| (uuid::Uuid::from(id).as_u128(), tries)).collect()
     }
 
     #[test]
@@ -128,10 +126,10 @@ mod tests {
         queue.enqueue_ready(&moves, now);
         queue.enqueue_ready(&moves, now);
         assert_eq!(taken(&mut queue, &moves), [(0, 0), (2, 0)], "two at a time");
-        queue.answered(Uuid::from_u128(0));
+        queue.answered(MoveId::from_u128(0));
         assert_eq!(taken(&mut queue, &moves), [(3, 0)]);
         queue.enqueue_ready(&moves, now);
-        queue.answered(Uuid::from_u128(2));
+        queue.answered(MoveId::from_u128(2));
         assert_eq!(taken(&mut queue, &moves), [(0, 0)], "not answered: 3; not queued again: 2");
     }
 
@@ -140,7 +138,7 @@ mod tests {
         let moves = moves(&[MoveState::Preempting]);
         let (mut queue, now, pause) =
             (StepQueue::default(), Instant::now(), Duration::from_secs(5));
-        let id = Uuid::from_u128(0);
+        let id = MoveId::from_u128(0);
         queue.retry(id, 3, now + pause);
         queue.enqueue_ready(&moves, now);
         assert_eq!(taken(&mut queue, &moves), []);

@@ -1,7 +1,7 @@
 //! A private Postgres with a small region.
 
 use broker::{
-    Broker, Epoch, ImportOptions, MoverInstance, Publication, PublicationId, TargetRow,
+    Broker, Epoch, ImportOptions, MoverInstance, OrderId, Publication, PublicationId, TargetRow,
     TargetVersion,
 };
 use fleet::{Name, RegionSnapshot, ReservationRow, ServerRow, SnapshotParts};
@@ -198,14 +198,13 @@ impl Place {
     /// Asserts that no host executed a step of an older version after one of a newer, or an earlier step of
     /// a move after a later one.
     pub fn no_step_backwards(&self, agent: &SimulatedAgent) {
-        let mut last: BTreeMap<Name, (i64, uuid::Uuid, online_mover::steps::Step)> =
-            BTreeMap::new();
+        let mut last: BTreeMap<Name, (i64, OrderId, online_mover::steps::Step)> = BTreeMap::new();
         for done in agent.done() {
             if let Some((version, id, step)) = last.get(&done.server) {
                 assert!(*version <= done.version, "{done:?} after version {version}");
-                assert!(*id != done.move_id || *step < done.step, "{done:?} after {step:?}");
+                assert!(*id != done.order_id || *step < done.step, "{done:?} after {step:?}");
             }
-            last.insert(done.server.clone(), (done.version, done.move_id, done.step));
+            last.insert(done.server.clone(), (done.version, done.order_id, done.step));
         }
     }
 }

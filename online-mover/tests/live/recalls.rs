@@ -3,7 +3,7 @@
 use crate::place::{Crashes, Place, poll, settings, until};
 use broker::{
     MaintenanceReason, MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoverError,
-    Occurrence, RecallReport, WindowId,
+    Occurrence, RecallId, RecallReport, WindowId,
 };
 use chrono::{DateTime, Utc};
 use fleet::{RegionSnapshot, Scope, ServerRow, UnavailabilityKind, UnavailabilityRow};
@@ -193,7 +193,7 @@ async fn repeated_or_outdated_recall_report_changes_nothing() {
     let open = place.broker.recalls_under_way().await.expect("listed");
     assert_eq!(open.len(), 2);
     let said = |of: usize, report: RecallReport| vec![(open[of].id, report)];
-    let note = async |epoch, reports: Vec<(uuid::Uuid, RecallReport)>| {
+    let note = async |epoch, reports: Vec<(RecallId, RecallReport)>| {
         place.broker.note_recalls("one", epoch, &reports).await
     };
     assert_eq!(note(epoch, said(0, RecallReport::UnderWay)).await.expect("noted"), 1);
@@ -258,6 +258,6 @@ async fn recall_survives_a_crash_at_any_await() {
     println!("{crashes} crashes");
     assert!(crashes >= 20, "{crashes} awaits");
     let done = agent.done();
-    let once: BTreeSet<_> = done.iter().map(|of| (of.move_id, of.server.clone())).collect();
+    let once: BTreeSet<_> = done.iter().map(|of| (of.order_id, of.server.clone())).collect();
     assert_eq!(once.len(), done.len(), "each recall of a server is done once");
 }

@@ -5,8 +5,8 @@ use crate::fenced::{Automation, automation};
 use crate::place::{PATIENCE, Place, Running, until_true};
 use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{
-    Action, Broker, ImportOptions, MaintenanceRequest, MaintenanceState, MoveState, Occurrence,
-    Publication, PublicationId, Recorded, Seq, TargetRow, WindowId,
+    Action, Broker, ImportOptions, MaintenanceRequest, MaintenanceState, MoveId, MoveState,
+    Occurrence, Publication, PublicationId, Recorded, Seq, TargetRow, WindowId,
 };
 use chrono::{DateTime, Utc};
 use fleet::{
@@ -149,7 +149,7 @@ fn rolling_reconfiguration_survives_repeated_kills() {
     let begun = Instant::now();
     let region = Region::new();
     region.load("newer");
-    let mut taken: Option<(Name, uuid::Uuid, usize)> = None;
+    let mut taken: Option<(Name, MoveId, usize)> = None;
     let outdated = || {
         let card = region.runtime.block_on(region.broker.reservation_summary("app")).expect("read");
         card.expect("there").rollout.expect("it changed").outdated

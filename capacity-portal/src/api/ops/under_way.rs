@@ -7,11 +7,10 @@ use crate::http::{Problem, Site, in_time};
 use api_types::moves::{EndedMoves, MoveUnderWay, MovesUnderWay, StuckThing};
 use axum::Json;
 use axum::extract::State;
-use broker::{ContractUse, OpenMove, State as _, Stuck};
+use broker::{ContractUse, MoveId, OpenMove, State as _, Stuck};
 use decisions::admission::{MoveView, Wait, admit, concerned};
 use serde::Deserialize;
 use utoipa::IntoParams;
-use uuid::Uuid;
 
 /// Default and maximum number of moves in one answer.
 const ROWS: u32 = 100;
@@ -45,7 +44,7 @@ pub(super) async fn list(
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let broker = &site.broker;
     let moves = in_time(broker.moves_under_way()).await?;
-    let views: Vec<MoveView<Uuid>> = moves.iter().map(OpenMove::view).collect();
+    let views: Vec<MoveView<MoveId>> = moves.iter().map(OpenMove::view).collect();
     let contracts = in_time(broker.contracts(Some(&concerned(&views)))).await?;
     let contracts: Vec<_> = contracts.iter().map(ContractUse::view).collect();
     let recent = in_time(broker.recently_begun(site.move_limits.window())).await?;
@@ -62,7 +61,7 @@ pub(super) async fn list(
     let count = moves.iter().filter(|of| stuck(of)).count();
     let listed = moves.iter().filter(|of| !which.stuck || stuck(of)).take(limit);
     let view = |of: &OpenMove| MoveUnderWay {
-        id: of.id,
+        id: of.id.into(),
         server: of.server.to_string(),
         rack: of.rack.to_string(),
         msb: of.msb.to_string(),
