@@ -9,8 +9,8 @@
 use crate::whatif::{Answer, Question, answer};
 use fleet::audit::{AuditReport, audit};
 use fleet::{
-    CapacityRequest, Name, PendingMove, RegionSnapshot, RequestError, ReservationIx, Rru, ServerIx,
-    Targets,
+    CapacityRequest, PendingMove, RegionSnapshot, RequestError, ReservationIx, ReservationName,
+    Rru, ServerIx, Targets,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ pub enum RequestsError {
         /// The second of them, counted from zero.
         number: usize,
         /// The reservation.
-        reservation: Name,
+        reservation: ReservationName,
     },
 }
 

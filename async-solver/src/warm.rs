@@ -8,7 +8,7 @@
 
 use crate::model::Model;
 use crate::params::PARAMS;
-use fleet::{HardwareTypeIx, MsbIx, Name, RegionSnapshot};
+use fleet::{HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, RegionSnapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -29,9 +29,9 @@ pub struct Warm {
 #[serde(deny_unknown_fields)]
 pub struct WarmPrice {
     /// The MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// The hardware type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// Objective units per server, at least zero.
     pub price: f64,
 }

@@ -80,9 +80,10 @@ fn limited() -> impl Strategy<Value = SnapshotParts> {
             for ((scope, id), in_use, moves) in limits {
                 let there = match scope {
                     "region" | "reservation" => true,
-                    _ => parts.servers.iter().any(|row| {
-                        [&row.msb, &row.rack, &row.server_id].iter().any(|name| name.as_ref() == id)
-                    }),
+                    _ => parts
+                        .servers
+                        .iter()
+                        .any(|row| [&*row.msb, &*row.rack, &*row.server_id].contains(&id)),
                 };
                 if there {
                     budgets.insert((scope, id, in_use), budget(scope, id, in_use, moves));
@@ -114,7 +115,7 @@ fn can_be(parts: &SnapshotParts, region: &RegionSnapshot, to: &[Option<Reservati
     let horizon = parts.taken_at + TimeDelta::minutes(i64::from(parts.ahead.horizon_minutes));
     let stays = |row: &&ServerRow| {
         parts.unavailability.iter().any(|of| {
-            of.scope_id == row.rack
+            *of.scope_id == *row.rack
                 && of.started_at <= horizon
                 && of.ended_at.is_none_or(|end| end > parts.taken_at)
         })
@@ -123,10 +124,10 @@ fn can_be(parts: &SnapshotParts, region: &RegionSnapshot, to: &[Option<Reservati
         let counted = moved.iter().filter(|row| {
             let here = match of.scope.as_ref() {
                 "region" => true,
-                "msb" => row.msb == of.scope_id,
-                "rack" => row.rack == of.scope_id,
-                "server" => row.server_id == of.scope_id,
-                _ => row.current_reservation.as_ref() == Some(&of.scope_id),
+                "msb" => *row.msb == *of.scope_id,
+                "rack" => *row.rack == *of.scope_id,
+                "server" => *row.server_id == *of.scope_id,
+                _ => row.current_reservation.as_deref() == Some(&*of.scope_id),
             };
             here && of.in_use.is_none_or(|in_use| in_use == row.in_use)
         });

@@ -5,7 +5,8 @@ use super::containers::Loads;
 use async_solver::random::Random;
 use chrono::TimeDelta;
 use fleet::{
-    AffinityRow, Name, RegionSnapshot, ReservationKind, SnapshotParts, Targets, UnavailabilityRow,
+    AffinityRow, Name, RegionSnapshot, ReservationKind, ReservationName, ServerName, SnapshotParts,
+    Targets, UnavailabilityRow,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +42,7 @@ const BOUND_THETA: f64 = 0.1;
 /// What a chain begins with.
 pub struct Beginning {
     /// Capacities of the guaranteed reservations, in RRU: requests are resized around them.
-    capacities: BTreeMap<Name, f64>,
+    capacities: BTreeMap<ReservationName, f64>,
     /// What runs on them.
     loads: Loads,
 }
@@ -53,7 +54,7 @@ impl Beginning {
     }
 }
 
-fn capacities(snapshot: &RegionSnapshot) -> BTreeMap<Name, f64> {
+fn capacities(snapshot: &RegionSnapshot) -> BTreeMap<ReservationName, f64> {
     let guaranteed = snapshot.reservations.iter().filter(|r| r.kind == ReservationKind::Guaranteed);
     guaranteed.map(|r| (r.id.clone(), r.capacity.to_f64())).collect()
 }
@@ -78,7 +79,7 @@ pub fn next_hour(
     parts.unavailability.retain(|event| event.ended_at.is_none_or(|end| end > now));
     resize(&mut parts, &first.capacities, pace.resized, &mut random);
     let mut out = fail(&mut parts, snapshot, pace.failed, hour, &mut random);
-    let still_out = snapshot.servers.iter().filter(|of| !of.available && !back.contains(&of.id));
+    let still_out = snapshot.servers.iter().filter(|of| !of.available && !back.contains(&*of.id));
     out.extend(still_out.map(|server| server.id.clone()));
     // What a request grew by has not come yet; of what it shrank by containers have ended.
     let counted_on = (parts.reservations.iter())
@@ -94,8 +95,14 @@ pub fn next_hour(
 
 /// Resizes a share of the requests, half of them up and half down. Those bound to datacenters keep
 /// their size: their shares were stated for it.
-fn resize(parts: &mut SnapshotParts, first: &BTreeMap<Name, f64>, share: f64, random: &mut Random) {
-    let bound: BTreeSet<&Name> = parts.affinity.iter().map(|row| &row.reservation_id).collect();
+fn resize(
+    parts: &mut SnapshotParts,
+    first: &BTreeMap<ReservationName, f64>,
+    share: f64,
+    random: &mut Random,
+) {
+    let bound: BTreeSet<&ReservationName> =
+        parts.affinity.iter().map(|row| &row.reservation_id).collect();
     let mut free: Vec<usize> = (0..parts.reservations.len())
         .filter(|&ix| {
             let id = &parts.reservations[ix].reservation_id;
@@ -123,7 +130,7 @@ fn fail(
     share: f64,
     hour: u32,
     random: &mut Random,
-) -> BTreeSet<Name> {
+) -> BTreeSet<ServerName> {
     let mut well: Vec<usize> =
         (0..snapshot.servers.len()).filter(|&ix| snapshot.servers[ix].available).collect();
     let count = whole(share * snapshot.servers.len() as f64).min(well.len());
@@ -134,7 +141,7 @@ fn fail(
         parts.unavailability.push(UnavailabilityRow {
             event_id: format!("bench-{hour}-{number}").into(),
             scope: "server".into(),
-            scope_id: server.clone(),
+            scope_id: server.clone().into(),
             kind: "random_failure".into(),
             started_at: parts.taken_at,
             ended_at: Some(parts.taken_at + OUT),

@@ -5,7 +5,7 @@
 //! was asked for has come, and of a failed server start again on idle ones at once.
 
 use async_solver::random::Random;
-use fleet::{Name, RegionSnapshot, ReservationKind, SnapshotParts};
+use fleet::{RegionSnapshot, ReservationKind, ReservationName, ServerName, SnapshotParts};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of the request of a reservation that holds nothing yet: "about 80 % of servers run
@@ -16,7 +16,7 @@ const LOADED: f64 = 0.8;
 const EXACT: f64 = 1e-6;
 
 /// RRU that containers of each guaranteed reservation run on, for each RRU of its request.
-pub struct Loads(BTreeMap<Name, f64>);
+pub struct Loads(BTreeMap<ReservationName, f64>);
 
 impl Loads {
     /// Those of a region.
@@ -44,13 +44,13 @@ impl Loads {
         &self,
         parts: &mut SnapshotParts,
         snapshot: &RegionSnapshot,
-        out: &BTreeSet<Name>,
-        requests: &BTreeMap<Name, f64>,
+        out: &BTreeSet<ServerName>,
+        requests: &BTreeMap<ReservationName, f64>,
         random: &mut Random,
     ) {
         // Positions of the servers of each reservation: in use, and idle ones that could be.
-        let mut servers: BTreeMap<&Name, [Vec<usize>; 2]> = BTreeMap::new();
-        let holders: Vec<Option<Name>> =
+        let mut servers: BTreeMap<&ReservationName, [Vec<usize>; 2]> = BTreeMap::new();
+        let holders: Vec<Option<ReservationName>> =
             parts.servers.iter().map(|row| row.current_reservation.clone()).collect();
         for (at, row) in parts.servers.iter().enumerate() {
             let Some(holder) = holders[at].as_ref().filter(|of| self.0.contains_key(*of)) else {

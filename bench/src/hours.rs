@@ -4,7 +4,7 @@ use super::chain::{self, Pace};
 use super::ours::{self, How, Ours};
 use super::{Beside, Figure, Figures, Plot, Series, Unit, mean, quantile};
 use anyhow::{Context, Result};
-use fleet::{Name, RegionSnapshot, Targets};
+use fleet::{RegionSnapshot, ReservationName, ServerName, Targets};
 use report::number::{decimal, percent, seconds};
 use report::thrash::{Moved, thrash};
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ struct Hour {
     moves_in_use: usize,
     moves_idle: usize,
     acquired: usize,
-    moved: Vec<Moved<Name>>,
+    moved: Vec<Moved<ServerName, ReservationName>>,
     servers: usize,
     short_rru: f64,
     cut: bool,
@@ -114,7 +114,7 @@ fn moved(
     region: &RegionSnapshot,
     targets: &Targets,
     hour: u32,
-) -> Vec<Moved<Name>> {
+) -> Vec<Moved<ServerName, ReservationName>> {
     let changed = |step: &fleet::Move| {
         let Some(previous) = previous else { return false };
         let resized = |holder: Option<fleet::ReservationIx>| {
@@ -319,7 +319,8 @@ fn moves(done: &[Hour], made: String) -> Figure {
     };
     let share = |count: usize, hour: &Hour| count as f64 / hour.servers.max(1) as f64;
     let short = done.iter().map(|hour| hour.short_rru).fold(0.0, f64::max);
-    let moved: Vec<Moved<Name>> = done.iter().flat_map(|hour| hour.moved.clone()).collect();
+    let moved: Vec<Moved<ServerName, ReservationName>> =
+        done.iter().flat_map(|hour| hour.moved.clone()).collect();
     let servers = done.iter().map(|hour| hour.servers).max().unwrap_or(0);
     let hours = u32::try_from(done.len()).unwrap_or(u32::MAX);
     let thrashed = thrash(&moved, THRASH_WINDOW_HOURS, servers, hours);

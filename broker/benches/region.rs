@@ -10,7 +10,7 @@
 
 use broker::{Broker, Export, ImportOptions, Occurrence, Publication, PublicationId, TargetRow};
 use datasets::generate::{GenerateOptions, State, generate};
-use fleet::{Name, RegionSnapshot, Scope, UnavailabilityKind};
+use fleet::{RegionSnapshot, ReservationName, Scope, UnavailabilityKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -56,7 +56,8 @@ async fn measure() {
     }
     latency(&broker, &snapshot, "idle").await;
 
-    let names: Arc<[Name]> = snapshot.reservations.iter().map(|r| r.id.clone()).collect();
+    let names: Arc<[ReservationName]> =
+        snapshot.reservations.iter().map(|r| r.id.clone()).collect();
     let mut alone = Vec::new();
     for position in 0..1_000 {
         let from = Instant::now();
@@ -121,7 +122,7 @@ async fn measure() {
 /// then, and how many servers were listed.
 async fn read(
     broker: Broker,
-    names: Arc<[Name]>,
+    names: Arc<[ReservationName]>,
     rate: usize,
     page: u32,
     over: Arc<AtomicBool>,
@@ -149,7 +150,12 @@ async fn read(
 }
 
 /// Moves servers from all over the region to other owners.
-fn publication(round: usize, export: &Export, names: &[Name], changes: usize) -> Publication {
+fn publication(
+    round: usize,
+    export: &Export,
+    names: &[ReservationName],
+    changes: usize,
+) -> Publication {
     let servers = &export.parts.servers;
     let every = (servers.len() / changes).max(1);
     let rows =
@@ -180,7 +186,7 @@ async fn latency(broker: &Broker, snapshot: &RegionSnapshot, when: &str) {
         let occurrence = Occurrence {
             event: format!("bench {when} {number}").into(),
             scope: Scope::Server,
-            scope_id: snapshot.servers[number].id.clone(),
+            scope_id: snapshot.servers[number].id.clone().into(),
             kind: UnavailabilityKind::Software,
             started_at: snapshot.taken_at,
         };

@@ -2,7 +2,7 @@
 
 use decisions::elastic::Loan;
 use decisions::give_way::{GiveWay, RegionHeld};
-use fleet::{MsbIx, Name, RegionSnapshot, Rru};
+use fleet::{MsbIx, RegionSnapshot, ReservationName, Rru};
 use std::fmt;
 
 /// Simulates decisions. `ras` provides the implementation, which calls the functions of the mover.
@@ -31,7 +31,7 @@ pub struct Rehearsed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stand {
     /// The reservation.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// 0 is the highest priority.
     pub priority: i32,
     /// Promised capacity.

@@ -24,7 +24,7 @@ use broker::{
     RequestGrant, RequestSpec, StoredPlan,
 };
 use fleet::quote::Quote;
-use fleet::{CapacityRequest, Name};
+use fleet::{CapacityRequest, ReservationName, ServerName};
 use revalidate::{Revalidated, revalidate};
 use serde_json::Value;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub struct FreshPlan {
 impl FreshPlan {
     /// Its promises and moves, to apply.
     fn application(&self) -> PlanPatch {
-        let names: Vec<Name> =
+        let names: Vec<ReservationName> =
             self.plan.changes.iter().map(|asking| asking.reservation().clone()).collect();
         PlanPatch::new(
             self.plan.id,
@@ -161,7 +161,7 @@ impl Admission {
         for _ in 0..TRIES {
             let held = self.region.read_current().await?;
             let Revalidated { region, targets } = revalidate_on(&plan, &held).await?;
-            let names: Vec<Name> =
+            let names: Vec<ReservationName> =
                 plan.changes.iter().map(|asking| asking.reservation().clone()).collect();
             let application = PlanPatch::new(
                 plan.id,
@@ -197,7 +197,7 @@ fn new_plan(
     held: &CachedRegion,
     changes: Vec<RequestSpec>,
     quotes: Vec<Quote>,
-    targets: Vec<(Name, Option<Name>)>,
+    targets: Vec<(ServerName, Option<ReservationName>)>,
 ) -> NewPlan {
     let (base, seq, taken_at) = (held.version, held.seq, held.snapshot.taken_at);
     NewPlan { id: PlanId::now_v7(), base, seq, taken_at, quotes, targets, changes }

@@ -1,7 +1,7 @@
 //! The interface to the solver, which this crate does not depend on.
 
 use fleet::quote::Quote;
-use fleet::{CapacityRequest, Name, RegionSnapshot, RequestError, Targets};
+use fleet::{CapacityRequest, RegionSnapshot, RequestError, ReservationName, ServerName, Targets};
 use std::fmt;
 
 /// Plans requests on a region. `ras` provides the implementation that solves.
@@ -44,7 +44,7 @@ pub struct Planned {
 
 impl Planned {
     /// Names of the servers that change holder, and of their new holders.
-    pub fn targets(&self) -> Vec<(Name, Option<Name>)> {
+    pub fn targets(&self) -> Vec<(ServerName, Option<ReservationName>)> {
         let region = &self.region;
         let targets = self.after.diff(region).map(|change| {
             let server = region.servers[change.server.ix()].id.clone();
@@ -71,7 +71,7 @@ pub enum PlanRefused {
         /// Index of the second, from zero.
         number: usize,
         /// The reservation.
-        reservation: fleet::Name,
+        reservation: ReservationName,
     },
     /// The server's settings do not fit the region.
     #[error("the region cannot be planned on: {0}")]

@@ -10,7 +10,7 @@ use crate::change_notifier::ChangeNotifier;
 use crate::reservation_status::{ReservationStatus, statuses};
 use broker::{Broker, DbError, Export, ExportError, Seq, TargetVersion, Waiters};
 use fleet::audit::{Certificate, certificate};
-use fleet::{Name, RegionSnapshot, SnapshotError};
+use fleet::{RegionSnapshot, ReservationName, SnapshotError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub struct CachedRegion {
     /// Capacity that the loss of each MSB would leave.
     pub certificate: Certificate,
     /// Capacity of every reservation, by name.
-    pub statuses: BTreeMap<Name, ReservationStatus>,
+    pub statuses: BTreeMap<ReservationName, ReservationStatus>,
 }
 
 impl CachedRegion {

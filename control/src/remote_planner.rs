@@ -9,7 +9,7 @@ use crate::planner::Planned;
 use crate::region_cache::{CachedRegion, RegionCache};
 use broker::{Broker, JobId, PlanJob, Seq};
 use fleet::quote::Quote;
-use fleet::{CapacityRequest, Name};
+use fleet::{CapacityRequest, ReservationName, ServerName};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,7 +61,7 @@ pub struct MadePlan {
     /// Quote of each request.
     pub quotes: Vec<Quote>,
     /// Servers that change holder, and their new holders.
-    pub targets: Vec<(Name, Option<Name>)>,
+    pub targets: Vec<(ServerName, Option<ReservationName>)>,
     /// Whether the audit finds no reservation worse off.
     pub audit_clean: bool,
     /// Whether the search finished before it was cancelled.

@@ -1,7 +1,10 @@
 //! Capacity of reservations: owned and in service, arriving and leaving.
 
 use broker::{InForce, RequestState};
-use fleet::{MsbIx, Name, RegionSnapshot, Reservation, ReservationKind, Rru};
+use fleet::{
+    DatacenterName, HardwareTypeName, MsbIx, MsbName, RegionSnapshot, Reservation, ReservationKind,
+    ReservationName, Rru,
+};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +24,7 @@ fn in_rru<S: Serializer>(amount: &Rru, to: S) -> Result<S::Ok, S::Error> {
 }
 
 /// Servers by name of hardware type, MSB or datacenter. Shared: every response about a reservation has it.
-pub type CountsByName = Arc<BTreeMap<Name, ServerCount>>;
+pub type CountsBy<N> = Arc<BTreeMap<N, ServerCount>>;
 
 impl ServerCount {
     fn add(&mut self, rru: Rru) {
@@ -41,17 +44,17 @@ pub struct ReservationStatus {
     /// Owned and in service.
     pub owned: ServerCount,
     /// Capacity in the MSB that holds most of it.
-    pub worst_msb: Option<(Name, Rru)>,
+    pub worst_msb: Option<(MsbName, Rru)>,
     /// Guaranteed capacity (eq. 6): without the largest MSB, if the reservation has an embedded buffer.
     pub guaranteed: Rru,
     /// Guaranteed capacity once every open move is done.
     pub decided: Rru,
     /// Owned and in service, by hardware type.
-    pub by_type: CountsByName,
+    pub by_type: CountsBy<HardwareTypeName>,
     /// Owned and in service, by MSB.
-    pub by_msb: CountsByName,
+    pub by_msb: CountsBy<MsbName>,
     /// Owned and in service, by datacenter.
-    pub by_datacenter: CountsByName,
+    pub by_datacenter: CountsBy<DatacenterName>,
     /// Pending moves to it.
     pub arriving: ServerCount,
     /// Pending moves from it.
@@ -61,7 +64,7 @@ pub struct ReservationStatus {
 }
 
 /// Capacity of every reservation of a region, by name.
-pub fn statuses(region: &RegionSnapshot) -> BTreeMap<Name, ReservationStatus> {
+pub fn statuses(region: &RegionSnapshot) -> BTreeMap<ReservationName, ReservationStatus> {
     let mut all: Vec<Counted> = region.reservations.iter().map(|_| Counted::default()).collect();
     for counted in &mut all {
         counted.by_type.resize(region.hardware_types.len(), ServerCount::default());
@@ -99,6 +102,12 @@ pub fn statuses(region: &RegionSnapshot) -> BTreeMap<Name, ReservationStatus> {
         .collect()
 }
 
+/// The places or types with servers, by name.
+fn by_name<N: Ord>(parts: &[ServerCount], name: impl Fn(usize) -> N) -> CountsBy<N> {
+    let some = parts.iter().enumerate().filter(|(_, part)| part.servers > 0);
+    Arc::new(some.map(|(at, part)| (name(at), *part)).collect())
+}
+
 /// Running totals of a reservation, by indices of types and MSBs.
 #[derive(Default)]
 struct Counted {
@@ -115,12 +124,7 @@ impl Counted {
     fn status(&self, region: &RegionSnapshot, reservation: &Reservation) -> ReservationStatus {
         let now: Vec<Rru> = self.by_msb.iter().map(|part| part.rru).collect();
         let (guaranteed, worst_msb) = self::guaranteed(region, reservation, &now);
-        let some = |parts: &[ServerCount], name: &dyn Fn(usize) -> Name| -> CountsByName {
-            let some = parts.iter().enumerate().filter(|(_, part)| part.servers > 0);
-            Arc::new(some.map(|(at, part)| (name(at), *part)).collect())
-        };
-        let by_msb = some(&self.by_msb, &|at| region.msbs[at].id.clone());
-        let mut by_datacenter: BTreeMap<Name, ServerCount> = BTreeMap::new();
+        let mut by_datacenter: BTreeMap<DatacenterName, ServerCount> = BTreeMap::new();
         let mut owned = ServerCount::default();
         for (msb, part) in region.msbs.iter().zip(&self.by_msb).filter(|(_, part)| part.servers > 0)
         {
@@ -133,8 +137,8 @@ impl Counted {
             worst_msb,
             guaranteed,
             decided: self::guaranteed(region, reservation, &self.then).0,
-            by_type: some(&self.by_type, &|at| region.hardware_types[at].clone()),
-            by_msb,
+            by_type: by_name(&self.by_type, |at| region.hardware_types[at].clone()),
+            by_msb: by_name(&self.by_msb, |at| region.msbs[at].id.clone()),
             by_datacenter: Arc::new(by_datacenter),
             arriving: self.arriving,
             leaving: self.leaving,
@@ -149,7 +153,7 @@ fn guaranteed(
     region: &RegionSnapshot,
     reservation: &Reservation,
     msbs: &[Rru],
-) -> (Rru, Option<(Name, Rru)>) {
+) -> (Rru, Option<(MsbName, Rru)>) {
     let total: Rru = msbs.iter().copied().sum();
     let worst = (msbs.iter().enumerate()).max_by_key(|(at, rru)| (**rru, std::cmp::Reverse(*at)));
     let worst = worst.filter(|(_, rru)| **rru > Rru::ZERO);

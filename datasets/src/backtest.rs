@@ -5,7 +5,7 @@
 
 use crate::summary::{SummaryError, failed, numbers};
 use chrono::{NaiveDate, TimeDelta};
-use fleet::{Name, Rru};
+use fleet::{ReservationName, Rru};
 use polars::prelude::{
     DataFrame, IntoLazy, JoinArgs, JoinType, PolarsResult, SortMultipleOptions, col, df, len, lit,
 };
@@ -18,7 +18,7 @@ pub struct Outcome {
     /// The day it was asked for.
     pub day: NaiveDate,
     /// The reservation.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// Servers it holds.
     pub servers: u32,
     /// RRU it is missing.
@@ -45,12 +45,12 @@ pub struct Compared {
 pub fn by_reservation(
     recorded: &[Outcome],
     replayed: &[Outcome],
-) -> Result<Vec<(Name, Compared)>, SummaryError> {
+) -> Result<Vec<(ReservationName, Compared)>, SummaryError> {
     let what = "replays by reservation";
     let summed = compare(recorded, replayed, "reservation").map_err(failed(what))?;
-    let names = || -> PolarsResult<Vec<Name>> {
+    let names = || -> PolarsResult<Vec<ReservationName>> {
         let names = summed.column("reservation")?.str()?.iter();
-        Ok(names.flatten().map(Name::from).collect())
+        Ok(names.flatten().map(ReservationName::from).collect())
     };
     let names = names().map_err(failed(what))?;
     Ok(names.into_iter().zip(rows(&summed).map_err(failed(what))?).collect())

@@ -42,8 +42,8 @@ pub fn read_basis(dir: &Path, snapshot: &RegionSnapshot) -> Result<Option<Basis>
         Ok::<(), ReadError>(())
     })?;
     rows.sort_unstable();
-    let named = rows.iter().map(|(name, _)| name);
-    if !named.eq(snapshot.servers.iter().map(|server| &server.id)) {
+    let named = rows.iter().map(|(name, _)| &**name);
+    if !named.eq(snapshot.servers.iter().map(|server| &*server.id)) {
         let file = dir.join(GENERATIONS.file);
         let detail = "it changed while it was being read".to_owned();
         return Err(ReadError::Parquet { file, detail });

@@ -21,8 +21,9 @@ mod services;
 mod steady;
 
 use fleet::{
-    AffinityRow, MICRO, NAME_CHARS_MAX, Name, ReservationKind, ReservationRow, RruRow,
-    SHARED_BUFFER_FRACTION_DEFAULT, SHARED_BUFFER_PREFIX, ServerRow, SnapshotParts, Weights,
+    AffinityRow, HardwareTypeName, MICRO, NAME_CHARS_MAX, Name, ReservationKind, ReservationName,
+    ReservationRow, RruRow, SHARED_BUFFER_FRACTION_DEFAULT, SHARED_BUFFER_PREFIX, ServerRow,
+    SnapshotParts, Weights,
 };
 use hardware::{CATALOGUE, Floor, KINDS_MAX};
 use services::Service;
@@ -191,10 +192,11 @@ pub fn generate(options: &GenerateOptions) -> Result<SnapshotParts, GenerateErro
 const ELASTIC: [&str; 2] = ["elastic-async-compute", "elastic-offline-training"];
 
 fn server_rows(floor: &Floor, services: &[Service], bindings: &[Binding]) -> Vec<ServerRow> {
-    let kinds: Vec<Name> = CATALOGUE[..floor.kinds].iter().map(|kind| kind.name.into()).collect();
-    let shared: Vec<Name> =
+    let kinds: Vec<HardwareTypeName> =
+        CATALOGUE[..floor.kinds].iter().map(|kind| kind.name.into()).collect();
+    let shared: Vec<ReservationName> =
         kinds.iter().map(|kind| format!("{SHARED_BUFFER_PREFIX}{kind}").into()).collect();
-    let elastic = ELASTIC.map(Name::from);
+    let elastic = ELASTIC.map(ReservationName::from);
     let name = |holder: Holder| match holder {
         Holder::Service(ix) => services[ix].id.clone(),
         Holder::Shared(kind) => shared[kind].clone(),
@@ -259,8 +261,9 @@ fn reservation_rows(services: &[Service]) -> Vec<ReservationRow> {
 
 /// Values of the services, and of the elastic reservations, which may borrow any server.
 fn rru_rows(floor: &Floor, services: &[Service]) -> Vec<RruRow> {
-    let kinds: Vec<Name> = CATALOGUE[..floor.kinds].iter().map(|kind| kind.name.into()).collect();
-    let row = |id: &Name, kind: usize, rru: f64| RruRow {
+    let kinds: Vec<HardwareTypeName> =
+        CATALOGUE[..floor.kinds].iter().map(|kind| kind.name.into()).collect();
+    let row = |id: &ReservationName, kind: usize, rru: f64| RruRow {
         reservation_id: id.clone(),
         hardware_type: kinds[kind].clone(),
         rru,
@@ -269,7 +272,7 @@ fn rru_rows(floor: &Floor, services: &[Service]) -> Vec<RruRow> {
         .iter()
         .flat_map(|s| s.values.iter().map(|&(k, v)| row(&s.id, k, v as f64 / MICRO as f64)))
         .collect();
-    for id in ELASTIC.map(Name::from) {
+    for id in ELASTIC.map(ReservationName::from) {
         rows.extend((0..floor.kinds).map(|kind| row(&id, kind, 1.0)));
     }
     rows.sort_by(|a, b| {

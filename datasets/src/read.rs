@@ -8,7 +8,7 @@ use crate::schema::{
 use crate::table::{Batch, NamePool, read_table};
 use chrono::{DateTime, Utc};
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, Coverage, MoveBudgetRow, Name, RegionSnapshot,
+    AffinityRow, AllowedDatacenterRow, Coverage, MoveBudgetRow, RegionSnapshot, ReservationName,
     ReservationRow, RruRow, Rule, ServerRow, SnapshotError, SnapshotParts, Table,
     UnavailabilityRow, Weights,
 };
@@ -122,7 +122,7 @@ pub fn read_coverage(dir: &Path) -> Result<Coverage, ReadError> {
 /// Shares of version 1 count the embedded buffer, so those of a reservation that has one may add up to
 /// as much as 2. Where they are more than 1 together they are read in proportion, as parts of 1.
 fn shares_of_version_1(dir: &Path, parts: &mut SnapshotParts) -> Result<(), ReadError> {
-    let mut sums: BTreeMap<Name, f64> = BTreeMap::new();
+    let mut sums: BTreeMap<ReservationName, f64> = BTreeMap::new();
     for row in &parts.affinity {
         *sums.entry(row.reservation_id.clone()).or_default() += row.share;
     }
@@ -179,16 +179,16 @@ fn servers(batch: &mut Batch, rows: &mut Vec<ServerRow>) -> Result<(), ReadError
     let loaned_to = batch.optional_names("loaned_to");
     let power_watts = batch.optional_numbers("power_watts");
     rows.extend((0..batch.rows()).map(|row| ServerRow {
-        server_id: server_id[row].clone(),
-        datacenter: datacenter[row].clone(),
-        msb: msb[row].clone(),
-        rack: rack[row].clone(),
-        hardware_type: hardware_type[row].clone(),
-        current_reservation: current_reservation[row].clone(),
-        target_reservation: target_reservation[row].clone(),
+        server_id: server_id[row].clone().into(),
+        datacenter: datacenter[row].clone().into(),
+        msb: msb[row].clone().into(),
+        rack: rack[row].clone().into(),
+        hardware_type: hardware_type[row].clone().into(),
+        current_reservation: current_reservation[row].clone().map(Into::into),
+        target_reservation: target_reservation[row].clone().map(Into::into),
         target_pending: target_pending[row],
         in_use: in_use[row],
-        loaned_to: loaned_to[row].clone(),
+        loaned_to: loaned_to[row].clone().map(Into::into),
         power_watts: power_watts[row],
     }));
     Ok(())
@@ -208,8 +208,8 @@ fn reservations(batch: &mut Batch, rows: &mut Vec<ReservationRow>) -> Result<(),
     let replicas = batch.optional_integers("replicas");
     let replicas_per_msb = batch.optional_integers("replicas_per_msb");
     rows.extend((0..batch.rows()).map(|row| ReservationRow {
-        reservation_id: reservation_id[row].clone(),
-        owner: owner[row].clone(),
+        reservation_id: reservation_id[row].clone().into(),
+        owner: owner[row].clone().into(),
         kind: kind[row].clone(),
         capacity_rru: capacity_rru[row],
         msb_buffer: msb_buffer[row],
@@ -229,8 +229,8 @@ fn rru(batch: &mut Batch, rows: &mut Vec<RruRow>) -> Result<(), ReadError> {
     let hardware_type = batch.names("hardware_type")?;
     let rru = batch.numbers("rru")?;
     rows.extend((0..batch.rows()).map(|row| RruRow {
-        reservation_id: reservation_id[row].clone(),
-        hardware_type: hardware_type[row].clone(),
+        reservation_id: reservation_id[row].clone().into(),
+        hardware_type: hardware_type[row].clone().into(),
         rru: rru[row],
     }));
     Ok(())
@@ -241,8 +241,8 @@ fn affinity(batch: &mut Batch, rows: &mut Vec<AffinityRow>) -> Result<(), ReadEr
     let datacenter = batch.names("datacenter")?;
     let share = batch.numbers("share")?;
     rows.extend((0..batch.rows()).map(|row| AffinityRow {
-        reservation_id: reservation_id[row].clone(),
-        datacenter: datacenter[row].clone(),
+        reservation_id: reservation_id[row].clone().into(),
+        datacenter: datacenter[row].clone().into(),
         share: share[row],
     }));
     Ok(())
@@ -255,8 +255,8 @@ fn allowed_datacenters(
     let reservation_id = batch.names("reservation_id")?;
     let datacenter = batch.names("datacenter")?;
     rows.extend((0..batch.rows()).map(|row| AllowedDatacenterRow {
-        reservation_id: reservation_id[row].clone(),
-        datacenter: datacenter[row].clone(),
+        reservation_id: reservation_id[row].clone().into(),
+        datacenter: datacenter[row].clone().into(),
     }));
     Ok(())
 }

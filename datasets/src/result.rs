@@ -150,7 +150,7 @@ fn assignments(
             }),
         };
         let server = match snapshot.servers.get(*expected) {
-            Some(server) if server.id == *id => ServerIx::new(*expected),
+            Some(server) if *server.id == **id => ServerIx::new(*expected),
             _ => snapshot.server(id).ok_or_else(|| broken(AssignmentRule::UnknownServer))?,
         };
         *expected = server.ix() + 1;

@@ -4,7 +4,10 @@
 //! columns of a snapshot that was read and checked, not the files: its own Parquet reader would
 //! need to be told of every way in which strings may be encoded.
 
-use fleet::{Name, RegionSnapshot, ReservationIx, ReservationKind, Rru, Targets};
+use fleet::{
+    HardwareTypeName, MsbName, RegionSnapshot, ReservationIx, ReservationKind, ReservationName,
+    Rru, Targets,
+};
 use polars::prelude::{
     Column, DataFrame, IntoLazy, LazyFrame, PolarsError, PolarsResult, SortMultipleOptions, col,
     df, len,
@@ -27,9 +30,9 @@ pub(crate) fn failed(what: &'static str) -> impl FnOnce(PolarsError) -> SummaryE
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeInMsb {
     /// The hardware type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// The MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// Its servers there.
     pub servers: usize,
     /// Those among them that are available.
@@ -40,7 +43,7 @@ pub struct TypeInMsb {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeSummary {
     /// The hardware type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// Its servers.
     pub servers: usize,
     /// Those among them that are available.
@@ -74,7 +77,7 @@ pub struct SizeClass {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovesOf {
     /// The reservation; `None`: free servers.
-    pub reservation: Option<Name>,
+    pub reservation: Option<ReservationName>,
     /// Servers it holds before.
     pub before: usize,
     /// Servers that leave it with running containers on them.

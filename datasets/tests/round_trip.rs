@@ -221,8 +221,8 @@ prop_compose! {
         let (server_id, datacenter, msb, rack, hardware_type) = names;
         let (current_reservation, target_reservation, loaned_to) = holders;
         let (target_pending, in_use) = flags;
-        ServerRow { server_id, datacenter, msb, rack, hardware_type, current_reservation,
-            target_reservation, target_pending, in_use, loaned_to, power_watts }
+        ServerRow { server_id: server_id.into(), datacenter: datacenter.into(), msb: msb.into(), rack: rack.into(), hardware_type: hardware_type.into(), current_reservation: current_reservation.map(Into::into),
+            target_reservation: target_reservation.map(Into::into), target_pending, in_use, loaned_to: loaned_to.map(Into::into), power_watts }
     }
 }
 
@@ -237,7 +237,7 @@ prop_compose! {
         rule in (any::<Option<i32>>(), any::<Option<i32>>()),
     ) -> ReservationRow {
         let (reservation_id, owner, kind) = names;
-        ReservationRow { reservation_id, owner, kind, capacity_rru, msb_buffer, priority,
+        ReservationRow { reservation_id: reservation_id.into(), owner: owner.into(), kind, capacity_rru, msb_buffer, priority,
             msb_alpha: limits[0], rack_alpha: limits[1], affinity_theta: limits[2], host_profile,
             replicas: rule.0, replicas_per_msb: rule.1 }
     }
@@ -257,16 +257,16 @@ prop_compose! {
 
 fn values() -> impl Strategy<Value = RruRow> {
     (name(), name(), number()).prop_map(|(reservation_id, hardware_type, rru)| RruRow {
-        reservation_id,
-        hardware_type,
+        reservation_id: reservation_id.into(),
+        hardware_type: hardware_type.into(),
         rru,
     })
 }
 
 fn shares() -> impl Strategy<Value = AffinityRow> {
     (name(), name(), number()).prop_map(|(reservation_id, datacenter, share)| AffinityRow {
-        reservation_id,
-        datacenter,
+        reservation_id: reservation_id.into(),
+        datacenter: datacenter.into(),
         share,
     })
 }
@@ -306,7 +306,7 @@ prop_compose! {
         unavailability in proptest::collection::vec(event(), 0..6),
     ) -> SnapshotParts {
         let allowed_datacenters = (allowed.into_iter())
-            .map(|(reservation_id, datacenter)| AllowedDatacenterRow { reservation_id, datacenter })
+            .map(|(reservation_id, datacenter)| AllowedDatacenterRow { reservation_id: reservation_id.into(), datacenter: datacenter.into() })
             .collect();
         SnapshotParts { region, taken_at, weights, shared_buffer_fraction, servers, reservations,
             rru, affinity, allowed_datacenters, unavailability, ahead: fleet::AheadParts::default() }

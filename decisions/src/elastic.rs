@@ -8,7 +8,7 @@
 
 mod view;
 
-use fleet::{Name, Rru};
+use fleet::{HardwareTypeName, MsbName, ReservationName, Rru};
 use serde::Deserialize;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,7 @@ pub struct Elastic {
     /// The part of each shared buffer that is not lent, of all its servers; 0 to 1.
     pub shared_kept: f64,
     /// Shares of borrowers, by name; the default is 1.
-    pub shares: BTreeMap<Name, f64>,
+    pub shares: BTreeMap<ReservationName, f64>,
 }
 
 impl Default for Elastic {
@@ -54,7 +54,7 @@ impl Default for Elastic {
 
 impl Elastic {
     /// The share of a borrower; a share that is not positive counts as the smallest positive number.
-    fn share(&self, borrower: &Name) -> f64 {
+    fn share(&self, borrower: &ReservationName) -> f64 {
         let share = self.shares.get(borrower).copied().unwrap_or(1.0);
         if share > 0.0 { share } else { f64::MIN_POSITIVE }
     }
@@ -80,9 +80,9 @@ fn worth(group: &LoanGroup, servers: u64) -> Rru {
 }
 
 /// The RRU that each owner may lend in total, by its own values.
-fn budgets<'a>(groups: &'a [LoanGroup], settings: &Elastic) -> BTreeMap<&'a Name, Rru> {
-    let mut by_msb: BTreeMap<(&Name, &Name), Rru> = BTreeMap::new();
-    let mut budgets: BTreeMap<&Name, Rru> = BTreeMap::new();
+fn budgets<'a>(groups: &'a [LoanGroup], settings: &Elastic) -> BTreeMap<&'a ReservationName, Rru> {
+    let mut by_msb: BTreeMap<(&ReservationName, &MsbName), Rru> = BTreeMap::new();
+    let mut budgets: BTreeMap<&ReservationName, Rru> = BTreeMap::new();
     for group in groups {
         let budget = budgets.entry(&group.owner).or_default();
         if group.shared {
@@ -107,7 +107,7 @@ fn budgets<'a>(groups: &'a [LoanGroup], settings: &Elastic) -> BTreeMap<&'a Name
 }
 
 /// Groups by owner, MSB and type.
-type Index<'a> = BTreeMap<(&'a Name, &'a Name, &'a Name), &'a LoanGroup>;
+type Index<'a> = BTreeMap<(&'a ReservationName, &'a MsbName, &'a HardwareTypeName), &'a LoanGroup>;
 
 fn index(view: &LoanView) -> Index<'_> {
     let groups = view.groups.iter();
@@ -122,7 +122,7 @@ fn group_of<'a>(index: &Index<'a>, loan: &Loan) -> Option<&'a LoanGroup> {
 /// Loans to recall while an MSB is lost, so that at most `stay` servers of guaranteed reservations stay
 /// lent. Owners that lost servers come first, then owners of higher priority.
 fn returning(view: &LoanView, stay: u64) -> Vec<Loan> {
-    let hit: BTreeSet<&Name> =
+    let hit: BTreeSet<&ReservationName> =
         view.groups.iter().filter(|group| group.lost).map(|group| &group.owner).collect();
     let index = index(view);
     let mut loans: Vec<(&Loan, i32)> = (view.loans.iter())
@@ -146,9 +146,9 @@ fn returning(view: &LoanView, stay: u64) -> Vec<Loan> {
 }
 
 /// Loans beyond the budget of an owner, whose buffer has shrunk.
-fn beyond(view: &LoanView, budgets: &BTreeMap<&Name, Rru>) -> Vec<Loan> {
+fn beyond(view: &LoanView, budgets: &BTreeMap<&ReservationName, Rru>) -> Vec<Loan> {
     let index = index(view);
-    let mut lent: BTreeMap<&Name, Rru> = BTreeMap::new();
+    let mut lent: BTreeMap<&ReservationName, Rru> = BTreeMap::new();
     let mut back = Vec::new();
     for loan in &view.loans {
         let value = group_of(&index, loan).map_or(Rru::ZERO, |group| group.value);
@@ -175,7 +175,7 @@ fn fits(amount: Rru, value: Rru) -> u64 {
 struct Table<'a> {
     groups: Vec<Deal<'a>>,
     /// The remaining budget of each owner.
-    left: BTreeMap<&'a Name, Rru>,
+    left: BTreeMap<&'a ReservationName, Rru>,
     borrowers: Vec<Borrower<'a>>,
 }
 
@@ -185,14 +185,14 @@ struct Deal<'a> {
 }
 
 struct Borrower<'a> {
-    name: &'a Name,
+    name: &'a ReservationName,
     share: f64,
-    values: &'a BTreeMap<Name, Rru>,
+    values: &'a BTreeMap<HardwareTypeName, Rru>,
     borrowed: Rru,
 }
 
 impl Borrower<'_> {
-    fn value(&self, hardware_type: &Name) -> Rru {
+    fn value(&self, hardware_type: &HardwareTypeName) -> Rru {
         self.values.get(hardware_type).copied().unwrap_or_default()
     }
 
@@ -203,7 +203,11 @@ impl Borrower<'_> {
 }
 
 impl<'a> Table<'a> {
-    fn new(view: &'a LoanView, settings: &Elastic, budgets: &BTreeMap<&'a Name, Rru>) -> Table<'a> {
+    fn new(
+        view: &'a LoanView,
+        settings: &Elastic,
+        budgets: &BTreeMap<&'a ReservationName, Rru>,
+    ) -> Table<'a> {
         let mut left = budgets.clone();
         for group in &view.groups {
             // Servers on their way back are still lent.

@@ -7,16 +7,19 @@
 use crate::place::PlaceLimits;
 use crate::region::Region;
 use crate::replace::Worth;
-use fleet::{HardwareTypeIx, MsbIx, Name, ReservationIx, ReservationKind, Rru};
+use fleet::{
+    HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, ReservationIx, ReservationKind,
+    ReservationName, Rru,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Servers of one MSB and type that may be granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StockGroup {
     /// Their MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// Their hardware type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// Whether a shared buffer owns them; otherwise they are free.
     pub shared: bool,
     /// Number of servers.
@@ -27,7 +30,7 @@ pub struct StockGroup {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stock {
     /// The reservation that asks.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// The requested RRU.
     pub asked: Rru,
     /// Servers that can be granted.
@@ -102,7 +105,7 @@ fn choose_within(stock: &Stock, aim: Rru) -> (Vec<Pick>, Rru) {
         let key = (stock.reservation.clone(), group.hardware_type.clone());
         stock.worth.values.get(&key).copied().unwrap_or_default()
     };
-    let mut held: BTreeMap<&Name, Rru> = BTreeMap::new();
+    let mut held: BTreeMap<&MsbName, Rru> = BTreeMap::new();
     for ((_, msb), amount) in &stock.worth.held {
         held.insert(msb, *amount);
     }

@@ -12,7 +12,7 @@
 mod view;
 
 use chrono::{DateTime, Utc};
-use fleet::{Name, Rru};
+use fleet::{HardwareTypeName, MsbName, ReservationName, Rru};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 pub use view::{HeldGroup, Holder, RegionHeld};
@@ -24,13 +24,13 @@ pub const GIVE_WAY_LOST_MIN: usize = 2;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GiveWay {
     /// The reservation that loses them; `None`: they are free.
-    pub source: Option<Name>,
+    pub source: Option<ReservationName>,
     /// The reservation that gets them.
-    pub target: Name,
+    pub target: ReservationName,
     /// Their MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// Their hardware type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// Whether containers run on them.
     pub in_use: bool,
     /// Number of servers.
@@ -41,7 +41,7 @@ pub struct GiveWay {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// The reservation.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// 0 is the most important.
     pub priority: i32,
     /// C.
@@ -55,10 +55,11 @@ pub struct Standing {
 /// Decides which servers move, and gives the holdings of each reservation that is short or whose holdings
 /// change.
 pub fn plan(held: &RegionHeld) -> (Vec<GiveWay>, Vec<Standing>) {
-    let by_name: BTreeMap<&Name, &Holder> =
+    let by_name: BTreeMap<&ReservationName, &Holder> =
         held.holders.iter().map(|holder| (&holder.reservation, holder)).collect();
-    let mut has: BTreeMap<&Name, Rru> = by_name.keys().map(|name| (*name, Rru::ZERO)).collect();
-    let mut in_msb: BTreeMap<(&Name, &Name), Rru> = BTreeMap::new();
+    let mut has: BTreeMap<&ReservationName, Rru> =
+        by_name.keys().map(|name| (*name, Rru::ZERO)).collect();
+    let mut in_msb: BTreeMap<(&ReservationName, &MsbName), Rru> = BTreeMap::new();
     for group in &held.groups {
         if let Some(holder) = group.holder.as_ref().and_then(|name| by_name.get(name)) {
             let amount = times(value(holder, group), group.held);
@@ -145,15 +146,15 @@ pub fn due(mut began: Vec<DateTime<Utc>>, now: DateTime<Utc>, after: Duration) -
 /// The state of the assignment.
 struct Taking<'a> {
     held: &'a RegionHeld,
-    by_name: &'a BTreeMap<&'a Name, &'a Holder>,
+    by_name: &'a BTreeMap<&'a ReservationName, &'a Holder>,
     /// RRU of each reservation.
-    has: BTreeMap<&'a Name, Rru>,
+    has: BTreeMap<&'a ReservationName, Rru>,
     /// RRU of each reservation in each MSB.
-    in_msb: BTreeMap<(&'a Name, &'a Name), Rru>,
+    in_msb: BTreeMap<(&'a ReservationName, &'a MsbName), Rru>,
     /// Remaining servers of each group.
     left: Vec<u64>,
     /// Servers by the reservation that takes them, and group.
-    taken: BTreeMap<(&'a Name, usize), u64>,
+    taken: BTreeMap<(&'a ReservationName, usize), u64>,
 }
 
 impl<'a> Taking<'a> {
@@ -311,14 +312,14 @@ struct Link<'a> {
 }
 
 /// Free, of a shared buffer or of a reservation; the negated priority; in use; names for a total order.
-type Rank<'a> = (u8, i32, bool, Option<&'a Name>, &'a Name, &'a Name);
+type Rank<'a> = (u8, i32, bool, Option<&'a ReservationName>, &'a MsbName, &'a HardwareTypeName);
 
 /// The rank of a group in the order in which a reservation takes servers; `None`: it may not take them.
 fn rank<'a>(
     holder: &Holder,
     g: usize,
     held: &'a RegionHeld,
-    by_name: &BTreeMap<&Name, &'a Holder>,
+    by_name: &BTreeMap<&ReservationName, &'a Holder>,
 ) -> Option<Rank<'a>> {
     let group = &held.groups[g];
     let (step, priority) = match group.holder.as_ref().map(|name| by_name.get(name)) {

@@ -10,7 +10,7 @@
 
 use crate::region::Region;
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet::{MsbIx, Name, is_stand_in};
+use fleet::{MsbIx, MsbName, is_stand_in};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MsbHealth {
     /// The MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// Number of servers.
     pub servers: u64,
     /// Failed servers.
@@ -190,7 +190,7 @@ pub fn lost(
     health: &[MsbHealth],
     guard: &StormGuard,
     now: DateTime<Utc>,
-) -> BTreeMap<Name, OutageReason> {
+) -> BTreeMap<MsbName, OutageReason> {
     let reason = |of: &MsbHealth| {
         if of.reported {
             Some(OutageReason::Reported)

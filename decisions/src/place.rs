@@ -1,14 +1,14 @@
 //! Placement rules of guaranteed reservations: allowed datacenters and replica rules. Replacements, emergency
 //! grants and preemption keep them, as solves do.
 
-use fleet::{Name, RegionSnapshot, ReplicaRule, Reservation, Rru};
+use fleet::{MsbName, RegionSnapshot, ReplicaRule, Reservation, Rru};
 use std::collections::BTreeSet;
 
 /// The placement rules of one reservation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlaceLimits {
     /// The MSBs of its allowed datacenters; `None`: all MSBs.
-    pub msbs: Option<BTreeSet<Name>>,
+    pub msbs: Option<BTreeSet<MsbName>>,
     /// The replica rule, if it has one.
     pub rule: Option<ReplicaRule>,
     /// C.
@@ -33,7 +33,7 @@ impl PlaceLimits {
     }
 
     /// Whether the reservation may hold servers in an MSB.
-    pub fn allows(&self, msb: &Name) -> bool {
+    pub fn allows(&self, msb: &MsbName) -> bool {
         self.msbs.as_ref().is_none_or(|msbs| msbs.contains(msb))
     }
 
@@ -43,7 +43,7 @@ impl PlaceLimits {
     }
 
     /// Whether the reservation may hold this much in an MSB.
-    pub fn fits(&self, msb: &Name, amount: Rru) -> bool {
+    pub fn fits(&self, msb: &MsbName, amount: Rru) -> bool {
         self.allows(msb) && amount <= self.msb_max(Rru::ZERO)
     }
 }

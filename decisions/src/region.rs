@@ -6,8 +6,8 @@
 use chrono::{DateTime, Utc};
 use fleet::audit::{Maintained, maintained};
 use fleet::{
-    BudgetScope, MoveOrigin, MsbIx, Name, RegionSnapshot, Reservation, ReservationIx,
-    ReservationKind, Scope, Server, UnavailabilityKind,
+    BudgetScope, MoveOrigin, MsbIx, RegionSnapshot, Reservation, ReservationIx, ReservationKind,
+    Scope, Server, UnavailabilityKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -154,12 +154,12 @@ impl<'a> Region<'a> {
                 && !OWN_EVENTS.iter().any(|own| event.id.starts_with(own))
         });
         // By scope and name: the first start, and whether the event is reported.
-        let mut failed: BTreeMap<(Scope, &Name), (DateTime<Utc>, bool)> = BTreeMap::new();
+        let mut failed: BTreeMap<(Scope, &str), (DateTime<Utc>, bool)> = BTreeMap::new();
         for event in failures {
             let reported = matches!(event.scope, Scope::Msb | Scope::Datacenter)
                 || event.kind == UnavailabilityKind::CorrelatedFailure;
             let first =
-                failed.entry((event.scope, &event.scope_id)).or_insert((event.started_at, false));
+                failed.entry((event.scope, &*event.scope_id)).or_insert((event.started_at, false));
             *first = (first.0.min(event.started_at), first.1 || reported);
         }
         if failed.is_empty() {
@@ -170,7 +170,7 @@ impl<'a> Region<'a> {
             let msb = snapshot.msb_of(server);
             let datacenter = snapshot.msbs[msb.ix()].datacenter;
             let places = [
-                (Scope::Server, &server.id),
+                (Scope::Server, &*server.id),
                 (Scope::Rack, &snapshot.racks[server.rack.ix()].id),
                 (Scope::Msb, &snapshot.msbs[msb.ix()].id),
                 (Scope::Datacenter, &snapshot.datacenters[datacenter.ix()].id),

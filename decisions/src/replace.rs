@@ -11,7 +11,7 @@
 
 mod view;
 
-use fleet::{Name, Rru};
+use fleet::{HardwareTypeName, MsbName, ReservationName, Rru, ServerName};
 use std::collections::{BTreeMap, VecDeque};
 pub use view::{Failed, Spare, Worth};
 
@@ -19,31 +19,31 @@ pub use view::{Failed, Spare, Worth};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Swap {
     /// The failed server.
-    pub failed: Name,
+    pub failed: ServerName,
     /// The reservation that gets the spare.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// The spare.
-    pub spare: Name,
+    pub spare: ServerName,
 }
 
 /// Whether spares are lent, their MSB and hardware type. Spares of one kind differ only in name; there are few
 /// kinds and many spares.
-type Kind<'a> = (bool, &'a Name, &'a Name);
+type Kind<'a> = (bool, &'a MsbName, &'a HardwareTypeName);
 
 struct Choice<'a> {
     worth: &'a Worth,
     /// Remaining spares of each kind, in descending order of name.
-    left: BTreeMap<Kind<'a>, Vec<&'a Name>>,
+    left: BTreeMap<Kind<'a>, Vec<&'a ServerName>>,
     /// RRU by reservation and MSB, chosen spares included.
-    held: BTreeMap<(Name, Name), Rru>,
+    held: BTreeMap<(ReservationName, MsbName), Rru>,
     /// The chosen spares.
-    chosen: Vec<(&'a Failed, Kind<'a>, &'a Name)>,
+    chosen: Vec<(&'a Failed, Kind<'a>, &'a ServerName)>,
 }
 
 /// Chooses a spare for each failed server. For servers that are missing in the result no spare fits. Each
 /// spare is used once.
 pub fn choose(failed: &[Failed], spares: &[Spare], worth: &Worth) -> Vec<Swap> {
-    let mut left: BTreeMap<Kind, Vec<&Name>> = BTreeMap::new();
+    let mut left: BTreeMap<Kind, Vec<&ServerName>> = BTreeMap::new();
     for spare in spares {
         let kind = (spare.lent, &spare.msb, &spare.hardware_type);
         left.entry(kind).or_default().push(&spare.server);
@@ -61,7 +61,7 @@ pub fn choose(failed: &[Failed], spares: &[Spare], worth: &Worth) -> Vec<Swap> {
             choice.pass_on(of);
         }
     }
-    let swap = |(of, _, spare): (&Failed, Kind, &Name)| Swap {
+    let swap = |(of, _, spare): (&Failed, Kind, &ServerName)| Swap {
         failed: of.server.clone(),
         reservation: of.reservation.clone(),
         spare: spare.clone(),
@@ -70,7 +70,7 @@ pub fn choose(failed: &[Failed], spares: &[Spare], worth: &Worth) -> Vec<Swap> {
 }
 
 impl<'a> Choice<'a> {
-    fn value(&self, of: &Failed, ty: &Name) -> Option<Rru> {
+    fn value(&self, of: &Failed, ty: &HardwareTypeName) -> Option<Rru> {
         self.worth.values.get(&(of.reservation.clone(), ty.clone())).copied()
     }
 

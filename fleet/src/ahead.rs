@@ -33,10 +33,10 @@ impl MoveBudget {
     pub fn scope_id(&self, snapshot: &RegionSnapshot) -> Name {
         match self.scope {
             BudgetScope::Region => snapshot.region.clone(),
-            BudgetScope::Msb(msb) => snapshot.msbs[msb.ix()].id.clone(),
-            BudgetScope::Rack(rack) => snapshot.racks[rack.ix()].id.clone(),
-            BudgetScope::Reservation(of) => snapshot.reservations[of.ix()].id.clone(),
-            BudgetScope::Server(server) => snapshot.servers[server.ix()].id.clone(),
+            BudgetScope::Msb(msb) => snapshot.msbs[msb.ix()].id.clone().into(),
+            BudgetScope::Rack(rack) => snapshot.racks[rack.ix()].id.clone().into(),
+            BudgetScope::Reservation(of) => snapshot.reservations[of.ix()].id.clone().into(),
+            BudgetScope::Server(server) => snapshot.servers[server.ix()].id.clone().into(),
         }
     }
 

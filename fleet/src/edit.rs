@@ -10,7 +10,7 @@ mod servers;
 pub use servers::{Racked, Relocated, ServerEdit, ServerPlan, plan_servers};
 
 use crate::error::{Rule, SnapshotError};
-use crate::id::{NAME_CHARS_MAX, Name};
+use crate::id::{HardwareTypeName, NAME_CHARS_MAX, Name, OwnerName, ReservationName};
 use crate::parts::{ReservationRow, RruRow, SnapshotParts, Weights};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
@@ -95,9 +95,9 @@ pub fn set_settings(
 #[derive(Clone, Debug, PartialEq)]
 pub struct ElasticAsked {
     /// The business unit.
-    pub owner: Name,
+    pub owner: OwnerName,
     /// V: what a server of each eligible hardware type is worth to it.
-    pub rru: BTreeMap<Name, f64>,
+    pub rru: BTreeMap<HardwareTypeName, f64>,
     /// 0 is the most important.
     pub priority: i32,
     /// The OS configuration of its servers.
@@ -118,9 +118,9 @@ fn check_name(wrong: &mut Vec<WrongField>, field: &str, name: &str) {
 /// Every field that is wrong.
 pub fn set_elastic(
     parts: &mut SnapshotParts,
-    name: &Name,
+    name: &ReservationName,
     asked: &ElasticAsked,
-    known: &BTreeSet<Name>,
+    known: &BTreeSet<HardwareTypeName>,
 ) -> Result<(), Vec<WrongField>> {
     let mut wrong = Vec::new();
     check_name(&mut wrong, "reservation", name);
@@ -178,7 +178,7 @@ pub fn set_elastic(
 }
 
 /// What is wrong with names of hardware types that are to be added.
-pub fn check_hardware_types(names: &[Name]) -> Vec<WrongField> {
+pub fn check_hardware_types(names: &[HardwareTypeName]) -> Vec<WrongField> {
     let mut wrong = Vec::new();
     if names.is_empty() {
         wrong.push(WrongField::new("hardware_types", "missing", "which? the list is empty"));
@@ -192,7 +192,7 @@ pub fn check_hardware_types(names: &[Name]) -> Vec<WrongField> {
 /// Names worth listing in a message.
 const LISTED_MAX: usize = 30;
 
-fn listed(names: &BTreeSet<Name>) -> String {
+fn listed<N: AsRef<str>>(names: &BTreeSet<N>) -> String {
     let shown: Vec<&str> = names.iter().take(LISTED_MAX).map(AsRef::as_ref).collect();
     match names.len() {
         0 => "none yet".to_owned(),
@@ -201,7 +201,7 @@ fn listed(names: &BTreeSet<Name>) -> String {
     }
 }
 
-fn plain(name: &Name, owner: &Name, kind: ReservationKind) -> ReservationRow {
+fn plain(name: &ReservationName, owner: &OwnerName, kind: ReservationKind) -> ReservationRow {
     ReservationRow {
         reservation_id: name.clone(),
         owner: owner.clone(),
@@ -219,7 +219,7 @@ fn plain(name: &Name, owner: &Name, kind: ReservationKind) -> ReservationRow {
 }
 
 /// Takes the rows of a reservation out, those of servers that refer to it aside.
-pub fn remove_reservation(parts: &mut SnapshotParts, name: &Name) {
+pub fn remove_reservation(parts: &mut SnapshotParts, name: &ReservationName) {
     parts.reservations.retain(|row| row.reservation_id != *name);
     parts.rru.retain(|row| row.reservation_id != *name);
     parts.affinity.retain(|row| row.reservation_id != *name);
@@ -246,9 +246,9 @@ pub fn listed_buffer<'a>(
 /// Every field that is wrong.
 pub fn set_shared_buffer(
     parts: &mut SnapshotParts,
-    hardware_type: &Name,
+    hardware_type: &HardwareTypeName,
     servers: Option<f64>,
-    known: &BTreeSet<Name>,
+    known: &BTreeSet<HardwareTypeName>,
 ) -> Result<(), Vec<WrongField>> {
     let mut wrong = Vec::new();
     if !known.contains(hardware_type) {
@@ -257,7 +257,7 @@ pub fn set_shared_buffer(
     }
     let of_type = |row: &&crate::parts::ServerRow| row.hardware_type == *hardware_type;
     let there = parts.servers.iter().filter(of_type).count();
-    let made: Name = format!("{SHARED_BUFFER_PREFIX}{hardware_type}").into();
+    let made: ReservationName = format!("{SHARED_BUFFER_PREFIX}{hardware_type}").into();
     let found = listed_buffer(parts, hardware_type).map(|row| row.reservation_id.clone());
     #[expect(clippy::cast_precision_loss, reason = "counts of servers are exact")]
     let most = there as f64;

@@ -23,7 +23,10 @@ pub use reason::ShortfallReason;
 pub use relax::{FurtherType, Relaxation};
 
 use crate::audit::{as_rru, from_rru};
-use crate::id::{DatacenterIx, HardwareTypeIx, MsbIx, Name, ReservationIx};
+use crate::id::{
+    DatacenterIx, DatacenterName, HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, OwnerName,
+    ReservationIx, ReservationName,
+};
 use crate::reservation::{ReplicaRule, ReservationKind};
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
@@ -39,9 +42,9 @@ use text::{amount, amounts, counted};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// The reservation.
-    pub reservation_id: Name,
+    pub reservation_id: ReservationName,
     /// The business unit that asked for it.
-    pub owner: Name,
+    pub owner: OwnerName,
     /// `guaranteed`, `shared_buffer` or `elastic`.
     pub kind: &'static str,
     /// 0 is the most important.
@@ -77,7 +80,7 @@ pub struct Explanation {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HeldType {
     /// The type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// Servers.
     pub servers: usize,
     /// What they are worth; nothing where the type is not eligible or the datacenter not allowed.
@@ -89,9 +92,9 @@ pub struct HeldType {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HeldMsb {
     /// The MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// Its datacenter.
-    pub datacenter: Name,
+    pub datacenter: DatacenterName,
     /// Servers.
     pub servers: usize,
     /// What they are worth.
@@ -103,7 +106,7 @@ pub struct HeldMsb {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorstMsb {
     /// The MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// What would be lost.
     #[serde(rename = "lost_rru", serialize_with = "as_rru")]
     pub lost: Rru,

@@ -4,10 +4,96 @@
 //! characters, ordered bytewise. Inside, names are interned once and a dense `u32` index in a
 //! newtype of its own stands for them; an index is only meaningful with the snapshot it came from.
 
+use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// A name as its owner wrote it, shared rather than copied.
 pub type Name = Arc<str>;
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Name);
+
+        impl Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(name: &str) -> Self {
+                Self(name.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(name: String) -> Self {
+                Self(name.into())
+            }
+        }
+
+        impl From<Name> for $name {
+            fn from(name: Name) -> Self {
+                Self(name)
+            }
+        }
+
+        impl From<$name> for Name {
+            fn from(name: $name) -> Name {
+                name.0
+            }
+        }
+    )+};
+}
+
+names! {
+    /// The name of a server.
+    ServerName,
+    /// The name of a rack.
+    RackName,
+    /// The name of an MSB.
+    MsbName,
+    /// The name of a datacenter.
+    DatacenterName,
+    /// The name of a hardware type.
+    HardwareTypeName,
+    /// The name of a reservation.
+    ReservationName,
+    /// The name of an owner: a business unit that requests capacity.
+    OwnerName,
+}
 
 /// The most characters a name may have.
 pub const NAME_CHARS_MAX: usize = 128;

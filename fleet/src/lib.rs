@@ -50,7 +50,8 @@ mod unavailability;
 pub use coverage::{Coverage, ReservationColumns, ServerColumns};
 pub use error::{Rule, SnapshotError, Table};
 pub use id::{
-    DatacenterIx, HardwareTypeIx, MsbIx, NAME_CHARS_MAX, Name, RackIx, ReservationIx, ServerIx,
+    DatacenterIx, DatacenterName, HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, NAME_CHARS_MAX,
+    Name, OwnerName, RackIx, RackName, ReservationIx, ReservationName, ServerIx, ServerName,
 };
 pub use move_budget::{BudgetCause, BudgetScope, HORIZON_MINUTES_MAX, MoveBudget};
 pub use origin::MoveOrigin;

@@ -79,18 +79,18 @@ mod budget;
 
 pub use arrival::{Arrival, Holdup};
 
-use crate::id::Name;
+use crate::id::{MsbName, RackName, ReservationName};
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
 
 /// What a move counts for: where its server stands, whom it leaves, and whether containers run on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MoveKind {
     /// The rack.
-    pub rack: Name,
+    pub rack: RackName,
     /// Its MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// Who owns the server; `None`: it is free.
-    pub source: Option<Name>,
+    pub source: Option<ReservationName>,
     /// Whether containers run on it.
     pub in_use: bool,
 }
@@ -124,7 +124,7 @@ pub fn contract_allowance(share_micro: u32, in_use: u64, left: u64) -> u64 {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractPace {
     /// The reservation.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// How many of its servers in use may leave it within the window.
     pub allowed: u64,
     /// The window, which slides.
@@ -218,11 +218,11 @@ pub enum Scope {
     /// All of the region.
     Region,
     /// An MSB.
-    Msb(Name),
+    Msb(MsbName),
     /// A rack.
-    Rack(Name),
+    Rack(RackName),
     /// The reservation that servers leave.
-    Reservation(Name),
+    Reservation(ReservationName),
 }
 
 impl MoveKind {

@@ -3,7 +3,10 @@
 //! Rows mirror the tables of the public format one to one, names and all. Nothing here is known
 //! to be valid; [`crate::RegionSnapshot`] is.
 
-use crate::id::Name;
+use crate::id::{
+    DatacenterName, HardwareTypeName, MsbName, Name, OwnerName, RackName, ReservationName,
+    ServerName,
+};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -80,16 +83,16 @@ pub struct SnapshotParts {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the columns of the public format, described there")]
 pub struct ServerRow {
-    pub server_id: Name,
-    pub datacenter: Name,
-    pub msb: Name,
-    pub rack: Name,
-    pub hardware_type: Name,
-    pub current_reservation: Option<Name>,
-    pub target_reservation: Option<Name>,
+    pub server_id: ServerName,
+    pub datacenter: DatacenterName,
+    pub msb: MsbName,
+    pub rack: RackName,
+    pub hardware_type: HardwareTypeName,
+    pub current_reservation: Option<ReservationName>,
+    pub target_reservation: Option<ReservationName>,
     pub target_pending: bool,
     pub in_use: bool,
-    pub loaned_to: Option<Name>,
+    pub loaned_to: Option<ReservationName>,
     pub power_watts: Option<f64>,
 }
 
@@ -97,8 +100,8 @@ pub struct ServerRow {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the columns of the public format, described there")]
 pub struct ReservationRow {
-    pub reservation_id: Name,
-    pub owner: Name,
+    pub reservation_id: ReservationName,
+    pub owner: OwnerName,
     pub kind: Name,
     pub capacity_rru: f64,
     pub msb_buffer: bool,
@@ -115,8 +118,8 @@ pub struct ReservationRow {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the columns of the public format, described there")]
 pub struct RruRow {
-    pub reservation_id: Name,
-    pub hardware_type: Name,
+    pub reservation_id: ReservationName,
+    pub hardware_type: HardwareTypeName,
     pub rru: f64,
 }
 
@@ -124,8 +127,8 @@ pub struct RruRow {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the columns of the public format, described there")]
 pub struct AffinityRow {
-    pub reservation_id: Name,
-    pub datacenter: Name,
+    pub reservation_id: ReservationName,
+    pub datacenter: DatacenterName,
     pub share: f64,
 }
 
@@ -134,8 +137,8 @@ pub struct AffinityRow {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the columns of the public format, described there")]
 pub struct AllowedDatacenterRow {
-    pub reservation_id: Name,
-    pub datacenter: Name,
+    pub reservation_id: ReservationName,
+    pub datacenter: DatacenterName,
 }
 
 /// A row of `unavailability.parquet`.

@@ -5,7 +5,7 @@
 //! is now, and keeps back what takes servers from a reservation that would be worse off.
 
 use crate::audit::{Violation, audit};
-use crate::id::{Name, ReservationIx, ServerIx};
+use crate::id::{ReservationIx, ReservationName, ServerIx, ServerName};
 use crate::snapshot::RegionSnapshot;
 use crate::targets::Targets;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +60,7 @@ pub fn publishable(
 
 /// What a violation is the fault of.
 struct Blamed {
-    servers: BTreeSet<Name>,
+    servers: BTreeSet<ServerName>,
     /// Servers that leave it.
     loses: Option<ReservationIx>,
     /// Servers that go to it.
@@ -87,7 +87,7 @@ impl Blamed {
                 (None, Some(reservation_id), Some(reservation_id))
             }
         };
-        let ix = |name: Option<&Name>| name.and_then(|name| now.reservation(name));
+        let ix = |name: Option<&ReservationName>| name.and_then(|name| now.reservation(name));
         Blamed {
             servers: server.into_iter().cloned().collect(),
             loses: ix(loses),

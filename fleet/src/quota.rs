@@ -6,7 +6,7 @@
 //! eligible types: whichever of them serves it, it takes no more than that. Embedded buffers are
 //! apart, as they are from the capacity C.
 
-use crate::id::Name;
+use crate::id::{HardwareTypeName, Name};
 use crate::rru::Rru;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,12 +19,12 @@ pub enum Measure {
         /// The profile.
         profile: Name,
         /// What it says that one server of each hardware type is worth.
-        rru: BTreeMap<Name, Rru>,
+        rru: BTreeMap<HardwareTypeName, Rru>,
     },
     /// Servers of all hardware types.
     Servers,
     /// Servers of one hardware type.
-    ServersOf(Name),
+    ServersOf(HardwareTypeName),
 }
 
 impl fmt::Display for Measure {
@@ -41,7 +41,7 @@ impl fmt::Display for Measure {
 
 impl Measure {
     /// What one server of a type counts.
-    fn weight(&self, hardware_type: &Name) -> Rru {
+    fn weight(&self, hardware_type: &HardwareTypeName) -> Rru {
         let one = Rru::units(1);
         match self {
             Measure::Profile { rru, .. } => rru.get(hardware_type).copied().unwrap_or_default(),
@@ -53,7 +53,7 @@ impl Measure {
 
     /// The most that a promise of `capacity` amounts to, rounded up, with `values` the value of a server
     /// of each eligible type to the reservation.
-    pub fn of(&self, capacity: Rru, values: &BTreeMap<Name, Rru>) -> Rru {
+    pub fn of(&self, capacity: Rru, values: &BTreeMap<HardwareTypeName, Rru>) -> Rru {
         let amounts = values.iter().filter(|(_, value)| **value > Rru::ZERO).map(|(ty, value)| {
             let weight = i128::from(self.weight(ty).0);
             ceil_div(i128::from(capacity.or_zero().0) * weight, i128::from(value.0))
@@ -63,7 +63,7 @@ impl Measure {
 
     /// The largest capacity that amounts to at most `amount`; `None`: any does, because no eligible
     /// type counts.
-    pub fn fits(&self, amount: Rru, values: &BTreeMap<Name, Rru>) -> Option<Rru> {
+    pub fn fits(&self, amount: Rru, values: &BTreeMap<HardwareTypeName, Rru>) -> Option<Rru> {
         let capacities = values.iter().filter_map(|(ty, value)| {
             let weight = i128::from(self.weight(ty).0);
             (weight > 0 && *value > Rru::ZERO)
@@ -85,12 +85,12 @@ fn saturated(micro: i128) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::Measure;
-    use crate::id::Name;
+    use crate::id::HardwareTypeName;
     use crate::rru::Rru;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn values(of: &[(&str, i64)]) -> BTreeMap<Name, Rru> {
+    fn values(of: &[(&str, i64)]) -> BTreeMap<HardwareTypeName, Rru> {
         of.iter().map(|(ty, micro)| ((*ty).into(), Rru(*micro))).collect()
     }
 

@@ -6,7 +6,7 @@
 
 use crate::audit::{DatacenterShare, as_rru, from_rru, required};
 use crate::explain::{Evidence, HardwareSet, HeldBy, Limit, ShortfallReason};
-use crate::id::Name;
+use crate::id::{HardwareTypeName, MsbName, ReservationName, ServerName};
 use crate::pace::Arrival;
 use crate::request::{CapacityRequest, RequestChange};
 use crate::reservation::ReservationKind;
@@ -66,7 +66,7 @@ pub struct Quote {
     /// The format, so that a reader knows what it has.
     pub format: QuoteFormat,
     /// The reservation that is asked for.
-    pub reservation_id: Name,
+    pub reservation_id: ReservationName,
     /// Whether it is new, changed or ends.
     pub change: RequestChange,
     /// How much of the request is granted.
@@ -196,7 +196,7 @@ pub struct QuotedHolding {
     pub assigned: Rru,
     /// The MSB that holds most of it; null if it holds nothing.
     #[serde(rename = "largest_msb", deserialize_with = "required")]
-    pub largest_msb_id: Option<Name>,
+    pub largest_msb_id: Option<MsbName>,
     /// What it holds there.
     #[serde(rename = "largest_msb_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub largest_msb: Rru,
@@ -233,12 +233,12 @@ pub struct MoveCost {
 pub struct QuotedFlow {
     /// Who has them; null: they are free.
     #[serde(deserialize_with = "required")]
-    pub from: Option<Name>,
+    pub from: Option<ReservationName>,
     /// What that is.
     pub from_kind: HolderKind,
     /// Who gets them; null: they become free.
     #[serde(deserialize_with = "required")]
-    pub to: Option<Name>,
+    pub to: Option<ReservationName>,
     /// Servers with containers running.
     pub in_use: usize,
     /// Idle servers.
@@ -287,17 +287,17 @@ impl From<Option<ReservationKind>> for HolderKind {
 #[serde(deny_unknown_fields)]
 pub struct QuotedMove {
     /// The server.
-    pub server_id: Name,
+    pub server_id: ServerName,
     /// Its hardware type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// Its MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// Who has it; null: it is free.
     #[serde(deserialize_with = "required")]
-    pub from: Option<Name>,
+    pub from: Option<ReservationName>,
     /// Who gets it; null: it becomes free.
     #[serde(deserialize_with = "required")]
-    pub to: Option<Name>,
+    pub to: Option<ReservationName>,
     /// Whether containers run on it.
     pub in_use: bool,
 }

@@ -2,7 +2,7 @@
 //! one, or its end.
 
 use crate::error::{Rule, SnapshotError, Table};
-use crate::id::Name;
+use crate::id::{DatacenterName, HardwareTypeName, Name, OwnerName, ReservationName};
 use crate::parts::{AffinityRow, AllowedDatacenterRow, ReservationRow, RruRow, SnapshotParts};
 use crate::reservation::ReservationKind;
 use crate::snapshot::RegionSnapshot;
@@ -17,13 +17,13 @@ use std::fmt;
 pub struct CapacityRequest {
     /// The reservation, new or not.
     #[serde(alias = "reservation")]
-    pub reservation_id: Name,
+    pub reservation_id: ReservationName,
     /// It ends: nothing else may stand beside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remove: bool,
     /// The business unit that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owner: Option<Name>,
+    pub owner: Option<OwnerName>,
     /// C_r: RRU wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_rru: Option<f64>,
@@ -47,13 +47,13 @@ pub struct CapacityRequest {
     pub host_profile: Option<Option<Name>>,
     /// V_r: RRU that one server of each eligible hardware type is worth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rru: Option<BTreeMap<Name, f64>>,
+    pub rru: Option<BTreeMap<HardwareTypeName, f64>>,
     /// A_r: share of C wanted in each datacenter, the embedded buffer apart; empty: no affinity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub affinity: Option<BTreeMap<Name, f64>>,
+    pub affinity: Option<BTreeMap<DatacenterName, f64>>,
     /// The datacenters it is held to, its embedded buffer included; empty: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allowed_datacenters: Option<BTreeSet<Name>>,
+    pub allowed_datacenters: Option<BTreeSet<DatacenterName>>,
     /// n of the replica rule; null: no rule.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub replicas: Option<Option<i32>>,
@@ -87,17 +87,17 @@ pub enum RequestChange {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RequestError {
     /// The reservation to remove does not exist.
-    NothingToRemove(Name),
+    NothingToRemove(ReservationName),
     /// A removal has other members.
     RemoveAndMore,
     /// The reservation is not guaranteed.
-    Kind(Name, ReservationKind),
+    Kind(ReservationName, ReservationKind),
     /// A new reservation lacks a member.
     Missing {
         /// The member.
         field: &'static str,
         /// The reservation.
-        reservation: Name,
+        reservation: ReservationName,
     },
     /// The region has no hardware type or datacenter of this name.
     Unknown {
@@ -116,6 +116,10 @@ pub enum RequestError {
 
 /// Limit of names listed in a message.
 const KNOWN_MAX: usize = 30;
+
+fn names<N: Clone + Into<Name>>(of: &[N]) -> Vec<Name> {
+    of.iter().cloned().map(Into::into).collect()
+}
 
 fn listed(known: &[Name]) -> String {
     match known {
@@ -261,34 +265,45 @@ impl CapacityRequest {
         parts.allowed_datacenters.retain(|row| !self.is_of(&row.reservation_id));
     }
 
-    fn is_of(&self, id: &Name) -> bool {
+    fn is_of(&self, id: &ReservationName) -> bool {
         *id == self.reservation_id
     }
 
     /// A snapshot may name types and datacenters that hold no server; a request that does is a
     /// slip of the pen.
     fn check_names(&self, snapshot: &RegionSnapshot) -> Result<(), RequestError> {
-        let unknown = |field, what, name: &Name, known: Vec<Name>| RequestError::Unknown {
+        let unknown = |field, what, name: Name, known: Vec<Name>| RequestError::Unknown {
             field,
             what,
-            name: name.clone(),
+            name,
             known,
         };
         let types = &snapshot.hardware_types;
         for name in self.rru.iter().flat_map(BTreeMap::keys) {
             if !types.contains(name) {
-                return Err(unknown("rru", "hardware type", name, types.clone()));
+                return Err(unknown("rru", "hardware type", name.clone().into(), names(types)));
             }
         }
-        let datacenters: Vec<Name> = snapshot.datacenters.iter().map(|dc| dc.id.clone()).collect();
+        let datacenters: Vec<DatacenterName> =
+            snapshot.datacenters.iter().map(|dc| dc.id.clone()).collect();
         for name in self.affinity.iter().flat_map(BTreeMap::keys) {
             if !datacenters.contains(name) {
-                return Err(unknown("affinity", "datacenter", name, datacenters));
+                return Err(unknown(
+                    "affinity",
+                    "datacenter",
+                    name.clone().into(),
+                    names(&datacenters),
+                ));
             }
         }
         for name in self.allowed_datacenters.iter().flatten() {
             if !datacenters.contains(name) {
-                return Err(unknown("allowed_datacenters", "datacenter", name, datacenters));
+                return Err(unknown(
+                    "allowed_datacenters",
+                    "datacenter",
+                    name.clone().into(),
+                    names(&datacenters),
+                ));
             }
         }
         Ok(())

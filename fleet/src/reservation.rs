@@ -1,6 +1,6 @@
 //! A reservation: a logical cluster with guaranteed capacity.
 
-use crate::id::{DatacenterIx, HardwareTypeIx, Name};
+use crate::id::{DatacenterIx, HardwareTypeIx, Name, OwnerName, ReservationName};
 use crate::rru::Rru;
 
 /// What a reservation is for.
@@ -66,9 +66,9 @@ impl ReplicaRule {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reservation {
     /// Its name.
-    pub id: Name,
+    pub id: ReservationName,
     /// The business unit that asked for it.
-    pub owner: Name,
+    pub owner: OwnerName,
     /// What it is for.
     pub kind: ReservationKind,
     /// C_r: requested capacity. Zero for elastic reservations.

@@ -1,12 +1,12 @@
 //! A server of the region.
 
-use crate::id::{HardwareTypeIx, Name, RackIx, ReservationIx};
+use crate::id::{HardwareTypeIx, RackIx, ReservationIx, ServerName};
 
 /// One server at the snapshot's instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
     /// Its name.
-    pub id: Name,
+    pub id: ServerName,
     /// The rack it is in.
     pub rack: RackIx,
     /// Its hardware type.

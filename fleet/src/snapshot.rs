@@ -5,7 +5,7 @@ mod check;
 mod rows;
 
 use crate::error::SnapshotError;
-use crate::id::{DatacenterIx, MsbIx, Name, ReservationIx, ServerIx};
+use crate::id::{DatacenterIx, HardwareTypeName, MsbIx, Name, ReservationIx, ServerIx};
 use crate::move_budget::MoveBudget;
 use crate::parts::{SnapshotParts, Weights};
 use crate::reservation::Reservation;
@@ -50,7 +50,7 @@ pub struct RegionSnapshot {
     /// Psi^K
     pub racks: Vec<Rack>,
     /// Names of the hardware types.
-    pub hardware_types: Vec<Name>,
+    pub hardware_types: Vec<HardwareTypeName>,
     /// S
     pub servers: Vec<Server>,
     /// R, made shared buffers included.

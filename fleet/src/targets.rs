@@ -82,5 +82,5 @@ impl Targets {
 
 /// The name of a holder as people read it: `free` for none.
 pub fn holder_name(snapshot: &RegionSnapshot, holder: Option<ReservationIx>) -> Name {
-    holder.map_or_else(|| "free".into(), |r| snapshot.reservations[r.ix()].id.clone())
+    holder.map_or_else(|| "free".into(), |r| snapshot.reservations[r.ix()].id.clone().into())
 }

@@ -1,19 +1,19 @@
 //! Where servers are: datacenter, MSB and rack, nested.
 
-use crate::id::{DatacenterIx, MsbIx, Name};
+use crate::id::{DatacenterIx, DatacenterName, MsbIx, MsbName, RackName};
 
 /// A datacenter of the region: a group of the partition Psi^D.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datacenter {
     /// Its name.
-    pub id: Name,
+    pub id: DatacenterName,
 }
 
 /// A main switch board, the largest fault domain inside a datacenter: a group of Psi^F.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Msb {
     /// Its name.
-    pub id: Name,
+    pub id: MsbName,
     /// The datacenter it lies in.
     pub datacenter: DatacenterIx,
 }
@@ -22,7 +22,7 @@ pub struct Msb {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rack {
     /// Its name.
-    pub id: Name,
+    pub id: RackName,
     /// The MSB it lies in.
     pub msb: MsbIx,
 }

@@ -15,13 +15,13 @@ const MICRO: f64 = 1_000_000.0;
 /// Whether an event covers a server's place and is active at noon.
 fn covers(event: &UnavailabilityRow, server: &ServerRow) -> bool {
     let place = match &*event.scope {
-        "server" => &server.server_id,
+        "server" => &*server.server_id,
         "rack" => &server.rack,
         "msb" => &server.msb,
         _ => &server.datacenter,
     };
     let active = event.started_at <= noon() && event.ended_at.is_none_or(|end| noon() < end);
-    active && *place == event.scope_id
+    active && *place == *event.scope_id
 }
 
 /// When a server serves its owner again after everything that can be recalled was: in minutes.
@@ -92,15 +92,15 @@ proptest! {
             }
             let server = &parts.servers[of.index(parts.servers.len())];
             let (scope, scope_id) = match scope {
-                0 => ("server", &server.server_id),
-                1 => ("rack", &server.rack),
-                2 => ("msb", &server.msb),
-                _ => ("datacenter", &server.datacenter),
+                0 => ("server", &*server.server_id),
+                1 => ("rack", &*server.rack),
+                2 => ("msb", &*server.msb),
+                _ => ("datacenter", &*server.datacenter),
             };
             let row = UnavailabilityRow {
                 event_id: format!("window-{number}").into(),
                 scope: scope.into(),
-                scope_id: scope_id.clone(),
+                scope_id: scope_id.into(),
                 kind: "planned_maintenance".into(),
                 started_at: noon() + hours(began),
                 ended_at: Some(noon() + hours(began) + TimeDelta::minutes(90)),

@@ -92,7 +92,7 @@ async fn measure() {
     if moves > 0 {
         // Servers of type 3 are not needed by any replacement.
         let targets = (0..moves).map(|n| TargetRow {
-            server: common::name(n * (servers / moves) + 3),
+            server: common::name(n * (servers / moves) + 3).into(),
             generation: 1,
             target: Some("c".into()),
         });

@@ -33,7 +33,11 @@ async fn measure() {
         let number = n * (servers / moves);
         // The next reservation.
         let target = common::holder(servers, number + 1);
-        TargetRow { server: common::name(number), generation: 1, target: Some(target) }
+        TargetRow {
+            server: common::name(number).into(),
+            generation: 1,
+            target: Some(target.into()),
+        }
     });
     let (id, parent) = (PublicationId::now_v7(), broker.version().await.expect("asked"));
     let publication = Publication { id, parent, solve: None, targets: targets.collect() };

@@ -16,7 +16,7 @@ pub mod simulated;
 
 use crate::steps::Step;
 use broker::{LeaseTerm, OrderId, storable};
-use fleet::Name;
+use fleet::{Name, ReservationName, ServerName};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -30,11 +30,11 @@ pub struct StepOrder {
     /// The step.
     pub step: Step,
     /// The server.
-    pub server: Name,
+    pub server: ServerName,
     /// The owner; `None`: the server is free.
-    pub source: Option<Name>,
+    pub source: Option<ReservationName>,
     /// The next owner; `None`: the server becomes free.
-    pub target: Option<Name>,
+    pub target: Option<ReservationName>,
     /// The host profile of the next owner.
     pub host_profile: Option<Name>,
     /// The version of the targets. Of two orders for a server the one with the higher version counts.

@@ -8,7 +8,7 @@ use fleet::quote::{
     self, Grant, HolderKind, Quote, QuoteFormat, QuoteSeconds, QuotedFlow, QuotedHolding,
     QuotedMove,
 };
-use fleet::{Move, Name, RegionSnapshot, ReservationIx, ReservationKind, Rru};
+use fleet::{Move, RegionSnapshot, ReservationIx, ReservationKind, ReservationName, Rru};
 use std::collections::BTreeMap;
 
 /// The granted part of the request.
@@ -59,7 +59,7 @@ pub fn quote(answer: &Answer, seconds: QuoteSeconds) -> Quote {
     }
 }
 
-fn name(region: &RegionSnapshot, holder: Option<ReservationIx>) -> Option<Name> {
+fn name(region: &RegionSnapshot, holder: Option<ReservationIx>) -> Option<ReservationName> {
     holder.map(|of| region.reservations[of.ix()].id.clone())
 }
 

@@ -2,7 +2,7 @@
 
 use fleet::audit::AuditReport;
 use fleet::explain::{Explainer, HeldBy};
-use fleet::{Name, RegionSnapshot, ReservationIx, Rru, Targets};
+use fleet::{RegionSnapshot, ReservationIx, ReservationName, Rru, Targets};
 use std::collections::BTreeMap;
 
 /// The reason for one reservation's shortfall.
@@ -21,7 +21,7 @@ pub fn of_all(
     snapshot: &RegionSnapshot,
     targets: &Targets,
     audit: &AuditReport,
-) -> BTreeMap<Name, Reason> {
+) -> BTreeMap<ReservationName, Reason> {
     if audit.shortfall == Rru::ZERO {
         return BTreeMap::new();
     }

@@ -7,7 +7,7 @@ use async_solver::{Objective, SolveStats};
 use chrono::SecondsFormat;
 use datasets::schema::RESULT_FORMAT;
 use fleet::audit::{AuditReport, ReservationAudit};
-use fleet::{Name, RegionSnapshot, ReservationKind, Rru};
+use fleet::{MsbName, RegionSnapshot, ReservationKind, ReservationName, Rru};
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ pub struct Figures<'a> {
     pub timing: &'a Timing,
     /// The reasons of shortfalls; empty if there was no solve, because today's shortfalls are not
     /// explained.
-    pub reasons: &'a BTreeMap<Name, Reason>,
+    pub reasons: &'a BTreeMap<ReservationName, Reason>,
     /// Duration of the audit.
     pub audit_seconds: f64,
     /// Peak memory of a HiGHS process, in bytes.
@@ -161,7 +161,7 @@ fn msb_shares(snapshot: &RegionSnapshot, audit: &AuditReport) -> Value {
     };
     let datacenters: Vec<Vec<usize>> = (0..snapshot.datacenters.len()).map(of).collect();
     let named = snapshot.datacenters.iter().zip(&datacenters).map(|(datacenter, msbs)| {
-        let msbs: Vec<&Name> = msbs.iter().map(|msb| &snapshot.msbs[*msb].id).collect();
+        let msbs: Vec<&MsbName> = msbs.iter().map(|msb| &snapshot.msbs[*msb].id).collect();
         json!({ "datacenter": datacenter.id, "msbs": msbs })
     });
     let holds = |row: &&ReservationAudit| {
@@ -208,7 +208,7 @@ fn phases(stats: &SolveStats) -> Vec<Value> {
     seconds.into_iter().map(phase).collect()
 }
 
-fn reservations(audit: &AuditReport, reasons: &BTreeMap<Name, Reason>) -> Vec<Value> {
+fn reservations(audit: &AuditReport, reasons: &BTreeMap<ReservationName, Reason>) -> Vec<Value> {
     let row = |row: &fleet::audit::ReservationAudit| {
         let amount = |amount: Rru| json!(amount.to_f64());
         let why = reasons.get(&row.reservation_id);

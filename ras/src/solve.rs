@@ -13,7 +13,7 @@ use crate::settings::Settings;
 use anyhow::{Context, Result, bail};
 use async_solver::{Control, Progress, SolveOutcome, SolveStats, SolverConfig, Termination, Warm};
 use fleet::audit::{AuditReport, Claims, audit};
-use fleet::{Name, RegionSnapshot, Targets};
+use fleet::{RegionSnapshot, ReservationName, Targets};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub struct Solved {
     /// The audit's findings.
     pub audit: AuditReport,
     /// The reasons of shortfalls.
-    pub reasons: BTreeMap<Name, Reason>,
+    pub reasons: BTreeMap<ReservationName, Reason>,
     /// The contents of `report.json`.
     pub report: Value,
     /// The origin of the result.
@@ -264,7 +264,7 @@ fn stats_so_far(job: &Job, history: Vec<Progress>, ending: Ending) -> SolveStats
 struct Checked {
     targets: Targets,
     audit: AuditReport,
-    reasons: BTreeMap<Name, Reason>,
+    reasons: BTreeMap<ReservationName, Reason>,
     stats: SolveStats,
     ending: Ending,
     audit_seconds: f64,

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 /// One move of a server in a chain of solves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved<H> {
+pub struct Moved<S, H> {
     /// The server.
-    pub server: H,
+    pub server: S,
     /// Hour of the chain.
     pub hour: u32,
     /// Holder before; `None`: free.
@@ -47,8 +47,13 @@ pub struct Thrash {
 /// assert_eq!(thrash(&there_and_back, 24, 1_000, 4).per_thousand_hour, 0.5);
 /// assert_eq!(thrash(&there_and_back[..1], 24, 1_000, 4).excess, 0);
 /// ```
-pub fn thrash<H: Ord>(moves: &[Moved<H>], window: u32, servers: usize, hours: u32) -> Thrash {
-    let mut by_server: BTreeMap<&H, Vec<&Moved<H>>> = BTreeMap::new();
+pub fn thrash<S: Ord, H: PartialEq>(
+    moves: &[Moved<S, H>],
+    window: u32,
+    servers: usize,
+    hours: u32,
+) -> Thrash {
+    let mut by_server: BTreeMap<&S, Vec<&Moved<S, H>>> = BTreeMap::new();
     for of in moves {
         by_server.entry(&of.server).or_default().push(of);
     }
@@ -62,14 +67,17 @@ pub fn thrash<H: Ord>(moves: &[Moved<H>], window: u32, servers: usize, hours: u3
 }
 
 /// Runs of moves of one server.
-fn runs<'a, H>(moves: &'a [&'a Moved<H>], window: u32) -> impl Iterator<Item = &'a [&'a Moved<H>]> {
-    let joined = move |a: &&Moved<H>, b: &&Moved<H>| {
+fn runs<'a, S, H>(
+    moves: &'a [&'a Moved<S, H>],
+    window: u32,
+) -> impl Iterator<Item = &'a [&'a Moved<S, H>]> {
+    let joined = move |a: &&Moved<S, H>, b: &&Moved<S, H>| {
         !a.caused && !b.caused && b.hour.saturating_sub(a.hour) <= window
     };
     moves.chunk_by(joined).filter(|run| run.iter().all(|of| !of.caused))
 }
 
-fn excess<H: Ord>(run: &[&Moved<H>]) -> usize {
+fn excess<S, H: PartialEq>(run: &[&Moved<S, H>]) -> usize {
     let needed = run.first().zip(run.last()).is_some_and(|(first, last)| first.from != last.to);
     run.len() - usize::from(needed)
 }
@@ -83,7 +91,7 @@ mod tests {
     /// Excess of moves: server, hour, holder before and after, whether it has a cause.
     fn excess(steps: &[Step]) -> usize {
         let holder = |name: &'static str| (name != "-").then_some(name);
-        let moves: Vec<Moved<&str>> = (steps.iter())
+        let moves: Vec<Moved<&str, &str>> = (steps.iter())
             .map(|&(server, hour, from, to, caused)| {
                 let (from, to) = (holder(from), holder(to));
                 Moved { server, hour, from, to, caused }

@@ -2,8 +2,8 @@
 
 use crate::statement::{Statement, pairs};
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, Name, ReservationRow, Scope, ServerRow, SnapshotParts,
-    Weights,
+    AffinityRow, AllowedDatacenterRow, HardwareTypeName, ReservationName, ReservationRow, Scope,
+    ServerRow, SnapshotParts, Weights,
 };
 use std::collections::BTreeSet;
 use testkit::rows;
@@ -73,7 +73,7 @@ pub fn servers(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), St
 /// `reservation`: guaranteed, with embedded buffer and every type of the region at one RRU a
 /// server, unless it says otherwise.
 pub fn reservation(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), String> {
-    let id: Name = said.value::<String>("name")?.into();
+    let id: ReservationName = said.value::<String>("name")?.into();
     let kind: String = said.optional("kind")?.unwrap_or_else(|| "guaranteed".to_owned());
     let buffer: String = said.optional("buffer")?.unwrap_or_else(|| "yes".to_owned());
     let capacity_rru = if kind == "elastic" { 0.0 } else { said.value("rru")? };
@@ -92,7 +92,8 @@ pub fn reservation(parts: &mut SnapshotParts, said: &mut Statement) -> Result<()
     });
     let mut types = pairs(&said.list("types"), 1.0)?;
     if types.is_empty() {
-        let all: BTreeSet<&Name> = parts.servers.iter().map(|row| &row.hardware_type).collect();
+        let all: BTreeSet<&HardwareTypeName> =
+            parts.servers.iter().map(|row| &row.hardware_type).collect();
         types = all.into_iter().map(|name| (name.to_string(), 1.0)).collect();
     }
     for (hardware_type, rru) in types {
@@ -107,7 +108,7 @@ pub fn reservation(parts: &mut SnapshotParts, said: &mut Statement) -> Result<()
 }
 
 /// Holds a reservation to datacenters.
-fn allow(parts: &mut SnapshotParts, id: &Name, datacenters: &[String]) {
+fn allow(parts: &mut SnapshotParts, id: &ReservationName, datacenters: &[String]) {
     for datacenter in datacenters {
         let (reservation_id, datacenter) = (id.clone(), datacenter.as_str().into());
         parts.allowed_datacenters.push(AllowedDatacenterRow { reservation_id, datacenter });
@@ -124,7 +125,7 @@ fn per_msb_of(text: &str) -> Result<(i32, i32), String> {
 
 /// `allow`: a reservation is held to other datacenters, or to none.
 pub fn hold_to(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), String> {
-    let id: Name = said.value::<String>("name")?.into();
+    let id: ReservationName = said.value::<String>("name")?.into();
     parts.allowed_datacenters.retain(|row| row.reservation_id != id);
     allow(parts, &id, &said.list("allowed"));
     Ok(())
@@ -141,7 +142,7 @@ pub fn resize(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), Str
 
 /// `hold`: a reservation holds free servers as of today, perhaps in use.
 pub fn hold(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), String> {
-    let holder: Name = said.value::<String>("name")?.into();
+    let holder: ReservationName = said.value::<String>("name")?.into();
     let in_use = said.flag("in_use");
     for row in choose(parts, said, |row| row.current_reservation.is_none())? {
         row.current_reservation = Some(holder.clone());
@@ -162,9 +163,9 @@ pub fn start(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), Stri
 
 /// `moving`: a move decided earlier is under way, from a reservation or free, to one or free.
 pub fn moving(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), String> {
-    let [from, to]: [Option<Name>; 2] = ["from", "to"].map(|key| {
+    let [from, to]: [Option<ReservationName>; 2] = ["from", "to"].map(|key| {
         let name = said.list(key).pop().filter(|name| name != "free");
-        name.map(Name::from)
+        name.map(Into::into)
     });
     let there = |row: &ServerRow| row.current_reservation == from && !row.target_pending;
     for row in choose(parts, said, there)? {
@@ -177,7 +178,7 @@ pub fn moving(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), Str
 /// `lend`: an elastic reservation borrows servers of a holder.
 pub fn lend(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), String> {
     let from: String = said.value("from")?;
-    let to: Name = said.value::<String>("to")?.into();
+    let to: ReservationName = said.value::<String>("to")?.into();
     for row in choose(parts, said, |row| row.current_reservation.as_deref() == Some(&from))? {
         row.loaned_to = Some(to.clone());
     }
@@ -195,7 +196,7 @@ fn choose<'a>(
     let msb: Option<String> = said.optional("msb")?;
     let rack: Option<String> = said.optional("rack")?;
     let hardware_type: Option<String> = said.optional("type")?;
-    let is = |wanted: &Option<String>, name: &Name| wanted.as_ref().is_none_or(|w| **w == **name);
+    let is = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|w| **w == *name);
     parts.servers.sort_by(|a, b| a.server_id.cmp(&b.server_id));
     let chosen: Vec<&mut ServerRow> = (parts.servers.iter_mut())
         .filter(|row| {

@@ -114,10 +114,10 @@ pub fn losses(audit: &AuditReport) -> String {
 pub fn place(snapshot: &RegionSnapshot, name: &str, by: &str) -> Result<String, String> {
     let ix = snapshot.reservation(name).ok_or_else(|| format!("there is no reservation {name}"))?;
     let scope = Scope::parse(by).ok_or_else(|| format!("by={by} is not understood"))?;
-    let mut counts: BTreeMap<&Name, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for server in snapshot.servers.iter().filter(|server| server.holder() == Some(ix)) {
         let place = match scope {
-            Scope::Server => &server.id,
+            Scope::Server => &*server.id,
             Scope::Rack => &snapshot.racks[server.rack.ix()].id,
             Scope::Msb => &snapshot.msbs[snapshot.msb_of(server).ix()].id,
             Scope::Datacenter => &snapshot.datacenters[snapshot.datacenter_of(server).ix()].id,

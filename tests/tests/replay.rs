@@ -1,6 +1,6 @@
 //! The small region that comes with the project, solved and solved again.
 
-use fleet::{Name, RegionSnapshot, Targets, holder_name};
+use fleet::{Name, RegionSnapshot, ReservationName, ServerName, Targets, holder_name};
 use scenarios::{Solved, solve};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -22,8 +22,8 @@ fn solved() -> &'static Solved {
 fn every_guarantee_holds() {
     let audit = &solved().audit;
     assert_eq!(solved().objections, [] as [String; 0]);
-    let short: Vec<&Name> = audit.short().map(|row| &row.reservation_id).collect();
-    assert_eq!(short, [] as [&Name; 0], "the generator promises that all requests fit");
+    let short: Vec<&ReservationName> = audit.short().map(|row| &row.reservation_id).collect();
+    assert_eq!(short, [] as [&ReservationName; 0], "the generator promises that all requests fit");
     for loss in &audit.msb_losses {
         assert_eq!(loss.below, [], "losing {} leaves every reservation its capacity", loss.msb);
     }
@@ -64,7 +64,7 @@ fn the_order_of_rows_does_not_matter() {
     assert_eq!(by_name(&shuffled, &answer.targets), by_name(region(), &solved().targets));
 }
 
-fn by_name(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<(Name, Name)> {
+fn by_name(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<(ServerName, Name)> {
     let pair =
         |(server, &holder): (&fleet::Server, _)| (server.id.clone(), holder_name(snapshot, holder));
     snapshot.servers.iter().zip(targets.holders()).map(pair).collect()

@@ -3,10 +3,11 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::TokenId;
+use crate::infra::words::optional_name;
 use crate::log::change::Change;
 use crate::log::trail::Action;
 use chrono::{DateTime, Utc};
-use fleet::{NAME_CHARS_MAX, Name};
+use fleet::{NAME_CHARS_MAX, Name, OwnerName};
 use serde_json::{Value, json};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -148,7 +149,7 @@ pub struct TokenRow {
     /// The role's word in the table: a newer program may have more roles.
     pub role: String,
     /// The only owner it acts for; `None`: all owners.
-    pub owner: Option<Name>,
+    pub owner: Option<OwnerName>,
     /// The time of its creation.
     pub created_at: DateTime<Utc>,
     /// The actor that created it.
@@ -188,7 +189,7 @@ pub struct GoodToken {
     /// The role; `None`: a role of a newer program.
     pub role: Option<Role>,
     /// The only owner it acts for; `None`: all owners.
-    pub owner: Option<Name>,
+    pub owner: Option<OwnerName>,
     /// The end of its lifetime.
     pub expires_at: DateTime<Utc>,
     /// Whether [`Broker::token_used`] would write.
@@ -333,7 +334,7 @@ impl Broker {
                 id: row.try_get(0)?,
                 name: row.try_get::<&str, _>(1)?.into(),
                 role: Role::parse(row.try_get(2)?),
-                owner: row.try_get::<Option<&str>, _>(3)?.map(Name::from),
+                owner: row.try_get::<Option<&str>, _>(3)?.map(Into::into),
                 expires_at: row.try_get(4)?,
                 used_unsaid: row.try_get(5)?,
             })
@@ -392,17 +393,16 @@ impl Broker {
 }
 
 fn row_of(row: &PgRow) -> Result<TokenRow, sqlx::Error> {
-    let name = |column: usize| row.try_get::<Option<&str>, _>(column).map(|of| of.map(Name::from));
     let revoked_at: Option<DateTime<Utc>> = row.try_get(7)?;
     Ok(TokenRow {
         id: row.try_get(0)?,
         name: row.try_get::<&str, _>(1)?.into(),
         role: row.try_get(2)?,
-        owner: name(3)?,
+        owner: optional_name(row, 3)?,
         created_at: row.try_get(4)?,
         created_by: row.try_get::<&str, _>(5)?.into(),
         expires_at: row.try_get(6)?,
-        revoked: revoked_at.zip(name(8)?),
+        revoked: revoked_at.zip(optional_name(row, 8)?),
         last_used_at: row.try_get(9)?,
         over: row.try_get(10)?,
     })

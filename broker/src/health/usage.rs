@@ -8,7 +8,7 @@ use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
 use crate::moves::lifecycle;
-use fleet::Name;
+use fleet::ServerName;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) mod sql {
@@ -49,7 +49,7 @@ impl Broker {
     pub async fn report_usage(
         &self,
         actor: &str,
-        servers: &[(Name, bool)],
+        servers: &[(ServerName, bool)],
     ) -> Result<UsageOutcome, DbError> {
         let doing = "storing which servers are in use";
         let last: BTreeMap<&str, bool> =

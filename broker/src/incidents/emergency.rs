@@ -17,7 +17,7 @@ use crate::promises::promise;
 use crate::topology::places::Topology;
 use chrono::{DateTime, Utc};
 use decisions::emergency::{Pick, Stock, StockGroup};
-use fleet::{Name, ReservationKind, Rru};
+use fleet::{ReservationKind, ReservationName, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeSet;
@@ -123,7 +123,7 @@ pub struct Emergency {
     /// Its id.
     pub id: EmergencyId,
     /// Who needs it.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// The requested additional capacity.
     pub asked: Rru,
     /// The stated reason.
@@ -230,7 +230,7 @@ impl Broker {
                 break;
             };
             answered += 1;
-            let name = Name::from(reservation.as_str());
+            let name = ReservationName::from(reservation.as_str());
             let answer = answer(db, &name, Rru(amount), head, &mut choose);
             let detail = match answer.await? {
                 Ok(taken) => {
@@ -274,7 +274,7 @@ impl Broker {
             over => return Err(EmergencyError::Over { id, state: over }),
         };
         if let Some(granted) = granted {
-            raise(db, &reservation.as_str().into(), Rru(-granted)).await?;
+            raise(db, &(*reservation).into(), Rru(-granted)).await?;
         }
         let ended = sqlx::query(sql::END).bind(id).bind(next.as_str());
         ended.execute(db).await.doing(doing)?;
@@ -337,13 +337,13 @@ struct Taken {
 /// The servers that can be granted.
 async fn stock(
     db: &mut PgConnection,
-    reservation: &Name,
+    reservation: &ReservationName,
     asked: Rru,
 ) -> Result<Result<Stock, EmergencyRefusal>, DbError> {
     let doing = "looking what can be granted at once";
     let topology = Topology::read(db).await?;
     let (_, promises) = promise::read(db, &topology).await?;
-    let Some(promise) = promises.get(reservation) else {
+    let Some(promise) = promises.get(&**reservation) else {
         return Ok(Err(EmergencyRefusal::NoSuchReservation));
     };
     if promise.kind != ReservationKind::Guaranteed {
@@ -369,7 +369,7 @@ async fn stock(
 
 async fn answer(
     db: &mut PgConnection,
-    reservation: &Name,
+    reservation: &ReservationName,
     asked: Rru,
     head: TargetVersion,
     choose: &mut impl FnMut(&Stock) -> Vec<Pick>,
@@ -380,11 +380,11 @@ async fn answer(
         Err(refusal) => return Ok(Err(refusal)),
     };
     let picks = choose(&stock);
-    let text = |of: fn(&StockGroup) -> &Name| -> Vec<&str> {
-        picks.iter().map(|pick| of(&pick.group).as_ref()).collect()
+    let text = |of: fn(&StockGroup) -> &str| -> Vec<&str> {
+        picks.iter().map(|pick| of(&pick.group)).collect()
     };
     let servers: Vec<String> = sqlx::query_scalar(sql::TAKE)
-        .bind(reservation.as_ref())
+        .bind(&**reservation)
         .bind(text(|group| &group.msb))
         .bind(text(|group| &group.hardware_type))
         .bind(picks.iter().map(|pick| pick.group.shared).collect::<Vec<_>>())
@@ -411,7 +411,11 @@ async fn answer(
 }
 
 /// Adds a version of the promise with the capacity changed by `more`.
-async fn raise(db: &mut PgConnection, reservation: &Name, more: Rru) -> Result<(), DbError> {
+async fn raise(
+    db: &mut PgConnection,
+    reservation: &ReservationName,
+    more: Rru,
+) -> Result<(), DbError> {
     let topology = Topology::read(db).await?;
     let (_, promises) = promise::read(db, &topology).await?;
     // A reservation that is gone has no promise any more.

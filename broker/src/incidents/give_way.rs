@@ -15,7 +15,7 @@ use crate::moves::mover::{Epoch, MoverError, check_fence};
 use chrono::{DateTime, Utc};
 use decisions::give_way::{GIVE_WAY_LOST_MIN, GiveWay, HeldGroup, Holder, RegionHeld};
 use decisions::place::PlaceLimits;
-use fleet::{Name, Rru};
+use fleet::{ReservationName, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
@@ -231,7 +231,7 @@ async fn read(db: &mut PgConnection) -> Result<RegionHeld, sqlx::Error> {
     let rows: Vec<HolderRow> = sqlx::query_as(sql::HOLDERS).fetch_all(&mut *db).await?;
     for (reservation, priority, capacity, hardware_type, value) in rows {
         if holders.last().is_none_or(|last| *last.reservation != *reservation) {
-            let (reservation, capacity) = (Name::from(reservation), Rru(capacity));
+            let (reservation, capacity) = (ReservationName::from(reservation), Rru(capacity));
             let place = places.remove(&reservation);
             let place = place.unwrap_or(PlaceLimits { capacity, ..PlaceLimits::default() });
             let values = BTreeMap::new();
@@ -243,7 +243,7 @@ async fn read(db: &mut PgConnection) -> Result<RegionHeld, sqlx::Error> {
     }
     let group = |row: PgRow| {
         Ok(HeldGroup {
-            holder: row.try_get::<Option<&str>, _>(0)?.map(Name::from),
+            holder: row.try_get::<Option<&str>, _>(0)?.map(ReservationName::from),
             shared: row.try_get(1)?,
             msb: row.try_get::<&str, _>(2)?.into(),
             hardware_type: row.try_get::<&str, _>(3)?.into(),
@@ -264,9 +264,7 @@ async fn take(
     if plan.is_empty() {
         return Ok(Vec::new());
     }
-    let text = |of: fn(&GiveWay) -> &Name| -> Vec<&str> {
-        plan.iter().map(|row| of(row).as_ref()).collect()
-    };
+    let text = |of: fn(&GiveWay) -> &str| -> Vec<&str> { plan.iter().map(&of).collect() };
     let counts: Vec<i64> =
         plan.iter().map(|row| i64::try_from(row.count).unwrap_or(i64::MAX)).collect();
     // Takers of one group take consecutive slices of it.

@@ -13,7 +13,7 @@ use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence_at_head};
 use decisions::elastic::{Loan, LoanGroup, LoanPlan, LoanView};
 use fleet::MoveOrigin;
-use fleet::{Name, Rru};
+use fleet::{HardwareTypeName, MsbName, ReservationName, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
@@ -234,12 +234,12 @@ async fn open_recalls(
 
 async fn loans(db: &mut PgConnection) -> Result<Vec<Loan>, sqlx::Error> {
     let loan = |row: PgRow| {
-        let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
+        let name = |column: usize| row.try_get::<&str, _>(column);
         Ok(Loan {
-            borrower: name(0)?,
-            owner: name(1)?,
-            msb: name(2)?,
-            hardware_type: name(3)?,
+            borrower: name(0)?.into(),
+            owner: name(1)?.into(),
+            msb: name(2)?.into(),
+            hardware_type: name(3)?.into(),
             count: row.try_get::<i64, _>(4)?.unsigned_abs(),
         })
     };
@@ -247,15 +247,14 @@ async fn loans(db: &mut PgConnection) -> Result<Vec<Loan>, sqlx::Error> {
 }
 
 async fn view(db: &mut PgConnection) -> Result<LoanView, sqlx::Error> {
-    let name = |row: &PgRow, column: usize| row.try_get::<&str, _>(column).map(Name::from);
     let count = |row: &PgRow, column: usize| row.try_get(column).map(i64::unsigned_abs);
     let group = |row: PgRow| {
         Ok(LoanGroup {
-            owner: name(&row, 0)?,
+            owner: row.try_get::<&str, _>(0)?.into(),
             shared: row.try_get::<&str, _>(1)? == "shared_buffer",
             priority: row.try_get(2)?,
-            msb: name(&row, 3)?,
-            hardware_type: name(&row, 4)?,
+            msb: row.try_get::<&str, _>(3)?.into(),
+            hardware_type: row.try_get::<&str, _>(4)?.into(),
             value: Rru(row.try_get(5)?),
             total: count(&row, 6)?,
             idle: count(&row, 7)?,
@@ -265,13 +264,13 @@ async fn view(db: &mut PgConnection) -> Result<LoanView, sqlx::Error> {
     };
     let groups = sqlx::query(sql::GROUPS).try_map(group).fetch_all(&mut *db).await?;
     let loans = loans(db).await?;
-    let mut borrowers: BTreeMap<Name, BTreeMap<Name, Rru>> = BTreeMap::new();
+    let mut borrowers: BTreeMap<ReservationName, BTreeMap<HardwareTypeName, Rru>> = BTreeMap::new();
     let mut shares = BTreeMap::new();
     let values: Vec<(String, String, i64, Option<f64>)> =
         sqlx::query_as(sql::BORROWERS).fetch_all(&mut *db).await?;
     for (borrower, hardware_type, micro, share) in values {
         if let Some(share) = share {
-            shares.insert(Name::from(borrower.as_str()), share);
+            shares.insert(ReservationName::from(borrower.as_str()), share);
         }
         borrowers.entry(borrower.into()).or_default().insert(hardware_type.into(), Rru(micro));
     }
@@ -293,9 +292,7 @@ struct Columns<'a> {
 }
 
 fn columns(loans: &[Loan]) -> Columns<'_> {
-    let text = |of: fn(&Loan) -> &Name| -> Vec<&str> {
-        loans.iter().map(|loan| of(loan).as_ref()).collect()
-    };
+    let text = |of: fn(&Loan) -> &str| -> Vec<&str> { loans.iter().map(&of).collect() };
     Columns {
         borrowers: text(|loan| &loan.borrower),
         owners: text(|loan| &loan.owner),
@@ -310,7 +307,7 @@ async fn lend(db: &mut PgConnection, loans: &[Loan]) -> Result<Vec<LentServer>, 
         return Ok(Vec::new());
     }
     // Borrowers of one group get consecutive slices of it.
-    let mut taken: BTreeMap<(&Name, &Name, &Name), i64> = BTreeMap::new();
+    let mut taken: BTreeMap<(&ReservationName, &MsbName, &HardwareTypeName), i64> = BTreeMap::new();
     let of = columns(loans);
     let after: Vec<i64> = (loans.iter().zip(&of.counts))
         .map(|(loan, count)| {

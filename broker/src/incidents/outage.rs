@@ -11,7 +11,7 @@ use crate::log::trail::Action;
 use crate::moves::mover::{Epoch, MoverError, check_fence};
 use chrono::{DateTime, Utc};
 use decisions::outage::{MsbHealth, OutServer, OutageReason};
-use fleet::Name;
+use fleet::MsbName;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// The MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// The reason why the MSB counts as lost.
     pub reason: OutageReason,
     /// The time the mover noticed the loss.
@@ -76,7 +76,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn msb_sizes(&self) -> Result<BTreeMap<Name, u64>, DbError> {
+    pub async fn msb_sizes(&self) -> Result<BTreeMap<MsbName, u64>, DbError> {
         let rows: Vec<(String, i64)> =
             sqlx::query_as(sql::SIZES).fetch_all(&self.pool).await.doing("counting servers")?;
         Ok(rows.into_iter().map(|(msb, count)| (msb.into(), count.unsigned_abs())).collect())
@@ -91,8 +91,8 @@ impl Broker {
         &self,
         actor: &str,
         epoch: Epoch,
-        sizes: &BTreeMap<Name, u64>,
-        judge: impl FnOnce(&[MsbHealth]) -> BTreeMap<Name, OutageReason>,
+        sizes: &BTreeMap<MsbName, u64>,
+        judge: impl FnOnce(&[MsbHealth]) -> BTreeMap<MsbName, OutageReason>,
     ) -> Result<bool, MoverError> {
         let doing = "looking for outages";
         let health: Vec<MsbHealth> = sqlx::query(sql::HEALTH)
@@ -116,7 +116,7 @@ impl Broker {
         for (of, reason) in begun {
             let lent: Option<i32> = sqlx::query_scalar(sql::BEGIN)
                 .bind(Uuid::now_v7())
-                .bind(of.msb.as_ref())
+                .bind(&*of.msb)
                 .bind(reason.as_str())
                 .bind(i32::try_from(of.out).unwrap_or(i32::MAX))
                 .fetch_optional(change.connection())
@@ -130,7 +130,7 @@ impl Broker {
             change.record(Action::OutageBegan, &of.msb, detail);
         }
         for of in ended {
-            let ended = sqlx::query(sql::END).bind(of.msb.as_ref());
+            let ended = sqlx::query(sql::END).bind(&*of.msb);
             ended.execute(change.connection()).await.doing(doing)?;
             let detail = serde_json::json!({ "servers": of.servers, "out": of.out });
             change.record(Action::OutageEnded, &of.msb, detail);
@@ -153,12 +153,12 @@ impl Broker {
     }
 }
 
-fn health(row: &PgRow, sizes: &BTreeMap<Name, u64>) -> Result<MsbHealth, sqlx::Error> {
-    let msb: Name = row.try_get::<&str, _>(0)?.into();
+fn health(row: &PgRow, sizes: &BTreeMap<MsbName, u64>) -> Result<MsbHealth, sqlx::Error> {
+    let msb: MsbName = row.try_get::<&str, _>(0)?.into();
     let out: i64 = row.try_get(1)?;
     let (since, racks): (Vec<DateTime<Utc>>, Vec<Option<i32>>) = (row.try_get(4)?, row.try_get(5)?);
     let failed = since.into_iter().zip(racks).map(|(since, rack)| OutServer { since, rack });
-    let servers = sizes.get(&msb).copied().unwrap_or(0);
+    let servers = sizes.get(&*msb).copied().unwrap_or(0);
     Ok(MsbHealth {
         msb,
         servers,

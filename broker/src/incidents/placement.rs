@@ -3,7 +3,7 @@
 
 use crate::promises::promise::replica_rule;
 use decisions::place::PlaceLimits;
-use fleet::{Name, Rru};
+use fleet::{MsbName, ReservationName, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,15 +24,15 @@ pub(crate) mod sql {
 /// The rules of all reservations that have any.
 pub(crate) async fn read(
     db: &mut PgConnection,
-) -> Result<BTreeMap<Name, PlaceLimits>, sqlx::Error> {
+) -> Result<BTreeMap<ReservationName, PlaceLimits>, sqlx::Error> {
     let limits = |row: PgRow| {
         let rule = replica_rule(row.try_get(2)?, row.try_get(3)?);
         let msbs: Vec<String> = row.try_get(5)?;
-        let msbs: BTreeSet<Name> = msbs.into_iter().map(Name::from).collect();
+        let msbs: BTreeSet<MsbName> = msbs.into_iter().map(MsbName::from).collect();
         let held_to: bool = row.try_get(4)?;
         let capacity = Rru(row.try_get(1)?);
         let limits = PlaceLimits { msbs: held_to.then_some(msbs), rule, capacity };
-        Ok((Name::from(row.try_get::<&str, _>(0)?), limits))
+        Ok((ReservationName::from(row.try_get::<&str, _>(0)?), limits))
     };
     let rows: Vec<_> = sqlx::query(sql::PLACES).try_map(limits).fetch_all(db).await?;
     Ok(rows.into_iter().collect())

@@ -15,7 +15,7 @@ use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence, check_fence_at_head};
 use chrono::{DateTime, Utc};
 use decisions::replace::{Failed, Spare, Swap, Worth};
-use fleet::{Name, Rru};
+use fleet::{Name, ReservationName, Rru, ServerName};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,9 +172,9 @@ pub struct Replaced {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplacementRow {
     /// The failed server.
-    pub server: Name,
+    pub server: ServerName,
     /// The reservation that it left short.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// The event of the failure.
     pub event: Name,
     /// The start of the event, by its own time.
@@ -186,7 +186,7 @@ pub struct ReplacementRow {
     /// The time of the last change of state.
     pub state_at: DateTime<Utc>,
     /// The spare.
-    pub spare: Option<Name>,
+    pub spare: Option<ServerName>,
 }
 
 impl Broker {
@@ -220,13 +220,11 @@ impl Broker {
             Vec::new()
         } else {
             let spares = spares(db, owed.len()).await.doing(doing)?;
-            let short: BTreeSet<&Name> = owed.iter().map(|of| &of.reservation).collect();
+            let short: BTreeSet<&ReservationName> = owed.iter().map(|of| &of.reservation).collect();
             let worth = worth(db, &short).await.doing(doing)?;
             choose(&owed, &spares, &worth)
         };
-        let text = |of: fn(&Swap) -> &Name| -> Vec<&str> {
-            swaps.iter().map(|swap| of(swap).as_ref()).collect()
-        };
+        let text = |of: fn(&Swap) -> &str| -> Vec<&str> { swaps.iter().map(&of).collect() };
         let mut swapped: Vec<String> = Vec::new();
         if !swaps.is_empty() {
             let mut touched = text(|swap| &swap.failed);
@@ -355,35 +353,39 @@ async fn spares(db: &mut PgConnection, debts: usize) -> Result<Vec<Spare>, sqlx:
     sqlx::query(sql::SPARES).bind(debts as i64).try_map(spare).fetch_all(db).await
 }
 
+/// RRU by reservation and another name.
+fn by_pair<T: From<String> + Ord>(
+    rows: Vec<(String, String, i64)>,
+) -> BTreeMap<(ReservationName, T), Rru> {
+    rows.into_iter().map(|(of, other, micro)| ((of.into(), other.into()), Rru(micro))).collect()
+}
+
 /// The values of hardware types for these reservations, and their holdings.
 pub(crate) async fn worth(
     db: &mut PgConnection,
-    of: &BTreeSet<&Name>,
+    of: &BTreeSet<&ReservationName>,
 ) -> Result<Worth, sqlx::Error> {
     let names: Vec<&str> = of.iter().map(|name| name.as_ref()).collect();
-    let table = |rows: Vec<(String, String, i64)>| -> BTreeMap<(Name, Name), Rru> {
-        rows.into_iter().map(|(a, b, micro)| ((a.into(), b.into()), Rru(micro))).collect()
-    };
     let values = sqlx::query_as(sql::VALUES).bind(&names).fetch_all(&mut *db).await?;
     let held = sqlx::query_as(sql::HELD).bind(&names).fetch_all(&mut *db).await?;
     let mut places = placement::read(db).await?;
     places.retain(|name, _| of.contains(name));
     // V is zero outside the allowed datacenters.
-    let mut held = table(held);
+    let mut held = by_pair(held);
     held.retain(|(name, msb), _| places.get(name).is_none_or(|place| place.allows(msb)));
-    Ok(Worth { values: table(values), held, places })
+    Ok(Worth { values: by_pair(values), held, places })
 }
 
 fn listed(row: &PgRow) -> Result<ReplacementRow, sqlx::Error> {
-    let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
+    let name = |column: usize| row.try_get::<&str, _>(column);
     Ok(ReplacementRow {
-        server: name(0)?,
-        reservation: name(1)?,
-        event: name(2)?,
+        server: name(0)?.into(),
+        reservation: name(1)?.into(),
+        event: name(2)?.into(),
         started_at: row.try_get(3)?,
         recorded_at: row.try_get(4)?,
         state: crate::infra::state::read(row.try_get(5)?)?,
         state_at: row.try_get(6)?,
-        spare: row.try_get::<Option<&str>, _>(7)?.map(Name::from),
+        spare: row.try_get::<Option<&str>, _>(7)?.map(ServerName::from),
     })
 }

@@ -2,6 +2,8 @@
 //! program wrote it.
 
 use fleet::ReservationKind;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
 
 /// Reads a word of a closed list.
 ///
@@ -42,6 +44,19 @@ macro_rules! serialize_as_word {
     )+};
 }
 pub(crate) use serialize_as_word;
+
+/// The name in a column.
+pub(crate) fn name<N: for<'a> From<&'a str>>(row: &PgRow, column: usize) -> Result<N, sqlx::Error> {
+    row.try_get::<&str, _>(column).map(N::from)
+}
+
+/// The name in a column that may be null.
+pub(crate) fn optional_name<N: for<'a> From<&'a str>>(
+    row: &PgRow,
+    column: usize,
+) -> Result<Option<N>, sqlx::Error> {
+    row.try_get::<Option<&str>, _>(column).map(|name| name.map(N::from))
+}
 
 #[cfg(test)]
 mod tests {

@@ -20,6 +20,7 @@ use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{MaintenanceId, MaintenancePlanId, WindowId};
 use crate::infra::state::{self, MaintenanceState};
 use crate::infra::words;
+use crate::infra::words::name;
 use crate::log::change::Change;
 use crate::log::trail::Action;
 pub use advance::Due;
@@ -28,7 +29,7 @@ use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 pub use decisions::maintenance::capacity::{Left as MaintenanceLeft, SHARE_MICRO};
 use decisions::maintenance::capacity::{Out, TooMuch};
 pub use decisions::maintenance::lifecycle::MaintenanceReason;
-use fleet::{Name, Scope};
+use fleet::{MsbName, Name, Scope};
 pub use instead::MaintenanceInstead;
 pub use preview::{MaintenanceHolder, MaintenancePreview, PreviewedWindow};
 pub use recall::{OpenRecall, RecallReport, WindowRecall};
@@ -125,7 +126,7 @@ pub struct MaintenanceWindow {
     /// Its name.
     pub name: Name,
     /// Its MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// When work begins.
     pub starts_at: DateTime<Utc>,
     /// When it ends.
@@ -260,7 +261,7 @@ struct Batch {
 /// What is asked for, as it would be planned.
 struct Decided {
     situation: Situation,
-    msb: Name,
+    msb: MsbName,
     share_micro: u32,
     /// In order of time.
     batches: Vec<Batch>,
@@ -301,7 +302,7 @@ async fn decide(
 /// Divides what is asked for into windows: an MSB into batches of racks that follow one another.
 fn batches(
     situation: &Situation,
-    msb: &Name,
+    msb: &MsbName,
     request: &MaintenanceRequest,
     starts_at: DateTime<Utc>,
 ) -> Result<Vec<Batch>, TooMuch> {
@@ -318,7 +319,7 @@ fn batches(
             let servers = batch.iter().flat_map(|rack| &racks[rack]).copied().collect();
             let out = Out { from, until: from + *length, servers, recallable };
             from = out.until;
-            let parts = batch.into_iter().map(|rack| (Scope::Rack, rack)).collect();
+            let parts = batch.into_iter().map(|rack| (Scope::Rack, rack.into())).collect();
             batches.push(Batch { out, parts });
         }
     } else {
@@ -369,10 +370,10 @@ async fn lock(db: &mut PgConnection) -> Result<DateTime<Utc>, DbError> {
 }
 
 /// An MSB that is lost, the first one.
-async fn outage(db: &mut PgConnection) -> Result<Option<Name>, DbError> {
+async fn outage(db: &mut PgConnection) -> Result<Option<MsbName>, DbError> {
     let msb: Option<String> =
         sqlx::query_scalar(sql::OUTAGE).fetch_optional(db).await.doing("looking for outages")?;
-    Ok(msb.map(Name::from))
+    Ok(msb.map(Into::into))
 }
 
 /// Windows that are still to come or under way, in order of time.
@@ -392,7 +393,6 @@ async fn listed(
 }
 
 fn window(row: &PgRow) -> Result<MaintenanceWindow, sqlx::Error> {
-    let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
     let scope = |column: usize| {
         words::read("maintenance.scope", Scope::ALL, Scope::as_str, row.try_get(column)?)
     };
@@ -418,8 +418,8 @@ fn window(row: &PgRow) -> Result<MaintenanceWindow, sqlx::Error> {
         plan: row.try_get(1)?,
         asked_for: scope(2)?,
         scope: scope(3)?,
-        name: name(4)?,
-        msb: name(5)?,
+        name: name(row, 4)?,
+        msb: name(row, 5)?,
         starts_at: row.try_get(6)?,
         ends_at: row.try_get(7)?,
         drain: Duration::from_secs(whole(8)?.into()),

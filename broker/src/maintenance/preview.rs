@@ -4,7 +4,7 @@ use super::{Batch, Decided, MaintenanceError, MaintenanceRequest, decide, possib
 use crate::infra::connection::Broker;
 use crate::infra::error::Doing;
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet::{Name, Rru, Scope};
+use fleet::{MsbName, Name, ReservationName, Rru, Scope};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) mod sql {
@@ -18,7 +18,7 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaintenancePreview {
     /// Where it is.
-    pub msb: Name,
+    pub msb: MsbName,
     /// How many servers that MSB has.
     pub msb_servers: u64,
     /// Millionths of it that may be under maintenance at once.
@@ -54,7 +54,7 @@ pub struct PreviewedWindow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaintenanceHolder {
     /// The reservation.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// Its servers of all windows.
     pub servers: u64,
     /// What it is without at most at once.
@@ -104,7 +104,7 @@ fn preview(decided: &Decided, drain: TimeDelta, in_use: u64) -> MaintenancePrevi
     let windows =
         batches.iter().flat_map(|batch| batch.parts.iter().map(move |part| window(batch, part)));
     let all: BTreeSet<i32> = batches.iter().flat_map(|batch| &batch.out.servers).copied().collect();
-    let mut holders: BTreeMap<Name, MaintenanceHolder> = BTreeMap::new();
+    let mut holders: BTreeMap<ReservationName, MaintenanceHolder> = BTreeMap::new();
     for batch in batches {
         for (reservation, (servers, worth, promised)) in situation.holders(&batch.out.servers) {
             let holder = holders.entry(reservation.clone()).or_insert_with(|| MaintenanceHolder {

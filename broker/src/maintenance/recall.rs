@@ -20,7 +20,9 @@ use crate::moves::mover::{Epoch, MoverError, check_fence};
 use crate::snapshot::region_read;
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use decisions::maintenance::recall_order::{Work, recall_order};
-use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
+use fleet::{
+    MsbName, Name, ReservationName, Scope, ServerName, UnavailabilityKind, UnavailabilityRow,
+};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,9 +76,9 @@ pub struct OpenRecall {
     /// The recall: the key by which a host knows that it was asked before.
     pub id: RecallId,
     /// The server.
-    pub server: Name,
+    pub server: ServerName,
     /// Who owns it.
-    pub owner: Option<Name>,
+    pub owner: Option<ReservationName>,
     /// The host profile of that one.
     pub host_profile: Option<Name>,
     /// The version of the targets.
@@ -119,7 +121,7 @@ struct Covered {
     recall_minutes: u32,
     ended_at: Option<DateTime<Utc>>,
     /// Server, name, and whether its MSB is lost.
-    servers: Vec<(i32, Name, bool)>,
+    servers: Vec<(i32, ServerName, bool)>,
 }
 
 impl Broker {
@@ -141,7 +143,7 @@ impl Broker {
         let db = change.connection();
         let lost: Vec<String> =
             sqlx::query_scalar(sql::LOST).fetch_all(&mut *db).await.doing(doing)?;
-        let lost: BTreeSet<Name> = lost.into_iter().map(Name::from).collect();
+        let lost: BTreeSet<MsbName> = lost.into_iter().map(Into::into).collect();
         let mut covered = covered(db).await?;
         let stays: Vec<i32> =
             sqlx::query_scalar(sql::STAYS).fetch_all(&mut *db).await.doing(doing)?;
@@ -181,8 +183,8 @@ impl Broker {
             Ok(OpenRecall {
                 id: row.try_get(0)?,
                 server: row.try_get::<&str, _>(1)?.into(),
-                owner: row.try_get::<Option<&str>, _>(2)?.map(Name::from),
-                host_profile: row.try_get::<Option<&str>, _>(3)?.map(Name::from),
+                owner: row.try_get::<Option<&str>, _>(2)?.map(Into::into),
+                host_profile: row.try_get::<Option<&str>, _>(3)?.map(Into::into),
                 version,
                 under_way: row.try_get(4)?,
             })
@@ -326,7 +328,7 @@ async fn recall(
         rows.push(UnavailabilityRow {
             event_id: format!("recall/{id}").into(),
             scope: Scope::Server.as_str().into(),
-            scope_id: name.clone(),
+            scope_id: name.clone().into(),
             kind: UnavailabilityKind::PlannedMaintenance.as_str().into(),
             started_at: now,
             ended_at: of.ended_at,
@@ -357,7 +359,7 @@ async fn recall(
     }
     let ended = sqlx::query(recall_end::sql::END_EVENT).bind(event.as_ref()).bind(now);
     ended.execute(change.connection()).await.doing(doing)?;
-    let names: Vec<&Name> = of.servers.iter().map(|(_, name, _)| name).collect();
+    let names: Vec<&ServerName> = of.servers.iter().map(|(_, name, _)| name).collect();
     for name in &names {
         let detail = serde_json::json!({ "scope": "server", "scope_id": name, "ended_at": now });
         change.record(Action::UnavailabilityCleared, event, detail);

@@ -5,7 +5,7 @@ use crate::infra::error::DbError;
 use crate::infra::id::MaintenanceId;
 use chrono::{DateTime, Utc};
 use decisions::maintenance::capacity::{Left, TooMuch};
-use fleet::{Name, Scope};
+use fleet::{MsbName, Name, Scope};
 
 /// Why maintenance is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,16 +21,16 @@ pub enum MaintenanceRefusal {
         "{out} of the {servers} servers of MSB {msb:?} would be under maintenance at once; at most {most} may{}",
         or_else(instead)
     )]
-    Share { msb: Name, out: u64, servers: u64, most: u64, instead: Vec<MaintenanceInstead> },
+    Share { msb: MsbName, out: u64, servers: u64, most: u64, instead: Vec<MaintenanceInstead> },
     #[error("{}{}", short(left, msb), or_else(instead))]
     Guarantee {
         left: Left,
         /// Where the servers are that would be out.
-        msb: Name,
+        msb: MsbName,
         instead: Vec<MaintenanceInstead>,
     },
     #[error("MSB {msb:?} is lost; nothing begins until it is back")]
-    OutageNow { msb: Name },
+    OutageNow { msb: MsbName },
 }
 
 impl MaintenanceRefusal {
@@ -105,7 +105,7 @@ fn json(instead: &[MaintenanceInstead]) -> Vec<serde_json::Value> {
     instead.iter().map(MaintenanceInstead::json).collect()
 }
 
-fn short(left: &Left, msb: &Name) -> String {
+fn short(left: &Left, msb: &MsbName) -> String {
     let Left { reservation, lost, needed_at_once, left_at_once, needed, left } = left;
     match lost {
         None => format!(

@@ -4,9 +4,10 @@ use super::{MaintenanceWindow, TooMuch};
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::WindowId;
 use crate::infra::state::MaintenanceState;
+use crate::infra::words::name;
 use chrono::{DateTime, Utc};
 use decisions::maintenance::capacity::{Held, Out, Promised, Site, View, check};
-use fleet::{Name, RECALL_WITHIN_MINUTES, Rru, Scope};
+use fleet::{MsbName, RECALL_WITHIN_MINUTES, RackName, ReservationName, Rru, Scope};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,7 +68,7 @@ pub(crate) mod sql {
 pub(crate) struct Situation {
     pub(crate) view: View,
     /// How important reservations are, 0 most.
-    pub(crate) priority: BTreeMap<Name, i32>,
+    pub(crate) priority: BTreeMap<ReservationName, i32>,
     /// By window.
     servers: BTreeMap<WindowId, BTreeSet<i32>>,
     /// Maintenance that is no window of ours.
@@ -138,7 +139,7 @@ impl Situation {
             sqlx::query_as(sql::PROMISED).bind(&holders).fetch_all(&mut *db).await.doing(doing)?;
         let mut priority = BTreeMap::new();
         for (name, capacity, msb_buffer, level) in promised {
-            let name = Name::from(name);
+            let name = ReservationName::from(name);
             priority.insert(name.clone(), level);
             let promised = Promised { capacity: Rru(capacity), msb_buffer, ..Promised::default() };
             view.reservations.insert(name, promised);
@@ -161,8 +162,8 @@ impl Situation {
     }
 
     /// Servers of what is asked for, by rack.
-    pub(crate) fn racks(&self) -> BTreeMap<Name, BTreeSet<i32>> {
-        let mut racks: BTreeMap<Name, BTreeSet<i32>> = BTreeMap::new();
+    pub(crate) fn racks(&self) -> BTreeMap<RackName, BTreeSet<i32>> {
+        let mut racks: BTreeMap<RackName, BTreeSet<i32>> = BTreeMap::new();
         for server in &self.asked {
             if let Some(site) = self.view.sites.get(server) {
                 racks.entry(site.rack.clone()).or_default().insert(*server);
@@ -177,18 +178,21 @@ impl Situation {
     }
 
     /// The MSB of what is asked for.
-    pub(crate) fn msb(&self) -> Option<&Name> {
+    pub(crate) fn msb(&self) -> Option<&MsbName> {
         Some(&self.view.sites.get(self.asked.first()?)?.msb)
     }
 
     /// How many servers an MSB has.
-    pub(crate) fn servers_of(&self, msb: &Name) -> u64 {
+    pub(crate) fn servers_of(&self, msb: &MsbName) -> u64 {
         self.view.msbs.get(msb).copied().unwrap_or_default()
     }
 
     /// Guaranteed reservations that hold some of these servers: how many, what they are worth now, and
     /// what is promised and there.
-    pub(crate) fn holders(&self, servers: &BTreeSet<i32>) -> BTreeMap<Name, (u64, Rru, &Promised)> {
+    pub(crate) fn holders(
+        &self,
+        servers: &BTreeSet<i32>,
+    ) -> BTreeMap<ReservationName, (u64, Rru, &Promised)> {
         let mut holders = BTreeMap::new();
         for site in servers.iter().filter_map(|server| self.view.sites.get(server)) {
             let Some((holder, value)) = site.holder() else { continue };
@@ -222,12 +226,16 @@ pub(crate) fn recalled_in_time(recall_minutes: Option<u32>) -> bool {
 }
 
 fn site(row: &PgRow) -> Result<(String, i32, Site), sqlx::Error> {
-    let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
     let held = |column: usize| -> Result<Held, sqlx::Error> {
         let reservation: Option<&str> = row.try_get(column)?;
         let value: i64 = row.try_get(column + 1)?;
         Ok(reservation.map(|name| (name.into(), Rru(value))))
     };
-    let site = Site { server: name(2)?, rack: name(3)?, msb: name(4)?, held: [held(5)?, held(7)?] };
+    let site = Site {
+        server: name(row, 2)?,
+        rack: name(row, 3)?,
+        msb: name(row, 4)?,
+        held: [held(5)?, held(7)?],
+    };
     Ok((row.try_get(0)?, row.try_get(1)?, site))
 }

@@ -10,6 +10,7 @@ use crate::infra::id::MoveId;
 use crate::infra::state::{self, MoveState, State};
 use crate::infra::text::storable;
 use crate::infra::words;
+use crate::infra::words::{name, optional_name};
 use crate::log::change::Change;
 use crate::log::trail::{Action, TargetVersion};
 use crate::moves::mover::{Epoch, MoverError, check_fence, check_fence_at_head};
@@ -20,7 +21,7 @@ use crate::snapshot::region_read;
 use chrono::{DateTime, Utc};
 use decisions::admission::MoveView;
 use fleet::pace::MoveKind;
-use fleet::{MoveOrigin, Name};
+use fleet::{MoveOrigin, MsbName, Name, RackName, ReservationName, ServerName};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
@@ -173,15 +174,15 @@ pub struct OpenMove {
     /// The move's id, ordered by time.
     pub id: MoveId,
     /// The server.
-    pub server: Name,
+    pub server: ServerName,
     /// The server's rack.
-    pub rack: Name,
+    pub rack: RackName,
     /// The server's MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// The owner; `None`: free.
-    pub source: Option<Name>,
+    pub source: Option<ReservationName>,
     /// The next owner; `None`: the server becomes free.
-    pub target: Option<Name>,
+    pub target: Option<ReservationName>,
     /// The host profile of the next owner.
     pub host_profile: Option<Name>,
     /// The version of the targets that it serves.
@@ -324,7 +325,7 @@ impl Broker {
             let kind = MoveKind {
                 rack: row.try_get::<&str, _>(0)?.into(),
                 msb: row.try_get::<&str, _>(1)?.into(),
-                source: row.try_get::<Option<&str>, _>(2)?.map(Name::from),
+                source: row.try_get::<Option<&str>, _>(2)?.map(ReservationName::from),
                 in_use: row.try_get(3)?,
             };
             Ok((kind, row.try_get::<i64, _>(4)?.unsigned_abs()))
@@ -356,7 +357,7 @@ impl Broker {
             return Err(MoverError::TakenOver);
         }
         let advanced = rows.into_iter().filter_map(|(id, profile)| Some((id?, profile)));
-        Ok(advanced.map(|(id, profile)| (id, profile.map(Name::from))).collect())
+        Ok(advanced.map(|(id, profile)| (id, profile.map(Into::into))).collect())
     }
 
     /// Binds servers whose moves have done all steps: the target becomes the owner. Returns the bound moves;
@@ -511,17 +512,14 @@ pub(crate) async fn lock_servers(db: &mut PgConnection, servers: &[&str]) -> Res
 }
 
 fn open_move(row: &PgRow) -> Result<OpenMove, sqlx::Error> {
-    let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
-    let optional =
-        |column: usize| row.try_get::<Option<&str>, _>(column).map(|name| name.map(Name::from));
     Ok(OpenMove {
         id: row.try_get(0)?,
-        server: name(1)?,
-        rack: name(2)?,
-        msb: name(3)?,
-        source: optional(4)?,
-        target: optional(5)?,
-        host_profile: optional(6)?,
+        server: name(row, 1)?,
+        rack: name(row, 2)?,
+        msb: name(row, 3)?,
+        source: optional_name(row, 4)?,
+        target: optional_name(row, 5)?,
+        host_profile: optional_name(row, 6)?,
         version: TargetVersion(row.try_get(7)?),
         state: state::read(row.try_get(8)?)?,
         state_at: row.try_get(9)?,

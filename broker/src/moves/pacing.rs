@@ -5,7 +5,10 @@ use crate::infra::error::{DbError, Doing};
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::MoveOrigin;
 use fleet::pace::{ContractPace, Limits, MoveKind, OpenMoves, Pacing};
-use fleet::{BudgetCause, Name, ServerRow, SnapshotParts, UnavailabilityKind, UnavailabilityRow};
+use fleet::{
+    BudgetCause, Name, ReservationName, ServerRow, SnapshotParts, UnavailabilityKind,
+    UnavailabilityRow,
+};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -183,7 +186,7 @@ fn open(row: &PgRow) -> Result<OpenMoves, sqlx::Error> {
         kind: MoveKind {
             rack: row.try_get::<&str, _>(0)?.into(),
             msb: row.try_get::<&str, _>(1)?.into(),
-            source: row.try_get::<Option<&str>, _>(2)?.map(Name::from),
+            source: row.try_get::<Option<&str>, _>(2)?.map(ReservationName::from),
             in_use: row.try_get(3)?,
         },
         waiting: row.try_get(4)?,

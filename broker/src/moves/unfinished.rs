@@ -10,12 +10,13 @@ use crate::infra::error::{DbError, Doing};
 use crate::infra::id::MoveId;
 use crate::infra::state::{self, MoveState};
 use crate::infra::words;
+use crate::infra::words::optional_name;
 use crate::log::change::Change;
 use crate::log::trail::Action;
 use crate::moves::origin::MoveReason;
 use chrono::{DateTime, Utc};
 use fleet::MoveOrigin;
-use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
+use fleet::{ReservationName, Scope, ServerName, UnavailabilityKind, UnavailabilityRow};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
@@ -49,11 +50,11 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfinished {
     /// The server.
-    pub server: Name,
+    pub server: ServerName,
     /// The owner, by name only; `None`: free.
-    pub source: Option<Name>,
+    pub source: Option<ReservationName>,
     /// The intended owner; `None`: free.
-    pub target: Option<Name>,
+    pub target: Option<ReservationName>,
     /// The last failed move.
     pub last_move: MoveId,
     /// The step at which it did, by the state of the move.
@@ -140,14 +141,11 @@ impl Broker {
     /// # Errors
     /// If Postgres fails.
     pub async fn unfinished(&self, limit: u32) -> Result<Vec<Unfinished>, DbError> {
-        let optional = |row: &PgRow, column: usize| {
-            row.try_get::<Option<&str>, _>(column).map(|name| name.map(Name::from))
-        };
         let rows = sqlx::query(sql::LISTED).bind(i64::from(limit)).try_map(|row: PgRow| {
             Ok(Unfinished {
                 server: row.try_get::<&str, _>(0)?.into(),
-                source: optional(&row, 1)?,
-                target: optional(&row, 2)?,
+                source: optional_name(&row, 1)?,
+                target: optional_name(&row, 2)?,
                 last_move: row.try_get(3)?,
                 step: state::read(row.try_get(4)?)?,
                 reason: words::read(

@@ -12,7 +12,7 @@ use crate::log::trail::{Action, Seq};
 use chrono::{DateTime, Utc};
 use decisions::admission::ContractView;
 use fleet::pace::contract_allowance;
-use fleet::{Name, ReservationKind};
+use fleet::{Name, ReservationKind, ReservationName};
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -139,7 +139,7 @@ impl TryFrom<Document> for Contract {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractUse {
     /// The reservation.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// The contract.
     pub contract: Contract,
     /// The actor that set it.
@@ -192,9 +192,9 @@ impl Contract {
 #[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum ContractError {
     #[error("there is no reservation {reservation:?}")]
-    UnknownReservation { reservation: Name },
+    UnknownReservation { reservation: ReservationName },
     #[error("reservation {reservation:?} is {}; guaranteed ones have contracts", kind.as_str())]
-    NotGuaranteed { reservation: Name, kind: ReservationKind },
+    NotGuaranteed { reservation: ReservationName, kind: ReservationKind },
     #[error("a share is at most 100 %")]
     Share,
     #[error("the window of a contract is from a minute to 31 days")]
@@ -202,7 +202,7 @@ pub enum ContractError {
     #[error("Postgres knows no time zone {zone:?}; it knows names such as UTC and Europe/Berlin")]
     UnknownZone { zone: String },
     #[error("reservation {reservation:?} has no contract")]
-    NoContract { reservation: Name },
+    NoContract { reservation: ReservationName },
     #[error(transparent)]
     Db(#[from] DbError),
 }
@@ -222,14 +222,14 @@ impl Broker {
         let name = || Name::from(reservation);
         contract.check()?;
         if reservation.contains('\0') {
-            return Err(ContractError::UnknownReservation { reservation: name() });
+            return Err(ContractError::UnknownReservation { reservation: name().into() });
         }
         let mut change = Change::begin(self, actor).await?;
         let found = hold(change.connection(), reservation).await.doing(doing)?;
-        let (id, kind) =
-            found.ok_or_else(|| ContractError::UnknownReservation { reservation: name() })?;
+        let (id, kind) = found
+            .ok_or_else(|| ContractError::UnknownReservation { reservation: name().into() })?;
         if kind != ReservationKind::Guaranteed {
-            return Err(ContractError::NotGuaranteed { reservation: name(), kind });
+            return Err(ContractError::NotGuaranteed { reservation: name().into(), kind });
         }
         put(&mut change, actor, id, reservation, Some(contract)).await?;
         Ok(change.commit().await?)
@@ -271,7 +271,10 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn contracts(&self, of: Option<&[Name]>) -> Result<Vec<ContractUse>, DbError> {
+    pub async fn contracts(
+        &self,
+        of: Option<&[ReservationName]>,
+    ) -> Result<Vec<ContractUse>, DbError> {
         let of = of.map(|of| of.iter().map(ToString::to_string).collect::<Vec<_>>());
         let rows = sqlx::query(sql::CONTRACTS).bind(of).try_map(|row: PgRow| contract(&row));
         rows.fetch_all(&self.pool).await.doing("reading churn contracts")

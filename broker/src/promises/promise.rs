@@ -5,8 +5,9 @@ use crate::infra::words;
 use crate::moves::rollout;
 use crate::topology::places::{Names, Topology};
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, Name, RegionSnapshot, ReplicaRule, Reservation,
-    ReservationKind, ReservationRow, Rru, RruRow, SnapshotParts,
+    AffinityRow, AllowedDatacenterRow, DatacenterName, HardwareTypeName, Name, OwnerName,
+    RegionSnapshot, ReplicaRule, Reservation, ReservationKind, ReservationName, ReservationRow,
+    Rru, RruRow, SnapshotParts,
 };
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
@@ -62,7 +63,7 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Promise {
     pub(crate) kind: ReservationKind,
-    owner: Name,
+    owner: OwnerName,
     capacity: Rru,
     msb_buffer: bool,
     priority: i32,
@@ -71,11 +72,11 @@ pub(crate) struct Promise {
     affinity_theta: Option<f64>,
     host_profile: Option<Name>,
     /// Ordered by type.
-    pub(crate) rru: Vec<(Name, Rru)>,
+    pub(crate) rru: Vec<(HardwareTypeName, Rru)>,
     /// Ordered by datacenter.
-    affinity: Vec<(Name, f64)>,
+    affinity: Vec<(DatacenterName, f64)>,
     /// In order.
-    allowed_datacenters: Vec<Name>,
+    allowed_datacenters: Vec<DatacenterName>,
     replica_rule: Option<ReplicaRule>,
     /// A shared buffer that the region's fraction made, not listed in the snapshot.
     pub(crate) made: bool,
@@ -107,7 +108,7 @@ impl Promise {
     }
 
     /// An unlisted shared buffer of one hardware type, with a promise of zero.
-    pub(crate) fn made_buffer(hardware_type: &Name) -> Promise {
+    pub(crate) fn made_buffer(hardware_type: &HardwareTypeName) -> Promise {
         Promise {
             kind: ReservationKind::SharedBuffer,
             owner: "shared-buffer".into(),
@@ -137,13 +138,13 @@ impl Promise {
     }
 
     /// The hardware type of a shared buffer.
-    pub(crate) fn buffer_type(&self) -> Option<&Name> {
+    pub(crate) fn buffer_type(&self) -> Option<&HardwareTypeName> {
         let shared = self.kind == ReservationKind::SharedBuffer;
         self.rru.first().filter(|_| shared).map(|(hardware_type, _)| hardware_type)
     }
 
     /// This promise as rows of the snapshot format.
-    pub(crate) fn rows(&self, id: &Name) -> PromiseRows {
+    pub(crate) fn rows(&self, id: &ReservationName) -> PromiseRows {
         let reservation = ReservationRow {
             reservation_id: id.clone(),
             owner: self.owner.clone(),
@@ -200,7 +201,7 @@ impl PromiseRows {
 }
 
 /// All promises of a snapshot, made shared buffers included.
-pub(crate) fn of_snapshot(snapshot: &RegionSnapshot) -> BTreeMap<Name, Promise> {
+pub(crate) fn of_snapshot(snapshot: &RegionSnapshot) -> BTreeMap<ReservationName, Promise> {
     snapshot.reservations.iter().map(|r| (r.id.clone(), Promise::of(snapshot, r))).collect()
 }
 
@@ -208,27 +209,27 @@ pub(crate) fn of_snapshot(snapshot: &RegionSnapshot) -> BTreeMap<Name, Promise> 
 pub(crate) async fn read(
     db: &mut PgConnection,
     topology: &Topology,
-) -> Result<(Names, BTreeMap<Name, Promise>), DbError> {
+) -> Result<(Names<ReservationName>, BTreeMap<ReservationName, Promise>), DbError> {
     select(db, topology).await.doing("reading the reservations")
 }
 
 async fn select(
     db: &mut PgConnection,
     topology: &Topology,
-) -> Result<(Names, BTreeMap<Name, Promise>), sqlx::Error> {
-    let mut values: BTreeMap<i64, Vec<(Name, Rru)>> = BTreeMap::new();
+) -> Result<(Names<ReservationName>, BTreeMap<ReservationName, Promise>), sqlx::Error> {
+    let mut values: BTreeMap<i64, Vec<(HardwareTypeName, Rru)>> = BTreeMap::new();
     let rows: Vec<(i64, i32, i64)> = sqlx::query_as(sql::RRU_VALUES).fetch_all(&mut *db).await?;
     for (promise, ty, value) in rows {
         let named = topology.hardware_types.name(ty).clone();
         values.entry(promise).or_default().push((named, Rru(value)));
     }
-    let mut shares: BTreeMap<i64, Vec<(Name, f64)>> = BTreeMap::new();
+    let mut shares: BTreeMap<i64, Vec<(DatacenterName, f64)>> = BTreeMap::new();
     let rows: Vec<(i64, i32, f64)> = sqlx::query_as(sql::AFFINITIES).fetch_all(&mut *db).await?;
     for (promise, datacenter, share) in rows {
         let named = topology.datacenters.name(datacenter).clone();
         shares.entry(promise).or_default().push((named, share));
     }
-    let mut allowed: BTreeMap<i64, Vec<Name>> = BTreeMap::new();
+    let mut allowed: BTreeMap<i64, Vec<DatacenterName>> = BTreeMap::new();
     let rows: Vec<(i64, i32)> =
         sqlx::query_as(sql::ALLOWED_DATACENTERS).fetch_all(&mut *db).await?;
     for (promise, datacenter) in rows {
@@ -236,7 +237,7 @@ async fn select(
     }
     let (mut names, mut promises) = (Names::default(), BTreeMap::new());
     for row in sqlx::query(sql::RESERVATIONS).fetch_all(&mut *db).await? {
-        let name: Name = row.try_get::<&str, _>(2)?.into();
+        let name: ReservationName = row.try_get::<&str, _>(2)?.into();
         let promise_id: i64 = row.try_get(1)?;
         let kind = words::reservation_kind("reservations.kind", row.try_get(3)?)?;
         let mut rru = values.remove(&promise_id).unwrap_or_default();
@@ -255,7 +256,7 @@ async fn select(
             msb_alpha: row.try_get(8)?,
             rack_alpha: row.try_get(9)?,
             affinity_theta: row.try_get(10)?,
-            host_profile: row.try_get::<Option<&str>, _>(11)?.map(Name::from),
+            host_profile: row.try_get::<Option<&str>, _>(11)?.map(Into::into),
             rru,
             affinity,
             allowed_datacenters,
@@ -277,7 +278,7 @@ pub(crate) fn replica_rule(replicas: Option<i32>, per_msb: Option<i32>) -> Optio
 pub(crate) async fn add(
     db: &mut PgConnection,
     topology: &Topology,
-    wanted: &[(&Name, &Promise)],
+    wanted: &[(&ReservationName, &Promise)],
 ) -> Result<(), DbError> {
     insert(db, topology, wanted).await.doing("storing reservations")
 }
@@ -285,12 +286,13 @@ pub(crate) async fn add(
 async fn insert(
     db: &mut PgConnection,
     topology: &Topology,
-    wanted: &[(&Name, &Promise)],
+    wanted: &[(&ReservationName, &Promise)],
 ) -> Result<(), sqlx::Error> {
-    fn column<T>(wanted: &[(&Name, &Promise)], of: impl Fn(&Promise) -> T) -> Vec<T> {
+    fn column<T>(wanted: &[(&ReservationName, &Promise)], of: impl Fn(&Promise) -> T) -> Vec<T> {
         wanted.iter().map(|(_, promise)| of(promise)).collect()
     }
-    let type_id = |name: &Name| topology.hardware_types.id(name).expect("stored before");
+    let type_id =
+        |name: &HardwareTypeName| topology.hardware_types.id(name).expect("stored before");
     let names: Vec<&str> = wanted.iter().map(|(name, _)| name.as_ref()).collect();
     let kinds = column(wanted, |p| p.kind.as_str());
     let rows: Vec<(String, i64)> = sqlx::query_as(sql::ADD_PROMISES)
@@ -314,7 +316,8 @@ async fn insert(
     let (mut of, mut types, mut values) = (Vec::new(), Vec::new(), Vec::new());
     let (mut at, mut datacenters, mut shares) = (Vec::new(), Vec::new(), Vec::new());
     let (mut held, mut allowed) = (Vec::new(), Vec::new());
-    let datacenter_id = |name: &Name| topology.datacenters.id(name).expect("stored before");
+    let datacenter_id =
+        |name: &DatacenterName| topology.datacenters.id(name).expect("stored before");
     for (&id, (_, promise)) in ids.iter().zip(wanted) {
         for (hardware_type, value) in &promise.rru {
             of.push(id);

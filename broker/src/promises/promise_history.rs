@@ -4,7 +4,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::words;
 use chrono::{DateTime, Utc};
-use fleet::{Name, ReplicaRule, ReservationKind, Rru};
+use fleet::{DatacenterName, HardwareTypeName, ReplicaRule, ReservationKind, Rru};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,11 +51,11 @@ pub struct PromiseVersion {
     /// The time of the promise.
     pub promised_at: DateTime<Utc>,
     /// RRU values by hardware type.
-    pub rru: BTreeMap<Name, Rru>,
+    pub rru: BTreeMap<HardwareTypeName, Rru>,
     /// Wanted share of its capacity by datacenter.
-    pub affinity: BTreeMap<Name, f64>,
+    pub affinity: BTreeMap<DatacenterName, f64>,
     /// The allowed datacenters; empty: all.
-    pub allowed_datacenters: BTreeSet<Name>,
+    pub allowed_datacenters: BTreeSet<DatacenterName>,
     /// The replica rule, which limits the share of any one MSB.
     pub replica_rule: Option<ReplicaRule>,
 }
@@ -97,9 +97,9 @@ fn version(row: &PgRow) -> Result<PromiseVersion, sqlx::Error> {
         affinity_theta: row.try_get(8)?,
         host_profile: row.try_get(9)?,
         promised_at: row.try_get(10)?,
-        rru: values.0.into_iter().map(|(ty, micro)| (Name::from(ty), Rru(micro))).collect(),
-        affinity: shares.0.into_iter().map(|(dc, share)| (Name::from(dc), share)).collect(),
-        allowed_datacenters: allowed.into_iter().map(Name::from).collect(),
+        rru: values.0.into_iter().map(|(ty, micro)| (ty.into(), Rru(micro))).collect(),
+        affinity: shares.0.into_iter().map(|(dc, share)| (dc.into(), share)).collect(),
+        allowed_datacenters: allowed.into_iter().map(Into::into).collect(),
         replica_rule: crate::promises::promise::replica_rule(row.try_get(14)?, row.try_get(15)?),
     })
 }

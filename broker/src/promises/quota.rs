@@ -7,7 +7,7 @@ use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
 use chrono::{DateTime, Utc};
 use fleet::quota::Measure;
-use fleet::{NAME_CHARS_MAX, Name, Rru};
+use fleet::{HardwareTypeName, NAME_CHARS_MAX, Name, OwnerName, ReservationName, Rru};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use sqlx::types::Json;
@@ -61,18 +61,18 @@ pub struct QuotaLimit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaPromise {
     /// The reservation.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// The capacity C.
     pub capacity: Rru,
     /// RRU values by hardware type.
-    pub values: BTreeMap<Name, Rru>,
+    pub values: BTreeMap<HardwareTypeName, Rru>,
 }
 
 /// The limits and promises of an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// The owner.
-    pub owner: Name,
+    pub owner: OwnerName,
     /// The limits, all of which must hold; empty: unlimited.
     pub limits: Vec<QuotaLimit>,
     /// The promises by reservation.
@@ -85,7 +85,7 @@ pub struct QuotaAsked {
     /// In RRU of this profile.
     pub profile: Option<Name>,
     /// In servers of this hardware type; without type and profile, in servers of all types.
-    pub hardware_type: Option<Name>,
+    pub hardware_type: Option<HardwareTypeName>,
     /// The limit.
     pub limit: Rru,
 }
@@ -136,11 +136,11 @@ impl Broker {
         check(db, limits).await?;
         let before = read(db, Some(owner)).await?.pop().map(|of| of.limits).unwrap_or_default();
         sqlx::query(sql::REMOVE).bind(owner).execute(&mut *db).await.doing(doing)?;
-        let name = |of: &Option<Name>| of.as_ref().map(ToString::to_string);
+        let name = |of: Option<&str>| of.map(ToOwned::to_owned);
         let added = sqlx::query(sql::ADD)
             .bind(owner)
-            .bind(limits.iter().map(|of| name(&of.profile)).collect::<Vec<_>>())
-            .bind(limits.iter().map(|of| name(&of.hardware_type)).collect::<Vec<_>>())
+            .bind(limits.iter().map(|of| name(of.profile.as_deref())).collect::<Vec<_>>())
+            .bind(limits.iter().map(|of| name(of.hardware_type.as_deref())).collect::<Vec<_>>())
             .bind(limits.iter().map(|of| of.limit.0).collect::<Vec<_>>())
             .bind(actor);
         added.execute(&mut *db).await.doing(doing)?;
@@ -163,18 +163,18 @@ impl Broker {
 async fn check(db: &mut PgConnection, limits: &[QuotaAsked]) -> Result<(), QuotaError> {
     let doing = "looking limits up";
     let mut wrong = Vec::new();
-    type NamedBy = fn(&QuotaAsked) -> Option<&Name>;
+    type NamedBy = fn(&QuotaAsked) -> Option<&str>;
     let fields: [(_, _, _, NamedBy); 2] = [
-        ("profile", "unknown_profile", sql::PROFILES, |of| of.profile.as_ref()),
-        ("hardware_type", "unknown_hardware_type", sql::TYPES, |of| of.hardware_type.as_ref()),
+        ("profile", "unknown_profile", sql::PROFILES, |of| of.profile.as_deref()),
+        ("hardware_type", "unknown_hardware_type", sql::TYPES, |of| of.hardware_type.as_deref()),
     ];
     for (field, reason, statement, of) in fields {
         let names = limits.iter().filter_map(of).filter(|name| !name.contains('\0'));
-        let names: Vec<&str> = names.map(AsRef::as_ref).collect();
+        let names: Vec<&str> = names.collect();
         let known = sqlx::query_scalar(statement).bind(names).fetch_all(&mut *db).await;
         let known: Vec<String> = known.doing(doing)?;
         for (nr, name) in limits.iter().enumerate().filter_map(|(nr, row)| Some((nr, of(row)?))) {
-            if !known.iter().any(|known| **known == **name) {
+            if !known.iter().any(|known| known == name) {
                 let detail = format!("there is no {} {name:?}", field.replace('_', " "));
                 wrong.push(QuotaWrong { nr, field, reason, detail });
             }
@@ -207,7 +207,7 @@ type LimitRow = (
     Option<Json<BTreeMap<String, i64>>>,
 );
 
-fn values(of: BTreeMap<String, i64>) -> BTreeMap<Name, Rru> {
+fn values(of: BTreeMap<String, i64>) -> BTreeMap<HardwareTypeName, Rru> {
     of.into_iter().map(|(ty, micro)| (ty.into(), Rru(micro))).collect()
 }
 
@@ -252,7 +252,7 @@ async fn select(db: &mut PgConnection, owner: Option<&str>) -> Result<Vec<Quota>
 }
 
 /// The amounts promised to owners, in the measure of each limit.
-pub(crate) type Promised = BTreeMap<(Name, Measure), Rru>;
+pub(crate) type Promised = BTreeMap<(OwnerName, Measure), Rru>;
 
 /// The present amounts, for a later comparison.
 pub(crate) fn promised(quotas: &[Quota]) -> Promised {
@@ -261,7 +261,7 @@ pub(crate) fn promised(quotas: &[Quota]) -> Promised {
 }
 
 /// The first limit that is exceeded by more than before.
-pub(crate) fn exceeded(quotas: Vec<Quota>, before: &Promised) -> Option<(Name, QuotaLimit)> {
+pub(crate) fn exceeded(quotas: Vec<Quota>, before: &Promised) -> Option<(OwnerName, QuotaLimit)> {
     let mut limits = quotas.into_iter().flat_map(|of| {
         let owner = of.owner;
         of.limits.into_iter().map(move |limit| (owner.clone(), limit))

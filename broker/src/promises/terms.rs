@@ -2,7 +2,7 @@
 //! changes (rows are added to its tables and never removed), so cached terms stay valid, and lists of
 //! reservations need not read them, their larger part.
 
-use fleet::{Name, Rru};
+use fleet::{DatacenterName, HardwareTypeName, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -32,11 +32,11 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PromiseTerms {
     /// RRU values V by hardware type.
-    pub rru: BTreeMap<Name, Rru>,
+    pub rru: BTreeMap<HardwareTypeName, Rru>,
     /// Affinity A by datacenter.
-    pub affinity: BTreeMap<Name, f64>,
+    pub affinity: BTreeMap<DatacenterName, f64>,
     /// The allowed datacenters; empty: all.
-    pub allowed_datacenters: BTreeSet<Name>,
+    pub allowed_datacenters: BTreeSet<DatacenterName>,
 }
 
 /// Cached terms by the number of the promise.
@@ -80,16 +80,16 @@ fn terms(row: &PgRow) -> Result<(i64, Arc<PromiseTerms>), sqlx::Error> {
     let rru = by_name(row.try_get(1)?, row.try_get(2)?, Rru);
     let affinity = by_name(row.try_get(3)?, row.try_get(4)?, |share: f64| share);
     let allowed: Vec<String> = row.try_get(5)?;
-    let allowed_datacenters = allowed.into_iter().map(Name::from).collect();
+    let allowed_datacenters = allowed.into_iter().map(Into::into).collect();
     Ok((row.try_get(0)?, Arc::new(PromiseTerms { rru, affinity, allowed_datacenters })))
 }
 
 /// Zips two arrays of equal length; Postgres aggregates no rows to null.
-fn by_name<T, V>(
+fn by_name<N: From<String> + Ord, T, V>(
     names: Option<Vec<String>>,
     values: Option<Vec<T>>,
     value: impl Fn(T) -> V,
-) -> BTreeMap<Name, V> {
-    let names = names.into_iter().flatten().map(Name::from);
+) -> BTreeMap<N, V> {
+    let names = names.into_iter().flatten().map(N::from);
     names.zip(values.into_iter().flatten().map(value)).collect()
 }

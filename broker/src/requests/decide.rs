@@ -10,7 +10,7 @@ use crate::queue::job::LEASE_MAX;
 use crate::requests::operation;
 use crate::requests::request::{Request, RequestChangeKind, RequestSpec, request};
 use crate::requests::submit::{Submission, SubmitError};
-use fleet::{CapacityRequest, Name};
+use fleet::{CapacityRequest, OwnerName, ReservationName};
 use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use std::time::Duration;
@@ -236,7 +236,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn sweep_reservations(&self, actor: &str) -> Result<Vec<Name>, DbError> {
+    pub async fn sweep_reservations(&self, actor: &str) -> Result<Vec<ReservationName>, DbError> {
         let doing = "removing reservations that ended";
         sqlx::query(sql::LEFT_OVER).execute(&self.pool).await.doing(doing)?;
         let any: bool =
@@ -258,12 +258,12 @@ impl Broker {
             change.record(Action::ReservationRemoved, reservation, json!({}));
         }
         change.commit().await?;
-        Ok(swept.into_iter().map(Name::from).collect())
+        Ok(swept.into_iter().map(Into::into).collect())
     }
 }
 
 /// The request that removes a reservation.
-fn removal(reservation: Name, owner: Name) -> RequestSpec {
+fn removal(reservation: ReservationName, owner: OwnerName) -> RequestSpec {
     RequestSpec {
         kind: RequestChangeKind::Remove,
         owner,

@@ -9,8 +9,8 @@ use crate::log::trail::{Seq, TargetVersion};
 use crate::requests::request::RequestSpec;
 use crate::requests::submit::SubmitError;
 use chrono::{DateTime, Utc};
-use fleet::Name;
 use fleet::quote::Quote;
+use fleet::{ReservationName, ServerName};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sqlx::postgres::PgRow;
@@ -56,7 +56,7 @@ pub struct NewPlan {
     /// The quote of each change, in the order of the changes; empty if the plan keeps every promise.
     pub quotes: Vec<Quote>,
     /// The servers whose holder changes, with the new holder.
-    pub targets: Vec<(Name, Option<Name>)>,
+    pub targets: Vec<(ServerName, Option<ReservationName>)>,
 }
 
 /// A stored plan.
@@ -181,7 +181,7 @@ fn plan(row: &PgRow) -> Result<Result<StoredPlan, UnreadablePlan>, sqlx::Error> 
     let parts = || {
         let changes: Vec<RequestSpec> = part("changes", changes)?;
         let quotes: Vec<Quote> = part("answers", quotes)?;
-        let targets: Vec<(Name, Option<Name>)> = part("targets", targets)?;
+        let targets: Vec<(ServerName, Option<ReservationName>)> = part("targets", targets)?;
         agree(&changes, &quotes)?;
         Ok((changes, quotes, targets))
     };

@@ -9,7 +9,7 @@ use crate::infra::id::{OperationId, PlanId, RequestId};
 use crate::infra::state::{self, RequestState, State};
 use crate::promises::contract::Contract;
 use chrono::{DateTime, Utc};
-use fleet::{CapacityRequest, Name, Rru};
+use fleet::{CapacityRequest, OwnerName, ReservationName, Rru};
 use serde::{Deserialize, Serialize};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -96,7 +96,7 @@ pub struct RequestSpec {
     /// The kind of change.
     pub kind: RequestChangeKind,
     /// The reservation's owner.
-    pub owner: Name,
+    pub owner: OwnerName,
     /// The requested change.
     pub change: CapacityRequest,
     /// How much of it must be granted.
@@ -127,7 +127,7 @@ where
 
 impl RequestSpec {
     /// The reservation's name.
-    pub fn reservation(&self) -> &Name {
+    pub fn reservation(&self) -> &ReservationName {
         &self.change.reservation_id
     }
 

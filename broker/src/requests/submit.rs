@@ -10,7 +10,7 @@ use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
 use crate::requests::operation::{self, OperationSubject};
 use crate::requests::request::{RequestChangeKind, RequestSpec};
-use fleet::{Name, ReservationKind};
+use fleet::{ReservationKind, ReservationName};
 use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -66,13 +66,13 @@ pub struct Submitted {
 #[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum SubmitError {
     #[error("there is a reservation {reservation:?} already")]
-    Exists { reservation: Name },
+    Exists { reservation: ReservationName },
     #[error("there is no reservation {reservation:?}")]
-    UnknownReservation { reservation: Name },
+    UnknownReservation { reservation: ReservationName },
     #[error("reservation {reservation:?} is {}; guaranteed ones are asked for", kind.as_str())]
-    NotGuaranteed { reservation: Name, kind: ReservationKind },
+    NotGuaranteed { reservation: ReservationName, kind: ReservationKind },
     #[error("request {request} for reservation {reservation:?} waits for its answer")]
-    Open { reservation: Name, request: RequestId },
+    Open { reservation: ReservationName, request: RequestId },
     #[error("it has changed meanwhile; its version is {current:?} now")]
     Stale { current: String },
     #[error("there is no request {id}")]
@@ -203,7 +203,7 @@ impl Broker {
 /// A request that is about to change.
 struct Found {
     state: RequestState,
-    reservation: Name,
+    reservation: ReservationName,
     operation: Option<OperationId>,
     asking: RequestSpec,
 }

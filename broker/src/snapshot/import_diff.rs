@@ -3,7 +3,10 @@
 
 use crate::promises::promise::Promise;
 use crate::snapshot::region_read::Stored;
-use fleet::{Name, RegionSnapshot, ServerRow, SnapshotParts, UnavailabilityRow, is_stand_in};
+use fleet::{
+    HardwareTypeName, Name, RegionSnapshot, ReservationName, ServerName, ServerRow, SnapshotParts,
+    UnavailabilityRow, is_stand_in,
+};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,29 +26,43 @@ pub enum Missing {
 }
 
 /// The difference in one table.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changes<N> {
     /// The number of stored rows.
     pub stored: usize,
     /// Names in the snapshot only.
-    pub added: Vec<Name>,
+    pub added: Vec<N>,
     /// Names in both, with different rows.
-    pub changed: Vec<Name>,
+    pub changed: Vec<N>,
     /// Names in the store only.
-    pub missing: Vec<Name>,
+    pub missing: Vec<N>,
 }
 
-impl Changes {
+impl<N> Default for Changes<N> {
+    fn default() -> Self {
+        Changes { stored: 0, added: Vec::new(), changed: Vec::new(), missing: Vec::new() }
+    }
+}
+
+impl<N: Clone + Ord> Changes<N> {
     /// Whether the tables are equal.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.missing.is_empty()
     }
 
+    /// Whether the snapshot has no new and no changed row.
+    fn adds_nothing(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty()
+    }
+
     /// Compares two lists, each in order of name.
     fn between<'a, T: PartialEq + 'a>(
-        stored: impl Iterator<Item = (&'a Name, &'a T)>,
-        wanted: impl Iterator<Item = (&'a Name, &'a T)>,
-    ) -> Changes {
+        stored: impl Iterator<Item = (&'a N, &'a T)>,
+        wanted: impl Iterator<Item = (&'a N, &'a T)>,
+    ) -> Changes<N>
+    where
+        N: 'a,
+    {
         let (mut stored, mut wanted) = (stored.peekable(), wanted.peekable());
         let mut changes = Changes::default();
         loop {
@@ -102,7 +119,7 @@ pub struct ImportPlan {
     /// Whether prices or limits change.
     pub weights_changed: bool,
     /// Servers that differ in any column.
-    pub servers: Changes,
+    pub servers: Changes<ServerName>,
     /// Changed servers whose owner, target or loan differs.
     pub bindings_changed: usize,
     /// Stored servers with an owner.
@@ -112,29 +129,30 @@ pub struct ImportPlan {
     /// Of these, servers that are not in the snapshot.
     pub bindings_missing: usize,
     /// Reservations that differ in any term; changed ones get a new version of their promise.
-    pub reservations: Changes,
+    pub reservations: Changes<ReservationName>,
     /// Unavailability events.
-    pub unavailability: Changes,
+    pub unavailability: Changes<Name>,
     /// Contradictions: servers, racks and MSBs in another place, servers of another type, reservations of
     /// another kind.
     pub contradictions: Vec<Elsewhere>,
     /// Types of stored servers that the snapshot does not know, with the number of servers.
-    pub types_missing: Vec<(Name, usize)>,
+    pub types_missing: Vec<(HardwareTypeName, usize)>,
 }
 
 impl ImportPlan {
     /// Whether the import would change nothing, deletions aside.
     pub fn is_empty(&self) -> bool {
-        let unchanged = |c: &Changes| c.added.is_empty() && c.changed.is_empty();
-        let tables = [&self.servers, &self.reservations, &self.unavailability];
-        !self.first && !self.weights_changed && tables.into_iter().all(unchanged)
+        let unchanged = self.servers.adds_nothing()
+            && self.reservations.adds_nothing()
+            && self.unavailability.adds_nothing();
+        !self.first && !self.weights_changed && unchanged
     }
 
     /// Whether the snapshot lacks anything stored.
     pub fn lacks_something(&self) -> bool {
-        [&self.servers, &self.reservations, &self.unavailability]
-            .into_iter()
-            .any(|changes| !changes.missing.is_empty())
+        !(self.servers.missing.is_empty()
+            && self.reservations.missing.is_empty()
+            && self.unavailability.missing.is_empty())
     }
 
     /// Whether the snapshot contradicts the store in rarely changing columns.
@@ -157,7 +175,10 @@ impl ImportPlan {
     }
 
     /// Adds reservations that the inventory lacks and that stay because they hold servers.
-    pub(crate) fn with_missing<'a>(mut self, names: impl Iterator<Item = &'a Name>) -> ImportPlan {
+    pub(crate) fn with_missing<'a>(
+        mut self,
+        names: impl Iterator<Item = &'a ReservationName>,
+    ) -> ImportPlan {
         let missing = &mut self.reservations.missing;
         missing.extend(names.cloned());
         missing.sort_unstable();
@@ -169,16 +190,17 @@ impl ImportPlan {
         stored: &Stored,
         snapshot: &RegionSnapshot,
         wanted: &SnapshotParts,
-        promises: &BTreeMap<Name, Promise>,
+        promises: &BTreeMap<ReservationName, Promise>,
     ) -> ImportPlan {
         let event = |row: &UnavailabilityRow| row.event_id.clone();
         let old_events: Vec<Name> = stored.unavailability.iter().map(event).collect();
         let new_events: Vec<Name> = wanted.unavailability.iter().map(event).collect();
         // Made buffers follow from the fraction and the servers; they have no promise of their own.
-        let listed = |promises: &BTreeMap<Name, Promise>| -> BTreeMap<Name, Promise> {
-            let listed = promises.iter().filter(|(_, promise)| !promise.made);
-            listed.map(|(name, promise)| (name.clone(), promise.clone())).collect()
-        };
+        let listed =
+            |promises: &BTreeMap<ReservationName, Promise>| -> BTreeMap<ReservationName, Promise> {
+                let listed = promises.iter().filter(|(_, promise)| !promise.made);
+                listed.map(|(name, promise)| (name.clone(), promise.clone())).collect()
+            };
         let mut plan = ImportPlan {
             first: stored.region.is_none(),
             weights_changed: stored.region.as_ref().is_some_and(|region| {
@@ -207,17 +229,17 @@ impl ImportPlan {
         &mut self,
         stored: &Stored,
         wanted: &SnapshotParts,
-        promises: &BTreeMap<Name, Promise>,
+        promises: &BTreeMap<ReservationName, Promise>,
     ) {
         let mut found: BTreeSet<Elsewhere> = BTreeSet::new();
-        let mut note = |what, name: &Name, stored: &Name, wanted: &Name| {
+        let mut note = |what, name: &str, stored: &str, wanted: &str| {
             if stored != wanted {
-                let (name, stored, wanted) = (name.clone(), stored.clone(), wanted.clone());
+                let (name, stored, wanted) = (name.into(), stored.into(), wanted.into());
                 found.insert(Elsewhere { what, name, stored, wanted });
             }
         };
         let (mut msb_of, mut datacenter_of) = (BTreeMap::new(), BTreeMap::new());
-        let mut types: BTreeMap<&Name, usize> = BTreeMap::new();
+        let mut types: BTreeMap<&HardwareTypeName, usize> = BTreeMap::new();
         for (row, _) in &stored.servers {
             msb_of.insert(&row.rack, &row.msb);
             datacenter_of.insert(&row.msb, &row.datacenter);
@@ -250,14 +272,15 @@ impl ImportPlan {
         self.bindings_missing = self.bindings_stored - seen;
         for (name, promise) in promises {
             if let Some(old) = stored.promises.get(name) {
-                let kinds = (old.kind.as_str().into(), promise.kind.as_str().into());
-                note("kind of reservation", name, &kinds.0, &kinds.1);
+                let kinds = (old.kind.as_str(), promise.kind.as_str());
+                note("kind of reservation", name, kinds.0, kinds.1);
             }
         }
         self.contradictions = found.into_iter().collect();
-        let known: BTreeSet<&Name> = (wanted.servers.iter().map(|row| &row.hardware_type))
-            .chain(promises.values().flat_map(|promise| promise.rru.iter().map(|(ty, _)| ty)))
-            .collect();
+        let known: BTreeSet<&HardwareTypeName> =
+            (wanted.servers.iter().map(|row| &row.hardware_type))
+                .chain(promises.values().flat_map(|promise| promise.rru.iter().map(|(ty, _)| ty)))
+                .collect();
         types.retain(|hardware_type, _| !known.contains(hardware_type));
         self.types_missing = types.into_iter().map(|(ty, servers)| (ty.clone(), servers)).collect();
     }
@@ -271,11 +294,11 @@ fn binding(row: &ServerRow) -> impl PartialEq + '_ {
 const NAMES_SHOWN: usize = 10;
 
 /// A line with the first few names.
-fn names(out: &mut fmt::Formatter<'_>, what: &str, names: &[Name]) -> fmt::Result {
+fn names<N: AsRef<str>>(out: &mut fmt::Formatter<'_>, what: &str, names: &[N]) -> fmt::Result {
     if names.is_empty() {
         return Ok(());
     }
-    let shown: Vec<&str> = names.iter().take(NAMES_SHOWN).map(Name::as_ref).collect();
+    let shown: Vec<&str> = names.iter().take(NAMES_SHOWN).map(AsRef::as_ref).collect();
     write!(out, "  {what}: {}", shown.join(", "))?;
     match names.len().saturating_sub(NAMES_SHOWN) {
         0 => writeln!(out),
@@ -283,22 +306,26 @@ fn names(out: &mut fmt::Formatter<'_>, what: &str, names: &[Name]) -> fmt::Resul
     }
 }
 
+/// The changes of a table: a line of counts, and the first few names of each kind.
+fn table<N: AsRef<str>>(
+    out: &mut fmt::Formatter<'_>,
+    what: &str,
+    changes: &Changes<N>,
+) -> fmt::Result {
+    let Changes { stored, added, changed, missing } = changes;
+    write!(out, "{what}: {stored} stored, {} added, ", added.len())?;
+    writeln!(out, "{} changed, {} not in the snapshot", changed.len(), missing.len())?;
+    names(out, "added", added)?;
+    names(out, "changed", changed)?;
+    names(out, "not in the snapshot", missing)
+}
+
 /// One line per table, and the first few names of each kind of change.
 impl fmt::Display for ImportPlan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tables = [
-            ("servers", &self.servers),
-            ("reservations", &self.reservations),
-            ("unavailability events", &self.unavailability),
-        ];
-        for (what, changes) in tables {
-            let Changes { stored, added, changed, missing } = changes;
-            write!(out, "{what}: {stored} stored, {} added, ", added.len())?;
-            writeln!(out, "{} changed, {} not in the snapshot", changed.len(), missing.len())?;
-            names(out, "added", added)?;
-            names(out, "changed", changed)?;
-            names(out, "not in the snapshot", missing)?;
-        }
+        table(out, "servers", &self.servers)?;
+        table(out, "reservations", &self.reservations)?;
+        table(out, "unavailability events", &self.unavailability)?;
         writeln!(
             out,
             "bindings: {} stored, {} changed, {} freed",

@@ -13,7 +13,9 @@ use crate::maintenance;
 use crate::promises::promise::{self, Promise};
 use crate::snapshot::import_diff::{Changes, ImportPlan, Missing, Vanishing};
 use crate::snapshot::region_read::Stored;
-use fleet::{Coverage, Name, RegionSnapshot, SnapshotError, SnapshotParts};
+use fleet::{
+    Coverage, HardwareTypeName, Name, RegionSnapshot, ReservationName, SnapshotError, SnapshotParts,
+};
 use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use write::sql;
@@ -60,13 +62,13 @@ pub enum LoadError {
         "reservation {name:?} is missing in the inventory and {servers} of its servers are in it; ask \
          for none of it first, or keep what is missing"
     )]
-    StillHeld { name: Name, servers: usize },
+    StillHeld { name: ReservationName, servers: usize },
     #[error("unavailability event {event:?}: times are stored in whole microseconds")]
     Time { event: Name },
     #[error(
         "shared buffer {kept:?} is missing in the snapshot and kept, but servers are in {made:?}, another of its type; remove what is missing, or list it"
     )]
-    KeptBuffer { kept: Name, made: Name },
+    KeptBuffer { kept: ReservationName, made: ReservationName },
     #[error(transparent)]
     Db(#[from] DbError),
 }
@@ -214,15 +216,16 @@ pub(crate) fn check_storable(
     wanted: &SnapshotParts,
 ) -> Result<(), LoadError> {
     let reservations = snapshot.reservations.iter();
-    let names = (reservations.flat_map(|r| [Some(&r.id), Some(&r.owner), r.host_profile.as_ref()]))
-        .flatten()
-        .chain(snapshot.datacenters.iter().map(|d| &d.id))
-        .chain(snapshot.msbs.iter().map(|m| &m.id))
-        .chain(snapshot.racks.iter().map(|r| &r.id))
-        .chain(&snapshot.hardware_types)
-        .chain(snapshot.servers.iter().map(|s| &s.id))
-        .chain(snapshot.unavailability.iter().map(|e| &e.id))
-        .chain([&snapshot.region]);
+    let names = (reservations
+        .flat_map(|r| [Some(&*r.id), Some(&*r.owner), r.host_profile.as_deref()]))
+    .flatten()
+    .chain(snapshot.datacenters.iter().map(|d| &*d.id))
+    .chain(snapshot.msbs.iter().map(|m| &*m.id))
+    .chain(snapshot.racks.iter().map(|r| &*r.id))
+    .chain(snapshot.hardware_types.iter().map(|name| &**name))
+    .chain(snapshot.servers.iter().map(|s| &*s.id))
+    .chain(snapshot.unavailability.iter().map(|e| &*e.id))
+    .chain([&*snapshot.region]);
     for name in names {
         if name.contains('\0') {
             return Err(LoadError::ZeroCharacter { name: name.to_string() });
@@ -254,17 +257,17 @@ fn check_allowed(plan: &ImportPlan, options: ImportOptions) -> Result<(), LoadEr
 fn keep_buffers(
     stored: &Stored,
     wanted: &SnapshotParts,
-    promises: &mut BTreeMap<Name, Promise>,
+    promises: &mut BTreeMap<ReservationName, Promise>,
 ) -> Result<(), LoadError> {
-    let unlisted = |name: &Name| promises.get(name).is_none_or(|promise| promise.made);
-    let kept: BTreeMap<&Name, &Name> = (stored.promises.iter())
+    let unlisted = |name: &ReservationName| promises.get(name).is_none_or(|promise| promise.made);
+    let kept: BTreeMap<&HardwareTypeName, &ReservationName> = (stored.promises.iter())
         .filter(|(name, promise)| !promise.made && unlisted(name))
         .filter_map(|(name, promise)| Some((promise.buffer_type()?, name)))
         .collect();
     if kept.is_empty() {
         return Ok(());
     }
-    let referred: BTreeSet<&Name> = (wanted.servers.iter())
+    let referred: BTreeSet<&ReservationName> = (wanted.servers.iter())
         .flat_map(|row| [&row.current_reservation, &row.target_reservation])
         .flatten()
         .collect();
@@ -279,18 +282,19 @@ fn keep_buffers(
     rival.map_or(Ok(()), |(kept, made)| Err(LoadError::KeptBuffer { kept, made }))
 }
 
+fn counts<N>(changes: &Changes<N>, removes: bool) -> serde_json::Value {
+    let removed = if removes { changes.missing.len() } else { 0 };
+    serde_json::json!({
+        "added": changes.added.len(), "changed": changes.changed.len(), "removed": removed
+    })
+}
+
 fn detail(plan: &ImportPlan, version: TargetVersion, removes: bool) -> serde_json::Value {
-    let counts = |changes: &Changes| {
-        let removed = if removes { changes.missing.len() } else { 0 };
-        serde_json::json!({
-            "added": changes.added.len(), "changed": changes.changed.len(), "removed": removed
-        })
-    };
     serde_json::json!({
         "version": version.0,
-        "servers": counts(&plan.servers),
-        "reservations": counts(&plan.reservations),
-        "unavailability": counts(&plan.unavailability),
+        "servers": counts(&plan.servers, removes),
+        "reservations": counts(&plan.reservations, removes),
+        "unavailability": counts(&plan.unavailability, removes),
         "bindings_changed": plan.bindings_changed,
         "bindings_freed": plan.bindings_freed,
         "contradictions": plan.contradictions.len() + plan.types_missing.len(),

@@ -6,7 +6,7 @@ use crate::log::trail::{Seq, TargetVersion};
 use crate::promises::promise::{self, Promise};
 use crate::topology::places::{Names, Topology};
 use chrono::{DateTime, Utc};
-use fleet::{Name, ServerRow, SnapshotParts, UnavailabilityRow, Weights};
+use fleet::{Name, ReservationName, ServerRow, SnapshotParts, UnavailabilityRow, Weights};
 use futures_util::TryStreamExt;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -47,7 +47,7 @@ pub(crate) struct Stored {
     pub(crate) region: Option<Region>,
     pub(crate) version: TargetVersion,
     pub(crate) seq: Seq,
-    pub(crate) promises: BTreeMap<Name, Promise>,
+    pub(crate) promises: BTreeMap<ReservationName, Promise>,
     pub(crate) servers: Vec<(ServerRow, i64)>,
     pub(crate) unavailability: Vec<UnavailabilityRow>,
 }
@@ -122,7 +122,7 @@ pub(crate) async fn region(db: &mut PgConnection) -> Result<Option<Region>, sqlx
 async fn servers(
     db: &mut PgConnection,
     topology: &Topology,
-    reservations: &Names,
+    reservations: &Names<ReservationName>,
     mut pace: ReadThrottle<'_>,
 ) -> Result<Vec<(ServerRow, i64)>, sqlx::Error> {
     let mut servers = Vec::new();
@@ -142,10 +142,10 @@ async fn servers(
 fn server(
     row: &PgRow,
     topology: &Topology,
-    reservations: &Names,
+    reservations: &Names<ReservationName>,
 ) -> Result<(ServerRow, i64), sqlx::Error> {
     let place = topology.place(row.try_get(1)?);
-    let named = |column: usize| -> Result<Option<Name>, sqlx::Error> {
+    let named = |column: usize| -> Result<Option<ReservationName>, sqlx::Error> {
         let id: Option<i32> = row.try_get(column)?;
         Ok(id.map(|id| reservations.name(id).clone()))
     };

@@ -22,7 +22,7 @@ use crate::requests::submit::{self, SubmitError};
 use crate::targets::publish::{self, PublishError, TargetRow};
 use crate::topology::places::Topology;
 use fleet::quote::Quote;
-use fleet::{Name, RegionSnapshot, Rru, Targets};
+use fleet::{OwnerName, RegionSnapshot, ReservationName, Rru, ServerName, Targets};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use sqlx::types::Json;
@@ -69,7 +69,7 @@ pub struct PlanPatch {
 /// A changed promise.
 #[derive(Clone, Debug)]
 struct Promised {
-    reservation: Name,
+    reservation: ReservationName,
     /// The promise on which the plan rests; `None`: the reservation is new.
     before: Option<Promise>,
     after: Promise,
@@ -87,11 +87,11 @@ impl PlanPatch {
         generations: &[i64],
         after: &RegionSnapshot,
         targets: &Targets,
-        reservations: &[Name],
+        reservations: &[ReservationName],
     ) -> PlanPatch {
         assert_eq!(generations.len(), after.servers.len(), "one region");
         assert_eq!(before.servers.len(), after.servers.len(), "one region");
-        let of = |region: &RegionSnapshot, name: &Name| {
+        let of = |region: &RegionSnapshot, name: &ReservationName| {
             region.reservation(name).map(|r| Promise::of(region, &region.reservations[r.ix()]))
         };
         let promises = reservations.iter().map(|reservation| Promised {
@@ -163,9 +163,9 @@ pub enum ApplyError {
         "the region moved: {} servers and {} promises are not as they were",
         servers.len(), reservations.len()
     )]
-    Stale { servers: Vec<Name>, reservations: Vec<Name> },
+    Stale { servers: Vec<ServerName>, reservations: Vec<ReservationName> },
     #[error("owner {owner:?} may be promised {limit} {of}; with this it would be {promised}")]
-    Quota { owner: Name, of: String, limit: Rru, promised: Rru },
+    Quota { owner: OwnerName, of: String, limit: Rru, promised: Rru },
     #[error("request {request} was taken back, or is decided by another")]
     NotOurs { request: RequestId },
     #[error(transparent)]
@@ -200,7 +200,7 @@ impl Broker {
         compare(db, promises, targets).await?;
         let promised = quota::promised(&quota::read(db, None).await?);
         let topology = Topology::read(db).await?;
-        let wanted: Vec<(&Name, &Promise)> =
+        let wanted: Vec<(&ReservationName, &Promise)> =
             promises.iter().map(|of| (&of.reservation, &of.after)).collect();
         promise::add(db, &topology, &wanted).await?;
         if let Some((owner, of)) = quota::exceeded(quota::read(db, None).await?, &promised) {
@@ -236,14 +236,15 @@ async fn compare(
     let topology = Topology::read(db).await?;
     let (_, held) = promise::read(db, &topology).await?;
     let moved = promises.iter().filter(|of| held.get(&of.reservation) != of.before.as_ref());
-    let reservations: Vec<Name> = moved.map(|of| of.reservation.clone()).take(NAMED_MAX).collect();
+    let reservations: Vec<ReservationName> =
+        moved.map(|of| of.reservation.clone()).take(NAMED_MAX).collect();
     let names: Vec<&str> = targets.iter().map(|row| row.server.as_ref()).collect();
     let generations: Vec<(String, i64)> =
         sqlx::query_as(sql::HOLD_SERVERS).bind(&names).fetch_all(db).await.doing(doing)?;
     let generations: BTreeMap<String, i64> = generations.into_iter().collect();
     let moved =
         targets.iter().filter(|row| generations.get(row.server.as_ref()) != Some(&row.generation));
-    let servers: Vec<Name> = moved.map(|row| row.server.clone()).take(NAMED_MAX).collect();
+    let servers: Vec<ServerName> = moved.map(|row| row.server.clone()).take(NAMED_MAX).collect();
     if servers.is_empty() && reservations.is_empty() {
         return Ok(());
     }

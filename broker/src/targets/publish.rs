@@ -13,8 +13,8 @@ use crate::snapshot::region_read::{self, Stored};
 use crate::topology::places::Topology;
 use chrono::{DateTime, Utc};
 use fleet::{
-    KeptBack, Name, RegionSnapshot, SHARED_BUFFER_PREFIX, ServerIx, Targets, Unpublishable,
-    publishable,
+    KeptBack, RegionSnapshot, ReservationName, SHARED_BUFFER_PREFIX, ServerIx, ServerName, Targets,
+    Unpublishable, publishable,
 };
 use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,11 +86,11 @@ const BROKEN_NAMED: usize = 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetRow {
     /// The server.
-    pub server: Name,
+    pub server: ServerName,
     /// The server's generation in the snapshot of the decision.
     pub generation: i64,
     /// The wanted holder; `None`: free.
-    pub target: Option<Name>,
+    pub target: Option<ReservationName>,
 }
 
 /// Targets to publish: the servers whose holder changes, and the basis of the decision.
@@ -152,11 +152,11 @@ pub struct Published {
     /// The number of skipped servers: their binding changed since the snapshot, or they are gone.
     pub skipped: u64,
     /// The first 100 skipped servers, by name.
-    pub skipped_servers: Vec<Name>,
+    pub skipped_servers: Vec<ServerName>,
     /// The number of servers whose target was withheld because the audit rejected it without the skipped ones.
     pub kept_back: u64,
     /// The first 100 withheld servers, by name, with the rule that their target would break.
-    pub kept_back_servers: Vec<(Name, String)>,
+    pub kept_back_servers: Vec<(ServerName, String)>,
     /// The entry in the audit trail; `None`: it had been published before.
     pub seq: Option<Seq>,
 }
@@ -168,9 +168,9 @@ pub enum PublishError {
     #[error("the targets were made on version {parent}; the region is at {head}")]
     Stale { parent: TargetVersion, head: TargetVersion },
     #[error("server {server:?} has two targets")]
-    Twice { server: Name },
+    Twice { server: ServerName },
     #[error("server {server:?}: its target {target:?} is not a reservation of the region")]
-    UnknownReservation { server: Name, target: Name },
+    UnknownReservation { server: ServerName, target: ReservationName },
     #[error("solve {solve} is not running on version {parent}; its targets are not taken")]
     SolveNotRunning { solve: SolveId, parent: TargetVersion },
     #[error("solve {solve}: its lease was lost, another worker has it or it was given up")]
@@ -277,7 +277,7 @@ async fn keep_back(
     let doing = "auditing what is published";
     let taken: BTreeSet<String> = taken.into_iter().collect();
     let skipped = rows.len() - taken.len();
-    let wanted: BTreeMap<Name, Option<Name>> = (rows.iter())
+    let wanted: BTreeMap<ServerName, Option<ReservationName>> = (rows.iter())
         .filter(|row| taken.contains(row.server.as_ref()))
         .map(|row| (row.server.clone(), row.target.clone()))
         .collect();
@@ -308,8 +308,8 @@ async fn keep_back(
 fn judge(
     stored: Stored,
     now: DateTime<Utc>,
-    wanted: &BTreeMap<Name, Option<Name>>,
-) -> Result<BTreeMap<Name, String>, Vec<String>> {
+    wanted: &BTreeMap<ServerName, Option<ReservationName>>,
+) -> Result<BTreeMap<ServerName, String>, Vec<String>> {
     let (parts, _) =
         stored.into_parts(now).ok_or_else(|| vec!["no region is loaded".to_owned()])?;
     let region = RegionSnapshot::new(parts).map_err(|error| vec![error.to_string()])?;
@@ -388,7 +388,7 @@ pub(crate) async fn holders<'a>(
         return Ok(ids);
     }
     let topology = Topology::read(db).await?;
-    let mut buffers: Vec<(Name, Promise)> = Vec::new();
+    let mut buffers: Vec<(ReservationName, Promise)> = Vec::new();
     for (name, row) in unknown {
         let hardware_type = name.strip_prefix(SHARED_BUFFER_PREFIX);
         match hardware_type.filter(|ty| topology.hardware_types.id(ty).is_some()) {
@@ -399,7 +399,8 @@ pub(crate) async fn holders<'a>(
             }
         }
     }
-    let buffers: Vec<(&Name, &Promise)> = buffers.iter().map(|(name, p)| (name, p)).collect();
+    let buffers: Vec<(&ReservationName, &Promise)> =
+        buffers.iter().map(|(name, p)| (name, p)).collect();
     promise::add(db, &topology, &buffers).await?;
     ids = self::ids(db, &wanted).await.doing("looking reservations up")?;
     Ok(ids)
@@ -459,10 +460,10 @@ async fn outcome(db: &mut PgConnection, version: TargetVersion) -> Result<Publis
     Ok(Published {
         version,
         kept_back: kept_back.unsigned_abs(),
-        kept_back_servers: reasons.into_iter().map(|(of, why)| (Name::from(of), why)).collect(),
+        kept_back_servers: reasons.into_iter().map(|(of, why)| (of.into(), why)).collect(),
         taken: taken.unsigned_abs(),
         skipped: skipped.unsigned_abs(),
-        skipped_servers: names.into_iter().map(Name::from).collect(),
+        skipped_servers: names.into_iter().map(Into::into).collect(),
         seq: None,
     })
 }

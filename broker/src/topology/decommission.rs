@@ -17,7 +17,7 @@ use crate::snapshot::load;
 use crate::topology::edit_error::EditError;
 use chrono::{DateTime, Utc};
 use fleet::edit::{ServerEdit, WrongField};
-use fleet::{Name, Scope, UnavailabilityKind, UnavailabilityRow};
+use fleet::{ReservationName, Scope, ServerName, UnavailabilityKind, UnavailabilityRow};
 use sqlx::PgConnection;
 use std::collections::BTreeSet;
 use uuid::Uuid;
@@ -66,9 +66,9 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decommission {
     /// The server.
-    pub server: Name,
+    pub server: ServerName,
     /// The owner; `None`: the server is free.
-    pub reservation: Option<Name>,
+    pub reservation: Option<ReservationName>,
     /// The state of its move; `None`: no move is open.
     pub step: Option<String>,
     /// The actor that asked for it.
@@ -95,7 +95,7 @@ impl Decommission {
 pub(crate) async fn ask(
     change: &mut Change,
     actor: &str,
-    servers: &BTreeSet<Name>,
+    servers: &BTreeSet<ServerName>,
 ) -> Result<(), DbError> {
     let doing = "noting servers that are to be drained";
     let events: Vec<String> =
@@ -173,7 +173,7 @@ impl Broker {
         if free.is_empty() {
             return Ok(0);
         }
-        let names: Vec<Name> = free.iter().map(|name| Name::from(name.as_str())).collect();
+        let names: Vec<ServerName> = free.iter().map(|name| name.as_str().into()).collect();
         match self.edit_servers(actor, &ServerEdit::Remove(names), false, None).await {
             Ok(plan) => Ok(plan.servers),
             Err(EditError::Db(error)) => Err(error.into()),
@@ -190,7 +190,7 @@ impl Broker {
     ///
     /// # Errors
     /// [`EditError`], with every server that is not being drained.
-    pub async fn keep_servers(&self, actor: &str, servers: &[Name]) -> Result<(), EditError> {
+    pub async fn keep_servers(&self, actor: &str, servers: &[ServerName]) -> Result<(), EditError> {
         let doing = "keeping servers";
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
@@ -235,7 +235,7 @@ impl Broker {
             .doing("listing servers that are drained")?;
         let of = |(server, reservation, step, asked_by, asked_at, refused): Row| Decommission {
             server: server.into(),
-            reservation: reservation.map(Name::from),
+            reservation: reservation.map(Into::into),
             step,
             asked_by,
             asked_at,

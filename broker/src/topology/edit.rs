@@ -16,8 +16,8 @@ use crate::snapshot::region_read;
 use crate::topology::decommission;
 use crate::topology::edit_error::{EditError, check_seen, version};
 use crate::topology::editing::Editing;
-use fleet::Name;
 use fleet::edit::{self, RegionSettings, ServerEdit, ServerPlan};
+use fleet::{Name, ServerName};
 use serde_json::{Value, json};
 
 pub(crate) mod sql {
@@ -123,7 +123,7 @@ impl Broker {
         let mut editing = Editing::begin(db, !dry).await?;
         let moving = sqlx::query_scalar(sql::MOVING).fetch_all(&mut *db).await;
         let moving: Vec<String> = moving.doing("looking for moves under way")?;
-        let moving = moving.into_iter().map(Name::from).collect();
+        let moving = moving.into_iter().map(Into::into).collect();
         let plan = editing.plan(servers, &moving)?;
         if dry {
             edit::snapshot(editing.parts).map_err(EditError::Wrong)?;
@@ -147,7 +147,7 @@ impl Broker {
             ServerEdit::Add(rows) => (Action::ServersRacked, json!({ "servers": rows })),
             ServerEdit::Remove(names) | ServerEdit::Drain(names) => {
                 let gone = names.iter().filter(|name| !plan.draining.contains(*name));
-                let gone: Vec<&Name> = gone.collect();
+                let gone: Vec<&ServerName> = gone.collect();
                 (Action::ServersDecommissioned, json!({ "servers": gone }))
             }
             ServerEdit::Move(rows) => (Action::ServersRelocated, json!({ "servers": rows })),

@@ -1,8 +1,8 @@
 //! Errors of edits, and the versions that detect lost updates.
 
 use crate::infra::error::DbError;
-use fleet::Name;
 use fleet::edit::WrongField;
+use fleet::{HardwareTypeName, ReservationName};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -15,9 +15,9 @@ pub enum EditError {
     #[error("{}", sentence(.0))]
     Wrong(Vec<WrongField>),
     #[error("the region has no hardware type {name:?}")]
-    UnknownType { name: Name },
+    UnknownType { name: HardwareTypeName },
     #[error("there is no elastic reservation {name:?}")]
-    UnknownElastic { name: Name },
+    UnknownElastic { name: ReservationName },
     #[error("it has changed since it was seen")]
     Stale { current: String },
     #[error("the idempotency key was taken by another request")]

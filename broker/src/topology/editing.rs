@@ -10,7 +10,7 @@ use crate::topology::edit_error::EditError;
 use crate::topology::hardware;
 use chrono::{DateTime, Utc};
 use fleet::edit::{self, ServerEdit, ServerPlan, WrongField};
-use fleet::{Name, SnapshotParts};
+use fleet::{HardwareTypeName, ServerName, SnapshotParts};
 use sqlx::PgConnection;
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(crate) struct Editing {
     /// The rows that a snapshot of the region has.
     pub(crate) parts: SnapshotParts,
     /// Hardware types, by name.
-    pub(crate) known: BTreeSet<Name>,
+    pub(crate) known: BTreeSet<HardwareTypeName>,
 }
 
 impl Editing {
@@ -44,7 +44,7 @@ impl Editing {
     pub(crate) fn plan(
         &mut self,
         servers: &ServerEdit,
-        moving: &BTreeSet<Name>,
+        moving: &BTreeSet<ServerName>,
     ) -> Result<ServerPlan, EditError> {
         let plan = |parts: &mut SnapshotParts, servers: &ServerEdit| {
             edit::plan_servers(parts, servers, &self.known, moving).map_err(EditError::Wrong)
@@ -55,7 +55,7 @@ impl Editing {
         let planned = plan(&mut without, servers)?;
         edit::snapshot(without).map_err(EditError::Wrong)?;
         let gone = names.iter().filter(|name| !planned.draining.contains(*name));
-        let gone: Vec<Name> = gone.cloned().collect();
+        let gone: Vec<ServerName> = gone.cloned().collect();
         if !gone.is_empty() {
             plan(&mut self.parts, &ServerEdit::Remove(gone))?;
         }

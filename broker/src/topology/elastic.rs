@@ -8,7 +8,7 @@ use crate::snapshot::load;
 use crate::topology::edit_error::{EditError, check_seen, version};
 use crate::topology::editing::Editing;
 use fleet::edit::{self, ElasticAsked, WrongField};
-use fleet::{Name, ReservationKind};
+use fleet::{ReservationKind, ReservationName};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Elastic {
     /// The reservation's name.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// The settings.
     pub asked: ElasticAsked,
     /// The share by which loans are distributed; `None`: from the mover's settings, else 1.
@@ -92,7 +92,7 @@ impl Broker {
     pub async fn set_elastic(
         &self,
         actor: &str,
-        name: &Name,
+        name: &ReservationName,
         asked: &ElasticAsked,
         share: Option<f64>,
         seen: Option<&str>,

@@ -10,7 +10,7 @@ use crate::log::trail::{Action, Seq};
 use crate::snapshot::load;
 use crate::topology::edit_error::{EditError, version};
 use fleet::edit::{WrongField, check_hardware_types};
-use fleet::{Name, SHARED_BUFFER_PREFIX};
+use fleet::{HardwareTypeName, ReservationName, SHARED_BUFFER_PREFIX};
 use serde_json::json;
 use sqlx::PgConnection;
 
@@ -78,7 +78,7 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HardwareType {
     /// The type's name.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// The number of its servers.
     pub servers: u64,
     /// The type's shared buffer, if it has one.
@@ -89,7 +89,7 @@ pub struct HardwareType {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedBuffer {
     /// The buffer's reservation.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// The wanted number of servers.
     pub wanted: u64,
     /// The held number of servers.
@@ -107,7 +107,7 @@ impl HardwareType {
 }
 
 /// Locks the region; error: unknown type.
-async fn hold(db: &mut PgConnection, name: &Name) -> Result<(), EditError> {
+async fn hold(db: &mut PgConnection, name: &HardwareTypeName) -> Result<(), EditError> {
     sqlx::query(load::sql::LOCK).execute(&mut *db).await.doing("locking the region")?;
     let there: Option<bool> = if name.contains('\0') {
         None
@@ -121,7 +121,7 @@ async fn hold(db: &mut PgConnection, name: &Name) -> Result<(), EditError> {
     Err(EditError::UnknownType { name: name.clone() })
 }
 
-fn buffer(hardware_type: &Name) -> String {
+fn buffer(hardware_type: &HardwareTypeName) -> String {
     format!("{SHARED_BUFFER_PREFIX}{hardware_type}")
 }
 
@@ -142,8 +142,8 @@ impl Broker {
     pub async fn add_hardware_types(
         &self,
         actor: &str,
-        names: &[Name],
-    ) -> Result<Vec<Name>, EditError> {
+        names: &[HardwareTypeName],
+    ) -> Result<Vec<HardwareTypeName>, EditError> {
         let wrong = check_hardware_types(names);
         if !wrong.is_empty() {
             return Err(EditError::Wrong(wrong));
@@ -161,7 +161,7 @@ impl Broker {
             change.record(Action::HardwareTypeAdded, name, json!({}));
         }
         change.commit().await?;
-        Ok(added.into_iter().map(Name::from).collect())
+        Ok(added.into_iter().map(Into::into).collect())
     }
 
     /// Renames a hardware type everywhere.
@@ -171,8 +171,8 @@ impl Broker {
     pub async fn rename_hardware_type(
         &self,
         actor: &str,
-        from: &Name,
-        to: &Name,
+        from: &HardwareTypeName,
+        to: &HardwareTypeName,
     ) -> Result<Option<Seq>, EditError> {
         let doing = "renaming a hardware type";
         if let Some(wrong) = check_hardware_types(std::slice::from_ref(to)).pop() {
@@ -222,7 +222,11 @@ impl Broker {
     ///
     /// # Errors
     /// [`EditError`]: unknown type, or with everything that uses it.
-    pub async fn remove_hardware_type(&self, actor: &str, name: &Name) -> Result<Seq, EditError> {
+    pub async fn remove_hardware_type(
+        &self,
+        actor: &str,
+        name: &HardwareTypeName,
+    ) -> Result<Seq, EditError> {
         let doing = "removing a hardware type";
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();

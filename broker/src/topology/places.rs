@@ -1,9 +1,11 @@
 //! Places and hardware types: names and numbers.
 
 use crate::infra::error::{DbError, Doing};
-use fleet::{Name, RegionSnapshot};
+use fleet::{DatacenterName, HardwareTypeName, MsbName, RackName, RegionSnapshot};
 use sqlx::PgConnection;
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -36,14 +38,19 @@ pub(crate) mod sql {
 }
 
 /// Names and their numbers in the database, in both directions.
-#[derive(Default)]
-pub(crate) struct Names {
-    by_id: HashMap<i32, Name>,
-    by_name: HashMap<Name, i32>,
+pub(crate) struct Names<N> {
+    by_id: HashMap<i32, N>,
+    by_name: HashMap<N, i32>,
 }
 
-impl Names {
-    pub(crate) fn insert(&mut self, id: i32, name: Name) {
+impl<N> Default for Names<N> {
+    fn default() -> Self {
+        Names { by_id: HashMap::new(), by_name: HashMap::new() }
+    }
+}
+
+impl<N: Borrow<str> + Clone + Eq + Hash> Names<N> {
+    pub(crate) fn insert(&mut self, id: i32, name: N) {
         self.by_name.insert(name.clone(), id);
         self.by_id.insert(id, name);
     }
@@ -52,7 +59,7 @@ impl Names {
     ///
     /// # Panics
     /// If the row is missing, which foreign keys prevent within one transaction.
-    pub(crate) fn name(&self, id: i32) -> &Name {
+    pub(crate) fn name(&self, id: i32) -> &N {
         self.by_id.get(&id).expect("a foreign key refers to a row")
     }
 
@@ -63,16 +70,16 @@ impl Names {
 
 /// The place of a rack.
 pub(crate) struct Place {
-    pub(crate) rack: Name,
-    pub(crate) msb: Name,
-    pub(crate) datacenter: Name,
+    pub(crate) rack: RackName,
+    pub(crate) msb: MsbName,
+    pub(crate) datacenter: DatacenterName,
 }
 
 /// All places and hardware types, with or without servers.
 pub(crate) struct Topology {
-    pub(crate) datacenters: Names,
-    pub(crate) racks: Names,
-    pub(crate) hardware_types: Names,
+    pub(crate) datacenters: Names<DatacenterName>,
+    pub(crate) racks: Names<RackName>,
+    pub(crate) hardware_types: Names<HardwareTypeName>,
     places: HashMap<i32, Place>,
 }
 
@@ -82,12 +89,12 @@ impl Topology {
     }
 
     async fn select(db: &mut PgConnection) -> Result<Topology, sqlx::Error> {
-        let mut datacenters = Names::default();
+        let mut datacenters = Names::<DatacenterName>::default();
         let rows: Vec<(i32, String)> = sqlx::query_as(sql::DATACENTERS).fetch_all(&mut *db).await?;
         for (id, name) in rows {
             datacenters.insert(id, name.into());
         }
-        let mut msbs: HashMap<i32, (Name, Name)> = HashMap::new();
+        let mut msbs: HashMap<i32, (MsbName, DatacenterName)> = HashMap::new();
         let rows: Vec<(i32, String, i32)> = sqlx::query_as(sql::MSBS).fetch_all(&mut *db).await?;
         for (id, name, datacenter) in rows {
             msbs.insert(id, (name.into(), datacenters.name(datacenter).clone()));
@@ -95,7 +102,7 @@ impl Topology {
         let (mut racks, mut places) = (Names::default(), HashMap::new());
         let rows: Vec<(i32, String, i32)> = sqlx::query_as(sql::RACKS).fetch_all(&mut *db).await?;
         for (id, name, msb) in rows {
-            let rack: Name = name.into();
+            let rack: RackName = name.into();
             let (msb, datacenter) = msbs.get(&msb).expect("a foreign key refers to a row").clone();
             racks.insert(id, rack.clone());
             places.insert(id, Place { rack, msb, datacenter });
@@ -118,23 +125,24 @@ impl Topology {
     }
 }
 
+fn text<'a, N: ToString + 'a>(names: impl Iterator<Item = &'a N>) -> Vec<String> {
+    names.map(ToString::to_string).collect()
+}
+
 /// Adds the snapshot's new places and types, and moves those with a new parent. Removes nothing.
 pub(crate) async fn write(db: &mut PgConnection, from: &RegionSnapshot) -> Result<(), DbError> {
     let doing = "storing the topology";
-    let text = |names: &mut dyn Iterator<Item = &Name>| -> Vec<String> {
-        names.map(|name| name.to_string()).collect()
-    };
-    let datacenters = text(&mut from.datacenters.iter().map(|d| &d.id));
+    let datacenters = text(from.datacenters.iter().map(|d| &d.id));
     sqlx::query(sql::ADD_DATACENTERS).bind(datacenters).execute(&mut *db).await.doing(doing)?;
-    let types = text(&mut from.hardware_types.iter());
+    let types = text(from.hardware_types.iter());
     sqlx::query(sql::ADD_HARDWARE_TYPES).bind(types).execute(&mut *db).await.doing(doing)?;
-    let msbs = text(&mut from.msbs.iter().map(|m| &m.id));
-    let of = text(&mut from.msbs.iter().map(|m| &from.datacenters[m.datacenter.ix()].id));
+    let msbs = text(from.msbs.iter().map(|m| &m.id));
+    let of = text(from.msbs.iter().map(|m| &from.datacenters[m.datacenter.ix()].id));
     for statement in [sql::ADD_MSBS, sql::MOVE_MSBS] {
         sqlx::query(statement).bind(&msbs).bind(&of).execute(&mut *db).await.doing(doing)?;
     }
-    let racks = text(&mut from.racks.iter().map(|r| &r.id));
-    let of = text(&mut from.racks.iter().map(|r| &from.msbs[r.msb.ix()].id));
+    let racks = text(from.racks.iter().map(|r| &r.id));
+    let of = text(from.racks.iter().map(|r| &from.msbs[r.msb.ix()].id));
     for statement in [sql::ADD_RACKS, sql::MOVE_RACKS] {
         sqlx::query(statement).bind(&racks).bind(&of).execute(&mut *db).await.doing(doing)?;
     }

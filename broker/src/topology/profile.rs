@@ -8,7 +8,7 @@ use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
 use chrono::{DateTime, Utc};
-use fleet::{NAME_CHARS_MAX, Name, Rru};
+use fleet::{HardwareTypeName, NAME_CHARS_MAX, Name, Rru};
 use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -43,7 +43,7 @@ pub struct RruProfile {
     /// The profile's name.
     pub profile: Name,
     /// RRU values by hardware type.
-    pub rru: BTreeMap<Name, Rru>,
+    pub rru: BTreeMap<HardwareTypeName, Rru>,
     /// The actor that last set it.
     pub set_by: String,
     /// The time it was last set.
@@ -70,9 +70,9 @@ pub enum ProfileError {
     #[error("rru: it names no hardware type")]
     Empty,
     #[error("rru.{hardware_type}: the value must be above 0")]
-    Worthless { hardware_type: Name },
+    Worthless { hardware_type: HardwareTypeName },
     #[error("rru.{hardware_type}: the region has no such hardware type")]
-    UnknownType { hardware_type: Name },
+    UnknownType { hardware_type: HardwareTypeName },
     #[error("there is no RRU profile {profile:?}")]
     Unknown { profile: Name },
     #[error("it has changed since it was seen")]
@@ -92,7 +92,7 @@ impl Broker {
         &self,
         actor: &str,
         profile: &str,
-        rru: &BTreeMap<Name, Rru>,
+        rru: &BTreeMap<HardwareTypeName, Rru>,
         seen: Option<&str>,
     ) -> Result<Seq, ProfileError> {
         let doing = "setting an RRU profile";
@@ -105,7 +105,8 @@ impl Broker {
         if let Some((hardware_type, _)) = rru.iter().find(|(_, value)| **value <= Rru::ZERO) {
             return Err(ProfileError::Worthless { hardware_type: hardware_type.clone() });
         }
-        let unknown = |ty: &Name| ProfileError::UnknownType { hardware_type: ty.clone() };
+        let unknown =
+            |ty: &HardwareTypeName| ProfileError::UnknownType { hardware_type: ty.clone() };
         if let Some(ty) = rru.keys().find(|ty| ty.contains('\0')) {
             return Err(unknown(ty));
         }
@@ -215,6 +216,6 @@ async fn read(db: &mut PgConnection, profile: Option<&str>) -> Result<Vec<RruPro
     rows.fetch_all(db).await.doing("reading RRU profiles")
 }
 
-fn amounts(rru: &BTreeMap<Name, Rru>) -> Value {
+fn amounts(rru: &BTreeMap<HardwareTypeName, Rru>) -> Value {
     rru.iter().map(|(ty, value)| (ty.to_string(), json!(value.to_f64()))).collect()
 }

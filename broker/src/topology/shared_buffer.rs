@@ -6,7 +6,7 @@ use crate::log::trail::{Action, Seq};
 use crate::topology::edit_error::{EditError, check_seen};
 use crate::topology::editing::Editing;
 use crate::topology::hardware::types;
-use fleet::Name;
+use fleet::HardwareTypeName;
 use fleet::edit;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ impl Broker {
     pub async fn set_shared_buffer(
         &self,
         actor: &str,
-        hardware_type: &Name,
+        hardware_type: &HardwareTypeName,
         servers: Option<f64>,
         seen: Option<&str>,
     ) -> Result<Seq, EditError> {

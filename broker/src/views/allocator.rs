@@ -10,7 +10,7 @@ use crate::views::reserved_server::{
     self, Header, ReservedServer, columns, described, header, placed, server, wide,
 };
 use crate::views::totals::{self, ReservedTotals};
-use fleet::{Name, Rru};
+use fleet::{Rru, ServerName};
 use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
@@ -83,7 +83,7 @@ pub struct ReservedPage {
     /// The servers, in order of name.
     pub servers: Vec<ReservedServer>,
     /// The start of the next page; `None`: this is the last.
-    pub next: Option<Name>,
+    pub next: Option<ServerName>,
 }
 
 /// The view that container allocators read, with a cache of first pages. Cheap to clone; clones share the

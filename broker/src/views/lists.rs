@@ -6,12 +6,13 @@ use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{MoveId, SolveId};
 use crate::infra::state::{self, MoveState, SolveState, State};
 use crate::infra::words;
+use crate::infra::words::{name, optional_name};
 use crate::log::trail::{ENTRIES_MAX, Entry, Seq, TargetVersion, entry};
 use crate::moves::origin::MoveReason;
 use crate::queue::solve::{Cause, SolveRow, solve};
 use chrono::{DateTime, Utc};
 use fleet::MoveOrigin;
-use fleet::{Name, Scope, UnavailabilityKind};
+use fleet::{Name, ReservationName, Scope, ServerName, UnavailabilityKind};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -112,11 +113,11 @@ pub struct MoveRow {
     /// The move's id, ordered by time.
     pub id: MoveId,
     /// The server.
-    pub server: Name,
+    pub server: ServerName,
     /// The owner before; `None`: free.
-    pub source: Option<Name>,
+    pub source: Option<ReservationName>,
     /// The owner after; `None`: free.
-    pub target: Option<Name>,
+    pub target: Option<ReservationName>,
     /// The version of the targets that it serves.
     pub version: TargetVersion,
     /// The move's state.
@@ -267,22 +268,14 @@ impl Broker {
     }
 }
 
-fn name(row: &PgRow, column: usize) -> Result<Name, sqlx::Error> {
-    row.try_get::<&str, _>(column).map(Name::from)
-}
-
-pub(crate) fn optional(row: &PgRow, column: usize) -> Result<Option<Name>, sqlx::Error> {
-    row.try_get::<Option<&str>, _>(column).map(|name| name.map(Name::from))
-}
-
 pub(crate) fn moved(row: &PgRow) -> Result<MoveRow, sqlx::Error> {
     let reason: Option<&str> = row.try_get(10)?;
     let known = |word| words::read("moves.reason", MoveReason::ALL, MoveReason::as_str, word);
     Ok(MoveRow {
         id: row.try_get(0)?,
         server: name(row, 1)?,
-        source: optional(row, 2)?,
-        target: optional(row, 3)?,
+        source: optional_name(row, 2)?,
+        target: optional_name(row, 3)?,
         version: TargetVersion(row.try_get(4)?),
         state: state::read(row.try_get(5)?)?,
         state_at: row.try_get(6)?,

@@ -2,7 +2,8 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use fleet::Name;
+use crate::infra::words::{name, optional_name};
+use fleet::{DatacenterName, HardwareTypeName, MsbName, RackName, ReservationName, ServerName};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -37,21 +38,21 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldServer {
     /// The server.
-    pub server: Name,
+    pub server: ServerName,
     /// The server's datacenter.
-    pub datacenter: Name,
+    pub datacenter: DatacenterName,
     /// The server's MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// The server's rack.
-    pub rack: Name,
+    pub rack: RackName,
     /// The server's hardware type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// Whether containers run on it.
     pub in_use: bool,
     /// The next owner, if a move is open; `Some(None)`: the server becomes free.
-    pub leaves_for: Option<Option<Name>>,
+    pub leaves_for: Option<Option<ReservationName>>,
     /// The elastic reservation that borrows it.
-    pub loaned_to: Option<Name>,
+    pub loaned_to: Option<ReservationName>,
     /// The server's generation.
     pub generation: i64,
 }
@@ -115,20 +116,17 @@ impl Broker {
 }
 
 fn held(row: &PgRow) -> Result<HeldServer, sqlx::Error> {
-    let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
-    let optional =
-        |column: usize| row.try_get::<Option<&str>, _>(column).map(|name| name.map(Name::from));
     let pending: bool = row.try_get(6)?;
-    let target = optional(7)?;
+    let target = optional_name(row, 7)?;
     Ok(HeldServer {
-        server: name(0)?,
-        datacenter: name(1)?,
-        msb: name(2)?,
-        rack: name(3)?,
-        hardware_type: name(4)?,
+        server: name(row, 0)?,
+        datacenter: name(row, 1)?,
+        msb: name(row, 2)?,
+        rack: name(row, 3)?,
+        hardware_type: name(row, 4)?,
         in_use: row.try_get(5)?,
         leaves_for: pending.then_some(target),
-        loaned_to: optional(8)?,
+        loaned_to: optional_name(row, 8)?,
         generation: row.try_get(9)?,
     })
 }

@@ -1,8 +1,11 @@
 //! One server as a container allocator sees it: its state for a reservation, and the SQL that says so.
 
+use crate::infra::words::name;
 use crate::log::trail::Seq;
 use chrono::{DateTime, Utc};
-use fleet::{Name, Rru};
+use fleet::{
+    DatacenterName, HardwareTypeName, MsbName, RackName, ReservationName, Rru, ServerName,
+};
 use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -138,7 +141,7 @@ impl Facts {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReservedServer {
     /// The server.
-    pub server: Name,
+    pub server: ServerName,
     /// The server's state.
     pub state: ServerState,
     /// Whether the reservation owns it.
@@ -146,19 +149,19 @@ pub struct ReservedServer {
     /// Whether containers are known to run on it.
     pub in_use: bool,
     /// The server's datacenter.
-    pub datacenter: Name,
+    pub datacenter: DatacenterName,
     /// The server's MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// The server's rack.
-    pub rack: Name,
+    pub rack: RackName,
     /// The server's hardware type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// Its RRU value for the reservation.
     #[serde(serialize_with = "rru")]
     pub rru: Rru,
     /// The elastic reservation that borrows it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub loaned_to: Option<Name>,
+    pub loaned_to: Option<ReservationName>,
 }
 
 /// Serializes as a number, exact to the micro-RRU.
@@ -199,21 +202,20 @@ pub(crate) fn facts(row: &PgRow) -> Result<(Facts, Rru), sqlx::Error> {
 }
 
 /// A row of `columns!` and `described!`; `Err`: the name of a server that does not concern the reservation.
-pub(crate) fn server(row: &PgRow) -> Result<Result<ReservedServer, Name>, sqlx::Error> {
-    let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
+pub(crate) fn server(row: &PgRow) -> Result<Result<ReservedServer, ServerName>, sqlx::Error> {
     let (facts, rru) = facts(row)?;
-    let Some(state) = facts.state() else { return Ok(Err(name(9)?)) };
+    let Some(state) = facts.state() else { return Ok(Err(name(row, 9)?)) };
     Ok(Ok(ReservedServer {
-        server: name(9)?,
+        server: name(row, 9)?,
         state,
         bound: facts.bound,
         in_use: row.try_get(14)?,
-        datacenter: name(10)?,
-        msb: name(11)?,
-        rack: name(12)?,
-        hardware_type: name(13)?,
+        datacenter: name(row, 10)?,
+        msb: name(row, 11)?,
+        rack: name(row, 12)?,
+        hardware_type: name(row, 13)?,
         rru,
-        loaned_to: row.try_get::<Option<&str>, _>(15)?.map(Name::from),
+        loaned_to: row.try_get::<Option<&str>, _>(15)?.map(Into::into),
     }))
 }
 

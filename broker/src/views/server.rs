@@ -5,11 +5,14 @@ use crate::infra::error::{DbError, Doing};
 use crate::infra::id::WindowId;
 use crate::infra::state::{self, MaintenanceState};
 use crate::infra::words;
+use crate::infra::words::{name, optional_name};
 use crate::log::trail::TargetVersion;
-use crate::views::lists::{EventRow, MoveRow, event, moved, optional};
+use crate::views::lists::{EventRow, MoveRow, event, moved};
 use chrono::{DateTime, Utc};
 use fleet::MoveOrigin;
-use fleet::{Name, Scope};
+use fleet::{
+    DatacenterName, HardwareTypeName, MsbName, RackName, ReservationName, Scope, ServerName,
+};
 use serde_json::Value;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -76,21 +79,21 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerDetail {
     /// The server.
-    pub server: Name,
+    pub server: ServerName,
     /// The server's datacenter.
-    pub datacenter: Name,
+    pub datacenter: DatacenterName,
     /// The server's MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// The server's rack.
-    pub rack: Name,
+    pub rack: RackName,
     /// The server's hardware type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// The owner; `None`: free.
-    pub current: Option<Name>,
+    pub current: Option<ReservationName>,
     /// The pending target, if there is one.
     pub target: Option<ServerTarget>,
     /// The elastic reservation that borrows it.
-    pub loaned_to: Option<Name>,
+    pub loaned_to: Option<ReservationName>,
     /// Whether containers run on it.
     pub in_use: bool,
     /// Typical draw under load, in watts.
@@ -109,7 +112,7 @@ pub struct ServerDetail {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTarget {
     /// The next owner; `None`: the server becomes free.
-    pub reservation: Option<Name>,
+    pub reservation: Option<ReservationName>,
     /// The version of the targets.
     pub version: TargetVersion,
     /// Of what was decided between two solves: for what.
@@ -209,9 +212,8 @@ impl Broker {
 }
 
 fn detail(row: &PgRow) -> Result<(i32, ServerDetail), sqlx::Error> {
-    let name = |column: usize| row.try_get::<&str, _>(column).map(Name::from);
     let target = if row.try_get(6)? {
-        let (reservation, version) = (optional(row, 7)?, TargetVersion(row.try_get(8)?));
+        let (reservation, version) = (optional_name(row, 7)?, TargetVersion(row.try_get(8)?));
         let origin: Option<&str> = row.try_get(9)?;
         let known =
             |word| words::read("servers.target_origin", MoveOrigin::ALL, MoveOrigin::as_str, word);
@@ -220,14 +222,14 @@ fn detail(row: &PgRow) -> Result<(i32, ServerDetail), sqlx::Error> {
         None
     };
     let detail = ServerDetail {
-        server: name(0)?,
-        datacenter: name(1)?,
-        msb: name(2)?,
-        rack: name(3)?,
-        hardware_type: name(4)?,
-        current: optional(row, 5)?,
+        server: name(row, 0)?,
+        datacenter: name(row, 1)?,
+        msb: name(row, 2)?,
+        rack: name(row, 3)?,
+        hardware_type: name(row, 4)?,
+        current: optional_name(row, 5)?,
         target,
-        loaned_to: optional(row, 10)?,
+        loaned_to: optional_name(row, 10)?,
         in_use: row.try_get(11)?,
         power_watts: row.try_get(12)?,
         generation: row.try_get(13)?,

@@ -11,7 +11,7 @@ use crate::promises::terms::PromiseTerms;
 use crate::requests::request::Labels;
 use crate::requests::submit::version;
 use chrono::{DateTime, Utc};
-use fleet::{Name, ReplicaRule, ReservationKind, Rru};
+use fleet::{Name, OwnerName, ReplicaRule, ReservationKind, ReservationName, Rru};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -72,11 +72,11 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReservationSummary {
     /// The reservation's name.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// The reservation's kind.
     pub kind: ReservationKind,
     /// The reservation's owner.
-    pub owner: Name,
+    pub owner: OwnerName,
     /// The capacity C; of a shared buffer, in servers.
     pub capacity: Rru,
     /// Whether the capacity must survive the loss of any one MSB.
@@ -221,7 +221,7 @@ fn summary(
         msb_alpha: row.try_get(6)?,
         rack_alpha: row.try_get(7)?,
         affinity_theta: row.try_get(8)?,
-        host_profile: row.try_get::<Option<&str>, _>(9)?.map(Name::from),
+        host_profile: row.try_get::<Option<&str>, _>(9)?.map(Into::into),
         replica_rule: crate::promises::promise::replica_rule(row.try_get(24)?, row.try_get(25)?),
         terms,
         promise_version,

@@ -78,7 +78,7 @@ pub(crate) async fn sum(
             totals.available += worth;
         }
         if facts.bound && !facts.failed {
-            let msb = row.try_get::<&str, _>(9).map(Name::from)?;
+            let msb = row.try_get::<&str, _>(9).map(Into::into)?;
             *shares.entry(msb).or_default() += worth;
         }
     }

@@ -252,8 +252,8 @@ fn change(
     let id: i32 = row.try_get(16)?;
     Ok(match server(row)? {
         Ok(server) => Some((id, ServerChange::Server(server))),
-        Err(name) => {
-            known.is_none_or(|known| known.contains(&id)).then_some((id, ServerChange::Gone(name)))
-        }
+        Err(name) => known
+            .is_none_or(|known| known.contains(&id))
+            .then_some((id, ServerChange::Gone(name.into()))),
     })
 }

@@ -382,7 +382,7 @@ async fn unknown_racks_of_inventory_stay() {
     database.broker.load("test", &small(), PLAIN).await.expect("loaded");
     let places = ImportOptions { coverage: Coverage::PLACES, ..PLAIN };
     let no_racks = inventory(|parts| {
-        parts.servers.iter_mut().for_each(|row| row.rack = row.msb.clone());
+        parts.servers.iter_mut().for_each(|row| row.rack = (*row.msb).into());
     });
     let loaded = database.broker.load("test", &no_racks, places).await.expect("loaded");
     assert_eq!(loaded.seq, None, "{}", loaded.plan);
@@ -391,7 +391,7 @@ async fn unknown_racks_of_inventory_stay() {
     // The other way round, a rack that becomes known contradicts nothing.
     let database = Database::new().await;
     let unknown = changed(|parts| {
-        parts.servers.iter_mut().for_each(|row| row.rack = row.msb.clone());
+        parts.servers.iter_mut().for_each(|row| row.rack = (*row.msb).into());
         parts.unavailability.retain(|row| row.scope.as_ref() != "rack");
     });
     database.broker.load("test", &unknown, PLAIN).await.expect("loaded");
@@ -432,7 +432,7 @@ async fn dropped_reservation_keeps_its_servers() {
     // All but `web`, and what is no guaranteed reservation an inventory of requests does not know.
     let dropped = inventory(|parts| {
         let whole = small().to_parts();
-        let listed = |name: &fleet::Name| name.as_ref() != "web";
+        let listed = |name: &fleet::ReservationName| name.as_ref() != "web";
         parts.reservations = whole
             .reservations
             .into_iter()

@@ -2,11 +2,11 @@
 
 use crate::jobs::with_small;
 use broker::{ProfileError, Seq};
-use fleet::{Name, Rru};
+use fleet::{HardwareTypeName, Rru};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-fn values(of: &[(&str, i64)]) -> BTreeMap<Name, Rru> {
+fn values(of: &[(&str, i64)]) -> BTreeMap<HardwareTypeName, Rru> {
     of.iter().map(|(ty, micro)| ((*ty).into(), Rru(*micro))).collect()
 }
 

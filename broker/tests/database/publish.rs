@@ -7,11 +7,12 @@ use broker::{
     Published, Seq, SolveEnd, SolveId, TargetRow, TargetVersion,
 };
 use fleet::{
-    Name, RegionSnapshot, ReservationRow, RruRow, ServerRow, SnapshotParts, Targets, Weights,
+    RegionSnapshot, ReservationName, ReservationRow, RruRow, ServerRow, SnapshotParts, Targets,
+    Weights,
 };
 
 pub fn target(server: &str, generation: i64, target: Option<&str>) -> TargetRow {
-    TargetRow { server: server.into(), generation, target: target.map(Name::from) }
+    TargetRow { server: server.into(), generation, target: target.map(Into::into) }
 }
 
 pub fn publication(id: u128, parent: i64, targets: Vec<TargetRow>) -> Publication {
@@ -31,7 +32,10 @@ async fn export(database: &Database) -> Export {
 }
 
 /// Owner, move under way and target of a server.
-async fn binding(database: &Database, server: &str) -> (Option<Name>, bool, Option<Name>) {
+async fn binding(
+    database: &Database,
+    server: &str,
+) -> (Option<ReservationName>, bool, Option<ReservationName>) {
     let parts = export(database).await.parts;
     let row = parts.servers.into_iter().find(|row| row.server_id.as_ref() == server);
     let row = row.expect("a server");
@@ -41,7 +45,7 @@ async fn binding(database: &Database, server: &str) -> (Option<Name>, bool, Opti
 #[tokio::test]
 async fn published_targets_become_pending() {
     let database = with_small().await;
-    let web = Some(Name::from("web"));
+    let web = Some(ReservationName::from("web"));
     let published = database
         .broker
         .publish(
@@ -160,9 +164,9 @@ async fn changed_servers_are_skipped_and_counted() {
     let published = database.broker.publish("solver", &publication).await.expect("published");
     assert_eq!((published.taken, published.skipped), (1, 3));
     assert_eq!(published.skipped_servers, ["s001".into(), "s011".into(), "s012".into()]);
-    let web = Some(Name::from("web"));
+    let web = Some(ReservationName::from("web"));
     assert_eq!(binding(&database, "s001").await, (web, false, None));
-    let buffer = Some(Name::from("odd buffer"));
+    let buffer = Some(ReservationName::from("odd buffer"));
     assert_eq!(binding(&database, "s013").await, (None, true, buffer));
     let kept = "SELECT count(*) FROM target_changes WHERE version = 2 AND NOT taken";
     assert_eq!(database.number(kept).await, 3);
@@ -204,7 +208,7 @@ async fn publication_creates_missing_shared_buffer() {
     assert_eq!(database.number(before).await, 0);
     let rows = vec![target("s013", 1, Some("shared-buffer/none yet"))];
     database.broker.publish("solver", &publication(1, 1, rows)).await.expect("published");
-    let buffer: Name = "shared-buffer/none yet".into();
+    let buffer: ReservationName = "shared-buffer/none yet".into();
     assert_eq!(binding(&database, "s013").await, (None, true, Some(buffer)));
     let parts = export(&database).await.parts;
     assert_eq!(parts.reservations.len(), 3, "it is still not a listed one");

@@ -20,8 +20,8 @@ async fn reservation_lists_its_servers() {
     assert_eq!(held[1].leaves_for, Some(None));
     assert_eq!(held[2].leaves_for, Some(Some("odd buffer".into())));
     let first = &held[0];
-    let place = [&first.datacenter, &first.msb, &first.rack, &first.hardware_type];
-    assert_eq!(place.map(AsRef::as_ref), ["dc0", "msb0", "rack0", "even"]);
+    let place = [&*first.datacenter, &*first.msb, &*first.rack, &*first.hardware_type];
+    assert_eq!(place, ["dc0", "msb0", "rack0", "even"]);
     assert!(first.in_use && first.generation == 1);
     let lent = broker.servers_of("shared-buffer/even", "", 10).await.expect("listed");
     assert_eq!(lent[0].loaned_to.as_deref(), Some("spare"));

@@ -10,7 +10,7 @@ use broker::{
     RequestSpec, RequestState, Seq, SolveBasis, Submission, SubmitError, SummaryFilter, Wanted,
 };
 use fleet::quote::Quote;
-use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
+use fleet::{CapacityRequest, RegionSnapshot, Rru, Targets};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -106,7 +106,7 @@ pub async fn plan(
         seq: look.export.seq,
         taken_at: look.region.taken_at,
         quotes: vec![quote(asking, &after)],
-        targets: servers.iter().map(|s| (Name::from(*s), to.then(|| name.clone()))).collect(),
+        targets: servers.iter().map(|s| ((*s).into(), to.then(|| name.clone()))).collect(),
     };
     database.broker.store_plan("asker", &new, None).await.expect("stored");
     PlanPatch::new(id, &look.region, &look.export.generations, &after, &targets, &[name])

@@ -19,8 +19,9 @@ use decisions::outage::{MsbHealth, OutageReason};
 use decisions::region::Region;
 use decisions::replace::{Failed, Spare, Worth};
 use fleet::{
-    AllowedDatacenterRow, Name, RegionSnapshot, ReservationIx, ReservationKind, Rru, RruRow, Scope,
-    ServerRow, SnapshotParts, UnavailabilityKind, UnavailabilityRow, Weights,
+    AllowedDatacenterRow, MsbName, Name, RegionSnapshot, ReservationIx, ReservationKind, Rru,
+    RruRow, Scope, ServerName, ServerRow, SnapshotParts, UnavailabilityKind, UnavailabilityRow,
+    Weights,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -201,7 +202,7 @@ impl Town {
                 targets.push(TargetRow {
                     server: row.server_id.clone(),
                     generation: *generation,
-                    target: self.random.of(&owners).map(Name::from),
+                    target: self.random.of(&owners).map(Into::into),
                 });
             }
         }
@@ -236,7 +237,7 @@ impl Town {
     }
 
     async fn use_servers(&mut self) {
-        let mut rows: Vec<(Name, bool)> = Vec::new();
+        let mut rows: Vec<(ServerName, bool)> = Vec::new();
         for number in 0..SERVERS {
             if self.random.chance(15) {
                 rows.push((format!("s{number:03}").into(), self.random.chance(50)));
@@ -318,7 +319,7 @@ impl Town {
             }
         }
         let outages = broker.outages(true, 99).await.expect("listed");
-        let msb = |name: &Name| snapshot.msbs.iter().position(|msb| msb.id == *name);
+        let msb = |name: &MsbName| snapshot.msbs.iter().position(|msb| msb.id == *name);
         let lost = outages.iter().filter_map(|outage| msb(&outage.msb));
         region.lost = lost.map(fleet::MsbIx::new).collect();
         region
@@ -343,8 +344,8 @@ fn failures(region: &Region) -> Vec<Failed> {
         let rack = &snapshot.racks[server.rack.ix()].id;
         let covers = snapshot.unavailability.iter().filter(|event| {
             let place = match event.scope {
-                Scope::Server => event.scope_id == server.id,
-                Scope::Rack => event.scope_id == *rack,
+                Scope::Server => *event.scope_id == *server.id,
+                Scope::Rack => *event.scope_id == **rack,
                 Scope::Msb | Scope::Datacenter => false,
             };
             let kinds = [UnavailabilityKind::RandomFailure, UnavailabilityKind::Software];

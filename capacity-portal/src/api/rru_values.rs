@@ -1,7 +1,7 @@
 //! Reads RRU by hardware type: of changes, and of RRU profiles.
 
 use crate::http::field::{FieldError, FieldReader};
-use fleet::{Name, RegionSnapshot};
+use fleet::{HardwareTypeName, RegionSnapshot};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ const PROFILE_MEMBERS: [&str; 1] = ["rru"];
 pub(super) fn read(
     fields: &mut FieldReader,
     region: Option<&RegionSnapshot>,
-) -> Option<BTreeMap<Name, f64>> {
-    let values: BTreeMap<Name, Value> =
+) -> Option<BTreeMap<HardwareTypeName, f64>> {
+    let values: BTreeMap<HardwareTypeName, Value> =
         fields.optional("rru", "an object of RRU by hardware type")?;
     if values.is_empty() {
         fields.error("rru", "it names no hardware type");
@@ -38,7 +38,7 @@ pub(super) fn read(
 pub(super) fn profile(
     body: Value,
     region: Option<&RegionSnapshot>,
-) -> Result<BTreeMap<Name, f64>, Vec<FieldError>> {
+) -> Result<BTreeMap<HardwareTypeName, f64>, Vec<FieldError>> {
     let Value::Object(members) = body else {
         return Err(vec![FieldError::new("", "it is not an object")]);
     };
@@ -55,7 +55,7 @@ pub(super) fn profile(
 pub(super) fn check_type(
     fields: &mut FieldReader,
     field: &str,
-    ty: &Name,
+    ty: &HardwareTypeName,
     region: Option<&RegionSnapshot>,
 ) {
     if let Some(region) = region.filter(|region| !region.hardware_types.contains(ty)) {

@@ -2,7 +2,7 @@
 
 use super::problem::Problem;
 use axum::http::StatusCode;
-use fleet::{NAME_CHARS_MAX, Name, RRU_MAX};
+use fleet::{NAME_CHARS_MAX, RRU_MAX};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -155,7 +155,7 @@ impl FieldReader {
     }
 
     /// Reads an optional name.
-    pub(crate) fn name(&mut self, field: &str) -> Option<Name> {
+    pub(crate) fn name<N: From<String>>(&mut self, field: &str) -> Option<N> {
         let text: String = self.optional(field, "a name")?;
         if (1..=NAME_CHARS_MAX).contains(&text.chars().count()) && !text.contains('\0') {
             return Some(text.into());
@@ -167,7 +167,7 @@ impl FieldReader {
     }
 
     /// Reads an optional name that may be null.
-    pub(crate) fn nullable_name(&mut self, field: &str) -> Option<Option<Name>> {
+    pub(crate) fn nullable_name<N: From<String>>(&mut self, field: &str) -> Option<Option<N>> {
         if self.rest.get(field)?.is_null() {
             self.remove(field);
             return Some(None);

@@ -4,7 +4,7 @@ use super::link;
 use super::ui::{self, Mood};
 use crate::region_summary::RegionSummary;
 use fleet::explain::{FurtherType, HardwareSet, TypeReason, TypeUse};
-use fleet::{Name, Rru};
+use fleet::{ReservationName, Rru};
 use maud::{Markup, html};
 use report::number;
 
@@ -23,7 +23,7 @@ impl Composition {
     /// The section. `shortage`: hardware types that explain a shortfall.
     pub(super) fn section(
         &self,
-        reservation: &Name,
+        reservation: &ReservationName,
         summary: &RegionSummary,
         shortage: Option<&HardwareSet>,
     ) -> Markup {
@@ -84,7 +84,7 @@ impl Composition {
     }
 }
 
-fn line(of: &TypeUse, all: Rru, reservation: &Name) -> Markup {
+fn line(of: &TypeUse, all: Rru, reservation: &ReservationName) -> Markup {
     let share = of.amount.to_f64() / all.to_f64().max(1e-9);
     let servers =
         format!("{}?hardware={}", link::servers(reservation), link::segment(&of.hardware_type));

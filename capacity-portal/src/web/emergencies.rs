@@ -11,7 +11,7 @@ use axum::response::{Html, Redirect};
 use broker::{Emergency, EmergencyId, EmergencyRefusal, EmergencyState, State as _};
 use chrono::{DateTime, Utc};
 use decisions::emergency::{Pick, Stock};
-use fleet::{Name, ReservationKind, Rru};
+use fleet::{HardwareTypeName, ReservationKind, Rru};
 use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
@@ -137,7 +137,7 @@ fn grant(
     picks: &[Pick],
     summary: Option<&RegionSummary>,
 ) -> Markup {
-    let value = |ty: &Name| {
+    let value = |ty: &HardwareTypeName| {
         stock
             .worth
             .values
@@ -145,7 +145,7 @@ fn grant(
             .copied()
             .unwrap_or_default()
     };
-    let mut by_type: BTreeMap<(&Name, bool), u64> = BTreeMap::new();
+    let mut by_type: BTreeMap<(&HardwareTypeName, bool), u64> = BTreeMap::new();
     let mut granted = Rru::ZERO;
     for pick in picks {
         *by_type.entry((&pick.group.hardware_type, pick.group.shared)).or_default() += pick.count;
@@ -197,9 +197,13 @@ fn grant(
     }
 }
 
-fn buffer_left(summary: Option<&RegionSummary>, ty: &Name, taken: u64) -> Option<String> {
+fn buffer_left(
+    summary: Option<&RegionSummary>,
+    ty: &HardwareTypeName,
+    taken: u64,
+) -> Option<String> {
     let summary = summary?;
-    let position = summary.region().hardware_types.iter().position(|of| of == ty)?;
+    let position = summary.region().hardware_types.iter().position(|of| **of == **ty)?;
     let (wanted, held) = summary.shared_buffer(fleet::HardwareTypeIx::new(position))?;
     let left = (held - Rru::units(taken as usize)).or_zero();
     Some(format!("{} of {} are left", number::rru(left), number::rru(wanted)))

@@ -9,7 +9,7 @@ use crate::http::{Problem, Site};
 use axum::extract::{Path, Query, State};
 use axum::response::{Html, Redirect};
 use broker::RequestChangeKind;
-use fleet::Name;
+use fleet::ReservationName;
 use fleet::explain::HeldBy;
 use fleet::quote::{Grant, HolderKind, MoveCost, QuotedFlow, QuotedMove, Refusal};
 use maud::{Markup, html};
@@ -211,7 +211,7 @@ fn sources(sources: &[QuotedFlow]) -> Markup {
     }
 }
 
-fn holder(name: Option<&Name>) -> Markup {
+fn holder(name: Option<&ReservationName>) -> Markup {
     match name {
         Some(name) => html! { a href=(link::reservation(name)) { (name) } },
         None => html! { "free" },

@@ -4,7 +4,7 @@ use super::layout::Reader;
 use super::request_fields::{AFFINITY, ALLOWED, VALUE, value};
 use crate::http::auth::Role;
 use crate::region_summary::RegionSummary;
-use fleet::{HardwareTypeIx, Name, ReservationKind};
+use fleet::{DatacenterName, HardwareTypeIx, Name, ReservationKind};
 use maud::{Markup, html};
 
 /// A field that overrides a default of the region.
@@ -108,7 +108,7 @@ impl FormView<'_> {
     /// Spread, datacenters, replicas and host profile: most requests leave them empty.
     fn placement(&self) -> Markup {
         let datacenters = self.summary.map_or(&[][..], |summary| &summary.region().datacenters);
-        let datacenters: Vec<&Name> = datacenters.iter().map(|of| &of.id).collect();
+        let datacenters: Vec<&DatacenterName> = datacenters.iter().map(|of| &of.id).collect();
         let share = |name: &str| self.field(&format!("{AFFINITY}{name}"));
         let allowed = |name: &str| self.field(&format!("{ALLOWED}{name}")) == "on";
         let any = SHARES.iter().any(|of| !self.field(of.name).is_empty())

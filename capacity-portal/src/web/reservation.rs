@@ -14,7 +14,7 @@ use broker::{ContractUse, Entry, OpenMove, PromiseVersion, Rollout, Seq, State a
 use chrono::{DateTime, Utc};
 use fleet::audit::Certified;
 use fleet::explain::{Explainer, Explanation, HeldBy, Limit};
-use fleet::{MsbIx, Name, Reservation, ReservationIx, ReservationKind, Rru, Targets};
+use fleet::{MsbIx, Reservation, ReservationIx, ReservationKind, ReservationName, Rru, Targets};
 use maud::{Markup, html};
 use report::number;
 use serde_json::json;
@@ -52,7 +52,7 @@ pub(super) async fn show(
     }
     let now = in_time(broker.clock()).await?;
     let promises = in_time(broker.promise_versions(&name, None, VERSIONS)).await?;
-    let contract = in_time(broker.contracts(Some(&[Name::from(name.as_str())]))).await?.pop();
+    let contract = in_time(broker.contracts(Some(&[name.as_str().into()]))).await?.pop();
     let moves = in_time(broker.moves_under_way()).await?;
     let card = in_time(broker.reservation_summary(&name)).await?;
     let mut entries = in_time(broker.trail_of(&name, Seq(0), ENTRIES)).await?;
@@ -330,7 +330,7 @@ impl ReservationPage<'_> {
 
     fn moves(&self) -> Markup {
         let id = &self.reservation().id;
-        let of = |end: &Option<Name>| end.as_deref() == Some(&**id);
+        let of = |end: &Option<ReservationName>| end.as_deref() == Some(&**id);
         let arriving: Vec<_> =
             self.moves.iter().filter(|m| of(&m.target) && !of(&m.source)).collect();
         let leaving: Vec<_> =

@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::response::Html;
 use broker::{EventRow, MoveRow, ServerDetail, ServerPast, State as _};
 use chrono::{DateTime, Utc};
-use fleet::Name;
+use fleet::ReservationName;
 use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
@@ -69,7 +69,7 @@ async fn visible(
     site: &Site,
     reader: &Reader,
     of: &ServerDetail,
-) -> Result<BTreeSet<Name>, Problem> {
+) -> Result<BTreeSet<ReservationName>, Problem> {
     let target = of.target.as_ref().and_then(|target| target.reservation.as_ref());
     let mut visible = BTreeSet::new();
     for name in of.current.iter().chain(target).chain(&of.loaned_to) {
@@ -95,13 +95,13 @@ async fn past(
 struct ServerPage<'a> {
     server: ServerDetail,
     now: DateTime<Utc>,
-    visible: BTreeSet<Name>,
+    visible: BTreeSet<ReservationName>,
     reader: &'a Reader,
 }
 
 impl ServerPage<'_> {
     /// A reservation's name, if it is visible to the reader.
-    fn holder(&self, name: Option<&Name>) -> Markup {
+    fn holder(&self, name: Option<&ReservationName>) -> Markup {
         match name {
             None => html! { "none" },
             Some(name) if self.visible.contains(name) => {
@@ -263,7 +263,7 @@ fn history(name: &str, rows: &[ServerPast], next: Option<&str>, query: &HistoryQ
 #[derive(Deserialize)]
 struct PastTarget {
     version: i64,
-    reservation: Option<Name>,
+    reservation: Option<ReservationName>,
     origin: Option<String>,
     /// `false`: the server was not moved to it.
     taken: Option<bool>,
@@ -272,8 +272,8 @@ struct PastTarget {
 /// A move in the history.
 #[derive(Deserialize)]
 struct PastMove {
-    from: Option<Name>,
-    to: Option<Name>,
+    from: Option<ReservationName>,
+    to: Option<ReservationName>,
     state: String,
     version: i64,
     origin: String,
@@ -354,7 +354,7 @@ fn entry_cells(of: &PastEntry) -> Markup {
 }
 
 /// A holder in the history. The reservation may be gone; its page then says so.
-fn past_holder(name: Option<&Name>) -> Markup {
+fn past_holder(name: Option<&ReservationName>) -> Markup {
     match name {
         Some(name) => html! { a href=(link::reservation(name)) { (name) } },
         None => html! { "none" },

@@ -10,7 +10,7 @@ use axum::extract::{Form, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use broker::{Decommission, EditError};
-use fleet::Name;
+
 use fleet::edit::{Racked, Relocated, ServerEdit, WrongField};
 use maud::{Markup, html};
 use report::number;
@@ -137,20 +137,19 @@ fn read(form: &EditForm) -> Result<ServerEdit, EditError> {
     for (position, line) in lines.enumerate() {
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         let cell = |at: usize| cells.get(at).copied().filter(|cell| !cell.is_empty());
-        let name = |at: usize| cell(at).map(Name::from);
         let mut reject = |detail: &str| {
             wrong.push(WrongField::new(format!("servers[{position}]"), "malformed", detail));
         };
-        match (form.what.as_str(), name(0), name(1), name(2)) {
+        match (form.what.as_str(), cell(0), cell(1), cell(2)) {
             ("add", Some(server), Some(rack), Some(hardware_type)) if cells.len() <= 6 => {
                 let power_watts = cell(5).map(str::parse).transpose();
                 match power_watts {
                     Ok(power_watts) => racked.push(Racked {
-                        server,
-                        datacenter: name(4),
-                        msb: name(3),
-                        rack,
-                        hardware_type,
+                        server: server.into(),
+                        datacenter: cell(4).map(Into::into),
+                        msb: cell(3).map(Into::into),
+                        rack: rack.into(),
+                        hardware_type: hardware_type.into(),
                         power_watts,
                     }),
                     Err(_) => reject("the watts are not a number"),
@@ -159,10 +158,15 @@ fn read(form: &EditForm) -> Result<ServerEdit, EditError> {
             ("add", ..) => {
                 reject("expected: server, rack, type, and MSB, datacenter, watts if needed")
             }
-            ("remove" | "drain", Some(server), None, _) => gone.push(server),
+            ("remove" | "drain", Some(server), None, _) => gone.push(server.into()),
             ("remove" | "drain", ..) => reject("expected: the name of a server"),
             ("move", Some(server), Some(rack), msb) if cells.len() <= 4 => {
-                moved.push(Relocated { server, datacenter: name(3), msb, rack });
+                moved.push(Relocated {
+                    server: server.into(),
+                    datacenter: cell(3).map(Into::into),
+                    msb: msb.map(Into::into),
+                    rack: rack.into(),
+                });
             }
             ("move", ..) => reject("expected: server, rack, and MSB, datacenter if they are new"),
             _ => reject("unknown action: expected add, remove, drain or move"),

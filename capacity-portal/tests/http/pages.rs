@@ -182,7 +182,7 @@ async fn names_are_escaped_on_every_page() {
     let event = Occurrence {
         event: EVIL.into(),
         scope: Scope::Rack,
-        scope_id: snapshot.racks[0].id.clone(),
+        scope_id: snapshot.racks[0].id.clone().into(),
         kind: UnavailabilityKind::Software,
         started_at: chrono::DateTime::UNIX_EPOCH,
     };

@@ -3,7 +3,7 @@
 use broker::{Broker, ImportOptions, Publication, PublicationId, TargetRow};
 use capacity_portal::{Authority, Portal, PortalSettings, Rehearse, Rehearsed, Role, Stand, Token};
 use decisions::give_way::{GiveWay, RegionHeld, Standing, plan};
-use fleet::{MsbIx, Name, RegionSnapshot};
+use fleet::{MsbIx, RegionSnapshot};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -197,7 +197,7 @@ impl Place {
         let target = TargetRow {
             server: export.parts.servers[server].server_id.clone(),
             generation: export.generations[server],
-            target: to.map(Name::from),
+            target: to.map(Into::into),
         };
         let (id, parent) = (PublicationId::now_v7(), export.version);
         let publication = Publication { id, parent, solve: None, targets: vec![target] };

@@ -2,7 +2,9 @@
 
 use broker::NewPlan;
 use fleet::audit::{Violation, audit};
-use fleet::{Name, RegionSnapshot, RequestError, ReservationIx, Rru, Targets};
+use fleet::{
+    RegionSnapshot, RequestError, ReservationIx, ReservationName, Rru, ServerName, Targets,
+};
 use std::collections::HashMap;
 
 /// The region with the changes of a plan applied, and each server's target.
@@ -19,10 +21,10 @@ pub enum PlanInvalid {
     Request(#[from] RequestError),
     /// A server of the plan was removed.
     #[error("server {0:?} is gone")]
-    ServerGone(Name),
+    ServerGone(ServerName),
     /// A reservation of the plan was removed.
     #[error("reservation {0:?} is gone")]
-    ReservationGone(Name),
+    ReservationGone(ReservationName),
     /// More servers in use would have to move than planned.
     #[error("{now} servers in use would have to move, and not {planned}")]
     MoreInUse {
@@ -38,7 +40,7 @@ pub enum PlanInvalid {
     #[error("reservation {reservation:?} would be promised {now} RRU, and not {planned}")]
     OtherPromise {
         /// The reservation.
-        reservation: Name,
+        reservation: ReservationName,
         /// Now.
         now: Rru,
         /// As planned.
@@ -46,12 +48,12 @@ pub enum PlanInvalid {
     },
     /// A reservation would gain or lose its embedded buffer.
     #[error("reservation {0:?} would have another rule for the loss of an MSB")]
-    OtherBufferRule(Name),
+    OtherBufferRule(ReservationName),
     /// A reservation would have less than planned.
     #[error("reservation {reservation:?} would have {now} RRU, and not {planned}")]
     LessCapacity {
         /// The reservation.
-        reservation: Name,
+        reservation: ReservationName,
         /// Now.
         now: Rru,
         /// As planned.

@@ -5,7 +5,7 @@ use super::GenerateOptions;
 use super::draw::{Concern, stream, whole};
 use super::hardware::Floor;
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet::{Name, UnavailabilityKind, UnavailabilityRow};
+use fleet::{ServerName, UnavailabilityKind, UnavailabilityRow};
 use rand::seq::index::sample;
 use rand::{Rng, RngExt};
 
@@ -38,12 +38,12 @@ impl Log {
         Log { rows: Vec::new() }
     }
 
-    fn add(&mut self, scope: &str, id: &Name, kind: UnavailabilityKind, span: Span) {
+    fn add(&mut self, scope: &str, id: &str, kind: UnavailabilityKind, span: Span) {
         let minutes = |before: i64| taken_at() - TimeDelta::minutes(before);
         self.rows.push(UnavailabilityRow {
             event_id: format!("event-{:06}", self.rows.len() + 1).into(),
             scope: scope.into(),
-            scope_id: id.clone(),
+            scope_id: id.into(),
             kind: kind.as_str().into(),
             started_at: minutes(span.began),
             ended_at: span.ended.map(minutes),
@@ -53,7 +53,13 @@ impl Log {
 
     /// Adds the failure of one server, still going on: hardware failures last up to weeks,
     /// software events minutes to hours.
-    pub fn fail(&mut self, rng: &mut impl Rng, server: &Name, hardware: bool, within: TimeDelta) {
+    pub fn fail(
+        &mut self,
+        rng: &mut impl Rng,
+        server: &ServerName,
+        hardware: bool,
+        within: TimeDelta,
+    ) {
         let (kind, longest) = if hardware {
             (UnavailabilityKind::RandomFailure, 21 * 24 * 60)
         } else {

@@ -3,7 +3,7 @@
 
 use super::GenerateOptions;
 use super::draw::{Concern, apportion, apportion_at_least_one, log_normal, stream, whole};
-use fleet::Name;
+use fleet::{DatacenterName, MsbName, RackName, ServerName};
 use rand::RngExt;
 
 /// What a hardware category is built for.
@@ -94,19 +94,19 @@ const MSBS_OF_A_KIND: usize = 4;
 
 /// An MSB of the floor.
 pub(super) struct Msb {
-    pub name: Name,
+    pub name: MsbName,
     pub datacenter: usize,
 }
 
 /// A rack of the floor.
 pub(super) struct Rack {
-    pub name: Name,
+    pub name: RackName,
     pub msb: usize,
 }
 
 /// A server of the floor.
 pub(super) struct Server {
-    pub name: Name,
+    pub name: ServerName,
     pub rack: usize,
     /// Position in [`CATALOGUE`].
     pub kind: usize,
@@ -115,7 +115,7 @@ pub(super) struct Server {
 /// All hardware of the region. MSBs are ordered from the oldest to the newest, and the
 /// datacenters are contiguous in that order: they were built one after the other.
 pub(super) struct Floor {
-    pub datacenters: Vec<Name>,
+    pub datacenters: Vec<DatacenterName>,
     pub msbs: Vec<Msb>,
     pub racks: Vec<Rack>,
     pub servers: Vec<Server>,
@@ -142,7 +142,7 @@ pub(super) fn lay_out(options: &GenerateOptions) -> Floor {
     let mix = mixes(options, &per_msb);
     let width = |count: usize| count.to_string().len();
 
-    let datacenters: Vec<Name> =
+    let datacenters: Vec<DatacenterName> =
         (1..=options.datacenters).map(|d| format!("dc{d}").into()).collect();
     let msb_width = width(options.msbs).max(2);
     let msbs: Vec<Msb> = (0..options.msbs)

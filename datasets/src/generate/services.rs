@@ -4,7 +4,7 @@ use super::GenerateOptions;
 use super::classes::{Class, Width, eligible};
 use super::draw::{Concern, apportion, log_normal, stream, whole};
 use super::hardware::CATALOGUE;
-use fleet::{MICRO, Name};
+use fleet::{MICRO, Name, OwnerName, ReservationName};
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -25,8 +25,8 @@ pub(super) const TINY_SERVERS: usize = 10;
 
 /// A guaranteed reservation to be.
 pub(super) struct Service {
-    pub id: Name,
-    pub owner: Name,
+    pub id: ReservationName,
+    pub owner: OwnerName,
     pub class: Class,
     /// Size wanted, in servers without any buffer.
     pub size: f64,

@@ -2,23 +2,27 @@
 
 use super::error::{FieldError, FieldRule};
 use super::sheet::{Column, Line};
-use fleet::Name;
+use fleet::{DatacenterName, HardwareTypeName, ReservationName};
 use std::collections::BTreeSet;
 
 /// Names that a request may refer to.
 pub(super) struct Known<'a> {
-    pub(super) hardware_types: &'a BTreeSet<Name>,
-    pub(super) datacenters: &'a BTreeSet<Name>,
+    pub(super) hardware_types: &'a BTreeSet<HardwareTypeName>,
+    pub(super) datacenters: &'a BTreeSet<DatacenterName>,
     /// Names that reservations of other kinds have.
-    pub(super) taken: BTreeSet<Name>,
+    pub(super) taken: BTreeSet<ReservationName>,
 }
 
 /// k and n of a replica rule.
 pub(super) type PerMsb = (i32, i32);
 
 /// `dc0|dc1`: the only datacenters; empty: all.
-pub(super) fn allowed(line: Line, column: Column, known: &Known) -> Result<Vec<Name>, FieldError> {
-    let mut allowed: Vec<Name> = Vec::new();
+pub(super) fn allowed(
+    line: Line,
+    column: Column,
+    known: &Known,
+) -> Result<Vec<DatacenterName>, FieldError> {
+    let mut allowed: Vec<DatacenterName> = Vec::new();
     for name in line.text(column).split('|').filter(|name| !name.is_empty()) {
         let broken = |rule: fn(String) -> FieldRule| line.broken(column, rule(name.to_owned()));
         if !known.datacenters.contains(name) {

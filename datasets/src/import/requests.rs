@@ -7,8 +7,9 @@ use super::servers::Inventory;
 use super::sheet::{Column, Line, Sheet, Wrong};
 use super::summary::ImportSummary;
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, Name, ReservationColumns, ReservationKind, ReservationRow,
-    Rru, RruRow, SHARED_BUFFER_PREFIX,
+    AffinityRow, AllowedDatacenterRow, DatacenterName, HardwareTypeName, Name, OwnerName,
+    ReservationColumns, ReservationKind, ReservationName, ReservationRow, Rru, RruRow,
+    SHARED_BUFFER_PREFIX,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -24,14 +25,14 @@ pub(super) struct Requests {
 
 /// One request as it is in the files.
 pub(super) struct Request {
-    pub(super) name: Name,
+    pub(super) name: ReservationName,
     pub(super) capacity: Rru,
-    pub(super) values: Vec<(Name, f64)>,
+    pub(super) values: Vec<(HardwareTypeName, f64)>,
     pub(super) msb_buffer: bool,
-    pub(super) affinity: Vec<(Name, f64)>,
+    pub(super) affinity: Vec<(DatacenterName, f64)>,
     pub(super) terms: Terms,
     /// The only datacenters; `None`: the files do not say.
-    pub(super) allowed: Option<Vec<Name>>,
+    pub(super) allowed: Option<Vec<DatacenterName>>,
     /// `None`: not in the files; `Some(None)`: no replica rule.
     pub(super) replicas: Option<Option<PerMsb>>,
 }
@@ -39,7 +40,7 @@ pub(super) struct Request {
 /// What a request may say beside that, and has a default.
 #[derive(Default)]
 pub(super) struct Terms {
-    owner: Option<Name>,
+    owner: Option<OwnerName>,
     priority: i32,
     msb_alpha: Option<f64>,
     rack_alpha: Option<f64>,
@@ -94,7 +95,7 @@ impl Requests {
         let rule = request.replicas.flatten();
         self.reservations.push(ReservationRow {
             reservation_id: request.name.clone(),
-            owner: request.terms.owner.unwrap_or(request.name),
+            owner: request.terms.owner.unwrap_or_else(|| (*request.name).into()),
             kind: ReservationKind::Guaranteed.as_str().into(),
             capacity_rru: request.capacity.to_f64(),
             msb_buffer: request.msb_buffer,
@@ -240,7 +241,7 @@ impl TermColumns {
         let theta = self.affinity_theta.map_or(Ok(None), |column| line.optional_number(column));
         let profile = self.host_profile.map_or(Ok(None), |column| line.optional_name(column));
         Terms {
-            owner: owner.map(Name::from),
+            owner: owner.map(OwnerName::from),
             priority: priority.unwrap_or(0),
             msb_alpha,
             rack_alpha,
@@ -284,7 +285,7 @@ fn type_values(
     eligible: Column,
     values: Column,
     known: &Known,
-) -> Result<Vec<(Name, f64)>, FieldError> {
+) -> Result<Vec<(HardwareTypeName, f64)>, FieldError> {
     let text = line.text(eligible);
     if text.is_empty() {
         return Err(line.broken(eligible, FieldRule::Empty));
@@ -318,7 +319,11 @@ fn type_values(
     Ok(pairs.into_iter().map(|(name, value)| (name.into(), value)).collect())
 }
 
-fn shares(line: Line, column: Column, known: &Known) -> Result<Vec<(Name, f64)>, FieldError> {
+fn shares(
+    line: Line,
+    column: Column,
+    known: &Known,
+) -> Result<Vec<(DatacenterName, f64)>, FieldError> {
     let pairs = line.pairs(column)?;
     for &(name, share) in &pairs {
         if !known.datacenters.contains(name) {
@@ -359,7 +364,7 @@ pub(super) fn resize(
     let servers = sheet.column("servers")?;
     // The date says what the day says already.
     sheet.optional("date");
-    let mut described: BTreeMap<Name, Request> =
+    let mut described: BTreeMap<ReservationName, Request> =
         requests.into_iter().map(|request| (request.name.clone(), request)).collect();
     let mut named: BTreeSet<&str> = BTreeSet::new();
     let mut latest: BTreeMap<&str, (u32, u64, Rru)> = BTreeMap::new();

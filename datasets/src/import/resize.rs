@@ -4,7 +4,10 @@ use super::error::ImportError;
 use super::places::Known;
 use super::requests::{Request, Requests, Terms, read_requests, resize};
 use super::summary::ImportSummary;
-use fleet::{Name, ReservationColumns, ReservationKind, ReservationRow, Rru, SnapshotParts};
+use fleet::{
+    DatacenterName, HardwareTypeName, Name, ReservationColumns, ReservationKind, ReservationName,
+    ReservationRow, Rru, SnapshotParts,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -53,12 +56,12 @@ fn is_guaranteed(kind: &Name) -> bool {
 
 /// The guaranteed reservations of a region as requests.
 fn described(parts: &SnapshotParts) -> Vec<Request> {
-    let mut values: BTreeMap<&Name, Vec<(Name, f64)>> = BTreeMap::new();
+    let mut values: BTreeMap<&ReservationName, Vec<(HardwareTypeName, f64)>> = BTreeMap::new();
     for row in &parts.rru {
         let pair = (row.hardware_type.clone(), row.rru);
         values.entry(&row.reservation_id).or_default().push(pair);
     }
-    let mut affinity: BTreeMap<&Name, Vec<(Name, f64)>> = BTreeMap::new();
+    let mut affinity: BTreeMap<&ReservationName, Vec<(DatacenterName, f64)>> = BTreeMap::new();
     for row in &parts.affinity {
         let pair = (row.datacenter.clone(), row.share);
         affinity.entry(&row.reservation_id).or_default().push(pair);
@@ -89,22 +92,22 @@ fn replace(
     summary: &mut ImportSummary,
 ) {
     let mut rows = Requests::default();
-    let says = |of: &dyn Fn(&Request) -> bool| -> BTreeSet<Name> {
+    let says = |of: &dyn Fn(&Request) -> bool| -> BTreeSet<ReservationName> {
         wanted.iter().filter(|request| of(request)).map(|request| request.name.clone()).collect()
     };
     let (placed, ruled) = (says(&|of| of.allowed.is_some()), says(&|of| of.replicas.is_some()));
     parts.allowed_datacenters.retain(|row| !placed.contains(&row.reservation_id));
     wanted.into_iter().for_each(|request| rows.push(request));
-    let named: BTreeSet<Name> =
+    let named: BTreeSet<ReservationName> =
         rows.reservations.iter().map(|row| row.reservation_id.clone()).collect();
     parts.rru.retain(|row| !named.contains(&row.reservation_id));
     parts.affinity.retain(|row| !named.contains(&row.reservation_id));
     parts.rru.append(&mut rows.rru);
     parts.affinity.append(&mut rows.affinity);
     parts.allowed_datacenters.append(&mut rows.allowed_datacenters);
-    let mut fresh: BTreeMap<Name, _> =
+    let mut fresh: BTreeMap<ReservationName, _> =
         rows.reservations.into_iter().map(|row| (row.reservation_id.clone(), row)).collect();
-    let mut dropped: Vec<Name> = Vec::new();
+    let mut dropped: Vec<&str> = Vec::new();
     for row in parts.reservations.iter_mut().filter(|row| is_guaranteed(&row.kind)) {
         if let Some(request) = fresh.remove(&row.reservation_id) {
             row.capacity_rru = request.capacity_rru;
@@ -118,7 +121,7 @@ fn replace(
             }
         } else if known.is_some() && row.capacity_rru > 0.0 {
             row.capacity_rru = 0.0;
-            dropped.push(row.reservation_id.clone());
+            dropped.push(&row.reservation_id);
         }
     }
     if !dropped.is_empty() {

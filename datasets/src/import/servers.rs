@@ -5,7 +5,10 @@ use super::sheet::{Column, Line, Sheet, Wrong};
 use super::summary::{ImportSummary, StandIn};
 use super::{ImportOptions, MSB_COLUMN};
 use crate::table::NamePool;
-use fleet::{Name, SHARED_BUFFER_PREFIX, ServerRow};
+use fleet::{
+    DatacenterName, HardwareTypeName, MsbName, Name, RackName, SHARED_BUFFER_PREFIX, ServerName,
+    ServerRow,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -14,11 +17,11 @@ pub(super) struct Inventory {
     /// Servers that are there at the instant, in the file's order.
     pub(super) present: Vec<ServerRow>,
     /// Every server listed, and whether it is there at the instant.
-    pub(super) listed: BTreeMap<Name, bool>,
+    pub(super) listed: BTreeMap<ServerName, bool>,
     /// Hardware types of every server listed.
-    pub(super) hardware_types: BTreeSet<Name>,
+    pub(super) hardware_types: BTreeSet<HardwareTypeName>,
     /// Datacenters of every server listed.
-    pub(super) datacenters: BTreeSet<Name>,
+    pub(super) datacenters: BTreeSet<DatacenterName>,
     sheet: Sheet,
     /// The column of who holds a server.
     holder: Option<Column>,
@@ -27,9 +30,9 @@ pub(super) struct Inventory {
 /// Where a server stands.
 #[derive(Clone)]
 struct Place {
-    datacenter: Name,
-    msb: Name,
-    rack: Name,
+    datacenter: DatacenterName,
+    msb: MsbName,
+    rack: RackName,
 }
 
 /// The columns of a server that are no place.
@@ -134,9 +137,9 @@ impl Inventory {
                 continue;
             };
             let (late, left) = (late == Some(Some(false)), left == Some(Some(true)));
-            let server_id: Name = line.text(columns.id).into();
+            let server_id: ServerName = line.text(columns.id).into();
             let hardware_type = pool.intern(hardware_type);
-            self.hardware_types.insert(hardware_type.clone());
+            self.hardware_types.insert(hardware_type.clone().into());
             self.datacenters.insert(place.datacenter.clone());
             summary.not_seen_yet += usize::from(late);
             summary.gone += usize::from(left && !late);
@@ -147,8 +150,8 @@ impl Inventory {
                     datacenter: place.datacenter.clone(),
                     msb: place.msb.clone(),
                     rack: place.rack.clone(),
-                    hardware_type,
-                    current_reservation: holder.map(|name| pool.intern(name)),
+                    hardware_type: hardware_type.into(),
+                    current_reservation: holder.map(|name| pool.intern(name).into()),
                     target_reservation: None,
                     target_pending: false,
                     in_use: in_use.unwrap_or(false),
@@ -317,7 +320,8 @@ fn places(
             None => Some(msb_id.clone()),
         };
         let Some(rack_id) = rack_id else { continue };
-        let place = Place { datacenter: datacenter_id, msb: msb_id, rack: rack_id };
+        let place =
+            Place { datacenter: datacenter_id.into(), msb: msb_id.into(), rack: rack_id.into() };
         nesting.check(line, &place, rack.unwrap_or(id), msb.unwrap_or(id), wrong);
         places.insert(line.text(id).into(), place);
     }
@@ -390,22 +394,30 @@ fn single_datacenter(
 /// Which MSB each rack and which datacenter each MSB was met in, and on which line.
 #[derive(Default)]
 struct Nesting {
-    racks: BTreeMap<Name, (Name, u64)>,
-    msbs: BTreeMap<Name, (Name, u64)>,
+    racks: BTreeMap<RackName, (MsbName, u64)>,
+    msbs: BTreeMap<MsbName, (DatacenterName, u64)>,
+}
+
+/// The place that `inner` was first met in and the line of that, if it is not `outer`.
+fn other_place<Inner: Ord + Clone, Outer: PartialEq + Clone + ToString>(
+    met: &mut BTreeMap<Inner, (Outer, u64)>,
+    inner: &Inner,
+    outer: &Outer,
+    line: Line,
+) -> Option<(String, u64)> {
+    let first = met.entry(inner.clone()).or_insert_with(|| (outer.clone(), line.number()));
+    (first.0 != *outer).then(|| (first.0.to_string(), first.1))
 }
 
 impl Nesting {
     fn check(&mut self, line: Line, place: &Place, rack: Column, msb: Column, wrong: &mut Wrong) {
-        let first = |inner: &mut BTreeMap<Name, (Name, u64)>, name: &Name, outer: &Name| {
-            let met = inner.entry(name.clone()).or_insert_with(|| (outer.clone(), line.number()));
-            (met.0 != *outer).then(|| (met.0.to_string(), met.1))
-        };
-        if let Some((other, at)) = first(&mut self.racks, &place.rack, &place.msb) {
+        if let Some((other, at)) = other_place(&mut self.racks, &place.rack, &place.msb, line) {
             let (rack_id, msb) = (place.rack.to_string(), place.msb.to_string());
             let rule = FieldRule::RackInTwoMsbs { rack: rack_id, msb, other, line: at };
             wrong.note(line.broken(rack, rule));
         }
-        if let Some((other, at)) = first(&mut self.msbs, &place.msb, &place.datacenter) {
+        if let Some((other, at)) = other_place(&mut self.msbs, &place.msb, &place.datacenter, line)
+        {
             let (msb_id, datacenter) = (place.msb.to_string(), place.datacenter.to_string());
             let rule = FieldRule::MsbInTwoDatacenters { msb: msb_id, datacenter, other, line: at };
             wrong.note(line.broken(msb, rule));

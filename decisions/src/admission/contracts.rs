@@ -6,14 +6,14 @@
 
 use super::{MoveView, Wait};
 use fleet::pace::contract_allowance;
-use fleet::{MoveOrigin, Name};
+use fleet::{MoveOrigin, ReservationName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A churn contract and its use in the current window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractView {
     /// The reservation.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// Share of the servers in use that may leave within the window, in millionths.
     pub in_use_micro: u32,
     /// Whether the reservation has a quiet time now.
@@ -26,14 +26,14 @@ pub struct ContractView {
 
 /// The reservation whose contract a move counts against. A change of the host profile ends containers as
 /// well.
-fn disturbed<Id>(of: &MoveView<Id>) -> Option<&Name> {
+fn disturbed<Id>(of: &MoveView<Id>) -> Option<&ReservationName> {
     let disturbs = !of.origin.stays() || of.origin == MoveOrigin::Reconfigure;
     of.kind.source.as_ref().filter(|_| of.kind.in_use && disturbs)
 }
 
 /// The reservations whose contracts can hold back a pending move.
-pub fn concerned<Id>(moves: &[MoveView<Id>]) -> Vec<Name> {
-    let names: BTreeSet<&Name> =
+pub fn concerned<Id>(moves: &[MoveView<Id>]) -> Vec<ReservationName> {
+    let names: BTreeSet<&ReservationName> =
         moves.iter().filter(|of| of.pending).filter_map(disturbed).collect();
     names.into_iter().cloned().collect()
 }
@@ -45,7 +45,7 @@ struct Budget {
 }
 
 /// The remaining budget of each contract.
-pub(super) struct Budgets<'a>(BTreeMap<&'a Name, Budget>);
+pub(super) struct Budgets<'a>(BTreeMap<&'a ReservationName, Budget>);
 
 impl<'a> Budgets<'a> {
     /// Budgets before any open move is counted.

@@ -1,7 +1,7 @@
 use super::{Limits, MoveKind, MoveView, Wait, admit};
 use chrono::{DateTime, TimeDelta};
+use fleet::MoveOrigin;
 use fleet::pace::{Caps, ScopeLimits};
-use fleet::{MoveOrigin, Name};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(crate) fn pending(number: u32, source: Option<&str>) -> MoveView<u32> {
         kind: MoveKind {
             rack: format!("rack{}", number % 4).into(),
             msb: format!("msb{}", number % 2).into(),
-            source: source.map(Name::from),
+            source: source.map(Into::into),
             in_use: false,
         },
         origin: MoveOrigin::Targets,
@@ -124,12 +124,12 @@ proptest! {
         }
         let admitted = admit(&limits, &[], &moves, &[]).begin;
         let begun = |of: &&MoveView<u32>| !of.pending || admitted.contains(&of.id);
-        type Key = fn(&MoveKind) -> Option<Name>;
+        type Key = fn(&MoveKind) -> Option<String>;
         let keys: [(Key, u32); 4] = [
-            (|_| Some("".into()), caps[0]),
-            (|of| Some(of.msb.clone()), caps[1]),
-            (|of| Some(of.rack.clone()), caps[2]),
-            (|of| of.source.clone(), caps[3]),
+            (|_| Some(String::new()), caps[0]),
+            (|of| Some(of.msb.to_string()), caps[1]),
+            (|of| Some(of.rack.to_string()), caps[2]),
+            (|of| of.source.as_ref().map(ToString::to_string), caps[3]),
         ];
         let full = |of: &MoveKind| keys.iter().any(|(key, cap)| {
             let like = moves.iter().filter(begun);

@@ -1,5 +1,5 @@
 use super::{Elastic, Loan, LoanGroup, LoanPlan, LoanView, REST_AFTER, plan};
-use fleet::{Name, Rru};
+use fleet::{HardwareTypeName, ReservationName, Rru};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn group(owner: &str, msb: &str, total: u64, idle: u64) -> LoanGroup {
 }
 
 fn view(groups: Vec<LoanGroup>, borrowers: &[&str]) -> LoanView {
-    let values = BTreeMap::from([(Name::from("t"), Rru::units(1))]);
+    let values = BTreeMap::from([(HardwareTypeName::from("t"), Rru::units(1))]);
     let borrowers = borrowers.iter().map(|name| ((*name).into(), values.clone())).collect();
     LoanView { groups, loans: Vec::new(), borrowers, shares: BTreeMap::new(), outage: None }
 }
@@ -48,11 +48,11 @@ fn after(mut view: LoanView, plan: &LoanPlan) -> LoanView {
 }
 
 /// The final view and the servers of each borrower, once the plan is empty.
-fn settled(mut view: LoanView, settings: &Elastic) -> (LoanView, BTreeMap<Name, u64>) {
+fn settled(mut view: LoanView, settings: &Elastic) -> (LoanView, BTreeMap<ReservationName, u64>) {
     for _ in 0..200 {
         let plan = plan(&view, settings);
         if plan == LoanPlan::default() {
-            let mut by: BTreeMap<Name, u64> = BTreeMap::new();
+            let mut by: BTreeMap<ReservationName, u64> = BTreeMap::new();
             for loan in &view.loans {
                 *by.entry(loan.borrower.clone()).or_default() += loan.count;
             }
@@ -63,7 +63,7 @@ fn settled(mut view: LoanView, settings: &Elastic) -> (LoanView, BTreeMap<Name, 
     panic!("it never settles");
 }
 
-fn has(by: &BTreeMap<Name, u64>) -> Vec<(&str, u64)> {
+fn has(by: &BTreeMap<ReservationName, u64>) -> Vec<(&str, u64)> {
     by.iter().map(|(name, count)| (&**name, *count)).collect()
 }
 

@@ -2,7 +2,10 @@
 
 use crate::region::Region;
 use fleet::audit::Maintained;
-use fleet::{HardwareTypeIx, MsbIx, Name, ReservationIx, ReservationKind, Rru};
+use fleet::{
+    HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, ReservationIx, ReservationKind,
+    ReservationName, Rru,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -10,15 +13,15 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoanGroup {
     /// The reservation that owns them.
-    pub owner: Name,
+    pub owner: ReservationName,
     /// Whether the owner is a shared buffer.
     pub shared: bool,
     /// The owner's priority; 0 is the most important.
     pub priority: i32,
     /// Their MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// Their hardware type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// The value of one server to its owner.
     pub value: Rru,
     /// Number of servers, whether or not they work.
@@ -35,13 +38,13 @@ pub struct LoanGroup {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Loan {
     /// The elastic reservation.
-    pub borrower: Name,
+    pub borrower: ReservationName,
     /// The reservation that owns them.
-    pub owner: Name,
+    pub owner: ReservationName,
     /// Their MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// Their hardware type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// Number of servers.
     pub count: u64,
 }
@@ -54,9 +57,9 @@ pub struct LoanView {
     /// Lent servers that are not on their way back.
     pub loans: Vec<Loan>,
     /// V of each elastic reservation, by hardware type.
-    pub borrowers: BTreeMap<Name, BTreeMap<Name, Rru>>,
+    pub borrowers: BTreeMap<ReservationName, BTreeMap<HardwareTypeName, Rru>>,
     /// Stored shares of elastic reservations. They override [`super::Elastic::shares`].
-    pub shares: BTreeMap<Name, f64>,
+    pub shares: BTreeMap<ReservationName, f64>,
     /// The time since the first outage began, and the number of lent servers of guaranteed reservations
     /// at that time; `None`: no MSB is lost.
     pub outage: Option<(Duration, u64)>,

@@ -106,7 +106,7 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Replay<'_, S> {
                 parts.unavailability.push(UnavailabilityRow {
                     event_id: format!("downtime {number}").into(),
                     scope: Scope::Server.as_str().into(),
-                    scope_id: row.server_id.clone(),
+                    scope_id: row.server_id.clone().into(),
                     kind: downtime.kind.as_str().into(),
                     started_at: downtime.from,
                     ended_at: None,

@@ -2,7 +2,7 @@
 
 use crate::outage::StormGuard;
 use chrono::{DateTime, Utc};
-use fleet::{Name, Rru, ServerIx, UnavailabilityKind};
+use fleet::{ReservationName, Rru, ServerIx, UnavailabilityKind};
 use std::time::Duration;
 
 /// An interval in which a server is out of service.
@@ -37,7 +37,7 @@ pub struct ReplaySettings {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReservationReplay {
     /// Its name.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// C.
     pub capacity: Rru,
     /// Servers that failed while the reservation held them.

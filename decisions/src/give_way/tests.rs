@@ -38,7 +38,7 @@ fn preemption_is_due_after_two_msbs_were_lost_for_the_delay() {
 }
 
 fn rows(held: &RegionHeld) -> Vec<(String, String, bool, u64)> {
-    let name = |name: &Option<fleet::Name>| name.as_deref().unwrap_or("-").to_owned();
+    let name = |name: &Option<fleet::ReservationName>| name.as_deref().unwrap_or("-").to_owned();
     let row = |of: &super::GiveWay| (name(&of.source), of.target.to_string(), of.in_use, of.count);
     plan(held).0.iter().map(row).collect()
 }
@@ -239,7 +239,7 @@ proptest! {
         }
         let held = RegionHeld { holders, groups: unique.into_values().collect() };
         let (rows, standings) = plan(&held);
-        let priority = |name: &fleet::Name| {
+        let priority = |name: &fleet::ReservationName| {
             held.holders.iter().find(|of| of.reservation == *name).map(|of| of.priority)
         };
         let mut groups = held.groups.clone();

@@ -3,20 +3,23 @@
 use crate::place::PlaceLimits;
 use crate::region::Region;
 use fleet::audit::Maintained;
-use fleet::{HardwareTypeIx, MoveOrigin, MsbIx, Name, Reservation, ReservationKind, Rru};
+use fleet::{
+    HardwareTypeIx, HardwareTypeName, MoveOrigin, MsbIx, MsbName, Reservation, ReservationKind,
+    ReservationName, Rru,
+};
 use std::collections::BTreeMap;
 
 /// A guaranteed reservation and its demand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// Its name.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// 0 is the most important.
     pub priority: i32,
     /// C.
     pub capacity: Rru,
     /// V, by hardware type.
-    pub values: BTreeMap<Name, Rru>,
+    pub values: BTreeMap<HardwareTypeName, Rru>,
     /// Its placement rules.
     pub place: PlaceLimits,
 }
@@ -26,13 +29,13 @@ pub struct Holder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldGroup {
     /// The reservation that holds them; `None`: they are free.
-    pub holder: Option<Name>,
+    pub holder: Option<ReservationName>,
     /// Whether the holder is a shared buffer.
     pub shared: bool,
     /// Their MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// Their hardware type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// Whether containers run on them.
     pub in_use: bool,
     /// Number of servers.

@@ -12,7 +12,7 @@
 
 use chrono::{DateTime, Utc};
 use fleet::audit::needed_at_once;
-use fleet::{Name, Rru};
+use fleet::{MsbName, RackName, ReservationName, Rru, ServerName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The default share of an MSB's servers under maintenance at once, in millionths. Embedded buffers cover
@@ -21,17 +21,17 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const SHARE_MICRO: u32 = 250_000;
 
 /// The reservation that has a server, and the value of the server to it; zero if the server has failed.
-pub type Held = Option<(Name, Rru)>;
+pub type Held = Option<(ReservationName, Rru)>;
 
 /// A server of a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Its name.
-    pub server: Name,
+    pub server: ServerName,
     /// Its rack.
-    pub rack: Name,
+    pub rack: RackName,
     /// Its MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// The guaranteed reservation that owns it now, and the one that will own it after its open move.
     /// Maintenance must keep the guarantees of both.
     pub held: [Held; 2],
@@ -39,7 +39,7 @@ pub struct Site {
 
 impl Site {
     /// The reservation that holds it: the target of an open move, else the owner.
-    pub fn holder(&self) -> Option<&(Name, Rru)> {
+    pub fn holder(&self) -> Option<&(ReservationName, Rru)> {
         self.held[1].as_ref()
     }
 }
@@ -53,7 +53,7 @@ pub struct Promised {
     /// Whether the capacity must survive the loss of any one MSB.
     pub msb_buffer: bool,
     /// RRU by MSB: now, and after all open moves.
-    pub by_msb: [BTreeMap<Name, Rru>; 2],
+    pub by_msb: [BTreeMap<MsbName, Rru>; 2],
 }
 
 impl Promised {
@@ -82,18 +82,18 @@ pub struct View {
     /// Every server of every [`Out`].
     pub sites: BTreeMap<i32, Site>,
     /// Number of servers of their MSBs.
-    pub msbs: BTreeMap<Name, u64>,
+    pub msbs: BTreeMap<MsbName, u64>,
     /// Their owners and holders.
-    pub reservations: BTreeMap<Name, Promised>,
+    pub reservations: BTreeMap<ReservationName, Promised>,
 }
 
 /// The capacity that a reservation needs at an instant, and the capacity that maintenance leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     /// The reservation.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// The MSB that is assumed lost; `None`: no MSB is lost.
-    pub lost: Option<Name>,
+    pub lost: Option<MsbName>,
     /// RRU needed at once: C minus a quarter of the embedded buffer, or C while no MSB is lost.
     pub needed_at_once: Rru,
     /// RRU left at once: every maintained server counts as missing.
@@ -110,7 +110,7 @@ pub enum TooMuch {
     /// The share of an MSB.
     Share {
         /// The MSB.
-        msb: Name,
+        msb: MsbName,
         /// Servers that would be out at once.
         out: u64,
         /// All servers of the MSB.
@@ -123,7 +123,7 @@ pub enum TooMuch {
         /// Needed and remaining capacity.
         left: Left,
         /// The MSB of the servers that would be out.
-        msb: Name,
+        msb: MsbName,
     },
 }
 
@@ -168,7 +168,7 @@ fn check_instant(view: &View, out: &[&Out], ours: &Out, share_micro: u32) -> Res
     let stays: BTreeSet<i32> =
         out.iter().filter(|of| !of.recallable).flat_map(|of| &of.servers).copied().collect();
     for lens in [0, 1] {
-        let touched: BTreeMap<&Name, &Name> = (ours.iter())
+        let touched: BTreeMap<&ReservationName, &MsbName> = (ours.iter())
             .filter_map(|site| Some((site.held[lens].as_ref()?, &site.msb)))
             .filter(|((_, value), _)| *value > Rru::ZERO)
             .map(|((holder, _), msb)| (holder, msb))
@@ -199,10 +199,10 @@ fn check_instant(view: &View, out: &[&Out], ours: &Out, share_micro: u32) -> Res
 fn by_msb<'a>(
     view: &'a View,
     servers: &BTreeSet<i32>,
-    reservation: &Name,
+    reservation: &ReservationName,
     lens: usize,
-) -> BTreeMap<&'a Name, Rru> {
-    let mut sums: BTreeMap<&Name, Rru> = BTreeMap::new();
+) -> BTreeMap<&'a MsbName, Rru> {
+    let mut sums: BTreeMap<&MsbName, Rru> = BTreeMap::new();
     for site in servers.iter().filter_map(|id| view.sites.get(id)) {
         match &site.held[lens] {
             Some((holder, value)) if holder == reservation => {
@@ -217,16 +217,17 @@ fn by_msb<'a>(
 /// The remaining capacity of a reservation: without a loss, then for the loss of each MSB in which it has
 /// servers. The loss of any other MSB costs it nothing.
 fn figures(
-    reservation: &Name,
+    reservation: &ReservationName,
     promised: &Promised,
     lens: usize,
-    gone: &BTreeMap<&Name, Rru>,
-    stays: &BTreeMap<&Name, Rru>,
+    gone: &BTreeMap<&MsbName, Rru>,
+    stays: &BTreeMap<&MsbName, Rru>,
 ) -> Vec<Left> {
     let has = &promised.by_msb[lens];
     let all: Rru = has.values().copied().sum();
-    let sum = |of: &BTreeMap<&Name, Rru>| of.values().copied().sum::<Rru>();
-    let of = |map: &BTreeMap<&Name, Rru>, msb: &Name| map.get(msb).copied().unwrap_or_default();
+    let sum = |of: &BTreeMap<&MsbName, Rru>| of.values().copied().sum::<Rru>();
+    let of =
+        |map: &BTreeMap<&MsbName, Rru>, msb: &MsbName| map.get(msb).copied().unwrap_or_default();
     let needed = promised.capacity;
     let in_service = all - sum(gone);
     let left = |lost, needed_at_once, left_at_once, left| Left {
@@ -256,13 +257,13 @@ fn figures(
 /// # Errors
 /// [`TooMuch::Share`] if a rack alone exceeds the share.
 pub fn batches(
-    msb: &Name,
-    racks: &BTreeMap<Name, u64>,
+    msb: &MsbName,
+    racks: &BTreeMap<RackName, u64>,
     share_micro: u32,
-) -> Result<Vec<Vec<Name>>, TooMuch> {
+) -> Result<Vec<Vec<RackName>>, TooMuch> {
     let servers = racks.values().sum();
     let most = most(servers, share_micro);
-    let mut batches: Vec<Vec<Name>> = Vec::new();
+    let mut batches: Vec<Vec<RackName>> = Vec::new();
     let mut taken = u64::MAX;
     for (rack, &out) in racks {
         if out > most {

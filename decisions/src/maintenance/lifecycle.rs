@@ -7,7 +7,7 @@
 
 use crate::maintenance::capacity::TooMuch;
 use chrono::{DateTime, Utc};
-use fleet::Name;
+use fleet::MsbName;
 use std::time::Duration;
 
 /// The longest time for which work waits for containers to end: as long as a move may take for that step.
@@ -107,7 +107,7 @@ pub struct WindowView {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// An MSB is lost.
-    Outage(Name),
+    Outage(MsbName),
     /// A limit would be exceeded.
     TooMuch(TooMuch),
 }
@@ -158,7 +158,7 @@ pub fn is_checked(window: &WindowView, now: DateTime<Utc>) -> bool {
 pub fn next(
     window: &WindowView,
     now: DateTime<Utc>,
-    lost: Option<&Name>,
+    lost: Option<&MsbName>,
     too_much: impl Fn() -> Option<TooMuch>,
 ) -> WindowStep {
     use MaintenanceState::{Active, Cancelled, Done, Draining, Paused, Planned, Recalling};

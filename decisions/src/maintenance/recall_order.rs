@@ -1,7 +1,7 @@
 //! The order in which active maintenance is recalled when an MSB is lost.
 
 use crate::maintenance::capacity::View;
-use fleet::{Name, Rru};
+use fleet::{MsbName, Name, ReservationName, Rru};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Active maintenance that can be recalled.
@@ -22,8 +22,8 @@ pub struct Work {
 /// - `stays`: servers under other work as well, which is not recalled.
 pub fn recall_order(
     view: &View,
-    lost: &BTreeSet<Name>,
-    priority: &BTreeMap<Name, i32>,
+    lost: &BTreeSet<MsbName>,
+    priority: &BTreeMap<ReservationName, i32>,
     stays: &BTreeSet<i32>,
     mut work: Vec<Work>,
 ) -> Vec<Work> {
@@ -32,11 +32,11 @@ pub fn recall_order(
     for server in work.iter().flat_map(|of| &of.servers) {
         *under.entry(*server).or_default() += 1;
     }
-    let works = |server: &i32| -> Option<(&Name, Rru)> {
+    let works = |server: &i32| -> Option<(&ReservationName, Rru)> {
         let site = view.sites.get(server).filter(|site| !lost.contains(&site.msb))?;
         site.held[0].as_ref().map(|(owner, value)| (owner, *value))
     };
-    let mut missing: BTreeMap<&Name, Rru> = BTreeMap::new();
+    let mut missing: BTreeMap<&ReservationName, Rru> = BTreeMap::new();
     for (name, promised) in &view.reservations {
         let there = promised.by_msb[0].iter().filter(|(msb, _)| !lost.contains(*msb));
         missing.insert(name, promised.capacity - there.map(|(_, has)| *has).sum());
@@ -46,7 +46,7 @@ pub fn recall_order(
     }
     // RRU that a piece of work restores, by owner.
     let back = |of: &Work, under: &BTreeMap<i32, usize>| {
-        let mut back: BTreeMap<&Name, Rru> = BTreeMap::new();
+        let mut back: BTreeMap<&ReservationName, Rru> = BTreeMap::new();
         let alone = of.servers.iter().filter(|server| under.get(server) == Some(&1));
         for (owner, value) in alone.filter_map(works) {
             *back.entry(owner).or_default() += value;

@@ -5,7 +5,7 @@
 use crate::maintenance::capacity::{Out, Promised, SHARE_MICRO, Site, View, check};
 use crate::maintenance::recall_order::{Work, recall_order};
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet::{Name, Rru};
+use fleet::{MsbName, ReservationName, Rru};
 use std::collections::{BTreeMap, BTreeSet};
 
 const MSBS: i32 = 8;
@@ -38,7 +38,7 @@ fn at(minute: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::minutes(minute)
 }
 
-fn msb(of: i32) -> Name {
+fn msb(of: i32) -> MsbName {
     format!("m{of}").into()
 }
 
@@ -52,7 +52,7 @@ fn view() -> View {
     for rack in 0..MSBS * RACKS {
         for (place, (owner, value)) in (0..).zip(RACK) {
             let msb = msb(rack / RACKS);
-            let held = Some((Name::from(owner), Rru::units(value)));
+            let held = Some((ReservationName::from(owner), Rru::units(value)));
             *view.msbs.entry(msb.clone()).or_default() += 1;
             let promised = view.reservations.get_mut(owner).expect("promised");
             for lens in &mut promised.by_msb {

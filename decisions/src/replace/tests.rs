@@ -24,10 +24,9 @@ fn spare(name: &str, msb: &str, ty: &str, lent: bool) -> Spare {
 }
 
 fn worth(values: &[(&str, &str, usize)], held: &[(&str, &str, usize)]) -> Worth {
-    let table = |rows: &[(&str, &str, usize)]| {
-        rows.iter().map(|(a, b, v)| (((*a).into(), (*b).into()), rru(*v))).collect()
-    };
-    Worth { values: table(values), held: table(held), places: BTreeMap::new() }
+    let values = values.iter().map(|(of, ty, v)| (((*of).into(), (*ty).into()), rru(*v)));
+    let held = held.iter().map(|(of, msb, v)| (((*of).into(), (*msb).into()), rru(*v)));
+    Worth { values: values.collect(), held: held.collect(), places: BTreeMap::new() }
 }
 
 fn pairs(swaps: &[Swap]) -> Vec<(&str, &str)> {

@@ -4,8 +4,8 @@ use crate::place::PlaceLimits;
 use crate::region::{Region, ServerState};
 use chrono::{DateTime, Utc};
 use fleet::{
-    HardwareTypeIx, MoveOrigin, MsbIx, Name, RegionSnapshot, ReservationIx, ReservationKind, Rru,
-    Server,
+    HardwareTypeIx, HardwareTypeName, MoveOrigin, MsbIx, MsbName, RegionSnapshot, ReservationIx,
+    ReservationKind, ReservationName, Rru, Server, ServerName,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
     /// The server.
-    pub server: Name,
+    pub server: ServerName,
     /// The reservation that held it.
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// The priority of the reservation; 0 is the most important.
     pub priority: i32,
     /// The hardware type of the server.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// When it failed.
     pub since: DateTime<Utc>,
 }
@@ -47,11 +47,11 @@ impl Failed {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spare {
     /// The server.
-    pub server: Name,
+    pub server: ServerName,
     /// Its MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// Its hardware type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// Whether it is lent to an elastic reservation or in use.
     pub lent: bool,
 }
@@ -91,11 +91,11 @@ impl Spare {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Worth {
     /// V, by reservation and hardware type.
-    pub values: BTreeMap<(Name, Name), Rru>,
+    pub values: BTreeMap<(ReservationName, HardwareTypeName), Rru>,
     /// RRU that a reservation holds in an MSB, without servers out of service, by reservation and MSB.
-    pub held: BTreeMap<(Name, Name), Rru>,
+    pub held: BTreeMap<(ReservationName, MsbName), Rru>,
     /// The placement rules of the reservations that have any.
-    pub places: BTreeMap<Name, PlaceLimits>,
+    pub places: BTreeMap<ReservationName, PlaceLimits>,
 }
 
 impl Worth {
@@ -132,7 +132,7 @@ impl Worth {
     }
 
     /// Whether a reservation may hold this much in an MSB.
-    pub fn fits(&self, reservation: &Name, msb: &Name, amount: Rru) -> bool {
+    pub fn fits(&self, reservation: &ReservationName, msb: &MsbName, amount: Rru) -> bool {
         self.places.get(reservation).is_none_or(|place| place.fits(msb, amount))
     }
 }

@@ -21,7 +21,7 @@
 
 use super::holdings::Holdings;
 use super::maintained::{Maintained, maintained};
-use crate::id::{MsbIx, Name, ReservationIx};
+use crate::id::{MsbIx, OwnerName, ReservationIx, ReservationName};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
@@ -39,9 +39,9 @@ pub struct Certified {
     /// Which of the snapshot's reservations it is.
     pub reservation: ReservationIx,
     /// Its name.
-    pub reservation_id: Name,
+    pub reservation_id: ReservationName,
     /// The business unit that asked for it.
-    pub owner: Name,
+    pub owner: OwnerName,
     /// 0 is the most important.
     pub priority: i32,
     /// Whether its capacity is to survive the loss of any one MSB.

@@ -1,7 +1,7 @@
 //! What a solve claims of itself, held against what the audit found.
 
 use super::report::{AuditReport, Objective};
-use crate::id::Name;
+use crate::id::ReservationName;
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ pub enum Difference {
     /// A guaranteed reservation has no row.
     Missing {
         /// The reservation.
-        reservation_id: Name,
+        reservation_id: ReservationName,
     },
     /// A row names a reservation that is not in the snapshot, or one that has a row already.
     Unknown {

@@ -1,7 +1,7 @@
 //! What each reservation holds on available servers, by MSB, datacenter and rack.
 
 use super::number::as_rru;
-use crate::id::{DatacenterIx, Name, RackIx, ReservationIx};
+use crate::id::{DatacenterIx, MsbName, RackIx, ReservationIx};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
@@ -20,7 +20,7 @@ pub struct Holding {
     pub largest_msb: Rru,
     /// That MSB, the first by name of equals; `None` if it holds nothing.
     #[serde(rename = "largest_msb")]
-    pub largest_msb_id: Option<Name>,
+    pub largest_msb_id: Option<MsbName>,
     /// What is left after the loss of any one MSB; all of it without embedded buffer.
     #[serde(rename = "guaranteed_rru", serialize_with = "as_rru")]
     pub guaranteed: Rru,

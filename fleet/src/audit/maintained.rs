@@ -48,11 +48,13 @@ pub fn maintained_between(
     for event in snapshot.unavailability.iter().filter(active) {
         let id = &event.scope_id;
         let (table, found) = match event.scope {
-            Scope::Server => (&mut servers, snapshot.servers.binary_search_by(|of| of.id.cmp(id))),
-            Scope::Rack => (&mut racks, snapshot.racks.binary_search_by(|of| of.id.cmp(id))),
-            Scope::Msb => (&mut msbs, snapshot.msbs.binary_search_by(|of| of.id.cmp(id))),
+            Scope::Server => {
+                (&mut servers, snapshot.servers.binary_search_by(|of| (*of.id).cmp(id)))
+            }
+            Scope::Rack => (&mut racks, snapshot.racks.binary_search_by(|of| (*of.id).cmp(id))),
+            Scope::Msb => (&mut msbs, snapshot.msbs.binary_search_by(|of| (*of.id).cmp(id))),
             Scope::Datacenter => {
-                (&mut datacenters, snapshot.datacenters.binary_search_by(|of| of.id.cmp(id)))
+                (&mut datacenters, snapshot.datacenters.binary_search_by(|of| (*of.id).cmp(id)))
             }
         };
         if let Ok(position) = found {

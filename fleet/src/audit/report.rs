@@ -5,7 +5,7 @@
 use super::holdings::Holding;
 use super::number::{as_rru, from_rru, required};
 use super::violation::Violation;
-use crate::id::{MsbIx, Name};
+use crate::id::{DatacenterName, MsbIx, MsbName, OwnerName, ReservationName};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
 use serde::{Deserialize, Serialize, Serializer};
@@ -128,9 +128,9 @@ pub struct Spread {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReservationAudit {
     /// Its name.
-    pub reservation_id: Name,
+    pub reservation_id: ReservationName,
     /// The business unit that asked for it.
-    pub owner: Name,
+    pub owner: OwnerName,
     /// What it is for.
     #[serde(serialize_with = "kind_word")]
     pub kind: ReservationKind,
@@ -178,7 +178,7 @@ impl ReservationAudit {
 #[serde(deny_unknown_fields)]
 pub struct DatacenterShare {
     /// The datacenter.
-    pub datacenter: Name,
+    pub datacenter: DatacenterName,
     /// RRU there.
     #[serde(rename = "assigned_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub assigned: Rru,
@@ -232,7 +232,7 @@ pub struct BufferBounds {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MsbLoss {
     /// The MSB.
-    pub msb: Name,
+    pub msb: MsbName,
     /// Reservations with embedded buffer that would be left below their C.
     pub below: Vec<AfterLoss>,
     /// How many guaranteed reservations without embedded buffer would be.
@@ -243,7 +243,7 @@ pub struct MsbLoss {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AfterLoss {
     /// The reservation.
-    pub reservation_id: Name,
+    pub reservation_id: ReservationName,
     /// C.
     #[serde(rename = "capacity_rru", serialize_with = "as_rru")]
     pub capacity: Rru,

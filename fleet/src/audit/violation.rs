@@ -1,7 +1,7 @@
 //! Rules that targets may break.
 
 use super::number::as_rru;
-use crate::id::Name;
+use crate::id::{DatacenterName, HardwareTypeName, MsbName, Name, ReservationName, ServerName};
 use crate::rru::Rru;
 use serde::Serialize;
 use std::fmt;
@@ -13,7 +13,7 @@ pub enum Violation {
     /// An unavailable server does not keep its holder.
     UnavailableServerMoved {
         /// The server.
-        server_id: Name,
+        server_id: ServerName,
         /// Its holder; `free` if it has none.
         holder: Name,
         /// Who should hold it by the targets.
@@ -22,32 +22,32 @@ pub enum Violation {
     /// A server is newly given to a reservation its type is not eligible for.
     NotEligible {
         /// The server.
-        server_id: Name,
+        server_id: ServerName,
         /// Its hardware type.
-        hardware_type: Name,
+        hardware_type: HardwareTypeName,
         /// Who is given it.
-        reservation_id: Name,
+        reservation_id: ReservationName,
     },
     /// A server is newly given to a reservation that is held to other datacenters.
     DatacenterNotAllowed {
         /// The server.
-        server_id: Name,
+        server_id: ServerName,
         /// Where it stands.
-        datacenter: Name,
+        datacenter: DatacenterName,
         /// Who is given it.
-        reservation_id: Name,
+        reservation_id: ReservationName,
     },
     /// A server is newly given to an elastic reservation, which owns no servers.
     GivenToElastic {
         /// The server.
-        server_id: Name,
+        server_id: ServerName,
         /// Who is given it.
-        reservation_id: Name,
+        reservation_id: ReservationName,
     },
     /// A reservation is shorter than it is under today's holders.
     ShortfallWorse {
         /// The reservation.
-        reservation_id: Name,
+        reservation_id: ReservationName,
         /// Its shortfall under today's holders.
         #[serde(rename = "initial_rru", serialize_with = "as_rru")]
         initial: Rru,
@@ -58,9 +58,9 @@ pub enum Violation {
     /// An MSB holds more replicas than the reservation's rule allows, and more than today.
     ReplicasWorse {
         /// The reservation.
-        reservation_id: Name,
+        reservation_id: ReservationName,
         /// The MSB.
-        msb: Name,
+        msb: MsbName,
         /// The most RRU that may be there.
         #[serde(rename = "msb_max_rru", serialize_with = "as_rru")]
         msb_max: Rru,
@@ -75,7 +75,7 @@ pub enum Violation {
     /// or begins until then.
     PinnedServerMoved {
         /// The server.
-        server_id: Name,
+        server_id: ServerName,
         /// Its holder; `free` if it has none.
         holder: Name,
         /// Who should hold it by the targets.
@@ -98,7 +98,7 @@ pub enum Violation {
     /// would not hold by the targets.
     GuaranteeWorse {
         /// The reservation.
-        reservation_id: Name,
+        reservation_id: ReservationName,
         /// What of its capacity is kept in the worst case under today's holders.
         #[serde(rename = "initial_rru", serialize_with = "as_rru")]
         initial: Rru,
@@ -109,9 +109,9 @@ pub enum Violation {
     /// A datacenter share is further from what eq. 7 allows than it is today.
     AffinityWorse {
         /// The reservation.
-        reservation_id: Name,
+        reservation_id: ReservationName,
         /// The datacenter.
-        datacenter: Name,
+        datacenter: DatacenterName,
         /// RRU beyond the tolerance under today's holders.
         #[serde(rename = "initial_rru")]
         initial: f64,

@@ -1,7 +1,7 @@
 //! Servers that are racked, decommissioned and moved to other racks: many at once, all or none.
 
 use super::{WrongField, check_name, listed};
-use crate::id::Name;
+use crate::id::{DatacenterName, HardwareTypeName, MsbName, RackName, ReservationName, ServerName};
 use crate::parts::{ReservationRow, ServerRow, SnapshotParts};
 use crate::reservation::ReservationKind;
 use crate::snapshot::SHARED_BUFFER_PREFIX;
@@ -13,17 +13,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 #[serde(deny_unknown_fields)]
 pub struct Racked {
     /// Its name.
-    pub server: Name,
+    pub server: ServerName,
     /// Its datacenter; left out: that of its MSB.
     #[serde(default)]
-    pub datacenter: Option<Name>,
+    pub datacenter: Option<DatacenterName>,
     /// Its MSB; left out: that of its rack.
     #[serde(default)]
-    pub msb: Option<Name>,
+    pub msb: Option<MsbName>,
     /// Its rack.
-    pub rack: Name,
+    pub rack: RackName,
     /// Its hardware type, which is known.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// Its typical draw under load, in watts.
     #[serde(default)]
     pub power_watts: Option<f64>,
@@ -34,15 +34,15 @@ pub struct Racked {
 #[serde(deny_unknown_fields)]
 pub struct Relocated {
     /// The server.
-    pub server: Name,
+    pub server: ServerName,
     /// Its new datacenter; left out: that of the MSB.
     #[serde(default)]
-    pub datacenter: Option<Name>,
+    pub datacenter: Option<DatacenterName>,
     /// Its new MSB; left out: that of the rack.
     #[serde(default)]
-    pub msb: Option<Name>,
+    pub msb: Option<MsbName>,
     /// Its new rack.
-    pub rack: Name,
+    pub rack: RackName,
 }
 
 /// What is done to servers.
@@ -51,9 +51,9 @@ pub enum ServerEdit {
     /// Servers are racked.
     Add(Vec<Racked>),
     /// Servers are decommissioned.
-    Remove(Vec<Name>),
+    Remove(Vec<ServerName>),
     /// Servers are decommissioned; those that cannot leave now are drained first.
-    Drain(Vec<Name>),
+    Drain(Vec<ServerName>),
     /// Servers are in other racks.
     Move(Vec<Relocated>),
 }
@@ -64,23 +64,23 @@ pub struct ServerPlan {
     /// How many servers.
     pub servers: usize,
     /// Racks that are new.
-    pub new_racks: BTreeSet<Name>,
+    pub new_racks: BTreeSet<RackName>,
     /// MSBs that are new.
-    pub new_msbs: BTreeSet<Name>,
+    pub new_msbs: BTreeSet<MsbName>,
     /// Servers by hardware type and MSB: how many more or fewer there are.
-    pub change: BTreeMap<(Name, Name), i64>,
+    pub change: BTreeMap<(HardwareTypeName, MsbName), i64>,
     /// Servers that move and have a holder, by holder.
-    pub held: BTreeMap<Name, usize>,
+    pub held: BTreeMap<ReservationName, usize>,
     /// Servers that are drained first.
-    pub draining: BTreeSet<Name>,
+    pub draining: BTreeSet<ServerName>,
 }
 
 /// Where racks and MSBs are, as far as that is known.
 struct Places {
-    msb_of_rack: BTreeMap<Name, Name>,
-    datacenter_of_msb: BTreeMap<Name, Name>,
-    known_racks: BTreeSet<Name>,
-    known_msbs: BTreeSet<Name>,
+    msb_of_rack: BTreeMap<RackName, MsbName>,
+    datacenter_of_msb: BTreeMap<MsbName, DatacenterName>,
+    known_racks: BTreeSet<RackName>,
+    known_msbs: BTreeSet<MsbName>,
 }
 
 impl Places {
@@ -109,13 +109,15 @@ impl Places {
         &mut self,
         wrong: &mut Vec<WrongField>,
         field: &dyn Fn(&str) -> String,
-        rack: &Name,
-        msb: Option<&Name>,
-        datacenter: Option<&Name>,
-    ) -> Option<(Name, Name)> {
+        rack: &RackName,
+        msb: Option<&MsbName>,
+        datacenter: Option<&DatacenterName>,
+    ) -> Option<(MsbName, DatacenterName)> {
         let before = wrong.len();
         check_name(wrong, &field("rack"), rack);
-        for (name, value) in [("msb", msb), ("datacenter", datacenter)] {
+        for (name, value) in
+            [("msb", msb.map(AsRef::as_ref)), ("datacenter", datacenter.map(AsRef::as_ref))]
+        {
             if let Some(value) = value {
                 check_name(wrong, &field(name), value);
             }
@@ -166,28 +168,28 @@ impl Places {
 pub fn plan_servers(
     parts: &mut SnapshotParts,
     edit: &ServerEdit,
-    known: &BTreeSet<Name>,
-    moving: &BTreeSet<Name>,
+    known: &BTreeSet<HardwareTypeName>,
+    moving: &BTreeSet<ServerName>,
 ) -> Result<ServerPlan, Vec<WrongField>> {
     let mut wrong = Vec::new();
     let mut places = Places::of(parts);
     let (racks, msbs) = (places.known_racks.clone(), places.known_msbs.clone());
-    let index: HashMap<Name, usize> =
+    let index: HashMap<ServerName, usize> =
         parts.servers.iter().enumerate().map(|(at, row)| (row.server_id.clone(), at)).collect();
     // What a shared buffer has left is replaced by a solve: those servers may go.
-    let owners: BTreeSet<&Name> =
+    let holders: BTreeSet<&ReservationName> =
         parts.servers.iter().filter_map(|row| row.current_reservation.as_ref()).collect();
-    let shared = owners.into_iter().filter(|name| {
+    let shared = holders.into_iter().filter(|name| {
         let listed = |row: &&ReservationRow| row.reservation_id == **name;
         match parts.reservations.iter().find(listed) {
             Some(row) => *row.kind == *ReservationKind::SharedBuffer.as_str(),
             None => name.starts_with(SHARED_BUFFER_PREFIX),
         }
     });
-    let buffers: BTreeSet<Name> = shared.cloned().collect();
+    let buffers: BTreeSet<ReservationName> = shared.cloned().collect();
     let mut plan = ServerPlan::default();
     let mut twice = BTreeSet::new();
-    let names: Vec<&Name> = match edit {
+    let names: Vec<&ServerName> = match edit {
         ServerEdit::Add(rows) => rows.iter().map(|of| &of.server).collect(),
         ServerEdit::Remove(names) | ServerEdit::Drain(names) => names.iter().collect(),
         ServerEdit::Move(rows) => rows.iter().map(|of| &of.server).collect(),
@@ -266,7 +268,7 @@ pub fn plan_servers(
             parts.servers.retain(|row| !twice.contains(&row.server_id));
             parts
                 .unavailability
-                .retain(|event| !(*event.scope == *"server" && twice.contains(&event.scope_id)));
+                .retain(|event| !(*event.scope == *"server" && twice.contains(&*event.scope_id)));
         }
         ServerEdit::Move(rows) => {
             for (nr, of) in rows.iter().enumerate() {
@@ -299,26 +301,25 @@ pub fn plan_servers(
         return Err(wrong);
     }
     plan.change.retain(|_, count| *count != 0);
-    let new = |names: &BTreeMap<Name, Name>, known: &BTreeSet<Name>| {
-        names.keys().filter(|name| !known.contains(*name)).cloned().collect()
-    };
-    plan.new_racks = new(&places.msb_of_rack, &racks);
-    plan.new_msbs = new(&places.datacenter_of_msb, &msbs);
+    let now_racks = places.msb_of_rack.into_keys();
+    plan.new_racks = now_racks.filter(|name| !racks.contains(name)).collect();
+    let now_msbs = places.datacenter_of_msb.into_keys();
+    plan.new_msbs = now_msbs.filter(|name| !msbs.contains(name)).collect();
     Ok(plan)
 }
 
 /// Datacenters without a server left that reservations are held to.
 fn empty_datacenters(parts: &SnapshotParts, before: &Places) -> Vec<WrongField> {
-    let left: BTreeSet<&Name> = parts.servers.iter().map(|row| &row.datacenter).collect();
-    let known: BTreeSet<&Name> = before.datacenter_of_msb.values().collect();
-    let mut held: BTreeMap<&Name, BTreeSet<Name>> = BTreeMap::new();
+    let left: BTreeSet<&DatacenterName> = parts.servers.iter().map(|row| &row.datacenter).collect();
+    let known: BTreeSet<&DatacenterName> = before.datacenter_of_msb.values().collect();
+    let mut held: BTreeMap<&DatacenterName, BTreeSet<ReservationName>> = BTreeMap::new();
     for row in &parts.allowed_datacenters {
         let datacenter = &row.datacenter;
         if known.contains(datacenter) && !left.contains(datacenter) {
             held.entry(datacenter).or_default().insert(row.reservation_id.clone());
         }
     }
-    let wrong = |(datacenter, reservations): (&Name, BTreeSet<Name>)| {
+    let wrong = |(datacenter, reservations): (&DatacenterName, BTreeSet<ReservationName>)| {
         let detail = format!(
             "datacenter {datacenter:?} would have no server left, and {} may have servers there: take it \
              off their allowed datacenters first",
@@ -329,7 +330,7 @@ fn empty_datacenters(parts: &SnapshotParts, before: &Places) -> Vec<WrongField> 
     held.into_iter().map(wrong).collect()
 }
 
-fn unknown(field: String, name: &Name) -> WrongField {
+fn unknown(field: String, name: &ServerName) -> WrongField {
     WrongField::new(field, "unknown_server", format!("there is no server {name:?}"))
 }
 
@@ -340,8 +341,8 @@ const DRAIN: &str = "ask for it to be drained (`drain`), or report a failure of 
 /// Why a server can neither go nor stand elsewhere now, and what must happen first.
 fn held_back(
     row: &ServerRow,
-    moving: &BTreeSet<Name>,
-    buffers: &BTreeSet<Name>,
+    moving: &BTreeSet<ServerName>,
+    buffers: &BTreeSet<ReservationName>,
     goes: bool,
 ) -> Option<(&'static str, String)> {
     let name = &row.server_id;

@@ -5,7 +5,7 @@ use super::ledger::{Held, Ledger};
 use super::relax::ask;
 use super::text::{amount, count};
 use crate::audit::as_rru;
-use crate::id::{HardwareTypeIx, Name, ReservationIx};
+use crate::id::{HardwareTypeIx, HardwareTypeName, ReservationIx};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub enum TypeReason {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TypeUse {
     /// The type.
-    pub hardware_type: Name,
+    pub hardware_type: HardwareTypeName,
     /// V: what one server is worth to it.
     #[serde(rename = "value_rru", serialize_with = "as_rru")]
     pub value: Rru,

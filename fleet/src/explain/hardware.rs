@@ -8,7 +8,7 @@
 use super::ledger::{Ledger, eligible_types};
 use super::text::{amount, amounts, count, counted, set_name};
 use crate::audit::{as_rru, from_rru, required, unit, usable_beside};
-use crate::id::{HardwareTypeIx, Name, ReservationIx};
+use crate::id::{HardwareTypeIx, HardwareTypeName, ReservationIx, ReservationName};
 use crate::reservation::{Reservation, ReservationKind};
 use crate::rru::Rru;
 use serde::{Deserialize, Serialize};
@@ -28,10 +28,10 @@ pub struct HardwareSet {
     /// What people call it: the models of its types.
     pub name: String,
     /// The types.
-    pub hardware_types: Vec<Name>,
+    pub hardware_types: Vec<HardwareTypeName>,
     /// In whose values the amounts below are; `None`: in servers.
     #[serde(deserialize_with = "required")]
-    pub in_values_of: Option<Name>,
+    pub in_values_of: Option<ReservationName>,
     /// Available servers.
     pub servers: usize,
     /// Servers that are not available.
@@ -46,7 +46,7 @@ pub struct HardwareSet {
     #[serde(rename = "asked_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub asked: Rru,
     /// Those reservations.
-    pub asked_by: Vec<Name>,
+    pub asked_by: Vec<ReservationName>,
     /// The sum of C of shared buffers of its types.
     #[serde(
         rename = "shared_buffer_rru",

@@ -3,7 +3,7 @@
 use super::ledger::{Held, Ledger};
 use super::relax::ask;
 use super::text::counted;
-use crate::id::{Name, ReservationIx};
+use crate::id::{OwnerName, ReservationIx, ReservationName};
 use crate::reservation::ReservationKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -71,9 +71,9 @@ impl Right {
 #[serde(deny_unknown_fields)]
 pub struct HeldBy {
     /// Who holds them.
-    pub reservation_id: Name,
+    pub reservation_id: ReservationName,
     /// Its business unit.
-    pub owner: Name,
+    pub owner: OwnerName,
     /// Its priority; 0 is the most important.
     pub priority: i32,
     /// Available servers.

@@ -7,7 +7,7 @@ use super::grant::{Ask, Offer};
 use super::ledger::Ledger;
 use super::text::{amount, counted};
 use crate::audit::{as_rru, tolerance};
-use crate::id::{DatacenterIx, HardwareTypeIx, Name, ReservationIx};
+use crate::id::{DatacenterIx, DatacenterName, HardwareTypeIx, HardwareTypeName, ReservationIx};
 use crate::reservation::{ReplicaRule, Reservation, ReservationKind};
 use crate::rru::Rru;
 use serde::Serialize;
@@ -35,7 +35,7 @@ pub enum Relaxation {
     /// Accept one more hardware type.
     OneMoreType {
         /// The type.
-        hardware_type: Name,
+        hardware_type: HardwareTypeName,
         /// Its servers that are free.
         free_servers: usize,
         /// How many of them it takes; `None` where affinity or a replica rule decides which.
@@ -54,7 +54,7 @@ pub enum Relaxation {
     /// Be allowed in one more datacenter.
     OneMoreDatacenter {
         /// The datacenter.
-        datacenter: Name,
+        datacenter: DatacenterName,
     },
     /// Let one MSB hold more of its replicas.
     MoreReplicasPerMsb {

@@ -1,6 +1,6 @@
 //! Amounts and names in the sentences of explanations.
 
-use crate::id::{HardwareTypeIx, Name};
+use crate::id::{HardwareTypeIx, HardwareTypeName};
 pub(super) use crate::number::{count, counted, exact, rru as amount};
 use crate::rru::Rru;
 
@@ -18,7 +18,7 @@ const MODELS_LISTED: usize = 6;
 /// Names a set of hardware types: a single type by its name, several by their models (`T4` for
 /// `T4-x2-c104-m512` and `T4-x4-c96-m384`). A model of which only some types are in the set is named
 /// with their number.
-pub(super) fn set_name(all: &[Name], set: &[HardwareTypeIx]) -> String {
+pub(super) fn set_name(all: &[HardwareTypeName], set: &[HardwareTypeIx]) -> String {
     if let [only] = set {
         return all[only.ix()].to_string();
     }
@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn set_is_named_by_its_models() {
-        let all: Vec<Name> = ["A10-x1", "T4-x2", "T4-x4", "V100-x1"].map(Name::from).to_vec();
+        let all: Vec<HardwareTypeName> =
+            ["A10-x1", "T4-x2", "T4-x4", "V100-x1"].map(HardwareTypeName::from).to_vec();
         let set = |positions: &[usize]| -> Vec<HardwareTypeIx> {
             positions.iter().map(|&position| HardwareTypeIx::new(position)).collect()
         };

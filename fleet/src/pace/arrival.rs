@@ -4,7 +4,7 @@
 //! which it lets them begin. Every move takes as long as such moves took lately.
 
 use super::{MoveKind, OpenMoves, Pacing, Scope};
-use crate::id::Name;
+use crate::id::ReservationName;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -21,9 +21,9 @@ pub enum Holdup {
     /// A limit of moves at once or per window.
     Limit(Scope),
     /// The churn contract of a reservation.
-    Contract(Name),
+    Contract(ReservationName),
     /// A quiet time of a reservation.
-    QuietTime(Name),
+    QuietTime(ReservationName),
 }
 
 impl fmt::Display for Holdup {
@@ -89,7 +89,7 @@ struct Play<'a> {
     queues: Vec<Queue>,
     counts: Vec<Count>,
     count_at: BTreeMap<(Scope, bool), usize>,
-    contract_at: BTreeMap<&'a Name, usize>,
+    contract_at: BTreeMap<&'a ReservationName, usize>,
     /// By contract: left within its window, or leaving.
     left: Vec<u64>,
     events: BinaryHeap<Reverse<(DateTime<Utc>, Event)>>,

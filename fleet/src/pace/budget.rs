@@ -68,14 +68,14 @@ impl Pacing {
             let least = by_limit.into_iter().chain(by_contract).min_by_key(|(moves, _)| *moves);
             let Some((moves, because)) = least.filter(|(moves, _)| *moves < all) else { continue };
             let (word, scope_id) = match scope {
-                Scope::Region => ("region", region),
-                Scope::Msb(name) => ("msb", name),
-                Scope::Rack(name) => ("rack", name),
-                Scope::Reservation(name) => ("reservation", name),
+                Scope::Region => ("region", region.clone()),
+                Scope::Msb(name) => ("msb", name.clone().into()),
+                Scope::Rack(name) => ("rack", name.clone().into()),
+                Scope::Reservation(name) => ("reservation", name.clone().into()),
             };
             rows.push(MoveBudgetRow {
                 scope: word.into(),
-                scope_id: scope_id.clone(),
+                scope_id,
                 in_use: Some(*in_use),
                 moves: i64::try_from(moves).unwrap_or(i64::MAX),
                 because: because.as_str().into(),

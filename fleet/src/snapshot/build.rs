@@ -7,7 +7,10 @@ use super::check::{
 };
 use super::{RegionSnapshot, SHARED_BUFFER_PREFIX, SUM_MAX};
 use crate::error::{Rule, SnapshotError, Table};
-use crate::id::{DatacenterIx, HardwareTypeIx, MsbIx, Name, RackIx, ReservationIx};
+use crate::id::{
+    DatacenterIx, DatacenterName, HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, RackIx,
+    RackName, ReservationIx, ReservationName,
+};
 use crate::parts::{SHARED_BUFFER_FRACTION_DEFAULT, SnapshotParts};
 use crate::reservation::{Reservation, ReservationKind};
 use crate::rru::Rru;
@@ -24,15 +27,15 @@ const SHARE_SUM_MAX: f64 = 1.0;
 #[derive(Default)]
 pub(super) struct Builder {
     datacenters: Vec<Datacenter>,
-    datacenter_ix: HashMap<Name, DatacenterIx>,
+    datacenter_ix: HashMap<DatacenterName, DatacenterIx>,
     msbs: Vec<Msb>,
-    msb_ix: HashMap<Name, MsbIx>,
+    msb_ix: HashMap<MsbName, MsbIx>,
     racks: Vec<Rack>,
-    rack_ix: HashMap<Name, RackIx>,
-    hardware_types: Vec<Name>,
-    type_ix: HashMap<Name, HardwareTypeIx>,
+    rack_ix: HashMap<RackName, RackIx>,
+    hardware_types: Vec<HardwareTypeName>,
+    type_ix: HashMap<HardwareTypeName, HardwareTypeIx>,
     reservations: Vec<Reservation>,
-    reservation_ix: HashMap<Name, ReservationIx>,
+    reservation_ix: HashMap<ReservationName, ReservationIx>,
 }
 
 impl Builder {
@@ -69,9 +72,9 @@ impl Builder {
 
     fn topology(&mut self, parts: &SnapshotParts) -> Result<(), SnapshotError> {
         let table = Table::Servers;
-        let mut racks: BTreeMap<&Name, &Name> = BTreeMap::new();
-        let mut msbs: BTreeMap<&Name, &Name> = BTreeMap::new();
-        let mut types: BTreeSet<&Name> = BTreeSet::new();
+        let mut racks: BTreeMap<&RackName, &MsbName> = BTreeMap::new();
+        let mut msbs: BTreeMap<&MsbName, &DatacenterName> = BTreeMap::new();
+        let mut types: BTreeSet<&HardwareTypeName> = BTreeSet::new();
         for pair in parts.servers.windows(2) {
             if pair[0].server_id == pair[1].server_id {
                 return Err(broken(table, pair[0].server_id.as_ref(), Rule::Duplicate));
@@ -105,7 +108,7 @@ impl Builder {
             types.insert(&server.hardware_type);
         }
         // Affinity may name a datacenter, and values a type, that holds no server yet.
-        let mut datacenters: BTreeSet<&Name> = msbs.values().copied().collect();
+        let mut datacenters: BTreeSet<&DatacenterName> = msbs.values().copied().collect();
         for row in &parts.affinity {
             let label = format!("{}/{}", row.reservation_id, row.datacenter);
             check_name(Table::Affinity, &label, "datacenter", &row.datacenter)?;
@@ -319,7 +322,7 @@ impl Builder {
         fraction: f64,
     ) -> Result<(), SnapshotError> {
         let table = Table::Reservations;
-        let mut listed: BTreeMap<HardwareTypeIx, Name> = BTreeMap::new();
+        let mut listed: BTreeMap<HardwareTypeIx, ReservationName> = BTreeMap::new();
         for buffer in self.reservations.iter().filter(|r| r.kind == ReservationKind::SharedBuffer) {
             let [(hardware_type, value)] = buffer.rru[..] else {
                 let rows = format!("{} rows", buffer.rru.len());
@@ -358,7 +361,7 @@ impl Builder {
         }
         for (position, name) in self.hardware_types.iter().enumerate() {
             let hardware_type = HardwareTypeIx::new(position);
-            let id: Name = format!("{SHARED_BUFFER_PREFIX}{name}").into();
+            let id: ReservationName = format!("{SHARED_BUFFER_PREFIX}{name}").into();
             if listed.contains_key(&hardware_type) {
                 continue;
             }
@@ -401,7 +404,7 @@ impl Builder {
         let mut servers = Vec::with_capacity(parts.servers.len());
         for row in &parts.servers {
             let id = row.server_id.as_ref();
-            let find = |column: &'static str, name: &Option<Name>| {
+            let find = |column: &'static str, name: &Option<ReservationName>| {
                 name.as_ref()
                     .map(|name| self.known(table, || id.to_owned(), column, name))
                     .transpose()
@@ -451,13 +454,13 @@ impl Builder {
             let id = &event.scope_id;
             let known = match event.scope {
                 Scope::Server => {
-                    let found = servers.binary_search_by(|s| s.id.cmp(id)).ok();
+                    let found = servers.binary_search_by(|s| (*s.id).cmp(id)).ok();
                     found.map(|ix| servers[ix].available &= !out)
                 }
-                Scope::Rack => self.rack_ix.get(id).map(|ix| racks[ix.ix()] |= out),
-                Scope::Msb => self.msb_ix.get(id).map(|ix| msbs[ix.ix()] |= out),
+                Scope::Rack => self.rack_ix.get(&**id).map(|ix| racks[ix.ix()] |= out),
+                Scope::Msb => self.msb_ix.get(&**id).map(|ix| msbs[ix.ix()] |= out),
                 Scope::Datacenter => {
-                    self.datacenter_ix.get(id).map(|ix| datacenters[ix.ix()] |= out)
+                    self.datacenter_ix.get(&**id).map(|ix| datacenters[ix.ix()] |= out)
                 }
             };
             if known.is_none() {
@@ -483,7 +486,7 @@ impl Builder {
         table: Table,
         row: impl Fn() -> String,
         column: &'static str,
-        name: &Name,
+        name: &ReservationName,
     ) -> Result<ReservationIx, SnapshotError> {
         self.reservation_ix.get(name).copied().ok_or_else(|| {
             let rule = Rule::Unknown { column, name: name.to_string(), table: Table::Reservations };

@@ -254,11 +254,11 @@ pub fn any_world() -> impl Strategy<Value = SnapshotParts> {
         for ((scope, id), kind, ends) in events {
             let there = world.parts.servers.iter().any(|row| {
                 let of_scope = match scope {
-                    "msb" => &row.msb,
+                    "msb" => &*row.msb,
                     "rack" => &row.rack,
                     _ => &row.server_id,
                 };
-                &**of_scope == id
+                of_scope == id
             });
             if there {
                 world = world.event(scope, id, kind);

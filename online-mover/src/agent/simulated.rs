@@ -7,7 +7,7 @@
 use super::{AgentError, HostAgent, StepOrder, StepReport};
 use crate::steps::Step;
 use broker::OrderId;
-use fleet::Name;
+use fleet::ServerName;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -31,7 +31,7 @@ pub enum Trouble {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
     /// The server.
-    pub server: Name,
+    pub server: ServerName,
     /// The move.
     pub order_id: OrderId,
     /// The step.
@@ -44,10 +44,10 @@ pub struct Done {
 
 #[derive(Default)]
 struct Hosts {
-    script: BTreeMap<(Name, Step), VecDeque<Trouble>>,
+    script: BTreeMap<(ServerName, Step), VecDeque<Trouble>>,
     done: Vec<Done>,
     /// The highest epoch seen for each server.
-    epochs: BTreeMap<Name, i64>,
+    epochs: BTreeMap<ServerName, i64>,
     /// Every move for which a step was ordered.
     moves: BTreeSet<OrderId>,
     asked: u64,

@@ -7,7 +7,7 @@ use broker::{Epoch, Lent};
 use decisions::elastic::{self, LoanView};
 use decisions::outage::{self, MsbHealth};
 use decisions::{emergency, replace};
-use fleet::Name;
+use fleet::MsbName;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -21,7 +21,7 @@ pub(super) struct Decisions {
     /// Whether loans depend on something that has changed.
     pub(super) loans_due: bool,
     /// Number of servers of each MSB, as of the last full pass.
-    pub(super) sizes: BTreeMap<Name, u64>,
+    pub(super) sizes: BTreeMap<MsbName, u64>,
 }
 
 impl Decisions {

@@ -2,15 +2,15 @@
 
 use crate::place::{Crashes, Place, settings, until};
 use broker::{Contract, MoveOrigin, MoveState};
+use fleet::RegionSnapshot;
 use fleet::edit::ServerEdit;
-use fleet::{Name, RegionSnapshot};
 use online_mover::Mover;
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
 use online_mover::steps::Step;
 use std::time::Duration;
 
 async fn drain(place: &Place, servers: &[&str]) -> fleet::edit::ServerPlan {
-    let names = servers.iter().map(|name| Name::from(*name)).collect();
+    let names = servers.iter().map(|name| (*name).into()).collect();
     let edit = ServerEdit::Drain(names);
     place.broker.edit_servers("ann", &edit, false, None).await.expect("asked")
 }

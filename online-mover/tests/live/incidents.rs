@@ -184,7 +184,7 @@ async fn storm_of_single_failures_uses_no_spares() {
 async fn storm_ends_with_time_and_its_failures_are_replaced() {
     // The racks are unknown: each MSB has one rack of its own name.
     let mut parts = town().to_parts();
-    parts.servers.iter_mut().for_each(|row| row.rack = row.msb.clone());
+    parts.servers.iter_mut().for_each(|row| row.rack = (*row.msb).into());
     let town = fleet::RegionSnapshot::new(parts).expect("a region");
     let place = Place::with(&town).await;
     let storm_guard =

@@ -4,7 +4,7 @@ use broker::{
     Broker, Epoch, ImportOptions, MoverInstance, OrderId, Publication, PublicationId, TargetRow,
     TargetVersion,
 };
-use fleet::{Name, RegionSnapshot, ReservationRow, ServerRow, SnapshotParts};
+use fleet::{RegionSnapshot, ReservationRow, ServerName, ServerRow, SnapshotParts};
 use online_mover::MoverSettings;
 use online_mover::agent::simulated::SimulatedAgent;
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ impl Place {
         let targets = rows.iter().map(|(number, to)| TargetRow {
             server: export.parts.servers[*number].server_id.clone(),
             generation: export.generations[*number],
-            target: to.map(Name::from),
+            target: to.map(Into::into),
         });
         let (id, parent, targets) = (PublicationId::now_v7(), export.version, targets.collect());
         let publication = Publication { id, parent, solve: None, targets };
@@ -198,7 +198,8 @@ impl Place {
     /// Asserts that no host executed a step of an older version after one of a newer, or an earlier step of
     /// a move after a later one.
     pub fn no_step_backwards(&self, agent: &SimulatedAgent) {
-        let mut last: BTreeMap<Name, (i64, OrderId, online_mover::steps::Step)> = BTreeMap::new();
+        let mut last: BTreeMap<ServerName, (i64, OrderId, online_mover::steps::Step)> =
+            BTreeMap::new();
         for done in agent.done() {
             if let Some((version, id, step)) = last.get(&done.server) {
                 assert!(*version <= done.version, "{done:?} after version {version}");

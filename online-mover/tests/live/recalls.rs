@@ -74,11 +74,11 @@ async fn serves(place: &Place) -> usize {
     let covers = |event: &UnavailabilityRow, server: &ServerRow| {
         let active = event.started_at <= now && event.ended_at.is_none_or(|end| now < end);
         let place = match &*event.scope {
-            "server" => &server.server_id,
+            "server" => &*server.server_id,
             "rack" => &server.rack,
             _ => &server.msb,
         };
-        active && *place == event.scope_id
+        active && *place == *event.scope_id
     };
     let works = |server: &&ServerRow| !parts.unavailability.iter().any(|of| covers(of, server));
     parts.servers.iter().filter(works).count()

@@ -7,7 +7,7 @@ use broker::{
     RolloutError, Stopped,
 };
 use fleet::pace::{Caps, Limits, ScopeLimits};
-use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
+use fleet::{CapacityRequest, Name, RegionSnapshot, ReservationName, Rru, ServerName, Targets};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
@@ -23,7 +23,7 @@ use std::time::Duration;
 #[derive(Default)]
 struct Hosts {
     agent: SimulatedAgent,
-    profiles: Mutex<BTreeMap<Name, Vec<Option<Name>>>>,
+    profiles: Mutex<BTreeMap<ServerName, Vec<Option<Name>>>>,
 }
 
 impl HostAgent for Hosts {
@@ -43,7 +43,7 @@ impl HostAgent for Hosts {
 
 impl Hosts {
     /// The number of configurations and the last profile of each server.
-    fn configured(&self) -> BTreeMap<Name, (usize, Option<Name>)> {
+    fn configured(&self) -> BTreeMap<ServerName, (usize, Option<Name>)> {
         let profiles = self.profiles.lock().expect("not poisoned");
         let last = |all: &Vec<Option<Name>>| (all.len(), all.last().cloned().flatten());
         profiles.iter().map(|(server, all)| (server.clone(), last(all))).collect()
@@ -81,7 +81,7 @@ async fn set_profile(place: &Place, profile: &str) {
         targets: Vec::new(),
     };
     place.broker.store_plan("ann", &new, None).await.expect("stored");
-    let names = [Name::from("a")];
+    let names = [ReservationName::from("a")];
     let application = PlanPatch::new(id, &region, &export.generations, &after, &targets, &names);
     let granting = RequestGrant {
         request: RequestId::now_v7(),
@@ -182,7 +182,7 @@ async fn paused_rollout_begins_no_move_until_it_is_resumed() {
         hosts.agent.script(server, Step::Reconfigure, &[Trouble::Busy; 10_000]);
     }
     set_profile(&place, "newer").await;
-    let begun = async |place: &Place| -> BTreeSet<Name> {
+    let begun = async |place: &Place| -> BTreeSet<ServerName> {
         let open = place.broker.moves_under_way().await.expect("listed");
         open.into_iter().filter(|of| of.state != MoveState::Pending).map(|of| of.server).collect()
     };
@@ -203,7 +203,7 @@ async fn paused_rollout_begins_no_move_until_it_is_resumed() {
     hosts.agent.forget_script();
     until(first.run(), async || place.broker.moves_under_way().await.expect("listed").is_empty())
         .await;
-    let reached: BTreeSet<Name> = hosts.configured().into_keys().collect();
+    let reached: BTreeSet<ServerName> = hosts.configured().into_keys().collect();
     assert_eq!(reached, at_pause, "those under way end, and no other begins");
     let ended = place.broker.moves_ended().await.expect("counted");
     let withdrawn = Some(MoveReason::RolloutPaused.as_str().to_owned());

@@ -6,7 +6,7 @@ use broker::{
     RequestChangeKind, RequestGrant, RequestId, RequestSpec, RequestState,
 };
 use decisions::give_way::GiveWay;
-use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, Targets};
+use fleet::{CapacityRequest, RegionSnapshot, ReservationName, Rru, Targets};
 use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{Mover, MoverSettings};
 use std::time::Duration;
@@ -85,7 +85,7 @@ async fn grant(place: &Place) {
         targets: vec![(after.servers[free].id.clone(), Some("b".into()))],
     };
     place.broker.store_plan("ann", &new, None).await.expect("stored");
-    let names = [Name::from("b")];
+    let names = [ReservationName::from("b")];
     let application = PlanPatch::new(id, &region, &export.generations, &after, &targets, &names);
     let granting = RequestGrant {
         request: RequestId::now_v7(),

@@ -6,7 +6,7 @@ use super::scratch::Scratch;
 use super::settings::ServiceSettings;
 use anyhow::{Context, Result, anyhow};
 use chrono::{DateTime, Utc};
-use fleet::Name;
+use fleet::ReservationName;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -33,7 +33,7 @@ pub struct Task {
 pub struct Left {
     /// The reservation.
     #[serde(rename = "reservation_id")]
-    pub reservation: Name,
+    pub reservation: ReservationName,
     /// Servers it holds.
     pub servers: u32,
     /// RRU it is missing.

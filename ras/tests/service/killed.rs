@@ -10,7 +10,7 @@ use broker::{
 };
 use chrono::{DateTime, Utc};
 use fleet::{
-    Name, RegionSnapshot, ReservationRow, RruRow, Scope, ServerRow, SnapshotParts,
+    Name, RegionSnapshot, ReservationRow, RruRow, Scope, ServerName, ServerRow, SnapshotParts,
     UnavailabilityKind, Weights,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -168,7 +168,7 @@ fn rolling_reconfiguration_survives_repeated_kills() {
             let of = moves.into_iter().find(|of| of.state == MoveState::Reconfiguring);
             let of = of.expect("one was being reconfigured");
             region.runtime.block_on(give(&region.broker, &of.server, "web"));
-            taken = Some((of.server, of.id, region.automation(|all| all.received.len())));
+            taken = Some((of.server.into(), of.id, region.automation(|all| all.received.len())));
         }
     }
     let killed = left.len() - 1;
@@ -223,7 +223,7 @@ fn rolling_reconfiguration_survives_repeated_kills() {
 }
 
 /// An owner for a server, as a solve would want it.
-async fn give(broker: &Broker, server: &Name, to: &str) {
+async fn give(broker: &Broker, server: &ServerName, to: &str) {
     let export = broker.export(None).await.expect("exported");
     let number = export.parts.servers.iter().position(|row| row.server_id == *server);
     let generation = export.generations[number.expect("it is there")];

@@ -216,7 +216,7 @@ fn many_unavailable_servers_trigger_a_solve() {
         let occurrence = Occurrence {
             event: "power".into(),
             scope: fleet::Scope::Msb,
-            scope_id: msb,
+            scope_id: msb.into(),
             kind: fleet::UnavailabilityKind::CorrelatedFailure,
             started_at: broker.clock().await.expect("asked"),
         };

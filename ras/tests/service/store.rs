@@ -83,7 +83,9 @@ fn thin_out(from: &Path, to: &Path, keep: impl Fn(usize) -> bool) {
         keep(number - 1)
     });
     let servers: Vec<_> = parts.servers.iter().map(|row| row.server_id.clone()).collect();
-    parts.unavailability.retain(|row| &*row.scope != "server" || servers.contains(&row.scope_id));
+    parts
+        .unavailability
+        .retain(|row| &*row.scope != "server" || servers.iter().any(|id| **id == *row.scope_id));
     datasets::write_parts(to, &parts).expect("written");
 }
 

@@ -2,7 +2,7 @@
 
 use crate::place::{PATIENCE, Place, until_true};
 use broker::{Address, Broker, Publication, PublicationId, TargetRow};
-use fleet::{Name, ServerRow};
+use fleet::{ServerName, ServerRow};
 use serde_json::Value;
 use std::time::Instant;
 
@@ -56,7 +56,7 @@ fn contracts_are_set_listed_and_removed() {
 }
 
 /// Sets the targets of these servers to idle, as a solve would.
-fn release(place: &Place, servers: &[Name]) {
+fn release(place: &Place, servers: &[ServerName]) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let address = Address::socket(&place.path("data/postgres/socket"), "ras", "region");

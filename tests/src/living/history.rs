@@ -2,26 +2,26 @@
 
 use super::Stored;
 use broker::{MoveOrigin, MovesAsked, State};
-use fleet::{Name, RegionSnapshot};
+use fleet::{RegionSnapshot, ReservationName, ServerName};
 use report::thrash::{Moved, thrash};
 use std::collections::BTreeMap;
 
 /// Owner and borrower of a server.
-type Binding = (Option<Name>, Option<Name>);
+type Binding = (Option<ReservationName>, Option<ReservationName>);
 
 /// Bindings at the last look, and the number of solves since the start.
 pub(super) struct Seen {
-    bindings: BTreeMap<Name, Binding>,
+    bindings: BTreeMap<ServerName, Binding>,
     solves: u32,
 }
 
-fn bindings(region: &RegionSnapshot) -> BTreeMap<Name, Binding> {
+fn bindings(region: &RegionSnapshot) -> BTreeMap<ServerName, Binding> {
     let parts = region.to_parts();
     let rows = parts.servers.into_iter();
     rows.map(|row| (row.server_id, (row.current_reservation, row.loaned_to))).collect()
 }
 
-fn word(holder: &Option<Name>) -> &str {
+fn word(holder: &Option<ReservationName>) -> &str {
     holder.as_deref().unwrap_or("free")
 }
 
@@ -74,7 +74,7 @@ impl Stored {
         let rows = self.broker.moves_page(&asked, 10_000).await.map_err(|e| e.to_string())?;
         // The youngest come first.
         let bound = rows.iter().rev().filter(|row| row.state.as_str() == "bound");
-        let moves: Vec<Moved<Name>> = bound
+        let moves: Vec<Moved<ServerName, ReservationName>> = bound
             .map(|row| Moved {
                 server: row.server.clone(),
                 hour: u32::try_from(row.version.0).unwrap_or(u32::MAX),

@@ -5,7 +5,7 @@
 
 use crate::snapshot::region_read::Stored;
 use fleet::{
-    Coverage, Name, RegionSnapshot, ReservationColumns, ReservationKind, ReservationRow,
+    Coverage, RegionSnapshot, ReservationColumns, ReservationKind, ReservationName, ReservationRow,
     ServerColumns, ServerRow, SnapshotError, SnapshotParts, is_stand_in,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ pub(crate) struct Merged {
     pub(crate) snapshot: RegionSnapshot,
     /// Reservations that the inventory's list lacks, with the number of its servers that they hold or will
     /// hold: they stay in `snapshot`, which would be invalid without them.
-    pub(crate) still_held: BTreeMap<Name, usize>,
+    pub(crate) still_held: BTreeMap<ReservationName, usize>,
 }
 
 /// Merges an inventory with the store.
@@ -99,9 +99,9 @@ fn reservations(
     stored: &Stored,
     parts: &mut SnapshotParts,
     coverage: &Coverage,
-) -> BTreeMap<Name, usize> {
+) -> BTreeMap<ReservationName, usize> {
     let listed = |row: &ReservationRow| row.reservation_id.clone();
-    let named: BTreeSet<Name> = parts.reservations.iter().map(listed).collect();
+    let named: BTreeSet<ReservationName> = parts.reservations.iter().map(listed).collect();
     let mut still_held = BTreeMap::new();
     let (mut left_alone, mut held_as_before) = (BTreeSet::new(), BTreeSet::new());
     if let Some(known) = &coverage.reservations {
@@ -120,10 +120,10 @@ fn reservations(
     }
     parts.affinity.retain(|row| !left_alone.contains(&row.reservation_id));
     parts.allowed_datacenters.retain(|row| !held_as_before.contains(&row.reservation_id));
-    let mut holders: BTreeMap<&Name, usize> = BTreeMap::new();
+    let mut holders: BTreeMap<&ReservationName, usize> = BTreeMap::new();
     for row in &parts.servers {
         let names = [&row.current_reservation, &row.target_reservation, &row.loaned_to];
-        let names: BTreeSet<&Name> = names.into_iter().flatten().collect();
+        let names: BTreeSet<&ReservationName> = names.into_iter().flatten().collect();
         names.into_iter().for_each(|name| *holders.entry(name).or_default() += 1);
     }
     let mut kept = Vec::new();
@@ -191,11 +191,11 @@ fn reservation(
 
 /// The stored events of things in the inventory.
 fn events(stored: &Stored, parts: &mut SnapshotParts) {
-    let names: BTreeSet<(&str, &Name)> = (parts.servers.iter())
+    let names: BTreeSet<(&str, &str)> = (parts.servers.iter())
         .flat_map(|row| {
-            [("server", &row.server_id), ("rack", &row.rack), ("msb", &row.msb)]
+            [("server", &*row.server_id), ("rack", &*row.rack), ("msb", &*row.msb)]
                 .into_iter()
-                .chain([("datacenter", &row.datacenter)])
+                .chain([("datacenter", &*row.datacenter)])
         })
         .collect();
     let of_these = |event: &&fleet::UnavailabilityRow| {

@@ -8,7 +8,7 @@ use crate::promises::promise::{self, Promise};
 use crate::snapshot::import_diff::ImportPlan;
 use crate::snapshot::region_read::Stored;
 use crate::topology::places::{self, Topology};
-use fleet::{Name, RegionSnapshot, ServerRow, SnapshotParts};
+use fleet::{Name, RegionSnapshot, ReservationName, ServerRow, SnapshotParts};
 use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +76,7 @@ pub(crate) async fn write(
     snapshot: &RegionSnapshot,
     wanted: &SnapshotParts,
     stored: &Stored,
-    promises: &BTreeMap<Name, Promise>,
+    promises: &BTreeMap<ReservationName, Promise>,
     plan: &ImportPlan,
     version: TargetVersion,
 ) -> Result<(), DbError> {
@@ -140,11 +140,11 @@ fn differing_servers<'a>(
 async fn stage(
     db: &mut PgConnection,
     topology: &Topology,
-    reservations: &places::Names,
+    reservations: &places::Names<ReservationName>,
     rows: impl Iterator<Item = (&ServerRow, bool)>,
 ) -> Result<u64, sqlx::Error> {
     sqlx::query(sql::STAGE_SERVERS).execute(&mut *db).await?;
-    let holder = |name: &Option<Name>| -> Option<i32> {
+    let holder = |name: &Option<ReservationName>| -> Option<i32> {
         name.as_ref().map(|name| reservations.id(name).expect("stored before, or refused"))
     };
     let mut copy = Rows::begin(db, sql::COPY_SERVERS).await?;
@@ -166,13 +166,16 @@ async fn stage(
     Ok(staged)
 }
 
+fn names<N: ToString>(of: &[N]) -> Vec<String> {
+    of.iter().map(ToString::to_string).collect()
+}
+
 /// Removes what the snapshot lacks.
 pub(crate) async fn remove(
     db: &mut PgConnection,
     plan: &ImportPlan,
-    promises: &BTreeMap<Name, Promise>,
+    promises: &BTreeMap<ReservationName, Promise>,
 ) -> Result<(), sqlx::Error> {
-    let names = |names: &[Name]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let events = names(&plan.unavailability.missing);
     sqlx::query(unavailability::sql::REMOVE).bind(events).execute(&mut *db).await?;
     let servers = names(&plan.servers.missing);

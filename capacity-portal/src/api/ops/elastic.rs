@@ -9,8 +9,8 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::{EditError, Elastic, ElasticEnd};
-use fleet::Name;
 use fleet::edit::ElasticAsked;
+use fleet::{HardwareTypeName, ReservationName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -148,15 +148,15 @@ pub(super) async fn set_elastic(
     let body: ElasticBody = body::json(&body)?;
     let seen = optional_if_match(&headers)?;
     let (asked, share) = read(body);
-    let stored = Name::from(name.as_str());
+    let stored = ReservationName::from(name.as_str());
     in_time(site.broker.set_elastic(&actor, &stored, &asked, share, seen.as_deref())).await?;
     one_elastic(&site, &name).await
 }
 
 fn read(body: ElasticBody) -> (ElasticAsked, Option<f64>) {
-    let types = body.hardware_types.into_iter().map(|ty| (Name::from(ty), 1.0));
-    let mut rru: BTreeMap<Name, f64> = types.collect();
-    rru.extend(body.rru.into_iter().map(|(ty, value)| (Name::from(ty), value)));
+    let types = body.hardware_types.into_iter().map(|ty| (HardwareTypeName::from(ty), 1.0));
+    let mut rru: BTreeMap<HardwareTypeName, f64> = types.collect();
+    rru.extend(body.rru.into_iter().map(|(ty, value)| (ty.into(), value)));
     let (owner, host_profile) = (body.owner.into(), body.host_profile.map(Into::into));
     (ElasticAsked { owner, rru, priority: body.priority, host_profile }, body.share)
 }

@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use broker::HardwareType;
-use fleet::Name;
+use fleet::HardwareTypeName;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -100,7 +100,8 @@ pub(super) async fn add_types(
 ) -> Result<Json<TypesAdded>, Problem> {
     let actor = caller.needs(Role::Operator)?;
     let TypesBody { hardware_types } = body::json(&body)?;
-    let names: Vec<Name> = hardware_types.into_iter().map(Name::from).collect();
+    let names: Vec<HardwareTypeName> =
+        hardware_types.into_iter().map(HardwareTypeName::from).collect();
     let added = in_time(site.broker.add_hardware_types(&actor, &names)).await?;
     Ok(Json(TypesAdded { added: added.iter().map(ToString::to_string).collect() }))
 }
@@ -133,7 +134,7 @@ pub(super) async fn rename_type(
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
     let RenameBody { name: to } = body::json(&body)?;
-    let (from, new) = (Name::from(name), Name::from(to.as_str()));
+    let (from, new) = (HardwareTypeName::from(name), HardwareTypeName::from(to.as_str()));
     in_time(site.broker.rename_hardware_type(&actor, &from, &new)).await?;
     one_type(&site, &to).await
 }
@@ -158,7 +159,7 @@ pub(super) async fn remove_type(
     Path(name): Path<String>,
 ) -> Result<Json<TypeRemoved>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let removed = Name::from(name.as_str());
+    let removed = HardwareTypeName::from(name.as_str());
     in_time(site.broker.remove_hardware_type(&actor, &removed)).await?;
     Ok(Json(TypeRemoved { removed: name }))
 }
@@ -220,7 +221,7 @@ pub(super) async fn set_buffer(
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
     let BufferBody { servers } = body::json(&body)?;
-    let (seen, ty) = (optional_if_match(&headers)?, Name::from(name.as_str()));
+    let (seen, ty) = (optional_if_match(&headers)?, HardwareTypeName::from(name.as_str()));
     in_time(site.broker.set_shared_buffer(&actor, &ty, Some(servers), seen.as_deref())).await?;
     one_type(&site, &name).await
 }
@@ -241,7 +242,7 @@ pub(super) async fn remove_buffer(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let (seen, ty) = (optional_if_match(&headers)?, Name::from(name.as_str()));
+    let (seen, ty) = (optional_if_match(&headers)?, HardwareTypeName::from(name.as_str()));
     in_time(site.broker.set_shared_buffer(&actor, &ty, None, seen.as_deref())).await?;
     one_type(&site, &name).await
 }

@@ -12,12 +12,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::Decommission;
 use chrono::{DateTime, Utc};
-use fleet::Name;
+use fleet::ServerName;
 use fleet::edit::{Racked, Relocated, ServerEdit, ServerPlan, WrongField};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
@@ -167,11 +167,12 @@ pub(crate) struct EditedView {
     pub(crate) draining: Vec<String>,
 }
 
+fn names<N: ToString>(of: &BTreeSet<N>) -> Vec<String> {
+    of.iter().map(ToString::to_string).collect()
+}
+
 impl EditedView {
     pub(crate) fn new(of: &ServerPlan, applied: bool) -> EditedView {
-        let names = |names: &std::collections::BTreeSet<Name>| {
-            names.iter().map(ToString::to_string).collect()
-        };
         let change = of.change.iter().map(|((hardware_type, msb), servers)| ChangeView {
             hardware_type: hardware_type.to_string(),
             msb: msb.to_string(),
@@ -291,7 +292,7 @@ pub(super) async fn remove(
     body: Bytes,
 ) -> Result<Response, Problem> {
     caller.needs(Role::Operator)?;
-    let names = rows::<Name>(&body)?;
+    let names = rows::<ServerName>(&body)?;
     let (path, servers) = if drain {
         ("/ops/v1/servers/remove?drain=true", ServerEdit::Drain(names))
     } else {
@@ -325,7 +326,7 @@ pub(super) async fn keep(
     body: Bytes,
 ) -> Result<Json<Drained>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    in_time(site.broker.keep_servers(&actor, &rows::<Name>(&body)?)).await?;
+    in_time(site.broker.keep_servers(&actor, &rows::<ServerName>(&body)?)).await?;
     Ok(Json(in_time(site.broker.decommissions()).await?.into()))
 }
 

@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use broker::Usage;
-use fleet::Name;
+use fleet::ServerName;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -71,7 +71,7 @@ pub(super) async fn take(
 ) -> Result<Json<UsageResults>, Problem> {
     let actor = caller.needs(Role::Health)?;
     let OneOrMany(rows) = Usages::read(&body)?;
-    let readable: Vec<(Name, bool)> =
+    let readable: Vec<(ServerName, bool)> =
         rows.iter().flatten().map(|row| (row.server.as_str().into(), row.in_use)).collect();
     let stored = in_time(site.broker.report_usage(&actor, &readable)).await?;
     let mut outcomes = stored.rows.into_iter();

@@ -11,14 +11,17 @@ use crate::http::field::{self, FieldError, FieldReader};
 use crate::http::{Problem, Site, in_time};
 use broker::{Contract, GrantPolicy, Labels, RequestChangeKind, RequestSpec, RruProfile};
 use chrono::{DateTime, Utc};
-use fleet::{CapacityRequest, Name, RegionSnapshot, Rru, SHARED_BUFFER_PREFIX};
+use fleet::{
+    CapacityRequest, DatacenterName, HardwareTypeName, Name, OwnerName, RegionSnapshot,
+    ReservationName, Rru, SHARED_BUFFER_PREFIX,
+};
 use schema::{LABEL_CHARS_MAX, LABELS_MAX};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// RRU by hardware type of each profile, by name.
-pub(super) type Profiles = BTreeMap<Name, BTreeMap<Name, f64>>;
+pub(super) type Profiles = BTreeMap<Name, BTreeMap<HardwareTypeName, f64>>;
 
 /// What is known of a change beside its body.
 #[derive(Debug, Default)]
@@ -26,9 +29,9 @@ pub(super) struct ChangeContext {
     /// What it does; `None`: create, change or remove, by its members and the region.
     pub(super) kind: Option<RequestChangeKind>,
     /// The reservation, if the path names it.
-    pub(super) reservation: Option<Name>,
+    pub(super) reservation: Option<ReservationName>,
     /// The owner, unless the body names one.
-    pub(super) owner: Option<Name>,
+    pub(super) owner: Option<OwnerName>,
     /// Path of the change in the body, before the names of its fields.
     pub(super) prefix: String,
 }
@@ -95,7 +98,7 @@ pub(super) fn parse(
         (false, Some(_)) => RequestChangeKind::Change,
         (false, None) => RequestChangeKind::Create,
     });
-    let new_owner = fields.name("owner");
+    let new_owner: Option<OwnerName> = fields.name("owner");
     let owner = new_owner.clone().or(of_context).or_else(|| existing.map(|of| of.owner.clone()));
     let mut change = CapacityRequest {
         reservation_id: reservation.unwrap_or_else(|| "-".into()),
@@ -142,7 +145,10 @@ pub(super) fn parse(
 }
 
 /// The reservation of the path or of the body, which must agree.
-fn read_reservation(fields: &mut FieldReader, of_path: Option<Name>) -> Option<Name> {
+fn read_reservation(
+    fields: &mut FieldReader,
+    of_path: Option<ReservationName>,
+) -> Option<ReservationName> {
     let of_body = fields.name("reservation");
     match (of_path, of_body) {
         (Some(of_path), Some(of_body)) if of_body != of_path => {
@@ -179,8 +185,8 @@ fn read_profile(
     fields: &mut FieldReader,
     region: Option<&RegionSnapshot>,
     profiles: Option<&Profiles>,
-) -> Option<BTreeMap<Name, f64>> {
-    let name = fields.name("profile")?;
+) -> Option<BTreeMap<HardwareTypeName, f64>> {
+    let name: Name = fields.name("profile")?;
     let profiles = profiles?;
     let Some(values) = profiles.get(&name) else {
         let few = profiles.keys().take(30).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
@@ -213,7 +219,8 @@ fn read_change(
         change.rru = Some(values);
     }
     let servers: Option<u32> = fields.optional("servers", "a whole number of servers");
-    let types: Option<Vec<Name>> = fields.optional("hardware_types", "a list of hardware types");
+    let types: Option<Vec<HardwareTypeName>> =
+        fields.optional("hardware_types", "a list of hardware types");
     if let Some(types) = &types {
         if change.rru.is_some() {
             fields.error("hardware_types", "set only one of hardware_types, rru and profile");
@@ -274,7 +281,7 @@ fn read_allowed(
     region: Option<&RegionSnapshot>,
 ) {
     const FIELD: &str = "allowed_datacenters";
-    let allowed: Option<Vec<Name>> = fields.optional(FIELD, "a list of datacenters");
+    let allowed: Option<Vec<DatacenterName>> = fields.optional(FIELD, "a list of datacenters");
     let Some(allowed) = allowed else { return };
     for (at, datacenter) in allowed.iter().enumerate() {
         let field = format!("{FIELD}[{at}]");
@@ -293,7 +300,7 @@ fn read_affinity(
     change: &mut CapacityRequest,
     region: Option<&RegionSnapshot>,
 ) {
-    let shares: Option<BTreeMap<Name, f64>> =
+    let shares: Option<BTreeMap<DatacenterName, f64>> =
         fields.optional("affinity", "an object of shares by datacenter");
     let Some(shares) = shares else { return };
     let mut sum = 0.0;

@@ -20,7 +20,7 @@ use chrono::{DateTime, Utc};
 use control::admission::{QuotaRefusal, check_quota, promised_capacity, refusal_codes};
 use control::{AdmissionError, CachedRegion};
 use fleet::quote::{Grant, Quote};
-use fleet::{Name, RegionSnapshot, Rru};
+use fleet::{OwnerName, RegionSnapshot, Rru};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ pub(crate) struct PlanView {
 impl PlanView {
     fn new(
         stored: &StoredPlan,
-        quotas: &BTreeMap<Name, Quota>,
+        quotas: &BTreeMap<OwnerName, Quota>,
         region: &RegionSnapshot,
     ) -> PlanView {
         let plan = &stored.plan;
@@ -211,7 +211,7 @@ async fn read(
     let (mut all, mut errors) = (Vec::new(), Vec::new());
     for (number, change) in changes.into_iter().enumerate() {
         let context = ChangeContext {
-            owner: caller.scope().map(Name::from),
+            owner: caller.scope().map(Into::into),
             prefix: format!("changes[{number}]."),
             ..ChangeContext::default()
         };
@@ -247,7 +247,7 @@ async fn read(
 }
 
 /// Quotas of the owners of a plan.
-async fn quotas(site: &Site, plan: &NewPlan) -> Result<BTreeMap<Name, Quota>, Problem> {
+async fn quotas(site: &Site, plan: &NewPlan) -> Result<BTreeMap<OwnerName, Quota>, Problem> {
     let mut all = BTreeMap::new();
     for owner in plan.owners() {
         let quota = in_time(site.broker.quotas(Some(&owner))).await?.pop();

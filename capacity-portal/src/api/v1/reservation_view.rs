@@ -4,8 +4,11 @@ use crate::api::views::RolloutView;
 use crate::http::schema;
 use broker::{Labels, PromiseTerms, RequestState, ReservationSummary, State as _};
 use chrono::{DateTime, Utc};
-use control::reservation_status::{CountsByName, ReservationStatus, ServerCount, state_of};
-use fleet::{Name, ReservationKind, Rru};
+use control::reservation_status::{CountsBy, ReservationStatus, ServerCount, state_of};
+use fleet::{
+    DatacenterName, HardwareTypeName, MsbName, Name, OwnerName, ReservationKind, ReservationName,
+    Rru,
+};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -42,9 +45,9 @@ pub(super) fn kinds() -> utoipa::openapi::Schema {
 #[schema(as = Reservation)]
 pub(super) struct ReservationView {
     #[schema(value_type = String)]
-    reservation: Name,
+    reservation: ReservationName,
     #[schema(value_type = String)]
-    owner: Name,
+    owner: OwnerName,
     #[schema(schema_with = kinds)]
     kind: &'static str,
     #[schema(schema_with = schema::state::<RequestState>)]
@@ -61,7 +64,7 @@ pub(super) struct ReservationView {
     left_after_worst_msb_rru: f64,
     /// The MSB with the largest share of it.
     #[schema(value_type = Option<String>)]
-    worst_msb: Option<Name>,
+    worst_msb: Option<MsbName>,
     /// Embedded buffer: RRU in that MSB; null: none.
     embedded_buffer_rru: Option<f64>,
     /// Owned and in service.
@@ -77,11 +80,11 @@ pub(super) struct ReservationView {
     #[schema(value_type = PartSchema)]
     leaving: ServerCount,
     #[schema(value_type = BTreeMap<String, PartSchema>)]
-    by_hardware_type: CountsByName,
+    by_hardware_type: CountsBy<HardwareTypeName>,
     #[schema(value_type = BTreeMap<String, PartSchema>)]
-    by_msb: CountsByName,
+    by_msb: CountsBy<MsbName>,
     #[schema(value_type = BTreeMap<String, PartSchema>)]
-    by_datacenter: CountsByName,
+    by_datacenter: CountsBy<DatacenterName>,
     msb_buffer: bool,
     priority: i32,
     msb_alpha: Option<f64>,

@@ -20,7 +20,7 @@ use broker::{
     RequestState, ReservationSummary, Submission, SubmitError, SummaryFilter,
 };
 use control::CachedRegion;
-use fleet::{CapacityRequest, Name, ReservationKind};
+use fleet::{CapacityRequest, ReservationKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -195,7 +195,7 @@ pub(super) async fn create(
     let validates = wanted.validates()?;
     let context = ChangeContext {
         kind: Some(RequestChangeKind::Create),
-        owner: caller.scope().map(Name::from),
+        owner: caller.scope().map(Into::into),
         ..ChangeContext::default()
     };
     let parsed = parse(&site, &body, context).await?;

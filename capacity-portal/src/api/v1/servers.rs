@@ -7,7 +7,7 @@ use crate::http::{Problem, Site, in_time, schema};
 use axum::Json;
 use axum::extract::{Path, State};
 use broker::{ReservedPage, ReservedServer, SERVERS_PAGE_MAX, ServerState};
-use fleet::Name;
+use fleet::{DatacenterName, HardwareTypeName, MsbName, RackName, ReservationName, ServerName};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -31,7 +31,7 @@ pub(super) struct ServersQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ServerOfReservation {
     #[schema(value_type = String)]
-    server: Name,
+    server: ServerName,
     #[schema(schema_with = states)]
     state: ServerState,
     /// Whether the reservation owns it.
@@ -39,19 +39,19 @@ pub(super) struct ServerOfReservation {
     /// Whether it is known to run containers.
     in_use: bool,
     #[schema(value_type = String)]
-    datacenter: Name,
+    datacenter: DatacenterName,
     #[schema(value_type = String)]
-    msb: Name,
+    msb: MsbName,
     #[schema(value_type = String)]
-    rack: Name,
+    rack: RackName,
     #[schema(value_type = String)]
-    hardware_type: Name,
+    hardware_type: HardwareTypeName,
     /// Its RRU for the reservation.
     rru: f64,
     /// The elastic reservation that borrows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    loaned_to: Option<Name>,
+    loaned_to: Option<ReservationName>,
 }
 
 fn states() -> utoipa::openapi::Schema {

@@ -10,8 +10,8 @@ use crate::web::ui::{self, Mood};
 use axum::extract::{self, State};
 use axum::response::Response;
 use broker::{Elastic, HardwareType};
-use fleet::Name;
 use fleet::edit::ElasticAsked;
+use fleet::{HardwareTypeName, ReservationName};
 use maud::{Markup, html};
 use report::number;
 use serde::{Deserialize, Serialize};
@@ -75,12 +75,13 @@ fn row(of: &Elastic, reader: &Reader) -> Markup {
     }
 }
 
-fn values(of: &BTreeMap<Name, f64>) -> String {
+fn values(of: &BTreeMap<HardwareTypeName, f64>) -> String {
     of.iter().map(|(ty, value)| format!("{ty}={value}")).collect::<Vec<_>>().join(", ")
 }
 
 fn set_form(types: &[HardwareType], reader: &Reader, rejected: Option<&Rejected>) -> Markup {
-    let all: BTreeMap<Name, f64> = types.iter().map(|of| (of.hardware_type.clone(), 1.0)).collect();
+    let all: BTreeMap<HardwareTypeName, f64> =
+        types.iter().map(|of| (of.hardware_type.clone(), 1.0)).collect();
     let rru = Field {
         hint: "TYPE=RRU, separated by commas",
         value: values(&all),
@@ -127,7 +128,7 @@ pub(in crate::web) async fn set(
         let share = read.number_if_any("share", &form.share);
         let rru = read.pairs("rru", &form.rru).into_iter().collect();
         read.done()?;
-        let name = Name::from(form.reservation.trim());
+        let name = ReservationName::from(form.reservation.trim());
         // The form has no fields for priority and host profile: they stay unchanged.
         let before = in_time(site.broker.elastic_reservations(Some(&name))).await?.pop();
         let (priority, host_profile) =

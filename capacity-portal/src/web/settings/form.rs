@@ -3,7 +3,7 @@
 use crate::http::Problem;
 use crate::web::ui;
 use broker::EditError;
-use fleet::Name;
+
 use fleet::edit::WrongField;
 use maud::{Markup, html};
 use serde::Serialize;
@@ -67,7 +67,7 @@ impl Rejected {
     pub(super) fn of_type<'a>(
         rejected: Option<&'a Rejected>,
         form: &Form,
-        name: &Name,
+        name: &str,
     ) -> Option<&'a Rejected> {
         Rejected::of(rejected, form)
             .filter(|rejected| rejected.value("hardware_type") == Some(name))
@@ -221,13 +221,15 @@ impl Reading {
     }
 
     /// `NAME=NUMBER`, separated by commas or lines.
-    pub(super) fn pairs(&mut self, field: &str, text: &str) -> Vec<(Name, f64)> {
+    pub(super) fn pairs<N: for<'a> From<&'a str>>(
+        &mut self,
+        field: &str,
+        text: &str,
+    ) -> Vec<(N, f64)> {
         let mut pairs = Vec::new();
         for part in items(text) {
             match part.rsplit_once('=') {
-                Some((name, value)) => {
-                    pairs.push((Name::from(name.trim()), self.number(field, value)))
-                }
+                Some((name, value)) => pairs.push((name.trim().into(), self.number(field, value))),
                 None => self.wrong(field, format!("{part:?} is not NAME=NUMBER")),
             }
         }

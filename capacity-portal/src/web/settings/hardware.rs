@@ -9,7 +9,7 @@ use crate::web::ui;
 use axum::extract::{self, State};
 use axum::response::Response;
 use broker::{EditError, HardwareType};
-use fleet::Name;
+use fleet::HardwareTypeName;
 use fleet::edit::WrongField;
 use maud::{Markup, html};
 use report::number;
@@ -143,7 +143,7 @@ pub(in crate::web) async fn add(
     extract::Form(form): extract::Form<AddForm>,
 ) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
-    let name = Name::from(form.hardware_type.trim());
+    let name = HardwareTypeName::from(form.hardware_type.trim());
     let add = async {
         let added = site.broker.add_hardware_types(&actor, &[name]).await;
         added.map(|_| ()).map_err(|error| match error {
@@ -181,7 +181,8 @@ pub(in crate::web) async fn set_buffer(
         let mut read = Reading::default();
         let servers = read.number_if_any("servers", &form.servers);
         read.done()?;
-        let (ty, seen) = (Name::from(form.hardware_type.as_str()), Some(&*form.version));
+        let (ty, seen) =
+            (HardwareTypeName::from(form.hardware_type.as_str()), Some(&*form.version));
         in_time(site.broker.set_shared_buffer(&actor, &ty, servers, seen)).await?;
         Ok(())
     };
@@ -204,7 +205,10 @@ pub(in crate::web) async fn rename(
     extract::Form(form): extract::Form<RenameForm>,
 ) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
-    let (from, to) = (Name::from(form.hardware_type.as_str()), Name::from(form.name.trim()));
+    let (from, to) = (
+        HardwareTypeName::from(form.hardware_type.as_str()),
+        HardwareTypeName::from(form.name.trim()),
+    );
     let done = in_time(site.broker.rename_hardware_type(&actor, &from, &to)).await;
     answered(&site, &reader, &RENAME, &form, done.map(|_| ())).await
 }
@@ -223,7 +227,7 @@ pub(in crate::web) async fn remove(
     extract::Form(form): extract::Form<RemoveForm>,
 ) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Operator)?;
-    let name = Name::from(form.hardware_type.as_str());
+    let name = HardwareTypeName::from(form.hardware_type.as_str());
     let done = in_time(site.broker.remove_hardware_type(&actor, &name)).await;
     answered(&site, &reader, &REMOVE, &form, done.map(|_| ())).await
 }

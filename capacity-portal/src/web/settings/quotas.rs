@@ -10,7 +10,7 @@ use axum::extract::{self, State};
 use axum::response::Response;
 use broker::{EditError, Quota, QuotaAsked, QuotaError};
 use fleet::edit::WrongField;
-use fleet::{Name, Rru};
+use fleet::{HardwareTypeName, Name, Rru};
 use maud::{Markup, html};
 use report::number;
 use serde::{Deserialize, Serialize};
@@ -79,27 +79,28 @@ impl QuotaForm {
     fn limits(&self) -> Result<(Vec<QuotaAsked>, TypedLimits), Problem> {
         let mut read = Reading::default();
         let (mut limits, mut typed) = (Vec::new(), TypedLimits::new());
-        let mut limit =
-            |read: &mut Reading, field, of: (Option<Name>, Option<Name>), amount: f64| {
-                let (profile, hardware_type) = of;
-                let name = profile.as_ref().or(hardware_type.as_ref());
-                let text =
-                    name.map_or_else(|| amount.to_string(), |name| format!("{name}={amount}"));
-                match Rru::from_f64(amount).filter(|amount| *amount >= Rru::ZERO) {
-                    Some(limit) => {
-                        limits.push(QuotaAsked { profile, hardware_type, limit });
-                        typed.push((field, text));
-                    }
-                    None if amount.is_nan() => {}
-                    None => read.wrong(field, format!("{text}: an amount is from 0 to 1e9")),
+        let mut limit = |read: &mut Reading,
+                         field,
+                         of: (Option<Name>, Option<HardwareTypeName>),
+                         amount: f64| {
+            let (profile, hardware_type) = of;
+            let name = profile.as_deref().or(hardware_type.as_deref());
+            let text = name.map_or_else(|| amount.to_string(), |name| format!("{name}={amount}"));
+            match Rru::from_f64(amount).filter(|amount| *amount >= Rru::ZERO) {
+                Some(limit) => {
+                    limits.push(QuotaAsked { profile, hardware_type, limit });
+                    typed.push((field, text));
                 }
-            };
+                None if amount.is_nan() => {}
+                None => read.wrong(field, format!("{text}: an amount is from 0 to 1e9")),
+            }
+        };
         for (profile, amount) in read.pairs("rru", &self.rru) {
             limit(&mut read, "rru", (Some(profile), None), amount);
         }
         for part in items(&self.servers) {
             let (hardware_type, count) = match part.rsplit_once('=') {
-                Some((ty, count)) => (Some(Name::from(ty.trim())), count),
+                Some((ty, count)) => (Some(ty.trim().into()), count),
                 None => (None, part),
             };
             let count = read.number("servers", count);

@@ -1,5 +1,6 @@
 use super::*;
 use chrono::TimeDelta;
+use fleet::{MsbName, RackName};
 use proptest::prelude::*;
 
 fn at(minute: i64) -> DateTime<Utc> {
@@ -84,7 +85,7 @@ fn window_that_breaks_a_guarantee_is_refused() {
 
 #[test]
 fn msb_is_divided_into_batches_of_whole_racks() {
-    let racks = |sizes: &[u64]| -> BTreeMap<Name, u64> {
+    let racks = |sizes: &[u64]| -> BTreeMap<RackName, u64> {
         let named = |(number, size): (usize, &u64)| (format!("r{number}").into(), *size);
         sizes.iter().enumerate().map(named).collect()
     };
@@ -134,7 +135,7 @@ proptest! {
 /// C = 56, with 64 RRU in eight MSBs of four racks of two servers.
 pub(crate) fn even() -> View {
     let held = || [(), ()].map(|()| Some(("web".into(), Rru::units(1))));
-    let msb = |id: i32| -> Name { format!("m{}", id / 8).into() };
+    let msb = |id: i32| -> MsbName { format!("m{}", id / 8).into() };
     let eight = || (0..8).map(|number| (msb(number * 8), Rru::units(8))).collect();
     View {
         sites: (0..64)

@@ -3,7 +3,7 @@ use super::{
 };
 use crate::maintenance::capacity::TooMuch;
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet::Name;
+use fleet::MsbName;
 
 use MaintenanceState::{Active, Cancelled, Done, Draining, Paused, Planned, Recalling};
 use WindowStep::{Cancel, Drain, Explain, Pause, Stay, To};
@@ -39,7 +39,7 @@ fn outage() -> Obstacle {
 
 /// The step at a minute; `lost`: an MSB is lost; `full`: a limit would be exceeded.
 fn step(window: &WindowView, minute: i64, lost: bool, full: bool) -> WindowStep {
-    let name: Name = "m9".into();
+    let name: MsbName = "m9".into();
     next(window, at(minute), lost.then_some(&name), || full.then(share))
 }
 

@@ -1,12 +1,13 @@
 use super::*;
 use crate::maintenance::capacity::Promised;
 use crate::maintenance::capacity::tests::even;
+use fleet::ReservationName;
 
 #[test]
 fn work_that_restores_most_is_recalled_first() {
     let mut view = even();
     for (id, site) in view.sites.iter_mut().filter(|(id, _)| **id < 16) {
-        let owner: Name = if id % 8 < 4 { "ads".into() } else { "web".into() };
+        let owner: ReservationName = if id % 8 < 4 { "ads".into() } else { "web".into() };
         site.held[0] = Some((owner, Rru::units(1)));
     }
     let by_msb = BTreeMap::from([("m0".into(), Rru::units(4)), ("m1".into(), Rru::units(4))]);

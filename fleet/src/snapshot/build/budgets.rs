@@ -54,11 +54,11 @@ fn budget(
     let id = &row.scope_id;
     let scope = match row.scope.as_ref() {
         "region" => (*id == parts.region).then_some(BudgetScope::Region),
-        "msb" => builder.msb_ix.get(id).map(|ix| BudgetScope::Msb(*ix)),
-        "rack" => builder.rack_ix.get(id).map(|ix| BudgetScope::Rack(*ix)),
-        "reservation" => builder.reservation_ix.get(id).map(|ix| BudgetScope::Reservation(*ix)),
+        "msb" => builder.msb_ix.get(&**id).map(|ix| BudgetScope::Msb(*ix)),
+        "rack" => builder.rack_ix.get(&**id).map(|ix| BudgetScope::Rack(*ix)),
+        "reservation" => builder.reservation_ix.get(&**id).map(|ix| BudgetScope::Reservation(*ix)),
         "server" => {
-            let found = servers.binary_search_by(|server| server.id.cmp(id)).ok();
+            let found = servers.binary_search_by(|server| (*server.id).cmp(id)).ok();
             found.map(|at| BudgetScope::Server(ServerIx::new(at)))
         }
         other => {

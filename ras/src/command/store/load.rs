@@ -7,6 +7,7 @@ use crate::results::read_snapshot;
 use crate::store::{Need, actor, with_store};
 use anyhow::{Context as _, Error, Result, ensure};
 use broker::{Changes, ImportOptions, ImportPlan, LoadError, Loaded, Missing};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Most names listed for one kind of change in the JSON answer.
@@ -88,16 +89,20 @@ fn refused(error: LoadError, missing: Missing, context: &Context) -> Result<Erro
     Ok(Error::new(error).context(format!("nothing was loaded; {option} loads it anyway")))
 }
 
+fn first_names<N: Serialize>(names: &[N]) -> Value {
+    json!({ "count": names.len(), "first": names[..names.len().min(NAMES_MAX)] })
+}
+
+fn changes<N: Serialize>(of: &Changes<N>) -> Value {
+    json!({
+        "stored": of.stored,
+        "added": first_names(&of.added),
+        "changed": first_names(&of.changed),
+        "missing": first_names(&of.missing),
+    })
+}
+
 fn plan_json(plan: &ImportPlan, missing: Missing) -> Value {
-    let names = |names: &[fleet::Name]| json!({ "count": names.len(), "first": names[..names.len().min(NAMES_MAX)] });
-    let changes = |changes: &Changes| {
-        json!({
-            "stored": changes.stored,
-            "added": names(&changes.added),
-            "changed": names(&changes.changed),
-            "missing": names(&changes.missing),
-        })
-    };
     let contradictions: Vec<Value> = (plan.contradictions.iter().take(NAMES_MAX))
         .map(|found| {
             json!({

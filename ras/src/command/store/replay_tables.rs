@@ -44,7 +44,7 @@ mod with {
     use anyhow::Context;
     use chrono::NaiveDate;
     use datasets::backtest::{Compared, Outcome, by_day, by_reservation};
-    use fleet::{Name, Rru};
+    use fleet::{ReservationName, Rru};
     use serde_json::json;
 
     /// Reservations in the text table; JSON has all.
@@ -86,7 +86,10 @@ mod with {
         })
     }
 
-    fn text(days: &[(NaiveDate, Compared)], reservations: &[(Name, Compared)]) -> String {
+    fn text(
+        days: &[(NaiveDate, Compared)],
+        reservations: &[(ReservationName, Compared)],
+    ) -> String {
         let header = |key| {
             let titles =
                 ["compared", "short", "replayed", "RRU missing", "replayed", "servers", "replayed"];
