@@ -19,7 +19,7 @@ use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence};
 use crate::snapshot::region_read;
 use chrono::{DateTime, TimeDelta, Utc};
-use decisions::maintenance::capacity::{Out, TooMuch};
+use decisions::maintenance::capacity::{Out, TooMuch, check};
 use decisions::maintenance::lifecycle::{Obstacle, WindowStep, WindowView, is_checked, next};
 use fleet::MoveOrigin;
 use fleet::{Name, UnavailabilityKind, UnavailabilityRow};
@@ -298,7 +298,9 @@ fn too_much(
     });
     let out = situation.out(window);
     let ours = Out { from: out.from.max(now), ..out };
-    situation.check(begun, &ours, window.share_micro).err()
+    let others = situation.others(begun);
+    let others: Vec<&Out> = others.iter().collect();
+    check(&situation.view, &others, &ours, window.share_micro).err()
 }
 
 /// Whether anything that a drain is to end still runs.

@@ -8,11 +8,10 @@
 //! `advance` has the transitions of windows, which follow from stored times and the database's clock.
 
 mod advance;
-mod instead;
+mod error;
 mod preview;
 mod recall;
 mod recall_end;
-mod refusal;
 mod view;
 
 use crate::infra::connection::Broker;
@@ -25,25 +24,22 @@ use crate::log::change::Change;
 use crate::log::trail::Action;
 pub use advance::Due;
 pub(crate) use advance::{known, window_of};
-use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 pub use decisions::maintenance::capacity::{Left as MaintenanceLeft, SHARE_MICRO};
-use decisions::maintenance::capacity::{Out, TooMuch};
 pub use decisions::maintenance::lifecycle::MaintenanceReason;
+use decisions::maintenance::planning::{self, MaintenancePlan, Planning};
+pub use decisions::maintenance::planning::{AHEAD_MAX, MAINTENANCE_MAX, MaintenanceRequest};
+pub use decisions::maintenance::preview::{MaintenanceHolder, MaintenancePreview, PreviewedWindow};
+pub use decisions::maintenance::refusal::{
+    Length as MaintenanceLength, MaintenanceAlternative, MaintenanceRefusal,
+};
+pub use error::MaintenanceError;
 use fleet::{MsbName, Name, Scope};
-pub use instead::MaintenanceInstead;
-pub use preview::{MaintenanceHolder, MaintenancePreview, PreviewedWindow};
 pub use recall::{OpenRecall, RecallReport, WindowRecall};
-pub use refusal::{MaintenanceError, MaintenanceRefusal};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::time::Duration;
 use view::Situation;
-
-/// No window and no drain is longer.
-pub const MAINTENANCE_MAX: Duration = Duration::from_secs(7 * 86_400);
-
-/// Nothing is planned further ahead.
-pub const AHEAD_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 pub(crate) mod sql {
     crate::statements! {
@@ -79,36 +75,6 @@ pub(crate) mod sql {
             WHERE (m.open OR $1) AND ($2::uuid IS NULL OR $2 IN (m.window_id, m.plan_id)) \
             ORDER BY NOT m.open, CASE WHEN m.open THEN m.starts_at END, m.starts_at DESC, m.window_id \
             LIMIT $3";
-    }
-}
-
-/// Maintenance that is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MaintenanceRequest {
-    /// A server, a rack or an MSB.
-    pub scope: Scope,
-    /// Its name.
-    pub name: Name,
-    /// When work begins; `None`: as soon as the drain is over.
-    pub starts_at: Option<DateTime<Utc>>,
-    /// How long work takes; for an MSB, each batch.
-    pub length: Duration,
-    /// For how long before nothing new is put there.
-    pub drain: Duration,
-    /// Millionths of the MSB that may be under maintenance at once; `None`: [`SHARE_MICRO`].
-    pub share_micro: Option<u32>,
-    /// How many minutes work takes to give its servers back when it is recalled because an MSB is lost.
-    /// `None`: it cannot be recalled, and its servers count as gone. Not recallable unless said
-    /// otherwise: who does not know must not be relied on.
-    pub recall_minutes: Option<u32>,
-    /// Why, for people.
-    pub why: String,
-}
-
-impl MaintenanceRequest {
-    /// Millionths of the MSB that may be under maintenance at once.
-    fn share(&self) -> u32 {
-        self.share_micro.unwrap_or(SHARE_MICRO).clamp(1, 1_000_000)
     }
 }
 
@@ -181,11 +147,12 @@ impl Broker {
         request: &MaintenanceRequest,
     ) -> Result<Vec<MaintenanceWindow>, MaintenanceError> {
         let MaintenanceRequest { scope, drain, why, .. } = request;
-        possible(request)?;
+        request.check_scope()?;
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         let now = lock(db).await?;
-        let Decided { msb, share_micro, batches, .. } = decide(db, now, request).await?;
+        let MaintenancePlan { msb, batches } = decide(db, now, request).await?.plan;
+        let share_micro = request.share();
         let windows: Vec<_> = (batches.iter())
             .flat_map(|batch| batch.parts.iter().map(move |part| (part, &batch.out)))
             .collect();
@@ -242,122 +209,29 @@ impl Broker {
     }
 }
 
-/// Refuses what no region could have.
-fn possible(request: &MaintenanceRequest) -> Result<(), MaintenanceRefusal> {
-    let MaintenanceRequest { scope, name, .. } = request;
-    if *scope == Scope::Datacenter || name.contains('\0') {
-        return Err(MaintenanceRefusal::UnknownScope { scope: *scope, name: name.clone() });
-    }
-    Ok(())
-}
-
-/// Windows that begin together.
-struct Batch {
-    out: Out,
-    /// A server or racks, by name.
-    parts: Vec<(Scope, Name)>,
-}
-
-/// What is asked for, as it would be planned.
+/// An accepted request, with what it was decided on.
 struct Decided {
     situation: Situation,
-    msb: MsbName,
-    share_micro: u32,
-    /// In order of time.
-    batches: Vec<Batch>,
+    plan: MaintenancePlan,
 }
 
-/// Divides what is asked for into windows, if what there is allows them. Writes nothing.
+/// Decides on a request. Writes nothing.
 async fn decide(
     db: &mut PgConnection,
     now: DateTime<Utc>,
     request: &MaintenanceRequest,
 ) -> Result<Decided, MaintenanceError> {
-    let MaintenanceRequest { scope, name, drain, .. } = request;
-    let starts_at = begins(request, now)?;
-    if starts_at - *drain <= now
+    let starts_at = request.begins(now)?;
+    if starts_at - request.drain <= now
         && let Some(msb) = outage(db).await?
     {
         return Err(MaintenanceRefusal::OutageNow { msb }.into());
     }
-    let situation = Situation::read(db, now, Some((*scope, name))).await?;
-    let unknown = || MaintenanceRefusal::UnknownScope { scope: *scope, name: name.clone() };
-    let msb = situation.msb().ok_or_else(unknown)?.clone();
-    let open = open(db).await?;
-    let share_micro = request.share();
-    let fits = |batches: Vec<Batch>| {
-        for batch in &batches {
-            situation.check(open.iter(), &batch.out, share_micro)?;
-        }
-        Ok(batches)
-    };
-    let batches = batches(&situation, &msb, request, starts_at).and_then(fits);
-    let batches = batches.map_err(|too_much| {
-        let instead = instead::instead(&situation, &open, request, starts_at, now);
-        MaintenanceRefusal::of(too_much, instead)
-    })?;
-    Ok(Decided { situation, msb, share_micro, batches })
-}
-
-/// Divides what is asked for into windows: an MSB into batches of racks that follow one another.
-fn batches(
-    situation: &Situation,
-    msb: &MsbName,
-    request: &MaintenanceRequest,
-    starts_at: DateTime<Utc>,
-) -> Result<Vec<Batch>, TooMuch> {
-    let MaintenanceRequest { scope, name, length, .. } = request;
-    let recallable = view::recalled_in_time(request.recall_minutes);
-    let mut batches = Vec::new();
-    if *scope == Scope::Msb {
-        let racks = situation.racks();
-        let sizes = racks.iter().map(|(rack, servers)| (rack.clone(), servers.len() as u64));
-        let mut from = starts_at;
-        for batch in
-            decisions::maintenance::capacity::batches(msb, &sizes.collect(), request.share())?
-        {
-            let servers = batch.iter().flat_map(|rack| &racks[rack]).copied().collect();
-            let out = Out { from, until: from + *length, servers, recallable };
-            from = out.until;
-            let parts = batch.into_iter().map(|rack| (Scope::Rack, rack.into())).collect();
-            batches.push(Batch { out, parts });
-        }
-    } else {
-        let servers = situation.asked.clone();
-        let out = Out { from: starts_at, until: starts_at + *length, servers, recallable };
-        batches.push(Batch { out, parts: vec![(*scope, name.clone())] });
-    }
-    Ok(batches)
-}
-
-/// When it begins, if its times are possible.
-fn begins(
-    request: &MaintenanceRequest,
-    now: DateTime<Utc>,
-) -> Result<DateTime<Utc>, MaintenanceRefusal> {
-    let recall = Duration::from_secs(60) * request.recall_minutes.unwrap_or(0);
-    let lengths = [
-        ("a window", request.length, Duration::from_secs(1), MAINTENANCE_MAX),
-        ("a drain", request.drain, Duration::ZERO, MAINTENANCE_MAX),
-        ("a recall", recall, Duration::ZERO, MAINTENANCE_MAX),
-    ];
-    for (what, length, least, most) in lengths {
-        if !(least..=most).contains(&length) {
-            let (seconds, least, most) = (length.as_secs(), least.as_secs(), most.as_secs());
-            return Err(MaintenanceRefusal::Length { what, seconds, least, most });
-        }
-    }
-    let starts_at = request.starts_at.unwrap_or(now + request.drain).trunc_subsecs(6);
-    let ahead = starts_at - now;
-    if ahead < TimeDelta::zero() && request.starts_at.is_some() {
-        return Err(MaintenanceRefusal::InThePast { starts_at, now });
-    }
-    let ahead = ahead.to_std().unwrap_or(Duration::ZERO);
-    if ahead > AHEAD_MAX {
-        let (what, least, most) = ("a time ahead", 0, AHEAD_MAX.as_secs());
-        return Err(MaintenanceRefusal::Length { what, seconds: ahead.as_secs(), least, most });
-    }
-    Ok(starts_at)
+    let situation = Situation::read(db, now, Some((request.scope, &request.name))).await?;
+    let others = situation.others(open(db).await?.iter());
+    let view = Planning { view: &situation.view, servers: &situation.requested, others: &others };
+    let plan = planning::plan(&view, request, starts_at, now)?;
+    Ok(Decided { situation, plan })
 }
 
 /// Excludes other decisions on maintenance, publications and loads until the transaction ends. Returns the

@@ -1,13 +1,14 @@
-//! What maintenance is decided on, read within the transaction that decides.
+//! The view of decisions on maintenance, read in the transaction that decides.
 
-use super::{MaintenanceWindow, TooMuch};
+use super::MaintenanceWindow;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::WindowId;
 use crate::infra::state::MaintenanceState;
 use crate::infra::words::name;
 use chrono::{DateTime, Utc};
-use decisions::maintenance::capacity::{Held, Out, Promised, Site, View, check};
-use fleet::{MsbName, RECALL_WITHIN_MINUTES, RackName, ReservationName, Rru, Scope};
+use decisions::maintenance::capacity::{Held, Out, Promised, Site, View};
+use decisions::maintenance::planning::is_recallable;
+use fleet::{RECALL_WITHIN_MINUTES, ReservationName, Rru, Scope};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,21 +65,21 @@ pub(crate) mod sql {
     }
 }
 
-/// What there is, and who is out when.
+/// The view of decisions on maintenance.
 pub(crate) struct Situation {
     pub(crate) view: View,
-    /// How important reservations are, 0 most.
+    /// Priority of the reservations; 0 is the most important.
     pub(crate) priority: BTreeMap<ReservationName, i32>,
-    /// By window.
+    /// Servers by window.
     servers: BTreeMap<WindowId, BTreeSet<i32>>,
-    /// Maintenance that is no window of ours.
+    /// Maintenance that was recorded as an event.
     events: Vec<Out>,
-    /// What is asked for.
-    pub(crate) asked: BTreeSet<i32>,
+    /// The servers of the request.
+    pub(crate) requested: BTreeSet<i32>,
 }
 
 impl Situation {
-    /// Reads it, with everything an additional scope covers.
+    /// Reads the view, with the servers of a requested scope.
     pub(crate) async fn read(
         db: &mut PgConnection,
         now: DateTime<Utc>,
@@ -98,7 +99,7 @@ impl Situation {
             parts.entry(part).or_default().insert(server);
             view.sites.insert(server, site);
         }
-        let asked = parts.remove("").unwrap_or_default();
+        let requested = parts.remove("").unwrap_or_default();
         let (mut servers, mut events) = (BTreeMap::new(), BTreeMap::new());
         for (part, covered) in parts {
             match part.parse::<WindowId>() {
@@ -151,78 +152,25 @@ impl Situation {
                 promised.by_msb[usize::from(later)].insert(msb.into(), Rru(amount));
             }
         }
-        Ok(Situation { view, priority, servers, events, asked })
+        Ok(Situation { view, priority, servers, events, requested })
     }
 
-    /// What a window takes out.
+    /// The servers of a window, and its time.
     pub(crate) fn out(&self, window: &MaintenanceWindow) -> Out {
         let servers = self.servers.get(&window.id).cloned().unwrap_or_default();
-        let recallable = recalled_in_time(window.recall_minutes);
+        let recallable = is_recallable(window.recall_minutes);
         Out { from: window.starts_at, until: window.ends_at, servers, recallable }
     }
 
-    /// Servers of what is asked for, by rack.
-    pub(crate) fn racks(&self) -> BTreeMap<RackName, BTreeSet<i32>> {
-        let mut racks: BTreeMap<RackName, BTreeSet<i32>> = BTreeMap::new();
-        for server in &self.asked {
-            if let Some(site) = self.view.sites.get(server) {
-                racks.entry(site.rack.clone()).or_default().insert(*server);
-            }
-        }
-        racks
-    }
-
-    /// Maintenance that is no window of ours.
-    pub(crate) fn events(&self) -> &[Out] {
-        &self.events
-    }
-
-    /// The MSB of what is asked for.
-    pub(crate) fn msb(&self) -> Option<&MsbName> {
-        Some(&self.view.sites.get(self.asked.first()?)?.msb)
-    }
-
-    /// How many servers an MSB has.
-    pub(crate) fn servers_of(&self, msb: &MsbName) -> u64 {
-        self.view.msbs.get(msb).copied().unwrap_or_default()
-    }
-
-    /// Guaranteed reservations that hold some of these servers: how many, what they are worth now, and
-    /// what is promised and there.
-    pub(crate) fn holders(
+    /// All planned and active maintenance: these windows, and recorded events.
+    pub(crate) fn others<'a>(
         &self,
-        servers: &BTreeSet<i32>,
-    ) -> BTreeMap<ReservationName, (u64, Rru, &Promised)> {
-        let mut holders = BTreeMap::new();
-        for site in servers.iter().filter_map(|server| self.view.sites.get(server)) {
-            let Some((holder, value)) = site.holder() else { continue };
-            let Some(promised) = self.view.reservations.get(holder) else { continue };
-            let (count, worth, _) =
-                holders.entry(holder.clone()).or_insert((0_u64, Rru::ZERO, promised));
-            *count += 1;
-            *worth += *value;
-        }
-        holders
+        windows: impl Iterator<Item = &'a MaintenanceWindow>,
+    ) -> Vec<Out> {
+        // A recalled window has events of its own for the servers that are still out.
+        let windows = windows.filter(|window| window.state != MaintenanceState::Recalling);
+        windows.map(|window| self.out(window)).chain(self.events.iter().cloned()).collect()
     }
-
-    /// Whether servers may be out beside these windows.
-    pub(crate) fn check<'a>(
-        &self,
-        beside: impl Iterator<Item = &'a MaintenanceWindow>,
-        ours: &Out,
-        share_micro: u32,
-    ) -> Result<(), TooMuch> {
-        // Of one that is recalled, what is still out has events of its own.
-        let beside = beside.filter(|window| window.state != MaintenanceState::Recalling);
-        let windows: Vec<Out> = beside.map(|window| self.out(window)).collect();
-        let others: Vec<&Out> = windows.iter().chain(&self.events).collect();
-        check(&self.view, &others, ours, share_micro)
-    }
-}
-
-/// Whether work that takes so long to give its servers back does so within 30 minutes.
-pub(crate) fn recalled_in_time(recall_minutes: Option<u32>) -> bool {
-    recall_minutes.is_some_and(|minutes| minutes <= RECALL_WITHIN_MINUTES)
 }
 
 fn site(row: &PgRow) -> Result<(String, i32, Site), sqlx::Error> {

@@ -9,13 +9,14 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use broker::{
-    MaintenanceError, MaintenanceId, MaintenancePreview, MaintenanceReason, MaintenanceRefusal,
-    MaintenanceRequest, MaintenanceState, MaintenanceWindow, State as _, WindowId,
+    MaintenanceAlternative, MaintenanceError, MaintenanceId, MaintenanceLength, MaintenancePreview,
+    MaintenanceReason, MaintenanceRefusal, MaintenanceRequest, MaintenanceState, MaintenanceWindow,
+    State as _, WindowId,
 };
 use chrono::{DateTime, Utc};
 use fleet::Scope;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
@@ -256,12 +257,8 @@ fn refused(refusal: &MaintenanceRefusal) -> Problem {
         Some(field) => problem.with("field", field.into()),
         None => problem,
     };
-    match refusal.numbers() {
-        Value::Object(numbers) => {
-            numbers.into_iter().fold(problem, |problem, (name, value)| problem.with(&name, value))
-        }
-        _ => problem,
-    }
+    let numbers = numbers(refusal).into_iter();
+    numbers.fold(problem, |problem, (name, value)| problem.with(name, value))
 }
 
 /// The invalid field of the body; `None`: the current state forbids the window.
@@ -269,14 +266,67 @@ fn field(refusal: &MaintenanceRefusal) -> Option<&'static str> {
     match refusal {
         MaintenanceRefusal::UnknownScope { .. } => Some("scope_id"),
         MaintenanceRefusal::InThePast { .. } => Some("starts_at"),
-        MaintenanceRefusal::Length { what: "a window", .. } => Some("length_seconds"),
-        MaintenanceRefusal::Length { what: "a drain", .. } => Some("drain_seconds"),
-        MaintenanceRefusal::Length { what: "a recall", .. } => Some("recall_minutes"),
-        MaintenanceRefusal::Length { .. } => Some("starts_at"),
+        MaintenanceRefusal::Length { what, .. } => Some(match what {
+            MaintenanceLength::Window => "length_seconds",
+            MaintenanceLength::Drain => "drain_seconds",
+            MaintenanceLength::Recall => "recall_minutes",
+            MaintenanceLength::Ahead => "starts_at",
+        }),
         MaintenanceRefusal::Share { .. }
         | MaintenanceRefusal::Guarantee { .. }
         | MaintenanceRefusal::OutageNow { .. } => None,
     }
+}
+
+/// The numbers behind a refusal, as members of the problem.
+fn numbers(refusal: &MaintenanceRefusal) -> Vec<(&'static str, Value)> {
+    match refusal {
+        MaintenanceRefusal::UnknownScope { scope, name } => {
+            vec![("scope", scope.as_str().into()), ("name", json!(name))]
+        }
+        MaintenanceRefusal::InThePast { starts_at, now } => {
+            vec![("starts_at", json!(starts_at)), ("now", json!(now))]
+        }
+        MaintenanceRefusal::Length { what, seconds, least, most } => vec![
+            ("what", what.as_str().into()),
+            ("seconds", json!(seconds)),
+            ("least", json!(least)),
+            ("most", json!(most)),
+        ],
+        MaintenanceRefusal::Share { msb, out, servers, most, instead } => vec![
+            ("msb", json!(msb)),
+            ("out", json!(out)),
+            ("servers", json!(servers)),
+            ("most", json!(most)),
+            ("instead", alternatives(instead)),
+        ],
+        MaintenanceRefusal::Guarantee { left, msb, instead } => vec![
+            ("reservation", json!(left.reservation)),
+            ("lost_msb", json!(left.lost)),
+            ("needed_at_once_rru", json!(left.needed_at_once.to_f64())),
+            ("left_at_once_rru", json!(left.left_at_once.to_f64())),
+            ("needed_rru", json!(left.needed.to_f64())),
+            ("left_rru", json!(left.left.to_f64())),
+            ("msb", json!(msb)),
+            ("instead", alternatives(instead)),
+        ],
+        MaintenanceRefusal::OutageNow { msb } => vec![("msb", json!(msb))],
+    }
+}
+
+/// Only the members that differ from the request.
+fn alternatives(all: &[MaintenanceAlternative]) -> Value {
+    let one = |of: &MaintenanceAlternative| {
+        let members = [
+            ("starts_at", of.starts_at.map(|at| json!(at))),
+            ("recall_minutes", of.recall_minutes.map(Value::from)),
+            ("share", of.share_micro.map(|share| json!(f64::from(share) / 1e6))),
+            ("servers", of.servers.map(Value::from)),
+        ];
+        let members = members.into_iter();
+        Value::Object(members.filter_map(|(name, of)| Some((name.to_owned(), of?))).collect())
+    };
+    all.iter().map(one).collect()
 }
 
 fn unknown(detail: String) -> Problem {
