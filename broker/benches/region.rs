@@ -8,12 +8,13 @@
 //! reader that is kept waiting keeps waiting in the figures too.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
-use broker::{Broker, Export, ImportOptions, Occurrence, Publication, PublicationId, TargetRow};
+use broker::{Broker, Export, ImportOptions, Publication, PublicationId, TargetRow};
 use datasets::generate::{GenerateOptions, State, generate};
 use fleet::{RegionSnapshot, ReservationName, Scope, UnavailabilityKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use testkit::health::{Health, Occurrence};
 use testkit::postgres::Server;
 use testkit::usage::option;
 

@@ -13,9 +13,7 @@
 
 mod common;
 
-use broker::{
-    Broker, Occurrence, Publication, PublicationId, ReplacementState, Report, State, TargetRow,
-};
+use broker::{Broker, Publication, PublicationId, ReplacementState, Report, State, TargetRow};
 use common::Place;
 use fleet::{Scope, UnavailabilityKind};
 use futures_util::FutureExt;
@@ -23,6 +21,7 @@ use futures_util::future::BoxFuture;
 use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{AgentError, HostAgent, Mover, MoverSettings, StepOrder, StepReport};
 use std::time::{Duration, Instant};
+use testkit::health::{Health, Occurrence};
 use testkit::usage::{memory, option, processor, processor_of};
 use tokio::time::{MissedTickBehavior, interval};
 

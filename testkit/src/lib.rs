@@ -6,6 +6,7 @@
 //! | [`rows`] | rows of small regions, with defaults for everything that a test is not about |
 //! | `wait` (feature `postgres`) | waits for conditions; drops futures at an await, as a crash does |
 //! | [`usage`] | arguments of benchmarks; memory and processor time of processes |
+//! | `health` (feature `postgres`) | single health reports |
 //! | `postgres` (feature `postgres`) | a region in a private Postgres, one database for each test |
 //! | [`proxy`] | a proxy in front of Postgres that delays, holds, loses or refuses messages |
 //!
@@ -19,6 +20,8 @@
 //! assert_eq!(snapshot(&parts).servers.len(), 1);
 //! ```
 
+#[cfg(feature = "postgres")]
+pub mod health;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod proxy;

@@ -5,7 +5,6 @@ pub(crate) mod unavailability;
 pub(crate) mod usage;
 
 pub use report::{Refusal, Report, ReportOutcome, Reported};
-pub use unavailability::{Occurrence, UnavailabilityError};
 pub use usage::{Usage, UsageOutcome};
 
 /// The statements of this room, by module and name.

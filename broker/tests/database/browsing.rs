@@ -5,11 +5,11 @@ use crate::publish::{publication, target};
 use crate::regions::{at, changed, small};
 use broker::{
     Cause, EventsAsked, FailureReason, ImportOptions, JobKind, MoveOrigin, MoveState,
-    MoverInstance, MovesAsked, Occurrence, Seq, SolveId, SolveState, SolvesAsked, TrailAsked,
-    Wanted,
+    MoverInstance, MovesAsked, Seq, SolveId, SolveState, SolvesAsked, TrailAsked, Wanted,
 };
 use fleet::{Rru, Scope, UnavailabilityKind};
 use std::time::Duration;
+use testkit::health::{Health, Occurrence};
 
 async fn with_small() -> Database {
     let database = Database::new().await;

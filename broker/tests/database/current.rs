@@ -2,11 +2,12 @@
 
 use crate::jobs::with_small;
 use crate::requests::{create, submit};
-use broker::{Cause, Occurrence, QuotaAsked, SolveId};
+use broker::{Cause, QuotaAsked, SolveId};
 use chrono::TimeDelta;
 use fleet::{Rru, Scope, UnavailabilityKind};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use testkit::health::{Health, Occurrence};
 
 /// A snapshot stays current until a row that it contains is written, or the clock changes it.
 #[tokio::test]

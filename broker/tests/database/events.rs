@@ -2,9 +2,10 @@
 
 use crate::harness::Database;
 use crate::regions::{at, small};
-use broker::{Broker, ImportOptions, Occurrence, Seq};
+use broker::{Broker, ImportOptions, Seq};
 use fleet::{Scope, UnavailabilityKind};
 use std::time::Duration;
+use testkit::health::{Health, Occurrence};
 
 fn occurrence(event: String) -> Occurrence {
     Occurrence {

@@ -10,6 +10,7 @@ use broker::{
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use testkit::health::Health;
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -251,7 +252,7 @@ async fn new_events_count_from_the_last_snapshot() {
     let database = with_small().await;
     let broker = &database.broker;
     let record = async |event: &str, scope, name: &str, kind| {
-        let occurrence = broker::Occurrence {
+        let occurrence = testkit::health::Occurrence {
             event: event.into(),
             scope,
             scope_id: name.into(),

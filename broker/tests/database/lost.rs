@@ -8,10 +8,10 @@ use crate::regions::{at, small};
 use broker::{
     BatchId, Broker, Cause, DbError, FailureReason, Fault, ImportOptions, JobId, JobKind,
     LoadError, OpenError, PublishError, Seq, SolveBasis, SolveId, TargetVersion,
-    UnavailabilityError,
 };
 use serde_json::json;
 use std::time::Duration;
+use testkit::health::{Health, NotReported};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const LONG: Duration = Duration::from_secs(600);
@@ -40,7 +40,7 @@ async fn unanswered_commit_takes_effect_once() {
     assert_eq!((again.version, again.seq), (TargetVersion(1), None));
 
     lost();
-    let occurrence = broker::Occurrence {
+    let occurrence = testkit::health::Occurrence {
         event: "power".into(),
         scope: fleet::Scope::Msb,
         scope_id: "msb0".into(),
@@ -48,7 +48,7 @@ async fn unanswered_commit_takes_effect_once() {
         started_at: at(0),
     };
     let record = async || broker.record_unavailability("test", &occurrence).await;
-    let Err(UnavailabilityError::Db(error)) = record().await else { panic!("lost") };
+    let Err(NotReported::Db(error)) = record().await else { panic!("lost") };
     unreachable(&error);
     reached();
     assert_eq!(record().await.expect("recorded before"), None);

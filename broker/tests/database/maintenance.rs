@@ -5,7 +5,7 @@ use crate::regions::{reservation, server};
 use broker::{
     Broker, Epoch, ImportOptions, MaintenanceError, MaintenanceId, MaintenanceLeft,
     MaintenanceReason, MaintenanceRefusal, MaintenanceRequest, MaintenanceState, MaintenanceWindow,
-    MoveOrigin, MoveState, MoverError, MoverInstance, Occurrence, Seq, WindowId,
+    MoveOrigin, MoveState, MoverError, MoverInstance, Seq, WindowId,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{
@@ -13,6 +13,7 @@ use fleet::{
     Weights,
 };
 use std::time::Duration;
+use testkit::health::{Health, Occurrence};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 

@@ -8,8 +8,8 @@
 use crate::harness::Database;
 use crate::regions::reservation;
 use broker::{
-    Epoch, ImportOptions, MaintenanceRequest, MoveReason, MoveState, MoverInstance, Occurrence,
-    Publication, TargetRow, Wanted,
+    Epoch, ImportOptions, MaintenanceRequest, MoveReason, MoveState, MoverInstance, Publication,
+    TargetRow, Wanted,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use decisions::elastic::{self, Elastic, LoanPlan, LoanView};
@@ -25,6 +25,7 @@ use fleet::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use testkit::health::{Health, Occurrence};
 use uuid::Uuid;
 
 /// Number of random regions.

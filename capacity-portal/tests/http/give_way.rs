@@ -2,7 +2,6 @@
 
 use crate::pages::{page, send, well_formed};
 use crate::place::{Decisions, Place, READER, ROOT, answer, region, tokens};
-use broker::Occurrence;
 use capacity_portal::{Authority, PortalSettings};
 use decisions::outage::{MsbHealth, OutageReason};
 use fleet::{RegionSnapshot, Scope, UnavailabilityKind, UnavailabilityRow};
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use testkit::health::{Health, Occurrence};
 
 /// `a` is more important than `b/ü`, which holds all other servers.
 async fn place() -> Place {

@@ -2,12 +2,12 @@
 
 use crate::allocator::Allocator;
 use crate::place::{Place, READER, region};
-use broker::Occurrence;
 use capacity_portal::{Authority, PortalSettings, Role, Token};
 use fleet::{RegionSnapshot, Scope, UnavailabilityKind};
 use reqwest::{Method, StatusCode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use testkit::health::{Health, Occurrence};
 
 const PAGES: [&str; 15] = [
     "/settings",

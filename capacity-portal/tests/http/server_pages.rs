@@ -3,9 +3,10 @@
 use crate::pages::{page, send};
 use crate::place::{Place, READER, ROOT, region};
 use crate::who_may::token;
-use broker::{Occurrence, Role};
+use broker::Role;
 use capacity_portal::PortalSettings;
 use fleet::{RegionSnapshot, Scope, UnavailabilityKind};
+use testkit::health::{Health, Occurrence};
 
 #[tokio::test]
 async fn servers_page_filters_by_msb_and_type() {

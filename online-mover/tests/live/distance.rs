@@ -1,13 +1,14 @@
 //! The mover far away from Postgres.
 
 use crate::place::{Place, poll, town, until};
-use broker::{Broker, Occurrence, ReplacementState};
+use broker::{Broker, ReplacementState};
 use fleet::{RegionSnapshot, Scope, UnavailabilityKind};
 use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{Mover, MoverSettings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use testkit::health::{Health, Occurrence};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;

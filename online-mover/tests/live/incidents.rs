@@ -1,9 +1,7 @@
 //! Decisions that cannot wait for a solve: replacements, outages, loans, emergencies.
 
 use crate::place::{Place, town, until};
-use broker::{
-    Broker, EmergencyId, EmergencyRefusal, EmergencyState, Occurrence, ReplacementState, State,
-};
+use broker::{Broker, EmergencyId, EmergencyRefusal, EmergencyState, ReplacementState, State};
 use decisions::outage::{OutageReason, StormGuard};
 use fleet::{Rru, Scope, UnavailabilityKind};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
@@ -11,6 +9,7 @@ use online_mover::steps::Step;
 use online_mover::{Mover, MoverSettings};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use testkit::health::{Health, Occurrence};
 
 fn settings() -> MoverSettings {
     MoverSettings { settle: Duration::from_millis(50), ..crate::place::settings() }

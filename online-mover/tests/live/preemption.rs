@@ -1,12 +1,13 @@
 //! Preemption without an operator, by the mover's setting.
 
 use crate::place::{Place, town, until};
-use broker::{Occurrence, Seq};
+use broker::Seq;
 use fleet::{Scope, UnavailabilityKind};
 use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{Mover, MoverSettings};
 use serde_json::Value;
 use std::time::Duration;
+use testkit::health::{Health, Occurrence};
 
 async fn loses(place: &Place, msb: &str) {
     let started_at = place.broker.clock().await.expect("asked");

@@ -3,7 +3,7 @@
 use crate::place::{Crashes, Place, poll, settings, until};
 use broker::{
     MaintenanceReason, MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoverError,
-    Occurrence, RecallId, RecallReport, WindowId,
+    RecallId, RecallReport, WindowId,
 };
 use chrono::{DateTime, Utc};
 use fleet::{RegionSnapshot, Scope, ServerRow, UnavailabilityKind, UnavailabilityRow};
@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use testkit::health::{Health, Occurrence};
 use testkit::rows::{full_of_web, snapshot};
 
 struct Hosts(Arc<SimulatedAgent>);

@@ -6,7 +6,7 @@ use crate::place::{PATIENCE, Place, Running, until_true};
 use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{
     Action, Broker, ImportOptions, MaintenanceRequest, MaintenanceState, MoveId, MoveState,
-    Occurrence, Publication, PublicationId, Recorded, Seq, TargetRow, WindowId,
+    Publication, PublicationId, Recorded, Seq, TargetRow, WindowId,
 };
 use chrono::{DateTime, Utc};
 use fleet::{
@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use testkit::health::{Health, Occurrence};
 use tokio::runtime::Runtime;
 
 /// Eight MSBs of four racks of two servers of `web`, and 80 servers more of `app`, some in use.

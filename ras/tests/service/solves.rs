@@ -201,7 +201,8 @@ fn failed_solve_changes_nothing_and_next_runs() {
 
 #[test]
 fn many_unavailable_servers_trigger_a_solve() {
-    use broker::{Address, Broker, Occurrence};
+    use broker::{Address, Broker};
+    use testkit::health::{Health, Occurrence};
     let place = Place::new();
     place.region("region");
     let _up = place.start(
