@@ -1,11 +1,14 @@
 //! Grant policy, quotas and refusals.
 
+use api_types::plans::{ExceededQuota, QuotaAlternative, QuotaRefusal};
 use broker::{GrantPolicy, Quota, RequestChangeKind, RequestSpec};
 use fleet::explain::ShortfallReason;
 use fleet::quote::{Concession, Grant, Quote};
-use fleet::{CapacityRequest, RegionSnapshot, Rru};
-use serde::Serialize;
+use fleet::{RegionSnapshot, Rru};
 use serde_json::{Value, json};
+
+/// Code of a request that exceeds a quota.
+pub(super) const QUOTA_EXCEEDED: &str = "quota_exceeded";
 
 /// All codes of refusals: reasons of `fleet::explain`, limits, and admission's own.
 pub const REASONS: [&str; 19] = [
@@ -24,7 +27,7 @@ pub const REASONS: [&str; 19] = [
     "held_by_others",
     "hardware_types",
     "region",
-    "quota_exceeded",
+    QUOTA_EXCEEDED,
     "request_invalid",
     "region_moved",
     "plan_unreadable",
@@ -79,45 +82,6 @@ fn is_reduction(asking: &RequestSpec, today: Option<Rru>) -> bool {
 /// Capacity promised to a reservation now.
 pub fn promised_capacity(region: &RegionSnapshot, name: &str) -> Option<Rru> {
     region.reservation(name).map(|r| region.reservations[r.ix()].capacity)
-}
-
-/// A quota limit that a request exceeds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ExceededQuota {
-    /// Measure of the limit.
-    pub quota: String,
-    /// The limit.
-    pub limit: f64,
-    /// Promised now.
-    pub promised: f64,
-    /// Promised if the request is granted.
-    pub would_be: f64,
-}
-
-/// Refusal of a request that exceeds a quota. Amounts of the request are in its own RRU.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct QuotaRefusal {
-    code: &'static str,
-    /// Each exceeded limit with its numbers, as text.
-    pub detail: String,
-    /// `quota_exceeded`.
-    pub reasons: [&'static str; 1],
-    /// Every exceeded limit.
-    pub quotas: Vec<ExceededQuota>,
-    /// Requested amount.
-    pub asked_rru: f64,
-    /// Largest amount within every limit.
-    pub left_rru: f64,
-    /// Request within every limit.
-    pub alternatives: Vec<QuotaAlternative>,
-}
-
-/// An alternative within the quota.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct QuotaAlternative {
-    concession: Concession,
-    sentence: String,
-    request: CapacityRequest,
 }
 
 /// Refusal of a request that exceeds a quota of its owner, with every exceeded limit, its numbers and the
@@ -176,9 +140,9 @@ pub fn check_quota(
         asking.reservation()
     );
     Some(QuotaRefusal {
-        code: "quota_exceeded",
+        code: QUOTA_EXCEEDED.to_owned(),
         detail,
-        reasons: ["quota_exceeded"],
+        reasons: vec![QUOTA_EXCEEDED.to_owned()],
         quotas,
         asked_rru: asked.to_f64(),
         left_rru: left.to_f64(),
