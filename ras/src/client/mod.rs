@@ -15,7 +15,7 @@ mod socket;
 use self::login::{Place, Server};
 use self::problem::Problem;
 use self::socket::SocketConnector;
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow};
 use chrono::{DateTime, Utc};
 use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, IF_MATCH, LOCATION, RETRY_AFTER,
@@ -26,6 +26,8 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Connections;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
@@ -66,7 +68,7 @@ const SOCKET_BASE: &str = "http://localhost";
 pub struct Ask {
     method: Method,
     path: String,
-    body: Option<Value>,
+    body: Option<String>,
     if_match: Option<String>,
     key: Option<Uuid>,
 }
@@ -82,8 +84,24 @@ pub struct Answer {
     pub location: Option<String>,
     /// The time by the server's clock; the Unix epoch if it gives none.
     pub at: DateTime<Utc>,
-    /// The body; null if absent.
+    /// The body as it was sent; null if absent.
     pub body: Value,
+    /// The request that it answers: method and path.
+    route: String,
+}
+
+impl Answer {
+    /// The body as a document.
+    ///
+    /// # Errors
+    /// If a member is missing or of another type, as from a server of another version. The error names the route and
+    /// the member.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        let error = |error: serde_path_to_error::Error<serde_json::Error>| {
+            anyhow!("cannot read the server's answer to {}: {error}", self.route)
+        };
+        serde_path_to_error::deserialize(&self.body).map_err(error)
+    }
 }
 
 impl Ask {
@@ -93,23 +111,23 @@ impl Ask {
     }
 
     /// A POST request with an idempotency key: it may be retried.
-    pub fn post(path: impl Into<String>, body: Value) -> Ask {
-        let key = Some(Uuid::now_v7());
-        Ask { method: Method::POST, body: Some(body), key, ..Ask::get(path) }
+    pub fn post(path: impl Into<String>, body: impl Serialize) -> Ask {
+        Ask { key: Some(Uuid::now_v7()), ..Ask::post_once(path, body) }
     }
 
     /// A POST request that is not idempotent: it is retried only if the server did not process it.
-    pub fn post_once(path: impl Into<String>, body: Value) -> Ask {
+    pub fn post_once(path: impl Into<String>, body: impl Serialize) -> Ask {
+        let body = serde_json::to_string(&body).expect("members have names");
         Ask { method: Method::POST, body: Some(body), ..Ask::get(path) }
     }
 
     /// A PUT request, which is idempotent.
-    pub fn put(path: impl Into<String>, body: Value) -> Ask {
+    pub fn put(path: impl Into<String>, body: impl Serialize) -> Ask {
         Ask { method: Method::PUT, ..Ask::post(path, body) }
     }
 
     /// A PATCH request if the object has this version; `*` for any version.
-    pub fn patch(path: impl Into<String>, version: impl Into<String>, body: Value) -> Ask {
+    pub fn patch(path: impl Into<String>, version: impl Into<String>, body: impl Serialize) -> Ask {
         Ask { method: Method::PATCH, ..Ask::post(path, body) }.of_version(version)
     }
 
@@ -143,11 +161,10 @@ impl Ask {
         if let Some(key) = &self.key {
             request = request.header(IDEMPOTENCY_KEY, key.to_string());
         }
-        let body = self.body.as_ref().map(Value::to_string);
-        if body.is_some() {
+        if self.body.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        request.body(body.unwrap_or_default()).context("cannot encode the request")
+        request.body(self.body.clone().unwrap_or_default()).context("cannot encode the request")
     }
 }
 
@@ -256,7 +273,9 @@ impl Client {
             let (etag, location) = (text(ETAG), text(LOCATION));
             let at = text(DATE).and_then(|at| DateTime::parse_from_rfc2822(&at).ok());
             let at = at.map(|at| at.to_utc()).unwrap_or_default();
-            return Ok(Answer { status: parts.status, etag, location, at, body });
+            let route =
+                format!("{} {}", ask.method, ask.path.split('?').next().unwrap_or_default());
+            return Ok(Answer { status: parts.status, etag, location, at, body, route });
         }
         let problem = Problem::new(parts.status, body);
         let unheard = parts.status == StatusCode::TOO_MANY_REQUESTS;
@@ -315,21 +334,6 @@ impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Failure {
         Failure::Final(error)
     }
-}
-
-/// The rows of an answer: its only member that is a list.
-///
-/// # Errors
-/// If there is no such member.
-pub fn rows(body: &Value) -> Result<&Vec<Value>> {
-    if let Value::Array(rows) = body {
-        return Ok(rows);
-    }
-    let Some(members) = body.as_object() else { bail!("the server's answer has no rows") };
-    let mut lists = members.values().filter_map(Value::as_array);
-    let rows = lists.next().context("the server's answer has no rows")?;
-    ensure!(lists.next().is_none(), "the server's answer has several lists");
-    Ok(rows)
 }
 
 #[cfg(test)]
