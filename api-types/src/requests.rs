@@ -1,7 +1,10 @@
 //! `/v1/requests` and `/v1/operations`: requests, and the operations to wait for.
 
+use crate::plans::QuotaRefusal;
 use chrono::{DateTime, Utc};
 use fleet::CapacityRequest;
+use fleet::explain::{Evidence, HeldBy, Limit};
+use fleet::quote::{Alternative, Quote};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -121,4 +124,84 @@ pub struct Operation {
     /// be granted.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
     pub result: Option<Value>,
+}
+
+/// The refusal of a request: its stored answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RequestRefusal {
+    /// The grant policy refuses what can be granted.
+    NotGranted(Box<NotGranted>),
+    /// It exceeds a quota, when it is planned.
+    Quota(QuotaRefusal),
+    /// It exceeds a quota that was reduced while it was planned.
+    QuotaReduced(QuotaReduced),
+    /// It cannot be carried out.
+    Invalid(InvalidRequest),
+}
+
+/// The grant policy refuses what can be granted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NotGranted {
+    /// `not_granted`.
+    pub code: String,
+    /// The reason with its numbers, as text.
+    pub detail: Option<String>,
+    /// Codes: the reason of the shortfall, then the limits.
+    pub reasons: Vec<String>,
+    /// Requested amount.
+    pub asked_rru: f64,
+    /// Amount that can be granted.
+    pub grantable_rru: f64,
+    /// The difference.
+    pub missing_rru: Option<f64>,
+    /// The smallest set of limits that prevents the grant.
+    pub limits: Vec<Limit>,
+    /// Further numbers.
+    pub evidence: Option<Evidence>,
+    /// Holders of the servers that it could use.
+    pub held_by: Option<Vec<HeldBy>>,
+    /// Requests that would be granted.
+    pub alternatives: Option<Vec<Alternative>>,
+    /// The quote.
+    pub answer: Quote,
+}
+
+/// A request exceeds a quota that was reduced while it was planned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuotaReduced {
+    /// `quota_exceeded`.
+    pub code: String,
+    /// The quota with its numbers, as text.
+    pub detail: String,
+    /// `quota_exceeded`.
+    pub reasons: Vec<String>,
+    /// The exceeded quota.
+    pub quotas: Vec<ReducedQuota>,
+    /// Empty.
+    pub alternatives: Vec<Alternative>,
+}
+
+/// A quota limit that a request exceeds when it is applied.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReducedQuota {
+    /// Measure of the limit.
+    pub quota: String,
+    /// The limit.
+    pub limit: f64,
+    /// Promised if the request were granted.
+    pub would_be: f64,
+}
+
+/// A request that cannot be carried out, such as the removal of a reservation that is gone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InvalidRequest {
+    /// `request_refused`.
+    pub code: String,
+    /// The reason, as text.
+    pub detail: String,
+    /// `request_invalid`.
+    pub reasons: Vec<String>,
+    /// Empty.
+    pub alternatives: Vec<Alternative>,
 }

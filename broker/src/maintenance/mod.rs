@@ -32,7 +32,7 @@ use fleet::{Name, Scope};
 pub use instead::MaintenanceInstead;
 pub use preview::{MaintenanceHolder, MaintenancePreview, PreviewedWindow};
 pub use recall::{OpenRecall, RecallReport, WindowRecall};
-pub use refusal::{MaintenanceError, MaintenanceRefusal};
+pub use refusal::{MaintenanceError, MaintenanceLength, MaintenanceRefusal};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::time::Duration;
@@ -336,9 +336,9 @@ fn begins(
 ) -> Result<DateTime<Utc>, MaintenanceRefusal> {
     let recall = Duration::from_secs(60) * request.recall_minutes.unwrap_or(0);
     let lengths = [
-        ("a window", request.length, Duration::from_secs(1), MAINTENANCE_MAX),
-        ("a drain", request.drain, Duration::ZERO, MAINTENANCE_MAX),
-        ("a recall", recall, Duration::ZERO, MAINTENANCE_MAX),
+        (MaintenanceLength::Window, request.length, Duration::from_secs(1), MAINTENANCE_MAX),
+        (MaintenanceLength::Drain, request.drain, Duration::ZERO, MAINTENANCE_MAX),
+        (MaintenanceLength::Recall, recall, Duration::ZERO, MAINTENANCE_MAX),
     ];
     for (what, length, least, most) in lengths {
         if !(least..=most).contains(&length) {
@@ -353,7 +353,7 @@ fn begins(
     }
     let ahead = ahead.to_std().unwrap_or(Duration::ZERO);
     if ahead > AHEAD_MAX {
-        let (what, least, most) = ("a time ahead", 0, AHEAD_MAX.as_secs());
+        let (what, least, most) = (MaintenanceLength::Ahead, 0, AHEAD_MAX.as_secs());
         return Err(MaintenanceRefusal::Length { what, seconds: ahead.as_secs(), least, most });
     }
     Ok(starts_at)

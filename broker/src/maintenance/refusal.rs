@@ -7,6 +7,30 @@ use chrono::{DateTime, Utc};
 use decisions::maintenance::capacity::{Left, TooMuch};
 use fleet::{Name, Scope};
 
+/// What is too short or too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaintenanceLength {
+    /// The window itself.
+    Window,
+    /// The drain before it.
+    Drain,
+    /// The recall of its servers.
+    Recall,
+    /// The time until it begins.
+    Ahead,
+}
+
+impl MaintenanceLength {
+    const fn as_str(self) -> &'static str {
+        match self {
+            MaintenanceLength::Window => "a window",
+            MaintenanceLength::Drain => "a drain",
+            MaintenanceLength::Recall => "a recall",
+            MaintenanceLength::Ahead => "a time ahead",
+        }
+    }
+}
+
 /// Why maintenance is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
@@ -15,8 +39,8 @@ pub enum MaintenanceRefusal {
     UnknownScope { scope: Scope, name: Name },
     #[error("it would begin at {}, and it is {} now", starts_at.to_rfc3339(), now.to_rfc3339())]
     InThePast { starts_at: DateTime<Utc>, now: DateTime<Utc> },
-    #[error("{what} of {seconds} s; it may be {least} s to {most} s")]
-    Length { what: &'static str, seconds: u64, least: u64, most: u64 },
+    #[error("{} of {seconds} s; it may be {least} s to {most} s", what.as_str())]
+    Length { what: MaintenanceLength, seconds: u64, least: u64, most: u64 },
     #[error(
         "{out} of the {servers} servers of MSB {msb:?} would be under maintenance at once; at most {most} may{}",
         or_else(instead)
@@ -71,7 +95,7 @@ impl MaintenanceRefusal {
                 serde_json::json!({ "starts_at": starts_at, "now": now })
             }
             MaintenanceRefusal::Length { what, seconds, least, most } => serde_json::json!({
-                "what": what, "seconds": seconds, "least": least, "most": most,
+                "what": what.as_str(), "seconds": seconds, "least": least, "most": most,
             }),
             MaintenanceRefusal::Share { msb, out, servers, most, instead } => serde_json::json!({
                 "msb": msb, "out": out, "servers": servers, "most": most, "instead": json(instead),

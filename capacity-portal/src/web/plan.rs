@@ -77,9 +77,9 @@ pub(super) async fn apply(
 ) -> Result<Redirect, Problem> {
     match plans::applied_for(&site, reader.caller(), &id).await {
         Ok(()) => Ok(Redirect::to(&format!("/plans/{}", link::segment(&id)))),
-        Err(problem) => match problem.member("plan").and_then(|plan| plan["plan"].as_str()) {
+        Err(problem) => match problem.read_member::<Plan>("plan") {
             Some(fresh) => {
-                Ok(Redirect::to(&format!("/plans/{}?instead=true", link::segment(fresh))))
+                Ok(Redirect::to(&format!("/plans/{}?instead=true", link::segment(&fresh.plan))))
             }
             None => Err(problem),
         },

@@ -1,11 +1,11 @@
 //! Grant policy, quotas and refusals.
 
 use api_types::plans::{ExceededQuota, QuotaAlternative, QuotaRefusal};
+use api_types::requests::{NotGranted, RequestRefusal};
 use broker::{GrantPolicy, Quota, RequestChangeKind, RequestSpec};
 use fleet::explain::ShortfallReason;
 use fleet::quote::{Concession, Grant, Quote};
 use fleet::{RegionSnapshot, Rru};
-use serde_json::{Value, json};
 
 /// Code of a request that exceeds a quota.
 pub(super) const QUOTA_EXCEEDED: &str = "quota_exceeded";
@@ -167,17 +167,21 @@ pub fn refusal_codes(quote: &Quote) -> Vec<&'static str> {
 }
 
 /// Refusal of a request: reasons, their numbers and alternatives.
-pub(crate) fn refusal(quote: &Quote) -> Value {
+pub(crate) fn refusal(quote: &Quote) -> RequestRefusal {
     let refusal = quote.refusal.as_ref();
-    json!({
-        "code": "not_granted", "detail": refusal.map(|of| &of.sentence), "reasons": refusal_codes(quote),
-        "asked_rru": quote.capacity.to_f64(), "grantable_rru": quote.granted_rru.to_f64(),
-        "missing_rru": refusal.map(|of| of.missing.to_f64()),
-        "limits": refusal.map_or(&[][..], |of| &of.limits),
-        "evidence": refusal.map(|of| of.evidence),
-        "held_by": refusal.map(|of| &of.held_by),
-        "alternatives": refusal.map(|of| &of.alternatives), "answer": quote,
-    })
+    RequestRefusal::NotGranted(Box::new(NotGranted {
+        code: "not_granted".to_owned(),
+        detail: refusal.map(|of| of.sentence.clone()),
+        reasons: refusal_codes(quote).into_iter().map(str::to_owned).collect(),
+        asked_rru: quote.capacity.to_f64(),
+        grantable_rru: quote.granted_rru.to_f64(),
+        missing_rru: refusal.map(|of| of.missing.to_f64()),
+        limits: refusal.map(|of| of.limits.clone()).unwrap_or_default(),
+        evidence: refusal.map(|of| of.evidence),
+        held_by: refusal.map(|of| of.held_by.clone()),
+        alternatives: refusal.map(|of| of.alternatives.clone()),
+        answer: quote.clone(),
+    }))
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use broker::{
-    MaintenanceError, MaintenanceId, MaintenancePreview, MaintenanceRefusal, MaintenanceRequest,
-    State as _, WindowId,
+    MaintenanceError, MaintenanceId, MaintenanceLength, MaintenancePreview, MaintenanceRefusal,
+    MaintenanceRequest, State as _, WindowId,
 };
 use fleet::Scope;
 use serde::Deserialize;
@@ -148,10 +148,12 @@ fn field(refusal: &MaintenanceRefusal) -> Option<&'static str> {
     match refusal {
         MaintenanceRefusal::UnknownScope { .. } => Some("scope_id"),
         MaintenanceRefusal::InThePast { .. } => Some("starts_at"),
-        MaintenanceRefusal::Length { what: "a window", .. } => Some("length_seconds"),
-        MaintenanceRefusal::Length { what: "a drain", .. } => Some("drain_seconds"),
-        MaintenanceRefusal::Length { what: "a recall", .. } => Some("recall_minutes"),
-        MaintenanceRefusal::Length { .. } => Some("starts_at"),
+        MaintenanceRefusal::Length { what, .. } => Some(match what {
+            MaintenanceLength::Window => "length_seconds",
+            MaintenanceLength::Drain => "drain_seconds",
+            MaintenanceLength::Recall => "recall_minutes",
+            MaintenanceLength::Ahead => "starts_at",
+        }),
         MaintenanceRefusal::Share { .. }
         | MaintenanceRefusal::Guarantee { .. }
         | MaintenanceRefusal::OutageNow { .. } => None,
