@@ -17,9 +17,7 @@ use self::problem::Problem;
 use self::socket::SocketConnector;
 use anyhow::{Context, Result, anyhow};
 use chrono::{DateTime, Utc};
-use http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, IF_MATCH, LOCATION, RETRY_AFTER,
-};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, IF_MATCH, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -76,12 +74,8 @@ pub struct Ask {
 /// A successful answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// 200, 201, 202, ...
-    pub status: StatusCode,
     /// The version (`ETag`) of the object read.
     pub etag: Option<String>,
-    /// The URL of the created object or operation (`Location`).
-    pub location: Option<String>,
     /// The time by the server's clock; the Unix epoch if it gives none.
     pub at: DateTime<Utc>,
     /// The body as it was sent; null if absent.
@@ -270,12 +264,11 @@ impl Client {
             Err(_) => Value::String(String::from_utf8_lossy(&body).into_owned()),
         };
         if parts.status.is_success() {
-            let (etag, location) = (text(ETAG), text(LOCATION));
             let at = text(DATE).and_then(|at| DateTime::parse_from_rfc2822(&at).ok());
             let at = at.map(|at| at.to_utc()).unwrap_or_default();
             let route =
                 format!("{} {}", ask.method, ask.path.split('?').next().unwrap_or_default());
-            return Ok(Answer { status: parts.status, etag, location, at, body, route });
+            return Ok(Answer { etag: text(ETAG), at, body, route });
         }
         let problem = Problem::new(parts.status, body);
         let unheard = parts.status == StatusCode::TOO_MANY_REQUESTS;
@@ -338,7 +331,34 @@ impl From<anyhow::Error> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{path, query};
+    use super::{Answer, DateTime, path, query};
+    use api_types::drills::Drill;
+    use serde_json::json;
+
+    #[test]
+    fn answer_without_a_member_is_an_error_with_route_and_member() {
+        let kept = json!({
+            "reservation": "web", "owner": "shop", "priority": 0, "requested_rru": 1.0,
+            "msb_buffer": true, "before_rru": 1.0, "in_maintenance_rru": 0.0,
+            "needed_at_once_rru": 1.0, "left_at_once_rru": 1.0, "left_rru": 1.0,
+            "missing_rru": 0.0, "quorum_rru": null, "kept": true,
+        });
+        let body = json!({
+            "msb": "m1", "taken_at": "2026-01-01T00:00:00Z", "seq": 1, "version": 1,
+            "servers_lost": 1, "servers_lost_in_use": 1, "all_kept": true,
+            "reservations": [kept], "mover": null,
+        });
+        let at = DateTime::default();
+        let route = "POST /ops/v1/drills".to_owned();
+        let mut answer = Answer { etag: None, at, body, route };
+        assert!(answer.read::<Drill>().expect("whole").all_kept);
+        let kept = answer.body["reservations"][0].as_object_mut().expect("an object");
+        kept.remove("kept");
+        let error = answer.read::<Drill>().expect_err("not whole").to_string();
+        for part in ["POST /ops/v1/drills", "reservations[0]", "`kept`"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
 
     #[test]
     fn names_are_escaped_in_paths() {
