@@ -50,6 +50,8 @@ pub struct Contract {
     pub leaving: u64,
     /// Whether servers in use may leave it now: `open`, `quiet` or `used_up`.
     pub state: String,
+    /// Its ETag.
+    pub version: String,
 }
 
 /// Churn contracts, by reservation.

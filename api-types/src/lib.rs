@@ -2,12 +2,22 @@
 //!
 //! | module | one line |
 //! |---|---|
+//! | [`reservations`] | reservations, their servers and certificates |
+//! | [`requests`] | requests, and the operations to wait for |
+//! | [`plans`] | plans of changes |
 //! | [`contracts`] | churn contracts and their use |
+//! | [`quotas`] | limits of owners |
+//! | [`region`] | settings, hardware types, elastic reservations, RRU profiles |
+//! | [`inventory`] | racked, moved and decommissioned servers |
+//! | [`servers`] | a server, events, the audit trail |
 //! | [`failures`] | replacements, lost MSBs, loans |
-//! | [`moves`] | moves under way, the mover |
+//! | [`emergencies`] | capacity granted at once |
+//! | [`maintenance`] | windows of planned maintenance |
+//! | [`drills`] | the effect of losing MSBs, preemption |
+//! | [`moves`] | moves, the mover, roll-outs |
 //! | [`solves`] | solves |
 //! | [`status`] | the stored region, counted |
-//! | [`tokens`] | API tokens |
+//! | [`tokens`] | API tokens and their caller |
 //!
 //! States and reasons are words: a client of an earlier version must read the answers of a server that has
 //! more of them. The description of the API lists the words of each (feature `schema`).
@@ -20,8 +30,18 @@
 //! ```
 
 pub mod contracts;
+pub mod drills;
+pub mod emergencies;
 pub mod failures;
+pub mod inventory;
+pub mod maintenance;
 pub mod moves;
+pub mod plans;
+pub mod quotas;
+pub mod region;
+pub mod requests;
+pub mod reservations;
+pub mod servers;
 pub mod solves;
 pub mod status;
 pub mod tokens;

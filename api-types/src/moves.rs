@@ -118,3 +118,79 @@ pub struct MoverView {
     /// Why the mover is too far from Postgres to act; null: it is near enough.
     pub cannot_act: Option<String>,
 }
+
+/// A move of a server to another owner, open or ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Move {
+    /// Its id.
+    #[serde(rename = "move")]
+    #[cfg_attr(feature = "schema", schema(format = Uuid))]
+    pub id: String,
+    /// The server.
+    pub server: String,
+    /// Previous owner; null: none.
+    pub from: Option<String>,
+    /// Next owner; null: none.
+    pub to: Option<String>,
+    /// Version of the targets that it executes.
+    pub version: i64,
+    /// Its state.
+    pub state: String,
+    /// When it reached that state.
+    pub state_at: DateTime<Utc>,
+    /// When it was opened.
+    pub opened_at: DateTime<Utc>,
+    /// Why it was opened.
+    pub origin: String,
+    /// Whether the server was in use when the move was opened.
+    pub in_use: bool,
+    /// Why it ended before the server was bound.
+    pub reason: Option<String>,
+    /// Message of the host agent.
+    pub detail: Option<String>,
+}
+
+/// Moves, newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct MovesPage {
+    /// The moves of this page.
+    pub moves: Vec<Move>,
+    /// Null: this is the last page.
+    pub next_page_token: Option<String>,
+}
+
+/// Reason of a stop or pause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct StopAsked {
+    /// Why, as text.
+    #[cfg_attr(feature = "schema", schema(min_length = 1))]
+    pub why: String,
+}
+
+/// Stuck objects, longest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct StuckThings {
+    /// The objects.
+    pub stuck: Vec<StuckThing>,
+}
+
+/// Progress of a change of the host profile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Rollout {
+    /// Servers that had another profile when it began.
+    pub servers: i64,
+    /// Servers that have the new profile, or have left the reservation.
+    pub done: i64,
+    /// Servers whose hosts refused to be reconfigured. They are not retried until the profile changes.
+    pub refused: i64,
+    /// Progress as text: `120 of 500`.
+    pub progress: String,
+    /// Who paused it, and why: no further server is reconfigured. Null: not paused.
+    pub paused: Option<StopSwitch>,
+}

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 /// A solve.
@@ -48,4 +49,83 @@ pub struct SolveAsked {
     pub solve: Uuid,
     /// false: a solve was already queued, and is the answer.
     pub new: bool,
+}
+
+/// A solve and its results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct SolveDetail {
+    /// The solve.
+    #[serde(flatten)]
+    pub solve: Solve,
+    /// Results; null: not published, or deleted.
+    pub figures: Option<SolveFigures>,
+    /// Settings of the solver.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    pub config: Option<Value>,
+}
+
+/// Results of a solve, from its report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct SolveFigures {
+    /// Why the search ended; null: there was no search.
+    pub termination: Option<String>,
+    /// How the process ended.
+    pub ending: Option<String>,
+    /// Audited terms of the objective.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    pub objective: Option<Value>,
+    /// Primal, dual bound and gap.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    pub phase1: Option<Value>,
+    /// RRU missing before.
+    pub initial_shortfall_rru: Option<f64>,
+    /// RRU missing after.
+    pub shortfall_rru: Option<f64>,
+    /// Servers that change owner, in use and idle.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    pub moves: Option<Value>,
+    /// Seconds of each part of the run.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    pub seconds: Option<Value>,
+    /// Seconds of each step, in order.
+    #[serde(default)]
+    pub steps: Vec<StepSeconds>,
+    /// Primal and dual bound over time.
+    #[serde(default)]
+    pub history: Vec<GapPoint>,
+    /// Servers, classes, reservations, columns, rows, nonzeros.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    pub sizes: Option<Value>,
+    /// Largest memory of the process.
+    pub peak_memory_bytes: Option<u64>,
+}
+
+/// Duration of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct StepSeconds {
+    /// 1: assigns to MSBs; 2: assigns to racks.
+    pub phase: u8,
+    /// The step.
+    pub step: String,
+    /// Its duration.
+    pub seconds: f64,
+}
+
+/// Progress of a solve at a moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct GapPoint {
+    /// Since the start.
+    pub seconds: f64,
+    /// 1: assigns to MSBs; 2: assigns to racks.
+    pub phase: u8,
+    /// The step.
+    pub step: String,
+    /// Cost of the incumbent.
+    pub primal: Option<f64>,
+    /// Proved lower bound.
+    pub dual_bound: Option<f64>,
 }

@@ -67,3 +67,17 @@ pub struct TokenMade {
     /// Its secret: shown once and stored nowhere.
     pub secret: String,
 }
+
+/// The token of the caller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Whoami {
+    /// Name: the actor in the audit trail.
+    pub name: String,
+    /// Its roles.
+    pub roles: Vec<String>,
+    /// The only owner whose objects are visible; null: all owners.
+    pub owner: Option<String>,
+    /// Value of the header `x-csrf-token` that writes of this session need; null: not a session.
+    pub csrf: Option<String>,
+}

@@ -8,10 +8,7 @@ mod grant;
 pub(crate) mod revalidate;
 pub mod worker;
 
-pub use grant::{
-    ExceededQuota, QuotaAlternative, QuotaRefusal, REASONS, check_quota, promised_capacity,
-    refusal_codes,
-};
+pub use grant::{REASONS, check_quota, promised_capacity, refusal_codes};
 pub use revalidate::PlanInvalid;
 
 use crate::error::AdmissionError;

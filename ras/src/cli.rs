@@ -45,7 +45,7 @@ pub use request::{
     AskingOptions, CancelRequest, ChangeOptions, CreateRequest, DeleteRequest, OrNever, OrRegion,
     Policy, Request, RequestAction, ResizeRequest,
 };
-pub use server::{Gone, Login, Logout, NetworkOptions, Secret, ServerOptions, Waiting};
+pub use server::{Gone, Login, Logout, NetworkOptions, Secret, ServerOptions, Waiting, gone};
 pub use solving::{OverrideOptions, SolveOptions};
 pub use store::{
     Export, ImportSnapshot, Listen, Publish, Replay, RequestSolve, ScheduleOptions, Status, Up,
@@ -78,12 +78,13 @@ Example, a living region:
 
 Commands on a region ask its server, which checks the caller's role: --server or --data, else the
 server of `ras login`, else that of the default data folder on this machine. These alone use
-Postgres without a server, because no server runs yet or they are the server:
+Postgres without a server, with its credentials and without a role, because no server runs yet or
+they do its work:
   up, worker, mover               the services of a region
   snapshot load, snapshot export  first start, backup and restore
   result publish                  a solve by hand, from an export
   token first                     the first admin token
-  ops replay                      reads the archive and the queue, as a worker does
+  ops replay                      a worker by hand: reads queue and archive, writes only jobs
 
 Example, capacity from a server:
   ras login --server https://ras.example

@@ -27,6 +27,11 @@ impl Context {
         }
     }
 
+    /// Whether answers are text.
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self.global.output, Output::Text)
+    }
+
     /// Prints the document if the output format asks for one.
     pub(crate) fn document(&self, json: &impl Serialize) -> Result<()> {
         match self.global.output {

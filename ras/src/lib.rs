@@ -50,7 +50,7 @@ pub mod telemetry;
 pub mod warm;
 
 use clap::Parser;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use cli::Cli;
 use context::Context;
 use exit::Verdict;
@@ -74,12 +74,19 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, began: Instant) -> Exi
 /// The exit code, if there is nothing to do.
 pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result<C, ExitCode> {
     C::try_parse_from(arguments).map_err(|answer| {
-        let old = match answer.get(ContextKind::InvalidSubcommand) {
-            Some(ContextValue::String(old)) => cli::new_name(old).map(|now| (old, now)),
-            _ => None,
+        let named = |kind| match answer.get(kind) {
+            Some(ContextValue::String(name)) => name.as_str(),
+            _ => "",
         };
-        if let Some((old, now)) = old {
+        let old = named(ContextKind::InvalidSubcommand);
+        if let Some(now) = cli::new_name(old) {
             eprintln!("ras: `ras {old}` has a new name: {now}");
+            return ExitCode::FAILURE;
+        }
+        // In front of a nested subcommand, where it is no option of the command.
+        let old = named(ContextKind::InvalidArg);
+        if let Some(now) = cli::gone(old).filter(|_| answer.kind() == ErrorKind::UnknownArgument) {
+            eprintln!("ras: {old}: {now}");
             return ExitCode::FAILURE;
         }
         // A closed pipe is not an error.

@@ -4,6 +4,7 @@
 //! Contracts are stored here and enforced by the mover before a move begins. The window slides and counts open
 //! moves and moves bound within it. The database tells the time in a zone.
 
+use crate::access::idempotency::{self, KeyClaim};
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::words;
@@ -14,6 +15,7 @@ use decisions::admission::ContractView;
 use fleet::pace::contract_allowance;
 use fleet::{Name, ReservationKind, ReservationName};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::fmt;
@@ -22,7 +24,7 @@ use std::time::Duration;
 pub(crate) mod sql {
     crate::statements! {
         /// Locks the reservation, if it exists.
-        OF_RESERVATION = "SELECT reservation_id, kind FROM reservations WHERE reservation = $1 \
+        OF_RESERVATION = "SELECT reservation_id, kind, contract_changes FROM reservations WHERE reservation = $1 \
             FOR NO KEY UPDATE";
         /// Makes the reservation's version change.
         COUNT = "UPDATE reservations SET contract_changes = contract_changes + 1 WHERE reservation_id = $1";
@@ -37,7 +39,7 @@ pub(crate) mod sql {
         REMOVE = "DELETE FROM churn_contracts WHERE reservation_id = $1";
         /// Moves that ended at their source took no server away.
         CONTRACTS = "SELECT r.reservation, c.in_use_micro, c.window_seconds, c.zone, c.set_by, c.set_at, \
-                q.from_minutes, q.until_minutes, coalesce(q.quiet, false), \
+                q.from_minutes, q.until_minutes, coalesce(q.quiet, false), r.contract_changes, \
                 (SELECT count(*) FROM servers s \
                     WHERE s.current_reservation_id = c.reservation_id AND s.in_use), \
                 (SELECT count(*) FROM moves m WHERE m.state = 'bound' AND m.in_use \
@@ -154,12 +156,22 @@ pub struct ContractUse {
     pub left: u64,
     /// Servers in use with an open move away.
     pub leaving: u64,
+    /// Counter of the changes of the reservation's contract.
+    changes: i32,
 }
+
+/// The answer that is stored with the key of a request that sets a contract.
+pub type ContractAnswer<'a> = &'a (dyn Fn(&ContractUse) -> Value + Sync);
 
 impl ContractUse {
     /// The number of servers in use that may leave the reservation within the window.
     pub fn allowed(&self) -> u64 {
         contract_allowance(self.contract.in_use_micro, self.in_use, self.left)
+    }
+
+    /// Its version, for `If-Match`.
+    pub fn version(&self) -> String {
+        self.changes.to_string()
     }
 
     /// The contract as admission sees it.
@@ -203,12 +215,17 @@ pub enum ContractError {
     UnknownZone { zone: String },
     #[error("reservation {reservation:?} has no contract")]
     NoContract { reservation: ReservationName },
+    #[error("the contract has changed since")]
+    Stale { current: String },
+    #[error("the key of this request has expired")]
+    KeyLost,
     #[error(transparent)]
     Db(#[from] DbError),
 }
 
 impl Broker {
-    /// Sets the contract of a reservation, replacing an existing one.
+    /// Sets the contract of a reservation, replacing an existing one. `seen`: only if its version is still this one.
+    /// `key`: a claimed idempotency key with its answer, stored in the same transaction.
     ///
     /// # Errors
     /// [`ContractError`].
@@ -217,7 +234,9 @@ impl Broker {
         actor: &str,
         reservation: &str,
         contract: &Contract,
-    ) -> Result<Seq, ContractError> {
+        seen: Option<&str>,
+        key: Option<(KeyClaim, ContractAnswer<'_>)>,
+    ) -> Result<ContractUse, ContractError> {
         let doing = "setting a churn contract";
         let name = || Name::from(reservation);
         contract.check()?;
@@ -226,13 +245,26 @@ impl Broker {
         }
         let mut change = Change::begin(self, actor).await?;
         let found = hold(change.connection(), reservation).await.doing(doing)?;
-        let (id, kind) = found
+        let held = found
             .ok_or_else(|| ContractError::UnknownReservation { reservation: name().into() })?;
+        let kind = held.kind;
         if kind != ReservationKind::Guaranteed {
             return Err(ContractError::NotGuaranteed { reservation: name().into(), kind });
         }
-        put(&mut change, actor, id, reservation, Some(contract)).await?;
-        Ok(change.commit().await?)
+        held.check(seen)?;
+        put(&mut change, actor, held.id, reservation, Some(contract)).await?;
+        let db = change.connection();
+        let only = Some(vec![reservation.to_owned()]);
+        let read =
+            sqlx::query(sql::CONTRACTS).bind(only).try_map(|row: PgRow| self::contract(&row));
+        let set = read.fetch_one(&mut *db).await.doing(doing)?;
+        if let Some((claim, answer)) = key
+            && !idempotency::answer(db, claim, &answer(&set)).await?
+        {
+            return Err(ContractError::KeyLost);
+        }
+        change.commit().await?;
+        Ok(set)
     }
 
     /// Whether Postgres knows a time zone of this name.
@@ -244,7 +276,7 @@ impl Broker {
         knows_zone(&mut db, zone).await
     }
 
-    /// Removes the contract of a reservation.
+    /// Removes the contract of a reservation, with the conditions of [`Broker::set_contract`].
     ///
     /// # Errors
     /// [`ContractError`].
@@ -252,6 +284,8 @@ impl Broker {
         &self,
         actor: &str,
         reservation: &str,
+        seen: Option<&str>,
+        key: Option<(KeyClaim, &Value)>,
     ) -> Result<Seq, ContractError> {
         let none = || ContractError::NoContract { reservation: reservation.into() };
         if reservation.contains('\0') {
@@ -259,9 +293,15 @@ impl Broker {
         }
         let mut change = Change::begin(self, actor).await?;
         let found = hold(change.connection(), reservation).await;
-        let (id, _) = found.doing("removing a churn contract")?.ok_or_else(none)?;
-        if !remove(&mut change, id, reservation).await? {
+        let held = found.doing("removing a churn contract")?.ok_or_else(none)?;
+        held.check(seen)?;
+        if !remove(&mut change, held.id, reservation).await? {
             return Err(none());
+        }
+        if let Some((claim, answer)) = key
+            && !idempotency::answer(change.connection(), claim, answer).await?
+        {
+            return Err(ContractError::KeyLost);
         }
         Ok(change.commit().await?)
     }
@@ -290,14 +330,30 @@ async fn knows_zone(db: &mut PgConnection, zone: &str) -> Result<bool, DbError> 
     known.doing("looking for a time zone")
 }
 
-/// Locks a reservation; returns its number and kind.
-async fn hold(
-    db: &mut PgConnection,
-    reservation: &str,
-) -> Result<Option<(i32, ReservationKind)>, sqlx::Error> {
+/// A locked reservation.
+struct Held {
+    id: i32,
+    kind: ReservationKind,
+    /// Counter of the changes of its contract.
+    changes: i32,
+}
+
+impl Held {
+    /// Checks that the version is still this one.
+    fn check(&self, seen: Option<&str>) -> Result<(), ContractError> {
+        let current = self.changes.to_string();
+        if seen.is_none_or(|seen| seen == current) {
+            return Ok(());
+        }
+        Err(ContractError::Stale { current })
+    }
+}
+
+/// Locks a reservation.
+async fn hold(db: &mut PgConnection, reservation: &str) -> Result<Option<Held>, sqlx::Error> {
     let held = sqlx::query(sql::OF_RESERVATION).bind(reservation).try_map(|row: PgRow| {
         let kind = words::reservation_kind("reservations.kind", row.try_get(1)?)?;
-        Ok((row.try_get(0)?, kind))
+        Ok(Held { id: row.try_get(0)?, kind, changes: row.try_get(2)? })
     });
     held.fetch_optional(db).await
 }
@@ -377,9 +433,10 @@ fn contract(row: &PgRow) -> Result<ContractUse, sqlx::Error> {
         set_by: row.try_get(4)?,
         set_at: row.try_get(5)?,
         quiet_now: row.try_get(8)?,
-        in_use: count(9)?,
-        left: count(10)?,
-        leaving: count(11)?,
+        changes: row.try_get(9)?,
+        in_use: count(10)?,
+        left: count(11)?,
+        leaving: count(12)?,
     })
 }
 

@@ -6,7 +6,7 @@ pub(crate) mod promise_history;
 pub(crate) mod quota;
 pub(crate) mod terms;
 
-pub use contract::{Contract, ContractError, ContractUse, QuietTime};
+pub use contract::{Contract, ContractAnswer, ContractError, ContractUse, QuietTime};
 pub use promise_history::PromiseVersion;
 pub use quota::{Quota, QuotaAsked, QuotaError, QuotaLimit, QuotaPromise, QuotaWrong};
 pub use terms::PromiseTerms;

@@ -103,6 +103,32 @@ pub enum ServerState {
     Available,
 }
 
+impl ServerState {
+    /// Every state, in the order in which they count.
+    pub const ALL: [ServerState; 7] = [
+        ServerState::Unavailable,
+        ServerState::Leaving,
+        ServerState::InMaintenance,
+        ServerState::OnLoan,
+        ServerState::Borrowed,
+        ServerState::Arriving,
+        ServerState::Available,
+    ];
+
+    /// Its word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ServerState::Unavailable => "unavailable",
+            ServerState::Leaving => "leaving",
+            ServerState::InMaintenance => "in_maintenance",
+            ServerState::OnLoan => "on_loan",
+            ServerState::Borrowed => "borrowed",
+            ServerState::Arriving => "arriving",
+            ServerState::Available => "available",
+        }
+    }
+}
+
 /// The facts that decide a state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts {

@@ -31,14 +31,17 @@ async fn snapshot_ahead_has_contracts_and_limits() {
         quiet: quiet.iter().filter_map(|(from, until)| QuietTime::new(*from, *until)).collect(),
         zone: "Europe/Berlin".to_owned(),
     };
-    broker.set_contract("ann", "web", &contract(400_000, &[])).await.expect("set");
+    broker.set_contract("ann", "web", &contract(400_000, &[]), None, None).await.expect("set");
     let two = budget("reservation", "web", true, 2, "contract");
     assert_eq!(
         ahead(&database).await.budgets,
         std::slice::from_ref(&two),
         "two fifths of six in use"
     );
-    broker.set_contract("ann", "web", &contract(400_000, &[(0, 1_440)])).await.expect("set");
+    broker
+        .set_contract("ann", "web", &contract(400_000, &[(0, 1_440)]), None, None)
+        .await
+        .expect("set");
     let never = budget("reservation", "web", true, 0, "never");
     assert_eq!(ahead(&database).await.budgets, [never], "quiet all day");
     let minute = u16::try_from(
@@ -46,10 +49,13 @@ async fn snapshot_ahead_has_contracts_and_limits() {
     );
     let minute = minute.expect("a minute of the day");
     let three_hours = ((minute + 1_380) % 1_440, (minute + 120) % 1_440);
-    broker.set_contract("ann", "web", &contract(400_000, &[three_hours])).await.expect("set");
+    broker
+        .set_contract("ann", "web", &contract(400_000, &[three_hours]), None, None)
+        .await
+        .expect("set");
     let quiet = budget("reservation", "web", true, 0, "quiet_time");
     assert_eq!(ahead(&database).await.budgets, [quiet], "for two hours more");
-    broker.set_contract("ann", "web", &contract(400_000, &[])).await.expect("set");
+    broker.set_contract("ann", "web", &contract(400_000, &[]), None, None).await.expect("set");
 
     // Idle servers: one at once in each MSB; a move is taken to last five minutes until some are done.
     let caps = |at_once| Caps { at_once, per_window: None };

@@ -27,17 +27,17 @@ async fn contract_is_the_last_one_set() {
     let broker = &database.broker;
     assert_eq!(broker.contracts(None).await.expect("read"), []);
     let first = contract(20_000, &[(480, 1_080), (1_320, 360), (480, 1_080)]);
-    broker.set_contract("ann", "web", &first).await.expect("set");
+    broker.set_contract("ann", "web", &first, None, None).await.expect("set");
     let read = broker.contracts(None).await.expect("read").remove(0);
     assert_eq!((&*read.reservation, &*read.set_by), ("web", "ann"));
     assert_eq!(read.contract.quiet, contract(0, &[(480, 1_080), (1_320, 360)]).quiet, "once each");
     assert_eq!((read.in_use, read.left, read.leaving, read.allowed()), (6, 0, 0, 1));
     let second = Contract { zone: "UTC".to_owned(), ..contract(500_000, &[]) };
-    broker.set_contract("bob", "web", &second).await.expect("set");
+    broker.set_contract("bob", "web", &second, None, None).await.expect("set");
     let read = broker.contracts(Some(&["web".into(), "ads".into()])).await.expect("read").remove(0);
     assert_eq!((read.contract.clone(), read.allowed(), read.quiet_now), (second, 3, false));
     assert!(broker.contracts(Some(&["ads".into()])).await.expect("read").is_empty());
-    broker.remove_contract("bob", "web").await.expect("removed");
+    broker.remove_contract("bob", "web", None, None).await.expect("removed");
     assert!(broker.contracts(None).await.expect("read").is_empty());
     let trail = broker.trail_of("web", broker::Seq(0), 10).await.expect("read");
     let actions: Vec<&str> = trail.iter().map(|entry| entry.action.as_str()).collect();
@@ -54,21 +54,21 @@ async fn contract_change_changes_reservation_version() {
         card.expect("it is there").version
     };
     let mut seen = vec![version().await];
-    broker.set_contract("ann", "web", &contract(20_000, &[])).await.expect("set");
+    broker.set_contract("ann", "web", &contract(20_000, &[]), None, None).await.expect("set");
     seen.push(version().await);
-    broker.set_contract("ann", "web", &contract(30_000, &[])).await.expect("set");
+    broker.set_contract("ann", "web", &contract(30_000, &[]), None, None).await.expect("set");
     seen.push(version().await);
-    broker.remove_contract("ann", "web").await.expect("removed");
+    broker.remove_contract("ann", "web", None, None).await.expect("removed");
     seen.push(version().await);
-    broker.remove_contract("ann", "web").await.expect_err("none is left");
+    broker.remove_contract("ann", "web", None, None).await.expect_err("none is left");
     assert_eq!(version().await, seen[3], "nothing happened");
     let different: std::collections::BTreeSet<&String> = seen.iter().collect();
     assert_eq!(different.len(), 4, "{seen:?}");
     // Two who set it at once take turns.
     let (one, other) = (contract(10_000, &[]), contract(40_000, &[]));
     let (a, b) = tokio::join!(
-        broker.set_contract("ann", "web", &one),
-        broker.set_contract("bob", "web", &other)
+        broker.set_contract("ann", "web", &one, None, None),
+        broker.set_contract("bob", "web", &other, None, None)
     );
     a.and(b).expect("one waits for the other");
 }
@@ -78,7 +78,7 @@ async fn invalid_contract_is_refused() {
     let database = with_small().await;
     let broker = &database.broker;
     let set = async |reservation: &str, contract: Contract| {
-        broker.set_contract("ann", reservation, &contract).await.expect_err("refused")
+        broker.set_contract("ann", reservation, &contract, None, None).await.expect_err("refused")
     };
     let fine = || contract(20_000, &[]);
     let error = set("unknown", fine()).await;
@@ -99,7 +99,7 @@ async fn invalid_contract_is_refused() {
         assert!(matches!(error, ContractError::Window), "{error}");
     }
     for reservation in ["web", "unknown", "a\0b"] {
-        let error = broker.remove_contract("ann", reservation).await.expect_err("none");
+        let error = broker.remove_contract("ann", reservation, None, None).await.expect_err("none");
         assert!(matches!(error, ContractError::NoContract { .. }), "{error}");
     }
     assert!(broker.contracts(None).await.expect("read").is_empty());
@@ -128,7 +128,10 @@ async fn quiet_times_follow_the_database_clock() {
     );
 
     let broker = &database.broker;
-    broker.set_contract("ann", "web", &contract(20_000, &[(0, 1_440)])).await.expect("set");
+    broker
+        .set_contract("ann", "web", &contract(20_000, &[(0, 1_440)]), None, None)
+        .await
+        .expect("set");
     assert!(broker.contracts(None).await.expect("read")[0].quiet_now);
     database.execute("UPDATE churn_contracts SET zone = 'gone/elsewhere'").await;
     assert!(broker.contracts(None).await.expect("read")[0].quiet_now, "and is no error");
@@ -138,7 +141,7 @@ async fn quiet_times_follow_the_database_clock() {
 async fn recent_departures_use_up_the_contract() {
     let database = with_small().await;
     let broker = &database.broker;
-    broker.set_contract("ann", "web", &contract(300_000, &[])).await.expect("set");
+    broker.set_contract("ann", "web", &contract(300_000, &[]), None, None).await.expect("set");
     let epoch: Epoch = broker
         .lease_mover(&MoverInstance::new("m"), Duration::from_secs(600))
         .await
@@ -168,6 +171,6 @@ async fn recent_departures_use_up_the_contract() {
     database.execute("UPDATE moves SET state_at = state_at - interval '3 h' WHERE open").await;
     let stuck = async || broker.stuck().await.expect("read").len();
     assert_eq!(stuck().await, 1, "s006 is idle");
-    broker.remove_contract("ann", "web").await.expect("removed");
+    broker.remove_contract("ann", "web", None, None).await.expect("removed");
     assert_eq!(stuck().await, 2);
 }

@@ -1,14 +1,19 @@
 //! The OpenAPI 3.1 description, generated from the code. Errors and authentication, which all paths share, are added
 //! here.
 
+use super::ops::maintenance::PLANNED_SCOPES;
 use crate::http::problem::CODES;
 use broker::{
-    Cause, FailureReason, MoveOrigin, MoveState, ReplacementState, Role, SolveState, State,
+    Cause, EmergencyState, FailureReason, GrantPolicy, MaintenanceState, MoveOrigin, MoveReason,
+    MoveState, OperationState, OperationSubject, PlanState, ReplacementState, RequestChangeKind,
+    RequestState, Role, ServerState, SolveState, State,
 };
 use control::admission::REASONS;
 use decisions::admission::Wait;
 use decisions::outage::OutageReason;
 use fleet::explain::LimitName;
+use fleet::quote::Grant;
+use fleet::{ReservationKind, Rru, Scope, UnavailabilityKind};
 use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi;
 
@@ -66,26 +71,56 @@ fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
     fn states<S: State>() -> Vec<&'static str> {
         S::ALL.iter().map(|state| state.as_str()).collect()
     }
-    let origins = MoveOrigin::ALL.map(MoveOrigin::as_str).to_vec();
-    let waits = Wait::ALL.map(Wait::as_str).to_vec();
-    let roles = Role::ALL.map(Role::as_str).to_vec();
+    let origins = || MoveOrigin::ALL.map(MoveOrigin::as_str).to_vec();
+    let kinds = || RequestChangeKind::ALL.map(RequestChangeKind::as_str).to_vec();
+    let scopes = || Scope::ALL.map(Scope::as_str).to_vec();
+    let policies = [GrantPolicy::All, GrantPolicy::AtLeast(Rru::ZERO), GrantPolicy::BestEffort];
+    let reservation_kinds =
+        [ReservationKind::Guaranteed, ReservationKind::SharedBuffer, ReservationKind::Elastic];
     vec![
+        ("Reservation", "kind", reservation_kinds.map(ReservationKind::as_str).to_vec()),
+        ("Reservation", "state", states::<RequestState>()),
+        ("ServerOfReservation", "state", ServerState::ALL.map(ServerState::as_str).to_vec()),
+        ("Request", "kind", kinds()),
+        ("Request", "state", states::<RequestState>()),
+        ("Request", "grant_policy", policies.map(GrantPolicy::as_str).to_vec()),
+        ("Operation", "kind", OperationSubject::KINDS.to_vec()),
+        ("Operation", "state", states::<OperationState>()),
+        ("Plan", "state", states::<PlanState>()),
+        ("PlannedChange", "kind", kinds()),
+        ("PlannedChange", "granted", Grant::ALL.map(Grant::as_str).to_vec()),
+        ("Move", "state", states::<MoveState>()),
+        ("Move", "origin", origins()),
+        ("Move", "reason", MoveReason::ALL.map(MoveReason::as_str).to_vec()),
         ("MoveUnderWay", "state", states::<MoveState>()),
-        ("MoveUnderWay", "origin", origins),
-        ("MoveUnderWay", "waits_for", waits),
+        ("MoveUnderWay", "origin", origins()),
+        ("MoveUnderWay", "waits_for", Wait::ALL.map(Wait::as_str).to_vec()),
+        ("Emergency", "state", states::<EmergencyState>()),
+        ("MaintenanceAsked", "scope", PLANNED_SCOPES.map(Scope::as_str).to_vec()),
+        ("MaintenanceWindow", "asked_for", scopes()),
+        ("MaintenanceWindow", "scope", scopes()),
+        ("MaintenanceWindow", "state", states::<MaintenanceState>()),
+        ("EventView", "scope", scopes()),
+        ("EventView", "kind", UnavailabilityKind::ALL.map(UnavailabilityKind::as_str).to_vec()),
+        ("ServerMaintenance", "state", states::<MaintenanceState>()),
+        ("ServerPast", "kind", vec!["target", "move", "event", "trail"]),
         ("Contract", "state", super::ops::contracts::STATES.to_vec()),
         ("Replacement", "state", states::<ReplacementState>()),
         ("LostMsb", "reason", OutageReason::ALL.map(OutageReason::as_str).to_vec()),
         ("Solve", "state", states::<SolveState>()),
         ("Solve", "cause", Cause::ALL.map(Cause::as_str).to_vec()),
         ("Solve", "reason", FailureReason::ALL.map(FailureReason::as_str).to_vec()),
-        ("TokenAsked", "role", roles),
+        ("TokenAsked", "role", Role::ALL.map(Role::as_str).to_vec()),
         ("TokenOf", "state", super::ops::tokens::STATES.to_vec()),
+        ("Whoami", "roles", Role::ALL.map(Role::as_str).to_vec()),
     ]
 }
 
-/// Limits a member of a schema to these words, and to null if it may be null.
+/// Limits a member of a schema, or the items of a list, to these words, and to null if it may be null.
 fn list_words(member: &mut Value, words: &[&str]) {
+    if member["type"] == "array" {
+        return list_words(&mut member["items"], words);
+    }
     let nullable = member["type"].as_array().is_some_and(|types| types.contains(&json!("null")));
     let null = nullable.then_some(Value::Null);
     let words: Vec<Value> = words.iter().map(|word| json!(word)).chain(null).collect();
@@ -292,6 +327,7 @@ mod tests {
         for (schema, member, words) in super::words() {
             let at = format!("/components/schemas/{schema}/properties/{member}");
             let found = document.pointer(&at).unwrap_or_else(|| panic!("{at} is missing"));
+            let found = if found["type"] == "array" { &found["items"] } else { found };
             assert!(found["type"].is_string() || found["type"].is_array(), "{at}: {found}");
             assert!(!words.is_empty() && found["enum"].is_array(), "{at}: {found}");
         }

@@ -8,6 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use broker::{DbError, ReservationError};
 use control::{PlanQueueError, PlanRefused, RegionError};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use uuid::Uuid;
@@ -162,9 +163,9 @@ impl Problem {
         &self.detail
     }
 
-    /// A member added with [`Problem::with`].
-    pub(crate) fn member(&self, name: &str) -> Option<&Value> {
-        self.members.get(name)
+    /// A member added with [`Problem::with`]; `None`: it is missing or of another type.
+    pub(crate) fn read_member<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        T::deserialize(self.members.get(name)?).ok()
     }
 
     /// The problem of an error response without one, such as the router's.

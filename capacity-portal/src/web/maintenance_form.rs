@@ -119,7 +119,7 @@ impl MaintenanceForm {
 impl FormProblem {
     /// The problem of the API, at the field of the form that it names.
     fn of(problem: Problem) -> FormProblem {
-        let named = problem.member("field").and_then(Value::as_str);
+        let named: Option<String> = problem.read_member("field");
         let named = named.and_then(|named| FIELDS.iter().find(|(of_api, _)| *of_api == named));
         match named {
             Some(&(_, field)) => {

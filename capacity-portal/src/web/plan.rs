@@ -3,9 +3,10 @@
 use super::layout::{NavItem, Page, Reader};
 use super::ui::{self, Mood};
 use super::{link, request_fields};
-use crate::api::v1::plans::{self, PlanView, PlannedChange};
+use crate::api::v1::plans;
 use crate::http::auth::Role;
 use crate::http::{Problem, Site};
+use api_types::plans::{Plan, PlannedChange};
 use axum::extract::{Path, Query, State};
 use axum::response::{Html, Redirect};
 use broker::RequestChangeKind;
@@ -35,7 +36,7 @@ pub(super) async fn show(
     Query(PlanQuery { instead }): Query<PlanQuery>,
 ) -> Result<Html<String>, Problem> {
     let plan = plans::found_for(&site, reader.caller(), &id).await?;
-    let mood = match plan.state {
+    let mood = match &*plan.state {
         "applied" => Mood::Good,
         "made" => Mood::Plain,
         _ => Mood::Warn,
@@ -44,7 +45,7 @@ pub(super) async fn show(
         p.kicker { "Plan · " code { (id) } }
         h1 { "Plan" }
         p.facts {
-            (ui::state(mood, plan.state))
+            (ui::state(mood, &plan.state))
             span { "by " (plan.made_by) }
             span { "computed on version " (plan.version) }
             @if plan.state == "made" { span { "can be applied until " (plan.expires_at.format("%Y-%m-%d %H:%M")) } }
@@ -76,9 +77,9 @@ pub(super) async fn apply(
 ) -> Result<Redirect, Problem> {
     match plans::applied_for(&site, reader.caller(), &id).await {
         Ok(()) => Ok(Redirect::to(&format!("/plans/{}", link::segment(&id)))),
-        Err(problem) => match problem.member("plan").and_then(|plan| plan["plan"].as_str()) {
+        Err(problem) => match problem.read_member::<Plan>("plan") {
             Some(fresh) => {
-                Ok(Redirect::to(&format!("/plans/{}?instead=true", link::segment(fresh))))
+                Ok(Redirect::to(&format!("/plans/{}?instead=true", link::segment(&fresh.plan))))
             }
             None => Err(problem),
         },
@@ -86,7 +87,7 @@ pub(super) async fn apply(
 }
 
 /// The quotes of a plan and the button that applies it, for its page and the request form.
-pub(super) fn quotes(plan: &PlanView, reader: &Reader) -> Markup {
+pub(super) fn quotes(plan: &Plan, reader: &Reader) -> Markup {
     html! {
         @for change in &plan.changes { (change_notice(change, plan.state == "applied", reader)) }
         @if plan.applicable && reader.may(Role::Owner) {
@@ -107,7 +108,9 @@ fn change_notice(change: &PlannedChange, applied: bool, reader: &Reader) -> Mark
         _ if change.quota.is_some() => {
             ("bad", format!("{name}: exceeds the quota of {}", change.owner))
         }
-        _ if change.kind == RequestChangeKind::Remove => ("good", format!("{name} can be deleted")),
+        _ if change.kind == RequestChangeKind::Remove.as_str() => {
+            ("good", format!("{name} can be deleted"))
+        }
         Grant::InFull if applied => ("good", format!("{name}: all {requested} RRU are granted")),
         Grant::InFull => ("good", format!("{name}: all {requested} RRU can be granted")),
         Grant::InPart => ("warn", format!("{name}: {granted} of {requested} RRU can be granted")),
@@ -219,7 +222,7 @@ fn holder(name: Option<&ReservationName>) -> Markup {
 }
 
 /// `all`: the reader may open the page of any server.
-fn moves(plan: &PlanView, all: bool) -> Markup {
+fn moves(plan: &Plan, all: bool) -> Markup {
     let moves: Vec<&QuotedMove> = plan.changes.iter().flat_map(|of| &of.answer.moves).collect();
     html! {
         @if moves.is_empty() { (ui::missing("No server moves.")) } @else {

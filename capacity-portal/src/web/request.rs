@@ -4,9 +4,10 @@ use super::layout::{NavItem, Page, Reader};
 use super::request_fields::{self, Fields};
 use super::request_form::FormView;
 use super::{link, plan, ui};
-use crate::api::v1::plans::{self, PlanView};
+use crate::api::v1::plans;
 use crate::http::{Problem, Site, in_time};
 use crate::region_summary::RegionSummary;
+use api_types::plans::Plan;
 use axum::extract::{Form, Query, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -45,7 +46,7 @@ async fn planned(
     site: &Site,
     reader: &Reader,
     fields: &[(String, String)],
-) -> Result<PlanView, Problem> {
+) -> Result<Plan, Problem> {
     plans::made_for(
         site,
         reader.caller(),

@@ -3,9 +3,10 @@
 use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::link;
 use super::ui::{self, Mood};
-use crate::api::ops::racks::{EditedView, edit};
+use crate::api::ops::racks::edit;
 use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
+use api_types::inventory::ServersEdited;
 use axum::extract::{Form, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -183,7 +184,7 @@ fn read(form: &EditForm) -> Result<ServerEdit, EditError> {
     })
 }
 
-fn preview(of: &EditedView, form: &EditForm, reader: &Reader) -> Markup {
+fn preview(of: &ServersEdited, form: &EditForm, reader: &Reader) -> Markup {
     html! {
         section.box #preview {
             h2 { "Preview" }

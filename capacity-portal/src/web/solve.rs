@@ -4,6 +4,7 @@ use super::layout::{NavItem, Page, RegionReader};
 use super::ui::{self, Mood};
 use super::{heat, solves};
 use crate::http::{Problem, Site, in_time};
+use api_types::solves::{GapPoint, StepSeconds};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;
@@ -11,6 +12,7 @@ use broker::{SolveId, SolveRow, SolveState, State as _};
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use report::number;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -71,55 +73,100 @@ fn outcome(solve: &SolveRow, now: DateTime<Utc>) -> Markup {
     }
 }
 
-fn number_at(report: &Value, pointer: &str) -> Option<f64> {
-    report.pointer(pointer).and_then(Value::as_f64).filter(|number| number.is_finite())
+/// The members of a report that are shown. A report of another version may lack any of them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Shown {
+    version: Option<String>,
+    seed: Option<f64>,
+    phase1: Phase1,
+    moves: Moves,
+    acquired: Option<f64>,
+    shortfall_rru: Option<f64>,
+    initial_shortfall_rru: Option<f64>,
+    buffer: Buffer,
+    seconds: Seconds,
+    history: Vec<GapPoint>,
+    steps: Vec<StepSeconds>,
+    objective: BTreeMap<String, f64>,
+    initial_objective: BTreeMap<String, f64>,
 }
 
-fn entries<'a>(report: &'a Value, member: &str) -> impl Iterator<Item = &'a Value> {
-    report.get(member).and_then(Value::as_array).into_iter().flatten()
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Phase1 {
+    gap: Option<f64>,
+    termination: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Moves {
+    in_use: Option<f64>,
+    idle: Option<f64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Buffer {
+    share: Option<f64>,
+    bounds: BufferBounds,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct BufferBounds {
+    hardware: Option<f64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Seconds {
+    total: Option<f64>,
 }
 
 fn report_sections(report: &Value) -> Markup {
+    match Shown::deserialize(report) {
+        Ok(report) => sections(&report),
+        Err(error) => {
+            tracing::warn!(%error, "report of a solve cannot be read");
+            ui::missing(
+                "The report of this solve was written by another version and cannot be shown.",
+            )
+        }
+    }
+}
+
+fn sections(report: &Shown) -> Markup {
     let decimal =
         |of: Option<f64>| html! { (of.map_or(number::NOTHING.to_owned(), number::decimal)) };
     let percent =
         |of: Option<f64>| html! { (of.map_or(number::NOTHING.to_owned(), number::percent)) };
-    let shortfall = number_at(report, "/shortfall_rru");
-    let text = |pointer: &str| {
-        report.pointer(pointer).and_then(Value::as_str).unwrap_or(number::NOTHING).replace('_', " ")
-    };
+    let shortfall = report.shortfall_rru;
+    let text = |of: &Option<String>| of.as_deref().unwrap_or(number::NOTHING).replace('_', " ");
     html! {
         dl.tiles {
-            (ui::tile(Mood::Plain, "Proved gap", &html! { (number_at(report, "/phase1/gap").map_or(number::NOTHING.to_owned(), ui::gap)) },
-                &html! { "ended: " (text("/phase1/termination")) }))
-            (ui::tile(Mood::Plain, "Moves in use", &decimal(number_at(report, "/moves/in_use")),
-                &html! { (decimal(number_at(report, "/moves/idle"))) " idle, " (decimal(number_at(report, "/acquired"))) " free servers assigned" }))
+            (ui::tile(Mood::Plain, "Proved gap", &html! { (report.phase1.gap.map_or(number::NOTHING.to_owned(), ui::gap)) },
+                &html! { "ended: " (text(&report.phase1.termination)) }))
+            (ui::tile(Mood::Plain, "Moves in use", &decimal(report.moves.in_use),
+                &html! { (decimal(report.moves.idle)) " idle, " (decimal(report.acquired)) " free servers assigned" }))
             (ui::tile(if shortfall > Some(0.0) { Mood::Bad } else { Mood::Good }, "Missing, RRU", &decimal(shortfall),
-                &html! { (decimal(number_at(report, "/initial_shortfall_rru"))) " before the solve" }))
-            (ui::tile(Mood::Plain, "Embedded buffers", &percent(number_at(report, "/buffer/share")),
-                &html! { "lower bound with this hardware: " (percent(number_at(report, "/buffer/bounds/hardware"))) }))
-            (ui::tile(Mood::Plain, "Time", &html! { (number_at(report, "/seconds/total").map_or(number::NOTHING.to_owned(), number::seconds)) },
-                &html! { "solver version " (text("/version")) ", seed " (decimal(number_at(report, "/seed"))) }))
+                &html! { (decimal(report.initial_shortfall_rru)) " before the solve" }))
+            (ui::tile(Mood::Plain, "Embedded buffers", &percent(report.buffer.share),
+                &html! { "lower bound with this hardware: " (percent(report.buffer.bounds.hardware)) }))
+            (ui::tile(Mood::Plain, "Time", &html! { (report.seconds.total.map_or(number::NOTHING.to_owned(), number::seconds)) },
+                &html! { "solver version " (text(&report.version)) ", seed " (decimal(report.seed)) }))
         }
         div.columns { (progress(report)) (steps(report)) }
         (objective(report))
     }
 }
 
-fn progress(report: &Value) -> Markup {
-    let moments: Vec<_> = entries(report, "history")
-        .filter(|of| of.get("phase").and_then(Value::as_u64).unwrap_or(1) == 1)
-        .filter_map(|of| {
-            Some((
-                of.get("seconds")?.as_f64()?,
-                of.get("primal").and_then(Value::as_f64),
-                of.get("dual_bound").and_then(Value::as_f64),
-            ))
-        })
-        .collect();
-    let seconds: Vec<f64> = moments.iter().map(|of| of.0).collect();
-    let primal: Vec<Option<f64>> = moments.iter().map(|of| of.1).collect();
-    let bound: Vec<Option<f64>> = moments.iter().map(|of| of.2).collect();
+fn progress(report: &Shown) -> Markup {
+    let moments: Vec<&GapPoint> = report.history.iter().filter(|of| of.phase == 1).collect();
+    let seconds: Vec<f64> = moments.iter().map(|of| of.seconds).collect();
+    let primal: Vec<Option<f64>> = moments.iter().map(|of| of.primal).collect();
+    let bound: Vec<Option<f64>> = moments.iter().map(|of| of.dual_bound).collect();
     html! {
         section #progress {
             h2 { "Incumbent and bound" }
@@ -135,17 +182,15 @@ fn progress(report: &Value) -> Markup {
     }
 }
 
-fn steps(report: &Value) -> Markup {
-    let mut order: Vec<(u64, String)> = Vec::new();
-    let mut seconds: BTreeMap<(u64, String), f64> = BTreeMap::new();
-    for step in entries(report, "steps") {
-        let phase = step.get("phase").and_then(Value::as_u64).unwrap_or(1);
-        let name = step.get("step").and_then(Value::as_str).unwrap_or("step").to_owned();
-        let took = step.get("seconds").and_then(Value::as_f64).unwrap_or(0.0);
-        if !seconds.contains_key(&(phase, name.clone())) {
-            order.push((phase, name.clone()));
+fn steps(report: &Shown) -> Markup {
+    let mut order: Vec<(u8, &str)> = Vec::new();
+    let mut seconds: BTreeMap<(u8, &str), f64> = BTreeMap::new();
+    for of in &report.steps {
+        let step = (of.phase, of.step.as_str());
+        if !seconds.contains_key(&step) {
+            order.push(step);
         }
-        *seconds.entry((phase, name)).or_default() += took;
+        *seconds.entry(step).or_default() += of.seconds;
     }
     let most = seconds.values().copied().fold(0.0, f64::max);
     html! {
@@ -168,15 +213,15 @@ fn steps(report: &Value) -> Markup {
     }
 }
 
-fn objective(report: &Value) -> Markup {
+fn objective(report: &Shown) -> Markup {
     let terms: Vec<_> = TERMS
         .iter()
         .filter_map(|(term, label, class)| {
             Some((
                 *label,
                 *class,
-                number_at(report, &format!("/objective/{term}"))?,
-                number_at(report, &format!("/initial_objective/{term}")),
+                *report.objective.get(*term)?,
+                report.initial_objective.get(*term).copied(),
             ))
         })
         .collect();

@@ -79,8 +79,7 @@ impl FieldError {
 
 /// The wrong fields that a problem names; empty if it names none.
 pub(super) fn field_errors(problem: &Problem) -> Vec<FieldError> {
-    let errors = problem.member("errors").and_then(Value::as_array);
-    errors.into_iter().flatten().filter_map(|of| FieldError::deserialize(of).ok()).collect()
+    problem.read_member("errors").unwrap_or_default()
 }
 
 /// The wrong fields that a problem names, as a list.

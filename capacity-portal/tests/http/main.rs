@@ -3,6 +3,7 @@
 mod allocator;
 mod allocators;
 mod certificate;
+mod contracts;
 mod emergencies;
 mod events;
 mod figures;

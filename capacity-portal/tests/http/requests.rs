@@ -321,8 +321,11 @@ async fn request_checks_idempotency_key_and_version() {
     for set in [Some(&contract), Some(&contract), None] {
         let seen = problem["etag"].as_str().expect("one").to_owned();
         match set {
-            Some(contract) => place.broker.set_contract("root", "new", contract).await,
-            None => place.broker.remove_contract("root", "new").await,
+            Some(contract) => {
+                let set = place.broker.set_contract("root", "new", contract, None, None);
+                set.await.map(drop)
+            }
+            None => place.broker.remove_contract("root", "new", None, None).await.map(drop),
         }
         .expect("set");
         let taken = json!({ "churn_contract": null });

@@ -1,11 +1,14 @@
 //! Grant policy, quotas and refusals.
 
+use api_types::plans::{ExceededQuota, QuotaAlternative, QuotaRefusal};
+use api_types::requests::{NotGranted, RequestRefusal};
 use broker::{GrantPolicy, Quota, RequestChangeKind, RequestSpec};
 use fleet::explain::ShortfallReason;
 use fleet::quote::{Concession, Grant, Quote};
-use fleet::{CapacityRequest, RegionSnapshot, Rru};
-use serde::Serialize;
-use serde_json::{Value, json};
+use fleet::{RegionSnapshot, Rru};
+
+/// Code of a request that exceeds a quota.
+pub(super) const QUOTA_EXCEEDED: &str = "quota_exceeded";
 
 /// All codes of refusals: reasons of `fleet::explain`, limits, and admission's own.
 pub const REASONS: [&str; 19] = [
@@ -24,7 +27,7 @@ pub const REASONS: [&str; 19] = [
     "held_by_others",
     "hardware_types",
     "region",
-    "quota_exceeded",
+    QUOTA_EXCEEDED,
     "request_invalid",
     "region_moved",
     "plan_unreadable",
@@ -79,45 +82,6 @@ fn is_reduction(asking: &RequestSpec, today: Option<Rru>) -> bool {
 /// Capacity promised to a reservation now.
 pub fn promised_capacity(region: &RegionSnapshot, name: &str) -> Option<Rru> {
     region.reservation(name).map(|r| region.reservations[r.ix()].capacity)
-}
-
-/// A quota limit that a request exceeds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ExceededQuota {
-    /// Measure of the limit.
-    pub quota: String,
-    /// The limit.
-    pub limit: f64,
-    /// Promised now.
-    pub promised: f64,
-    /// Promised if the request is granted.
-    pub would_be: f64,
-}
-
-/// Refusal of a request that exceeds a quota. Amounts of the request are in its own RRU.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct QuotaRefusal {
-    code: &'static str,
-    /// Each exceeded limit with its numbers, as text.
-    pub detail: String,
-    /// `quota_exceeded`.
-    pub reasons: [&'static str; 1],
-    /// Every exceeded limit.
-    pub quotas: Vec<ExceededQuota>,
-    /// Requested amount.
-    pub asked_rru: f64,
-    /// Largest amount within every limit.
-    pub left_rru: f64,
-    /// Request within every limit.
-    pub alternatives: Vec<QuotaAlternative>,
-}
-
-/// An alternative within the quota.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct QuotaAlternative {
-    concession: Concession,
-    sentence: String,
-    request: CapacityRequest,
 }
 
 /// Refusal of a request that exceeds a quota of its owner, with every exceeded limit, its numbers and the
@@ -176,9 +140,9 @@ pub fn check_quota(
         asking.reservation()
     );
     Some(QuotaRefusal {
-        code: "quota_exceeded",
+        code: QUOTA_EXCEEDED.to_owned(),
         detail,
-        reasons: ["quota_exceeded"],
+        reasons: vec![QUOTA_EXCEEDED.to_owned()],
         quotas,
         asked_rru: asked.to_f64(),
         left_rru: left.to_f64(),
@@ -203,17 +167,21 @@ pub fn refusal_codes(quote: &Quote) -> Vec<&'static str> {
 }
 
 /// Refusal of a request: reasons, their numbers and alternatives.
-pub(crate) fn refusal(quote: &Quote) -> Value {
+pub(crate) fn refusal(quote: &Quote) -> RequestRefusal {
     let refusal = quote.refusal.as_ref();
-    json!({
-        "code": "not_granted", "detail": refusal.map(|of| &of.sentence), "reasons": refusal_codes(quote),
-        "asked_rru": quote.capacity.to_f64(), "grantable_rru": quote.granted_rru.to_f64(),
-        "missing_rru": refusal.map(|of| of.missing.to_f64()),
-        "limits": refusal.map_or(&[][..], |of| &of.limits),
-        "evidence": refusal.map(|of| of.evidence),
-        "held_by": refusal.map(|of| &of.held_by),
-        "alternatives": refusal.map(|of| &of.alternatives), "answer": quote,
-    })
+    RequestRefusal::NotGranted(Box::new(NotGranted {
+        code: "not_granted".to_owned(),
+        detail: refusal.map(|of| of.sentence.clone()),
+        reasons: refusal_codes(quote).into_iter().map(str::to_owned).collect(),
+        asked_rru: quote.capacity.to_f64(),
+        grantable_rru: quote.granted_rru.to_f64(),
+        missing_rru: refusal.map(|of| of.missing.to_f64()),
+        limits: refusal.map(|of| of.limits.clone()).unwrap_or_default(),
+        evidence: refusal.map(|of| of.evidence),
+        held_by: refusal.map(|of| of.held_by.clone()),
+        alternatives: refusal.map(|of| of.alternatives.clone()),
+        answer: quote.clone(),
+    }))
 }
 
 #[cfg(test)]

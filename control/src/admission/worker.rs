@@ -1,17 +1,20 @@
 //! Decides submitted requests: leases one, plans it, and grants or refuses it.
 
-use super::grant::{GrantDecision, check_quota, grant_decision, promised_capacity, refusal};
+use super::grant::{
+    GrantDecision, QUOTA_EXCEEDED, check_quota, grant_decision, promised_capacity, refusal,
+};
 use super::{Admission, FreshPlan};
 use crate::error::AdmissionError;
 use crate::plan_queue::PlanQueueError;
 use crate::reservation_status::state_of;
+use api_types::requests::{InvalidRequest, QuotaReduced, ReducedQuota, RequestRefusal};
 use broker::{
     ApplyError, ApplyPlan, InForce, NewPlan, PlanId, Request, RequestChangeKind, RequestGrant,
     RequestSpec, RequestState, SubmitError,
 };
 use fleet::quote::Grant;
 use fleet::{RequestError, Rru};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -101,10 +104,16 @@ impl Worker {
                 }
                 Err(AdmissionError::Apply(
                     ref error @ ApplyError::Quota { ref of, limit, promised, .. },
-                )) => json!({
-                    "code": "quota_exceeded", "reasons": ["quota_exceeded"],
-                    "detail": error.to_string(), "alternatives": [],
-                    "quotas": [{ "quota": of, "limit": limit.to_f64(), "would_be": promised.to_f64() }],
+                )) => RequestRefusal::QuotaReduced(QuotaReduced {
+                    code: QUOTA_EXCEEDED.to_owned(),
+                    detail: error.to_string(),
+                    reasons: vec![QUOTA_EXCEEDED.to_owned()],
+                    quotas: vec![ReducedQuota {
+                        quota: of.to_string(),
+                        limit: limit.to_f64(),
+                        would_be: promised.to_f64(),
+                    }],
+                    alternatives: Vec::new(),
                 }),
                 Err(AdmissionError::Queue(PlanQueueError::Refused(error))) => {
                     invalid(&error.to_string())
@@ -118,7 +127,7 @@ impl Worker {
                 Err(error) => return Err(error),
             };
             let broker = &self.admission.broker;
-            broker.refuse_request(ACTOR, &self.name, request.id, &refusal).await?;
+            broker.refuse_request(ACTOR, &self.name, request.id, &json!(refusal)).await?;
             return Ok(());
         }
         Err(last.expect("it was tried").into())
@@ -147,7 +156,7 @@ impl Worker {
         }
         let quotas = self.admission.broker.quotas(Some(&asking.owner)).await?;
         if let Some(answer) = check_quota(asking, quotas.first(), today) {
-            return Ok(Decision::Refused(json!(answer)));
+            return Ok(Decision::Refused(RequestRefusal::Quota(answer)));
         }
         let mut made = self.admission.plan(held.clone(), vec![asking.clone()]).await?;
         let first = made.planned.quotes[0].clone();
@@ -280,10 +289,10 @@ impl Worker {
     }
 }
 
-/// Decision on a request, and the document of a refusal.
+/// Decision on a request.
 enum Decision {
     Granted,
-    Refused(Value),
+    Refused(RequestRefusal),
 }
 
 /// State of a request granted in full.
@@ -294,9 +303,11 @@ fn in_full(asking: &RequestSpec) -> RequestState {
     }
 }
 
-fn invalid(detail: &str) -> Value {
-    json!({
-        "code": "request_refused", "detail": detail, "reasons": ["request_invalid"],
-        "alternatives": [],
+fn invalid(detail: &str) -> RequestRefusal {
+    RequestRefusal::Invalid(InvalidRequest {
+        code: "request_refused".to_owned(),
+        detail: detail.to_owned(),
+        reasons: vec!["request_invalid".to_owned()],
+        alternatives: Vec::new(),
     })
 }

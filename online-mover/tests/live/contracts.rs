@@ -16,7 +16,7 @@ async fn churn_contract_limits_servers_in_use() {
     let place = Place::new().await;
     let broker = &place.broker;
     // Half of a's four servers in use, and the four that are idle at once.
-    broker.set_contract("ann", "a", &contract(500_000, Vec::new())).await.expect("set");
+    broker.set_contract("ann", "a", &contract(500_000, Vec::new()), None, None).await.expect("set");
     let all: Vec<(usize, Option<&str>)> = (0..8).map(|n| (n, Some("b"))).collect();
     let wanted = place.publish(&all).await;
     let agent = SimulatedAgent::default();
@@ -34,13 +34,19 @@ async fn churn_contract_limits_servers_in_use() {
     assert_eq!((used.in_use, used.left, used.allowed()), (2, 2, 2));
     // Quiet times hold moves back regardless of the share.
     let always = QuietTime::new(0, 1_440).expect("a day");
-    broker.set_contract("ann", "a", &contract(1_000_000, vec![always])).await.expect("set");
+    broker
+        .set_contract("ann", "a", &contract(1_000_000, vec![always]), None, None)
+        .await
+        .expect("set");
     let looked = tokio::time::timeout(Duration::from_millis(400), mover.run()).await;
     assert!(looked.is_err() && bound(6).await, "it is quiet");
     // A new contract without quiet times wakes the mover.
     let run = async {
         tokio::join!(mover.run(), async {
-            broker.set_contract("ann", "a", &contract(1_000_000, Vec::new())).await.expect("set");
+            broker
+                .set_contract("ann", "a", &contract(1_000_000, Vec::new()), None, None)
+                .await
+                .expect("set");
         })
         .0
     };

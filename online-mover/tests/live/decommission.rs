@@ -35,7 +35,7 @@ fn contract(in_use_micro: u32) -> Contract {
 async fn drained_server_leaves_under_its_contract_and_is_removed() {
     let place = Place::new().await;
     let broker = &place.broker;
-    broker.set_contract("ann", "a", &contract(0)).await.expect("set");
+    broker.set_contract("ann", "a", &contract(0), None, None).await.expect("set");
     // One server in use, one idle, one free.
     let plan = drain(&place, &["s00", "s05", "s20"]).await;
     let draining: Vec<&str> = plan.draining.iter().map(AsRef::as_ref).collect();
@@ -55,7 +55,7 @@ async fn drained_server_leaves_under_its_contract_and_is_removed() {
     assert_eq!((listed.len(), listed[0].progress()), (1, "waits for its move"));
     assert_eq!((&*listed[0].server, listed[0].reservation.as_deref()), ("s00", Some("a")));
 
-    broker.set_contract("ann", "a", &contract(1_000_000)).await.expect("set");
+    broker.set_contract("ann", "a", &contract(1_000_000), None, None).await.expect("set");
     // Another mover continues.
     mover.release().await;
     let other = Mover::new(broker.clone(), &agent, settings(), "other".to_owned());

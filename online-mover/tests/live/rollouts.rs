@@ -118,7 +118,7 @@ async fn changed_host_profile_reaches_bound_servers() {
         quiet: Vec::new(),
         zone: "UTC".to_owned(),
     };
-    place.broker.set_contract("ann", "a", &contract(500_000)).await.expect("set");
+    place.broker.set_contract("ann", "a", &contract(500_000), None, None).await.expect("set");
     set_profile(&place, "newer").await;
     let all = Rollout { servers: 8, outdated: 8, refused: 0, paused: None };
     assert_eq!(rollout(&place).await.as_ref(), Some(&all));
@@ -134,7 +134,7 @@ async fn changed_host_profile_reaches_bound_servers() {
     assert_eq!(place.owners().await, before, "every server keeps its owner");
 
     // The rollback concerns the six changed servers, not the two that still have the old profile.
-    place.broker.set_contract("ann", "a", &contract(1_000_000)).await.expect("set");
+    place.broker.set_contract("ann", "a", &contract(1_000_000), None, None).await.expect("set");
     set_profile(&place, "profile of a").await;
     let back = Rollout { servers: 6, outdated: 6, refused: 0, paused: None };
     assert_eq!(rollout(&place).await.as_ref(), Some(&back));

@@ -44,15 +44,26 @@ pub struct GoneOptions {
 #[derive(Clone, Debug)]
 pub enum Gone {}
 
-fn store_is_gone(_: &str) -> Result<Gone, String> {
-    Err("this command asks a server, not Postgres: give --server, or --data for a server on this machine"
-        .to_owned())
+const STORE_IS_GONE: &str = "this command asks a server, not Postgres: give --server, or --data for a server on this \
+    machine";
+const ACTOR_IS_GONE: &str = "the audit trail has the name of the token, or `local:` and your user name; it cannot be chosen";
+
+/// The successor of an option of the last release; `None`: it had no such option.
+pub fn gone(option: &str) -> Option<&'static str> {
+    match option {
+        "--database-url" | "--config" => Some(STORE_IS_GONE),
+        "--actor" => Some(ACTOR_IS_GONE),
+        _ => None,
+    }
+}
+
+fn store_is_gone(_: &str) -> Result<Gone, &'static str> {
+    Err(STORE_IS_GONE)
 }
 
 /// Refuses `--actor`.
-pub(super) fn actor_is_gone(_: &str) -> Result<Gone, String> {
-    Err("the audit trail has the name of the token, or `local:` and your user name; it cannot be chosen"
-        .to_owned())
+pub(super) fn actor_is_gone(_: &str) -> Result<Gone, &'static str> {
+    Err(ACTOR_IS_GONE)
 }
 
 /// A server on the network, and the token for it.

@@ -15,17 +15,17 @@ mod socket;
 use self::login::{Place, Server};
 use self::problem::Problem;
 use self::socket::SocketConnector;
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow};
 use chrono::{DateTime, Utc};
-use http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, IF_MATCH, LOCATION, RETRY_AFTER,
-};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, IF_MATCH, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Connections;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
@@ -66,7 +66,7 @@ const SOCKET_BASE: &str = "http://localhost";
 pub struct Ask {
     method: Method,
     path: String,
-    body: Option<Value>,
+    body: Option<String>,
     if_match: Option<String>,
     key: Option<Uuid>,
 }
@@ -74,16 +74,28 @@ pub struct Ask {
 /// A successful answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// 200, 201, 202, ...
-    pub status: StatusCode,
     /// The version (`ETag`) of the object read.
     pub etag: Option<String>,
-    /// The URL of the created object or operation (`Location`).
-    pub location: Option<String>,
     /// The time by the server's clock; the Unix epoch if it gives none.
     pub at: DateTime<Utc>,
-    /// The body; null if absent.
+    /// The body as it was sent; null if absent.
     pub body: Value,
+    /// The request that it answers: method and path.
+    route: String,
+}
+
+impl Answer {
+    /// The body as a document.
+    ///
+    /// # Errors
+    /// If a member is missing or of another type, as from a server of another version. The error names the route and
+    /// the member.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        let error = |error: serde_path_to_error::Error<serde_json::Error>| {
+            anyhow!("cannot read the server's answer to {}: {error}", self.route)
+        };
+        serde_path_to_error::deserialize(&self.body).map_err(error)
+    }
 }
 
 impl Ask {
@@ -93,23 +105,23 @@ impl Ask {
     }
 
     /// A POST request with an idempotency key: it may be retried.
-    pub fn post(path: impl Into<String>, body: Value) -> Ask {
-        let key = Some(Uuid::now_v7());
-        Ask { method: Method::POST, body: Some(body), key, ..Ask::get(path) }
+    pub fn post(path: impl Into<String>, body: impl Serialize) -> Ask {
+        Ask { key: Some(Uuid::now_v7()), ..Ask::post_once(path, body) }
     }
 
     /// A POST request that is not idempotent: it is retried only if the server did not process it.
-    pub fn post_once(path: impl Into<String>, body: Value) -> Ask {
+    pub fn post_once(path: impl Into<String>, body: impl Serialize) -> Ask {
+        let body = serde_json::to_string(&body).expect("members have names");
         Ask { method: Method::POST, body: Some(body), ..Ask::get(path) }
     }
 
     /// A PUT request, which is idempotent.
-    pub fn put(path: impl Into<String>, body: Value) -> Ask {
+    pub fn put(path: impl Into<String>, body: impl Serialize) -> Ask {
         Ask { method: Method::PUT, ..Ask::post(path, body) }
     }
 
     /// A PATCH request if the object has this version; `*` for any version.
-    pub fn patch(path: impl Into<String>, version: impl Into<String>, body: Value) -> Ask {
+    pub fn patch(path: impl Into<String>, version: impl Into<String>, body: impl Serialize) -> Ask {
         Ask { method: Method::PATCH, ..Ask::post(path, body) }.of_version(version)
     }
 
@@ -143,11 +155,10 @@ impl Ask {
         if let Some(key) = &self.key {
             request = request.header(IDEMPOTENCY_KEY, key.to_string());
         }
-        let body = self.body.as_ref().map(Value::to_string);
-        if body.is_some() {
+        if self.body.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        request.body(body.unwrap_or_default()).context("cannot encode the request")
+        request.body(self.body.clone().unwrap_or_default()).context("cannot encode the request")
     }
 }
 
@@ -253,10 +264,11 @@ impl Client {
             Err(_) => Value::String(String::from_utf8_lossy(&body).into_owned()),
         };
         if parts.status.is_success() {
-            let (etag, location) = (text(ETAG), text(LOCATION));
             let at = text(DATE).and_then(|at| DateTime::parse_from_rfc2822(&at).ok());
             let at = at.map(|at| at.to_utc()).unwrap_or_default();
-            return Ok(Answer { status: parts.status, etag, location, at, body });
+            let route =
+                format!("{} {}", ask.method, ask.path.split('?').next().unwrap_or_default());
+            return Ok(Answer { etag: text(ETAG), at, body, route });
         }
         let problem = Problem::new(parts.status, body);
         let unheard = parts.status == StatusCode::TOO_MANY_REQUESTS;
@@ -317,24 +329,36 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// The rows of an answer: its only member that is a list.
-///
-/// # Errors
-/// If there is no such member.
-pub fn rows(body: &Value) -> Result<&Vec<Value>> {
-    if let Value::Array(rows) = body {
-        return Ok(rows);
-    }
-    let Some(members) = body.as_object() else { bail!("the server's answer has no rows") };
-    let mut lists = members.values().filter_map(Value::as_array);
-    let rows = lists.next().context("the server's answer has no rows")?;
-    ensure!(lists.next().is_none(), "the server's answer has several lists");
-    Ok(rows)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{path, query};
+    use super::{Answer, DateTime, path, query};
+    use api_types::drills::Drill;
+    use serde_json::json;
+
+    #[test]
+    fn answer_without_a_member_is_an_error_with_route_and_member() {
+        let kept = json!({
+            "reservation": "web", "owner": "shop", "priority": 0, "requested_rru": 1.0,
+            "msb_buffer": true, "before_rru": 1.0, "in_maintenance_rru": 0.0,
+            "needed_at_once_rru": 1.0, "left_at_once_rru": 1.0, "left_rru": 1.0,
+            "missing_rru": 0.0, "quorum_rru": null, "kept": true,
+        });
+        let body = json!({
+            "msb": "m1", "taken_at": "2026-01-01T00:00:00Z", "seq": 1, "version": 1,
+            "servers_lost": 1, "servers_lost_in_use": 1, "all_kept": true,
+            "reservations": [kept], "mover": null,
+        });
+        let at = DateTime::default();
+        let route = "POST /ops/v1/drills".to_owned();
+        let mut answer = Answer { etag: None, at, body, route };
+        assert!(answer.read::<Drill>().expect("whole").all_kept);
+        let kept = answer.body["reservations"][0].as_object_mut().expect("an object");
+        kept.remove("kept");
+        let error = answer.read::<Drill>().expect_err("not whole").to_string();
+        for part in ["POST /ops/v1/drills", "reservations[0]", "`kept`"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
 
     #[test]
     fn names_are_escaped_in_paths() {

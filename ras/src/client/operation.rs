@@ -1,9 +1,12 @@
 //! Waiting for long-running operations of the server.
 
 use super::problem::Problem;
-use super::{Answer, Client, query};
+use super::{Client, query};
 use crate::cli::Waiting;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
+use api_types::requests::Operation;
+use broker::{OperationState, State as _};
+use chrono::{DateTime, SecondsFormat, Utc};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::io::IsTerminal;
@@ -20,40 +23,31 @@ impl Waiting {
     }
 }
 
-/// Waits for the operation that an answer points to. Returns its result.
+/// Waits for an operation. Returns its result.
 ///
 /// # Errors
 /// [`Problem`] if the operation failed.
-pub async fn wait(client: &Client, answer: &Answer, what: &str, quiet: bool) -> Result<Value> {
-    let path = path(answer)?;
+pub async fn wait(client: &Client, id: &str, what: &str, quiet: bool) -> Result<Value> {
+    let path = super::path(&["v1", "operations", id]);
     let line = Line::new(what, quiet);
     loop {
-        let operation = client.get(&query(&path, &[("wait", WAIT.to_owned())])).await?.body;
-        match operation["state"].as_str() {
-            Some("running") => line.tell(&operation),
-            Some("done") => return Ok(operation["result"].clone()),
-            Some("failed") => {
-                return Err(match Problem::within(&operation["result"]) {
+        let answer = client.get(&query(&path, &[("wait", WAIT.to_owned())])).await?;
+        let operation: Operation = answer.read()?;
+        let result = operation.result.unwrap_or_default();
+        match OperationState::ALL.iter().find(|state| state.as_str() == operation.state) {
+            Some(OperationState::Running) => line.tell(operation.created_at),
+            Some(OperationState::Done) => return Ok(result),
+            Some(OperationState::Failed) => {
+                return Err(match Problem::within(&result) {
                     Some(problem) => problem.into(),
                     None => anyhow!("{what} failed, and the server gives no reason"),
                 });
             }
-            _ => bail!("the server's answer is not an operation: {operation}"),
+            None => {
+                bail!("operation {id} is {:?}, which this program does not know", operation.state)
+            }
         }
     }
-}
-
-/// Path of the operation: from the answer's location, or the id in its body.
-fn path(answer: &Answer) -> Result<String> {
-    let location = answer.location.as_deref();
-    if let Some(location) = location.filter(|location| location.contains("/operations/")) {
-        // Only the path: the server may know itself by another host name.
-        let path = url::Url::parse(location).map(|url| url.path().to_owned());
-        return Ok(path.unwrap_or_else(|_| location.to_owned()));
-    }
-    let id = answer.body["operation"].as_str();
-    let id = id.context("the server's answer has no operation to wait for")?;
-    Ok(super::path(&["v1", "operations", id]))
 }
 
 /// A spinner line on a terminal, plain lines otherwise.
@@ -80,8 +74,8 @@ impl Line {
         Line { what: what.to_owned(), living, quiet }
     }
 
-    fn tell(&self, operation: &Value) {
-        let since = operation["created_at"].as_str().unwrap_or_default();
+    fn tell(&self, since: DateTime<Utc>) {
+        let since = since.to_rfc3339_opts(SecondsFormat::Secs, true);
         let text = format!("{}: under way since {since}", self.what);
         match &self.living {
             Some(line) => line.set_message(text),

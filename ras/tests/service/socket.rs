@@ -87,6 +87,8 @@ fn options_that_bypassed_the_server_name_their_successor() {
         ("ops moves --database-url postgres://db/r", &["asks a server", "--data"][..]),
         ("ops contract list --config ras.toml", &["asks a server", "--server"]),
         ("ops solve --actor ann", &["audit trail", "local:"]),
+        ("ops emergency --database-url postgres://db/r list", &["asks a server", "--data"]),
+        ("ops contract --actor=ann list", &["audit trail", "local:"]),
         ("snapshot load region --actor ann", &["audit trail", "local:"]),
     ] {
         place.ras(line).fails_with(parts);

@@ -3,13 +3,13 @@
 use crate::http::auth::Caller;
 use crate::http::query::StrictQuery;
 use crate::http::{Problem, Site};
+use api_types::reservations::{RegionCertificate, ReservationSurvives};
 use axum::Json;
 use axum::extract::State;
-use chrono::{DateTime, Utc};
 use control::CachedRegion;
 use fleet::audit::Certified;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 /// Filters of the certificate.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -20,50 +20,6 @@ pub(super) struct CertificateQuery {
     broken: Option<bool>,
     /// Only reservations of this owner.
     owner: Option<String>,
-}
-
-/// A reservation after its worst MSB loss.
-#[derive(Debug, Serialize, ToSchema)]
-struct ReservationSurvives {
-    reservation: String,
-    owner: String,
-    /// 0 is the highest priority.
-    priority: i32,
-    /// Promised capacity.
-    requested_rru: f64,
-    /// Whether it has an embedded buffer, to survive the loss of any one MSB.
-    msb_buffer: bool,
-    /// Owned capacity in service, servers in maintenance included.
-    owned_rru: f64,
-    /// Of that, in maintenance.
-    in_maintenance_rru: f64,
-    /// The MSB whose loss leaves least; null: it owns no server.
-    worst_msb: Option<String>,
-    /// Capacity left within 30 minutes of that loss.
-    left_rru: f64,
-    /// Least capacity that the loss of any MSB leaves at once.
-    left_at_once_rru: f64,
-    /// Capacity required at once: the promise less a quarter of the embedded buffer.
-    needed_at_once_rru: f64,
-    /// Whether the promise holds: without a loss, and after any loss at once and within 30 minutes.
-    holds: bool,
-    /// Largest shortfall in any of these cases.
-    missing_rru: f64,
-}
-
-/// Capacity of every guaranteed reservation after its worst MSB loss.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RegionCertificate {
-    /// Time of the region, by the database's clock.
-    taken_at: DateTime<Utc>,
-    /// Last audit-trail entry at that time.
-    seq: i64,
-    /// Number of broken promises, listed or not.
-    broken: usize,
-    /// Number of guaranteed reservations.
-    of: usize,
-    /// Sorted by name.
-    reservations: Vec<ReservationSurvives>,
 }
 
 fn survives(held: &CachedRegion, row: &Certified) -> ReservationSurvives {

@@ -3,13 +3,17 @@
 use crate::api::quiet_time::quiet_time;
 use crate::http::auth::{Caller, Role};
 use crate::http::field::{self, FieldError};
+use crate::http::idempotency::{StoredResponse, once};
+use crate::http::preconditions::{etag, optional_if_match, stale};
 use crate::http::{Problem, Site, body, in_time};
 use api_types::contracts::{Contract, ContractAsked, ContractRemoved, Contracts};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use broker::{ContractError, ContractUse};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use broker::{ContractAnswer, ContractError, ContractUse};
+use serde_json::json;
 use std::time::Duration;
 
 /// Whether servers in use may leave a reservation now: they may, it is a quiet time, or the contract is
@@ -21,7 +25,7 @@ const USED_UP: &str = "used_up";
 
 /// A churn contract and its current use, as it is sent.
 fn view(of: ContractUse) -> Contract {
-    let allowed = of.allowed();
+    let (allowed, version) = (of.allowed(), of.version());
     let state = match of {
         _ if of.quiet_now => QUIET,
         _ if of.left + of.leaving >= allowed => USED_UP,
@@ -40,6 +44,7 @@ fn view(of: ContractUse) -> Contract {
         left: of.left,
         leaving: of.leaving,
         state: state.to_owned(),
+        version,
     }
 }
 
@@ -63,6 +68,8 @@ impl From<ContractError> for Problem {
             ContractError::Share => wrong("in_use_percent", &detail),
             ContractError::Window => wrong("window_seconds", &detail),
             ContractError::UnknownZone { .. } => wrong("zone", &detail),
+            ContractError::Stale { current } => stale(&current),
+            ContractError::KeyLost => Problem::new(StatusCode::CONFLICT, "key_in_use", detail),
             ContractError::Db(error) => error.into(),
         }
     }
@@ -106,40 +113,75 @@ pub(super) async fn list(
     Ok(Json(Contracts { contracts: all.into_iter().map(view).collect() }))
 }
 
+fn path(reservation: &str) -> String {
+    format!("/ops/v1/contracts/{reservation}")
+}
+
 /// Sets or replaces the churn contract of a guaranteed reservation
+///
+/// With `If-Match`, only if it has not changed.
 #[utoipa::path(put, path = "/contracts/{reservation}", operation_id = "set_contract",
-    params(("reservation" = String, Path, description = "the reservation")),
+    params(
+        ("reservation" = String, Path, description = "the reservation"),
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *"),
+        ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
     request_body = ContractAsked,
     responses(
         (status = 200, description = "the contract", body = Contract),
         (status = 404, description = "There is no such reservation."),
+        (status = 412, description = "it has changed since"),
         (status = 422, description = "Fields are invalid; `errors` names each.")))]
 pub(super) async fn set(
     State(site): State<Site>,
     caller: Caller,
     Path(reservation): Path<String>,
+    headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<Contract>, Problem> {
+) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
     let contract = read(body::json(&body)?)?;
-    in_time(site.broker.set_contract(&actor, &reservation, &contract)).await?;
-    let set = in_time(site.broker.contracts(Some(&[reservation.as_str().into()]))).await?.pop();
-    let removed = ContractError::NoContract { reservation: reservation.as_str().into() };
-    Ok(Json(view(set.ok_or(removed)?)))
+    let seen = optional_if_match(&headers)?;
+    once(&site, &actor, &headers, (&path(&reservation), &body), async |claim| {
+        let answer = |of: &ContractUse| {
+            StoredResponse::new(StatusCode::OK, None, json!(view(of.clone()))).json()
+        };
+        let key = claim.map(|claim| (claim, &answer as ContractAnswer));
+        let set = site.broker.set_contract(&actor, &reservation, &contract, seen.as_deref(), key);
+        let set = in_time(set).await?;
+        let version = set.version();
+        Ok(etag(Json(view(set)), &version))
+    })
+    .await
 }
 
 /// Removes the churn contract of a reservation
+///
+/// With `If-Match`, only if it has not changed.
 #[utoipa::path(delete, path = "/contracts/{reservation}", operation_id = "remove_contract",
-    params(("reservation" = String, Path, description = "the reservation")),
+    params(
+        ("reservation" = String, Path, description = "the reservation"),
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *"),
+        ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
     responses(
         (status = 200, description = "it is removed", body = ContractRemoved),
-        (status = 404, description = "It has no contract.")))]
+        (status = 404, description = "It has no contract."),
+        (status = 412, description = "it has changed since")))]
 pub(super) async fn remove(
     State(site): State<Site>,
     caller: Caller,
     Path(reservation): Path<String>,
-) -> Result<Json<ContractRemoved>, Problem> {
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    in_time(site.broker.remove_contract(&actor, &reservation)).await?;
-    Ok(Json(ContractRemoved { removed: reservation }))
+    let seen = optional_if_match(&headers)?;
+    let path = format!("{}?remove", path(&reservation));
+    once(&site, &actor, &headers, (&path, &[]), async |claim| {
+        let removed = json!(ContractRemoved { removed: reservation.clone() });
+        let response = StoredResponse::new(StatusCode::OK, None, removed);
+        let stored = response.json();
+        let key = claim.map(|claim| (claim, &stored));
+        in_time(site.broker.remove_contract(&actor, &reservation, seen.as_deref(), key)).await?;
+        Ok(response)
+    })
+    .await
 }

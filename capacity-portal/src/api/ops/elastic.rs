@@ -3,118 +3,57 @@
 use crate::http::auth::{Caller, Role};
 use crate::http::preconditions::{etag, optional_if_match};
 use crate::http::{Problem, Site, body, in_time};
+use api_types::region::{ElasticAsked, ElasticEnded, ElasticReservation, ElasticReservations};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::{EditError, Elastic, ElasticEnd};
-use fleet::edit::ElasticAsked;
+use fleet::edit;
 use fleet::{HardwareTypeName, ReservationName};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use utoipa::ToSchema;
 
-/// An elastic reservation: it owns no servers and borrows idle buffers.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = ElasticAsked)]
-pub(super) struct ElasticBody {
-    /// The business unit.
-    owner: String,
-    /// RRU of a server of each eligible hardware type.
-    #[serde(default)]
-    rru: BTreeMap<String, f64>,
-    /// Further eligible hardware types, 1 RRU for each server.
-    #[serde(default)]
-    hardware_types: Vec<String>,
-    /// 0 is the highest priority, and the default.
-    #[serde(default)]
-    priority: i32,
-    /// OS configuration of its servers; null: any.
-    #[serde(default)]
-    host_profile: Option<String>,
-    /// Its weight against other borrowers; null: that of the mover's settings, or 1.
-    #[serde(default)]
-    share: Option<f64>,
-}
-
-/// An elastic reservation and the servers that it borrows.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ElasticReservation)]
-pub(super) struct ElasticView {
-    reservation: String,
-    owner: String,
-    /// RRU of a server of each eligible hardware type.
-    rru: BTreeMap<String, f64>,
-    priority: i32,
-    host_profile: Option<String>,
-    share: Option<f64>,
-    /// Whether it was ended; it is removed when it borrows no servers.
-    ending: bool,
-    /// Servers it borrows.
-    borrows: u64,
-    promise_version: i32,
-}
-
-impl From<Elastic> for ElasticView {
-    fn from(of: Elastic) -> ElasticView {
-        let rru = of.asked.rru.iter().map(|(ty, value)| (ty.to_string(), *value)).collect();
-        ElasticView {
-            reservation: of.reservation.to_string(),
-            owner: of.asked.owner.to_string(),
-            rru,
-            priority: of.asked.priority,
-            host_profile: of.asked.host_profile.map(|name| name.to_string()),
-            share: of.share,
-            ending: of.ending,
-            borrows: of.borrows,
-            promise_version: of.promise_version,
-        }
+/// An elastic reservation, as it is sent.
+fn view(of: Elastic) -> ElasticReservation {
+    ElasticReservation {
+        reservation: of.reservation.to_string(),
+        owner: of.asked.owner.to_string(),
+        rru: of.asked.rru.iter().map(|(ty, value)| (ty.to_string(), *value)).collect(),
+        priority: of.asked.priority,
+        host_profile: of.asked.host_profile.map(|name| name.to_string()),
+        share: of.share,
+        ending: of.ending,
+        borrows: of.borrows,
+        promise_version: of.promise_version,
     }
-}
-
-/// Elastic reservations, by name.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ElasticReservations)]
-pub(super) struct ElasticList {
-    elastic_reservations: Vec<ElasticView>,
-}
-
-/// An ended elastic reservation.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ElasticEnded)]
-pub(super) struct ElasticEnded {
-    ended: String,
-    /// Servers to return first; 0: it is removed.
-    returning: u64,
 }
 
 async fn one_elastic(site: &Site, name: &str) -> Result<Response, Problem> {
     let found = in_time(site.broker.elastic_reservations(Some(name))).await?.pop();
     let of = found.ok_or_else(|| EditError::UnknownElastic { name: name.into() })?;
     let version = of.version();
-    Ok(etag(Json(ElasticView::from(of)), &version))
+    Ok(etag(Json(view(of)), &version))
 }
 
 /// Elastic reservations and the servers that they borrow
 #[utoipa::path(get, path = "/elastic-reservations", operation_id = "list_elastic_reservations",
-    responses((status = 200, description = "by name", body = ElasticList)))]
+    responses((status = 200, description = "by name", body = ElasticReservations)))]
 pub(super) async fn list_elastic(
     State(site): State<Site>,
     caller: Caller,
-) -> Result<Json<ElasticList>, Problem> {
+) -> Result<Json<ElasticReservations>, Problem> {
     caller.reads_region()?;
     let all = in_time(site.broker.elastic_reservations(None)).await?;
-    let all = all.into_iter().map(ElasticView::from).collect();
-    Ok(Json(ElasticList { elastic_reservations: all }))
+    let all = all.into_iter().map(view).collect();
+    Ok(Json(ElasticReservations { elastic_reservations: all }))
 }
 
 /// One elastic reservation
 #[utoipa::path(get, path = "/elastic-reservations/{name}", operation_id = "get_elastic_reservation",
     params(("name" = String, Path, description = "its name")),
     responses(
-        (status = 200, description = "the reservation", body = ElasticView),
+        (status = 200, description = "the reservation", body = ElasticReservation),
         (status = 404, description = "there is no such reservation")))]
 pub(super) async fn find_elastic(
     State(site): State<Site>,
@@ -132,9 +71,9 @@ pub(super) async fn find_elastic(
     params(
         ("name" = String, Path, description = "its name"),
         ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
-    request_body = ElasticBody,
+    request_body = ElasticAsked,
     responses(
-        (status = 200, description = "the reservation is stored", body = ElasticView),
+        (status = 200, description = "the reservation is stored", body = ElasticReservation),
         (status = 412, description = "it has changed since"),
         (status = 422, description = "fields are invalid; `errors` lists them, with the nearest valid number")))]
 pub(super) async fn set_elastic(
@@ -145,7 +84,7 @@ pub(super) async fn set_elastic(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let body: ElasticBody = body::json(&body)?;
+    let body: ElasticAsked = body::json(&body)?;
     let seen = optional_if_match(&headers)?;
     let (asked, share) = read(body);
     let stored = ReservationName::from(name.as_str());
@@ -153,12 +92,12 @@ pub(super) async fn set_elastic(
     one_elastic(&site, &name).await
 }
 
-fn read(body: ElasticBody) -> (ElasticAsked, Option<f64>) {
+fn read(body: ElasticAsked) -> (edit::ElasticAsked, Option<f64>) {
     let types = body.hardware_types.into_iter().map(|ty| (HardwareTypeName::from(ty), 1.0));
     let mut rru: BTreeMap<HardwareTypeName, f64> = types.collect();
-    rru.extend(body.rru.into_iter().map(|(ty, value)| (ty.into(), value)));
+    rru.extend(body.rru.into_iter().map(|(ty, value)| (HardwareTypeName::from(ty), value)));
     let (owner, host_profile) = (body.owner.into(), body.host_profile.map(Into::into));
-    (ElasticAsked { owner, rru, priority: body.priority, host_profile }, body.share)
+    (edit::ElasticAsked { owner, rru, priority: body.priority, host_profile }, body.share)
 }
 
 /// Ends an elastic reservation

@@ -2,22 +2,22 @@
 
 use crate::http::auth::{Caller, Role};
 use crate::http::query::{self, StrictQuery};
-use crate::http::{Problem, Site, body, in_time, schema};
+use crate::http::{Problem, Site, body, in_time};
+use api_types::emergencies::{
+    Emergencies, Emergency, EmergencyAsked, EmergencyEnded, EmergencyGrant,
+};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use broker::{
-    Emergency, EmergencyError, EmergencyId, EmergencyRefusal, EmergencyState, Grant, State as _,
-};
-use chrono::{DateTime, Utc};
+use broker::{EmergencyError, EmergencyId, EmergencyState, Grant, State as _};
 use fleet::Rru;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::time::Duration;
 use tokio::time::sleep;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 /// Longest wait for a decision, in seconds: load balancers time out soon after.
 const WAIT_MAX: u32 = 30;
@@ -28,90 +28,27 @@ const POLL_EVERY: Duration = Duration::from_millis(200);
 /// Limit of emergencies in a response.
 const EMERGENCIES_MAX: u32 = 1_000;
 
-/// Requests capacity at once.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = EmergencyAsked)]
-struct EmergencyBody {
-    /// Its id, which makes retries safe; absent: a new one.
-    #[schema(value_type = Option<Uuid>)]
-    emergency: Option<String>,
-    reservation: String,
-    /// Additional RRU.
-    rru: f64,
-    /// Why, as text.
-    why: String,
-}
-
-/// An emergency request.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Emergency)]
-pub(super) struct EmergencyView {
-    emergency: String,
-    reservation: String,
-    /// Additional RRU requested.
-    asked_rru: f64,
-    /// Why, as text.
-    why: String,
-    asked_by: String,
-    asked_at: DateTime<Utc>,
-    #[schema(schema_with = schema::state::<EmergencyState>)]
-    state: &'static str,
-    granted: Option<GrantView>,
-    /// Code of the refusal.
-    refusal: Option<&'static str>,
-    /// Reason of the refusal, as text.
-    refused_because: Option<&'static str>,
-    /// Whether it still waits for a solve to spread and buffer it.
-    debt: bool,
-}
-
-/// Granted capacity.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = EmergencyGrant)]
-struct GrantView {
-    rru: f64,
-    at: DateTime<Utc>,
-    servers: i32,
-    /// Of these, servers from shared buffers.
-    from_shared: i32,
-}
-
-impl From<Grant> for GrantView {
-    fn from(of: Grant) -> GrantView {
-        let Grant { amount, at, servers, from_shared } = of;
-        GrantView { rru: amount.to_f64(), at, servers, from_shared }
+/// An emergency, as it is sent.
+fn view(of: &broker::Emergency) -> Emergency {
+    let grant = |of: Grant| EmergencyGrant {
+        rru: of.amount.to_f64(),
+        at: of.at,
+        servers: of.servers,
+        from_shared: of.from_shared,
+    };
+    Emergency {
+        emergency: of.id.to_string(),
+        reservation: of.reservation.to_string(),
+        asked_rru: of.asked.to_f64(),
+        why: of.why.clone(),
+        asked_by: of.asked_by.clone(),
+        asked_at: of.asked_at,
+        state: of.state.as_str().to_owned(),
+        granted: of.granted.map(grant),
+        refusal: of.refusal.map(|refusal| refusal.as_str().to_owned()),
+        refused_because: of.refusal.map(|refusal| refusal.text().to_owned()),
+        debt: of.debt,
     }
-}
-
-impl From<&Emergency> for EmergencyView {
-    fn from(of: &Emergency) -> EmergencyView {
-        EmergencyView {
-            emergency: of.id.to_string(),
-            reservation: of.reservation.to_string(),
-            asked_rru: of.asked.to_f64(),
-            why: of.why.clone(),
-            asked_by: of.asked_by.clone(),
-            asked_at: of.asked_at,
-            state: of.state.as_str(),
-            granted: of.granted.map(GrantView::from),
-            refusal: of.refusal.map(EmergencyRefusal::as_str),
-            refused_because: of.refusal.map(EmergencyRefusal::text),
-            debt: of.debt,
-        }
-    }
-}
-
-/// Emergencies, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Emergencies {
-    emergencies: Vec<EmergencyView>,
-}
-
-/// An ended emergency.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct EmergencyEnded {
-    ended: String,
 }
 
 /// How long to wait for the decision.
@@ -150,10 +87,10 @@ fn parse_id(text: &str) -> Result<EmergencyId, Problem> {
 ///
 /// The mover decides, usually within a second. 202 means that it has not decided yet.
 #[utoipa::path(post, path = "/emergencies", operation_id = "ask_emergency", params(WaitQuery),
-    request_body = EmergencyBody,
+    request_body = EmergencyAsked,
     responses(
-        (status = 201, description = "the grant", body = EmergencyView),
-        (status = 202, description = "not decided yet", body = EmergencyView),
+        (status = 201, description = "the grant", body = Emergency),
+        (status = 202, description = "not decided yet", body = Emergency),
         (status = 404, description = "the id is invalid"),
         (status = 409, description = "refused; `emergency` has the details"),
         (status = 422, description = "the reason or the amount is missing")))]
@@ -164,7 +101,7 @@ pub(super) async fn ask(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Emergency)?;
-    let body: EmergencyBody = body::json(&body)?;
+    let body: EmergencyAsked = body::json(&body)?;
     let id = body.emergency.as_deref().map_or_else(|| Ok(EmergencyId::now_v7()), parse_id)?;
     let amount = Rru::from_f64(body.rru).ok_or(EmergencyError::Amount)?;
     let broker = &site.broker;
@@ -182,7 +119,7 @@ pub(super) async fn ask(
     }
 }
 
-fn response(of: &Emergency) -> Response {
+fn response(of: &broker::Emergency) -> Response {
     let status = match of.state {
         EmergencyState::Asked => StatusCode::ACCEPTED,
         EmergencyState::Granted => StatusCode::CREATED,
@@ -190,12 +127,12 @@ fn response(of: &Emergency) -> Response {
             let why = of.refusal.map_or("the emergency is over", |refusal| refusal.text());
             let code = of.refusal.map_or("over", |refusal| refusal.as_str());
             let problem = Problem::new(StatusCode::CONFLICT, code, why);
-            let view = serde_json::to_value(EmergencyView::from(of)).unwrap_or_default();
+            let view = serde_json::to_value(view(of)).unwrap_or_default();
             return problem.with("emergency", view).into_response();
         }
     };
     let place = format!("/ops/v1/emergencies/{}", of.id);
-    (status, [(LOCATION, place)], Json(EmergencyView::from(of))).into_response()
+    (status, [(LOCATION, place)], Json(view(of))).into_response()
 }
 
 /// Emergencies, newest first
@@ -207,23 +144,23 @@ pub(super) async fn list(
 ) -> Result<Json<Emergencies>, Problem> {
     caller.reads_region()?;
     let all = in_time(site.broker.emergencies(EMERGENCIES_MAX)).await?;
-    Ok(Json(Emergencies { emergencies: all.iter().map(EmergencyView::from).collect() }))
+    Ok(Json(Emergencies { emergencies: all.iter().map(view).collect() }))
 }
 
 /// One emergency
 #[utoipa::path(get, path = "/emergencies/{id}", operation_id = "get_emergency",
     params(("id" = Uuid, Path, description = "its id")),
-    responses((status = 200, description = "the outcome", body = EmergencyView)))]
+    responses((status = 200, description = "the outcome", body = Emergency)))]
 pub(super) async fn find(
     State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<EmergencyView>, Problem> {
+) -> Result<Json<Emergency>, Problem> {
     caller.reads_region()?;
     let id = parse_id(&id)?;
     let of = in_time(site.broker.emergency(id)).await?;
     let of = of.ok_or_else(|| unknown(format!("there is no emergency {id}")))?;
-    Ok(Json(EmergencyView::from(&of)))
+    Ok(Json(view(&of)))
 }
 
 /// Ends an emergency: the promise is reduced again

@@ -1,12 +1,13 @@
 //! `/ops/v1/give-way`: preemption. When more is lost than embedded buffers cover, reservations of lower priority give
 //! servers to those of higher priority.
 
-use super::drills::PreemptionView;
+use super::drills::gives_way;
 use crate::http::auth::{Caller, Role};
 use crate::http::idempotency::{StoredResponse, once};
 use crate::http::preconditions::{etag, optional_if_match, stale};
 use crate::http::{Problem, Site, body, in_time};
 use crate::rehearsal::{Rehearse, Stand};
+use api_types::drills::{GiveWay, GiveWayAsked, GiveWayDelay, GiveWayStanding};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -14,85 +15,23 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use broker::{GaveWay, GiveWayAnswer, GiveWayCause, GiveWayError, MoverError};
 use chrono::{DateTime, TimeDelta, Utc};
-use decisions::give_way::{GIVE_WAY_LOST_MIN, GiveWay, RegionHeld};
-use serde::{Deserialize, Serialize};
+use decisions::give_way::{GIVE_WAY_LOST_MIN, GiveWay as Preemption, RegionHeld};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
-use utoipa::ToSchema;
 
 const PATH: &str = "/ops/v1/give-way";
 
 /// Limit of outages: more MSBs are not lost at once.
 const OUTAGES_MAX: u32 = 1_000;
 
-/// A reservation before and after the preemptions.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = GiveWayStanding)]
-struct StandView {
-    reservation: String,
-    /// 0 is the highest priority.
-    priority: i32,
-    /// Promised capacity.
-    capacity_rru: f64,
-    /// Capacity in service before.
-    before_rru: f64,
-    /// Capacity in service after.
-    after_rru: f64,
-}
-
-impl From<Stand> for StandView {
-    fn from(of: Stand) -> StandView {
-        StandView {
-            reservation: of.reservation.to_string(),
-            priority: of.priority,
-            capacity_rru: of.capacity.to_f64(),
-            before_rru: of.before.to_f64(),
-            after_rru: of.after.to_f64(),
-        }
+fn standing(of: Stand) -> GiveWayStanding {
+    GiveWayStanding {
+        reservation: of.reservation.to_string(),
+        priority: of.priority,
+        capacity_rru: of.capacity.to_f64(),
+        before_rru: of.before.to_f64(),
+        after_rru: of.after.to_f64(),
     }
-}
-
-/// When the mover acts without an operator.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = GiveWayDelay)]
-struct DelayView {
-    /// How long at least two MSBs must be lost.
-    after_seconds: u64,
-    /// When the mover acts, unless MSBs recover before; null: fewer than two are lost.
-    at: Option<DateTime<Utc>>,
-}
-
-/// Preemptions, simulated or done.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = GiveWay)]
-pub(crate) struct GiveWayView {
-    /// Whether they were done; otherwise they are simulated.
-    applied: bool,
-    /// Lost MSBs.
-    lost: Vec<String>,
-    /// Lost MSBs required, unless `anyway` is set.
-    lost_min: usize,
-    /// When the mover acts without an operator; null: never.
-    by_itself: Option<DelayView>,
-    /// Servers with a new target; null: simulated.
-    servers: Option<usize>,
-    /// Groups of servers that change reservation.
-    moves: Vec<PreemptionView>,
-    /// Guaranteed reservations that are short or lose servers, highest priority first.
-    reservations: Vec<StandView>,
-}
-
-/// Starts preemptions.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = GiveWayAsked)]
-pub(crate) struct GiveWayBody {
-    /// Why, for the audit trail.
-    #[schema(min_length = 1)]
-    why: String,
-    /// Even if fewer than two MSBs are lost, which embedded buffers cover.
-    #[serde(default)]
-    anyway: bool,
 }
 
 impl From<GiveWayError> for Problem {
@@ -130,7 +69,7 @@ pub(crate) struct Preview {
     pub(crate) lost: Vec<String>,
     /// The mover's delay, and when it acts; `None`: it never acts without an operator.
     pub(crate) by_itself: Option<(std::time::Duration, Option<DateTime<Utc>>)>,
-    pub(crate) moves: Vec<GiveWay>,
+    pub(crate) moves: Vec<Preemption>,
     pub(crate) stand: Vec<Stand>,
 }
 
@@ -145,19 +84,19 @@ impl Preview {
         broker::give_way_version(&self.moves)
     }
 
-    fn view(self, gave: Option<GaveWay>) -> GiveWayView {
+    fn view(self, gave: Option<GaveWay>) -> GiveWay {
         let servers = gave.as_ref().map(|gave| gave.servers);
         let moves = gave.map_or(self.moves, |gave| gave.plan);
-        GiveWayView {
+        GiveWay {
             applied: servers.is_some(),
             lost: self.lost,
             lost_min: GIVE_WAY_LOST_MIN,
             by_itself: self
                 .by_itself
-                .map(|(after, at)| DelayView { after_seconds: after.as_secs(), at }),
+                .map(|(after, at)| GiveWayDelay { after_seconds: after.as_secs(), at }),
             servers,
-            moves: moves.into_iter().map(PreemptionView::from).collect(),
-            reservations: self.stand.into_iter().map(StandView::from).collect(),
+            moves: moves.into_iter().map(gives_way).collect(),
+            reservations: self.stand.into_iter().map(standing).collect(),
         }
     }
 }
@@ -178,7 +117,7 @@ pub(crate) async fn preview(site: &Site) -> Result<Preview, Problem> {
 
 async fn with_plan(
     site: &Site,
-    moves: Vec<GiveWay>,
+    moves: Vec<Preemption>,
     stand: Vec<Stand>,
 ) -> Result<Preview, Problem> {
     let mut outages = in_time(site.broker.outages(true, OUTAGES_MAX)).await?;
@@ -201,7 +140,7 @@ pub(crate) async fn give_way(
     actor: &str,
     cause: &GiveWayCause,
     key: Option<broker::KeyClaim>,
-) -> Result<GiveWayView, Problem> {
+) -> Result<GiveWay, Problem> {
     let decides = decisions(site)?;
     let before = with_plan(site, Vec::new(), Vec::new()).await?;
     let (lost, by_itself) = (before.lost, before.by_itself);
@@ -230,7 +169,7 @@ pub(crate) async fn give_way(
 /// The short reservation of the highest priority is served first: from free servers, then from shared buffers, then
 /// from reservations of lower priority, the lowest first. Nothing is changed. The ETag is the version of the plan.
 #[utoipa::path(get, path = "/give-way", operation_id = "preview_give_way",
-    responses((status = 200, description = "the simulated preemptions", body = GiveWayView)))]
+    responses((status = 200, description = "the simulated preemptions", body = GiveWay)))]
 pub(super) async fn find(State(site): State<Site>, caller: Caller) -> Result<Response, Problem> {
     caller.reads_region()?;
     let preview = preview(&site).await?;
@@ -246,9 +185,9 @@ pub(super) async fn find(State(site): State<Site>, caller: Caller) -> Result<Res
     params(
         ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *"),
         ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
-    request_body = GiveWayBody,
+    request_body = GiveWayAsked,
     responses(
-        (status = 200, description = "the preemptions are decided", body = GiveWayView),
+        (status = 200, description = "the preemptions are decided", body = GiveWay),
         (status = 409, description = "too few MSBs are lost, and `anyway` is not set"),
         (status = 412, description = "the plan has changed since"),
         (status = 422, description = "the reason is missing")))]
@@ -259,7 +198,7 @@ pub(super) async fn run(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let GiveWayBody { why, anyway } = body::json(&body)?;
+    let GiveWayAsked { why, anyway } = body::json(&body)?;
     let cause = GiveWayCause::Operator { why, anyway, seen: optional_if_match(&headers)? };
     once(&site, &actor, &headers, (PATH, &body), async |claim| {
         let done = give_way(&site, &actor, &cause, claim).await?;

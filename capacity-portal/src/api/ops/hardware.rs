@@ -3,116 +3,60 @@
 use crate::http::auth::{Caller, Role};
 use crate::http::preconditions::{etag, optional_if_match};
 use crate::http::{Problem, Site, body, in_time};
+use api_types::region::{
+    HardwareType, HardwareTypeRemoved, HardwareTypeRenamed, HardwareTypes, HardwareTypesAdded,
+    HardwareTypesAsked, SharedBuffer, SharedBufferAsked,
+};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use broker::HardwareType;
 use fleet::HardwareTypeName;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-/// The shared buffer of a hardware type.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = SharedBuffer)]
-struct BufferView {
-    reservation: String,
-    /// Promised servers.
-    servers: u64,
-    /// Held servers.
-    held: u64,
-    /// Whether its size is set; otherwise it follows from the region's fraction.
-    listed: bool,
-}
-
-/// A hardware type.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = HardwareType)]
-pub(super) struct TypeView {
-    hardware_type: String,
-    /// Servers of this type.
-    servers: u64,
-    /// Null: no shared buffer.
-    shared_buffer: Option<BufferView>,
-}
-
-impl From<HardwareType> for TypeView {
-    fn from(of: HardwareType) -> TypeView {
-        TypeView {
-            hardware_type: of.hardware_type.to_string(),
-            servers: of.servers,
-            shared_buffer: of.buffer.map(|of| BufferView {
-                reservation: of.reservation.to_string(),
-                servers: of.wanted,
-                held: of.held,
-                listed: of.listed,
-            }),
-        }
+/// A hardware type, as it is sent.
+fn view(of: broker::HardwareType) -> HardwareType {
+    HardwareType {
+        hardware_type: of.hardware_type.to_string(),
+        servers: of.servers,
+        shared_buffer: of.buffer.map(|of| SharedBuffer {
+            reservation: of.reservation.to_string(),
+            servers: of.wanted,
+            held: of.held,
+            listed: of.listed,
+        }),
     }
-}
-
-/// Hardware types, by name.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = HardwareTypes)]
-pub(super) struct Types {
-    hardware_types: Vec<TypeView>,
-}
-
-/// Hardware types to add.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = HardwareTypesAsked)]
-pub(super) struct TypesBody {
-    /// Names.
-    hardware_types: Vec<String>,
-}
-
-/// Added hardware types.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = HardwareTypesAdded)]
-pub(super) struct TypesAdded {
-    added: Vec<String>,
 }
 
 /// Hardware types with their servers and shared buffers
 #[utoipa::path(get, path = "/hardware-types", operation_id = "list_hardware_types",
-    responses((status = 200, description = "by name", body = Types)))]
+    responses((status = 200, description = "by name", body = HardwareTypes)))]
 pub(super) async fn list_types(
     State(site): State<Site>,
     caller: Caller,
-) -> Result<Json<Types>, Problem> {
+) -> Result<Json<HardwareTypes>, Problem> {
     caller.reads_region()?;
     let all = in_time(site.broker.hardware_types()).await?;
-    Ok(Json(Types { hardware_types: all.into_iter().map(TypeView::from).collect() }))
+    Ok(Json(HardwareTypes { hardware_types: all.into_iter().map(view).collect() }))
 }
 
 /// Adds hardware types, so that servers of them can be racked
 #[utoipa::path(post, path = "/hardware-types", operation_id = "add_hardware_types",
-    request_body = TypesBody,
+    request_body = HardwareTypesAsked,
     responses(
-        (status = 200, description = "the new types; empty if repeated", body = TypesAdded),
+        (status = 200, description = "the new types; empty if repeated", body = HardwareTypesAdded),
         (status = 422, description = "names are invalid; `errors` lists them")))]
 pub(super) async fn add_types(
     State(site): State<Site>,
     caller: Caller,
     body: Bytes,
-) -> Result<Json<TypesAdded>, Problem> {
+) -> Result<Json<HardwareTypesAdded>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let TypesBody { hardware_types } = body::json(&body)?;
+    let HardwareTypesAsked { hardware_types } = body::json(&body)?;
     let names: Vec<HardwareTypeName> =
         hardware_types.into_iter().map(HardwareTypeName::from).collect();
     let added = in_time(site.broker.add_hardware_types(&actor, &names)).await?;
-    Ok(Json(TypesAdded { added: added.iter().map(ToString::to_string).collect() }))
-}
-
-/// A new name of a hardware type.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = HardwareTypeRenamed)]
-pub(super) struct RenameBody {
-    /// The new name.
-    name: String,
+    Ok(Json(HardwareTypesAdded { added: added.iter().map(ToString::to_string).collect() }))
 }
 
 /// Renames a hardware type
@@ -121,9 +65,9 @@ pub(super) struct RenameBody {
 /// running solve that assigns servers to its shared buffer is not published; the next one is.
 #[utoipa::path(patch, path = "/hardware-types/{name}", operation_id = "rename_hardware_type",
     params(("name" = String, Path, description = "its name")),
-    request_body = RenameBody,
+    request_body = HardwareTypeRenamed,
     responses(
-        (status = 200, description = "the renamed type", body = TypeView),
+        (status = 200, description = "the renamed type", body = HardwareType),
         (status = 404, description = "there is no such type"),
         (status = 422, description = "the new name is invalid or already used; see `errors`")))]
 pub(super) async fn rename_type(
@@ -133,45 +77,28 @@ pub(super) async fn rename_type(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let RenameBody { name: to } = body::json(&body)?;
+    let HardwareTypeRenamed { name: to } = body::json(&body)?;
     let (from, new) = (HardwareTypeName::from(name), HardwareTypeName::from(to.as_str()));
     in_time(site.broker.rename_hardware_type(&actor, &from, &new)).await?;
     one_type(&site, &to).await
-}
-
-/// A hardware type that was removed.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = HardwareTypeRemoved)]
-pub(super) struct TypeRemoved {
-    removed: String,
 }
 
 /// Removes an unused hardware type
 #[utoipa::path(delete, path = "/hardware-types/{name}", operation_id = "remove_hardware_type",
     params(("name" = String, Path, description = "its name")),
     responses(
-        (status = 200, description = "the type is removed", body = TypeRemoved),
+        (status = 200, description = "the type is removed", body = HardwareTypeRemoved),
         (status = 404, description = "there is no such type"),
         (status = 422, description = "the type is used; `errors` lists by what, and what to do first")))]
 pub(super) async fn remove_type(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Result<Json<TypeRemoved>, Problem> {
+) -> Result<Json<HardwareTypeRemoved>, Problem> {
     let actor = caller.needs(Role::Operator)?;
     let removed = HardwareTypeName::from(name.as_str());
     in_time(site.broker.remove_hardware_type(&actor, &removed)).await?;
-    Ok(Json(TypeRemoved { removed: name }))
-}
-
-/// Size of a shared buffer.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = SharedBufferAsked)]
-pub(super) struct BufferBody {
-    /// Whole servers, at most all servers of the type.
-    #[schema(minimum = 0)]
-    servers: f64,
+    Ok(Json(HardwareTypeRemoved { removed: name }))
 }
 
 async fn one_type(site: &Site, name: &str) -> Result<Response, Problem> {
@@ -182,14 +109,14 @@ async fn one_type(site: &Site, name: &str) -> Result<Response, Problem> {
         Problem::new(StatusCode::NOT_FOUND, "unknown_hardware_type", detail)
     })?;
     let version = of.version();
-    Ok(etag(Json(TypeView::from(of)), &version))
+    Ok(etag(Json(view(of)), &version))
 }
 
 /// One hardware type and its shared buffer
 #[utoipa::path(get, path = "/shared-buffers/{hardware_type}", operation_id = "get_shared_buffer",
     params(("hardware_type" = String, Path, description = "the hardware type")),
     responses(
-        (status = 200, description = "the shared buffer", body = TypeView),
+        (status = 200, description = "the shared buffer", body = HardwareType),
         (status = 404, description = "there is no such type")))]
 pub(super) async fn find_buffer(
     State(site): State<Site>,
@@ -207,9 +134,9 @@ pub(super) async fn find_buffer(
     params(
         ("hardware_type" = String, Path, description = "the hardware type"),
         ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
-    request_body = BufferBody,
+    request_body = SharedBufferAsked,
     responses(
-        (status = 200, description = "the size is set", body = TypeView),
+        (status = 200, description = "the size is set", body = HardwareType),
         (status = 412, description = "it has changed since"),
         (status = 422, description = "fields are invalid; `errors` lists them, with the nearest valid number")))]
 pub(super) async fn set_buffer(
@@ -220,7 +147,7 @@ pub(super) async fn set_buffer(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let BufferBody { servers } = body::json(&body)?;
+    let SharedBufferAsked { servers } = body::json(&body)?;
     let (seen, ty) = (optional_if_match(&headers)?, HardwareTypeName::from(name.as_str()));
     in_time(site.broker.set_shared_buffer(&actor, &ty, Some(servers), seen.as_deref())).await?;
     one_type(&site, &name).await
@@ -232,7 +159,7 @@ pub(super) async fn set_buffer(
         ("hardware_type" = String, Path, description = "the hardware type"),
         ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     responses(
-        (status = 200, description = "the shared buffer", body = TypeView),
+        (status = 200, description = "the shared buffer", body = HardwareType),
         (status = 412, description = "it has changed since"),
         (status = 422, description = "it is not possible now; see `errors`")))]
 pub(super) async fn remove_buffer(

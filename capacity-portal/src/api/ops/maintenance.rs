@@ -1,218 +1,96 @@
 //! `/ops/v1/maintenance`: windows of planned maintenance.
 
-use super::events::scopes;
 use crate::http::auth::{Caller, Role};
 use crate::http::query::{self, StrictQuery};
-use crate::http::{Problem, Site, body, in_time, schema};
+use crate::http::{Problem, Site, body, in_time};
+use api_types::maintenance::{
+    MaintenanceAsked, MaintenanceCancelled, MaintenanceEnded, MaintenancePlan, MaintenanceRecall,
+    MaintenanceWindow, MaintenanceWindows,
+};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use broker::{
     MaintenanceAlternative, MaintenanceError, MaintenanceId, MaintenanceLength, MaintenancePreview,
-    MaintenanceReason, MaintenanceRefusal, MaintenanceRequest, MaintenanceState, MaintenanceWindow,
-    State as _, WindowId,
+    MaintenanceRefusal, MaintenanceRequest, State as _, WindowId,
 };
-use chrono::{DateTime, Utc};
 use fleet::Scope;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 /// Limit of windows in a response.
 const WINDOWS_MAX: u32 = 1_000;
 
-/// Requests planned maintenance.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = MaintenanceAsked)]
-struct PlanBody {
-    /// For an MSB, windows are planned rack by rack.
-    #[schema(schema_with = planned_scopes)]
-    scope: String,
-    /// Name of the server, rack or MSB.
-    scope_id: String,
-    /// Absent: right after the drain.
-    starts_at: Option<DateTime<Utc>>,
-    length_seconds: u32,
-    /// Drain: how long before the start no new containers are placed.
-    #[serde(default)]
-    drain_seconds: u32,
-    /// Largest share of its MSB that may be under maintenance at once during the window; a quarter by default.
-    #[schema(minimum = 0.0, maximum = 1.0)]
-    share: Option<f64>,
-    /// Minutes until the servers are back if the work is recalled because an MSB is lost. Absent: it cannot be
-    /// recalled, and its servers count as lost.
-    recall_minutes: Option<u32>,
-    /// Why, as text.
-    why: String,
-}
+/// Scopes of a plan.
+pub(in crate::api) const PLANNED_SCOPES: [Scope; 3] = [Scope::Server, Scope::Rack, Scope::Msb];
 
-fn planned_scopes() -> utoipa::openapi::Schema {
-    schema::words([Scope::Server, Scope::Rack, Scope::Msb].map(Scope::as_str))
-}
-
-/// A window of planned maintenance.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = MaintenanceWindow)]
-struct WindowView {
-    window: String,
-    /// Id of the plan that several windows belong to; of a single window, its own id.
-    plan: String,
-    /// Scope of the plan.
-    #[schema(schema_with = scopes)]
-    asked_for: &'static str,
-    /// Scope of the window: server or rack.
-    #[schema(schema_with = scopes)]
-    scope: &'static str,
-    /// Name of the server or rack.
-    scope_id: String,
-    msb: String,
-    /// Start of the drain.
-    drains_at: DateTime<Utc>,
-    starts_at: DateTime<Utc>,
-    ends_at: DateTime<Utc>,
-    drain_seconds: u64,
-    /// Largest share of its MSB that may be under maintenance at once during the window.
-    share: f64,
-    /// Minutes until the servers are back after a recall; null: it cannot be recalled.
-    recall_minutes: Option<u32>,
-    /// Why, as text.
-    why: String,
-    requested_by: String,
-    requested_at: DateTime<Utc>,
-    #[schema(schema_with = schema::state::<MaintenanceState>)]
-    state: &'static str,
-    state_at: DateTime<Utc>,
-    /// Why it is paused, or was cancelled or ended early.
-    reason: Option<&'static str>,
-    /// Details of the reason, as text.
-    detail: Option<String>,
-    /// Its servers; 0 after its end.
-    servers: u64,
-    /// Of these, in use or lent.
-    in_use: u64,
-    /// Progress of its recall; null: not recalled.
-    recall: Option<RecallView>,
-}
-
-/// Progress of a recall, after the loss of an MSB elsewhere.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = MaintenanceRecall)]
-struct RecallView {
-    ordered_at: DateTime<Utc>,
-    /// When all servers must be back.
-    due_at: DateTime<Utc>,
-    /// When the last server came back; null: none yet.
-    back_at: Option<DateTime<Utc>>,
-    /// Servers recalled.
-    servers: u64,
-    /// Of these, back.
-    returned: u64,
-    /// Of these, refused by their hosts: they stay out until the window ends.
-    refused: u64,
-}
-
-impl From<&MaintenanceWindow> for WindowView {
-    fn from(of: &MaintenanceWindow) -> WindowView {
-        WindowView {
-            window: of.id.to_string(),
-            plan: of.plan.to_string(),
-            asked_for: of.asked_for.as_str(),
-            scope: of.scope.as_str(),
-            scope_id: of.name.to_string(),
-            msb: of.msb.to_string(),
-            drains_at: of.drains_at(),
-            starts_at: of.starts_at,
-            ends_at: of.ends_at,
-            drain_seconds: of.drain.as_secs(),
-            share: f64::from(of.share_micro) / 1e6,
-            recall_minutes: of.recall_minutes,
-            why: of.why.clone(),
-            requested_by: of.requested_by.clone(),
-            requested_at: of.requested_at,
-            state: of.state.as_str(),
-            state_at: of.state_at,
-            reason: of.reason.map(MaintenanceReason::as_str),
-            detail: of.detail.clone(),
+/// A window, as it is sent.
+fn view(of: &broker::MaintenanceWindow) -> MaintenanceWindow {
+    MaintenanceWindow {
+        window: of.id.to_string(),
+        plan: of.plan.to_string(),
+        asked_for: of.asked_for.as_str().to_owned(),
+        scope: of.scope.as_str().to_owned(),
+        scope_id: of.name.to_string(),
+        msb: of.msb.to_string(),
+        drains_at: of.drains_at(),
+        starts_at: of.starts_at,
+        ends_at: of.ends_at,
+        drain_seconds: of.drain.as_secs(),
+        share: f64::from(of.share_micro) / 1e6,
+        recall_minutes: of.recall_minutes,
+        why: of.why.clone(),
+        requested_by: of.requested_by.clone(),
+        requested_at: of.requested_at,
+        state: of.state.as_str().to_owned(),
+        state_at: of.state_at,
+        reason: of.reason.map(|reason| reason.as_str().to_owned()),
+        detail: of.detail.clone(),
+        servers: of.servers,
+        in_use: of.in_use,
+        recall: of.recall.map(|of| MaintenanceRecall {
+            ordered_at: of.ordered_at,
+            due_at: of.due_at,
+            back_at: of.back_at,
             servers: of.servers,
-            in_use: of.in_use,
-            recall: of.recall.map(|of| RecallView {
-                ordered_at: of.ordered_at,
-                due_at: of.due_at,
-                back_at: of.back_at,
-                servers: of.servers,
-                returned: of.returned,
-                refused: of.refused,
-            }),
-        }
+            returned: of.returned,
+            refused: of.refused,
+        }),
     }
 }
 
-/// A list of windows.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = MaintenanceWindows)]
-pub(super) struct WindowList {
-    /// Open windows first.
-    windows: Vec<WindowView>,
+fn list_of(windows: &[broker::MaintenanceWindow]) -> MaintenanceWindows {
+    MaintenanceWindows { windows: windows.iter().map(view).collect() }
 }
 
-impl WindowList {
-    fn of(windows: &[MaintenanceWindow]) -> WindowList {
-        WindowList { windows: windows.iter().map(WindowView::from).collect() }
-    }
-}
-
-/// Windows of a plan.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = MaintenancePlan)]
-pub(super) struct PlannedWindows {
-    plan: Option<String>,
-    /// Sorted by start.
-    windows: Vec<WindowView>,
-}
-
-/// Ended windows.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = MaintenanceEnded)]
-pub(super) struct EndedWindows {
-    ended: Vec<String>,
-}
-
-/// Cancelled windows.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = MaintenanceCancelled)]
-pub(super) struct CancelledWindows {
-    cancelled: Vec<String>,
-}
-
-impl PlanBody {
-    fn request(self) -> Result<MaintenanceRequest, Problem> {
-        let malformed = |field: &str, detail: String| {
-            Problem::bad_request("malformed", detail).with("field", field.into())
-        };
-        let scope = Scope::parse(&self.scope).filter(|scope| *scope != Scope::Datacenter);
-        let scope = scope.ok_or_else(|| {
-            malformed("scope", format!("scope {:?} is not server, rack or msb", self.scope))
-        })?;
-        let share_micro = match self.share {
-            None => None,
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1")]
-            Some(share) if (0.0..=1.0).contains(&share) => Some((share * 1e6).round() as u32),
-            Some(_) => return Err(malformed("share", "share must be from 0 to 1".to_owned())),
-        };
-        Ok(MaintenanceRequest {
-            scope,
-            name: self.scope_id.into(),
-            starts_at: self.starts_at,
-            length: Duration::from_secs(self.length_seconds.into()),
-            drain: Duration::from_secs(self.drain_seconds.into()),
-            share_micro,
-            recall_minutes: self.recall_minutes,
-            why: self.why,
-        })
-    }
+/// Reads a body.
+fn request(body: MaintenanceAsked) -> Result<MaintenanceRequest, Problem> {
+    let malformed = |field: &str, detail: String| {
+        Problem::bad_request("malformed", detail).with("field", field.into())
+    };
+    let scope = Scope::parse(&body.scope).filter(|scope| PLANNED_SCOPES.contains(scope));
+    let scope = scope.ok_or_else(|| {
+        malformed("scope", format!("scope {:?} is not server, rack or msb", body.scope))
+    })?;
+    let share_micro = match body.share {
+        None => None,
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1")]
+        Some(share) if (0.0..=1.0).contains(&share) => Some((share * 1e6).round() as u32),
+        Some(_) => return Err(malformed("share", "share must be from 0 to 1".to_owned())),
+    };
+    Ok(MaintenanceRequest {
+        scope,
+        name: body.scope_id.into(),
+        starts_at: body.starts_at,
+        length: Duration::from_secs(body.length_seconds.into()),
+        drain: Duration::from_secs(body.drain_seconds.into()),
+        share_micro,
+        recall_minutes: body.recall_minutes,
+        why: body.why,
+    })
 }
 
 /// Filters of the list of windows.
@@ -346,19 +224,19 @@ fn texts(ids: &[WindowId]) -> Vec<String> {
 /// Refused with 409 if the current state forbids it, which may change, and with 422 if it is never possible. Both have
 /// the numbers.
 #[utoipa::path(post, path = "/maintenance", operation_id = "plan_maintenance",
-    request_body = PlanBody,
+    request_body = MaintenanceAsked,
     responses(
-        (status = 201, description = "the windows", body = PlannedWindows),
+        (status = 201, description = "the windows", body = MaintenancePlan),
         (status = 409, description = "the current state forbids it"),
         (status = 422, description = "it is never possible")))]
 pub(super) async fn plan(
     State(site): State<Site>,
     caller: Caller,
     body: Bytes,
-) -> Result<(StatusCode, Json<PlannedWindows>), Problem> {
+) -> Result<(StatusCode, Json<MaintenancePlan>), Problem> {
     let planned = planned_for(&site, &caller, &body).await?;
     let plan = planned.first().map(|window| window.plan.to_string());
-    let planned = PlannedWindows { plan, windows: planned.iter().map(WindowView::from).collect() };
+    let planned = MaintenancePlan { plan, windows: planned.iter().map(view).collect() };
     Ok((StatusCode::CREATED, Json(planned)))
 }
 
@@ -367,9 +245,9 @@ pub(crate) async fn planned_for(
     site: &Site,
     caller: &Caller,
     body: &[u8],
-) -> Result<Vec<MaintenanceWindow>, Problem> {
+) -> Result<Vec<broker::MaintenanceWindow>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let request = body::json::<PlanBody>(body)?.request()?;
+    let request = request(body::json(body)?)?;
     in_time(site.broker.plan_maintenance(&actor, &request)).await
 }
 
@@ -380,55 +258,55 @@ pub(crate) async fn previewed_for(
     body: &[u8],
 ) -> Result<MaintenancePreview, Problem> {
     caller.needs(Role::Operator)?;
-    let request = body::json::<PlanBody>(body)?.request()?;
+    let request = request(body::json(body)?)?;
     in_time(site.broker.preview_maintenance(&request)).await
 }
 
 /// Windows of planned maintenance, open windows first
 #[utoipa::path(get, path = "/maintenance", operation_id = "list_maintenance", params(WindowsQuery),
-    responses((status = 200, description = "the windows", body = WindowList)))]
+    responses((status = 200, description = "the windows", body = MaintenanceWindows)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
     StrictQuery(WindowsQuery { all, limit }): StrictQuery<WindowsQuery>,
-) -> Result<Json<WindowList>, Problem> {
+) -> Result<Json<MaintenanceWindows>, Problem> {
     caller.reads_region()?;
     let limit = query::limit(limit, WINDOWS_MAX, WINDOWS_MAX)?;
     let listed = in_time(site.broker.maintenance(all, None, limit)).await?;
-    Ok(Json(WindowList::of(&listed)))
+    Ok(Json(list_of(&listed)))
 }
 
 /// One window of planned maintenance, or all windows of a plan
 #[utoipa::path(get, path = "/maintenance/{id}", operation_id = "get_maintenance",
     params(("id" = Uuid, Path, description = "a window or a plan")),
-    responses((status = 200, description = "the windows", body = WindowList)))]
+    responses((status = 200, description = "the windows", body = MaintenanceWindows)))]
 pub(super) async fn find(
     State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<WindowList>, Problem> {
+) -> Result<Json<MaintenanceWindows>, Problem> {
     caller.reads_region()?;
     let id = parse_id(&id)?;
     let found = in_time(site.broker.maintenance(true, Some(id), WINDOWS_MAX)).await?;
     if found.is_empty() {
         return Err(unknown(format!("there is no maintenance {id}")));
     }
-    Ok(Json(WindowList::of(&found)))
+    Ok(Json(list_of(&found)))
 }
 
 /// Ends maintenance early
 #[utoipa::path(post, path = "/maintenance/{id}/end", operation_id = "end_maintenance",
     params(("id" = Uuid, Path, description = "a window or a plan")),
     responses(
-        (status = 200, description = "the ended windows", body = EndedWindows),
+        (status = 200, description = "the ended windows", body = MaintenanceEnded),
         (status = 409, description = "the window is over or has not begun")))]
 pub(super) async fn end(
     State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<EndedWindows>, Problem> {
+) -> Result<Json<MaintenanceEnded>, Problem> {
     let ended = ended_for(&site, &caller, &id).await?;
-    Ok(Json(EndedWindows { ended: texts(&ended) }))
+    Ok(Json(MaintenanceEnded { ended: texts(&ended) }))
 }
 
 /// [`end`] for a page.
@@ -445,15 +323,15 @@ pub(crate) async fn ended_for(
 #[utoipa::path(post, path = "/maintenance/{id}/cancel", operation_id = "cancel_maintenance",
     params(("id" = Uuid, Path, description = "a window or a plan")),
     responses(
-        (status = 200, description = "the cancelled windows", body = CancelledWindows),
+        (status = 200, description = "the cancelled windows", body = MaintenanceCancelled),
         (status = 409, description = "the window is over")))]
 pub(super) async fn cancel(
     State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<CancelledWindows>, Problem> {
+) -> Result<Json<MaintenanceCancelled>, Problem> {
     let cancelled = cancelled_for(&site, &caller, &id).await?;
-    Ok(Json(CancelledWindows { cancelled: texts(&cancelled) }))
+    Ok(Json(MaintenanceCancelled { cancelled: texts(&cancelled) }))
 }
 
 /// [`cancel`] for a page.

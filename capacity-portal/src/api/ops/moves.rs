@@ -5,15 +5,14 @@ use crate::http::auth::{Caller, Role};
 use crate::http::page::PageCursor;
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, body, in_time, schema};
-use api_types::moves::MoverView;
+use api_types::moves::{Move, MoverView, MovesPage, StopAsked};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
-use broker::{MoveOrigin, MoveReason, MoveRow, MoveState, MovesAsked, State as _};
-use chrono::{DateTime, Utc};
+use broker::{MoveRow, MoveState, MovesAsked, State as _};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 /// Moves of a page: the default, and the limit.
 const PAGE: u32 = 100;
@@ -40,90 +39,32 @@ pub(super) struct MovesQuery {
     page_token: Option<String>,
 }
 
-/// A move of a server to another owner, open or ended.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Move)]
-pub(super) struct MoveView {
-    #[serde(rename = "move")]
-    #[schema(value_type = Uuid)]
-    id: String,
-    server: String,
-    /// Previous owner; null: none.
-    from: Option<String>,
-    /// Next owner; null: none.
-    to: Option<String>,
-    /// Version of the targets that it executes.
-    version: i64,
-    #[schema(schema_with = schema::state::<MoveState>)]
-    state: &'static str,
-    state_at: DateTime<Utc>,
-    opened_at: DateTime<Utc>,
-    /// Why it was opened.
-    #[schema(schema_with = origins)]
-    origin: &'static str,
-    /// Whether the server was in use when the move was opened.
-    in_use: bool,
-    /// Why it ended before the server was bound.
-    #[schema(schema_with = reasons)]
-    reason: Option<&'static str>,
-    /// Message of the host agent.
-    detail: Option<String>,
-}
-
-fn origins() -> utoipa::openapi::Schema {
-    schema::words(MoveOrigin::ALL.map(MoveOrigin::as_str))
-}
-
-fn reasons() -> utoipa::openapi::Schema {
-    schema::words_or_null(MoveReason::ALL.map(MoveReason::as_str))
-}
-
-impl From<MoveRow> for MoveView {
-    fn from(of: MoveRow) -> MoveView {
-        MoveView {
-            id: of.id.to_string(),
-            server: of.server.to_string(),
-            from: of.source.map(|name| name.to_string()),
-            to: of.target.map(|name| name.to_string()),
-            version: of.version.0,
-            state: of.state.as_str(),
-            state_at: of.state_at,
-            opened_at: of.opened_at,
-            origin: of.origin.as_str(),
-            in_use: of.in_use,
-            reason: of.reason.map(MoveReason::as_str),
-            detail: of.detail,
-        }
+/// A move, as it is sent.
+pub(super) fn view(of: MoveRow) -> Move {
+    Move {
+        id: of.id.to_string(),
+        server: of.server.to_string(),
+        from: of.source.map(|name| name.to_string()),
+        to: of.target.map(|name| name.to_string()),
+        version: of.version.0,
+        state: of.state.as_str().to_owned(),
+        state_at: of.state_at,
+        opened_at: of.opened_at,
+        origin: of.origin.as_str().to_owned(),
+        in_use: of.in_use,
+        reason: of.reason.map(|reason| reason.as_str().to_owned()),
+        detail: of.detail,
     }
 }
 
-/// Moves, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct MovesPage {
-    moves: Vec<MoveView>,
-    /// Null: this is the last page.
-    next_page_token: Option<String>,
-}
-
-/// Reason of a stop or pause.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = StopAsked)]
-pub(super) struct StopBody {
-    /// Why, as text.
-    #[schema(min_length = 1)]
-    why: String,
-}
-
-impl StopBody {
-    /// The reason, which must not be empty.
-    pub(super) fn reason(self) -> Result<String, Problem> {
-        if self.why.trim().is_empty() {
-            let detail = "why: a reason is required";
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail));
-        }
-        Ok(self.why)
+/// The reason of a stop or pause, which must not be empty.
+pub(super) fn reason(body: &[u8]) -> Result<String, Problem> {
+    let StopAsked { why } = body::json(body)?;
+    if why.trim().is_empty() {
+        let detail = "why: a reason is required";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail));
     }
+    Ok(why)
 }
 
 /// Open and recent moves, newest first
@@ -143,7 +84,7 @@ pub(super) async fn list(
     let asked = MovesAsked { reservation, server, state, open, before };
     let rows = in_time(site.broker.moves_page(&asked, limit + 1)).await?;
     let (rows, next_page_token) = cursor.page(rows, limit, |of| of.id.to_string());
-    Ok(Json(MovesPage { moves: rows.into_iter().map(MoveView::from).collect(), next_page_token }))
+    Ok(Json(MovesPage { moves: rows.into_iter().map(view).collect(), next_page_token }))
 }
 
 /// The mover, and whether moves may begin
@@ -161,7 +102,7 @@ pub(super) async fn mover(
 ///
 /// If it is already pulled, nothing changes.
 #[utoipa::path(post, path = "/moves/stop", operation_id = "stop_moves",
-    request_body = StopBody,
+    request_body = StopAsked,
     responses(
         (status = 200, description = "the mover", body = MoverView),
         (status = 422, description = "the reason is missing")))]
@@ -171,7 +112,7 @@ pub(super) async fn stop(
     body: Bytes,
 ) -> Result<Json<MoverView>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let why = body::json::<StopBody>(&body)?.reason()?;
+    let why = reason(&body)?;
     in_time(site.broker.stop_mover(&actor, &why)).await?;
     status(&site).await
 }

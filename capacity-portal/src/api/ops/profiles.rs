@@ -5,59 +5,20 @@ use crate::http::auth::{Caller, Role};
 use crate::http::field;
 use crate::http::preconditions::{etag, optional_if_match, stale};
 use crate::http::{Problem, Site, body, in_time};
+use api_types::region::{RruProfile, RruProfileAsked, RruProfileRemoved, RruProfiles};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use broker::{ProfileError, RruProfile};
-use chrono::{DateTime, Utc};
+use broker::ProfileError;
 use fleet::Rru;
-use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
-use utoipa::ToSchema;
 
-/// Values of an RRU profile.
-#[derive(ToSchema)]
-#[schema(as = RruProfileAsked)]
-#[expect(dead_code, reason = "schema of the body, which is read member by member")]
-pub(super) struct ProfileAsked {
-    /// RRU of one server of each eligible hardware type, with at most six decimal places.
-    rru: BTreeMap<String, f64>,
-}
-
-/// An RRU profile.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RruProfile)]
-pub(super) struct ProfileView {
-    profile: String,
-    /// RRU of one server of each eligible hardware type.
-    rru: BTreeMap<String, f64>,
-    /// Who changed it last.
-    set_by: String,
-    set_at: DateTime<Utc>,
-}
-
-impl From<RruProfile> for ProfileView {
-    fn from(of: RruProfile) -> ProfileView {
-        let rru = of.rru.iter().map(|(ty, value)| (ty.to_string(), value.to_f64())).collect();
-        ProfileView { profile: of.profile.to_string(), rru, set_by: of.set_by, set_at: of.set_at }
-    }
-}
-
-/// RRU profiles, by name.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RruProfiles)]
-pub(super) struct Profiles {
-    profiles: Vec<ProfileView>,
-}
-
-/// A removed profile.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RruProfileRemoved)]
-pub(super) struct Removed {
-    removed: String,
+/// An RRU profile, as it is sent.
+fn view(of: broker::RruProfile) -> RruProfile {
+    let rru = of.rru.iter().map(|(ty, value)| (ty.to_string(), value.to_f64())).collect();
+    RruProfile { profile: of.profile.to_string(), rru, set_by: of.set_by, set_at: of.set_at }
 }
 
 impl From<ProfileError> for Problem {
@@ -87,14 +48,14 @@ fn unknown(detail: String) -> Problem {
 
 /// RRU profiles, by name
 #[utoipa::path(get, path = "/rru-profiles", operation_id = "list_rru_profiles",
-    responses((status = 200, description = "all profiles", body = Profiles)))]
+    responses((status = 200, description = "all profiles", body = RruProfiles)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-) -> Result<Json<Profiles>, Problem> {
+) -> Result<Json<RruProfiles>, Problem> {
     caller.reads()?;
     let all = in_time(site.broker.rru_profiles(None)).await?;
-    Ok(Json(Profiles { profiles: all.into_iter().map(ProfileView::from).collect() }))
+    Ok(Json(RruProfiles { profiles: all.into_iter().map(view).collect() }))
 }
 
 /// A profile, with its version.
@@ -102,13 +63,13 @@ async fn one(site: &Site, name: &str) -> Result<Response, Problem> {
     let found = in_time(site.broker.rru_profiles(Some(name))).await?.pop();
     let found = found.ok_or_else(|| unknown(format!("there is no RRU profile {name:?}")))?;
     let version = found.version();
-    Ok(etag(Json(ProfileView::from(found)), &version))
+    Ok(etag(Json(view(found)), &version))
 }
 
 /// One RRU profile
 #[utoipa::path(get, path = "/rru-profiles/{name}", operation_id = "get_rru_profile",
     params(("name" = String, Path, description = "its name")),
-    responses((status = 200, description = "the profile", body = ProfileView)))]
+    responses((status = 200, description = "the profile", body = RruProfile)))]
 pub(super) async fn find(
     State(site): State<Site>,
     caller: Caller,
@@ -125,9 +86,9 @@ pub(super) async fn find(
     params(
         ("name" = String, Path, description = "its name"),
         ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
-    request_body = ProfileAsked,
+    request_body = RruProfileAsked,
     responses(
-        (status = 200, description = "the profile is stored", body = ProfileView),
+        (status = 200, description = "the profile is stored", body = RruProfile),
         (status = 409, description = "no region is loaded"),
         (status = 412, description = "it has changed since"),
         (status = 422, description = "fields are invalid; `errors` lists them")))]
@@ -157,7 +118,7 @@ pub(super) async fn set(
         ("name" = String, Path, description = "its name"),
         ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     responses(
-        (status = 200, description = "the profile is removed", body = Removed),
+        (status = 200, description = "the profile is removed", body = RruProfileRemoved),
         (status = 409, description = "quotas use the profile"),
         (status = 412, description = "it has changed since")))]
 pub(super) async fn remove(
@@ -165,9 +126,9 @@ pub(super) async fn remove(
     caller: Caller,
     Path(name): Path<String>,
     headers: HeaderMap,
-) -> Result<Json<Removed>, Problem> {
+) -> Result<Json<RruProfileRemoved>, Problem> {
     let actor = caller.needs(Role::Operator)?;
     let seen = optional_if_match(&headers)?;
     in_time(site.broker.remove_rru_profile(&actor, &name, seen.as_deref())).await?;
-    Ok(Json(Removed { removed: name }))
+    Ok(Json(RruProfileRemoved { removed: name }))
 }

@@ -2,109 +2,41 @@
 
 use crate::http::auth::{Caller, Role};
 use crate::http::{Problem, Site, body, in_time};
+use api_types::quotas::{Quota, QuotaAsked, QuotaLimit, Quotas};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use broker::{Quota, QuotaAsked, QuotaError, QuotaLimit};
-use chrono::{DateTime, Utc};
+use broker::QuotaError;
 use fleet::Rru;
 use fleet::quota::Measure;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 
-/// One limit: RRU of a profile, or servers.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = QuotaLimitAsked)]
-struct LimitBody {
-    /// The RRU profile in which `rru` counts.
-    profile: Option<String>,
-    /// Largest RRU in that profile.
-    #[schema(minimum = 0, maximum = 1_000_000_000)]
-    rru: Option<f64>,
-    /// Largest number of servers.
-    #[schema(minimum = 0, maximum = 1_000_000_000)]
-    servers: Option<f64>,
-    /// Hardware type of the servers; null: all.
-    hardware_type: Option<String>,
-}
-
-/// Limits of an owner.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = QuotaAsked)]
-pub(super) struct QuotaBody {
-    /// All limits apply; empty: no limit.
-    limits: Option<Vec<LimitBody>>,
-    /// No longer accepted: RRU of different profiles cannot be added.
-    #[schema(deprecated)]
-    capacity_rru: Option<Value>,
-}
-
-/// A limit, and the promised amount.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = QuotaLimit)]
-struct LimitView {
-    /// `rru` or `servers`.
-    unit: &'static str,
-    /// Profile of the RRU; null: it counts servers.
-    profile: Option<String>,
-    /// Hardware type of the servers; null: all, or it counts RRU.
-    hardware_type: Option<String>,
-    /// Largest sum of the promises of its guaranteed reservations.
-    limit: f64,
-    /// Sum of the promises, each at its largest possible amount in this measure.
-    promised: f64,
-    set_by: String,
-    set_at: DateTime<Utc>,
-}
-
-impl From<QuotaLimit> for LimitView {
-    fn from(of: QuotaLimit) -> LimitView {
-        let (unit, profile, hardware_type) = match &of.measure {
-            Measure::Profile { profile, .. } => ("rru", Some(profile.to_string()), None),
-            Measure::Servers => ("servers", None, None),
-            Measure::ServersOf(hardware_type) => ("servers", None, Some(hardware_type.to_string())),
-        };
-        LimitView {
-            unit,
-            profile,
-            hardware_type,
-            limit: of.limit.to_f64(),
-            promised: of.promised.to_f64(),
-            set_by: of.set_by,
-            set_at: of.set_at,
-        }
+/// A limit, as it is sent.
+fn limit(of: broker::QuotaLimit) -> QuotaLimit {
+    let (unit, profile, hardware_type) = match &of.measure {
+        Measure::Profile { profile, .. } => ("rru", Some(profile.to_string()), None),
+        Measure::Servers => ("servers", None, None),
+        Measure::ServersOf(hardware_type) => ("servers", None, Some(hardware_type.to_string())),
+    };
+    QuotaLimit {
+        unit: unit.to_owned(),
+        profile,
+        hardware_type,
+        limit: of.limit.to_f64(),
+        promised: of.promised.to_f64(),
+        set_by: of.set_by,
+        set_at: of.set_at,
     }
 }
 
-/// Quota of an owner.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Quota)]
-pub(super) struct QuotaView {
-    owner: String,
-    /// All limits apply; empty: no limit.
-    limits: Vec<LimitView>,
-    /// Number of its guaranteed reservations.
-    reservations: usize,
-}
-
-impl From<Quota> for QuotaView {
-    fn from(of: Quota) -> QuotaView {
-        QuotaView {
-            owner: of.owner.to_string(),
-            limits: of.limits.into_iter().map(LimitView::from).collect(),
-            reservations: of.promises.len(),
-        }
+/// A quota, as it is sent.
+fn view(of: broker::Quota) -> Quota {
+    Quota {
+        owner: of.owner.to_string(),
+        limits: of.limits.into_iter().map(limit).collect(),
+        reservations: of.promises.len(),
     }
-}
-
-/// Quotas, by owner.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Quotas {
-    quotas: Vec<QuotaView>,
 }
 
 impl From<QuotaError> for Problem {
@@ -131,7 +63,7 @@ impl From<QuotaError> for Problem {
 }
 
 /// Reads limits; returns every invalid field.
-fn read(body: QuotaBody) -> Result<Vec<QuotaAsked>, Vec<Value>> {
+fn read(body: QuotaAsked) -> Result<Vec<broker::QuotaAsked>, Vec<Value>> {
     let mut wrong = Vec::new();
     let mut add = |field: String, reason: &str, detail: &str| {
         wrong.push(json!({ "field": field, "reason": reason, "detail": detail }));
@@ -170,7 +102,7 @@ fn read(body: QuotaBody) -> Result<Vec<QuotaAsked>, Vec<Value>> {
         }
         match Rru::from_f64(amount).filter(|amount| *amount >= Rru::ZERO) {
             None => add(field(name), "out_of_range", "an amount must be from 0 to 1e9"),
-            Some(limit) => limits.push(QuotaAsked {
+            Some(limit) => limits.push(broker::QuotaAsked {
                 profile: of.profile.map(Into::into),
                 hardware_type: of.hardware_type.map(Into::into),
                 limit,
@@ -189,7 +121,7 @@ pub(super) async fn list(
 ) -> Result<Json<Quotas>, Problem> {
     caller.reads()?;
     let all = in_time(site.broker.quotas(caller.scope())).await?;
-    Ok(Json(Quotas { quotas: all.into_iter().map(QuotaView::from).collect() }))
+    Ok(Json(Quotas { quotas: all.into_iter().map(view).collect() }))
 }
 
 /// Sets the quota of an owner
@@ -197,16 +129,16 @@ pub(super) async fn list(
 /// Each limit counts RRU of one profile, or servers. A promise counts at its largest possible amount, without the
 /// embedded buffer. Existing promises are kept, and may be reduced.
 #[utoipa::path(put, path = "/quotas/{owner}", operation_id = "set_quota",
-    params(("owner" = String, Path, description = "the owner")), request_body = QuotaBody,
+    params(("owner" = String, Path, description = "the owner")), request_body = QuotaAsked,
     responses(
-        (status = 200, description = "the quota is set", body = QuotaView),
+        (status = 200, description = "the quota is set", body = Quota),
         (status = 422, description = "fields are invalid; `errors` lists them")))]
 pub(super) async fn set(
     State(site): State<Site>,
     caller: Caller,
     Path(owner): Path<String>,
     body: Bytes,
-) -> Result<Json<QuotaView>, Problem> {
+) -> Result<Json<Quota>, Problem> {
     let actor = caller.needs(Role::Admin)?;
     let limits = read(body::json(&body)?).map_err(|wrong| {
         let detail = format!("{} fields are invalid", wrong.len());
@@ -215,6 +147,7 @@ pub(super) async fn set(
     })?;
     in_time(site.broker.set_quota(&actor, &owner, &limits)).await?;
     let set = in_time(site.broker.quotas(Some(&owner))).await?.pop();
-    let none = || Quota { owner: owner.as_str().into(), limits: Vec::new(), promises: Vec::new() };
-    Ok(Json(set.unwrap_or_else(none).into()))
+    let none =
+        || broker::Quota { owner: owner.as_str().into(), limits: Vec::new(), promises: Vec::new() };
+    Ok(Json(view(set.unwrap_or_else(none))))
 }

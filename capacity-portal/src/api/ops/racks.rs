@@ -5,19 +5,18 @@ use crate::http::auth::{Caller, Role};
 use crate::http::idempotency::{StoredResponse, once};
 use crate::http::query::StrictQuery;
 use crate::http::{Problem, Site, body, in_time};
+use api_types::inventory::{ServerDrained, ServersChange, ServersDrained, ServersEdited};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::Decommission;
-use chrono::{DateTime, Utc};
 use fleet::ServerName;
 use fleet::edit::{Racked, Relocated, ServerEdit, ServerPlan, WrongField};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
@@ -103,90 +102,39 @@ pub(super) struct RemoveQuery {
     drain: bool,
 }
 
-/// A server that is drained, and removed when it is free.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ServerDrained)]
-struct DrainedView {
-    server: String,
-    /// Its owner; null: it is free.
-    reservation: Option<String>,
-    /// Progress as text.
-    progress: String,
-    /// State of its open move; null: none.
-    step: Option<String>,
-    asked_by: String,
-    asked_at: DateTime<Utc>,
-    /// Why it could not be removed although it is free.
-    refused: Option<String>,
+/// Drained servers, as they are sent.
+fn drained_view(all: Vec<Decommission>) -> ServersDrained {
+    let view = |of: Decommission| ServerDrained {
+        progress: of.progress().to_owned(),
+        server: of.server.to_string(),
+        reservation: of.reservation.as_ref().map(|name| name.to_string()),
+        step: of.step,
+        asked_by: of.asked_by,
+        asked_at: of.asked_at,
+        refused: of.refused,
+    };
+    ServersDrained { servers: all.into_iter().map(view).collect() }
 }
 
-/// Drained servers, by name.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ServersDrained)]
-pub(super) struct Drained {
-    servers: Vec<DrainedView>,
-}
-
-impl From<Vec<Decommission>> for Drained {
-    fn from(all: Vec<Decommission>) -> Drained {
-        let view = |of: Decommission| DrainedView {
-            progress: of.progress().to_owned(),
-            server: of.server.to_string(),
-            reservation: of.reservation.as_ref().map(|name| name.to_string()),
-            step: of.step,
-            asked_by: of.asked_by,
-            asked_at: of.asked_at,
-            refused: of.refused,
-        };
-        Drained { servers: all.into_iter().map(view).collect() }
-    }
-}
-
-/// Change of the number of servers of a type in an MSB.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ServersChange)]
-pub(crate) struct ChangeView {
-    pub(crate) hardware_type: String,
-    pub(crate) msb: String,
-    pub(crate) servers: i64,
-}
-
-/// Effect of a change, done or previewed.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ServersEdited)]
-pub(crate) struct EditedView {
-    /// Whether it was done; false: previewed.
-    pub(crate) applied: bool,
-    pub(crate) servers: usize,
-    pub(crate) new_racks: Vec<String>,
-    pub(crate) new_msbs: Vec<String>,
-    pub(crate) change: Vec<ChangeView>,
-    /// Owned servers that move or are drained, by reservation.
-    pub(crate) held: BTreeMap<String, usize>,
-    /// Servers to drain first.
-    pub(crate) draining: Vec<String>,
-}
-
-fn names<N: ToString>(of: &BTreeSet<N>) -> Vec<String> {
+fn names<N: ToString>(of: &std::collections::BTreeSet<N>) -> Vec<String> {
     of.iter().map(ToString::to_string).collect()
 }
 
-impl EditedView {
-    pub(crate) fn new(of: &ServerPlan, applied: bool) -> EditedView {
-        let change = of.change.iter().map(|((hardware_type, msb), servers)| ChangeView {
-            hardware_type: hardware_type.to_string(),
-            msb: msb.to_string(),
-            servers: *servers,
-        });
-        EditedView {
-            applied,
-            servers: of.servers,
-            new_racks: names(&of.new_racks),
-            new_msbs: names(&of.new_msbs),
-            change: change.collect(),
-            held: of.held.iter().map(|(name, count)| (name.to_string(), *count)).collect(),
-            draining: names(&of.draining),
-        }
+/// The effect of a change, as it is sent.
+fn edited_view(of: &ServerPlan, applied: bool) -> ServersEdited {
+    let change = of.change.iter().map(|((hardware_type, msb), servers)| ServersChange {
+        hardware_type: hardware_type.to_string(),
+        msb: msb.to_string(),
+        servers: *servers,
+    });
+    ServersEdited {
+        applied,
+        servers: of.servers,
+        new_racks: names(&of.new_racks),
+        new_msbs: names(&of.new_msbs),
+        change: change.collect(),
+        held: of.held.iter().map(|(name, count)| (name.to_string(), *count)).collect(),
+        draining: names(&of.draining),
     }
 }
 
@@ -224,15 +172,15 @@ pub(crate) async fn edit(
     edit: &ServerEdit,
     dry: bool,
     key: Option<broker::KeyClaim>,
-) -> Result<EditedView, Problem> {
+) -> Result<ServersEdited, Problem> {
     let answer = |plan: &ServerPlan| {
-        StoredResponse::new(StatusCode::OK, None, json!(EditedView::new(plan, true))).json()
+        StoredResponse::new(StatusCode::OK, None, json!(edited_view(plan, true))).json()
     };
     let key = key.map(|claim| (claim, &answer as &(dyn Fn(&ServerPlan) -> Value + Sync)));
     let late =
         |_| Problem::unavailable("postgres_unavailable", "the region was not changed in time");
     let edited = timeout(EDIT_WITHIN, site.broker.edit_servers(actor, edit, dry, key)).await;
-    Ok(EditedView::new(&edited.map_err(late)??, !dry))
+    Ok(edited_view(&edited.map_err(late)??, !dry))
 }
 
 async fn edit_once(
@@ -259,7 +207,7 @@ async fn edit_once(
         ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
     request_body = AddBody,
     responses(
-        (status = 200, description = "the effect", body = EditedView),
+        (status = 200, description = "the effect", body = ServersEdited),
         (status = 422, description = "fields are invalid; `errors` lists those of every server")))]
 pub(super) async fn add(
     State(site): State<Site>,
@@ -282,7 +230,7 @@ pub(super) async fn add(
         ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
     request_body = RemoveBody,
     responses(
-        (status = 200, description = "the effect", body = EditedView),
+        (status = 200, description = "the effect", body = ServersEdited),
         (status = 422, description = "servers cannot be removed; `errors` lists them with what must happen first")))]
 pub(super) async fn remove(
     State(site): State<Site>,
@@ -303,13 +251,13 @@ pub(super) async fn remove(
 
 /// Servers that are drained, and removed when they are free
 #[utoipa::path(get, path = "/drained-servers", operation_id = "list_drained_servers",
-    responses((status = 200, description = "the drained servers", body = Drained)))]
+    responses((status = 200, description = "the drained servers", body = ServersDrained)))]
 pub(super) async fn drained(
     State(site): State<Site>,
     caller: Caller,
-) -> Result<Json<Drained>, Problem> {
+) -> Result<Json<ServersDrained>, Problem> {
     caller.reads_region()?;
-    Ok(Json(in_time(site.broker.decommissions()).await?.into()))
+    Ok(Json(drained_view(in_time(site.broker.decommissions()).await?)))
 }
 
 /// Keeps drained servers: all of the list or none
@@ -318,16 +266,16 @@ pub(super) async fn drained(
 #[utoipa::path(post, path = "/servers/keep", operation_id = "keep_servers",
     request_body = RemoveBody,
     responses(
-        (status = 200, description = "the servers that are still drained", body = Drained),
+        (status = 200, description = "the servers that are still drained", body = ServersDrained),
         (status = 422, description = "servers are not drained; `errors` lists them")))]
 pub(super) async fn keep(
     State(site): State<Site>,
     caller: Caller,
     body: Bytes,
-) -> Result<Json<Drained>, Problem> {
+) -> Result<Json<ServersDrained>, Problem> {
     let actor = caller.needs(Role::Operator)?;
     in_time(site.broker.keep_servers(&actor, &rows::<ServerName>(&body)?)).await?;
-    Ok(Json(in_time(site.broker.decommissions()).await?.into()))
+    Ok(Json(drained_view(in_time(site.broker.decommissions()).await?)))
 }
 
 /// Moves servers to other racks: all of the list or none
@@ -338,7 +286,7 @@ pub(super) async fn keep(
         ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
     request_body = MoveBody,
     responses(
-        (status = 200, description = "the effect", body = EditedView),
+        (status = 200, description = "the effect", body = ServersEdited),
         (status = 422, description = "fields are invalid; `errors` lists those of every server")))]
 pub(super) async fn relocate(
     State(site): State<Site>,

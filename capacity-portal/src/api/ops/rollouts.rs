@@ -1,9 +1,10 @@
 //! `/ops/v1/rollouts`: pauses and resumes the roll-out of a changed host profile.
 
-use super::moves::StopBody;
-use crate::api::views::RolloutView;
+use super::moves::reason;
+use crate::api::views::rollout;
 use crate::http::auth::{Caller, Role};
-use crate::http::{Problem, Site, body, in_time};
+use crate::http::{Problem, Site, in_time};
+use api_types::moves::{Rollout, StopAsked};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -26,11 +27,11 @@ impl From<RolloutError> for Problem {
 }
 
 /// The roll-out of a reservation.
-async fn one(site: &Site, reservation: &str) -> Result<Json<RolloutView>, Problem> {
+async fn one(site: &Site, reservation: &str) -> Result<Json<Rollout>, Problem> {
     let card = in_time(site.broker.reservation_summary(reservation)).await?;
-    let rollout = card.and_then(|card| card.rollout);
+    let found = card.and_then(|card| card.rollout);
     let unknown = || Problem::from(RolloutError::Unknown { reservation: reservation.to_owned() });
-    rollout.map(|of| Json(RolloutView::from(of))).ok_or_else(unknown)
+    found.map(|of| Json(rollout(of))).ok_or_else(unknown)
 }
 
 /// Pauses the roll-out of a reservation's host profile: no further server is reconfigured
@@ -38,9 +39,9 @@ async fn one(site: &Site, reservation: &str) -> Result<Json<RolloutView>, Proble
 /// Running steps end. If it is already paused, nothing changes. It stays paused through further changes of the profile.
 #[utoipa::path(post, path = "/rollouts/{reservation}/pause", operation_id = "pause_rollout",
     params(("reservation" = String, Path, description = "the reservation")),
-    request_body = StopBody,
+    request_body = StopAsked,
     responses(
-        (status = 200, description = "the roll-out", body = RolloutView),
+        (status = 200, description = "the roll-out", body = Rollout),
         (status = 409, description = "the host profile never changed"),
         (status = 422, description = "the reason is missing")))]
 pub(super) async fn pause(
@@ -48,9 +49,9 @@ pub(super) async fn pause(
     caller: Caller,
     Path(reservation): Path<String>,
     body: Bytes,
-) -> Result<Json<RolloutView>, Problem> {
+) -> Result<Json<Rollout>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let why = body::json::<StopBody>(&body)?.reason()?;
+    let why = reason(&body)?;
     in_time(site.broker.pause_rollout(&actor, &reservation, &why)).await?;
     one(&site, &reservation).await
 }
@@ -59,13 +60,13 @@ pub(super) async fn pause(
 #[utoipa::path(post, path = "/rollouts/{reservation}/resume", operation_id = "resume_rollout",
     params(("reservation" = String, Path, description = "the reservation")),
     responses(
-        (status = 200, description = "the roll-out", body = RolloutView),
+        (status = 200, description = "the roll-out", body = Rollout),
         (status = 409, description = "the host profile never changed")))]
 pub(super) async fn resume(
     State(site): State<Site>,
     caller: Caller,
     Path(reservation): Path<String>,
-) -> Result<Json<RolloutView>, Problem> {
+) -> Result<Json<Rollout>, Problem> {
     let actor = caller.needs(Role::Operator)?;
     in_time(site.broker.resume_rollout(&actor, &reservation)).await?;
     one(&site, &reservation).await

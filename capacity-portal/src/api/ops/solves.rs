@@ -4,7 +4,7 @@ use crate::http::auth::{Caller, Role};
 use crate::http::page::PageCursor;
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, in_time, schema};
-use api_types::solves::{Solve, SolveAsked, SolvesPage};
+use api_types::solves::{Solve, SolveAsked, SolveDetail, SolvesPage};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -14,7 +14,7 @@ use broker::{Cause, SolveId, SolveRow, SolveState, SolvesAsked, State as _};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 /// Solves of a page: the default, and the limit.
 const PAGE: u32 = 50;
@@ -55,75 +55,6 @@ fn view(of: SolveRow) -> Solve {
         reason: of.reason.map(|reason| reason.as_str().to_owned()),
         failure: of.failure,
     }
-}
-
-/// A solve and its results.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct SolveDetail {
-    #[serde(flatten)]
-    solve: Solve,
-    /// Results; null: not published, or deleted.
-    figures: Option<SolveFigures>,
-    /// Settings of the solver.
-    #[schema(value_type = Option<Object>)]
-    config: Option<Value>,
-}
-
-/// Results of a solve, from its report.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-struct SolveFigures {
-    /// Why the search ended; null: there was no search.
-    termination: Option<String>,
-    /// How the process ended.
-    ending: Option<String>,
-    /// Audited terms of the objective.
-    #[schema(value_type = Option<Object>)]
-    objective: Option<Value>,
-    /// Primal, dual bound and gap.
-    #[schema(value_type = Option<Object>)]
-    phase1: Option<Value>,
-    /// RRU missing before and after.
-    initial_shortfall_rru: Option<f64>,
-    shortfall_rru: Option<f64>,
-    /// Servers that change owner, in use and idle.
-    #[schema(value_type = Option<Object>)]
-    moves: Option<Value>,
-    /// Seconds of each part of the run.
-    #[schema(value_type = Option<Object>)]
-    seconds: Option<Value>,
-    /// Seconds of each step, in order.
-    #[serde(default)]
-    steps: Vec<StepSeconds>,
-    /// Primal and dual bound over time.
-    #[serde(default)]
-    history: Vec<GapPoint>,
-    /// Servers, classes, reservations, columns, rows, nonzeros.
-    #[schema(value_type = Option<Object>)]
-    sizes: Option<Value>,
-    peak_memory_bytes: Option<u64>,
-}
-
-/// Duration of a step.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-struct StepSeconds {
-    /// 1: assigns to MSBs; 2: assigns to racks.
-    phase: u8,
-    step: String,
-    seconds: f64,
-}
-
-/// Progress of a solve at a moment.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-struct GapPoint {
-    /// Since the start.
-    seconds: f64,
-    /// 1: assigns to MSBs; 2: assigns to racks.
-    phase: u8,
-    step: String,
-    /// Cost of the incumbent.
-    primal: Option<f64>,
-    /// Proved lower bound.
-    dual_bound: Option<f64>,
 }
 
 pub(super) fn unknown(detail: String) -> Problem {

@@ -2,18 +2,10 @@
 
 use crate::http::auth::Caller;
 use crate::http::{Problem, Site, in_time};
-use api_types::moves::StuckThing;
+use api_types::moves::{StuckThing, StuckThings};
 use axum::Json;
 use axum::extract::State;
 use broker::Stuck;
-use serde::Serialize;
-use utoipa::ToSchema;
-
-/// Stuck objects, longest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct StuckThings {
-    stuck: Vec<StuckThing>,
-}
 
 /// Objects that have been in one state for too long, longest first
 #[utoipa::path(get, path = "/stuck", operation_id = "list_stuck",

@@ -1,15 +1,16 @@
 //! `GET /ops/v1/trail`: the audit trail.
 
-use crate::api::views::TrailEntry;
+use crate::api::views::trail_entry;
 use crate::http::auth::Caller;
 use crate::http::page::PageCursor;
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, in_time, schema};
+use api_types::servers::TrailPage;
 use axum::Json;
 use axum::extract::State;
 use broker::{Action, Seq, TrailAsked};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 /// Entries of a page: the default, and the limit.
 const PAGE: u32 = 100;
@@ -38,14 +39,6 @@ pub(super) fn actions() -> utoipa::openapi::Schema {
     schema::words(Action::ALL.map(Action::as_str))
 }
 
-/// Entries, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct TrailPage {
-    entries: Vec<TrailEntry>,
-    /// Null: this is the last page.
-    next_page_token: Option<String>,
-}
-
 /// The audit trail, newest entry first
 #[utoipa::path(get, path = "/trail", operation_id = "list_trail", params(TrailQuery),
     responses((status = 200, description = "a page", body = TrailPage)))]
@@ -63,6 +56,6 @@ pub(super) async fn list(
     let asked = TrailAsked { subject, actor, action, before };
     let rows = in_time(site.broker.trail_page(&asked, limit + 1)).await?;
     let (rows, next_page_token) = cursor.page(rows, limit, |entry| entry.seq.0);
-    let entries = rows.into_iter().map(TrailEntry::from).collect();
+    let entries = rows.into_iter().map(trail_entry).collect();
     Ok(Json(TrailPage { entries, next_page_token }))
 }

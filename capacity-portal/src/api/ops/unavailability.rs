@@ -5,13 +5,13 @@ use crate::http::auth::Caller;
 use crate::http::page::PageCursor;
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, in_time};
+use api_types::servers::{EventView, EventsPage};
 use axum::Json;
 use axum::extract::State;
 use broker::{EventRow, EventsAsked};
-use chrono::{DateTime, Utc};
 use fleet::{Scope, UnavailabilityKind};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 /// Events of a page: the default, and the limit.
 const PAGE: u32 = 100;
@@ -38,43 +38,17 @@ pub(super) struct UnavailabilityQuery {
     page_token: Option<String>,
 }
 
-/// An unavailability event.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct EventView {
-    event: String,
-    #[schema(schema_with = scopes)]
-    scope: &'static str,
-    /// Name of the server, rack, MSB or datacenter.
-    scope_id: String,
-    #[schema(schema_with = kinds)]
-    kind: &'static str,
-    started_at: DateTime<Utc>,
-    /// Null: not known.
-    ended_at: Option<DateTime<Utc>>,
-    /// Whether it is active now.
-    active: bool,
-}
-
-impl From<EventRow> for EventView {
-    fn from(of: EventRow) -> EventView {
-        EventView {
-            event: of.event.to_string(),
-            scope: of.scope.as_str(),
-            scope_id: of.scope_id.to_string(),
-            kind: of.kind.as_str(),
-            started_at: of.started_at,
-            ended_at: of.ended_at,
-            active: of.active,
-        }
+/// An event, as it is sent.
+pub(super) fn view(of: EventRow) -> EventView {
+    EventView {
+        event: of.event.to_string(),
+        scope: of.scope.as_str().to_owned(),
+        scope_id: of.scope_id.to_string(),
+        kind: of.kind.as_str().to_owned(),
+        started_at: of.started_at,
+        ended_at: of.ended_at,
+        active: of.active,
     }
-}
-
-/// Events, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct EventsPage {
-    events: Vec<EventView>,
-    /// Null: this is the last page.
-    next_page_token: Option<String>,
 }
 
 /// Unavailability events, newest first
@@ -99,6 +73,6 @@ pub(super) async fn list(
     let rows = in_time(site.broker.events_page(&asked, limit + 1)).await?;
     let position = |of: &EventRow| (of.started_at, of.event.to_string());
     let (rows, next_page_token) = cursor.page(rows, limit, position);
-    let events = rows.into_iter().map(EventView::from).collect();
+    let events = rows.into_iter().map(view).collect();
     Ok(Json(EventsPage { events, next_page_token }))
 }

@@ -2,12 +2,13 @@
 
 use crate::http::idempotency::StoredResponse;
 use crate::http::{Problem, schema};
+use api_types::requests::Accepted;
 use axum::http::StatusCode;
 use broker::{OperationId, RequestId, RequestSpec};
 use chrono::{DateTime, SecondsFormat, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 /// Query of a write.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -32,18 +33,6 @@ impl WriteQuery {
             Some(_) => Err(Problem::bad_request("malformed", "dry_run is validate or absent")),
         }
     }
-}
-
-/// A request was stored.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Accepted {
-    reservation: String,
-    request: String,
-    /// Operation to wait for; null: a draft, which is not decided.
-    operation: Option<String>,
-    /// If it starts later: that no capacity is reserved until then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    notice: Option<String>,
 }
 
 /// The response to a stored request: 202 with the operation to wait for, 201 for a draft. 202 does not mean

@@ -3,71 +3,12 @@
 use super::scope::reservation_name;
 use crate::http::auth::Caller;
 use crate::http::{Problem, Site};
+use api_types::reservations::{MsbLeft, ReservationCertificate};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use chrono::{DateTime, Utc};
 use fleet::audit::Certified;
 use fleet::{MsbIx, RegionSnapshot};
-use serde::Serialize;
-use utoipa::ToSchema;
-
-/// What one MSB holds of a reservation, and what its loss would leave.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct MsbLeft {
-    msb: String,
-    datacenter: String,
-    /// Capacity in service that it owns there.
-    rru: f64,
-    /// Of that, in maintenance.
-    in_maintenance_rru: f64,
-    /// Capacity left within 30 minutes of its loss: servers in maintenance elsewhere that can be recalled by then
-    /// count.
-    left_rru: f64,
-    /// Capacity left at once: no server in maintenance counts.
-    left_at_once_rru: f64,
-    /// Whether both are as much as was promised for a loss.
-    holds: bool,
-}
-
-/// Capacity of a reservation after the loss of each MSB: servers that it owns and that are in service, less those in
-/// maintenance. Targets of moves count once they are bound.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ReservationCertificate {
-    reservation: String,
-    /// Time of the region, by the database's clock.
-    taken_at: DateTime<Utc>,
-    /// Last audit-trail entry at that time.
-    seq: i64,
-    /// Promised capacity.
-    requested_rru: f64,
-    /// Whether it has an embedded buffer, to survive the loss of any one MSB.
-    msb_buffer: bool,
-    /// Owned capacity in service, servers in maintenance included.
-    owned_rru: f64,
-    /// Of that, in maintenance.
-    in_maintenance_rru: f64,
-    /// Whether the promise holds: without a loss, and after any loss at once and within 30 minutes.
-    holds: bool,
-    /// Largest shortfall in any of these cases.
-    missing_rru: f64,
-    /// The MSB whose loss leaves least; null: it owns no server.
-    worst_msb: Option<String>,
-    /// Capacity left within 30 minutes of that loss.
-    left_rru: f64,
-    /// Least capacity that the loss of any MSB leaves at once.
-    left_at_once_rru: f64,
-    /// Capacity required at once: the promise less a quarter of the embedded buffer.
-    needed_at_once_rru: f64,
-    /// Limit of one MSB by its replica rule; null: no replica rule.
-    msb_max_rru: Option<f64>,
-    /// Whether every MSB is within it; null: no replica rule.
-    replicas_hold: Option<bool>,
-    /// Capacity that the rule requires after the loss of any one MSB; null: no replica rule.
-    quorum_rru: Option<f64>,
-    /// Every MSB in which it owns servers.
-    msbs: Vec<MsbLeft>,
-}
 
 fn msbs(region: &RegionSnapshot, row: &Certified) -> Vec<MsbLeft> {
     let amounts = row.by_msb.iter().enumerate().filter(|(_, amount)| amount.0 > 0);

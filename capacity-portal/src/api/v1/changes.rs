@@ -11,7 +11,7 @@
 //! event.
 
 use super::scope::visible_reservation;
-use super::servers::ServerOfReservation;
+use super::servers;
 use crate::http::auth::Caller;
 use crate::http::query::StrictQuery;
 use crate::http::timeout::ANSWER_WITHIN;
@@ -210,7 +210,7 @@ impl Reader {
         }
         for change in update.changes {
             let event = match change {
-                ServerChange::Server(row) => event("server", &ServerOfReservation::from(row)),
+                ServerChange::Server(row) => event("server", &servers::server(row)),
                 ServerChange::Gone(server) => event("gone", &json!({ "server": server })),
             };
             self.send_event(with_id(event)).await?;

@@ -1,11 +1,12 @@
 //! `GET /v1/reservations/{name}/history`: versions of a promise, and the audit trail of a reservation.
 
 use super::scope::reservation_name;
-use crate::api::views::TrailEntry;
+use crate::api::views::trail_entry;
 use crate::http::auth::Caller;
 use crate::http::page::PageCursor;
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, in_time};
+use api_types::servers::TrailEntry;
 use axum::Json;
 use axum::extract::{Path, State};
 use broker::{PromiseVersion, ReservationError, Seq, TrailAsked};
@@ -128,6 +129,6 @@ pub(super) async fn list(
     let asked = TrailAsked { subject: Some(name), before, ..TrailAsked::default() };
     let rows = in_time(site.broker.trail_page(&asked, limit + 1)).await?;
     let (rows, next_page_token) = cursor.page(rows, limit, |entry| entry.seq.0);
-    let entries = rows.into_iter().map(TrailEntry::from).collect();
+    let entries = rows.into_iter().map(trail_entry).collect();
     Ok(Json(ReservationHistory { promises, entries, next_page_token }))
 }

@@ -3,17 +3,16 @@
 use super::accepted::not_reserved_until;
 use crate::http::auth::Caller;
 use crate::http::query::{self, StrictQuery};
-use crate::http::{Problem, Site, in_time, schema};
+use crate::http::{Problem, Site, in_time};
+use api_types::requests::Operation;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use broker::{Operation, OperationState, OperationSubject, State as _};
-use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use broker::{OperationState, State as _};
+use serde::Deserialize;
 use std::time::Duration;
 use tokio::time::sleep;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 /// Longest wait: load balancers time out soon after.
 const WAIT_MAX: Duration = Duration::from_secs(30);
@@ -30,46 +29,18 @@ pub(super) struct OperationQuery {
     wait: Option<String>,
 }
 
-/// An operation to wait for.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Operation)]
-pub(super) struct OperationView {
-    operation: String,
-    #[schema(schema_with = kinds)]
-    kind: String,
-    /// The request or plan.
-    subject: String,
-    #[schema(schema_with = schema::state::<OperationState>)]
-    state: &'static str,
-    state_at: DateTime<Utc>,
-    created_at: DateTime<Utc>,
-    created_by: String,
-    /// Before the start of its request: that no capacity is reserved until then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    notice: Option<String>,
-    /// Result; of a failed operation `code`, `detail`, `reasons` with their numbers, and `alternatives` that would
-    /// be granted.
-    #[schema(value_type = Option<Object>)]
-    result: Option<Value>,
-}
-
-fn kinds() -> utoipa::openapi::Schema {
-    schema::words(OperationSubject::KINDS)
-}
-
-impl From<Operation> for OperationView {
-    fn from(of: Operation) -> OperationView {
-        OperationView {
-            operation: of.id.to_string(),
-            kind: of.subject.kind().to_string(),
-            subject: of.subject.to_string(),
-            state: of.state.as_str(),
-            state_at: of.state_at,
-            created_at: of.created_at,
-            created_by: of.created_by,
-            notice: of.starts_at.map(not_reserved_until),
-            result: of.result,
-        }
+/// An operation, as it is sent.
+fn view(of: broker::Operation) -> Operation {
+    Operation {
+        operation: of.id.to_string(),
+        kind: of.subject.kind().to_string(),
+        subject: of.subject.to_string(),
+        state: of.state.as_str().to_owned(),
+        state_at: of.state_at,
+        created_at: of.created_at,
+        created_by: of.created_by,
+        notice: of.starts_at.map(not_reserved_until),
+        result: of.result,
     }
 }
 
@@ -88,26 +59,26 @@ fn seconds(text: &str) -> Result<Duration, Problem> {
 /// An operation, now or when it has ended
 #[utoipa::path(get, path = "/operations/{id}", operation_id = "get_operation",
     params(("id" = Uuid, Path, description = "its id"), OperationQuery),
-    responses((status = 200, description = "the operation", body = OperationView)))]
+    responses((status = 200, description = "the operation", body = Operation)))]
 pub(super) async fn find(
     State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
     StrictQuery(OperationQuery { wait }): StrictQuery<OperationQuery>,
-) -> Result<Json<OperationView>, Problem> {
+) -> Result<Json<Operation>, Problem> {
     caller.reads()?;
     let id = query::id(&id, unknown)?;
     let mut left = wait.as_deref().map(seconds).transpose()?.unwrap_or_default();
     loop {
         let found = in_time(site.broker.operation(id)).await?;
-        let visible = |of: &Operation| match &of.owner {
+        let visible = |of: &broker::Operation| match &of.owner {
             Some(owner) => caller.sees(owner),
             None => caller.scope().is_none(),
         };
         let gone = || unknown(format!("there is no operation {id}"));
         let found = found.filter(visible).ok_or_else(gone)?;
         if found.state != OperationState::Running || left.is_zero() {
-            return Ok(Json(found.into()));
+            return Ok(Json(view(found)));
         }
         let pause = left.min(POLL_EVERY);
         sleep(pause).await;

@@ -6,7 +6,8 @@ use crate::http::auth::{Caller, Role};
 use crate::http::field::{self, FieldError};
 use crate::http::idempotency::{StoredResponse, once};
 use crate::http::query::{self, StrictQuery};
-use crate::http::{Problem, Site, body, in_time, schema};
+use crate::http::{Problem, Site, body, in_time};
+use api_types::plans::{Plan, PlanApplied, PlannedChange};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -16,12 +17,10 @@ use broker::{
     ApplyError, KeyClaim, NewPlan, OperationId, PlanState, Quota, RequestChangeKind, RequestGrant,
     RequestId, RequestSpec, RequestState, State as _, StoredPlan,
 };
-use chrono::{DateTime, Utc};
-use control::admission::{QuotaRefusal, check_quota, promised_capacity, refusal_codes};
+use control::admission::{check_quota, promised_capacity, refusal_codes};
 use control::{AdmissionError, CachedRegion};
 use fleet::quote::{Grant, Quote};
 use fleet::{OwnerName, RegionSnapshot, Rru};
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,110 +38,43 @@ pub(super) struct PlanBody {
     changes: Vec<ReservationChange>,
 }
 
-/// A change of a plan and its quote.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PlannedChange {
-    pub(crate) reservation: String,
-    pub(crate) owner: String,
-    #[schema(schema_with = kinds)]
-    pub(crate) kind: RequestChangeKind,
-    /// `in_full`, `in_part` or `nothing`.
-    #[schema(schema_with = grants)]
-    pub(crate) granted: Grant,
-    pub(crate) asked_rru: f64,
-    pub(crate) granted_rru: f64,
-    /// If the change exceeds the owner's quota: `quota_exceeded`, with the numbers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub(crate) quota: Option<QuotaRefusal>,
-    /// The quote, in the format ras-plan/1: cost, moves, sources, bound, and refusal with reason, limits and
-    /// alternatives.
-    #[schema(value_type = Object)]
-    pub(crate) answer: Quote,
-}
-
-fn kinds() -> utoipa::openapi::Schema {
-    schema::words(RequestChangeKind::ALL.map(RequestChangeKind::as_str))
-}
-
-fn grants() -> utoipa::openapi::Schema {
-    schema::words(Grant::ALL.map(Grant::as_str))
-}
-
-/// A plan.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Plan)]
-pub(crate) struct PlanView {
-    pub(crate) plan: String,
-    #[schema(schema_with = schema::state::<PlanState>)]
-    pub(crate) state: &'static str,
-    /// Whether every change is granted in full, so that the plan can be applied.
-    pub(crate) applicable: bool,
-    made_at: DateTime<Utc>,
-    pub(crate) made_by: String,
-    pub(crate) expires_at: DateTime<Utc>,
-    /// Version of the targets that it is based on.
-    pub(crate) version: i64,
-    /// Last audit-trail entry that it contains.
-    seq: i64,
-    /// Time of the region that it is based on.
-    taken_at: DateTime<Utc>,
-    pub(crate) changes: Vec<PlannedChange>,
-    /// Servers that change holder.
-    pub(crate) servers: usize,
-    /// Of these, servers in use.
-    pub(crate) servers_in_use: usize,
-}
-
-impl PlanView {
-    fn new(
-        stored: &StoredPlan,
-        quotas: &BTreeMap<OwnerName, Quota>,
-        region: &RegionSnapshot,
-    ) -> PlanView {
-        let plan = &stored.plan;
-        let changes: Vec<PlannedChange> = (plan.changes.iter().zip(&plan.quotes))
-            .map(|(asking, quote)| PlannedChange {
-                reservation: asking.reservation().to_string(),
-                owner: asking.owner.to_string(),
-                kind: asking.kind,
-                granted: quote.granted,
-                asked_rru: quote.capacity.to_f64(),
-                granted_rru: quote.granted_rru.to_f64(),
-                quota: match stored.state {
-                    PlanState::Made => {
-                        let today = promised_capacity(region, asking.reservation());
-                        check_quota(asking, quotas.get(&asking.owner), today)
-                    }
-                    PlanState::Applied | PlanState::Stale | PlanState::Expired => None,
-                },
-                answer: quote.clone(),
-            })
-            .collect();
-        let granted = |of: &PlannedChange| of.granted == Grant::InFull && of.quota.is_none();
-        let in_use = plan.quotes.iter().flat_map(|quote| &quote.moves).filter(|of| of.in_use);
-        PlanView {
-            plan: plan.id.to_string(),
-            state: stored.state.as_str(),
-            applicable: stored.state == PlanState::Made && changes.iter().all(granted),
-            made_at: stored.made_at,
-            made_by: stored.made_by.clone(),
-            expires_at: stored.expires_at,
-            version: plan.base.0,
-            seq: plan.seq.0,
-            taken_at: plan.taken_at,
-            servers: plan.targets.len(),
-            servers_in_use: in_use.count(),
-            changes,
-        }
+/// A plan, as it is sent.
+fn view(stored: &StoredPlan, quotas: &BTreeMap<OwnerName, Quota>, region: &RegionSnapshot) -> Plan {
+    let plan = &stored.plan;
+    let changes: Vec<PlannedChange> = (plan.changes.iter().zip(&plan.quotes))
+        .map(|(asking, quote)| PlannedChange {
+            reservation: asking.reservation().to_string(),
+            owner: asking.owner.to_string(),
+            kind: asking.kind.as_str().to_owned(),
+            granted: quote.granted,
+            asked_rru: quote.capacity.to_f64(),
+            granted_rru: quote.granted_rru.to_f64(),
+            quota: match stored.state {
+                PlanState::Made => {
+                    let today = promised_capacity(region, asking.reservation());
+                    check_quota(asking, quotas.get(&asking.owner), today)
+                }
+                PlanState::Applied | PlanState::Stale | PlanState::Expired => None,
+            },
+            answer: quote.clone(),
+        })
+        .collect();
+    let granted = |of: &PlannedChange| of.granted == Grant::InFull && of.quota.is_none();
+    let in_use = plan.quotes.iter().flat_map(|quote| &quote.moves).filter(|of| of.in_use);
+    Plan {
+        plan: plan.id.to_string(),
+        state: stored.state.as_str().to_owned(),
+        applicable: stored.state == PlanState::Made && changes.iter().all(granted),
+        made_at: stored.made_at,
+        made_by: stored.made_by.clone(),
+        expires_at: stored.expires_at,
+        version: plan.base.0,
+        seq: plan.seq.0,
+        taken_at: plan.taken_at,
+        servers: plan.targets.len(),
+        servers_in_use: in_use.count(),
+        changes,
     }
-}
-
-/// A plan was applied: the operation to wait for.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct PlanApplied {
-    plan: String,
-    operation: String,
 }
 
 impl From<AdmissionError> for Problem {
@@ -265,7 +197,7 @@ async fn quotas(site: &Site, plan: &NewPlan) -> Result<BTreeMap<OwnerName, Quota
     request_body = PlanBody,
     responses(
         (status = 200, description = "the changes are valid (dry_run)", body = Object),
-        (status = 201, description = "the plan", body = PlanView),
+        (status = 201, description = "the plan", body = Plan),
         (status = 409, description = "no region is loaded, or a request with this key is in progress"),
         (status = 422, description = "fields are invalid; `errors` lists them")))]
 pub(super) async fn make(
@@ -292,7 +224,7 @@ async fn plan(
     held: Arc<CachedRegion>,
     changes: Vec<RequestSpec>,
     claim: Option<KeyClaim>,
-) -> Result<(PlanView, StoredResponse), Problem> {
+) -> Result<(Plan, StoredResponse), Problem> {
     let made = site.admission().plan(held, changes).await?;
     let quotas = quotas(site, &made.plan).await?;
     let now = in_time(site.broker.clock()).await?;
@@ -306,13 +238,13 @@ async fn plan(
         owners: made.plan.owners(),
         plan: made.plan,
     };
-    let view = PlanView::new(&stored, &quotas, &made.held.snapshot);
-    let place = format!("/v1/plans/{}", view.plan);
-    let response = StoredResponse::new(StatusCode::CREATED, Some(place), json!(view));
+    let plan = view(&stored, &quotas, &made.held.snapshot);
+    let place = format!("/v1/plans/{}", plan.plan);
+    let response = StoredResponse::new(StatusCode::CREATED, Some(place), json!(plan));
     let stored_response = response.json();
     let key = claim.map(|claim| (claim, &stored_response));
     in_time(site.broker.store_plan(actor, &stored.plan, key)).await?;
-    Ok((view, response))
+    Ok((plan, response))
 }
 
 async fn stored(site: &Site, caller: &Caller, id: &str) -> Result<StoredPlan, Problem> {
@@ -331,21 +263,17 @@ async fn stored(site: &Site, caller: &Caller, id: &str) -> Result<StoredPlan, Pr
 }
 
 /// [`make`] for a page: the body as in the API, and the plan.
-pub(crate) async fn made_for(
-    site: &Site,
-    caller: &Caller,
-    body: &Value,
-) -> Result<PlanView, Problem> {
+pub(crate) async fn made_for(site: &Site, caller: &Caller, body: &Value) -> Result<Plan, Problem> {
     let actor = caller.needs(Role::Owner)?;
     let (held, changes) = read(site, body.to_string().as_bytes(), caller).await?;
     Ok(plan(site, &actor, held, changes, None).await?.0)
 }
 
 /// [`find`] for a page.
-pub(crate) async fn found_for(site: &Site, caller: &Caller, id: &str) -> Result<PlanView, Problem> {
+pub(crate) async fn found_for(site: &Site, caller: &Caller, id: &str) -> Result<Plan, Problem> {
     let stored = stored(site, caller, id).await?;
     let held = site.cached_region().await?;
-    Ok(PlanView::new(&stored, &quotas(site, &stored.plan).await?, &held.snapshot))
+    Ok(view(&stored, &quotas(site, &stored.plan).await?, &held.snapshot))
 }
 
 /// [`apply`] for a page.
@@ -362,17 +290,17 @@ pub(crate) async fn applied_for(site: &Site, caller: &Caller, id: &str) -> Resul
 #[utoipa::path(get, path = "/plans/{id}", operation_id = "get_plan",
     params(("id" = Uuid, Path, description = "its id")),
     responses(
-        (status = 200, description = "the plan", body = PlanView),
+        (status = 200, description = "the plan", body = Plan),
         (status = 409, description = "no region is loaded")))]
 pub(super) async fn find(
     State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<PlanView>, Problem> {
+) -> Result<Json<Plan>, Problem> {
     caller.reads()?;
     let stored = stored(&site, &caller, &id).await?;
     let held = site.cached_region().await?;
-    Ok(Json(PlanView::new(&stored, &quotas(&site, &stored.plan).await?, &held.snapshot)))
+    Ok(Json(view(&stored, &quotas(&site, &stored.plan).await?, &held.snapshot)))
 }
 
 /// Applies a plan, if it still holds
@@ -419,16 +347,13 @@ async fn check_applicable(site: &Site, found: &StoredPlan) -> Result<(), Problem
         return Err(Problem::new(StatusCode::CONFLICT, "plan_over", detail));
     }
     let held = site.region.read_current().await?;
-    let view = PlanView::new(found, &quotas(site, &found.plan).await?, &held.snapshot);
-    if view.applicable {
-        return Ok(());
-    }
-    Err(not_granted(&view))
+    let plan = view(found, &quotas(site, &found.plan).await?, &held.snapshot);
+    if plan.applicable { Ok(()) } else { Err(not_granted(&plan)) }
 }
 
 /// The problem of a plan that cannot be applied: the refusals of all its changes, each with its reservation.
-fn not_granted(view: &PlanView) -> Problem {
-    let over = view.changes.iter().find_map(|of| of.quota.as_ref());
+fn not_granted(plan: &Plan) -> Problem {
+    let over = plan.changes.iter().find_map(|of| of.quota.as_ref());
     let (code, detail) = match over {
         Some(over) => ("quota_exceeded", &*over.detail),
         None => ("not_granted", "not every change of this plan is granted in full"),
@@ -436,8 +361,9 @@ fn not_granted(view: &PlanView) -> Problem {
     let mut problem = Problem::new(StatusCode::CONFLICT, code, detail);
     let (mut why, mut limits, mut alternatives) = (Vec::new(), Vec::new(), Vec::new());
     let mut short = Vec::new();
-    for of in &view.changes {
-        for reason in of.quota.iter().flat_map(|over| over.reasons).chain(refusal_codes(&of.answer))
+    for of in &plan.changes {
+        for reason in (of.quota.iter().flat_map(|over| &over.reasons).map(String::as_str))
+            .chain(refusal_codes(&of.answer))
         {
             if !why.contains(&reason) {
                 why.push(reason);

@@ -7,19 +7,16 @@ use crate::http::page::PageCursor;
 use crate::http::preconditions::{etag, if_match, stale};
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, in_time, schema};
+use api_types::requests::{Request, Requests};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use broker::{
-    GrantPolicy, OperationId, Request, RequestChangeKind, RequestFilter, RequestState, State as _,
-};
-use chrono::{DateTime, Utc};
-use fleet::{CapacityRequest, Rru};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use broker::{GrantPolicy, OperationId, RequestFilter, RequestState, State as _};
+use fleet::Rru;
+use serde::Deserialize;
 use std::sync::Arc;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 /// Default number of requests in a page.
 const PAGE: u32 = 100;
@@ -46,91 +43,33 @@ pub(super) struct RequestsQuery {
     page_token: Option<String>,
 }
 
-/// A request and its outcome.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Request)]
-pub(super) struct RequestView {
-    request: String,
-    reservation: String,
-    owner: String,
-    #[schema(schema_with = kinds)]
-    kind: &'static str,
-    #[schema(schema_with = schema::state::<RequestState>)]
-    state: &'static str,
-    state_at: DateTime<Utc>,
-    /// The requested change. Absent members keep their value.
-    #[schema(value_type = Object)]
-    asked: CapacityRequest,
-    #[schema(schema_with = policies)]
-    grant_policy: &'static str,
-    /// Of the policy `at_least`: the least RRU that is a grant.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at_least_rru: Option<f64>,
-    starts_at: Option<DateTime<Utc>>,
-    /// Before its start: that no capacity is reserved until then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    notice: Option<String>,
-    ends_at: Option<DateTime<Utc>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    labels: Option<broker::Labels>,
-    /// Promised RRU; null: not granted.
-    granted_rru: Option<f64>,
-    /// The outcome: the quote of the grant, or `code`, `detail`, `reasons` and `alternatives` of the refusal.
-    #[schema(value_type = Option<Object>)]
-    answer: Option<Value>,
-    plan: Option<String>,
-    operation: Option<String>,
-    version: i64,
-    created_at: DateTime<Utc>,
-    created_by: String,
-}
-
-fn kinds() -> utoipa::openapi::Schema {
-    schema::words(RequestChangeKind::ALL.map(RequestChangeKind::as_str))
-}
-
-fn policies() -> utoipa::openapi::Schema {
-    let all = [GrantPolicy::All, GrantPolicy::AtLeast(Rru::ZERO), GrantPolicy::BestEffort];
-    schema::words(all.map(GrantPolicy::as_str))
-}
-
-/// A page of requests, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Requests {
-    requests: Vec<RequestView>,
-    /// Token of the next page; null: this is the last page.
-    next_page_token: Option<String>,
-}
-
-impl From<Request> for RequestView {
-    fn from(of: Request) -> RequestView {
-        let asking = of.asking;
-        RequestView {
-            request: of.id.to_string(),
-            reservation: asking.reservation().to_string(),
-            owner: asking.owner.to_string(),
-            kind: asking.kind.as_str(),
-            state: of.state.as_str(),
-            state_at: of.state_at,
-            grant_policy: asking.policy.as_str(),
-            at_least_rru: match asking.policy {
-                GrantPolicy::AtLeast(least) => Some(least.to_f64()),
-                GrantPolicy::All | GrantPolicy::BestEffort => None,
-            },
-            starts_at: asking.starts_at,
-            notice: asking.starts_at.filter(|_| of.starts_later).map(not_reserved_until),
-            ends_at: asking.ends_at.flatten(),
-            labels: asking.labels,
-            asked: asking.change,
-            granted_rru: of.granted.map(Rru::to_f64),
-            answer: of.answer,
-            plan: of.plan.map(|id| id.to_string()),
-            operation: of.operation.map(|id| id.to_string()),
-            version: of.version,
-            created_at: of.created_at,
-            created_by: of.created_by,
-        }
+/// A request, as it is sent.
+fn view(of: broker::Request) -> Request {
+    let asking = of.asking;
+    Request {
+        request: of.id.to_string(),
+        reservation: asking.reservation().to_string(),
+        owner: asking.owner.to_string(),
+        kind: asking.kind.as_str().to_owned(),
+        state: of.state.as_str().to_owned(),
+        state_at: of.state_at,
+        grant_policy: asking.policy.as_str().to_owned(),
+        at_least_rru: match asking.policy {
+            GrantPolicy::AtLeast(least) => Some(least.to_f64()),
+            GrantPolicy::All | GrantPolicy::BestEffort => None,
+        },
+        starts_at: asking.starts_at,
+        notice: asking.starts_at.filter(|_| of.starts_later).map(not_reserved_until),
+        ends_at: asking.ends_at.flatten(),
+        labels: asking.labels,
+        asked: asking.change,
+        granted_rru: of.granted.map(Rru::to_f64),
+        answer: of.answer,
+        plan: of.plan.map(|id| id.to_string()),
+        operation: of.operation.map(|id| id.to_string()),
+        version: of.version,
+        created_at: of.created_at,
+        created_by: of.created_by,
     }
 }
 
@@ -138,7 +77,7 @@ fn unknown(detail: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown_request", detail)
 }
 
-async fn read(site: &Site, caller: &Caller, id: &str) -> Result<Request, Problem> {
+async fn read(site: &Site, caller: &Caller, id: &str) -> Result<broker::Request, Problem> {
     let id = query::id(id, unknown)?;
     let found = in_time(site.broker.request(id)).await?;
     let found = found.filter(|of| caller.sees(&of.asking.owner));
@@ -163,14 +102,14 @@ pub(super) async fn list(
     let before = cursor.id(wanted.page_token.as_deref())?;
     let found = in_time(site.broker.requests(&filter, before, limit + 1)).await?;
     let (found, next_page_token) = cursor.page(found, limit, |last| last.id.to_string());
-    let requests = found.into_iter().map(RequestView::from).collect();
+    let requests = found.into_iter().map(view).collect();
     Ok(Json(Requests { requests, next_page_token }))
 }
 
 /// One request
 #[utoipa::path(get, path = "/requests/{id}", operation_id = "get_request",
     params(("id" = Uuid, Path, description = "its id")),
-    responses((status = 200, description = "the request", body = RequestView)))]
+    responses((status = 200, description = "the request", body = Request)))]
 pub(super) async fn find(
     State(site): State<Site>,
     caller: Caller,
@@ -179,7 +118,7 @@ pub(super) async fn find(
     caller.reads()?;
     let found = read(&site, &caller, &id).await?;
     let version = found.version.to_string();
-    Ok(etag(Json(RequestView::from(found)), &version))
+    Ok(etag(Json(view(found)), &version))
 }
 
 /// Checks that the caller may change a request; returns the actor, the request and the version of `If-Match`.
@@ -188,7 +127,7 @@ async fn writes(
     caller: &Caller,
     headers: &HeaderMap,
     id: &str,
-) -> Result<(Arc<str>, Request, Option<i64>), Problem> {
+) -> Result<(Arc<str>, broker::Request, Option<i64>), Problem> {
     caller.needs(Role::Owner)?;
     let found = read(site, caller, id).await?;
     let actor = caller.may_act_for(&found.asking.owner)?;
@@ -203,7 +142,7 @@ async fn writes(
     params(("id" = Uuid, Path, description = "its id"),
         ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     responses(
-        (status = 200, description = "the request is withdrawn", body = RequestView),
+        (status = 200, description = "the request is withdrawn", body = Request),
         (status = 409, description = "it has been decided"),
         (status = 412, description = "it has changed since"),
         (status = 428, description = "If-Match is missing")))]
@@ -215,7 +154,7 @@ pub(super) async fn cancel(
 ) -> Result<Response, Problem> {
     let (actor, found, seen) = writes(&site, &caller, &headers, &id).await?;
     in_time(site.broker.cancel_request(&actor, found.id, seen)).await?;
-    Ok(Json(RequestView::from(read(&site, &caller, &id).await?)).into_response())
+    Ok(Json(view(read(&site, &caller, &id).await?)).into_response())
 }
 
 /// Submits a draft

@@ -1,8 +1,8 @@
 //! `/v1/reservations`: promised and owned capacity, and changes to it.
 
-use super::accepted::{Accepted, WriteQuery, accepted, not_reserved_until};
+use super::accepted::{WriteQuery, accepted, not_reserved_until};
 use super::change::{self, ChangeContext, ParsedChange, ReservationChange};
-use super::reservation_view::{ReservationView, kinds};
+use super::reservation_view::{self, kinds};
 use super::scope::{reservation_name, visible_owner};
 use crate::http::auth::{Caller, Role};
 use crate::http::idempotency::{StoredResponse, once};
@@ -10,6 +10,8 @@ use crate::http::page::PageCursor;
 use crate::http::preconditions::{etag, if_match, stale};
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, body, field, in_time, schema};
+use api_types::requests::{Accepted, ValidRequest};
+use api_types::reservations::{Reservation, Reservations};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -17,14 +19,14 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::{
     GrantPolicy, KeyClaim, Labels, OperationId, RequestChangeKind, RequestId, RequestSpec,
-    RequestState, ReservationSummary, Submission, SubmitError, SummaryFilter,
+    RequestState, ReservationSummary, State as _, Submission, SubmitError, SummaryFilter,
 };
 use control::CachedRegion;
 use fleet::{CapacityRequest, ReservationKind};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 /// Default number of reservations in a page.
 const PAGE: u32 = 100;
@@ -52,14 +54,6 @@ pub(super) struct ReservationsQuery {
     limit: Option<u32>,
     /// `next_page_token` of the previous page, with the same filters.
     page_token: Option<String>,
-}
-
-/// A page of reservations, by name.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Reservations {
-    reservations: Vec<ReservationView>,
-    /// Token of the next page; null: this is the last page.
-    next_page_token: Option<String>,
 }
 
 impl From<SubmitError> for Problem {
@@ -121,13 +115,14 @@ pub(super) async fn list(
         for card in cards {
             after = card.reservation.to_string();
             let status = held.as_ref().and_then(|held| held.statuses.get(&card.reservation));
-            let view = ReservationView::new(card, status);
-            if state.is_none_or(|state| view.is_in(state)) {
+            let view = reservation_view::view(card, status);
+            if state.is_none_or(|state| view.state == state.as_str()) {
                 found.push(view);
             }
         }
     }
-    let (reservations, next_page_token) = cursor.page(found, limit, |last| last.name().to_owned());
+    let (reservations, next_page_token) =
+        cursor.page(found, limit, |last| last.reservation.clone());
     Ok(Json(Reservations { reservations, next_page_token }))
 }
 
@@ -158,7 +153,7 @@ async fn card(site: &Site, caller: &Caller, name: String) -> Result<ReservationS
 /// The ETag changes with the promise and with requests, not with each server that arrives.
 #[utoipa::path(get, path = "/reservations/{name}", operation_id = "get_reservation",
     params(("name" = String, Path, description = "the reservation")),
-    responses((status = 200, description = "the reservation", body = ReservationView)))]
+    responses((status = 200, description = "the reservation", body = Reservation)))]
 pub(super) async fn find(
     State(site): State<Site>,
     caller: Caller,
@@ -169,7 +164,7 @@ pub(super) async fn find(
     let version = card.version.clone();
     let held = site.region.latest();
     let status = held.as_ref().and_then(|held| held.statuses.get(&card.reservation));
-    Ok(etag(Json(ReservationView::new(card, status)), &version))
+    Ok(etag(Json(reservation_view::view(card, status)), &version))
 }
 
 /// Requests a new reservation
@@ -179,7 +174,7 @@ pub(super) async fn find(
     params(WriteQuery, ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
     request_body = ReservationChange,
     responses(
-        (status = 200, description = "the request is valid (dry_run)", body = Object),
+        (status = 200, description = "the request is valid (dry_run)", body = ValidRequest),
         (status = 201, description = "the draft is stored", body = Accepted),
         (status = 202, description = "the request is stored and will be decided", body = Accepted),
         (status = 409, description = "the reservation exists, or a request for it is open"),
@@ -211,7 +206,7 @@ pub(super) async fn create(
         ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     request_body = ReservationChange,
     responses(
-        (status = 200, description = "the request is valid (dry_run)", body = Object),
+        (status = 200, description = "the request is valid (dry_run)", body = ValidRequest),
         (status = 201, description = "the draft is stored", body = Accepted),
         (status = 202, description = "the request is stored and will be decided", body = Accepted),
         (status = 409, description = "a request for it is open, or it is not guaranteed"),
@@ -251,7 +246,7 @@ pub(super) async fn change(
     params(("name" = String, Path, description = "the reservation"), WriteQuery,
         ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     responses(
-        (status = 200, description = "the request is valid (dry_run)", body = Object),
+        (status = 200, description = "the request is valid (dry_run)", body = ValidRequest),
         (status = 202, description = "the request is stored and will be decided", body = Accepted),
         (status = 409, description = "a request for it is open, or it is not guaranteed"),
         (status = 412, description = "it has changed since"),
@@ -316,10 +311,11 @@ async fn submit_once(
     validates: bool,
 ) -> Result<Response, Problem> {
     if validates {
-        let mut valid = json!({ "valid": true, "reservation": parsed.asking.reservation() });
-        if let Some(at) = parsed.asking.starts_at {
-            valid["notice"] = json!(not_reserved_until(at));
-        }
+        let valid = ValidRequest {
+            valid: true,
+            reservation: parsed.asking.reservation().to_string(),
+            notice: parsed.asking.starts_at.map(not_reserved_until),
+        };
         return Ok(Json(valid).into_response());
     }
     let submit = async |claim| {

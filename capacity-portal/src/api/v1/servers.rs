@@ -3,13 +3,13 @@
 use super::scope::visible_reservation;
 use crate::http::auth::Caller;
 use crate::http::query::{self, StrictQuery};
-use crate::http::{Problem, Site, in_time, schema};
+use crate::http::{Problem, Site, in_time};
+use api_types::reservations::{ServerOfReservation, ServersPage};
 use axum::Json;
 use axum::extract::{Path, State};
-use broker::{ReservedPage, ReservedServer, SERVERS_PAGE_MAX, ServerState};
-use fleet::{DatacenterName, HardwareTypeName, MsbName, RackName, ReservationName, ServerName};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use broker::{ReservedPage, ReservedServer, SERVERS_PAGE_MAX};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 /// Default number of servers in a page.
 const PAGE: u32 = 1_000;
@@ -27,93 +27,32 @@ pub(super) struct ServersQuery {
     limit: Option<u32>,
 }
 
-/// A server of a reservation.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ServerOfReservation {
-    #[schema(value_type = String)]
-    server: ServerName,
-    #[schema(schema_with = states)]
-    state: ServerState,
-    /// Whether the reservation owns it.
-    bound: bool,
-    /// Whether it is known to run containers.
-    in_use: bool,
-    #[schema(value_type = String)]
-    datacenter: DatacenterName,
-    #[schema(value_type = String)]
-    msb: MsbName,
-    #[schema(value_type = String)]
-    rack: RackName,
-    #[schema(value_type = String)]
-    hardware_type: HardwareTypeName,
-    /// Its RRU for the reservation.
-    rru: f64,
-    /// The elastic reservation that borrows it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    loaned_to: Option<ReservationName>,
-}
-
-fn states() -> utoipa::openapi::Schema {
-    schema::words([
-        "unavailable",
-        "leaving",
-        "in_maintenance",
-        "on_loan",
-        "borrowed",
-        "arriving",
-        "available",
-    ])
-}
-
-impl From<ReservedServer> for ServerOfReservation {
-    fn from(of: ReservedServer) -> ServerOfReservation {
-        ServerOfReservation {
-            server: of.server,
-            state: of.state,
-            bound: of.bound,
-            in_use: of.in_use,
-            datacenter: of.datacenter,
-            msb: of.msb,
-            rack: of.rack,
-            hardware_type: of.hardware_type,
-            rru: of.rru.to_f64(),
-            loaned_to: of.loaned_to,
-        }
+/// A server, as it is sent.
+pub(super) fn server(of: ReservedServer) -> ServerOfReservation {
+    ServerOfReservation {
+        server: of.server.into(),
+        state: of.state.as_str().into(),
+        bound: of.bound,
+        in_use: of.in_use,
+        datacenter: of.datacenter.into(),
+        msb: of.msb.into(),
+        rack: of.rack.into(),
+        hardware_type: of.hardware_type.into(),
+        rru: of.rru.to_f64(),
+        loaned_to: of.loaned_to.map(Into::into),
     }
 }
 
-/// A page of the servers of a reservation, at one instant.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ServersPage {
-    /// Last audit-trail entry at that instant: where to follow changes from.
-    seq: i64,
-    /// Promised RRU; only on the first page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    capacity_rru: Option<f64>,
-    /// RRU of servers on which containers may be placed: available and borrowed; only on the first page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    available_rru: Option<f64>,
-    /// RRU of its servers in service in the MSB with most of them; only on the first page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    embedded_buffer_rru: Option<f64>,
-    /// Sorted by name.
-    servers: Vec<ServerOfReservation>,
-    /// Value of `after` for the next page; null: this is the last page.
-    next: Option<String>,
-}
-
-impl From<ReservedPage> for ServersPage {
-    fn from(page: ReservedPage) -> ServersPage {
-        let totals = page.totals;
-        ServersPage {
-            seq: page.seq.0,
-            capacity_rru: totals.map(|totals| totals.capacity.to_f64()),
-            available_rru: totals.map(|totals| totals.available.to_f64()),
-            embedded_buffer_rru: totals.map(|totals| totals.embedded_buffer.to_f64()),
-            servers: page.servers.into_iter().map(ServerOfReservation::from).collect(),
-            next: page.next.map(|name| name.to_string()),
-        }
+/// A page, as it is sent.
+fn view(page: ReservedPage) -> ServersPage {
+    let totals = page.totals;
+    ServersPage {
+        seq: page.seq.0,
+        capacity_rru: totals.map(|totals| totals.capacity.to_f64()),
+        available_rru: totals.map(|totals| totals.available.to_f64()),
+        embedded_buffer_rru: totals.map(|totals| totals.embedded_buffer.to_f64()),
+        servers: page.servers.into_iter().map(server).collect(),
+        next: page.next.map(|name| name.to_string()),
     }
 }
 
@@ -135,5 +74,5 @@ pub(super) async fn list(
     if after.contains('\0') {
         return Err(Problem::bad_request("malformed", "after must be a name"));
     }
-    Ok(Json(in_time(site.allocators.servers(&name, &after, limit)).await?.into()))
+    Ok(Json(view(in_time(site.allocators.servers(&name, &after, limit)).await?)))
 }

@@ -2,10 +2,11 @@
 
 use super::answered;
 use super::form::{Field, Form, Reading, Rejected};
-use crate::api::ops::region::SettingsBody;
+use crate::api::ops::region::changed;
 use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
 use crate::web::layout::{Reader, RegionReader};
+use api_types::region::RegionSettingsAsked;
 use axum::extract::{self, State};
 use axum::response::Response;
 use broker::StoredSettings;
@@ -100,7 +101,7 @@ pub(in crate::web) async fn set(
     let actor = reader.needs(Role::Operator)?;
     let done = async {
         let mut read = Reading::default();
-        let body = SettingsBody {
+        let asked = RegionSettingsAsked {
             move_in_use: Some(read.number("move_in_use", &form.move_in_use)),
             move_idle: Some(read.number("move_idle", &form.move_idle)),
             spread_beta: Some(read.number("spread_beta", &form.spread_beta)),
@@ -114,7 +115,7 @@ pub(in crate::web) async fn set(
         };
         read.done()?;
         let now = in_time(site.broker.region_settings()).await?;
-        let wanted = body.on(&now.settings);
+        let wanted = changed(&asked, &now.settings);
         in_time(site.broker.set_region_settings(&actor, &wanted, Some(&form.version))).await?;
         Ok(())
     };

@@ -2,15 +2,16 @@
 
 use super::ask::{confirmed, with_server};
 use super::plan;
-use super::plan::MadePlan;
 use crate::cli::Apply;
 use crate::client::login::Server;
 use crate::client::problem::Problem;
-use crate::client::{Ask, Client, operation, path};
+use crate::client::{Answer, Ask, Client, operation, path};
 use crate::context::Context;
 use crate::exit::Verdict;
 use anyhow::Result;
-use serde_json::{Value, json};
+use api_types::plans::{Plan, PlanApplied};
+use serde::Deserialize;
+use serde_json::json;
 
 pub(in crate::command) fn run(options: &Apply, context: &Context) -> Result<Verdict> {
     let changes = match &options.plan {
@@ -19,7 +20,7 @@ pub(in crate::command) fn run(options: &Apply, context: &Context) -> Result<Verd
     };
     with_server(Server::of(&options.server)?, async |client| {
         let plan = match options.plan {
-            Some(id) => client.get(&path(&["v1", "plans", &id.to_string()])).await?.body,
+            Some(id) => client.get(&path(&["v1", "plans", &id.to_string()])).await?,
             None => plan::made(client, &changes).await?,
         };
         apply(client, plan, options, context).await
@@ -28,33 +29,36 @@ pub(in crate::command) fn run(options: &Apply, context: &Context) -> Result<Verd
 
 async fn apply(
     client: &Client,
-    document: Value,
+    made: Answer,
     options: &Apply,
     context: &Context,
 ) -> Result<Verdict> {
-    let said = |plan: &MadePlan| {
+    let said = |plan: &Plan| {
         if !context.global.quiet {
             eprintln!("{}\n", plan::text(plan, options.all));
         }
     };
-    let plan = plan::read(&document)?;
+    let plan: Plan = made.read()?;
     said(&plan);
     if !plan::is_granted(&plan) {
-        context
-            .answer(|| "nothing was done: it would not be granted in full".to_owned(), &document)?;
+        context.answer(
+            || "nothing was done: it would not be granted in full".to_owned(),
+            &made.body,
+        )?;
         return Ok(Verdict::Short);
     }
     if !confirmed("apply it?", options.yes)? {
-        context.answer(|| "nothing was done".to_owned(), &document)?;
+        context.answer(|| "nothing was done".to_owned(), &made.body)?;
         return Ok(Verdict::Short);
     }
-    let asked = Ask::post(path(&["v1", "plans", &plan.plan.to_string(), "apply"]), json!({}));
+    let asked = Ask::post(path(&["v1", "plans", &plan.plan, "apply"]), json!({}));
     let done = async {
         let answer = client.ask(&asked).await?;
+        let PlanApplied { operation, .. } = answer.read()?;
         if options.no_wait {
             return Ok(answer.body);
         }
-        operation::wait(client, &answer, "applying the plan", context.global.quiet).await
+        operation::wait(client, &operation, "applying the plan", context.global.quiet).await
     };
     match done.await {
         Ok(result) => {
@@ -68,7 +72,7 @@ async fn apply(
         Err(error) => {
             let problem = error.downcast_ref::<Problem>();
             let fresh = problem.and_then(|problem| problem.get("plan"));
-            if let Some(fresh) = fresh.and_then(|fresh| plan::read(fresh).ok()) {
+            if let Some(fresh) = fresh.and_then(|fresh| Plan::deserialize(fresh).ok()) {
                 said(&fresh);
             }
             Err(error)

@@ -1,10 +1,9 @@
 //! Asks a server, and the user before a change.
 
+use crate::client::Client;
 use crate::client::login::Server;
-use crate::client::{Answer, Client};
 use crate::store;
 use anyhow::{Context as _, Result, ensure};
-use serde::de::DeserializeOwned;
 use std::io::{BufRead, IsTerminal, Write};
 
 /// Runs a subcommand against a server.
@@ -13,14 +12,6 @@ pub(super) fn with_server<T>(
     work: impl AsyncFnOnce(&Client) -> Result<T>,
 ) -> Result<T> {
     store::run(async { work(&Client::new(server)?).await })
-}
-
-/// Reads the body of an answer.
-///
-/// # Errors
-/// If it has another shape: the server is of another version.
-pub(super) fn read_as<T: DeserializeOwned>(answer: &Answer) -> Result<T> {
-    T::deserialize(&answer.body).context("cannot read the server's answer")
 }
 
 /// Asks for confirmation on the terminal; without a terminal, requires --yes.

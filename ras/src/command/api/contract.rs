@@ -1,6 +1,6 @@
 //! `ras ops contract`
 
-use super::ask::{read_as, with_server};
+use super::ask::with_server;
 use crate::cli::{ContractAction, ContractOf, ServerOptions, SetContract};
 use crate::client::login::Server;
 use crate::client::{Ask, Client, path};
@@ -16,13 +16,12 @@ pub(in crate::command) fn run(options: &ContractOf, context: &Context) -> Result
     match &options.action {
         ContractAction::Set(options) => set(options, context),
         ContractAction::List { server } => {
-            show(server, async |client| read_as(&client.get("/ops/v1/contracts").await?), context)
+            show(server, async |client| client.get("/ops/v1/contracts").await?.read(), context)
         }
         ContractAction::Remove { reservation, server } => {
             let asked = Ask::delete(place(reservation), "*");
-            let removed: ContractRemoved = with_server(Server::of(server)?, async |client| {
-                read_as(&client.ask(&asked).await?)
-            })?;
+            let removed: ContractRemoved =
+                with_server(Server::of(server)?, async |client| client.ask(&asked).await?.read())?;
             let text = || format!("the churn contract of {reservation} is removed");
             context.answer(text, &removed)?;
             Ok(Verdict::Fine)
@@ -44,7 +43,7 @@ fn set(options: &SetContract, context: &Context) -> Result<Verdict> {
     let body = serde_json::to_value(contract).context("encoding the contract")?;
     let asked = Ask::put(place(&options.reservation), body);
     let set = async |client: &Client| {
-        let contract: Contract = read_as(&client.ask(&asked).await?)?;
+        let contract: Contract = client.ask(&asked).await?.read()?;
         Ok(Contracts { contracts: vec![contract] })
     };
     show(&options.server, set, context)

@@ -9,10 +9,13 @@ use crate::context::Context;
 use crate::exit::Verdict;
 use crate::number::amount;
 use crate::tables;
-use anyhow::{Result, bail};
-use broker::EmergencyId;
+use anyhow::{Context as _, Result, bail};
+use api_types::emergencies::{Emergencies, Emergency, EmergencyAsked, EmergencyEnded};
+use api_types::moves::MoverView;
+use broker::{EmergencyId, EmergencyState, State as _};
 use fleet::Rru;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -26,33 +29,32 @@ pub(in crate::command) fn run(action: &EmergencyAction, context: &Context) -> Re
         EmergencyAction::Ask { reservation, rru, why, wait, server } => {
             // The id makes it idempotent.
             let id = EmergencyId::now_v7();
-            let body = json!({
-                "emergency": id.to_string(), "reservation": reservation, "rru": rru.to_f64(),
-                "why": why,
-            });
+            let asked = EmergencyAsked {
+                emergency: Some(id.to_string()),
+                reservation: reservation.clone(),
+                rru: rru.to_f64(),
+                why: why.clone(),
+            };
             let of = with_server(Server::of(server)?, async |client| {
-                answered(client, id, body, *wait).await
+                answered(client, id, &asked, *wait).await
             })?;
             context.answer(|| sentence(&of), &of)?;
-            let granted = of["granted"]["rru"].as_f64();
-            let whole =
-                granted.zip(of["asked_rru"].as_f64()).is_some_and(|(has, asked)| has >= asked);
-            Ok(Verdict::fine_if(whole))
+            let granted = of.granted.as_ref();
+            Ok(Verdict::fine_if(granted.is_some_and(|granted| granted.rru >= of.asked_rru)))
         }
         EmergencyAction::List { limit, server } => {
-            let body = with_server(Server::of(server)?, async |client| {
-                Ok(client.get("/ops/v1/emergencies").await?.body)
+            let mut all: Emergencies = with_server(Server::of(server)?, async |client| {
+                client.get("/ops/v1/emergencies").await?.read()
             })?;
-            let mut all = body["emergencies"].as_array().cloned().unwrap_or_default();
-            all.truncate(usize::try_from(*limit).unwrap_or(usize::MAX));
-            context.answer(|| table(&all), &json!({ "emergencies": all }))?;
+            all.emergencies.truncate(usize::try_from(*limit).unwrap_or(usize::MAX));
+            context.answer(|| table(&all.emergencies), &all)?;
             Ok(Verdict::Fine)
         }
         EmergencyAction::End { id, server } => {
             let path = path(&["ops", "v1", "emergencies", &id.to_string(), "end"]);
             let asked = Ask::post_once(path, json!({}));
-            with_server(Server::of(server)?, async |client| client.ask(&asked).await)?;
-            let ended = json!({ "ended": id.to_string() });
+            let ended: EmergencyEnded =
+                with_server(Server::of(server)?, async |client| client.ask(&asked).await?.read())?;
             context.answer(|| format!("emergency {id} has ended"), &ended)?;
             Ok(Verdict::Fine)
         }
@@ -60,24 +62,29 @@ pub(in crate::command) fn run(action: &EmergencyAction, context: &Context) -> Re
 }
 
 /// Polls for the outcome until it is answered.
-async fn answered(client: &Client, id: EmergencyId, body: Value, wait: Duration) -> Result<Value> {
+async fn answered(
+    client: &Client,
+    id: EmergencyId,
+    asked: &EmergencyAsked,
+    wait: Duration,
+) -> Result<Emergency> {
     let until = Instant::now() + wait;
     let held = wait.as_secs().min(HELD_MAX);
-    let asked = Ask::post(query("/ops/v1/emergencies", &[("wait", held.to_string())]), body);
-    let mut of = match client.ask(&asked).await {
-        Ok(answer) => answer.body,
+    let asked = Ask::post(query("/ops/v1/emergencies", &[("wait", held.to_string())]), asked);
+    let mut of: Emergency = match client.ask(&asked).await {
+        Ok(answer) => answer.read()?,
         Err(error) => {
             let refused = error.downcast_ref::<Problem>();
             match refused.and_then(|problem| problem.get("emergency")) {
-                Some(of) => of.clone(),
+                Some(of) => Emergency::deserialize(of).context("cannot read the refusal")?,
                 None => return Err(error),
             }
         }
     };
-    while of["state"] == "asked" {
+    while of.state == EmergencyState::Asked.as_str() {
         if Instant::now() >= until {
-            let mover = client.get("/ops/v1/mover").await?.body;
-            match mover["acting"].as_str() {
+            let mover: MoverView = client.get("/ops/v1/mover").await?.read()?;
+            match mover.acting {
                 Some(mover) => {
                     bail!("emergency {id} is submitted; {mover} has not answered yet")
                 }
@@ -87,65 +94,59 @@ async fn answered(client: &Client, id: EmergencyId, body: Value, wait: Duration)
             }
         }
         sleep(LOOK_EVERY).await;
-        of = client.get(&path(&["ops", "v1", "emergencies", &id.to_string()])).await?.body;
+        of = client.get(&path(&["ops", "v1", "emergencies", &id.to_string()])).await?.read()?;
     }
     Ok(of)
 }
 
-fn sentence(of: &Value) -> String {
-    let asked = rru(&of["asked_rru"]);
-    let granted = &of["granted"];
-    if granted.is_null() {
-        let why = of["refused_because"].as_str().unwrap_or("it was cancelled");
+fn sentence(of: &Emergency) -> String {
+    let Some(granted) = &of.granted else {
+        let why = of.refused_because.as_deref().unwrap_or("it was cancelled");
         return format!("refused: {why}");
-    }
-    let shared = match granted["from_shared"].as_i64().unwrap_or_default() {
+    };
+    let shared = match granted.from_shared {
         0 => String::new(),
         count => format!(", {count} of them from shared buffers"),
     };
-    let all = if rru(&granted["rru"]) >= asked {
+    let all = if granted.rru >= of.asked_rru {
         String::new()
     } else {
-        format!("; {} were requested, but no more fits", amount(asked))
+        format!("; {} were requested, but no more fits", rru(of.asked_rru))
     };
-    let word = |member: &str| of[member].as_str().unwrap_or_default();
     format!(
         "granted {} RRU to {}: {} servers{shared}{all}\nthe next solve spreads and buffers them; \
          `ras ops emergency end {}` gives them back",
-        amount(rru(&granted["rru"])),
-        word("reservation"),
-        granted["servers"],
-        word("emergency")
+        rru(granted.rru),
+        of.reservation,
+        granted.servers,
+        of.emergency
     )
 }
 
-fn rru(of: &Value) -> Rru {
-    of.as_f64().and_then(Rru::from_f64).unwrap_or_default()
+fn rru(of: f64) -> String {
+    Rru::from_f64(of).map_or_else(|| of.to_string(), amount)
 }
 
-fn table(all: &[Value]) -> String {
+fn table(all: &[Emergency]) -> String {
     if all.is_empty() {
         return "no emergencies".to_owned();
     }
     let header = ["emergency", "reservation", "state", "asked", "granted", "servers", "by", "why"];
     let mut table = tables::table(&header, 3..6);
     for of in all {
-        let word = |member: &str| of[member].as_str().unwrap_or_default().to_owned();
-        let granted = &of["granted"];
-        let (has, servers) = if granted.is_null() {
-            ("-".to_owned(), "-".to_owned())
-        } else {
-            (amount(rru(&granted["rru"])), granted["servers"].to_string())
+        let (has, servers) = match &of.granted {
+            None => ("-".to_owned(), "-".to_owned()),
+            Some(granted) => (rru(granted.rru), granted.servers.to_string()),
         };
         table.add_row([
-            word("emergency"),
-            word("reservation"),
-            word("state") + if of["debt"] == true { ", a debt" } else { "" },
-            amount(rru(&of["asked_rru"])),
+            of.emergency.clone(),
+            of.reservation.clone(),
+            format!("{}{}", of.state, if of.debt { ", a debt" } else { "" }),
+            rru(of.asked_rru),
             has,
             servers,
-            word("asked_by"),
-            word("why"),
+            of.asked_by.clone(),
+            of.why.clone(),
         ]);
     }
     table.trim_fmt()

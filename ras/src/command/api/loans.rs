@@ -1,6 +1,6 @@
 //! `ras ops loans`
 
-use super::ask::{read_as, with_server};
+use super::ask::with_server;
 use crate::cli::Loans;
 use crate::client::login::Server;
 use crate::context::Context;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(in crate::command) fn run(options: &Loans, context: &Context) -> Result<Verdict> {
     let listed: Listed = with_server(Server::of(&options.server)?, async |client| {
-        read_as(&client.get("/ops/v1/loans").await?)
+        client.get("/ops/v1/loans").await?.read()
     })?;
     context.answer(|| text(&listed.loans), &listed)?;
     Ok(Verdict::Fine)

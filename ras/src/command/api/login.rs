@@ -6,6 +6,7 @@ use crate::client::login::{self, Place, Server};
 use crate::context::Context;
 use crate::exit::Verdict;
 use anyhow::{Context as _, Result, bail, ensure};
+use api_types::tokens::Whoami;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::json;
 use std::io::{BufRead, IsTerminal, Read, Write, stderr, stdin};
@@ -28,22 +29,18 @@ pub(in crate::command) fn login(options: &Login, context: &Context) -> Result<Ve
     };
     ensure!(!token.0.is_empty(), "no token");
     let server = Server { place: Place::Network(url.clone()), token: Some(token.clone()) };
-    let whoami = with_server(server, async |client| {
-        Ok(client.get("/v1/whoami").await.context("login failed")?.body)
-    })?;
+    let whoami =
+        with_server(server, async |client| client.get("/v1/whoami").await.context("login failed"))?;
+    let Whoami { name, roles, owner, .. } = whoami.read()?;
     let file = login::write(options, &url, Some(&token))?;
-    let name = whoami["name"].as_str().unwrap_or("you").to_owned();
-    let roles: Vec<&str> = whoami["roles"].as_array().map_or_else(Vec::new, |roles| {
-        roles.iter().filter_map(serde_json::Value::as_str).collect()
-    });
-    let of = whoami["owner"].as_str().map_or_else(String::new, |owner| format!(" of {owner}"));
+    let of = owner.map_or_else(String::new, |owner| format!(" of {owner}"));
     let text = || {
         let open =
             if is_in_clear(&url) { "\nthe token is sent unencrypted: use https" } else { "" };
         let (roles, url, file) = (roles.join(", "), &url, file.display());
         format!("{name}{of} at {url}: {roles}\nsaved in {file}{open}")
     };
-    let json = json!({ "server": url, "file": file, "whoami": whoami });
+    let json = json!({ "server": url, "file": file, "whoami": whoami.body });
     context.answer(text, &json)?;
     Ok(Verdict::Fine)
 }

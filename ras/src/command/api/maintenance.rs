@@ -12,9 +12,14 @@ use crate::exit::Verdict;
 use crate::quantity::show_window;
 use crate::tables;
 use anyhow::{Context as _, Result};
+use api_types::maintenance::{
+    MaintenanceAsked, MaintenanceCancelled, MaintenanceEnded, MaintenancePlan, MaintenanceRecall,
+    MaintenanceWindow, MaintenanceWindows,
+};
 use broker::{MaintenanceRefusal, MaintenanceState, State};
 use chrono::{DateTime, Utc};
 use fleet::Scope;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// Maximum number of windows in one answer.
@@ -27,8 +32,8 @@ pub(in crate::command) fn run(options: &Maintenance, context: &Context) -> Resul
     match &options.action {
         MaintenanceAction::Plan(options) => plan(options, context),
         MaintenanceAction::List(options) => list(options, context),
-        MaintenanceAction::End(options) => stop(options, ("end", "ended"), context),
-        MaintenanceAction::Cancel(options) => stop(options, ("cancel", "cancelled"), context),
+        MaintenanceAction::End(options) => end(options, context),
+        MaintenanceAction::Cancel(options) => cancel(options, context),
     }
 }
 
@@ -41,32 +46,32 @@ fn plan(options: &PlanMaintenance, context: &Context) -> Result<Verdict> {
         Begin::Now => None,
         Begin::At(at) => Some(*at),
     };
-    let body = json!({
-        "scope": scope.as_str(), "scope_id": name, "starts_at": starts_at,
-        "length_seconds": length.as_secs(), "drain_seconds": drain.as_secs(),
-        "share": options.share, "recall_minutes": options.recall_minutes, "why": options.why,
-    });
+    let seconds = |of: &std::time::Duration| u32::try_from(of.as_secs()).context("too long");
+    let body = MaintenanceAsked {
+        scope: scope.as_str().to_owned(),
+        scope_id: name.to_owned(),
+        starts_at,
+        length_seconds: seconds(length)?,
+        drain_seconds: seconds(drain)?,
+        share: options.share,
+        recall_minutes: options.recall_minutes,
+        why: options.why.clone(),
+    };
     // Not idempotent: a second request would plan it twice.
     let asked = Ask::post_once("/ops/v1/maintenance", body);
-    let answered = with_server(Server::of(&options.server)?, async |client| {
-        client.ask(&asked).await.map(|answer| (answer.body, answer.at))
-    });
-    let (body, now) = match answered {
+    let answered =
+        with_server(Server::of(&options.server)?, async |client| client.ask(&asked).await);
+    let answer = match answered {
         Ok(answer) => answer,
         Err(error) => return refused(error, context),
     };
-    let windows = windows(&body)?;
-    let plan = windows.first().map_or(Value::Null, |window| window["plan"].clone());
+    let MaintenancePlan { plan, windows } = answer.read()?;
     let shown = || {
-        let plan = plan.as_str().unwrap_or_default();
-        format!("planned       {plan}\n\n{}", text(&windows, now))
+        let plan = plan.as_deref().unwrap_or_default();
+        format!("planned       {plan}\n\n{}", text(&windows, answer.at))
     };
-    context.answer(shown, &json!({ "plan": plan, "windows": windows }))?;
+    context.answer(shown, &answer.body)?;
     Ok(Verdict::Fine)
-}
-
-fn windows(body: &Value) -> Result<Vec<Value>> {
-    body["windows"].as_array().cloned().context("the server's answer has no windows")
 }
 
 /// Shows the reasons for refusing a plan; any other error is returned.
@@ -92,90 +97,88 @@ fn list(options: &ListMaintenance, context: &Context) -> Result<Verdict> {
     let place = query("/ops/v1/maintenance", &asked);
     let answer =
         with_server(Server::of(&options.server)?, async |client| client.get(&place).await)?;
-    let (windows, now) = (windows(&answer.body)?, answer.at);
+    let MaintenanceWindows { windows } = answer.read()?;
     let shown = || {
         if windows.is_empty() {
             return "no maintenance windows; `ras ops maintenance plan` schedules one".to_owned();
         }
-        let mut text = text(&windows, now);
+        let mut text = text(&windows, answer.at);
         if windows.len() == usize::try_from(limit).unwrap_or(usize::MAX) {
             text.push_str("\n... possibly more: raise --limit");
         }
         text
     };
-    context.answer(shown, &json!({ "windows": windows }))?;
+    context.answer(shown, &answer.body)?;
     Ok(Verdict::Fine)
 }
 
-/// Ends or cancels windows; `how` is the verb in the path, `done` the member of the answer.
-fn stop(
-    options: &StopMaintenance,
-    (how, done): (&str, &str),
-    context: &Context,
-) -> Result<Verdict> {
+fn end(options: &StopMaintenance, context: &Context) -> Result<Verdict> {
+    let MaintenanceEnded { ended } = stop(options, "end")?;
+    let count = ended.len();
+    context.answer(|| format!("{} ended", counted(count)), &json!({ "ended": count }))?;
+    Ok(Verdict::Fine)
+}
+
+fn cancel(options: &StopMaintenance, context: &Context) -> Result<Verdict> {
+    let MaintenanceCancelled { cancelled } = stop(options, "cancel")?;
+    let count = cancelled.len();
+    context.answer(|| format!("{} cancelled", counted(count)), &json!({ "cancelled": count }))?;
+    Ok(Verdict::Fine)
+}
+
+fn counted(windows: usize) -> String {
+    if windows == 1 { "1 window".to_owned() } else { format!("{windows} windows") }
+}
+
+/// Ends or cancels windows; `how` is the verb in the path.
+fn stop<T: DeserializeOwned>(options: &StopMaintenance, how: &str) -> Result<T> {
     let path = path(&["ops", "v1", "maintenance", &options.id.to_string(), how]);
     let asked = Ask::post_once(path, json!({}));
-    let answer =
-        with_server(Server::of(&options.server)?, async |client| client.ask(&asked).await)?;
-    let count = answer.body[done].as_array().map_or(0, Vec::len);
-    let windows = if count == 1 { "1 window".to_owned() } else { format!("{count} windows") };
-    context.answer(|| format!("{windows} {done}"), &json!({ done: count }))?;
-    Ok(Verdict::Fine)
+    with_server(Server::of(&options.server)?, async |client| client.ask(&asked).await?.read())
 }
 
-fn text(windows: &[Value], now: DateTime<Utc>) -> String {
+fn text(windows: &[MaintenanceWindow], now: DateTime<Utc>) -> String {
     let header = ["window", "of", "state", "begins", "for", "in use", "why"];
     let mut table = tables::table(&header, 4..6);
     tables::never_wrap(&mut table, &[0, 1, 3]);
     for of in windows {
-        let word = |member: &str| of[member].as_str().unwrap_or_default();
-        let in_use = if is_over(of) {
-            "-".to_owned()
-        } else {
-            format!("{} of {}", of["in_use"], of["servers"])
-        };
-        let (starts_at, ends_at) = (time(&of["starts_at"]), time(&of["ends_at"]));
-        let length = starts_at.zip(ends_at).and_then(|(from, until)| (until - from).to_std().ok());
+        let in_use =
+            if is_over(of) { "-".to_owned() } else { format!("{} of {}", of.in_use, of.servers) };
         table.add_row([
-            word("window").to_owned(),
-            format!("{} {}", word("scope"), word("scope_id")),
+            of.window.clone(),
+            format!("{} {}", of.scope, of.scope_id),
             state(of, now),
-            starts_at.map(|at| at.format("%Y-%m-%d %H:%MZ").to_string()).unwrap_or_default(),
-            length.map(show_window).unwrap_or_default(),
+            of.starts_at.format("%Y-%m-%d %H:%MZ").to_string(),
+            (of.ends_at - of.starts_at).to_std().map(show_window).unwrap_or_default(),
             in_use,
-            word("why").to_owned(),
+            of.why.clone(),
         ]);
     }
     table.trim_fmt()
 }
 
-fn time(of: &Value) -> Option<DateTime<Utc>> {
-    of.as_str()?.parse().ok()
-}
-
-fn is_over(of: &Value) -> bool {
-    let state = |state: &&MaintenanceState| of["state"] == state.as_str();
+fn is_over(of: &MaintenanceWindow) -> bool {
+    let state = |state: &&MaintenanceState| of.state == state.as_str();
     MaintenanceState::ALL.iter().find(state).is_some_and(|state| state.is_terminal())
 }
 
 /// Its progress, and why it does not progress further.
-fn state(of: &Value, now: DateTime<Utc>) -> String {
-    let word = |member: &str| of[member].as_str();
-    let mut text = word("state").unwrap_or("-").to_owned();
-    if let Some(reason) = word("reason") {
-        text.push_str(&format!(": {}", word("detail").unwrap_or(reason)));
-    } else if time(&of["starts_at"]).is_some_and(|at| at <= now) && of["state"] == "draining" {
+fn state(of: &MaintenanceWindow, now: DateTime<Utc>) -> String {
+    let mut text = of.state.clone();
+    if let Some(reason) = &of.reason {
+        text.push_str(&format!(": {}", of.detail.as_ref().unwrap_or(reason)));
+    } else if of.starts_at <= now && of.state == MaintenanceState::Draining.as_str() {
         text.push_str(": containers stop");
     }
-    let recall = &of["recall"];
-    if recall.is_object() {
-        let count = |member: &str| recall[member].as_u64().unwrap_or_default();
-        text.push_str(&format!("; {} of {} returned", count("returned"), count("servers")));
-        if count("refused") > 0 {
-            text.push_str(&format!(", {} refused", count("refused")));
+    match &of.recall {
+        Some(MaintenanceRecall { servers, returned, refused, .. }) => {
+            text.push_str(&format!("; {returned} of {servers} returned"));
+            if *refused > 0 {
+                text.push_str(&format!(", {refused} refused"));
+            }
         }
-    } else if !is_over(of) && of["recall_minutes"].is_null() {
-        text.push_str(" (not recallable)");
+        None if !is_over(of) && of.recall_minutes.is_none() => text.push_str(" (not recallable)"),
+        None => {}
     }
     text
 }

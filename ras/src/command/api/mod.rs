@@ -23,3 +23,5 @@ pub(super) mod token;
 mod ask;
 mod body;
 mod kinds;
+mod listing;
+mod rows;

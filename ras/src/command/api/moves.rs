@@ -1,6 +1,6 @@
 //! `ras ops moves`
 
-use super::ask::{read_as, with_server};
+use super::ask::with_server;
 use crate::cli::{Moves, MovesAction};
 use crate::client::login::Server;
 use crate::client::{Ask, query};
@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::exit::Verdict;
 use crate::tables;
 use anyhow::Result;
-use api_types::moves::{MoveUnderWay, MoverView, MovesUnderWay, StuckThing};
+use api_types::moves::{MoveUnderWay, MoverView, MovesUnderWay, StopAsked, StuckThing};
 use serde_json::{Value, json};
 
 pub(in crate::command) fn run(options: &Moves, context: &Context) -> Result<Verdict> {
@@ -16,7 +16,13 @@ pub(in crate::command) fn run(options: &Moves, context: &Context) -> Result<Verd
         None => list(options, context),
         Some(MovesAction::Stop { why, server }) => {
             let text = "moves stopped: no step begins until `ras ops moves resume`; steps under way finish";
-            switch(Server::of(server)?, "stop", json!({ "why": why }), text, context)
+            switch(
+                Server::of(server)?,
+                "stop",
+                json!(StopAsked { why: why.clone() }),
+                text,
+                context,
+            )
         }
         Some(MovesAction::Resume { server }) => {
             switch(Server::of(server)?, "resume", json!({}), "moves resumed", context)
@@ -33,7 +39,7 @@ fn switch(
     context: &Context,
 ) -> Result<Verdict> {
     let asked = Ask::post(format!("/ops/v1/moves/{verb}"), body);
-    let mover: MoverView = with_server(server, async |client| read_as(&client.ask(&asked).await?))?;
+    let mover: MoverView = with_server(server, async |client| client.ask(&asked).await?.read())?;
     context.answer(|| text.to_owned(), &mover)?;
     Ok(Verdict::Fine)
 }
@@ -41,9 +47,8 @@ fn switch(
 fn list(options: &Moves, context: &Context) -> Result<Verdict> {
     let asked = [("stuck", options.stuck.to_string()), ("limit", options.limit.to_string())];
     let path = query("/ops/v1/moves/under-way", &asked);
-    let shown: MovesUnderWay = with_server(Server::of(&options.server)?, async |client| {
-        read_as(&client.get(&path).await?)
-    })?;
+    let shown: MovesUnderWay =
+        with_server(Server::of(&options.server)?, async |client| client.get(&path).await?.read())?;
     context.answer(|| text(&shown, options.stuck), &shown)?;
     // With --stuck, the exit code reports stuck objects, too.
     let calm = shown.stuck == 0 && shown.also_stuck.is_empty();

@@ -2,26 +2,26 @@
 
 use super::ask::with_server;
 use super::body;
-use crate::cli::Plan;
+use crate::cli;
 use crate::client::login::Server;
-use crate::client::{Ask, Client};
+use crate::client::{Answer, Ask, Client};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::{plan_text, request_file};
-use anyhow::{Context as _, Result, bail, ensure};
-use broker::PlanId;
-use fleet::quote::{Grant, Quote};
-use serde::Deserialize;
+use anyhow::{Result, bail, ensure};
+use api_types::plans::Plan;
+use chrono::SecondsFormat;
+use fleet::quote::Grant;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub(in crate::command) fn run(options: &Plan, context: &Context) -> Result<Verdict> {
+pub(in crate::command) fn run(options: &cli::Plan, context: &Context) -> Result<Verdict> {
     let changes = changes(&options.request)?;
-    let document =
+    let answer =
         with_server(Server::of(&options.server)?, async |client| made(client, &changes).await)?;
-    let plan = read(&document)?;
-    context.answer(|| text(&plan, options.all), &document)?;
+    let plan: Plan = answer.read()?;
+    context.answer(|| text(&plan, options.all), &answer.body)?;
     Ok(Verdict::fine_if(is_granted(&plan)))
 }
 
@@ -45,47 +45,17 @@ pub(super) fn changes(files: &[PathBuf]) -> Result<Vec<Value>> {
 }
 
 /// Requests a plan from the server.
-pub(super) async fn made(client: &Client, changes: &[Value]) -> Result<Value> {
-    Ok(client.ask(&Ask::post("/v1/plans", json!({ "changes": changes }))).await?.body)
-}
-
-/// The members of a server's plan that are shown here.
-#[derive(Debug, Deserialize)]
-pub(super) struct MadePlan {
-    pub(super) plan: PlanId,
-    state: String,
-    servers: usize,
-    servers_in_use: usize,
-    expires_at: String,
-    changes: Vec<Change>,
-}
-
-/// The effect of one change.
-#[derive(Debug, Deserialize)]
-struct Change {
-    granted: Grant,
-    #[serde(default)]
-    quota: Option<OverQuota>,
-    answer: Quote,
-}
-
-#[derive(Debug, Deserialize)]
-struct OverQuota {
-    detail: String,
-}
-
-/// Parses a plan.
-pub(super) fn read(plan: &Value) -> Result<MadePlan> {
-    MadePlan::deserialize(plan).context("cannot read the server's plan")
+pub(super) async fn made(client: &Client, changes: &[Value]) -> Result<Answer> {
+    client.ask(&Ask::post("/v1/plans", json!({ "changes": changes }))).await
 }
 
 /// Whether every change is granted in full.
-pub(super) fn is_granted(plan: &MadePlan) -> bool {
+pub(super) fn is_granted(plan: &Plan) -> bool {
     plan.changes.iter().all(|of| of.granted == Grant::InFull && of.quota.is_none())
 }
 
 /// The plan as text.
-pub(super) fn text(plan: &MadePlan, all: bool) -> String {
+pub(super) fn text(plan: &Plan, all: bool) -> String {
     let answers: Vec<String> = (plan.changes.iter())
         .map(|of| match &of.quota {
             None => plan_text::text(&of.answer, all),
@@ -94,10 +64,12 @@ pub(super) fn text(plan: &MadePlan, all: bool) -> String {
             }
         })
         .collect();
-    let MadePlan { plan, state, servers, servers_in_use, expires_at, .. } = plan;
+    let expires_at = plan.expires_at;
+    let Plan { plan, state, servers, servers_in_use, .. } = plan;
     format!(
         "{}\n\nplan {plan} ({state}): {servers} servers move, {servers_in_use} of them in use; it can be \
-         applied until {expires_at}",
-        answers.join("\n\n")
+         applied until {}",
+        answers.join("\n\n"),
+        expires_at.to_rfc3339_opts(SecondsFormat::Secs, true)
     )
 }

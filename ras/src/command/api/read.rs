@@ -2,12 +2,24 @@
 
 use super::ask::with_server;
 use super::kinds;
+use super::listing::{Listing, Paging};
 use crate::cli::{Filter, Get, Kind, List};
 use crate::client::login::Server;
-use crate::client::{Client, path, query, rows};
+use crate::client::{Client, path, query};
 use crate::context::Context;
 use crate::exit::Verdict;
 use anyhow::{Context as _, Result, bail};
+use api_types::emergencies::Emergencies;
+use api_types::failures::{Loans, Outages, Replacements};
+use api_types::maintenance::MaintenanceWindows;
+use api_types::moves::{MovesPage, StuckThings};
+use api_types::quotas::Quotas;
+use api_types::region::RruProfiles;
+use api_types::requests::Requests;
+use api_types::reservations::{Reservations, ServersPage};
+use api_types::servers::{EventsPage, TrailPage};
+use api_types::solves::SolvesPage;
+use api_types::tokens::Tokens;
 use serde_json::{Value, json};
 
 /// Rows of one page.
@@ -19,8 +31,14 @@ pub(in crate::command) fn get(options: &Get, context: &Context) -> Result<Verdic
     };
     let path = path(&[place, &[&options.name]].concat());
     let server = Server::of(&options.server)?;
-    let body = with_server(server, async |client| Ok(client.get(&path).await?.body))?;
-    context.answer(|| kinds::card(options.kind, &body), &body)?;
+    let answer = with_server(server, async |client| client.get(&path).await)?;
+    if context.is_text() {
+        let card = kinds::card(options.kind, &answer)?;
+        context.answer(|| card, &answer.body)?;
+    } else {
+        // As it is: a program decides what it reads.
+        context.document(&answer.body)?;
+    }
     Ok(Verdict::Fine)
 }
 
@@ -34,20 +52,51 @@ pub(super) fn rows_of(
     server: Server,
     context: &Context,
 ) -> Result<Verdict> {
-    let (path, asked) = asked(kind, filter)?;
+    let listed = match kind {
+        Kind::Reservations => listed::<Reservations>,
+        Kind::Requests => listed::<Requests>,
+        Kind::Servers => listed::<ServersPage>,
+        Kind::Solves => listed::<SolvesPage>,
+        Kind::Moves => listed::<MovesPage>,
+        Kind::Events => listed::<EventsPage>,
+        Kind::Maintenance => listed::<MaintenanceWindows>,
+        Kind::Emergencies => listed::<Emergencies>,
+        Kind::Replacements => listed::<Replacements>,
+        Kind::Outages => listed::<Outages>,
+        Kind::Loans => listed::<Loans>,
+        Kind::Stuck => listed::<StuckThings>,
+        Kind::Trail => listed::<TrailPage>,
+        Kind::Quotas => listed::<Quotas>,
+        Kind::Tokens => listed::<Tokens>,
+        Kind::Profiles => listed::<RruProfiles>,
+        Kind::Plans | Kind::Operations => {
+            bail!("objects of this kind cannot be listed; use `ras get`")
+        }
+    };
+    listed(kind, filter, server, context)
+}
+
+fn listed<L: Listing>(
+    kind: Kind,
+    filter: &Filter,
+    server: Server,
+    context: &Context,
+) -> Result<Verdict> {
+    let (path, asked) = asked(L::PATH, filter)?;
     let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
-    let (rows, more) =
-        with_server(server, async |client| pages(client, &path, asked, kind, limit).await)?;
+    let found: Found<L::Row> =
+        with_server(server, async |client| pages::<L>(client, &path, asked, limit).await)?;
+    let Found { rows, sent, more } = found;
     let text = || {
         let more = if more { "\n… more (raise --limit)" } else { "" };
         format!("{}{more}", kinds::table(kind, &rows))
     };
-    context.answer(text, &json!({ kind.word(): rows, "more": more }))?;
+    context.answer(text, &json!({ kind.word(): sent, "more": more }))?;
     Ok(Verdict::Fine)
 }
 
-/// The path with the filters as query.
-fn asked(kind: Kind, filter: &Filter) -> Result<(String, Vec<(String, String)>)> {
+/// The path with the filters as query; of servers, `path` is empty.
+fn asked(place: &[&str], filter: &Filter) -> Result<(String, Vec<(String, String)>)> {
     let mut asked: Vec<(String, String)> = Vec::new();
     let mut ask = |name: &str, value: &Option<String>| {
         asked.extend(value.iter().map(|value| (name.to_owned(), value.clone())));
@@ -55,13 +104,11 @@ fn asked(kind: Kind, filter: &Filter) -> Result<(String, Vec<(String, String)>)>
     ask("owner", &filter.owner);
     ask("server", &filter.of_server);
     ask("state", &filter.state);
-    let place = match (kind, &filter.reservation) {
-        (Kind::Servers, Some(reservation)) => path(&["v1", "reservations", reservation, "servers"]),
-        (Kind::Servers, None) => bail!("no reservation: give --reservation"),
-        (_, reservation) => {
+    let place = match (place, &filter.reservation) {
+        ([], Some(reservation)) => path(&["v1", "reservations", reservation, "servers"]),
+        ([], None) => bail!("no reservation: give --reservation"),
+        (place, reservation) => {
             ask("reservation", reservation);
-            let place =
-                kind.many().context("objects of this kind cannot be listed; use `ras get`")?;
             path(place)
         }
     };
@@ -75,38 +122,47 @@ fn asked(kind: Kind, filter: &Filter) -> Result<(String, Vec<(String, String)>)>
     Ok((place, asked))
 }
 
-/// Reads pages until there are enough rows. Returns whether there are more.
-async fn pages(
+/// Objects of a list.
+struct Found<T> {
+    rows: Vec<T>,
+    /// The same, as they were sent.
+    sent: Vec<Value>,
+    /// Whether there are more.
+    more: bool,
+}
+
+/// Reads pages until there are enough rows.
+async fn pages<L: Listing>(
     client: &Client,
     path: &str,
     asked: Vec<(String, String)>,
-    kind: Kind,
     limit: usize,
-) -> Result<(Vec<Value>, bool)> {
-    let mut found: Vec<Value> = Vec::new();
+) -> Result<Found<L::Row>> {
+    let (mut rows, mut sent) = (Vec::new(), Vec::new());
     let mut next: Option<(&'static str, String)> = None;
     loop {
         let mut pairs: Vec<(&str, String)> =
             asked.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-        if kind.has_pages() {
-            let page = (limit - found.len()).min(PAGE as usize);
+        if L::PAGING != Paging::All {
+            let page = (limit - rows.len()).min(PAGE as usize);
             pairs.push(("limit", page.to_string()));
         }
         pairs.extend(next.take());
-        let body = client.get(&query(path, &pairs)).await?.body;
-        found.extend(rows(&body)?.iter().cloned());
-        next = following(&body);
-        if next.is_none() || found.len() >= limit {
-            let more = next.is_some() || found.len() > limit;
-            found.truncate(limit);
-            return Ok((found, more));
+        let mut answer = client.get(&query(path, &pairs)).await?;
+        let (page, following) = answer.read::<L>()?.rows();
+        rows.extend(page);
+        if let Value::Array(page) = answer.body[L::ROWS].take() {
+            sent.extend(page);
+        }
+        next = match (L::PAGING, following) {
+            (Paging::Pages(parameter), Some(token)) => Some((parameter, token)),
+            _ => None,
+        };
+        if next.is_none() || rows.len() >= limit {
+            let more = next.is_some() || rows.len() > limit;
+            rows.truncate(limit);
+            sent.truncate(limit);
+            return Ok(Found { rows, sent, more });
         }
     }
-}
-
-/// The query for the next page.
-fn following(page: &Value) -> Option<(&'static str, String)> {
-    let text = |member: &str| page[member].as_str().map(str::to_owned);
-    let token = text("next_page_token").or_else(|| text("next_page")).map(|of| ("page_token", of));
-    token.or_else(|| text("next").map(|of| ("after", of)))
 }

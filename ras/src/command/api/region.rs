@@ -1,7 +1,7 @@
 //! `ras region`, `buffer`, `elastic`, `quota`, `hardware` and `server`, by a server
 
 use super::ask::with_server;
-use super::body;
+use super::rows::limited;
 use crate::cli::{
     BufferAction, ElasticAction, HardwareAction, OrRule, QuotaAction, RegionAction, ServerAction,
     ServerFile, ServerOptions, SetElastic, SetQuota, SetRegion,
@@ -13,6 +13,13 @@ use crate::exit::Verdict;
 use crate::number::amount;
 use crate::tables;
 use anyhow::{Context as _, Result, bail};
+use api_types::inventory::{ServerDrained, ServersDrained, ServersEdited};
+use api_types::quotas::{Quota, QuotaAsked, QuotaLimitAsked, Quotas};
+use api_types::region::{
+    ElasticAsked, ElasticEnded, ElasticReservation, ElasticReservations, HardwareType,
+    HardwareTypeRemoved, HardwareTypeRenamed, HardwareTypes, HardwareTypesAdded,
+    HardwareTypesAsked, RegionSettings, RegionSettingsAsked, SharedBufferAsked,
+};
 use fleet::Rru;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -24,16 +31,8 @@ fn ask(server: &ServerOptions, asked: &Ask) -> Result<Answer> {
     with_server(Server::of(server)?, async |client| client.ask(asked).await)
 }
 
-fn word(of: &Value) -> String {
-    of.as_str().unwrap_or("-").to_owned()
-}
-
-fn rows(of: &Value) -> &[Value] {
-    of.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn rru(of: &Value) -> String {
-    of.as_f64().and_then(Rru::from_f64).map_or_else(|| "-".to_owned(), amount)
+fn rru(of: f64) -> String {
+    Rru::from_f64(of).map_or_else(|| "-".to_owned(), amount)
 }
 
 pub(in crate::command) fn region(action: &RegionAction, context: &Context) -> Result<Verdict> {
@@ -41,65 +40,72 @@ pub(in crate::command) fn region(action: &RegionAction, context: &Context) -> Re
     let answer = match action {
         RegionAction::Show { server } => ask(server, &Ask::get(PATH))?,
         RegionAction::Set(options) => {
-            let asked = Ask::patch(PATH, "*", set_region(options));
-            ask(&options.server, &asked)?
+            ask(&options.server, &Ask::patch(PATH, "*", set_region(options)))?
         }
     };
-    let text = || {
-        let mut table = tables::table(&["setting", "value"], 1..2);
-        for (name, value) in answer.body.as_object().into_iter().flatten() {
-            let value = match value {
-                Value::Null => "default rule".to_owned(),
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            table.add_row([name.clone(), value]);
-        }
-        table.trim_fmt()
-    };
-    context.answer(text, &answer.body)?;
+    let settings: RegionSettings = answer.read()?;
+    context.answer(|| settings_table(&settings), &answer.body)?;
     Ok(Verdict::Fine)
 }
 
-fn set_region(of: &SetRegion) -> Value {
+fn settings_table(of: &RegionSettings) -> String {
+    let or_rule =
+        |of: Option<f64>| of.map_or_else(|| "default rule".to_owned(), |of| of.to_string());
+    let mut table = tables::table(&["setting", "value"], 1..2);
+    for (name, value) in [
+        ("region", of.region.clone()),
+        ("move_in_use", of.move_in_use.to_string()),
+        ("move_idle", of.move_idle.to_string()),
+        ("spread_beta", of.spread_beta.to_string()),
+        ("buffer_tau", of.buffer_tau.to_string()),
+        ("msb_alpha", or_rule(of.msb_alpha)),
+        ("rack_alpha", or_rule(of.rack_alpha)),
+        ("affinity_theta", of.affinity_theta.to_string()),
+        ("shared_buffer_fraction", of.shared_buffer_fraction.to_string()),
+    ] {
+        table.add_row([name.to_owned(), value]);
+    }
+    table.trim_fmt()
+}
+
+fn set_region(of: &SetRegion) -> RegionSettingsAsked {
     let share = |of: Option<OrRule>| {
         of.map(|of| match of {
-            OrRule::Rule => Value::Null,
-            OrRule::Share(share) => json!(share),
+            OrRule::Rule => None,
+            OrRule::Share(share) => Some(share),
         })
     };
-    let members = [
-        ("move_in_use", of.move_in_use.map(|of| json!(of))),
-        ("move_idle", of.move_idle.map(|of| json!(of))),
-        ("spread_beta", of.spread_beta.map(|of| json!(of))),
-        ("buffer_tau", of.buffer_tau.map(|of| json!(of))),
-        ("affinity_theta", of.affinity_theta.map(|of| json!(of))),
-        ("shared_buffer_fraction", of.shared_buffer_fraction.map(|of| json!(of))),
-        ("msb_alpha", share(of.msb_alpha)),
-        ("rack_alpha", share(of.rack_alpha)),
-    ];
-    let members = members.into_iter().filter_map(|(name, of)| Some((name.to_owned(), of?)));
-    Value::Object(members.collect())
+    RegionSettingsAsked {
+        move_in_use: of.move_in_use,
+        move_idle: of.move_idle,
+        spread_beta: of.spread_beta,
+        buffer_tau: of.buffer_tau,
+        msb_alpha: share(of.msb_alpha),
+        rack_alpha: share(of.rack_alpha),
+        affinity_theta: of.affinity_theta,
+        shared_buffer_fraction: of.shared_buffer_fraction,
+    }
 }
 
 fn types(server: &ServerOptions, context: &Context) -> Result<Verdict> {
     let answer = ask(server, &Ask::get("/ops/v1/hardware-types"))?;
+    let HardwareTypes { hardware_types } = answer.read()?;
     let text = || {
         let header = ["hardware type", "servers", "buffer wanted", "has", "by"];
         let mut table = tables::table(&header, 1..4);
-        for of in rows(&answer.body["hardware_types"]) {
-            let buffer = &of["shared_buffer"];
-            let by = match buffer["listed"].as_bool() {
+        for of in &hardware_types {
+            let buffer = of.shared_buffer.as_ref();
+            let by = match buffer.map(|of| of.listed) {
                 Some(true) => "listed",
                 Some(false) => "fraction",
                 None => "-",
             };
-            let count = |of: &Value| of.as_u64().map_or_else(|| "-".to_owned(), |n| n.to_string());
+            let count = |of: Option<u64>| of.map_or_else(|| "-".to_owned(), |of| of.to_string());
             table.add_row([
-                word(&of["hardware_type"]),
-                count(&of["servers"]),
-                count(&buffer["servers"]),
-                count(&buffer["held"]),
+                of.hardware_type.clone(),
+                of.servers.to_string(),
+                count(buffer.map(|of| of.servers)),
+                count(buffer.map(|of| of.held)),
                 by.to_owned(),
             ]);
         }
@@ -114,7 +120,7 @@ pub(in crate::command) fn buffer(action: &BufferAction, context: &Context) -> Re
     let (answer, done) = match action {
         BufferAction::List { server } => return types(server, context),
         BufferAction::Set { hardware_type, servers, server } => {
-            let asked = Ask::put(place(hardware_type), json!({ "servers": servers }));
+            let asked = Ask::put(place(hardware_type), SharedBufferAsked { servers: *servers });
             let done = format!("the shared buffer of {hardware_type} is set to {servers} servers");
             (ask(server, &asked)?, done)
         }
@@ -125,6 +131,7 @@ pub(in crate::command) fn buffer(action: &BufferAction, context: &Context) -> Re
             (ask(server, &asked)?, done)
         }
     };
+    answer.read::<HardwareType>()?;
     context.answer(|| done, &answer.body)?;
     Ok(Verdict::Fine)
 }
@@ -133,9 +140,9 @@ pub(in crate::command) fn hardware(action: &HardwareAction, context: &Context) -
     match action {
         HardwareAction::List { server } => types(server, context),
         HardwareAction::Add { names, server } => {
-            let asked = Ask::post("/ops/v1/hardware-types", json!({ "hardware_types": names }));
-            let answer = ask(server, &asked)?;
-            let added: Vec<String> = rows(&answer.body["added"]).iter().map(word).collect();
+            let asked = HardwareTypesAsked { hardware_types: names.clone() };
+            let answer = ask(server, &Ask::post("/ops/v1/hardware-types", asked))?;
+            let HardwareTypesAdded { added } = answer.read()?;
             let text = || match &added[..] {
                 [] => "all exist already".to_owned(),
                 added => format!("added: {}", added.join(", ")),
@@ -145,13 +152,16 @@ pub(in crate::command) fn hardware(action: &HardwareAction, context: &Context) -
         }
         HardwareAction::Rename { from, to, server } => {
             let place = path(&["ops", "v1", "hardware-types", from]);
-            let answer = ask(server, &Ask::patch(place, "*", json!({ "name": to })))?;
+            let answer =
+                ask(server, &Ask::patch(place, "*", HardwareTypeRenamed { name: to.clone() }))?;
+            answer.read::<HardwareType>()?;
             context.answer(|| format!("{from} is renamed to {to}"), &answer.body)?;
             Ok(Verdict::Fine)
         }
         HardwareAction::Remove { name, server } => {
             let place = path(&["ops", "v1", "hardware-types", name]);
             let answer = ask(server, &Ask::delete(place, "*"))?;
+            answer.read::<HardwareTypeRemoved>()?;
             context.answer(|| format!("{name} is removed"), &answer.body)?;
             Ok(Verdict::Fine)
         }
@@ -163,18 +173,21 @@ pub(in crate::command) fn elastic(action: &ElasticAction, context: &Context) -> 
     match action {
         ElasticAction::List { server } => {
             let answer = ask(server, &Ask::get("/ops/v1/elastic-reservations"))?;
-            context.answer(|| elastic_table(&answer.body), &answer.body)?;
+            let ElasticReservations { elastic_reservations } = answer.read()?;
+            context.answer(|| elastic_table(&elastic_reservations), &answer.body)?;
         }
         ElasticAction::Set(options) => {
-            let asked = Ask::put(place(&options.name), elastic_body(options));
+            let asked = Ask::put(place(&options.name), elastic_asked(options));
             let answer = ask(&options.server, &asked)?;
+            answer.read::<ElasticReservation>()?;
             context.answer(|| format!("{} is set", options.name), &answer.body)?;
         }
         ElasticAction::End { name, server } => {
             let answer = ask(server, &Ask::delete(place(name), "*"))?;
-            let text = || match answer.body["returning"].as_u64() {
-                Some(0) | None => format!("{name} is removed"),
-                Some(count) => {
+            let ElasticEnded { returning, .. } = answer.read()?;
+            let text = || match returning {
+                0 => format!("{name} is removed"),
+                count => {
                     format!("{name} is removed once the {count} servers it borrows are returned")
                 }
             };
@@ -184,81 +197,79 @@ pub(in crate::command) fn elastic(action: &ElasticAction, context: &Context) -> 
     Ok(Verdict::Fine)
 }
 
-fn elastic_body(of: &SetElastic) -> Value {
-    let mut members = Map::new();
-    members.insert("owner".to_owned(), json!(of.owner));
-    members.insert("hardware_types".to_owned(), json!(of.types));
-    members.insert("priority".to_owned(), json!(of.priority));
-    members.insert("host_profile".to_owned(), json!(of.host_profile));
-    members.insert("share".to_owned(), json!(of.share));
-    if let Some(values) = body::by_name(&of.value) {
-        members.insert("rru".to_owned(), values);
+fn elastic_asked(of: &SetElastic) -> ElasticAsked {
+    ElasticAsked {
+        owner: of.owner.clone(),
+        rru: of.value.iter().cloned().collect(),
+        hardware_types: of.types.clone(),
+        priority: of.priority,
+        host_profile: of.host_profile.clone(),
+        share: of.share,
     }
-    Value::Object(members)
 }
 
-fn elastic_table(body: &Value) -> String {
-    let all = rows(&body["elastic_reservations"]);
+fn elastic_table(all: &[ElasticReservation]) -> String {
     if all.is_empty() {
         return "no elastic reservations; `ras region elastic set` creates one".to_owned();
     }
     let header = ["reservation", "owner", "types", "share", "borrows", "state"];
     let mut table = tables::table(&header, 3..5);
     for of in all {
-        let types: Vec<&str> =
-            of["rru"].as_object().into_iter().flatten().map(|(ty, _)| ty.as_str()).collect();
+        let types: Vec<&str> = of.rru.keys().map(String::as_str).collect();
         table.add_row([
-            word(&of["reservation"]),
-            word(&of["owner"]),
+            of.reservation.clone(),
+            of.owner.clone(),
             types.join(", "),
-            of["share"].as_f64().map_or_else(|| "-".to_owned(), |share| share.to_string()),
-            of["borrows"].to_string(),
-            if of["ending"] == true { "ending".to_owned() } else { "-".to_owned() },
+            of.share.map_or_else(|| "-".to_owned(), |share| share.to_string()),
+            of.borrows.to_string(),
+            if of.ending { "ending" } else { "-" }.to_owned(),
         ]);
     }
     table.trim_fmt()
 }
 
 pub(in crate::command) fn quota(action: &QuotaAction, context: &Context) -> Result<Verdict> {
-    let answer = match action {
-        QuotaAction::List { server } => ask(server, &Ask::get("/ops/v1/quotas"))?.body,
+    let quotas = match action {
+        QuotaAction::List { server } => ask(server, &Ask::get("/ops/v1/quotas"))?.read()?,
         QuotaAction::Set(options) => {
             let place = path(&["ops", "v1", "quotas", &options.owner]);
-            let asked = Ask::put(place, json!({ "limits": limits(options) }));
-            json!({ "quotas": [ask(&options.server, &asked)?.body] })
+            let asked =
+                Ask::put(place, QuotaAsked { limits: Some(limits(options)), capacity_rru: None });
+            Quotas { quotas: vec![ask(&options.server, &asked)?.read()?] }
         }
     };
-    context.answer(|| quota_table(&answer), &answer)?;
+    context.answer(|| quota_table(&quotas.quotas), &quotas)?;
     Ok(Verdict::Fine)
 }
 
-fn limits(of: &SetQuota) -> Vec<Value> {
-    let rru = of.rru.iter().map(|(profile, rru)| json!({ "profile": profile, "rru": rru }));
-    let servers = of.servers.iter().map(|servers| json!({ "servers": servers }));
-    let by_type = (of.servers_of.iter())
-        .map(|(ty, servers)| json!({ "servers": servers, "hardware_type": ty }));
+fn limits(of: &SetQuota) -> Vec<QuotaLimitAsked> {
+    let rru = of.rru.iter().map(|(profile, rru)| QuotaLimitAsked {
+        profile: Some(profile.clone()),
+        rru: Some(*rru),
+        ..QuotaLimitAsked::default()
+    });
+    let servers = of
+        .servers
+        .iter()
+        .map(|servers| QuotaLimitAsked { servers: Some(*servers), ..QuotaLimitAsked::default() });
+    let by_type = of.servers_of.iter().map(|(ty, servers)| QuotaLimitAsked {
+        servers: Some(*servers),
+        hardware_type: Some(ty.clone()),
+        ..QuotaLimitAsked::default()
+    });
     rru.chain(servers).chain(by_type).collect()
 }
 
-fn quota_table(body: &Value) -> String {
+fn quota_table(quotas: &[Quota]) -> String {
     let header = ["owner", "unit", "limit", "promised", "set by"];
     let mut table = tables::table(&header, 2..4);
-    for of in rows(&body["quotas"]) {
-        let owner = word(&of["owner"]);
-        let limits = rows(&of["limits"]);
+    for Quota { owner, limits, .. } in quotas {
         if limits.is_empty() {
-            let none = ["no limit", "-", "-", "-"].map(str::to_owned);
-            let [measure, limit, promised, by] = none;
-            table.add_row([owner.clone(), measure, limit, promised, by]);
+            table.add_row([owner, "no limit", "-", "-", "-"]);
         }
         for limit in limits {
-            let measure = match (limit["profile"].as_str(), limit["hardware_type"].as_str()) {
-                (Some(profile), _) => format!("RRU of {profile}"),
-                (None, Some(ty)) => format!("servers of {ty}"),
-                (None, None) => "servers".to_owned(),
-            };
-            let (most, promised) = (rru(&limit["limit"]), rru(&limit["promised"]));
-            table.add_row([owner.clone(), measure, most, promised, word(&limit["set_by"])]);
+            let (most, promised) = (rru(limit.limit), rru(limit.promised));
+            table.add_row([owner.clone(), limited(limit), most, promised, limit.set_by.clone()]);
         }
     }
     table.trim_fmt()
@@ -271,12 +282,14 @@ pub(in crate::command) fn servers(action: &ServerAction, context: &Context) -> R
         ServerAction::Move(options) => (options, "/ops/v1/servers/move", &[]),
         ServerAction::Drained { server } => {
             let answer = ask(server, &Ask::get("/ops/v1/drained-servers"))?;
-            context.answer(|| drained(&answer.body), &answer.body)?;
+            let ServersDrained { servers } = answer.read()?;
+            context.answer(|| drained(&servers), &answer.body)?;
             return Ok(Verdict::Fine);
         }
         ServerAction::Keep { names, server } => {
             let asked = Ask::post("/ops/v1/servers/keep", json!({ "servers": names }));
             let answer = ask(server, &asked)?;
+            answer.read::<ServersDrained>()?;
             context.answer(|| format!("kept: {}", names.join(", ")), &answer.body)?;
             return Ok(Verdict::Fine);
         }
@@ -296,56 +309,50 @@ pub(in crate::command) fn servers(action: &ServerAction, context: &Context) -> R
     let flags: Vec<(&str, String)> = flags.map(|(name, _)| (name, "true".to_owned())).collect();
     let place = if flags.is_empty() { place.to_owned() } else { query(place, &flags) };
     let answer = ask(&options.server, &Ask::post(place, json!({ "servers": list })))?;
-    context.answer(|| edited(&answer.body), &answer.body)?;
+    let effect: ServersEdited = answer.read()?;
+    context.answer(|| edited(&effect), &answer.body)?;
     Ok(Verdict::Fine)
 }
 
-fn drained(body: &Value) -> String {
-    let all = rows(&body["servers"]);
+fn drained(all: &[ServerDrained]) -> String {
     if all.is_empty() {
         return "no server is being drained".to_owned();
     }
     let mut table = tables::table(&["server", "owner", "progress", "requested by"], 4..4);
     for of in all {
-        let far = [&of["refused"], &of["progress"]].into_iter().find_map(Value::as_str);
         table.add_row([
-            word(&of["server"]),
-            word(&of["reservation"]),
-            far.unwrap_or("-").to_owned(),
-            word(&of["asked_by"]),
+            of.server.clone(),
+            of.reservation.clone().unwrap_or_else(|| "-".to_owned()),
+            of.refused.as_ref().unwrap_or(&of.progress).clone(),
+            of.asked_by.clone(),
         ]);
     }
     table.trim_fmt()
 }
 
-fn edited(body: &Value) -> String {
+fn edited(effect: &ServersEdited) -> String {
     let mut table = tables::table(&["hardware type", "MSB", "servers"], 2..3);
-    for of in rows(&body["change"]) {
-        let count = of["servers"].as_i64().unwrap_or_default();
-        table.add_row([word(&of["hardware_type"]), word(&of["msb"]), format!("{count:+}")]);
+    for of in &effect.change {
+        table.add_row([of.hardware_type.clone(), of.msb.clone(), format!("{:+}", of.servers)]);
     }
-    let mut text = if rows(&body["change"]).is_empty() {
-        String::new()
-    } else {
-        format!("{}\n\n", table.trim_fmt())
-    };
-    for (member, what) in [("new_racks", "new racks"), ("new_msbs", "new MSBs")] {
-        let names: Vec<String> = rows(&body[member]).iter().map(word).collect();
+    let mut text =
+        if effect.change.is_empty() { String::new() } else { format!("{}\n\n", table.trim_fmt()) };
+    for (names, what) in [(&effect.new_racks, "new racks"), (&effect.new_msbs, "new MSBs")] {
         if !names.is_empty() {
             text.push_str(&format!("{what}: {}\n", names.join(", ")));
         }
     }
-    for (holder, count) in body["held"].as_object().into_iter().flatten() {
+    for (holder, count) in &effect.held {
         text.push_str(&format!("{count} of them belong to {holder}\n"));
     }
-    let draining = rows(&body["draining"]).len();
+    let draining = effect.draining.len();
     if draining > 0 {
         text.push_str(&format!(
             "{draining} of them are drained first: see `ras region server drained`\n"
         ));
     }
-    let done = if body["applied"] == true { "done" } else { "nothing was changed" };
-    format!("{text}{} servers: {done}", body["servers"])
+    let done = if effect.applied { "done" } else { "nothing was changed" };
+    format!("{text}{} servers: {done}", effect.servers)
 }
 
 /// Reads the rows of a file: CSV with a header, or JSON.

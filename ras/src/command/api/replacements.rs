@@ -1,6 +1,6 @@
 //! `ras ops replacements`
 
-use super::ask::{read_as, with_server};
+use super::ask::with_server;
 use crate::cli::Replacements;
 use crate::client::login::Server;
 use crate::client::query;
@@ -18,9 +18,8 @@ pub(in crate::command) fn run(options: &Replacements, context: &Context) -> Resu
     let mut asked = vec![("limit", options.limit.to_string())];
     asked.extend(options.owed.then(|| ("state", OWED.to_owned())));
     let path = query("/ops/v1/replacements", &asked);
-    let listed: Listed = with_server(Server::of(&options.server)?, async |client| {
-        read_as(&client.get(&path).await?)
-    })?;
+    let listed: Listed =
+        with_server(Server::of(&options.server)?, async |client| client.get(&path).await?.read())?;
     context.answer(|| text(&listed), &listed)?;
     let owed = listed.counts.get(OWED).copied().unwrap_or(0);
     Ok(Verdict::fine_if(!options.owed || owed == 0))

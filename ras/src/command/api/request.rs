@@ -10,7 +10,9 @@ use crate::client::{Answer, Ask, Client, operation, path, query};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::number::amount;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
+use api_types::requests::{Accepted, Request, ValidRequest};
+use api_types::reservations::Reservation;
 use fleet::Rru;
 use serde_json::{Value, json};
 
@@ -51,9 +53,8 @@ fn delete(options: &DeleteRequest, context: &Context) -> Result<Verdict> {
         let answer = with_server(Server::of(&asking.server)?, async |client| {
             client.get(&reservation(name)).await
         })?;
-        let promised = answer.body["promised_rru"].as_f64().and_then(Rru::from_f64);
-        let servers = &answer.body["owned"]["servers"];
-        let promised = amount(promised.unwrap_or_default());
+        let Reservation { promised_rru, owned, .. } = answer.read()?;
+        let (promised, servers) = (rru(promised_rru), owned.servers);
         let question = format!("delete {name} ({promised} RRU guaranteed, {servers} servers)?");
         if !confirmed(&question, false)? {
             return Ok(Verdict::Short);
@@ -77,6 +78,7 @@ fn cancel(options: &CancelRequest, context: &Context) -> Result<Verdict> {
     let answer = with_server(Server::of(&options.server)?, async |client| {
         client.ask(&Ask::post(path, json!({})).of_version("*")).await
     })?;
+    answer.read::<Request>()?;
     context.answer(|| format!("request {id} is cancelled"), &answer.body)?;
     Ok(Verdict::Fine)
 }
@@ -90,6 +92,13 @@ fn validated(path: &str, asking: &AskingOptions) -> String {
     query(path, &Vec::from_iter(dry))
 }
 
+/// What became of a request.
+enum Stage {
+    Valid(ValidRequest),
+    Submitted(Accepted),
+    Decided(Box<Request>),
+}
+
 /// Submits the request, and waits for the answer if wanted.
 fn asked(
     name: &str,
@@ -97,44 +106,59 @@ fn asked(
     context: &Context,
     ask: impl AsyncFnOnce(&Client) -> Result<Answer>,
 ) -> Result<Verdict> {
-    let waits = !asking.dry_run && asking.waiting.waits();
-    let document = with_server(Server::of(&asking.server)?, async |client| {
+    let waits = asking.waiting.waits();
+    let (stage, sent) = with_server(Server::of(&asking.server)?, async |client| {
         let answer = ask(client).await?;
-        // A draft is not decided, and a request that starts later is decided at that time.
-        let later = !asking.waiting.wait && answer.body["notice"].is_string();
-        if !waits || later || answer.body["operation"].is_null() {
-            return Ok(answer.body);
+        if asking.dry_run {
+            return Ok((Stage::Valid(answer.read()?), answer.body));
         }
+        let accepted: Accepted = answer.read()?;
+        // A draft is not decided, and a request that starts later is decided at that time.
+        let later = !asking.waiting.wait && accepted.notice.is_some();
+        let Some(operation) = accepted.operation.as_deref().filter(|_| waits && !later) else {
+            return Ok((Stage::Submitted(accepted), answer.body));
+        };
         let what = format!("request for {name}");
-        operation::wait(client, &answer, &what, context.global.quiet).await?;
-        let request =
-            answer.body["request"].as_str().context("the server's answer has no request")?;
-        Ok(client.get(&path(&["v1", "requests", request])).await?.body)
+        operation::wait(client, operation, &what, context.global.quiet).await?;
+        let answer = client.get(&path(&["v1", "requests", &accepted.request])).await?;
+        Ok((Stage::Decided(Box::new(answer.read()?)), answer.body))
     })?;
     let text = || {
-        let said = match document["operation"].as_str() {
-            _ if asking.dry_run => format!("{name}: the request is valid; nothing was submitted"),
-            _ if document["state"].is_string() => outcome(name, &document),
-            Some(operation) => {
-                format!("{name}: submitted; `ras get operation {operation}` shows the outcome")
+        let (said, notice) = match &stage {
+            Stage::Valid(of) => {
+                let said = format!("{name}: the request is valid; nothing was submitted");
+                (said, &of.notice)
             }
-            None => format!("{name}: a draft, not decided yet"),
+            Stage::Submitted(of) => {
+                let said = match &of.operation {
+                    Some(operation) => format!(
+                        "{name}: submitted; `ras get operation {operation}` shows the outcome"
+                    ),
+                    None => format!("{name}: a draft, not decided yet"),
+                };
+                (said, &of.notice)
+            }
+            Stage::Decided(of) => (outcome(name, of), &of.notice),
         };
-        match document["notice"].as_str() {
+        match notice {
             Some(notice) => format!("{said}\n{notice}"),
             None => said,
         }
     };
-    context.answer(text, &document)?;
+    context.answer(text, &sent)?;
     Ok(Verdict::Fine)
 }
 
+fn rru(of: f64) -> String {
+    Rru::from_f64(of).map_or_else(|| of.to_string(), amount)
+}
+
 /// The outcome of a request.
-fn outcome(name: &str, request: &Value) -> String {
-    let state = request["state"].as_str().unwrap_or("done").replace('_', " ");
-    let granted = request["granted_rru"].as_f64().and_then(Rru::from_f64).map(amount);
+fn outcome(name: &str, request: &Request) -> String {
+    let state = request.state.replace('_', " ");
+    let granted = request.granted_rru.map(rru);
     let granted = granted.map_or_else(String::new, |granted| format!(": {granted} RRU"));
-    let said = kinds::said(&request["answer"]);
+    let said = request.answer.as_ref().and_then(kinds::said);
     let said = said.map_or_else(String::new, |said| format!("\n\n{said}"));
     format!("{name} is {state}{granted}{said}")
 }

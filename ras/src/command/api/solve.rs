@@ -1,6 +1,6 @@
 //! `ras ops solve`
 
-use super::ask::{read_as, with_server};
+use super::ask::with_server;
 use crate::cli::RequestSolve;
 use crate::client::login::Server;
 use crate::client::{Ask, Client, path};
@@ -22,7 +22,7 @@ pub(in crate::command) fn run(options: &RequestSolve, context: &Context) -> Resu
     let solve = with_server(Server::of(&options.server)?, async |client| {
         // Repeated after a lost answer, it joins the solve that it queued.
         let asked = client.ask(&Ask::post("/ops/v1/solves", json!({}))).await?;
-        let asked: SolveAsked = read_as(&asked)?;
+        let asked: SolveAsked = asked.read()?;
         queued(client, &asked, options.wait).await
     })?;
     context.answer(|| text(&solve), &solve)?;
@@ -36,7 +36,7 @@ pub(in crate::command) fn run(options: &RequestSolve, context: &Context) -> Resu
 async fn queued(client: &Client, asked: &SolveAsked, wait: bool) -> Result<Solve> {
     let path = path(&["ops", "v1", "solves", &asked.solve.to_string()]);
     loop {
-        let solve: Solve = read_as(&client.get(&path).await?)?;
+        let solve: Solve = client.get(&path).await?.read()?;
         if !wait || !OPEN.contains(&solve.state.as_str()) {
             return Ok(solve);
         }

@@ -1,6 +1,6 @@
 //! `ras status`
 
-use super::ask::{read_as, with_server};
+use super::ask::with_server;
 use super::solve;
 use crate::cli::Status;
 use crate::client::login::Server;
@@ -34,16 +34,16 @@ pub(in crate::command) fn run(options: &Status, context: &Context) -> Result<Ver
     let server = Server::of(&options.server)?;
     let place = server.place.to_string();
     let (status, solves, broken) = with_server(server, async |client| {
-        let status: RegionStatus = read_as(&client.get("/status").await?)?;
+        let status: RegionStatus = client.get("/status").await?.read()?;
         let latest = query("/ops/v1/solves", &[("limit", SOLVES_SHOWN.to_string())]);
         let solves = match client.get(&latest).await {
-            Ok(answer) => Some(read_as::<SolvesPage>(&answer)?.solves),
+            Ok(answer) => Some(answer.read::<SolvesPage>()?.solves),
             // The status is public; solves require access to the whole region.
             Err(error) if is_refused(&error) => None,
             Err(error) => return Err(error),
         };
         let broken = if options.check {
-            Some(read_as::<Checked>(&client.get("/ops/v1/check").await?)?.broken)
+            Some(client.get("/ops/v1/check").await?.read::<Checked>()?.broken)
         } else {
             None
         };

@@ -1,6 +1,6 @@
 //! `ras token`
 
-use super::ask::{read_as, with_server};
+use super::ask::with_server;
 use crate::cli::{CreateToken, ListTokens, RevokeToken, Token, TokenAction};
 use crate::client::login::Server;
 use crate::client::{Ask, path, query};
@@ -32,9 +32,8 @@ fn create(options: &CreateToken, context: &Context) -> Result<Verdict> {
     let body = serde_json::to_value(token).context("encoding the token")?;
     // Not idempotent: the secret of a lost answer is shown to no caller.
     let asked = Ask::post_once("/ops/v1/tokens", body);
-    let made: TokenMade = with_server(Server::of(&options.server)?, async |client| {
-        read_as(&client.ask(&asked).await?)
-    })?;
+    let made: TokenMade =
+        with_server(Server::of(&options.server)?, async |client| client.ask(&asked).await?.read())?;
     let text = || {
         let TokenOf { name, role, expires_at, .. } = &made.token;
         let (until, secret) = (time(*expires_at), &made.secret);
@@ -49,9 +48,8 @@ fn create(options: &CreateToken, context: &Context) -> Result<Verdict> {
 fn list(options: &ListTokens, context: &Context) -> Result<Verdict> {
     let asked = [("all", options.all.to_string()), ("limit", options.limit.to_string())];
     let path = query("/ops/v1/tokens", &asked);
-    let listed: Tokens = with_server(Server::of(&options.server)?, async |client| {
-        read_as(&client.get(&path).await?)
-    })?;
+    let listed: Tokens =
+        with_server(Server::of(&options.server)?, async |client| client.get(&path).await?.read())?;
     let tokens = &listed.tokens;
     let text = || {
         if tokens.is_empty() {
@@ -70,9 +68,8 @@ fn list(options: &ListTokens, context: &Context) -> Result<Verdict> {
 fn revoke(options: &RevokeToken, context: &Context) -> Result<Verdict> {
     let path = path(&["ops", "v1", "tokens", &options.which, "revoke"]);
     let asked = Ask::post_once(path, json!({}));
-    let revoked: TokenOf = with_server(Server::of(&options.server)?, async |client| {
-        read_as(&client.ask(&asked).await?)
-    })?;
+    let revoked: TokenOf =
+        with_server(Server::of(&options.server)?, async |client| client.ask(&asked).await?.read())?;
     context.answer(|| format!("token {} revoked", revoked.name), &revoked)?;
     Ok(Verdict::Fine)
 }

@@ -1,0 +1,78 @@
+//! `/ops/v1/emergencies`: capacity that is granted at once.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+/// Requests capacity at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct EmergencyAsked {
+    /// Its id, which makes retries safe; absent: a new one.
+    #[cfg_attr(feature = "schema", schema(format = Uuid))]
+    pub emergency: Option<String>,
+    /// The reservation.
+    pub reservation: String,
+    /// Additional RRU.
+    pub rru: f64,
+    /// Why, as text.
+    pub why: String,
+}
+
+/// An emergency request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Emergency {
+    /// Its id.
+    pub emergency: String,
+    /// The reservation.
+    pub reservation: String,
+    /// Additional RRU requested.
+    pub asked_rru: f64,
+    /// Why, as text.
+    pub why: String,
+    /// The caller that requested it.
+    pub asked_by: String,
+    /// When it was requested.
+    pub asked_at: DateTime<Utc>,
+    /// Its state.
+    pub state: String,
+    /// Null: not granted.
+    pub granted: Option<EmergencyGrant>,
+    /// Code of the refusal.
+    pub refusal: Option<String>,
+    /// Reason of the refusal, as text.
+    pub refused_because: Option<String>,
+    /// Whether it still waits for a solve to spread and buffer it.
+    pub debt: bool,
+}
+
+/// Granted capacity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct EmergencyGrant {
+    /// Granted RRU.
+    pub rru: f64,
+    /// When it was granted.
+    pub at: DateTime<Utc>,
+    /// Number of servers.
+    pub servers: i32,
+    /// Of these, servers from shared buffers.
+    pub from_shared: i32,
+}
+
+/// Emergencies, newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Emergencies {
+    /// The emergencies.
+    pub emergencies: Vec<Emergency>,
+}
+
+/// An ended emergency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct EmergencyEnded {
+    /// Its id.
+    pub ended: String,
+}

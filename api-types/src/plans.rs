@@ -1,0 +1,116 @@
+//! `/v1/plans`: plans of changes.
+
+use chrono::{DateTime, Utc};
+use fleet::CapacityRequest;
+use fleet::quote::{Concession, Grant, Quote};
+use serde::{Deserialize, Serialize};
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Plan {
+    /// Its id.
+    pub plan: String,
+    /// Its state.
+    pub state: String,
+    /// Whether every change is granted in full, so that the plan can be applied.
+    pub applicable: bool,
+    /// When it was made.
+    pub made_at: DateTime<Utc>,
+    /// The caller that made it.
+    pub made_by: String,
+    /// Until when it can be applied.
+    pub expires_at: DateTime<Utc>,
+    /// Version of the targets that it is based on.
+    pub version: i64,
+    /// Last audit-trail entry that it contains.
+    pub seq: i64,
+    /// Time of the region that it is based on.
+    pub taken_at: DateTime<Utc>,
+    /// Its changes, in the order requested.
+    pub changes: Vec<PlannedChange>,
+    /// Servers that change holder.
+    pub servers: usize,
+    /// Of these, servers in use.
+    pub servers_in_use: usize,
+}
+
+/// A change of a plan and its quote.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PlannedChange {
+    /// The reservation.
+    pub reservation: String,
+    /// Its owner.
+    pub owner: String,
+    /// The kind of change.
+    pub kind: String,
+    /// `in_full`, `in_part` or `nothing`.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
+    pub granted: Grant,
+    /// Requested RRU.
+    pub asked_rru: f64,
+    /// RRU that can be granted.
+    pub granted_rru: f64,
+    /// If the change exceeds the owner's quota: `quota_exceeded`, with the numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    pub quota: Option<QuotaRefusal>,
+    /// The quote, in the format ras-plan/1: cost, moves, sources, bound, and refusal with reason, limits and
+    /// alternatives.
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    pub answer: Quote,
+}
+
+/// Refusal of a change that exceeds a quota. Amounts of the request are in its own RRU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuotaRefusal {
+    /// `quota_exceeded`.
+    pub code: String,
+    /// Each exceeded limit with its numbers, as text.
+    pub detail: String,
+    /// `quota_exceeded`.
+    pub reasons: Vec<String>,
+    /// Every exceeded limit.
+    pub quotas: Vec<ExceededQuota>,
+    /// Requested amount.
+    pub asked_rru: f64,
+    /// Largest amount within every limit.
+    pub left_rru: f64,
+    /// Requests within every limit.
+    pub alternatives: Vec<QuotaAlternative>,
+}
+
+/// A quota limit that a request exceeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExceededQuota {
+    /// Measure of the limit.
+    pub quota: String,
+    /// The limit.
+    pub limit: f64,
+    /// Promised now.
+    pub promised: f64,
+    /// Promised if the request is granted.
+    pub would_be: f64,
+}
+
+/// A request within the quota.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuotaAlternative {
+    /// What the owner gives up.
+    pub concession: Concession,
+    /// The alternative as text.
+    pub sentence: String,
+    /// The request to send.
+    pub request: CapacityRequest,
+}
+
+/// A plan was applied: the operation to wait for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PlanApplied {
+    /// The plan.
+    pub plan: String,
+    /// The operation.
+    pub operation: String,
+}

@@ -1,0 +1,7 @@
+//! The real binary, end to end.
+
+mod interrupted;
+mod place;
+mod requests;
+mod solving;
+mod words;

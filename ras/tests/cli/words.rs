@@ -1,0 +1,111 @@
+//! What is printed: errors, help, completions.
+
+use crate::place::Place;
+
+#[test]
+fn invalid_input_exits_1_and_writes_nothing() {
+    let place = Place::new();
+    place.region("region");
+    place.ras("solve region --out result --gap 1% -q").code_in(&[0, 2]);
+    place.write("file", "");
+    place.write("unknown.toml", "[solver]\ngap_limits = 0.1\n");
+    let before = place.names();
+    place.ras("solve nowhere --out x").fails_with(&["nowhere", "region.json"]);
+    place.ras("solve region --out file/x").fails_with(&["file/x", "cannot be written"]);
+    place.ras("solve region --out region").fails_with(&["region"]);
+    place
+        .ras("solve region --out x --config unknown.toml")
+        .fails_with(&["unknown.toml", "gap_limits"]);
+    place.ras("solve region --out x --config none.toml").fails_with(&["none.toml"]);
+    place.ras("solve region --out x --deadline soon").fails_with(&["--deadline", "soon", "60s"]);
+    place.ras("solve region --out x --gap 2").fails_with(&["--gap"]);
+    place.ras("solve region --out x --msb-alpha 0").fails_with(&["msb_alpha", "above 0"]);
+    place.ras("solve region --out x --buffer-tau nan").fails_with(&["--buffer-tau"]);
+    place.ras("solve region").fails_with(&["--out"]);
+    place.ras("solve region --out x --log [").fails_with(&["--log"]);
+    place.ras("result audit region nowhere").fails_with(&["nowhere"]);
+    place.ras("result audit region region").fails_with(&["region"]);
+    place
+        .ras("result explain region result --reservation feed-rankin")
+        .fails_with(&["feed-rankin"]);
+    place.ras("result report region result --out file/page.html").fails_with(&["file/page.html"]);
+    place
+        .ras("snapshot next region result --out region2 --day 3")
+        .fails_with(&["--request-changes"]);
+    place.ras("snapshot generate --servers 10 --out x").fails_with(&["servers", "1000"]);
+    place.ras("snapshot import --servers none.csv --out x").fails_with(&["none.csv"]);
+    place.ras("demo --data none --out x").fails_with(&["none"]);
+    place.ras("nonsense").fails_with(&["nonsense"]);
+    assert_eq!(place.names(), before, "nothing was written");
+}
+
+#[test]
+fn misspelled_name_suggests_the_right_one() {
+    let place = Place::new();
+    place.region("region");
+    let report = place.ras_json("solve region --out result --gap 1%");
+    let id = report["reservations"][0]["reservation_id"].as_str().expect("a name").to_owned();
+    let wrong = format!("{id}x");
+    place.ras(&format!("result explain region result --reservation {wrong}")).fails_with(&[
+        &wrong,
+        "did you mean",
+        &format!("{id:?}"),
+    ]);
+}
+
+#[test]
+fn completions_and_manual_are_printed() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.ras(&format!("completions {shell}")).code(0).stdout();
+        assert!(script.contains("generate"), "{shell}");
+    }
+    let manual = place.ras("man").code(0).stdout();
+    assert!(manual.contains(".TH ras") && manual.contains("spread\\-beta"), "{manual}");
+    assert!(!manual.contains("highs\\-worker"));
+}
+
+#[test]
+fn old_subcommand_names_its_successor() {
+    let place = Place::new();
+    for (old, arguments, new) in [
+        ("import", "csv --servers s.csv", "ras snapshot import"),
+        ("audit", "region result", "ras result audit"),
+        ("moves", "--stuck", "ras ops moves"),
+        ("bench", "", "ras-bench"),
+    ] {
+        place.ras(&format!("{old} {arguments}")).fails_with(&["new name", new]);
+    }
+    place.ras(concat!("--quiet ", "quota list")).fails_with(&["new name", "ras region quota"]);
+    place.ras("solv region").fails_with(&["unrecognized", "solve"]);
+}
+
+/// `EXPECTORATE=overwrite` accepts changes.
+#[test]
+fn help_texts_match_goldens() {
+    let place = Place::new();
+    for (file, line) in [
+        ("ras", "--help"),
+        ("solve", "solve --help"),
+        ("plan", "plan --help"),
+        ("apply", "apply --help"),
+        ("explain", "explain --help"),
+        ("login", "login --help"),
+        ("request", "request --help"),
+        ("request_create", "request create --help"),
+        ("list", "list --help"),
+        ("snapshot", "snapshot --help"),
+        ("snapshot_import", "snapshot import --help"),
+        ("snapshot_plan", "snapshot plan --help"),
+        ("result", "result --help"),
+        ("ops", "ops --help"),
+        ("ops_contract", "ops contract --help"),
+        ("ops_maintenance", "ops maintenance --help"),
+        ("region", "region --help"),
+        ("token", "token --help"),
+    ] {
+        let golden = format!("{}/tests/help/{file}.txt", env!("CARGO_MANIFEST_DIR"));
+        expectorate::assert_contents(golden, &place.ras(line).code(0).stdout());
+    }
+    assert!(place.ras("--version").code(0).stdout().starts_with("ras "));
+}
