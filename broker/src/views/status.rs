@@ -1,4 +1,5 @@
-//! Counts for people and for monitoring.
+//! Counts for people and for monitoring, with typed ids and states. The answer of `/status` has the words of them instead: the
+//! portal converts, because the broker writes no JSON for callers.
 
 use crate::infra::connection::{self, Broker};
 use crate::infra::error::{DbError, Doing};
@@ -7,7 +8,6 @@ use crate::infra::state::{self, JobState};
 use crate::log::trail::{Seq, TargetVersion};
 use crate::queue::job::JobKind;
 use chrono::{DateTime, Utc};
-use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::{Executor, PgConnection, Row};
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(crate) mod sql {
 }
 
 /// The state of the store at one instant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The region; `None`: no region is loaded.
     pub region: Option<String>,
@@ -60,7 +60,7 @@ pub struct Status {
 }
 
 /// The number of jobs of one kind in one state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueCount {
     /// What they are.
     pub kind: JobKind,
@@ -71,7 +71,7 @@ pub struct QueueCount {
 }
 
 /// A running job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningJob {
     /// Its id.
     pub id: JobId,
@@ -86,7 +86,7 @@ pub struct RunningJob {
 }
 
 /// Reservations by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReservationCounts {
     /// Guaranteed reservations.
     pub guaranteed: i64,
@@ -97,7 +97,7 @@ pub struct ReservationCounts {
 }
 
 /// Servers by condition; a server may count in several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerCounts {
     /// All servers.
     pub total: i64,
