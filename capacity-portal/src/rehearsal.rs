@@ -1,7 +1,7 @@
 //! The interface to simulated decisions, which this crate does not make.
 
 use decisions::elastic::Loan;
-use decisions::give_way::{GiveWay, RegionHeld};
+use decisions::preemption::{Preemption, RegionHeld};
 use fleet::{MsbIx, RegionSnapshot, ReservationName, Rru};
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub trait Rehearse: fmt::Debug + Send + Sync {
     fn loss(&self, region: &RegionSnapshot, msb: MsbIx) -> Rehearsed;
 
     /// Preemptions in the current region, and their effect on reservations that are short or lose servers.
-    fn give_way(&self, held: &RegionHeld) -> (Vec<GiveWay>, Vec<Stand>);
+    fn preemptions(&self, held: &RegionHeld) -> (Vec<Preemption>, Vec<Stand>);
 }
 
 /// Simulated decisions.
@@ -22,7 +22,7 @@ pub struct Rehearsed {
     /// Loans recalled later.
     pub recalled_later: Vec<Loan>,
     /// Preemptions, if an operator starts them.
-    pub give_way: Vec<GiveWay>,
+    pub preemptions: Vec<Preemption>,
     /// Their effect on reservations that are short or lose servers.
     pub stand: Vec<Stand>,
 }

@@ -11,7 +11,7 @@
 //! | [`outage`] | which MSBs are lost: [`outage::MsbHealth`] |
 //! | [`elastic`] | which servers are lent to elastic reservations, and which are recalled: [`elastic::LoanView`] |
 //! | [`emergency`] | which servers serve a request for emergency capacity: [`emergency::Stock`] |
-//! | [`give_way`] | which reservations are preempted for more important ones, and when: [`give_way::RegionHeld`] |
+//! | [`preemption`] | which reservations are preempted for more important ones, and when: [`preemption::RegionHeld`] |
 //! | [`maintenance`] | which maintenance windows are accepted, their next steps, the order of recalls: [`maintenance::capacity::View`], [`maintenance::lifecycle::WindowView`] |
 //! | [`place`] | placement rules that all of these keep |
 //! | [`region`] | the state of a region, from which views are made without a database |
@@ -24,10 +24,10 @@ pub mod admission;
 pub mod elastic;
 pub mod emergency;
 pub mod failure_replay;
-pub mod give_way;
 pub mod maintenance;
 pub mod msb_loss;
 pub mod outage;
 pub mod place;
+pub mod preemption;
 pub mod region;
 pub mod replace;

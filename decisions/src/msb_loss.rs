@@ -2,7 +2,7 @@
 //! written.
 
 use crate::elastic::{self, Elastic, Loan, LoanView};
-use crate::give_way::{self, GiveWay, RegionHeld, Standing};
+use crate::preemption::{self, Preemption, RegionHeld, Standing};
 use crate::region::Region;
 use fleet::{MsbIx, RegionSnapshot};
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub struct MsbLoss {
     /// The other loans of guaranteed reservations, which are recalled before half an hour has passed.
     pub recalled_later: Vec<Loan>,
     /// Servers that could be preempted for reservations that are short.
-    pub give_way: Vec<GiveWay>,
+    pub preemptions: Vec<Preemption>,
     /// The holdings of each reservation that is short or gives up servers, before and after that.
     pub standings: Vec<Standing>,
 }
@@ -34,8 +34,8 @@ pub fn simulate(snapshot: &RegionSnapshot, msb: MsbIx) -> MsbLoss {
         ..view
     };
     let recalled_later = elastic::plan(&later, &settings).recall;
-    let (give_way, standings) = give_way::plan(&RegionHeld::of(&region));
-    MsbLoss { recalled, recalled_later, give_way, standings }
+    let (preemptions, standings) = preemption::plan(&RegionHeld::of(&region));
+    MsbLoss { recalled, recalled_later, preemptions, standings }
 }
 
 /// Loans without those that are recalled.

@@ -143,7 +143,7 @@ pub struct MoverStatus {
     pub acting: Option<String>,
     /// The stop, if the switch is set.
     pub stopped: Option<Stopped>,
-    /// How long [`decisions::give_way::GIVE_WAY_LOST_MIN`] MSBs must be lost before the mover lets reservations
+    /// How long [`decisions::preemption::PREEMPTION_LOST_MIN`] MSBs must be lost before the mover lets reservations
     /// give way; `None`: only an operator does.
     pub gives_way_after: Option<Duration>,
     /// The distance to Postgres; `None`: not measured yet.

@@ -14,8 +14,8 @@ use broker::{
 use chrono::{DateTime, TimeDelta, Utc};
 use decisions::elastic::{self, Elastic, LoanPlan, LoanView};
 use decisions::emergency::Stock;
-use decisions::give_way::RegionHeld;
 use decisions::outage::{MsbHealth, OutageReason};
+use decisions::preemption::RegionHeld;
 use decisions::region::Region;
 use decisions::replace::{Failed, Spare, Worth};
 use fleet::{

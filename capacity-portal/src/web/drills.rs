@@ -152,19 +152,19 @@ fn mover(decisions: &Rehearsed) -> Markup {
             h2 { "What the mover would decide" }
             p { strong { (number::count(sum(&decisions.recalled))) } " lent servers would be recalled at once, and "
                 strong { (number::count(sum(&decisions.recalled_later))) } " more within half an hour if the MSB is still lost." }
-            @if decisions.give_way.is_empty() { p.note { "No reservation has to be preempted." } } @else {
+            @if decisions.preemptions.is_empty() { p.note { "No reservation has to be preempted." } } @else {
                 div.scroll { table {
                     caption { "Servers that could move to reservations that are short; an operator decides" }
                     thead { tr { th scope="col" { "From" } th scope="col" { "To" } th scope="col" { "MSB" } th scope="col" { "Type" }
                         th scope="col" { "In use" } th.n scope="col" { "Servers" } } }
-                    tbody { @for of in decisions.give_way.iter().take(ROWS) { tr {
+                    tbody { @for of in decisions.preemptions.iter().take(ROWS) { tr {
                         th scope="row" { @match &of.source { Some(name) => a href=(link::reservation(name)) { (name) }, None => "free" } }
                         td { a href=(link::reservation(&of.target)) { (of.target) } }
                         td { (of.msb) } td { (of.hardware_type) } td { @if of.in_use { "yes" } @else { "no" } }
                         td.n { (number::count(of.count as usize)) }
                     } } }
                 } }
-                @if decisions.give_way.len() > ROWS { p.note { "Shown: the first " (ROWS) "." } }
+                @if decisions.preemptions.len() > ROWS { p.note { "Shown: the first " (ROWS) "." } }
             }
             @if !decisions.stand.is_empty() {
                 div.scroll { table.slim {

@@ -9,9 +9,9 @@ use crate::http::auth::Role;
 use crate::http::{Problem, Site};
 use axum::extract::{Form, State};
 use axum::response::Redirect;
-use broker::GiveWayCause;
+use broker::PreemptionCause;
 use chrono::{DateTime, TimeDelta, Utc};
-use decisions::give_way::GiveWay;
+use decisions::preemption::Preemption;
 use fleet::Rru;
 use maud::{Markup, html};
 use report::number;
@@ -71,7 +71,7 @@ fn by_itself(preview: &Preview, now: DateTime<Utc>) -> Markup {
     }
 }
 
-fn moves(moves: &[GiveWay]) -> Markup {
+fn moves(moves: &[Preemption]) -> Markup {
     let mut by: BTreeMap<(Option<&str>, &str), (u64, u64)> = BTreeMap::new();
     for of in moves {
         let (idle, in_use) = by.entry((of.source.as_deref(), &of.target)).or_default();
@@ -140,7 +140,7 @@ pub(super) async fn give_way(
 ) -> Result<Redirect, Problem> {
     let actor = reader.needs(Role::Operator)?;
     let anyway = form.anyway == "yes";
-    let cause = GiveWayCause::Operator { why: form.why, anyway, seen: Some(form.plan) };
+    let cause = PreemptionCause::Operator { why: form.why, anyway, seen: Some(form.plan) };
     give_way::give_way(&site, &actor, &cause, None).await?;
     Ok(Redirect::to("/failures#give-way"))
 }

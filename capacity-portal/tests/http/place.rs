@@ -2,7 +2,7 @@
 
 use broker::{Broker, ImportOptions, Publication, PublicationId, TargetRow};
 use capacity_portal::{Authority, Portal, PortalSettings, Rehearse, Rehearsed, Role, Stand, Token};
-use decisions::give_way::{GiveWay, RegionHeld, Standing, plan};
+use decisions::preemption::{Preemption, RegionHeld, Standing, plan};
 use fleet::{MsbIx, RegionSnapshot};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
@@ -63,7 +63,7 @@ impl Rehearse for Decisions {
         Rehearsed::default()
     }
 
-    fn give_way(&self, held: &RegionHeld) -> (Vec<GiveWay>, Vec<Stand>) {
+    fn preemptions(&self, held: &RegionHeld) -> (Vec<Preemption>, Vec<Stand>) {
         let (moves, standings) = plan(held);
         let stand = |of: Standing| Stand {
             reservation: of.reservation,

@@ -34,8 +34,9 @@ fn simulated_loss_recalls_loans_and_offers_preemption() {
     assert_eq!((count(&found.recalled), count(&found.recalled_later)), (4, 2));
     assert!(found.recalled.iter().all(|loan| &*loan.msb == "m1"), "m0 is gone with its loans");
     // Web lacks three: two free ones, then one of ads, which lacks it then and has no reservation below it.
-    let rows: Vec<(Option<&str>, &str, u64)> =
-        (found.give_way.iter()).map(|of| (of.source.as_deref(), &*of.target, of.count)).collect();
+    let rows: Vec<(Option<&str>, &str, u64)> = (found.preemptions.iter())
+        .map(|of| (of.source.as_deref(), &*of.target, of.count))
+        .collect();
     assert_eq!(rows, [(None, "web", 2), (Some("ads"), "web", 1)]);
     let stands: Vec<(&str, Rru, Rru)> =
         (found.standings.iter()).map(|of| (&*of.reservation, of.before, of.after)).collect();

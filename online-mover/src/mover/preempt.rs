@@ -1,7 +1,7 @@
 //! Preemption without an operator, if the settings allow it.
 
-use broker::{Broker, Epoch, GiveWayCause, GiveWayError, MoverError};
-use decisions::give_way::{Due, RegionHeld, due, plan};
+use broker::{Broker, Epoch, MoverError, PreemptionCause, PreemptionError};
+use decisions::preemption::{Due, RegionHeld, due, plan};
 use std::time::Duration;
 
 /// The largest number of outages that are read; more MSBs are not lost at once.
@@ -27,13 +27,13 @@ pub(super) async fn after_delay(
     if plan(&broker.region_held().await?).0.is_empty() {
         return Ok(None);
     }
-    let cause = GiveWayCause::Delay { epoch, after, since };
-    match broker.give_way(mover, &cause, None, |held: &RegionHeld| plan(held).0).await {
+    let cause = PreemptionCause::Delay { epoch, after, since };
+    match broker.preempt(mover, &cause, None, |held: &RegionHeld| plan(held).0).await {
         Ok(gave) => {
             tracing::warn!(gave.servers, "less important reservations were preempted");
         }
-        Err(GiveWayError::Mover(error)) => return Err(error),
-        Err(GiveWayError::Db(error)) => return Err(error.into()),
+        Err(PreemptionError::Mover(error)) => return Err(error),
+        Err(PreemptionError::Db(error)) => return Err(error.into()),
         // An MSB has returned; the other errors concern requests of operators.
         Err(error) => tracing::info!(%error, "no reservation was preempted"),
     }

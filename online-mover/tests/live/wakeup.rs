@@ -2,10 +2,10 @@
 
 use crate::place::{Place, settings};
 use broker::{
-    ApplyPlan, GiveWayCause, GrantPolicy, NewPlan, OperationId, PlanId, PlanPatch,
+    ApplyPlan, GrantPolicy, NewPlan, OperationId, PlanId, PlanPatch, PreemptionCause,
     RequestChangeKind, RequestGrant, RequestId, RequestSpec, RequestState,
 };
-use decisions::give_way::GiveWay;
+use decisions::preemption::Preemption;
 use fleet::{CapacityRequest, RegionSnapshot, ReservationName, Rru, Targets};
 use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{Mover, MoverSettings};
@@ -106,7 +106,7 @@ async fn grant(place: &Place) {
 
 /// Preempts one server of `a` for `b`.
 async fn preempt(place: &Place) {
-    let give = GiveWay {
+    let give = Preemption {
         source: Some("a".into()),
         target: "b".into(),
         msb: "msb0".into(),
@@ -114,8 +114,8 @@ async fn preempt(place: &Place) {
         in_use: false,
         count: 1,
     };
-    let cause = GiveWayCause::Operator { why: "test".into(), anyway: true, seen: None };
-    let given = place.broker.give_way("ann", &cause, None, |_| vec![give]).await;
+    let cause = PreemptionCause::Operator { why: "test".into(), anyway: true, seen: None };
+    let given = place.broker.preempt("ann", &cause, None, |_| vec![give]).await;
     assert_eq!(given.expect("given").servers, 1, "one server");
 }
 

@@ -1,8 +1,8 @@
 //! Simulates the loss of an MSB for the portal: the decisions that the mover would take.
 
 use capacity_portal::{Rehearse, Rehearsed, Stand};
-use decisions::give_way::{self, GiveWay, RegionHeld, Standing};
 use decisions::msb_loss::simulate;
+use decisions::preemption::{self, Preemption, RegionHeld, Standing};
 use fleet::{MsbIx, RegionSnapshot};
 
 /// Calls the mover's own decisions.
@@ -15,13 +15,13 @@ impl Rehearse for MoverRehearsal {
         Rehearsed {
             recalled: found.recalled,
             recalled_later: found.recalled_later,
-            give_way: found.give_way,
+            preemptions: found.preemptions,
             stand: found.standings.into_iter().map(stand).collect(),
         }
     }
 
-    fn give_way(&self, held: &RegionHeld) -> (Vec<GiveWay>, Vec<Stand>) {
-        let (rows, standings) = give_way::plan(held);
+    fn preemptions(&self, held: &RegionHeld) -> (Vec<Preemption>, Vec<Stand>) {
+        let (rows, standings) = preemption::plan(held);
         (rows, standings.into_iter().map(stand).collect())
     }
 }

@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use control::CachedRegion;
 use decisions::elastic::Loan;
-use decisions::give_way::GiveWay;
+use decisions::preemption::Preemption;
 use fleet::audit::Certified;
 use fleet::{Msb, MsbIx};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn recalled(of: Loan) -> Recalled {
 }
 
 /// Servers that preemption moves, as they are sent.
-pub(super) fn gives_way(of: GiveWay) -> GivesWay {
+pub(super) fn gives_way(of: Preemption) -> GivesWay {
     GivesWay {
         source: of.source.map(|name| name.to_string()),
         target: of.target.to_string(),
@@ -48,7 +48,7 @@ fn decisions(of: Rehearsed) -> MoverDecisions {
     MoverDecisions {
         recalled: of.recalled.into_iter().map(recalled).collect(),
         recalled_later: of.recalled_later.into_iter().map(recalled).collect(),
-        give_way: of.give_way.into_iter().map(gives_way).collect(),
+        give_way: of.preemptions.into_iter().map(gives_way).collect(),
         stand: of.stand.into_iter().map(stands).collect(),
     }
 }

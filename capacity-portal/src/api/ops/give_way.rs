@@ -13,9 +13,9 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use broker::{GaveWay, GiveWayAnswer, GiveWayCause, GiveWayError, MoverError};
+use broker::{MoverError, Preempted, PreemptionAnswer, PreemptionCause, PreemptionError};
 use chrono::{DateTime, TimeDelta, Utc};
-use decisions::give_way::{GIVE_WAY_LOST_MIN, GiveWay as Preemption, RegionHeld};
+use decisions::preemption::{PREEMPTION_LOST_MIN, Preemption, RegionHeld};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
@@ -34,17 +34,17 @@ fn standing(of: Stand) -> GiveWayStanding {
     }
 }
 
-impl From<GiveWayError> for Problem {
-    fn from(error: GiveWayError) -> Problem {
+impl From<PreemptionError> for Problem {
+    fn from(error: PreemptionError) -> Problem {
         let detail = error.to_string();
         match error {
-            GiveWayError::TooFewLost { lost } => {
+            PreemptionError::TooFewLost { lost } => {
                 Problem::new(StatusCode::CONFLICT, "too_few_lost", detail)
                     .with("lost", json!(lost))
-                    .with("lost_min", json!(GIVE_WAY_LOST_MIN))
+                    .with("lost_min", json!(PREEMPTION_LOST_MIN))
             }
-            GiveWayError::Stale { current } => stale(&current),
-            GiveWayError::NoReason => Problem::new(
+            PreemptionError::Stale { current } => stale(&current),
+            PreemptionError::NoReason => Problem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "invalid",
                 detail,
@@ -53,9 +53,11 @@ impl From<GiveWayError> for Problem {
                 "errors",
                 json!([{ "field": "why", "reason": "empty", "detail": "a reason is required" }]),
             ),
-            GiveWayError::KeyLost => Problem::new(StatusCode::CONFLICT, "key_in_use", detail),
-            GiveWayError::Db(error) | GiveWayError::Mover(MoverError::Db(error)) => error.into(),
-            GiveWayError::Mover(MoverError::TakenOver) => {
+            PreemptionError::KeyLost => Problem::new(StatusCode::CONFLICT, "key_in_use", detail),
+            PreemptionError::Db(error) | PreemptionError::Mover(MoverError::Db(error)) => {
+                error.into()
+            }
+            PreemptionError::Mover(MoverError::TakenOver) => {
                 Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
             }
         }
@@ -76,21 +78,21 @@ pub(crate) struct Preview {
 impl Preview {
     /// Whether it may be done without `anyway`.
     pub(crate) fn is_due(&self) -> bool {
-        self.lost.len() >= GIVE_WAY_LOST_MIN
+        self.lost.len() >= PREEMPTION_LOST_MIN
     }
 
     /// Version of the plan, for `If-Match`.
     pub(crate) fn version(&self) -> String {
-        broker::give_way_version(&self.moves)
+        broker::preemption_version(&self.moves)
     }
 
-    fn view(self, gave: Option<GaveWay>) -> GiveWay {
+    fn view(self, gave: Option<Preempted>) -> GiveWay {
         let servers = gave.as_ref().map(|gave| gave.servers);
         let moves = gave.map_or(self.moves, |gave| gave.plan);
         GiveWay {
             applied: servers.is_some(),
             lost: self.lost,
-            lost_min: GIVE_WAY_LOST_MIN,
+            lost_min: PREEMPTION_LOST_MIN,
             by_itself: self
                 .by_itself
                 .map(|(after, at)| GiveWayDelay { after_seconds: after.as_secs(), at }),
@@ -111,7 +113,7 @@ fn decisions(site: &Site) -> Result<Arc<dyn Rehearse>, Problem> {
 pub(crate) async fn preview(site: &Site) -> Result<Preview, Problem> {
     let decides = decisions(site)?;
     let held = in_time(site.broker.region_held()).await?;
-    let (moves, stand) = decides.give_way(&held);
+    let (moves, stand) = decides.preemptions(&held);
     with_plan(site, moves, stand).await
 }
 
@@ -123,7 +125,7 @@ async fn with_plan(
     let mut outages = in_time(site.broker.outages(true, OUTAGES_MAX)).await?;
     outages.sort_by_key(|outage| outage.began_at);
     let after = in_time(site.broker.mover_status()).await?.gives_way_after;
-    let since = outages.get(GIVE_WAY_LOST_MIN - 1).map(|outage| outage.began_at);
+    let since = outages.get(PREEMPTION_LOST_MIN - 1).map(|outage| outage.began_at);
     let at =
         |after: std::time::Duration| since?.checked_add_signed(TimeDelta::from_std(after).ok()?);
     Ok(Preview {
@@ -138,7 +140,7 @@ async fn with_plan(
 pub(crate) async fn give_way(
     site: &Site,
     actor: &str,
-    cause: &GiveWayCause,
+    cause: &PreemptionCause,
     key: Option<broker::KeyClaim>,
 ) -> Result<GiveWay, Problem> {
     let decides = decisions(site)?;
@@ -146,21 +148,21 @@ pub(crate) async fn give_way(
     let (lost, by_itself) = (before.lost, before.by_itself);
     let stood: Mutex<Vec<Stand>> = Mutex::default();
     let stand = || stood.lock().map(|stood| stood.clone()).unwrap_or_default();
-    let view = |gave: &GaveWay| {
+    let view = |gave: &Preempted| {
         let (lost, moves) = (lost.clone(), Vec::new());
         Preview { lost, by_itself, moves, stand: stand() }.view(Some(gave.clone()))
     };
     let answer =
-        |gave: &GaveWay| StoredResponse::new(StatusCode::OK, None, json!(view(gave))).json();
+        |gave: &Preempted| StoredResponse::new(StatusCode::OK, None, json!(view(gave))).json();
     let plan = |held: &RegionHeld| {
-        let (moves, stand) = decides.give_way(held);
+        let (moves, stand) = decides.preemptions(held);
         if let Ok(mut stood) = stood.lock() {
             *stood = stand;
         }
         moves
     };
-    let key = key.map(|claim| (claim, &answer as GiveWayAnswer));
-    let gave = in_time(site.broker.give_way(actor, cause, key, plan)).await?;
+    let key = key.map(|claim| (claim, &answer as PreemptionAnswer));
+    let gave = in_time(site.broker.preempt(actor, cause, key, plan)).await?;
     Ok(view(&gave))
 }
 
@@ -199,7 +201,7 @@ pub(super) async fn run(
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
     let GiveWayAsked { why, anyway } = body::json(&body)?;
-    let cause = GiveWayCause::Operator { why, anyway, seen: optional_if_match(&headers)? };
+    let cause = PreemptionCause::Operator { why, anyway, seen: optional_if_match(&headers)? };
     once(&site, &actor, &headers, (PATH, &body), async |claim| {
         let done = give_way(&site, &actor, &cause, claim).await?;
         if let (Some(0), Some(claim)) = (done.servers, claim) {

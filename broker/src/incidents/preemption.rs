@@ -13,8 +13,8 @@ use crate::log::trail::Action;
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence};
 use chrono::{DateTime, Utc};
-use decisions::give_way::{GIVE_WAY_LOST_MIN, GiveWay, HeldGroup, Holder, RegionHeld};
 use decisions::place::PlaceLimits;
+use decisions::preemption::{HeldGroup, Holder, PREEMPTION_LOST_MIN, Preemption, RegionHeld};
 use fleet::{ReservationName, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -67,7 +67,7 @@ pub(crate) mod sql {
 }
 
 /// JSON of the servers that change hands.
-fn json(of: &GiveWay) -> serde_json::Value {
+fn json(of: &Preemption) -> serde_json::Value {
     serde_json::json!({
         "source": of.source, "target": of.target, "msb": of.msb,
         "hardware_type": of.hardware_type, "in_use": of.in_use, "count": of.count,
@@ -75,7 +75,7 @@ fn json(of: &GiveWay) -> serde_json::Value {
 }
 
 /// The version of a plan: plans with the same moves have the same version.
-pub fn give_way_version(plan: &[GiveWay]) -> String {
+pub fn preemption_version(plan: &[Preemption]) -> String {
     let rows: Vec<serde_json::Value> = plan.iter().map(json).collect();
     let text = serde_json::Value::Array(rows).to_string();
     Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
@@ -83,12 +83,12 @@ pub fn give_way_version(plan: &[GiveWay]) -> String {
 
 /// The cause of a preemption.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GiveWayCause {
+pub enum PreemptionCause {
     /// An operator's command.
     Operator {
         /// The operator's reason.
         why: String,
-        /// Even if fewer MSBs are lost than [`GIVE_WAY_LOST_MIN`].
+        /// Even if fewer MSBs are lost than [`PREEMPTION_LOST_MIN`].
         anyway: bool,
         /// The version of the plan that the operator has seen; `None`: any.
         seen: Option<String>,
@@ -104,13 +104,13 @@ pub enum GiveWayCause {
     },
 }
 
-impl GiveWayCause {
+impl PreemptionCause {
     fn json(&self, lost: &[String]) -> serde_json::Value {
         match self {
-            GiveWayCause::Operator { why, anyway, .. } => {
+            PreemptionCause::Operator { why, anyway, .. } => {
                 serde_json::json!({ "by": "operator", "why": why, "anyway": anyway, "lost": lost })
             }
-            GiveWayCause::Delay { after, since, .. } => serde_json::json!({
+            PreemptionCause::Delay { after, since, .. } => serde_json::json!({
                 "by": "delay", "after_seconds": after.as_secs(), "since": since, "lost": lost,
             }),
         }
@@ -119,23 +119,23 @@ impl GiveWayCause {
 
 /// The result of a preemption.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GaveWay {
+pub struct Preempted {
     /// The plan that was executed.
-    pub plan: Vec<GiveWay>,
+    pub plan: Vec<Preemption>,
     /// The number of servers with a new target.
     pub servers: usize,
 }
 
 /// The answer for an idempotency key, made from the result.
-pub type GiveWayAnswer<'a> = &'a (dyn Fn(&GaveWay) -> serde_json::Value + Sync);
+pub type PreemptionAnswer<'a> = &'a (dyn Fn(&Preempted) -> serde_json::Value + Sync);
 
 /// No preemption took place; nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
-pub enum GiveWayError {
+pub enum PreemptionError {
     #[error(
         "{lost} MSBs are lost; embedded buffers cover the loss of one, so reservations give way \
-         when at least {GIVE_WAY_LOST_MIN} are lost, or when `anyway` is said"
+         when at least {PREEMPTION_LOST_MIN} are lost, or when `anyway` is said"
     )]
     TooFewLost { lost: usize },
     #[error("the plan has changed since it was seen")]
@@ -165,40 +165,40 @@ impl Broker {
     /// claimed idempotency key with its answer, stored in the same transaction.
     ///
     /// # Errors
-    /// [`GiveWayError`].
-    pub async fn give_way(
+    /// [`PreemptionError`].
+    pub async fn preempt(
         &self,
         actor: &str,
-        cause: &GiveWayCause,
-        key: Option<(KeyClaim, GiveWayAnswer<'_>)>,
-        plan: impl FnOnce(&RegionHeld) -> Vec<GiveWay>,
-    ) -> Result<GaveWay, GiveWayError> {
+        cause: &PreemptionCause,
+        key: Option<(KeyClaim, PreemptionAnswer<'_>)>,
+        plan: impl FnOnce(&RegionHeld) -> Vec<Preemption>,
+    ) -> Result<Preempted, PreemptionError> {
         let doing = "letting reservations give way";
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        if let GiveWayCause::Delay { epoch, .. } = cause {
+        if let PreemptionCause::Delay { epoch, .. } = cause {
             check_fence(db, *epoch).await?;
         }
         let head = lifecycle::hold_head(db).await?;
         let lost: Vec<String> =
             sqlx::query_scalar(sql::LOST).fetch_all(&mut *db).await.doing(doing)?;
-        let anyway = matches!(cause, GiveWayCause::Operator { anyway: true, .. });
-        if lost.len() < GIVE_WAY_LOST_MIN && !anyway {
-            return Err(GiveWayError::TooFewLost { lost: lost.len() });
+        let anyway = matches!(cause, PreemptionCause::Operator { anyway: true, .. });
+        if lost.len() < PREEMPTION_LOST_MIN && !anyway {
+            return Err(PreemptionError::TooFewLost { lost: lost.len() });
         }
         let held = read(db).await.doing(doing)?;
         let plan = plan(&held);
-        if let GiveWayCause::Operator { why, seen, .. } = cause {
+        if let PreemptionCause::Operator { why, seen, .. } = cause {
             if why.trim().is_empty() {
-                return Err(GiveWayError::NoReason);
+                return Err(PreemptionError::NoReason);
             }
-            let current = give_way_version(&plan);
+            let current = preemption_version(&plan);
             if seen.as_ref().is_some_and(|seen| *seen != current) {
-                return Err(GiveWayError::Stale { current });
+                return Err(PreemptionError::Stale { current });
             }
         }
         let taken = take(db, &plan, head.0).await.doing(doing)?;
-        let gave = GaveWay { plan, servers: taken.len() };
+        let gave = Preempted { plan, servers: taken.len() };
         if taken.is_empty() {
             change.abandon().await?;
             return Ok(gave);
@@ -206,7 +206,7 @@ impl Broker {
         if let Some((claim, answer)) = key
             && !idempotency::answer(db, claim, &answer(&gave)).await?
         {
-            return Err(GiveWayError::KeyLost);
+            return Err(PreemptionError::KeyLost);
         }
         let rows: Vec<serde_json::Value> = gave.plan.iter().map(json).collect();
         let detail =
@@ -258,13 +258,13 @@ async fn read(db: &mut PgConnection) -> Result<RegionHeld, sqlx::Error> {
 
 async fn take(
     db: &mut PgConnection,
-    plan: &[GiveWay],
+    plan: &[Preemption],
     head: i64,
 ) -> Result<Vec<String>, sqlx::Error> {
     if plan.is_empty() {
         return Ok(Vec::new());
     }
-    let text = |of: fn(&GiveWay) -> &str| -> Vec<&str> { plan.iter().map(&of).collect() };
+    let text = |of: fn(&Preemption) -> &str| -> Vec<&str> { plan.iter().map(&of).collect() };
     let counts: Vec<i64> =
         plan.iter().map(|row| i64::try_from(row.count).unwrap_or(i64::MAX)).collect();
     // Takers of one group take consecutive slices of it.

@@ -39,7 +39,8 @@ fn preemption_is_due_after_two_msbs_were_lost_for_the_delay() {
 
 fn rows(held: &RegionHeld) -> Vec<(String, String, bool, u64)> {
     let name = |name: &Option<fleet::ReservationName>| name.as_deref().unwrap_or("-").to_owned();
-    let row = |of: &super::GiveWay| (name(&of.source), of.target.to_string(), of.in_use, of.count);
+    let row =
+        |of: &super::Preemption| (name(&of.source), of.target.to_string(), of.in_use, of.count);
     plan(held).0.iter().map(row).collect()
 }
 

@@ -18,11 +18,11 @@ use std::time::Duration;
 pub use view::{HeldGroup, Holder, RegionHeld};
 
 /// The number of lost MSBs from which reservations are preempted: embedded buffers cover the loss of one.
-pub const GIVE_WAY_LOST_MIN: usize = 2;
+pub const PREEMPTION_LOST_MIN: usize = 2;
 
 /// Servers that move from one holder to another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GiveWay {
+pub struct Preemption {
     /// The reservation that loses them; `None`: they are free.
     pub source: Option<ReservationName>,
     /// The reservation that gets them.
@@ -54,7 +54,7 @@ pub struct Standing {
 
 /// Decides which servers move, and gives the holdings of each reservation that is short or whose holdings
 /// change.
-pub fn plan(held: &RegionHeld) -> (Vec<GiveWay>, Vec<Standing>) {
+pub fn plan(held: &RegionHeld) -> (Vec<Preemption>, Vec<Standing>) {
     let by_name: BTreeMap<&ReservationName, &Holder> =
         held.holders.iter().map(|holder| (&holder.reservation, holder)).collect();
     let mut has: BTreeMap<&ReservationName, Rru> =
@@ -78,10 +78,10 @@ pub fn plan(held: &RegionHeld) -> (Vec<GiveWay>, Vec<Standing>) {
         while taking.missing(holder) > Rru::ZERO && taking.pass_on(holder) {}
     }
     let Taking { has, taken, .. } = taking;
-    let mut rows: Vec<(i32, GiveWay)> = Vec::new();
+    let mut rows: Vec<(i32, Preemption)> = Vec::new();
     for (&(target, g), &count) in taken.iter().filter(|&(_, &count)| count > 0) {
         let group = &held.groups[g];
-        let of = GiveWay {
+        let of = Preemption {
             source: group.holder.clone(),
             target: target.clone(),
             msb: group.msb.clone(),
@@ -91,7 +91,7 @@ pub fn plan(held: &RegionHeld) -> (Vec<GiveWay>, Vec<Standing>) {
         };
         rows.push((by_name[target].priority, of));
     }
-    let place = |of: &GiveWay| {
+    let place = |of: &Preemption| {
         let same = |g: &usize| {
             let group = &held.groups[*g];
             (&group.holder, &group.msb, &group.hardware_type, group.in_use)
@@ -128,11 +128,11 @@ pub enum Due {
     Now(DateTime<Utc>),
 }
 
-/// Whether preemption is due: [`GIVE_WAY_LOST_MIN`] MSBs have been lost at the same time for the duration
+/// Whether preemption is due: [`PREEMPTION_LOST_MIN`] MSBs have been lost at the same time for the duration
 /// `after`. `began` has the start of each outage that has not ended.
 pub fn due(mut began: Vec<DateTime<Utc>>, now: DateTime<Utc>, after: Duration) -> Due {
     began.sort_unstable();
-    let Some(since) = began.get(GIVE_WAY_LOST_MIN - 1).copied() else { return Due::No };
+    let Some(since) = began.get(PREEMPTION_LOST_MIN - 1).copied() else { return Due::No };
     // A delay beyond the calendar never ends.
     let at =
         chrono::TimeDelta::from_std(after).ok().and_then(|after| since.checked_add_signed(after));
