@@ -148,11 +148,6 @@ impl VolumeParams {
         smoothing: PARAMS.ascent.smoothing,
         max_failures: PARAMS.ascent.max_failures,
     };
-    /// To prices that `STEADY` does not find where few servers are in each pool; slower elsewhere.
-    pub const FINE: VolumeParams = VolumeParams {
-        smoothing: PARAMS.ascent.fine_smoothing,
-        max_failures: PARAMS.ascent.max_failures,
-    };
     /// To a bound as high in half of the steps, where the distance is short. The fractional solution is a
     /// worse start, and over a long distance the ascent ends too early (decision 0013).
     pub const QUICK: VolumeParams = VolumeParams {

@@ -116,9 +116,6 @@ table! {
         max_failures: u32 = 5, "steps",
             "Steps without a better bound after which the target step shrinks.",
             "2, 3, 10 and 20 lost: lab notes of 0013.";
-        fine_smoothing: f64 = 0.02, "weight",
-            "`smoothing` where the gap is still large after a search.",
-            "Google's fleet 3.5 to 0.35 %; a cold region of 300,000 loses 0.07 %.";
         quick_smoothing: f64 = 0.1, "weight",
             "`smoothing` of a warm start.", "0.15 and 0.2 lost: lab notes of 0013.";
         quick_max_failures: u32 = 3, "steps",
@@ -142,9 +139,6 @@ table! {
             "First target step from the last solve's prices.", "Lab notes of 0013.";
         target_warm_from_zero: f64 = 1e-3, "share of the bound",
             "First target step from zero in a warm start where the last prices are worse.",
-            "Lab notes of 0013.";
-        target_of_distance: f64 = 0.1, "share of the gap",
-            "Target step of an ascent that continues on a longer way than estimated.",
             "Lab notes of 0013.";
     }
     /// Sweeps over all reservations.
@@ -178,43 +172,55 @@ table! {
             "Decision 0001.";
         stall_gain: f64 = 0.005, "share of the gap",
             "Gain of a round below which it counts as stalled.", "Not varied.";
-        min_gain_per_round: f64 = 0.02, "share of the gap",
-            "Gain of a round of a warm start below which its turn ends.", "Decision 0028.";
-        min_gain_per_turn: f64 = 0.1, "share of the gap",
-            "Gain of a turn of search and ascent below which a warm start ends.", "Decision 0028.";
     }
     /// Warm starts.
     warm: WarmParams {
         far_gap: f64 = 0.004, "gap",
             "Gap beyond which the ascent's fractional solution is swept before the search.",
             "Four times an ordinary gap: lab notes of 0013.";
+        round_parts: usize = 4, "parts",
+            "Parts of a round, after each of which the search may end.",
+            "2 took 1.2 s an hour for 0.070 %, 4 took 1.0 s for 0.077 %: decision 0028.";
+        min_gain_per_part: f64 = 0.05, "share of the gap",
+            "Gain of a part below which the search ends.", "Decision 0028.";
+        min_gain_per_turn: f64 = 0.1, "share of the gap",
+            "Gain of a turn of search and ascent below which no other follows.", "Decision 0028.";
         cold_gap: f64 = 0.003, "gap",
-            "Gap beyond which a cold search follows where turns stopped gaining.", "Decision 0028.";
+            "Gap beyond which turns follow the first search, and a cold search follows them.",
+            "Decision 0028.";
     }
-    /// The LP relaxation, for regions whose ascent ended far below it.
+    /// The LP relaxation of a tiny region.
     lp: LpParams {
-        max_columns: usize = 20_000, "columns", "Largest LP that is solved.",
-            "HiGHS takes about as long as the ascent there: decision 0028.";
-        simplex_columns: usize = 4_000, "columns",
-            "Size below which simplex solves it, after every stall: it takes 0.1 s there, and its duals are exact.",
-            "Decisions 0001 and 0028.";
+        max_columns: usize = 4_000, "columns",
+            "Size below which simplex solves it: that takes 0.1 s, and its prices lead the search better.",
+            "Without, real fleets of some thousand servers end at 1.4 to 270 %: decision 0028.";
         ascent_steps: usize = 30, "steps", "Ascent from HiGHS' duals.", "Decision 0001.";
         ascent_target: f64 = 1e-4, "share of the bound", "First target step of it.",
             "Decision 0001.";
     }
     /// The steps after the search has stalled.
     intensify: IntensifyParams {
-        poor_gap: f64 = 0.02, "gap",
-            "Gap beyond which other prices are tried: a finer ascent, then the LP.",
-            "Real fleets end at 3 to 270 % without, at 0.4 to 1 % with them: decision 0028.";
-        max_target: f64 = 0.1, "share of the bound", "Largest first target step of the finer ascent.",
-            "Decision 0028.";
+        hard_gap: f64 = 0.015, "gap",
+            "Gap beyond which a region is hard: exchanges are worth their time there.",
+            "0.14 % of the cost in 45 s at 1.3 %; 0.5 to 6 % on most regions above 1.7 %: decision 0028.";
+        hard_stall_rounds: u32 = 2, "rounds",
+            "Rounds without gain that end the first search of a hard region, unless it is tiny.",
+            "Racks as MSBs: the first exchange begins after 5 s instead of 31 s (decision 0028).";
         columns: usize = 20_000, "columns",
             "Restarts in a row, times the columns of the region: at most this.",
             "On larger regions they cost more time than they gain: decision 0028.";
         max_restarts: usize = 4, "restarts", "Restarts in a row at most.", "Decision 0001.";
         min_gain: f64 = 0.02, "share of the gap",
             "Gain of a step below which it is not repeated.", "Decision 0001.";
+    }
+    /// Exchanges between a few reservations by sub-MIPs.
+    exchange: ExchangeParams {
+        reservations: usize = 5, "reservations", "Reservations placed again together.",
+            "Eight gain as much in twice the time: decision 0028.";
+        max_columns: usize = 3_000, "columns", "Columns of a sub-MIP at most.",
+            "1,500 gained a sixth of it with racks as MSBs: decision 0028.";
+        min_gain: f64 = 0.02, "share of the gap",
+            "Gain of a batch below which no other follows.", "As for other steps.";
     }
     /// Restarts near the incumbent.
     restart: RestartParams {

@@ -3,9 +3,9 @@
 //! The pools' prices come first: they give the proved bound and tell each reservation which servers
 //! others need more. An ascent computes them, from zero or from the last solve's prices. Its
 //! fractional solution, rounded down, is a second start of the search beside today's assignment.
-//! Where the search has stalled, a small effort for a region of any size follows: restarts near the
-//! incumbent, a restricted master problem and sub-MIPs. It is the same for all sizes, so a small
-//! region gets more of it.
+//! Where the search has stalled, restarts near the incumbent, a restricted master problem and RINS follow, with
+//! an effort that is fixed for regions of all sizes, so that a small region gets more of it; where the gap is
+//! large, exchanges between a few reservations by sub-MIPs.
 //!
 //! A solve ends when the gap limit is reached, at the deadline, or when nothing gains any more.
 //!
@@ -17,15 +17,19 @@
 //! | `warm_start` | a solve that starts from the last solve's prices |
 //! | `priority` | serves shortfalls in order of priority, and continues on that problem |
 //! | `intensify` | the steps after the search has stalled |
-//! | `restart` | restarts near the incumbent; prices of the LP |
+//! | `exchange` | sub-MIPs over a few reservations |
+//! | `restart` | restarts near the incumbent |
+//! | `relaxation` | prices of the LP of a tiny region |
 //! | `master` | the restricted master problem |
 //! | `sub_mips` | branch and bound on small problems, RINS |
 
 mod ascent;
 mod driver;
+mod exchange;
 mod intensify;
 mod master;
 mod priority;
+mod relaxation;
 mod restart;
 mod search;
 mod sub_mips;
@@ -277,13 +281,16 @@ impl Run<'_> {
             debug_assert!(false, "dual bound {dual_bound} above primal {primal}");
             dual_bound = 0.0;
         }
-        let termination = match termination {
-            Termination::Stalled if self.hurried => Termination::Deadline,
-            other => other,
-        };
         // Every term of the objective is at least zero.
         let dual_bound = dual_bound.max(0.0);
         let shortfall_cost = state.shortfall_cost(self.model);
+        let limit = self.config.gap_limit * (primal - shortfall_cost).max(0.0) + 1e-9;
+        let termination = match termination {
+            // The last step may have reached the limit.
+            Termination::Stalled if primal - dual_bound <= limit => Termination::Optimal,
+            Termination::Stalled if self.hurried => Termination::Deadline,
+            other => other,
+        };
         Outcome {
             state,
             primal,

@@ -185,12 +185,6 @@ impl<'a> Run<'a> {
         VolumeAlgorithm::new(start, target, VolumeParams::QUICK)
     }
 
-    /// First target step of an ascent from a point, by its distance from the incumbent's cost.
-    pub(super) fn target_of_distance(&self, from: &DualPoint, largest: f64) -> f64 {
-        let distance = (self.cost_excluding_shortfall() - from.value) / from.value.abs().max(1.0);
-        (PARAMS.ascent.target_of_distance * distance).clamp(PARAMS.ascent.target_warm, largest)
-    }
-
     pub(super) fn at(&self, prices: Vec<f64>) -> DualPoint {
         evaluate(self.model, self.geometries, prices, self.config.threads)
     }

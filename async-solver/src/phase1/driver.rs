@@ -7,7 +7,6 @@ use crate::control::Control;
 use crate::formulation::Lp;
 use crate::lp::LpRequest;
 use crate::model::Model;
-use crate::params::PARAMS;
 use crate::report::Termination;
 use crate::state::{State, Worthless};
 use crate::subproblem::Geometry;
@@ -40,7 +39,7 @@ pub fn run(
         reserve,
         on_incumbent,
         request: LpRequest {
-            solver: if lp_size.0 < PARAMS.lp.simplex_columns { "simplex" } else { "ipx" }.into(),
+            solver: "simplex".into(),
             time_limit: control.deadline.map(|end| end.saturating_sub((control.elapsed)())),
             threads: 1,
             seed: u32::try_from(config.seed & 0x7fff_ffff).unwrap_or(0),
@@ -90,6 +89,7 @@ pub fn run(
     };
     run.fractional = ascent.fractional_solution().to_vec();
     let found = prices.map_continue(|prices| {
+        let prices = run.prices_of_tiny(prices);
         for start in [rounded_down(model, &run.fractional), today] {
             if !run.is_within_gap() {
                 run.sweep(start, &prices, 0.0);
@@ -124,7 +124,7 @@ impl Run<'_> {
 
     /// Rounds of ruin and recreate, then the steps that follow a stall.
     pub(super) fn search_on(&mut self, prices: &DualPoint) -> Termination {
-        match self.improve(prices, self.config.stall_rounds) {
+        match self.improve(prices, self.stall_rounds()) {
             Termination::Stalled => self.intensify(prices),
             termination => termination,
         }

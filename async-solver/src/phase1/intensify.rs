@@ -1,41 +1,84 @@
-//! The steps after the search has stalled: better prices where they look poor, restarts near the incumbent,
-//! the restricted master problem and RINS.
+//! The steps after the search has stalled: exchanges where the gap is large, restarts near the incumbent, the
+//! restricted master problem and RINS.
 //!
-//! All cost about as much as they gain on a region of some ten thousand columns, and more on a larger one.
-//! So the effort is limited in columns, not by size: [`Run::restarts_worth`].
+//! Restarts and master cost about as much as they gain on a region of some ten thousand columns, and more on a
+//! larger one. So their effort is limited in columns: [`Run::restarts_worth`].
 
-use super::{Run, rounded_down};
-use crate::bound::{DualPoint, VolumeAlgorithm, VolumeParams};
+use super::Run;
+use crate::bound::DualPoint;
 use crate::params::PARAMS;
 use crate::report::Termination;
+use std::ops::ControlFlow;
+
+/// Goes on after a step that stalled.
+fn unless_ended(termination: Termination) -> ControlFlow<Termination> {
+    match termination {
+        Termination::Stalled => ControlFlow::Continue(()),
+        ended => ControlFlow::Break(ended),
+    }
+}
 
 impl Run<'_> {
     /// Improves incumbent and bound after a stall, while that gains.
     pub(super) fn intensify(&mut self, prices: &DualPoint) -> Termination {
-        let mut prices = prices.clone();
-        let termination = self.improve_prices(&mut prices);
-        if termination != Termination::Stalled {
-            return termination;
-        }
-        let restarts = self.restarts_worth();
-        if restarts == 0 {
+        let is_hard = self.is_hard();
+        if self.restarts_worth() == 0 && !is_hard {
             return Termination::Stalled;
         }
         let mut is_first = true;
         loop {
-            let before = self.primal();
-            let mut termination = self.restart_while_it_pays(&prices, restarts);
-            if termination != Termination::Stalled {
-                return termination;
+            match self.intensify_once(prices, is_hard, is_first) {
+                ControlFlow::Break(termination) => return termination,
+                ControlFlow::Continue(true) => is_first = false,
+                ControlFlow::Continue(false) => return Termination::Stalled,
+            }
+        }
+    }
+
+    /// Each step once; the master only the first time. Tells whether it gained enough to go on.
+    fn intensify_once(
+        &mut self,
+        prices: &DualPoint,
+        is_hard: bool,
+        is_first: bool,
+    ) -> ControlFlow<Termination, bool> {
+        let restarts = self.restarts_worth();
+        let mut before = self.primal();
+        // The other steps are quick on a tiny region, and gain as much there.
+        let exchange_first = is_hard && !self.is_tiny();
+        if exchange_first {
+            unless_ended(self.exchange())?;
+        }
+        if restarts == 0 {
+            unless_ended(self.improve(prices, 1))?;
+        } else {
+            unless_ended(self.restart_while_it_pays(prices, restarts))?;
+            if !exchange_first {
+                before = self.primal();
             }
             if is_first && let Some(fractional) = self.solve_master() {
                 self.fractional = fractional;
             }
-            is_first = false;
-            termination = self.rins();
-            if termination != Termination::Stalled || !self.has_gained(before) {
-                return termination;
-            }
+            unless_ended(self.rins())?;
+        }
+        if is_hard && !exchange_first {
+            unless_ended(self.exchange())?;
+        }
+        ControlFlow::Continue(self.has_gained(before))
+    }
+
+    /// Whether the gap is so large that exchanges are worth their time.
+    fn is_hard(&self) -> bool {
+        self.relative_gap() > PARAMS.intensify.hard_gap
+    }
+
+    /// Rounds without gain that end the first search. Not many where exchanges gain more.
+    pub(super) fn stall_rounds(&self) -> u32 {
+        let rounds = self.config.stall_rounds;
+        if self.is_hard() && !self.is_tiny() {
+            rounds.min(PARAMS.intensify.hard_stall_rounds)
+        } else {
+            rounds
         }
     }
 
@@ -43,64 +86,5 @@ impl Run<'_> {
     fn restarts_worth(&self) -> usize {
         let columns = self.lp_size.0.max(1);
         (PARAMS.intensify.columns / columns).min(PARAMS.intensify.max_restarts)
-    }
-
-    /// Looks for prices of a higher bound: by an ascent with a finer average where the gap is large, then
-    /// from the LP where the gap is still large or the LP is tiny.
-    fn improve_prices(&mut self, prices: &mut DualPoint) -> Termination {
-        let columns = self.lp_size.0;
-        if self.relative_gap() > PARAMS.intensify.poor_gap {
-            let termination = self.fine_ascent(prices);
-            if termination != Termination::Stalled {
-                return termination;
-            }
-        }
-        let is_poor = self.relative_gap() > PARAMS.intensify.poor_gap;
-        if columns < PARAMS.lp.simplex_columns || is_poor && columns <= PARAMS.lp.max_columns {
-            return self.search_from_lp(prices);
-        }
-        Termination::Stalled
-    }
-
-    /// Continues the ascent with a smaller weight of new points, and searches with its prices where its
-    /// bound is higher by more than a small share of the gap.
-    fn fine_ascent(&mut self, prices: &mut DualPoint) -> Termination {
-        let Some(best) = self.dual.clone() else { return Termination::Stalled };
-        let (before, gap) = (self.dual_bound, self.absolute_gap());
-        let target = self.target_of_distance(&best, PARAMS.intensify.max_target);
-        let mut ascent = VolumeAlgorithm::new(best, target, VolumeParams::FINE);
-        let found = self.ascend_fully(&mut ascent);
-        if self.dual_bound - before <= PARAMS.intensify.min_gain * gap {
-            return Termination::Stalled;
-        }
-        self.fractional = ascent.fractional_solution().to_vec();
-        *prices = found;
-        self.search_again(prices)
-    }
-
-    /// Searches with the prices of the LP.
-    fn search_from_lp(&mut self, prices: &mut DualPoint) -> Termination {
-        let problem = self.lp.problem.clone();
-        let columns = problem.cost.len();
-        let mut job = self.control.backend.start(problem, self.request_now());
-        let Some(solution) = self.wait(job.as_mut(), columns) else {
-            return if self.must_stop() { self.stop_reason() } else { Termination::Stalled };
-        };
-        self.lp_solved = Some((solution.objective + self.lp.constant, solution.seconds));
-        let counts = |term| self.lp.counts(self.model, term, &solution.columns);
-        self.fractional = (0..self.model.terms.len()).map(counts).collect();
-        let found = self.prices_of_lp(&solution);
-        if found.value > prices.value {
-            prices.clone_from(&found);
-        }
-        self.search_again(&found)
-    }
-
-    /// Sweeps the rounded fractional solution and the incumbent, and searches from the better one.
-    pub(super) fn search_again(&mut self, prices: &DualPoint) -> Termination {
-        let Some((incumbent, _)) = self.best.clone() else { return Termination::Stalled };
-        self.sweep(rounded_down(self.model, &self.fractional), prices, 0.0);
-        self.sweep(incumbent, prices, 0.0);
-        self.improve(prices, self.config.stall_rounds)
     }
 }

@@ -3,7 +3,6 @@
 use super::{Run, rounded_down};
 use crate::bound::{DualPoint, VolumeAlgorithm, VolumeParams, evaluate};
 use crate::formulation::Lp;
-use crate::lp::{LpRequest, LpSolution};
 use crate::model::Model;
 use crate::params::PARAMS;
 use crate::report::Termination;
@@ -23,14 +22,7 @@ impl Run<'_> {
     ) -> Termination {
         for _ in 0..restarts {
             let before = self.primal();
-            let mut termination = self.restart_near_incumbent(prices);
-            if termination == Termination::Stalled
-                && !self.has_gained(before)
-                && self.relative_gap() > PARAMS.intensify.poor_gap
-                && self.lp_size.0 <= PARAMS.lp.max_columns
-            {
-                termination = self.restart_from_proximity_lp();
-            }
+            let termination = self.restart_near_incumbent(prices);
             if termination != Termination::Stalled {
                 return termination;
             }
@@ -46,34 +38,22 @@ impl Run<'_> {
     fn restart_near_incumbent(&mut self, prices: &DualPoint) -> Termination {
         let Some((incumbent, _)) = self.best.clone() else { return Termination::Deadline };
         let near = self.model_near(&incumbent);
-        let threads = self.config.threads;
-        let start = evaluate(&near, self.geometries, prices.prices.clone(), threads);
-        let mut ascent =
-            VolumeAlgorithm::new(start, PARAMS.restart.ascent_target, VolumeParams::STEADY);
-        ascent.run(&near, self.geometries, PARAMS.restart.ascent_steps, threads, &|| {
-            self.must_stop()
-        });
-        let fractional = ascent.fractional_solution();
-        let prices = self.at(ascent.best.prices.clone());
-        self.dual_bound = self.dual_bound.max(prices.value);
-        self.sweep(rounded_down(self.model, fractional), &prices, 0.0);
-        self.sweep(incumbent, &prices, 0.0);
-        self.improve(&prices, self.config.stall_rounds)
-    }
-
-    /// As [`Run::restart_near_incumbent`], with HiGHS on that relaxation: it finds other prices where the
-    /// ascent does not.
-    fn restart_from_proximity_lp(&mut self) -> Termination {
-        let Some((incumbent, _)) = self.best.clone() else { return Termination::Deadline };
-        let lp = Lp::new(&self.model_near(&incumbent));
-        let columns = lp.problem.cost.len();
-        let mut job = self.control.backend.start(lp.problem.clone(), self.request_now());
-        let Some(solution) = self.wait(job.as_mut(), columns) else {
-            return if self.must_stop() { self.stop_reason() } else { Termination::Stalled };
+        let (prices, fractional) = if self.is_tiny() {
+            let Some((prices, fractional, _)) = self.solve_lp(&Lp::new(&near)) else {
+                return if self.must_stop() { self.stop_reason() } else { Termination::Stalled };
+            };
+            (prices, fractional)
+        } else {
+            let threads = self.config.threads;
+            let start = evaluate(&near, self.geometries, prices.prices.clone(), threads);
+            let mut ascent =
+                VolumeAlgorithm::new(start, PARAMS.restart.ascent_target, VolumeParams::STEADY);
+            ascent.run(&near, self.geometries, PARAMS.restart.ascent_steps, threads, &|| {
+                self.must_stop()
+            });
+            (self.at(ascent.best.prices.clone()), ascent.fractional_solution().to_vec())
         };
-        let prices = self.prices_of_lp(&solution);
-        let counts = |term| lp.counts(self.model, term, &solution.columns);
-        let fractional: Vec<_> = (0..self.model.terms.len()).map(counts).collect();
+        self.dual_bound = self.dual_bound.max(prices.value);
         self.sweep(rounded_down(self.model, &fractional), &prices, 0.0);
         self.sweep(incumbent, &prices, 0.0);
         self.improve(&prices, self.config.stall_rounds)
@@ -90,21 +70,5 @@ impl Run<'_> {
             term.short_max = term.shortfall(counts);
         }
         near
-    }
-
-    /// The options of HiGHS with the time that is left.
-    pub(super) fn request_now(&self) -> LpRequest {
-        let left = self.control.deadline.map(|end| end.saturating_sub((self.control.elapsed)()));
-        LpRequest { time_limit: left, ..self.request.clone() }
-    }
-
-    /// The pools' prices from HiGHS' duals, a few steps further.
-    pub(super) fn prices_of_lp(&mut self, solution: &LpSolution) -> DualPoint {
-        let duals = solution.row_duals.iter().chain(std::iter::repeat(&0.0));
-        let prices = duals.take(self.model.pools.len()).map(|dual| (-dual).max(0.0));
-        let prices = prices.map(|price| if price < 1e-9 { 0.0 } else { price }).collect();
-        let mut ascent =
-            VolumeAlgorithm::new(self.at(prices), PARAMS.lp.ascent_target, VolumeParams::STEADY);
-        self.ascend(&mut ascent, PARAMS.lp.ascent_steps)
     }
 }

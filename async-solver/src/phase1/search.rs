@@ -85,7 +85,7 @@ impl Run<'_> {
                 return Termination::Stalled;
             }
             let open = self.absolute_gap();
-            let gained = self.round(&mut state, &mut hood);
+            let gained = self.round(&mut state, &mut hood, self.round_tries());
             if self.must_stop() {
                 return self.stop_reason();
             }
@@ -93,12 +93,21 @@ impl Run<'_> {
         }
     }
 
+    /// Attempts of a round.
+    pub(super) fn round_tries(&self) -> usize {
+        PARAMS.search.round_tries.max(self.model.terms.len())
+    }
+
     /// Ruins and recreates a few reservations, many times. Now and then it accepts a slightly worse state, to
     /// get out of dead ends; the state it ends with is the incumbent. Returns the gain of the incumbent.
-    pub(super) fn round(&mut self, state: &mut State, hood: &mut Neighbourhood) -> f64 {
+    pub(super) fn round(
+        &mut self,
+        state: &mut State,
+        hood: &mut Neighbourhood,
+        tries: usize,
+    ) -> f64 {
         let (before, mut open) = (self.primal(), self.absolute_gap());
         let limit = self.gap_limit();
-        let tries = PARAMS.search.round_tries.max(self.model.terms.len());
         // Cost of the state below the incumbent's: now, and at the lowest.
         let (mut below, mut lowest) = (0.0, 0.0);
         let mut best: Option<State> = None;

@@ -103,7 +103,7 @@ impl Run<'_> {
     }
 
     /// Solves sub-MIPs of a state; leaves out those that HiGHS did not solve.
-    fn solve_sub_mips(
+    pub(super) fn solve_sub_mips(
         &self,
         state: &State,
         free: &[FreeItems],
@@ -130,9 +130,8 @@ impl Run<'_> {
         sub_mip: &SubMip,
         request: &LpRequest,
     ) -> Option<Box<dyn LpJob>> {
-        let left = self.control.deadline.map(|end| end.saturating_sub((self.control.elapsed)()));
-        let (problem, request) =
-            sub_mip.problem(&LpRequest { time_limit: left, ..request.clone() });
+        let request = LpRequest { time_limit: self.time_left(), ..request.clone() };
+        let (problem, request) = sub_mip.problem(&request);
         (sub_mip.size() > 0 && !self.must_stop())
             .then(|| self.control.backend.start(problem, request))
     }

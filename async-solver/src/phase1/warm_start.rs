@@ -23,22 +23,23 @@ impl Run<'_> {
         });
         let Some(mut prices) = first else { return ControlFlow::Break(self.ended()) };
         let far = self.relative_gap() > PARAMS.warm.far_gap;
-        let mut start = far.then(|| rounded_down(self.model, ascent.fractional_solution()));
-        let mut burst_gain = 0.0;
-        loop {
-            let (open, bound) = (self.absolute_gap(), self.dual_bound);
-            let ascended = self.ascend_burst(ascent, |run| {
-                if let Some(start) = start.take() {
-                    run.sweep(start, &prices, PARAMS.sweep.min_gain);
-                }
-                run.search_while_it_pays(&prices, burst_gain);
-            });
+        if far {
+            let start = rounded_down(self.model, ascent.fractional_solution());
+            self.sweep(start, &prices, PARAMS.sweep.min_gain);
+        }
+        self.search_while_it_pays(&prices);
+        // The ascent has slowed down before: it goes on only where the gap is large.
+        while self.relative_gap() > PARAMS.warm.cold_gap {
+            let open = self.absolute_gap();
+            let ascended = self.ascend_burst(ascent, |run| run.search_while_it_pays(&prices));
             let Some(ascended) = ascended else { return ControlFlow::Break(self.ended()) };
             prices = ascended;
-            burst_gain = self.dual_bound - bound;
-            if self.absolute_gap() > (1.0 - PARAMS.search.min_gain_per_turn) * open {
+            if self.absolute_gap() > (1.0 - PARAMS.warm.min_gain_per_turn) * open {
                 break;
             }
+        }
+        if self.must_stop() {
+            return ControlFlow::Break(self.ended());
         }
         if self.relative_gap() <= PARAMS.warm.cold_gap {
             return ControlFlow::Break(self.settled());
@@ -47,18 +48,15 @@ impl Run<'_> {
         ControlFlow::Continue(self.ascend_fully(ascent))
     }
 
-    /// Rounds of the search while each gains more than `burst_gain`, the gain of the last burst of the ascent,
-    /// which takes about as long.
-    fn search_while_it_pays(&mut self, prices: &DualPoint, burst_gain: f64) {
+    /// Parts of rounds of the search while each gains a share of the gap.
+    fn search_while_it_pays(&mut self, prices: &DualPoint) {
         let Some((mut state, _)) = self.best.clone() else { return };
         let mut hood = Neighbourhood::new(self.model, &state, prices, self.config.seed);
-        loop {
+        let tries = self.round_tries() / PARAMS.warm.round_parts;
+        while !self.is_within_gap() {
             let open = self.absolute_gap();
-            let gained = self.round(&mut state, &mut hood);
-            if self.is_within_gap()
-                || self.must_stop()
-                || gained < burst_gain.max(PARAMS.search.min_gain_per_round * open)
-            {
+            let gained = self.round(&mut state, &mut hood, tries);
+            if self.must_stop() || gained < PARAMS.warm.min_gain_per_part * open {
                 return;
             }
         }
