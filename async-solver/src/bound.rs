@@ -229,6 +229,23 @@ impl VolumeAlgorithm {
         }
     }
 
+    /// Steps until it has converged, at most a number of them. `must_stop` is called between steps.
+    pub fn run(
+        &mut self,
+        model: &Model,
+        geometries: &[Geometry],
+        steps: usize,
+        threads: usize,
+        must_stop: &dyn Fn() -> bool,
+    ) {
+        for _ in 0..steps {
+            if self.is_done() || must_stop() {
+                break;
+            }
+            self.step(model, geometries, threads);
+        }
+    }
+
     /// Whether further steps are unlikely to help.
     pub fn is_done(&self) -> bool {
         self.target_step < PARAMS.ascent.min_target * self.best.value.abs().max(1.0)
@@ -259,12 +276,7 @@ pub fn ascend(
     must_stop: &dyn Fn() -> bool,
 ) -> DualPoint {
     let mut ascent = VolumeAlgorithm::new(start, limits.target, VolumeParams::STEADY);
-    for _ in 0..limits.steps {
-        if ascent.is_done() || must_stop() {
-            break;
-        }
-        ascent.step(model, geometries, threads);
-    }
+    ascent.run(model, geometries, limits.steps, threads, must_stop);
     ascent.best
 }
 

@@ -5,7 +5,7 @@
 //! that these could use.
 
 use crate::bound::DualPoint;
-use crate::model::Model;
+use crate::model::{Item, Model};
 use crate::params::PARAMS;
 use crate::random::Random;
 use crate::state::State;
@@ -91,6 +91,8 @@ pub struct Neighbourhood<'a> {
     short: Vec<bool>,
     users: PoolUsers,
     random: Random,
+    /// Halved for each exchange of a reservation that changed nothing.
+    luck: Vec<f64>,
 }
 
 impl<'a> Neighbourhood<'a> {
@@ -99,8 +101,15 @@ impl<'a> Neighbourhood<'a> {
         let users = PoolUsers::new(model);
         let slack = vec![0.0; model.terms.len()];
         let short = vec![false; model.terms.len()];
-        let mut hood =
-            Neighbourhood { prices, slack, total: 0.0, short, users, random: Random::new(seed) };
+        let mut hood = Neighbourhood {
+            prices,
+            slack,
+            total: 0.0,
+            short,
+            users,
+            random: Random::new(seed),
+            luck: vec![1.0; model.terms.len()],
+        };
         let all: Vec<usize> = (0..model.terms.len()).collect();
         hood.update(model, state, &all);
         hood
@@ -170,5 +179,64 @@ impl<'a> Neighbourhood<'a> {
         }
         let weights = PARAMS.search.price_weights;
         (picked, weights[self.random.below(weights.len())])
+    }
+
+    /// Picks reservations to place again together: one that pays much above its bound, then those that pay much
+    /// and hold, or could use, many servers of the same pools. `columns`: size of each; `picked`: those that are
+    /// taken, extended by the answer. Groups that changed nothing become less likely.
+    pub fn pick_exchange(
+        &mut self,
+        model: &Model,
+        state: &State,
+        columns: &[usize],
+        picked: &mut [bool],
+    ) -> Vec<usize> {
+        let mut held = vec![0; model.pools.len()];
+        let mut is_usable = vec![false; model.pools.len()];
+        let (mut group, mut left) = (Vec::new(), PARAMS.exchange.max_columns);
+        while group.len() < PARAMS.exchange.reservations {
+            let mut best: Option<(f64, usize)> = None;
+            for (number, term) in model.terms.iter().enumerate() {
+                let chance = self.random.unit();
+                if picked[number] || term.items.is_empty() || columns[number] > left {
+                    continue;
+                }
+                let shared = |(item, &count): (&Item, &u32)| {
+                    let pool = item.pool as usize;
+                    if is_usable[pool] { f64::from(count + held[pool]) } else { 0.0 }
+                };
+                let shared = match group.len() {
+                    0 => 1.0,
+                    _ => term.items.iter().zip(&state.counts[number]).map(shared).sum(),
+                };
+                let score = chance * shared * self.slack[number] * self.luck[number];
+                if score > best.map_or(0.0, |best| best.0) {
+                    best = Some((score, number));
+                }
+            }
+            let Some((_, number)) = best else { break };
+            for (item, &count) in model.terms[number].items.iter().zip(&state.counts[number]) {
+                held[item.pool as usize] += count;
+                is_usable[item.pool as usize] = true;
+            }
+            picked[number] = true;
+            left -= columns[number];
+            group.push(number);
+        }
+        group
+    }
+
+    /// Notes the result of an exchange.
+    pub fn update_exchanged(
+        &mut self,
+        model: &Model,
+        state: &State,
+        terms: &[usize],
+        has_changed: impl Fn(usize) -> bool,
+    ) {
+        self.update(model, state, terms);
+        for &term in terms {
+            self.luck[term] = if has_changed(term) { 1.0 } else { 0.5 * self.luck[term] };
+        }
     }
 }

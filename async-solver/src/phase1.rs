@@ -1,11 +1,13 @@
 //! Phase 1: everything but rack goals. Finds a good assignment and proves how good it is.
 //!
 //! The pools' prices come first: they give the proved bound and tell each reservation which servers
-//! others need more. Of a large region they are found by ascent alone, from zero or from the last
-//! solve's prices; of a small one HiGHS solves the LP in another process, while the first incumbents
-//! are made here. The fractional solution of the ascent or of the LP, rounded down, is a second start
-//! of the search beside today's assignment. What the search leaves open in a small region, a
-//! restricted master problem and sub-MIPs nearly close.
+//! others need more. An ascent computes them, from zero or from the last solve's prices. Its
+//! fractional solution, rounded down, is a second start of the search beside today's assignment.
+//! Where the search has stalled, restarts near the incumbent, a restricted master problem and RINS follow, with
+//! an effort that is fixed for regions of all sizes, so that a small region gets more of it; where the gap is
+//! large, exchanges between a few reservations by sub-MIPs.
+//!
+//! A solve ends when the gap limit is reached, at the deadline, or when nothing gains any more.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -14,14 +16,20 @@
 //! | `search` | sweeps over all reservations, rounds of ruin and recreate |
 //! | `warm_start` | a solve that starts from the last solve's prices |
 //! | `priority` | serves shortfalls in order of priority, and continues on that problem |
-//! | `restart` | restarts from an LP near the incumbent |
+//! | `intensify` | the steps after the search has stalled |
+//! | `exchange` | sub-MIPs over a few reservations |
+//! | `restart` | restarts near the incumbent |
+//! | `relaxation` | prices of the LP of a tiny region |
 //! | `master` | the restricted master problem |
 //! | `sub_mips` | branch and bound on small problems, RINS |
 
 mod ascent;
 mod driver;
+mod exchange;
+mod intensify;
 mod master;
 mod priority;
+mod relaxation;
 mod restart;
 mod search;
 mod sub_mips;
@@ -36,7 +44,6 @@ use crate::formulation::Lp;
 use crate::lp::LpJob;
 use crate::lp::{LpRequest, LpSolution};
 use crate::model::{Item, Model, Term};
-use crate::params::PARAMS;
 use crate::report::Termination;
 use crate::search::Search;
 use crate::state::{State, Worthless};
@@ -71,16 +78,6 @@ pub struct Outcome {
     pub seconds: [f64; 3],
     /// The prices of the best bound, one per pool, where there was time for any.
     pub prices: Option<Vec<f64>>,
-    /// The gap, shortfalls aside, if the search ended by itself.
-    pub settled_gap: Option<f64>,
-}
-
-/// What the last solve left.
-pub struct Start {
-    /// Prices of the pools.
-    pub prices: Vec<f64>,
-    /// The gap at which it ended by itself.
-    pub near_enough: f64,
 }
 
 /// What a dual bound rests on.
@@ -105,9 +102,6 @@ struct Run<'a> {
     on_incumbent: &'a (dyn Fn(&State) + Sync),
     /// Options that all calls of HiGHS share.
     request: LpRequest,
-    /// The gap that ends the solve, and the gap that the last solve reached.
-    accept_gap: f64,
-    previous_gap: f64,
     worthless: Worthless,
     geometries: &'a [Geometry],
     /// The cost of today's assignment.
@@ -118,6 +112,8 @@ struct Run<'a> {
     proof: Proof,
     /// The point with the highest Lagrangian bound.
     dual: Option<DualPoint>,
+    /// A fractional solution near an optimum of the relaxation: servers of each item of each term.
+    fractional: Vec<Vec<f64>>,
     /// Value of the LP and seconds of HiGHS, where the LP was solved.
     lp_solved: Option<(f64, f64)>,
     /// Columns, rows and non-zeros of the LP.
@@ -168,11 +164,6 @@ impl Run<'_> {
         self.stopped.load(Relaxed)
     }
 
-    /// Whether the region is too large for an LP of it to be solved again and again.
-    fn is_large(&self) -> bool {
-        self.lp.problem.cost.len() > PARAMS.restart.max_columns
-    }
-
     fn stop_reason(&self) -> Termination {
         if (self.control.interrupted)() { Termination::Interrupted } else { Termination::Deadline }
     }
@@ -186,12 +177,19 @@ impl Run<'_> {
         (self.primal() - self.dual_bound).max(0.0)
     }
 
+    /// Whether the gap limit is reached.
     fn is_within_gap(&self) -> bool {
-        self.is_within(self.accept_gap)
+        self.absolute_gap() <= self.gap_limit() + 1e-9
     }
 
-    fn is_within(&self, gap: f64) -> bool {
-        self.primal() - self.dual_bound <= gap * self.cost_excluding_shortfall() + 1e-9
+    /// The gap limit in objective units.
+    fn gap_limit(&self) -> f64 {
+        self.config.gap_limit * self.cost_excluding_shortfall()
+    }
+
+    /// The gap as a share of the incumbent's cost.
+    fn relative_gap(&self) -> f64 {
+        self.absolute_gap() / self.cost_excluding_shortfall().max(f64::MIN_POSITIVE)
     }
 
     /// Cost of the incumbent without its shortfalls, whose price is high and chosen by the solver.
@@ -202,11 +200,7 @@ impl Run<'_> {
 
     /// The termination of a search that was not interrupted.
     fn settled(&self) -> Termination {
-        match self {
-            run if run.is_within(run.config.gap_limit) => Termination::Optimal,
-            run if run.is_within(run.accept_gap) => Termination::LastGap,
-            _ => Termination::Stalled,
-        }
+        if self.is_within_gap() { Termination::Optimal } else { Termination::Stalled }
     }
 
     /// The termination of a solve that reached its gap or had to stop.
@@ -287,25 +281,15 @@ impl Run<'_> {
             debug_assert!(false, "dual bound {dual_bound} above primal {primal}");
             dual_bound = 0.0;
         }
-        let termination = match termination {
-            Termination::Stalled if self.hurried => Termination::Deadline,
-            other => other,
-        };
         // Every term of the objective is at least zero.
         let dual_bound = dual_bound.max(0.0);
-        let ended_by_itself =
-            !matches!(termination, Termination::Deadline | Termination::Interrupted);
         let shortfall_cost = state.shortfall_cost(self.model);
-        let worth = primal - shortfall_cost;
-        let gap = (primal - dual_bound).max(0.0) / worth.max(f64::MIN_POSITIVE);
-        // An accepted gap must not grow from solve to solve; it may shrink where a solve reached a smaller
-        // one easily, as after a hard hour.
-        let gap = match termination {
-            Termination::LastGap => {
-                gap.clamp(PARAMS.warm.min_shrink * self.previous_gap, self.previous_gap)
-            }
-            Termination::Stalled if self.is_not_far(gap) => gap.min(self.accept_gap),
-            _ => gap,
+        let limit = self.config.gap_limit * (primal - shortfall_cost).max(0.0) + 1e-9;
+        let termination = match termination {
+            // The last step may have reached the limit.
+            Termination::Stalled if primal - dual_bound <= limit => Termination::Optimal,
+            Termination::Stalled if self.hurried => Termination::Deadline,
+            other => other,
         };
         Outcome {
             state,
@@ -320,7 +304,6 @@ impl Run<'_> {
             history: self.history,
             seconds,
             prices: self.dual.map(|dual| dual.prices),
-            settled_gap: ended_by_itself.then_some(gap).filter(|gap| gap.is_finite()),
         }
     }
 }

@@ -71,8 +71,6 @@ pub struct Phase1 {
 pub enum Termination {
     /// The gap is within the limit asked for.
     Optimal,
-    /// The gap is within what the last solve reached when it ended by itself.
-    LastGap,
     /// Several rounds brought nothing better; the same bits come again.
     Stalled,
     /// The deadline came.

@@ -47,10 +47,7 @@ pub(crate) fn assign(
         (control.incumbent)(&targets_of(snapshot, &placed));
     };
     let reserve = Duration::from_secs_f64(reserve);
-    let warm = control.warm.and_then(|warm| {
-        let prices = warm.pool_prices(snapshot, &model)?;
-        Some(phase1::Start { prices, near_enough: warm.near_enough() })
-    });
+    let warm = control.warm.and_then(|warm| warm.pool_prices(snapshot, &model));
     let outcome = phase1::run(&model, config, control, warm, reserve, &keep);
     let mut state = choose(&model, config, &outcome);
     let kept_today = state.counts == model.today();
@@ -113,8 +110,7 @@ pub(crate) fn assign(
         history: outcome.history,
         held_back: HeldBack::default(),
     };
-    let warm =
-        outcome.prices.map(|prices| Warm::of(snapshot, &model, &prices, outcome.settled_gap));
+    let warm = outcome.prices.map(|prices| Warm::of(snapshot, &model, &prices));
     SolveOutcome { targets, stats, warm: warm.unwrap_or_default() }
 }
 
@@ -236,7 +232,6 @@ impl Termination {
     pub const fn as_str(self) -> &'static str {
         match self {
             Termination::Optimal => "optimal",
-            Termination::LastGap => "last_gap",
             Termination::Stalled => "stalled",
             Termination::Deadline => "deadline",
             Termination::Interrupted => "interrupted",

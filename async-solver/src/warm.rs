@@ -1,13 +1,10 @@
-//! What a solve leaves for the next one: a price per server of each MSB and hardware type, and the gap
-//! at which further search had stopped to pay.
+//! What a solve leaves for the next one: a price per server of each MSB and hardware type.
 //!
 //! An hour later the prices are nearly right, so the ascent to good ones is shorter. A bound holds at
-//! any prices ([`crate::bound`]), so what is kept may be old, partial or of another
-//! region: that costs time or gap, never correctness. The next solve ends when it is about as near to its
-//! bound as this one came: an hour's changes are small, and so is what searching on would bring.
+//! any prices ([`crate::bound`]), so they may be old, partial or of another region: that costs time or
+//! gap, never correctness.
 
 use crate::model::Model;
-use crate::params::PARAMS;
 use fleet::{HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, RegionSnapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -18,10 +15,6 @@ use std::collections::BTreeMap;
 pub struct Warm {
     /// One for each MSB and hardware type that had available servers, in order of names.
     pub prices: Vec<WarmPrice>,
-    /// The gap of phase 1, as a share of the primal value without shortfalls, at which a search last
-    /// ended by itself; `None` if the clock or a person ended it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gap: Option<f64>,
 }
 
 /// What one more server of an MSB and hardware type would have been worth.
@@ -38,12 +31,7 @@ pub struct WarmPrice {
 
 impl Warm {
     /// Writes the prices of pools down by name.
-    pub(crate) fn of(
-        snapshot: &RegionSnapshot,
-        model: &Model,
-        prices: &[f64],
-        gap: Option<f64>,
-    ) -> Warm {
+    pub(crate) fn of(snapshot: &RegionSnapshot, model: &Model, prices: &[f64]) -> Warm {
         let mut kept: Vec<WarmPrice> = pools_by_place(snapshot, model)
             .into_iter()
             .map(|((msb, hardware_type), pool)| WarmPrice {
@@ -53,12 +41,7 @@ impl Warm {
             })
             .collect();
         kept.sort_by(|a, b| (&a.msb, &a.hardware_type).cmp(&(&b.msb, &b.hardware_type)));
-        Warm { prices: kept, gap }
-    }
-
-    /// The gap that is near enough; nothing where it makes no sense.
-    pub(crate) fn near_enough(&self) -> f64 {
-        self.gap.filter(|gap| (0.0..=PARAMS.warm.max_gap).contains(gap)).unwrap_or(0.0)
+        Warm { prices: kept }
     }
 
     /// A price for each pool; what is not known costs as much as its hardware type does on the

@@ -4,7 +4,7 @@ mod brute;
 mod world;
 
 use async_solver::backend::InProcess;
-use async_solver::{SolveOutcome, SolverConfig, Warm, WarmPrice};
+use async_solver::{SolverConfig, Termination, Warm, WarmPrice};
 use brute::Phase1;
 use fleet::RegionSnapshot;
 use fleet::audit::audit;
@@ -33,8 +33,7 @@ fn junk(snapshot: &RegionSnapshot, seed: u32) -> Warm {
             }
         }
     }
-    let gap = [None, Some(0.5), Some(0.01), Some(f64::NAN), Some(-1.0)][below(5)];
-    Warm { prices, gap }
+    Warm { prices }
 }
 
 #[test]
@@ -81,53 +80,20 @@ fn warm_solve_is_as_good_with_any_number_of_threads() {
     });
 }
 
-/// The gap that a solve reached, as a share of what it costs without shortfalls.
-fn came_to(outcome: &SolveOutcome) -> f64 {
-    let phase1 = &outcome.stats.phase1;
-    let worth = phase1.primal - phase1.shortfall_cost;
-    (phase1.primal - phase1.dual_bound) / worth.max(f64::MIN_POSITIVE)
-}
-
 #[test]
-fn after_a_hard_hour_the_gap_that_is_near_enough_comes_down_again() {
+fn warm_solve_ends_by_gap_limit_or_stall_at_any_prices() {
     for_each(12, worlds(TOWN), |world| {
         let snapshot = snapshot(&world);
-        let first = solved(&snapshot, &config());
-        let mut left = Warm { gap: Some(HARD), ..first.warm };
-        for hour in 1..=4 {
-            let before = left.gap.expect("it ended by itself");
-            let outcome = solved_from(&snapshot, &config(), &InProcess, Some(&left));
-            let came_to = came_to(&outcome);
-            left = outcome.warm;
-            let after = left.gap.expect("it ended by itself");
-            let most = came_to.max(before / 2.0) + 1e-9;
-            assert!(after <= most, "hour {hour}: {after}, with {before} it reached {came_to}");
+        let outcome = solved_from(&snapshot, &config(), &InProcess, Some(&junk(&snapshot, 7)));
+        let phase1 = &outcome.stats.phase1;
+        let worth = phase1.primal - phase1.shortfall_cost;
+        let gap = (phase1.primal - phase1.dual_bound) / worth.max(f64::MIN_POSITIVE);
+        // A bound is reduced by the rounding of its sums, so a limit of zero may be missed by that.
+        let limit = config().gap_limit;
+        match phase1.termination {
+            Termination::Optimal => assert!(gap <= limit + 1e-9, "{gap}"),
+            Termination::Stalled => assert!(gap > limit, "{gap}"),
+            other => panic!("{other:?} without a deadline"),
         }
     });
 }
-
-#[test]
-fn an_hour_that_ends_not_far_off_raises_the_gap_that_is_near_enough_by_a_quarter_at_most() {
-    let hard = Cell::new(0);
-    for_each(12, worlds(TOWN), |world| {
-        let snapshot = snapshot(&world);
-        let first = solved(&snapshot, &config());
-        let before = came_to(&first) / 3.0;
-        if before > HARD {
-            // A gap as large as that is not taken from the last solve.
-            return;
-        }
-        let left = Warm { gap: Some(before), ..first.warm };
-        let outcome = solved_from(&snapshot, &config(), &InProcess, Some(&left));
-        let (came_to, after) = (came_to(&outcome), outcome.warm.gap.expect("it ended by itself"));
-        let enough = (1.25 * before).max(config().gap_limit);
-        if came_to > enough && came_to <= 3.0 * enough {
-            hard.set(hard.get() + 1);
-            assert!(after <= enough + 1e-12, "{after}, with {before} it reached {came_to}");
-        }
-    });
-    assert!(hard.get() > 0, "no world was hard");
-}
-
-/// The largest gap that is taken from the last solve.
-const HARD: f64 = 0.02;

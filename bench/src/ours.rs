@@ -72,7 +72,7 @@ impl Ours {
     /// Whether the clock ended it, and not what it had found.
     pub fn was_cut(&self) -> bool {
         let termination = self.report.get("termination").and_then(Value::as_str);
-        !matches!(termination, Some("optimal" | "last_gap" | "stalled"))
+        !matches!(termination, Some("optimal" | "stalled"))
     }
 
     /// Seconds of a step of a phase.

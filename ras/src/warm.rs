@@ -31,12 +31,14 @@ pub fn load(folder: &Path) -> Result<Option<Warm>> {
 
 /// The serialized form.
 pub fn to_json(warm: &Warm) -> Value {
-    json!({ "format": WARM_FORMAT, "prices": warm.prices, "gap": warm.gap })
+    json!({ "format": WARM_FORMAT, "prices": warm.prices })
 }
 
 fn of_json(mut json: Value) -> Result<Warm> {
     if let Some(members) = json.as_object_mut() {
         members.remove("format");
+        // Earlier versions also stored the gap at which the solve ended.
+        members.remove("gap");
     }
     Warm::deserialize(json).context("not a warm start of a solve")
 }
@@ -54,10 +56,13 @@ mod tests {
         let file = folder.path().join(datasets::schema::WARM_FILE);
         assert_eq!(read(folder.path(), &reporter), None);
         let price = WarmPrice { msb: "m0".into(), hardware_type: "t".into(), price: 0.1 };
-        let warm = Warm { prices: vec![price], gap: Some(1e-3) };
+        let warm = Warm { prices: vec![price] };
         let text = to_json(&warm).to_string();
         std::fs::write(&file, &text).expect("written");
-        assert_eq!(read(folder.path(), &reporter), Some(warm));
+        assert_eq!(read(folder.path(), &reporter), Some(warm.clone()));
+        let earlier = text.replacen('{', r#"{"gap":0.001,"#, 1);
+        std::fs::write(&file, earlier).expect("written");
+        assert_eq!(read(folder.path(), &reporter), Some(warm), "an earlier version stored a gap");
         let cut = &text[..text.len() - 5];
         let other = text.replace("ras-warm/1", "ras-warm/2");
         let wrong = text.replace("price", "cost");

@@ -3,7 +3,6 @@
 use super::Run;
 use crate::bound::{DualPoint, VolumeAlgorithm, VolumeParams, evaluate, evaluate_strong};
 use crate::control::Control;
-use crate::lp::LpSolution;
 use crate::model::Model;
 use crate::params::PARAMS;
 use crate::subproblem::Geometry;
@@ -141,8 +140,6 @@ impl<'a> Run<'a> {
     /// `min_gain`: gain of `burst_steps` steps, as a share of the value, below which the burst ends.
     fn begin(&self, steps: usize, min_gain: f64) -> AscentBurst<'a> {
         let now = (self.control.elapsed)();
-        // A gap that is accepted because the last hour was hard would give the search poor prices.
-        let accept_gap = if min_gain > 0.0 { self.config.gap_limit } else { self.accept_gap };
         let end = self.control.deadline.map(|end| {
             let left = end.saturating_sub(self.reserve).saturating_sub(now);
             now + left.mul_f64(PARAMS.time.ascent_share)
@@ -155,7 +152,7 @@ impl<'a> Run<'a> {
             end,
             steps,
             min_gain,
-            goal: self.primal() - accept_gap * self.cost_excluding_shortfall() - 1e-9,
+            goal: self.primal() - self.gap_limit() - 1e-9,
             bound: self.dual_bound,
         }
     }
@@ -170,21 +167,10 @@ impl<'a> Run<'a> {
         ascended.prices
     }
 
-    /// Prices from HiGHS' duals, or by ascent from zero, and a fractional solution near an optimum of the
-    /// relaxation: servers of each item of each reservation.
-    pub(super) fn prices_and_start(
-        &mut self,
-        solution: Option<&LpSolution>,
-    ) -> (DualPoint, Vec<Vec<f64>>) {
-        if let Some(solution) = solution {
-            let counts = |term| self.lp.counts(self.model, term, &solution.columns);
-            let near = (0..self.model.terms.len()).map(counts).collect();
-            return (self.prices(solution), near);
-        }
+    /// An ascent from zero prices.
+    pub(super) fn ascent_from_zero(&self) -> VolumeAlgorithm {
         let zero = self.at(vec![0.0; self.model.pools.len()]);
-        let mut ascent =
-            VolumeAlgorithm::new(zero, PARAMS.ascent.target_cold, VolumeParams::STEADY);
-        (self.ascend_fully(&mut ascent), ascent.fractional_solution().to_vec())
+        VolumeAlgorithm::new(zero, PARAMS.ascent.target_cold, VolumeParams::STEADY)
     }
 
     /// An ascent over a short distance, from the last solve's prices, or from zero where the bound is higher
@@ -197,18 +183,6 @@ impl<'a> Run<'a> {
             (zero, PARAMS.ascent.target_warm_from_zero)
         };
         VolumeAlgorithm::new(start, target, VolumeParams::QUICK)
-    }
-
-    /// Restarts an ascent for a longer distance, from its best point.
-    pub(super) fn lengthen(&self, ascent: &mut VolumeAlgorithm) {
-        let best = ascent.best.clone();
-        let distance = (self.cost_excluding_shortfall() - best.value) / best.value.abs().max(1.0);
-        *ascent = VolumeAlgorithm::new(
-            best,
-            (PARAMS.ascent.target_of_distance * distance)
-                .clamp(PARAMS.ascent.target_warm, PARAMS.ascent.target_cold),
-            VolumeParams::STEADY,
-        );
     }
 
     pub(super) fn at(&self, prices: Vec<f64>) -> DualPoint {

@@ -23,7 +23,8 @@ impl Run<'_> {
         let mut radius = PARAMS.master.first_radius * positive.iter().sum::<f64>()
             / positive.len().max(1) as f64;
         let (mut failures, mut fractional) = (0, None);
-        for _ in 0..PARAMS.master.max_steps {
+        let steps = PARAMS.master.max_steps.min(PARAMS.master.columns / self.lp_size.0.max(1));
+        for _ in 0..steps {
             if failures >= PARAMS.master.failures_to_stop
                 || self.is_within_gap()
                 || self.must_stop()

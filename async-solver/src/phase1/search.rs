@@ -7,15 +7,6 @@ use crate::params::PARAMS;
 use crate::report::Termination;
 use crate::state::State;
 
-/// Reaction of a round to the target gap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OnTargetGap {
-    /// The round ends immediately.
-    Stop,
-    /// The round continues while it gains.
-    Continue,
-}
-
 impl Run<'_> {
     /// Reservations, the largest first: they lose most if others choose before them.
     fn order(&self) -> Vec<usize> {
@@ -28,20 +19,17 @@ impl Run<'_> {
         order
     }
 
-    /// Improves today's assignment without prices, for an early incumbent. The number of passes is fixed,
-    /// so that the result does not depend on the speed of HiGHS.
-    pub(super) fn improve_today(&mut self, today: &State, passes: usize) {
+    /// Improves today's assignment without prices, for an early incumbent.
+    pub(super) fn improve_today(&mut self, today: &State) {
         let free = DualPoint::free(self.model);
         let mut early = today.clone();
-        'passes: for _ in 0..passes {
-            for term in self.order() {
-                if self.must_stop() {
-                    break 'passes;
-                }
-                self.search().reinsert(&mut early, term, &free, 0.0);
+        for term in self.order() {
+            if self.must_stop() {
+                break;
             }
-            self.offer(&early, "initial state");
+            self.search().reinsert(&mut early, term, &free, 0.0);
         }
+        self.offer(&early, "initial state");
         self.repair(&mut early, &free);
         self.offer(&early, "initial state");
     }
@@ -97,12 +85,17 @@ impl Run<'_> {
                 return Termination::Stalled;
             }
             let open = self.absolute_gap();
-            let gained = self.round(&mut state, &mut hood, OnTargetGap::Stop);
+            let gained = self.round(&mut state, &mut hood, self.round_tries());
             if self.must_stop() {
                 return self.stop_reason();
             }
             stalled = if gained > PARAMS.search.stall_gain * open { 0 } else { stalled + 1 };
         }
+    }
+
+    /// Attempts of a round.
+    pub(super) fn round_tries(&self) -> usize {
+        PARAMS.search.round_tries.max(self.model.terms.len())
     }
 
     /// Ruins and recreates a few reservations, many times. Now and then it accepts a slightly worse state, to
@@ -111,27 +104,17 @@ impl Run<'_> {
         &mut self,
         state: &mut State,
         hood: &mut Neighbourhood,
-        on_target_gap: OnTargetGap,
+        tries: usize,
     ) -> f64 {
         let (before, mut open) = (self.primal(), self.absolute_gap());
-        let accepted = self.accept_gap * self.cost_excluding_shortfall();
-        let tries = PARAMS.search.round_tries.max(self.model.terms.len());
-        // Cost of the state below the incumbent's: now, at the lowest, and when the last slice began.
-        let (mut below, mut lowest, mut begun) = (0.0, 0.0, 0.0);
+        let limit = self.gap_limit();
+        // Cost of the state below the incumbent's: now, and at the lowest.
+        let (mut below, mut lowest) = (0.0, 0.0);
         let mut best: Option<State> = None;
         let mut served = false;
-        for tried in 1..=tries {
+        for _ in 0..tries {
             if self.must_stop() {
                 break;
-            }
-            if on_target_gap == OnTargetGap::Continue
-                && tried.is_multiple_of(tries / PARAMS.search.slices)
-            {
-                let left = open - lowest;
-                if left <= accepted && lowest - begun < PARAMS.search.min_gain_per_slice * left {
-                    break;
-                }
-                begun = lowest;
             }
             let (terms, weight) = hood.pick(self.model, state);
             let tolerance = PARAMS.search.detour * open * hood.chance();
@@ -142,7 +125,7 @@ impl Run<'_> {
             if gain.less_missing {
                 // A smaller shortfall outweighs any cost, and costs are counted from there.
                 served |= self.accept(state);
-                (below, lowest, begun, best) = (0.0, 0.0, 0.0, None);
+                (below, lowest, best) = (0.0, 0.0, None);
                 open = self.absolute_gap();
                 continue;
             }
@@ -150,7 +133,7 @@ impl Run<'_> {
             if below > lowest + 1e-6 {
                 lowest = below;
                 best = Some(state.clone());
-                if on_target_gap == OnTargetGap::Stop && open - lowest <= accepted {
+                if open - lowest <= limit {
                     break;
                 }
             }

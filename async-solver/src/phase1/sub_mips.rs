@@ -65,7 +65,7 @@ impl Run<'_> {
 
     /// Repeatedly reassigns the items in which the incumbent differs from a fractional solution:
     /// relaxation induced neighbourhoods (Danna, Rothberg and Le Pape, 2005).
-    pub(super) fn rins(&mut self, fractional: &[Vec<f64>]) -> Termination {
+    pub(super) fn rins(&mut self) -> Termination {
         let Some((mut state, _)) = self.best.clone() else { return Termination::Stalled };
         loop {
             if self.is_within_gap() {
@@ -85,7 +85,7 @@ impl Run<'_> {
                 .sub_mip
                 .rins_items
                 .iter()
-                .map(|&most| furthest_items(&state, fractional, most))
+                .map(|&most| furthest_items(&state, &self.fractional, most))
                 .collect();
             let mut gained = 0.0;
             for (sub_mip, solution) in self.solve_sub_mips(&state, &free, &request) {
@@ -103,7 +103,7 @@ impl Run<'_> {
     }
 
     /// Solves sub-MIPs of a state; leaves out those that HiGHS did not solve.
-    fn solve_sub_mips(
+    pub(super) fn solve_sub_mips(
         &self,
         state: &State,
         free: &[FreeItems],
@@ -130,9 +130,8 @@ impl Run<'_> {
         sub_mip: &SubMip,
         request: &LpRequest,
     ) -> Option<Box<dyn LpJob>> {
-        let left = self.control.deadline.map(|end| end.saturating_sub((self.control.elapsed)()));
-        let (problem, request) =
-            sub_mip.problem(&LpRequest { time_limit: left, ..request.clone() });
+        let request = LpRequest { time_limit: self.time_left(), ..request.clone() };
+        let (problem, request) = sub_mip.problem(&request);
         (sub_mip.size() > 0 && !self.must_stop())
             .then(|| self.control.backend.start(problem, request))
     }

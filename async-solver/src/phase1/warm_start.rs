@@ -1,7 +1,6 @@
 //! A warm start: prices and today's assignment are nearly right already, so search and ascent run in parallel,
-//! turn by turn, until the gap is about the last solve's.
+//! turn by turn, until the gap limit is reached or turns gain little.
 
-use super::search::OnTargetGap;
 use super::{Run, rounded_down};
 use crate::bound::{DualPoint, VolumeAlgorithm};
 use crate::neighbourhood::Neighbourhood;
@@ -12,61 +11,52 @@ use std::ops::ControlFlow;
 
 impl Run<'_> {
     /// Searches, with the ascent beside it, turn by turn. Returns why the solve is over or, where turns stopped
-    /// gaining short of the accepted gap, prices of a full ascent for a cold search.
+    /// gaining at a large gap, prices of a full ascent for a cold search.
     pub(super) fn reoptimize(
         &mut self,
         ascent: &mut VolumeAlgorithm,
         today: &State,
     ) -> ControlFlow<Termination, DualPoint> {
         let first = self.ascend_until_slow(ascent, |run| {
-            run.improve_today(today, 1);
+            run.improve_today(today);
             run.note("mip");
         });
         let Some(mut prices) = first else { return ControlFlow::Break(self.ended()) };
-        let far = !self.is_within(PARAMS.warm.near * self.accept_gap);
-        let mut start = far.then(|| rounded_down(self.model, ascent.fractional_solution()));
-        let mut burst_gain = 0.0;
-        loop {
-            let (open, bound) = (self.absolute_gap(), self.dual_bound);
-            let ascended = self.ascend_burst(ascent, |run| {
-                if let Some(start) = start.take() {
-                    run.sweep(start, &prices, PARAMS.sweep.min_gain);
-                }
-                run.search_while_it_pays(&prices, burst_gain);
-            });
+        let far = self.relative_gap() > PARAMS.warm.far_gap;
+        if far {
+            let start = rounded_down(self.model, ascent.fractional_solution());
+            self.sweep(start, &prices, PARAMS.sweep.min_gain);
+        }
+        self.search_while_it_pays(&prices);
+        // The ascent has slowed down before: it goes on only where the gap is large.
+        while self.relative_gap() > PARAMS.warm.cold_gap {
+            let open = self.absolute_gap();
+            let ascended = self.ascend_burst(ascent, |run| run.search_while_it_pays(&prices));
             let Some(ascended) = ascended else { return ControlFlow::Break(self.ended()) };
             prices = ascended;
-            burst_gain = self.dual_bound - bound;
-            if self.absolute_gap() > (1.0 - PARAMS.search.min_gain_per_turn) * open {
+            if self.absolute_gap() > (1.0 - PARAMS.warm.min_gain_per_turn) * open {
                 break;
             }
         }
-        if self.is_large() && self.is_not_far(self.absolute_gap() / self.cost_excluding_shortfall())
-        {
-            return ControlFlow::Break(Termination::Stalled);
+        if self.must_stop() {
+            return ControlFlow::Break(self.ended());
         }
-        self.lengthen(ascent);
+        if self.relative_gap() <= PARAMS.warm.cold_gap {
+            return ControlFlow::Break(self.settled());
+        }
+        *ascent = self.ascent_from_zero();
         ControlFlow::Continue(self.ascend_fully(ascent))
     }
 
-    /// Whether a gap that is not accepted is about as large as the last solve's.
-    pub(super) fn is_not_far(&self, gap: f64) -> bool {
-        self.previous_gap > 0.0 && gap <= PARAMS.warm.not_far * self.accept_gap
-    }
-
-    /// Rounds of the search while each gains more than `burst_gain`, the gain of the last burst of the ascent,
-    /// which takes about as long. It continues within the accepted gap: after a hard hour that is reached
-    /// long before the search ends.
-    fn search_while_it_pays(&mut self, prices: &DualPoint, burst_gain: f64) {
+    /// Parts of rounds of the search while each gains a share of the gap.
+    fn search_while_it_pays(&mut self, prices: &DualPoint) {
         let Some((mut state, _)) = self.best.clone() else { return };
         let mut hood = Neighbourhood::new(self.model, &state, prices, self.config.seed);
-        loop {
+        let tries = self.round_tries() / PARAMS.warm.round_parts;
+        while !self.is_within_gap() {
             let open = self.absolute_gap();
-            let gained = self.round(&mut state, &mut hood, OnTargetGap::Continue);
-            if self.is_within_gap()
-                || self.must_stop()
-                || gained < burst_gain.max(PARAMS.search.min_gain_per_round * open)
-            {
+            let gained = self.round(&mut state, &mut hood, tries);
+            if self.must_stop() || gained < PARAMS.warm.min_gain_per_part * open {
                 return;
             }
         }

@@ -1,0 +1,90 @@
+//! The steps after the search has stalled: exchanges where the gap is large, restarts near the incumbent, the
+//! restricted master problem and RINS.
+//!
+//! Restarts and master cost about as much as they gain on a region of some ten thousand columns, and more on a
+//! larger one. So their effort is limited in columns: [`Run::restarts_worth`].
+
+use super::Run;
+use crate::bound::DualPoint;
+use crate::params::PARAMS;
+use crate::report::Termination;
+use std::ops::ControlFlow;
+
+/// Goes on after a step that stalled.
+fn unless_ended(termination: Termination) -> ControlFlow<Termination> {
+    match termination {
+        Termination::Stalled => ControlFlow::Continue(()),
+        ended => ControlFlow::Break(ended),
+    }
+}
+
+impl Run<'_> {
+    /// Improves incumbent and bound after a stall, while that gains.
+    pub(super) fn intensify(&mut self, prices: &DualPoint) -> Termination {
+        let is_hard = self.is_hard();
+        if self.restarts_worth() == 0 && !is_hard {
+            return Termination::Stalled;
+        }
+        let mut is_first = true;
+        loop {
+            match self.intensify_once(prices, is_hard, is_first) {
+                ControlFlow::Break(termination) => return termination,
+                ControlFlow::Continue(true) => is_first = false,
+                ControlFlow::Continue(false) => return Termination::Stalled,
+            }
+        }
+    }
+
+    /// Each step once; the master only the first time. Tells whether it gained enough to go on.
+    fn intensify_once(
+        &mut self,
+        prices: &DualPoint,
+        is_hard: bool,
+        is_first: bool,
+    ) -> ControlFlow<Termination, bool> {
+        let restarts = self.restarts_worth();
+        let mut before = self.primal();
+        // The other steps are quick on a tiny region, and gain as much there.
+        let exchange_first = is_hard && !self.is_tiny();
+        if exchange_first {
+            unless_ended(self.exchange())?;
+        }
+        if restarts == 0 {
+            unless_ended(self.improve(prices, 1))?;
+        } else {
+            unless_ended(self.restart_while_it_pays(prices, restarts))?;
+            if !exchange_first {
+                before = self.primal();
+            }
+            if is_first && let Some(fractional) = self.solve_master() {
+                self.fractional = fractional;
+            }
+            unless_ended(self.rins())?;
+        }
+        if is_hard && !exchange_first {
+            unless_ended(self.exchange())?;
+        }
+        ControlFlow::Continue(self.has_gained(before))
+    }
+
+    /// Whether the gap is so large that exchanges are worth their time.
+    fn is_hard(&self) -> bool {
+        self.relative_gap() > PARAMS.intensify.hard_gap
+    }
+
+    /// Rounds without gain that end the first search. Not many where exchanges gain more.
+    pub(super) fn stall_rounds(&self) -> u32 {
+        let rounds = self.config.stall_rounds;
+        if self.is_hard() && !self.is_tiny() {
+            rounds.min(PARAMS.intensify.hard_stall_rounds)
+        } else {
+            rounds
+        }
+    }
+
+    /// How many restarts in a row the size of the region allows.
+    fn restarts_worth(&self) -> usize {
+        let columns = self.lp_size.0.max(1);
+        (PARAMS.intensify.columns / columns).min(PARAMS.intensify.max_restarts)
+    }
+}

@@ -1,0 +1,50 @@
+//! The linear relaxation of a tiny region, by HiGHS' simplex.
+
+use super::Run;
+use crate::bound::{DualPoint, VolumeAlgorithm, VolumeParams};
+use crate::formulation::Lp;
+use crate::lp::{LpRequest, LpSolution};
+use crate::params::PARAMS;
+use std::time::Duration;
+
+impl Run<'_> {
+    /// Whether simplex solves the LP in about 0.1 s.
+    pub(super) fn is_tiny(&self) -> bool {
+        self.lp_size.0 < PARAMS.lp.max_columns
+    }
+
+    /// The prices of the LP where the region is tiny, else the given ones. They lead the search better, even
+    /// where their bound is lower.
+    pub(super) fn prices_of_tiny(&mut self, prices: DualPoint) -> DualPoint {
+        if !self.is_tiny() || self.must_stop() || self.is_within_gap() {
+            return prices;
+        }
+        let Some((found, fractional, solution)) = self.solve_lp(self.lp) else { return prices };
+        self.lp_solved = Some((solution.objective + self.lp.constant, solution.seconds));
+        self.fractional = fractional;
+        found
+    }
+
+    /// Prices and fractional solution of a relaxation of the model; `None` if HiGHS failed or time is up.
+    pub(super) fn solve_lp(&mut self, lp: &Lp) -> Option<(DualPoint, Vec<Vec<f64>>, LpSolution)> {
+        let request = LpRequest { time_limit: self.time_left(), ..self.request.clone() };
+        let mut job = self.control.backend.start(lp.problem.clone(), request);
+        let solution = self.wait(job.as_mut(), lp.problem.cost.len())?;
+        let counts = |term| lp.counts(self.model, term, &solution.columns);
+        let fractional = (0..self.model.terms.len()).map(counts).collect();
+        let duals = solution.row_duals.iter().chain(std::iter::repeat(&0.0));
+        let prices = duals.take(self.model.pools.len()).map(|dual| (-dual).max(0.0));
+        let prices = prices.map(|price| if price < 1e-9 { 0.0 } else { price }).collect();
+        let mut ascent =
+            VolumeAlgorithm::new(self.at(prices), PARAMS.lp.ascent_target, VolumeParams::STEADY);
+        Some((self.ascend(&mut ascent, PARAMS.lp.ascent_steps), fractional, solution))
+    }
+
+    /// Time that HiGHS may take.
+    pub(super) fn time_left(&self) -> Option<Duration> {
+        let left = |end: Duration| {
+            end.saturating_sub(self.reserve).saturating_sub((self.control.elapsed)())
+        };
+        self.control.deadline.map(left)
+    }
+}
