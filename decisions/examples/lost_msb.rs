@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let region = RegionSnapshot::new(generate(&options)?)?;
     for (position, msb) in region.msbs.iter().enumerate() {
         let decided = simulate(&region, MsbIx::new(position));
-        let servers: u64 = decided.give_way.iter().map(|of| of.count).sum();
+        let servers: u64 = decided.preemptions.iter().map(|of| of.count).sum();
         println!("without {}: {servers} servers could change their reservation", msb.id);
         for of in decided.standings {
             println!("  {}: {} RRU, afterwards {}", of.reservation, of.before, of.after);
